@@ -1,0 +1,29 @@
+# The one front door. `make help` explains every target.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+# Two heavy builds side by side only slow each other down.
+.NOTPARALLEL:
+
+CARGO ?= cargo
+PYTHON ?= python3
+NEED := scripts/need
+
+VENV := .venv
+RELEASE := target/release
+
+help: ## Explain every target
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
+
+build: build-c build-python build-node build-wasm ## Build everything, usable from the checkout
+
+test: lint test-core test-c test-python test-node test-wasm test-docs ## Run everything that CI runs
+	@echo "all tests passed"
+
+lint: lint-rust lint-python lint-js header-check ## Check style and types of every language
+
+clean: ## Remove everything that was built or installed here
+	rm -rf target $(VENV) node_modules bindings-wasm/pkg bindings-node/*.node bench/out
+
+include make/*.mk
+
+.PHONY: help build test lint clean

@@ -1,0 +1,1 @@
+//! dthrottle for node.

@@ -1,0 +1,177 @@
+//! The arithmetic of a bucket: pure functions of (TAT, now, rule, units), integers only.
+//!
+//! A bucket is one number, its theoretical arrival time TAT: the moment at which it will be full.
+//! Each rule counts time in ticks of its own, with exactly k ticks to one unit, so a charge never
+//! rounds and the long-run rate is exact. Only `now` is rounded, down to a tick, when it enters:
+//! `TAT' <= TAT < TAT' + 1 tick` against exact arithmetic, for ever, in the client's favour.
+//!
+//! Nothing here can overflow: charges saturate, and a product of two `u64` is a `u128`.
+
+use crate::rate::{Rate, gcd};
+
+/// The theoretical arrival time, in ticks of the bucket's rule. Zero: full since ever.
+pub(crate) type Tat = u64;
+
+/// The finest tick: a quarter of a nanosecond, so that 64 bits of ticks last 146 years.
+const TICKS_PER_NS: u64 = 4;
+/// The burst in ticks stays below 2^60, far from where sums saturate.
+const BURST_TICKS: u64 = 1 << 60;
+
+/// A rule made ready for arithmetic: units, ticks and nanoseconds, and how they convert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// B, in units.
+    burst: u64,
+    /// k: ticks to one unit.
+    unit_ticks: u64,
+    /// B * k.
+    burst_ticks: u64,
+    /// ticks = ns * num / den, in lowest terms; num <= 4 * den.
+    num: u64,
+    den: u64,
+}
+
+impl Scale {
+    /// `rate` and `burst` have been checked.
+    pub(crate) fn new(rate: &Rate, burst: u64) -> Scale {
+        let (count, period) = (rate.count(), rate.period_ns());
+        // With k = period a tick divides the nanosecond, and everything is exact.
+        let exact = if count <= TICKS_PER_NS {
+            period
+        } else {
+            (u128::from(period) * u128::from(TICKS_PER_NS) / u128::from(count)) as u64
+        };
+        let unit_ticks = exact.min(BURST_TICKS / burst).max(1);
+        let ticks = u128::from(count) * u128::from(unit_ticks);
+        let divisor = gcd(ticks, period.into());
+        Scale {
+            burst,
+            unit_ticks,
+            burst_ticks: burst * unit_ticks,
+            num: (ticks / divisor) as u64,
+            den: (u128::from(period) / divisor) as u64,
+        }
+    }
+
+    pub(crate) fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// Ticks at a time in nanoseconds, rounded down.
+    pub(crate) fn ticks(&self, ns: u64) -> u64 {
+        if self.den == 1 {
+            ns.saturating_mul(self.num)
+        } else {
+            saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den))
+        }
+    }
+
+    /// The first nanosecond at which so many ticks have passed.
+    fn first_ns(&self, ticks: u64) -> u64 {
+        saturate((u128::from(ticks) * u128::from(self.den)).div_ceil(u128::from(self.num)))
+    }
+
+    /// Nanoseconds from `now` until so many ticks.
+    fn until(&self, ticks: u64, now: u64) -> u64 {
+        self.first_ns(ticks).saturating_sub(now)
+    }
+
+    /// The most units that pass at `now` or by waiting until `latest`; none at all, not even
+    /// zero units, while the bucket is in debt.
+    pub(crate) fn available(&self, tat: Tat, now: u64, latest: u64) -> Option<u64> {
+        let start = tat.max(self.ticks(now));
+        let room = self.ticks(latest).saturating_add(self.burst_ticks).checked_sub(start)?;
+        Some(room / self.unit_ticks)
+    }
+
+    /// TAT after `units` were taken at `now`.
+    pub(crate) fn charge(&self, tat: Tat, now: u64, units: u64) -> Tat {
+        let ticks = units.saturating_mul(self.unit_ticks);
+        tat.max(self.ticks(now)).saturating_add(ticks)
+    }
+
+    /// TAT after `units` were given back. A TAT in the past is a full bucket: there is no more.
+    pub(crate) fn refund(&self, tat: Tat, units: u64) -> Tat {
+        tat.saturating_sub(units.saturating_mul(self.unit_ticks))
+    }
+
+    /// Whole units in the bucket, negative in debt.
+    pub(crate) fn balance(&self, tat: Tat, now: u64) -> i64 {
+        let used = tat.saturating_sub(self.ticks(now));
+        match self.burst_ticks.checked_sub(used) {
+            Some(left) => (left / self.unit_ticks) as i64,
+            None => {
+                let debt = (used - self.burst_ticks).div_ceil(self.unit_ticks);
+                -i64::try_from(debt).unwrap_or(i64::MAX)
+            }
+        }
+    }
+
+    /// Nanoseconds until the turn of the last unit charged: until the bucket is out of debt.
+    pub(crate) fn wait(&self, tat: Tat, now: u64) -> u64 {
+        self.until(tat.saturating_sub(self.burst_ticks), now)
+    }
+
+    /// Nanoseconds until `units` pass without waiting.
+    pub(crate) fn retry_after(&self, tat: Tat, now: u64, units: u64) -> u64 {
+        self.wait(self.charge(tat, now, units), now)
+    }
+
+    /// Nanoseconds until the bucket is full.
+    pub(crate) fn reset_after(&self, tat: Tat, now: u64) -> u64 {
+        self.until(tat, now)
+    }
+}
+
+fn saturate(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn scale(count: u64, seconds: u64, burst: u64) -> Scale {
+        Scale::new(&Rate::new(count, Duration::from_secs(seconds)), burst)
+    }
+
+    #[test]
+    fn a_tick_divides_the_nanosecond_where_it_can() {
+        for (count, ticks_per_ns) in [(1, 1), (3, 3), (1000, 1), (10_000_000, 1), (64, 1)] {
+            let scale = scale(count, 1, 100);
+            assert_eq!((scale.num, scale.den), (ticks_per_ns, 1), "{count}/s");
+        }
+        assert_eq!(scale(1, 31_536_000, 3).den, 1, "once a year");
+    }
+
+    /// The long-run rate is exact: 9,999,991 units take a second, not a tick more or less.
+    #[test]
+    fn a_prime_rate_does_not_drift() {
+        let scale = scale(9_999_991, 1, 1);
+        let tat = (0..9_999_991).fold(0, |tat, _| scale.charge(tat, 0, 1));
+        assert_eq!(scale.reset_after(tat, 0), 1_000_000_000);
+        assert_eq!(scale.ticks(1_000_000_000), tat);
+    }
+
+    #[test]
+    fn the_first_nanosecond_is_the_first() {
+        for count in [1, 3, 7, 9_999_991] {
+            let scale = scale(count, 1, 5);
+            for ticks in (1..2_000_000).step_by(7919) {
+                let first = scale.first_ns(ticks);
+                assert!(scale.ticks(first) >= ticks && scale.ticks(first - 1) < ticks);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_saturate_at_the_end_of_time() {
+        let scale = scale(3, 1, 10);
+        assert_eq!(scale.ticks(u64::MAX), u64::MAX);
+        assert_eq!(scale.charge(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(scale.refund(5, u64::MAX), 0);
+        assert!(scale.balance(u64::MAX, 0) < 0);
+    }
+}

@@ -1,0 +1,162 @@
+//! Configuration: domains and their rules, from TOML, from a language's own object, or built up.
+//!
+//! Whatever the source, one check (`Config::check`) looks at the values; the readers only look at
+//! the shape and remember where each field stood.
+
+mod read;
+mod text;
+mod value;
+
+pub use read::Names;
+pub use value::{Entry, Node, Value};
+
+use crate::decide::MAX_RULES;
+use crate::error::{Error, Result};
+use crate::rule::{Fault, Rule};
+
+/// Rules in all domains together: the table numbers them with 10 bits.
+const MAX_RULES_IN_ALL: usize = 1000;
+const LONGEST_NAME: usize = 255;
+
+/// Domains and their rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The default domain is always there, and the first.
+    pub(crate) domains: Vec<DomainConfig>,
+    pub(crate) dry_run: bool,
+}
+
+/// One domain's part of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DomainConfig {
+    pub(crate) name: String,
+    pub(crate) rules: Vec<Rule>,
+    /// Nothing: as the throttle.
+    pub(crate) dry_run: Option<bool>,
+    /// One rule, written without a list: errors must name its fields as the user did.
+    pub(crate) short: bool,
+    /// Written under `domains`, not at the top level.
+    pub(crate) under_domains: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let default = DomainConfig { name: Config::DEFAULT.into(), ..DomainConfig::default() };
+        Config { domains: vec![default], dry_run: false }
+    }
+}
+
+impl Config {
+    /// The name of the default domain.
+    pub const DEFAULT: &str = "default";
+
+    /// Reads a configuration in TOML.
+    pub fn from_toml(text: &str) -> Result<Config> {
+        read::config(&text::parse(text)?, Names::Snake)
+    }
+
+    /// Reads a configuration file in TOML.
+    #[cfg(feature = "os")]
+    pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Config> {
+        Config::from_toml(&crate::os::file::read(path.as_ref())?)
+    }
+
+    /// Reads a configuration given as a language's own object.
+    pub fn from_value(root: &Node, names: Names) -> Result<Config> {
+        read::config(root, names)
+    }
+
+    /// Adds a rule to a domain, which is made if it is not there.
+    pub fn add_rule(&mut self, domain: &str, rule: Rule) {
+        self.domain_mut(domain).rules.push(rule);
+    }
+
+    /// Whether refusals are only counted, in every domain that does not say otherwise.
+    pub fn set_dry_run(&mut self, dry_run: bool) {
+        self.dry_run = dry_run;
+    }
+
+    /// Whether refusals are only counted in this domain, which is made if it is not there.
+    pub fn set_domain_dry_run(&mut self, domain: &str, dry_run: bool) {
+        self.domain_mut(domain).dry_run = Some(dry_run);
+    }
+
+    pub(crate) fn domain_mut(&mut self, name: &str) -> &mut DomainConfig {
+        let found = self.domains.iter().position(|domain| domain.name == name);
+        let index = found.unwrap_or_else(|| {
+            let name = name.to_string();
+            self.domains.push(DomainConfig { name, under_domains: true, ..Default::default() });
+            self.domains.len() - 1
+        });
+        &mut self.domains[index]
+    }
+
+    /// Looks at every value: the first that cannot be is an error that names its field.
+    pub(crate) fn check(&self) -> Result<()> {
+        for domain in &self.domains {
+            check_name(&domain.name).map_err(|message| Error::config(domain.path(), message))?;
+            domain.check()?;
+        }
+        let rules: usize = self.domains.iter().map(|domain| domain.rules.len()).sum();
+        if rules > MAX_RULES_IN_ALL {
+            let message = format!("{rules} rules in all domains; at most {MAX_RULES_IN_ALL} fit");
+            return Err(Error::config("domains", message));
+        }
+        Ok(())
+    }
+}
+
+impl DomainConfig {
+    fn check(&self) -> Result<()> {
+        if self.rules.len() > MAX_RULES {
+            let message = format!("{} rules; a domain has at most {MAX_RULES}", self.rules.len());
+            return Err(Error::config(self.field("rules"), message));
+        }
+        let names: Vec<String> = self.rule_names().collect();
+        for (i, (rule, name)) in self.rules.iter().zip(&names).enumerate() {
+            check_name(name).map_err(|message| self.fault(i, Fault { key: "name", message }))?;
+            if names[..i].contains(name) {
+                let message = format!("{name:?} is the name of an earlier rule; choose another");
+                return Err(self.fault(i, Fault { key: "name", message }));
+            }
+            rule.scale().map_err(|fault| self.fault(i, fault))?;
+        }
+        Ok(())
+    }
+
+    /// The names of the rules, also of those that were given none.
+    pub(crate) fn rule_names(&self) -> impl Iterator<Item = String> {
+        let names = self.rules.iter().enumerate();
+        names.map(|(i, rule)| rule.name.clone().unwrap_or_else(|| format!("rule{}", i + 1)))
+    }
+
+    /// An error about a field of a rule.
+    pub(crate) fn fault(&self, rule: usize, fault: Fault) -> Error {
+        let field = match self.short {
+            true => self.field(fault.key),
+            false => self.field(&format!("rules[{rule}].{}", fault.key)),
+        };
+        Error::config(field, fault.message)
+    }
+
+    fn field(&self, key: &str) -> String {
+        match self.under_domains {
+            true => format!("{}.{key}", self.path()),
+            false => key.to_string(),
+        }
+    }
+
+    fn path(&self) -> String {
+        read::join("domains", &self.name)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        Err(format!("a name of {} bytes; a name has 1 to {LONGEST_NAME}", name.len()))
+    } else if name.contains(char::is_control) {
+        Err(format!("{name:?}: a name must not contain control characters"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! A tree to a configuration: which keys there are, and what kind of value each takes.
+
+use super::value::{Entry, Node, Value};
+use super::{Config, DomainConfig};
+use crate::error::{Error, Result};
+use crate::rate::{Burst, Rate};
+use crate::rule::Rule;
+
+/// How the keys of an object are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// `charge_refused`, as in TOML and Python.
+    Snake,
+    /// `chargeRefused`, as in JavaScript.
+    Camel,
+}
+
+const RULE_KEYS: &[&str] = &["name", "rate", "burst", "charge_refused"];
+const DOMAIN_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run"];
+const TOP_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run", "domains"];
+
+pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
+    let mut reader = Reader { names, lines: Vec::new() };
+    let top = reader.table(root, "", TOP_KEYS)?;
+    let mut config = Config::default();
+    config.domains[0].read(&mut reader, &top, "")?;
+    config.dry_run = config.domains[0].dry_run.take().unwrap_or(false);
+    if let Some(entry) = top.get("domains") {
+        let Value::Table(domains) = &entry.node.value else {
+            return Err(reader.kind(entry, "", "a table of domains"));
+        };
+        for entry in domains {
+            let path = join("domains", &entry.key);
+            reader.lines.push((path.clone(), entry.line));
+            let table = reader.table(&entry.node, &path, DOMAIN_KEYS)?;
+            if entry.key == Config::DEFAULT && !config.domains[0].rules.is_empty() {
+                let message = "the default domain has its rules at the top level; \
+                               write them in one place";
+                return Err(Error::config(path, message).at_line(entry.line));
+            }
+            let domain = config.domain_mut(&entry.key);
+            domain.under_domains = true;
+            domain.read(&mut reader, &table, &path)?;
+        }
+    }
+    config.check().map_err(|fault| {
+        let line = fault.field().and_then(|field| reader.line_of(field));
+        fault.at_line(line)
+    })?;
+    Ok(config)
+}
+
+impl DomainConfig {
+    fn read(&mut self, reader: &mut Reader, table: &Table<'_>, path: &str) -> Result<()> {
+        if let Some(entry) = table.get("dry_run") {
+            self.dry_run = Some(reader.bool(entry, path)?);
+        }
+        if let Some(entry) = table.get("rules") {
+            if let Some(short) = table.first(&["rate", "burst", "charge_refused"]) {
+                let message =
+                    "cannot stand beside rules; put rate and burst into a rule of that list";
+                return Err(Error::config(join(path, &short.key), message).at_line(short.line));
+            }
+            let Value::List(rules) = &entry.node.value else {
+                return Err(reader.kind(entry, path, "a list of rules"));
+            };
+            let list = join(path, &entry.key);
+            reader.lines.push((list.clone(), entry.line));
+            for (i, node) in rules.iter().enumerate() {
+                let path = format!("{list}[{i}]");
+                let table = reader.table(node, &path, RULE_KEYS)?;
+                if table.get("rate").is_none() {
+                    let message = r#"a rule needs a rate; add one like "100/s""#;
+                    return Err(Error::config(join(&path, "rate"), message).at_line(node.line));
+                }
+                self.rules.push(reader.rule(&table, &path)?);
+            }
+        } else if table.get("rate").is_some() {
+            self.short = true;
+            self.rules.push(reader.rule(table, path)?);
+        } else if let Some(stray) = table.first(&["burst", "charge_refused"]) {
+            let message = r#"has no meaning without a rate; add one like rate = "100/s""#;
+            return Err(Error::config(join(path, &stray.key), message).at_line(stray.line));
+        }
+        Ok(())
+    }
+}
+
+/// A table whose keys are known.
+struct Table<'a>(Vec<(&'static str, &'a Entry)>);
+
+impl<'a> Table<'a> {
+    fn get(&self, key: &str) -> Option<&'a Entry> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, entry)| *entry)
+    }
+
+    fn first(&self, keys: &[&str]) -> Option<&'a Entry> {
+        self.0.iter().find(|(known, _)| keys.contains(known)).map(|(_, entry)| *entry)
+    }
+}
+
+struct Reader {
+    names: Names,
+    /// Where each field stands, for the check of the values.
+    lines: Vec<(String, Option<u32>)>,
+}
+
+impl Reader {
+    fn table<'a>(
+        &self,
+        node: &'a Node,
+        path: &str,
+        keys: &'static [&'static str],
+    ) -> Result<Table<'a>> {
+        let Value::Table(entries) = &node.value else {
+            let message = format!("{} is not a table of {}", node.value, self.list(keys));
+            return Err(Error::config(path, message).at_line(node.line));
+        };
+        let known = |entry: &'a Entry| {
+            let found = keys.iter().find(|key| self.spell(key) == entry.key);
+            found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
+        };
+        Ok(Table(entries.iter().map(known).collect::<Result<_>>()?))
+    }
+
+    fn rule(&mut self, table: &Table<'_>, path: &str) -> Result<Rule> {
+        for (key, entry) in &table.0 {
+            self.lines.push((join(path, key), entry.node.line.or(entry.line)));
+        }
+        let mut rule = Rule::from_parts(match table.get("rate") {
+            Some(entry) => match &entry.node.value {
+                Value::Text(text) => Rate::parse(text),
+                Value::Number(number) => Rate::from_number(*number),
+                _ => return Err(self.kind(entry, path, r#"a rate such as "100/s", or a number"#)),
+            },
+            None => Err("is missing".into()),
+        });
+        if let Some(entry) = table.get("burst") {
+            rule.burst = match &entry.node.value {
+                Value::Text(text) => Burst::parse(text),
+                Value::Number(number) => Burst::from_number(*number),
+                _ => {
+                    let fix = r#"a whole number, or a duration like "10s""#;
+                    return Err(self.kind(entry, path, fix));
+                }
+            };
+        }
+        if let Some(entry) = table.get("name") {
+            let Value::Text(name) = &entry.node.value else {
+                return Err(self.kind(entry, path, "text"));
+            };
+            rule = rule.name(name);
+        }
+        if let Some(entry) = table.get("charge_refused") {
+            rule = rule.charge_refused(self.bool(entry, path)?);
+        }
+        Ok(rule)
+    }
+
+    fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {
+        match entry.node.value {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.kind(entry, path, "true or false")),
+        }
+    }
+
+    /// The error about a value of the wrong kind.
+    fn kind(&self, entry: &Entry, path: &str, fix: &str) -> Error {
+        let message = format!("{} is not possible here; write {fix}", entry.node.value);
+        Error::config(join(path, &entry.key), message).at_line(entry.node.line)
+    }
+
+    fn unknown(&self, entry: &Entry, path: &str, keys: &'static [&'static str]) -> Error {
+        let near = keys.iter().map(|key| (distance(&self.spell(key), &entry.key), key)).min();
+        let hint = match near {
+            Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
+            _ => format!("the keys here are {}", self.list(keys)),
+        };
+        Error::config(join(path, &entry.key), format!("unknown key; {hint}")).at_line(entry.line)
+    }
+
+    fn list(&self, keys: &[&str]) -> String {
+        let keys: Vec<String> = keys.iter().map(|key| self.spell(key)).collect();
+        keys.join(", ")
+    }
+
+    fn spell(&self, key: &str) -> String {
+        match self.names {
+            Names::Snake => key.to_string(),
+            Names::Camel => {
+                let (first, rest) = key.split_once('_').unwrap_or((key, ""));
+                let capital = rest.chars().next().map(|c| c.to_ascii_uppercase());
+                first.chars().chain(capital).chain(rest.chars().skip(1)).collect()
+            }
+        }
+    }
+
+    fn line_of(&self, field: &str) -> Option<u32> {
+        self.lines.iter().find(|(known, _)| known == field).and_then(|(_, line)| *line)
+    }
+}
+
+/// The path of a key below a path; a key that is not a plain word is quoted.
+pub(super) fn join(path: &str, key: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let quote = key.is_empty() || !key.chars().all(plain);
+    let key = if quote { format!("{key:?}") } else { key.to_string() };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+/// How many letters must be changed, added or dropped to turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.chars().count()]
+}

@@ -1,0 +1,67 @@
+//! A configuration as a plain tree, whatever it was written in.
+
+use std::fmt;
+
+/// A value and the line on which it stands, if it was text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// From 1.
+    pub line: Option<u32>,
+}
+
+/// A key of a table and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key as it was written.
+    pub key: String,
+    /// The line of the key, from 1.
+    pub line: Option<u32>,
+    /// The value.
+    pub node: Node,
+}
+
+/// What a configuration can be made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Number(f64),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A table of keys and values.
+    Table(Vec<Entry>),
+    /// Something that no configuration contains, by the name of its kind: `null`, `a date`.
+    Other(String),
+}
+
+impl From<Value> for Node {
+    fn from(value: Value) -> Node {
+        Node { value, line: None }
+    }
+}
+
+impl Entry {
+    /// An entry of an object.
+    pub fn new(key: impl Into<String>, value: Value) -> Entry {
+        Entry { key: key.into(), line: None, node: value.into() }
+    }
+}
+
+/// The value as it is quoted in a message.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bool(value) => write!(f, "{value}"),
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Text(text) => write!(f, "{text:?}"),
+            Value::List(_) => f.write_str("a list"),
+            Value::Table(_) => f.write_str("a table"),
+            Value::Other(kind) => f.write_str(kind),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Numbers of dynamic languages, checked once for all bindings.
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A cost (or hits) given as a float: a whole number from 0 to 2^53.
+pub fn cost_from_f64(cost: f64) -> Result<u64> {
+    // 2^53: above it not every whole number is a float.
+    if cost.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&cost) {
+        Ok(cost as u64)
+    } else {
+        Err(bad_cost(cost))
+    }
+}
+
+/// The error about a cost that is no whole number from 0 up, whatever it is.
+pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
+    let message = format!("cost {cost}: a cost must be a whole number from 0 to 2^53");
+    Error::new(ErrorKind::Cost, message)
+}
+
+/// Seconds given as a float.
+pub fn duration_from_secs(name: &str, seconds: f64) -> Result<Duration> {
+    duration(name, seconds, 1e9, "seconds")
+}
+
+/// Milliseconds given as a float.
+pub fn duration_from_millis(name: &str, millis: f64) -> Result<Duration> {
+    duration(name, millis, 1e6, "milliseconds")
+}
+
+/// Milliseconds as a float, to the nanosecond where a float can hold it.
+pub fn millis(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e6
+}
+
+fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
+    if number.is_finite() && number >= 0.0 {
+        // The cast saturates.
+        Ok(Duration::from_nanos((number * ns).round() as u64))
+    } else {
+        let message = format!("{name} {number}: must be a finite number of {unit}, 0 or more");
+        Err(Error::new(ErrorKind::Argument, message))
+    }
+}

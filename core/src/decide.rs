@@ -1,0 +1,238 @@
+//! One check under all rules of a domain: look at every bucket, take from all or from none, and
+//! put the answer together.
+//!
+//! With one rule the whole check is one atomic step. With several: look at all, then take from
+//! each; if a bucket was emptied in between, what was taken is given back and the check is
+//! refused. So alone it is exact, and in a race it is off by at most the checks in flight.
+
+use std::time::Duration;
+
+use crate::bucket::{Scale, Tat};
+use crate::decision::{Ask, Decision};
+use crate::domain::{ActiveRule, Inner};
+use crate::table::Key;
+
+/// The most rules of a domain: what a check keeps on the stack.
+pub(crate) const MAX_RULES: usize = 16;
+
+/// A check under way.
+pub(crate) struct Check<'a> {
+    domain: &'a Inner,
+    ask: Ask,
+    /// Nanoseconds, as all times here.
+    now: u64,
+    /// The end of the longest wait.
+    latest: u64,
+    keys: [Key; MAX_RULES],
+}
+
+/// How a check ended.
+pub(crate) struct Outcome<'a> {
+    domain: &'a Inner,
+    ask: Ask,
+    now: u64,
+    /// The buckets, after the check.
+    tats: [Tat; MAX_RULES],
+    /// Whether the units granted have been taken from the buckets.
+    taken: bool,
+    /// Units granted; none: refused.
+    granted: Option<u64>,
+    /// One bit a rule.
+    refused: u32,
+}
+
+impl<'a> Check<'a> {
+    pub(crate) fn new(domain: &'a Inner, tag: &[u8], ask: Ask) -> Check<'a> {
+        let now = domain.host.clock.now_ns();
+        let mut keys = [Key { fingerprint: 0, rule: 0 }; MAX_RULES];
+        for (key, rule) in keys.iter_mut().zip(&domain.rules) {
+            *key = rule.key(tag);
+        }
+        Check { domain, ask, now, latest: now.saturating_add(ask.max_wait), keys }
+    }
+
+    /// Asks only.
+    pub(crate) fn look(&self) -> Outcome<'a> {
+        let mut outcome = self.outcome();
+        let mut granted = self.ask.cost;
+        for (i, rule) in self.domain.rules.iter().enumerate() {
+            outcome.tats[i] = self.domain.host.table.read(self.keys[i]);
+            match self.grant(&rule.scale, outcome.tats[i]) {
+                Some(units) => granted = granted.min(units),
+                None => outcome.refused |= 1 << i,
+            }
+        }
+        outcome.granted = (outcome.refused == 0).then_some(granted);
+        outcome
+    }
+
+    /// Asks and takes.
+    pub(crate) fn take(&self) -> Outcome<'a> {
+        let outcome = match self.domain.rules.as_slice() {
+            [rule] => self.take_one(rule),
+            _ => self.take_all(),
+        };
+        let counters = &self.domain.host.counters;
+        match outcome.granted {
+            Some(_) => counters.allowed.add_one(),
+            None if self.domain.dry_run => {
+                counters.allowed.add_one();
+                counters.dry_run.add_one();
+            }
+            None => counters.refused.add_one(),
+        }
+        outcome
+    }
+
+    fn take_one(&self, rule: &ActiveRule) -> Outcome<'a> {
+        let (tat, granted) = self.domain.host.update(self.keys[0], self.now, |tat| {
+            let granted = self.grant(&rule.scale, tat);
+            let units = granted.or(rule.charge_refused.then_some(self.ask.cost));
+            let next = units.map_or(tat, |units| rule.scale.charge(tat, self.now, units));
+            (next, (next, granted))
+        });
+        let mut outcome = self.outcome();
+        outcome.tats[0] = tat;
+        outcome.taken = true;
+        outcome.granted = granted;
+        outcome.refused = u32::from(granted.is_none());
+        outcome
+    }
+
+    fn take_all(&self) -> Outcome<'a> {
+        let mut outcome = self.look();
+        if let Some(units) = outcome.granted {
+            outcome.taken = true;
+            if let Err(lost) = self.take_from_each(units, &mut outcome.tats) {
+                outcome.granted = None;
+                outcome.refused = 1 << lost;
+            }
+        }
+        if outcome.granted.is_none() {
+            self.charge_refused(&mut outcome.tats);
+        }
+        outcome
+    }
+
+    /// Takes from every rule, or from none and tells which one ran out in between.
+    fn take_from_each(&self, units: u64, tats: &mut [Tat; MAX_RULES]) -> Result<(), usize> {
+        for (i, rule) in self.domain.rules.iter().enumerate() {
+            let (tat, taken) = self.update(i, |tat| {
+                let enough = rule.scale.available(tat, self.now, self.latest);
+                if enough.is_some_and(|most| units <= most) {
+                    (rule.scale.charge(tat, self.now, units), true)
+                } else {
+                    (tat, false)
+                }
+            });
+            tats[i] = tat;
+            if !taken {
+                for (j, rule) in self.domain.rules[..i].iter().enumerate() {
+                    tats[j] = self.update(j, |tat| (rule.scale.refund(tat, units), true)).0;
+                }
+                return Err(i);
+            }
+        }
+        Ok(())
+    }
+
+    fn charge_refused(&self, tats: &mut [Tat; MAX_RULES]) {
+        for (i, rule) in self.domain.rules.iter().enumerate() {
+            if rule.charge_refused {
+                let charge = |tat| (rule.scale.charge(tat, self.now, self.ask.cost), true);
+                tats[i] = self.update(i, charge).0;
+            }
+        }
+    }
+
+    fn update(&self, rule: usize, mut step: impl FnMut(Tat) -> (Tat, bool)) -> (Tat, bool) {
+        self.domain.host.update(self.keys[rule], self.now, |tat| {
+            let (next, taken) = step(tat);
+            (next, (next, taken))
+        })
+    }
+
+    /// The units that a rule grants; none: it refuses.
+    fn grant(&self, rule: &Scale, tat: Tat) -> Option<u64> {
+        let most = rule.available(tat, self.now, self.latest)?;
+        let units = if self.ask.partial { self.ask.cost.min(most) } else { self.ask.cost };
+        (units <= most && (units > 0 || self.ask.cost == 0)).then_some(units)
+    }
+
+    fn outcome(&self) -> Outcome<'a> {
+        Outcome {
+            domain: self.domain,
+            ask: self.ask,
+            now: self.now,
+            tats: [0; MAX_RULES],
+            taken: false,
+            granted: None,
+            refused: 0,
+        }
+    }
+}
+
+impl Outcome<'_> {
+    pub(crate) fn allowed(&self) -> bool {
+        self.granted.is_some() || self.domain.dry_run
+    }
+
+    pub(crate) fn decision(&self) -> Decision {
+        let Some(deciding) = self.deciding_rule() else {
+            return Decision::unlimited(self.ask.cost);
+        };
+        let buckets = || self.domain.rules.iter().zip(self.tats);
+        let longest = |time: &dyn Fn(&Scale, Tat) -> u64| {
+            let times = buckets().map(|(rule, tat)| time(&rule.scale, tat));
+            Duration::from_nanos(times.max().unwrap_or(0))
+        };
+        let (wait, retry_after) = match self.granted {
+            // Nothing was waited for, so every turn has come.
+            Some(_) if self.ask.max_wait == 0 => (Duration::ZERO, Duration::ZERO),
+            Some(_) if self.taken => {
+                (longest(&|scale, tat| scale.wait(tat, self.now)), Duration::ZERO)
+            }
+            Some(units) => {
+                (longest(&|scale, tat| scale.retry_after(tat, self.now, units)), Duration::ZERO)
+            }
+            None => (Duration::ZERO, longest(&|scale, tat| self.retry_after(scale, tat))),
+        };
+        let scale = &self.domain.rules[deciding].scale;
+        let balance = scale.balance(self.tats[deciding], self.now);
+        Decision {
+            allowed: self.allowed(),
+            dry_run: self.granted.is_none() && self.domain.dry_run,
+            rule: self.granted.is_none().then_some(deciding),
+            granted: self.granted.unwrap_or(0),
+            limit: scale.burst(),
+            remaining: balance.max(0) as u64,
+            balance,
+            wait,
+            retry_after,
+            reset_after: longest(&|scale, tat| scale.reset_after(tat, self.now)),
+        }
+    }
+
+    /// The rule whose figures the decision shows.
+    fn deciding_rule(&self) -> Option<usize> {
+        let rules = self.domain.rules.iter().zip(self.tats).enumerate();
+        match self.granted {
+            // min_by_key keeps the first of equals.
+            Some(_) => rules.min_by_key(|(_, (rule, tat))| {
+                let remaining = rule.scale.balance(*tat, self.now).max(0);
+                (remaining, rule.scale.burst())
+            }),
+            None => rules.filter(|(i, _)| self.refused & (1 << i) != 0).min_by_key(
+                |(_, (rule, tat))| {
+                    (u64::MAX - self.retry_after(&rule.scale, *tat), rule.scale.burst())
+                },
+            ),
+        }
+        .map(|(i, _)| i)
+    }
+
+    fn retry_after(&self, scale: &Scale, tat: Tat) -> u64 {
+        let units = if self.ask.partial { self.ask.cost.min(1) } else { self.ask.cost };
+        scale.retry_after(tat, self.now, units)
+    }
+}

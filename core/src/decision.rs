@@ -1,0 +1,84 @@
+//! The question a check asks, and the answer it gets.
+
+use std::time::Duration;
+
+/// The limit and remaining of a domain without rules.
+pub const UNLIMITED: u64 = u64::MAX;
+
+/// What a check asks for: a cost, and how far it may bend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    pub(crate) cost: u64,
+    /// Nanoseconds.
+    pub(crate) max_wait: u64,
+    pub(crate) partial: bool,
+}
+
+impl Ask {
+    /// Ask for so many units.
+    pub fn cost(cost: u64) -> Ask {
+        Ask { cost, max_wait: 0, partial: false }
+    }
+
+    /// Be allowed also when the turn comes within this time; [`Decision::wait`] says when.
+    #[must_use]
+    pub fn max_wait(self, wait: Duration) -> Ask {
+        Ask { max_wait: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), ..self }
+    }
+
+    /// Take as many units as there are, if not all; [`Decision::granted`] says how many.
+    #[must_use]
+    pub fn partial(self, partial: bool) -> Ask {
+        Ask { partial, ..self }
+    }
+}
+
+impl Default for Ask {
+    /// Ask for one unit, now.
+    fn default() -> Ask {
+        Ask::cost(1)
+    }
+}
+
+/// The answer to a check. `docs/semantics.md` defines every field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Go on.
+    pub allowed: bool,
+    /// Refused, but allowed because the domain is in dry run.
+    pub dry_run: bool,
+    /// The rule that refused, as its index in [`crate::Domain::rules`].
+    pub rule: Option<usize>,
+    /// Units taken.
+    pub granted: u64,
+    /// The burst of the deciding rule.
+    pub limit: u64,
+    /// Whole units in the bucket of the deciding rule, 0 in debt.
+    pub remaining: u64,
+    /// The same, negative in debt.
+    pub balance: i64,
+    /// Wait this long before going on.
+    pub wait: Duration,
+    /// When refused: time until this check would pass without waiting.
+    pub retry_after: Duration,
+    /// Time until every bucket is full again.
+    pub reset_after: Duration,
+}
+
+impl Decision {
+    /// The answer of a domain without rules, and of a throttle that fails open.
+    pub fn unlimited(granted: u64) -> Decision {
+        Decision {
+            allowed: true,
+            dry_run: false,
+            rule: None,
+            granted,
+            limit: UNLIMITED,
+            remaining: UNLIMITED,
+            balance: i64::MAX,
+            wait: Duration::ZERO,
+            retry_after: Duration::ZERO,
+            reset_after: Duration::ZERO,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A domain: a named list of rules, and every call that an application makes about a tag.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::bucket::{Scale, Tat};
+use crate::clock::Clock;
+use crate::decide::Check;
+use crate::decision::{Ask, Decision};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fingerprint::Fingerprints;
+use crate::stats::Counters;
+use crate::table::{Key, Table};
+
+/// A handle to a domain: cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct Domain(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) dry_run: bool,
+    pub(crate) rules: Vec<ActiveRule>,
+    pub(crate) host: Arc<Host>,
+}
+
+/// What all domains of a throttle share.
+pub(crate) struct Host {
+    pub(crate) table: Table,
+    pub(crate) clock: Clock,
+    pub(crate) counters: Counters,
+    pub(crate) closed: AtomicBool,
+}
+
+/// A rule at work in a domain.
+#[derive(Clone, Debug)]
+pub struct ActiveRule {
+    pub(crate) name: String,
+    pub(crate) scale: Scale,
+    pub(crate) charge_refused: bool,
+    /// Its index in the table.
+    pub(crate) index: u16,
+    pub(crate) fingerprints: Fingerprints,
+}
+
+impl ActiveRule {
+    /// The rule's name, unique in its domain.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The rule's burst in units.
+    pub fn burst(&self) -> u64 {
+        self.scale.burst()
+    }
+
+    pub(crate) fn key(&self, tag: &[u8]) -> Key {
+        Key { fingerprint: self.fingerprints.of(tag), rule: self.index }
+    }
+}
+
+impl Domain {
+    /// The domain's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The domain's rules, in the order in which they were given.
+    pub fn rules(&self) -> &[ActiveRule] {
+        &self.0.rules
+    }
+
+    /// The rule that refused, if one did.
+    pub fn refused_by(&self, decision: &Decision) -> Option<&str> {
+        decision.rule.and_then(|index| self.0.rules.get(index)).map(ActiveRule::name)
+    }
+
+    /// Asks for one unit, and takes it if it passes.
+    pub fn check(&self, tag: impl AsRef<[u8]>) -> Result<Decision> {
+        self.check_with(tag, Ask::default())
+    }
+
+    /// Asks for what `ask` says, and takes it if it passes.
+    pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
+        self.begin(&ask)?;
+        Ok(Check::new(&self.0, tag.as_ref(), ask).take().decision())
+    }
+
+    /// Asks for one unit, and takes it if it passes: yes or no.
+    pub fn allow(&self, tag: impl AsRef<[u8]>) -> Result<bool> {
+        self.allow_with(tag, Ask::default())
+    }
+
+    /// Asks for what `ask` says, and takes it if it passes: yes or no.
+    pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
+        self.begin(&ask)?;
+        Ok(Check::new(&self.0, tag.as_ref(), ask).take().allowed())
+    }
+
+    /// The decision that a check for one unit would get. Takes nothing.
+    pub fn peek(&self, tag: impl AsRef<[u8]>) -> Result<Decision> {
+        self.peek_with(tag, Ask::default())
+    }
+
+    /// The decision that `check_with` would get. Takes nothing.
+    pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
+        self.begin(&ask)?;
+        Ok(Check::new(&self.0, tag.as_ref(), ask).look().decision())
+    }
+
+    /// Gives units back to every rule: for work that was not done after all, or a wait that was
+    /// given up.
+    pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
+        self.each_bucket(tag.as_ref(), |scale, tat, _| scale.refund(tat, units))
+    }
+
+    /// Fills the tag's buckets.
+    pub fn reset(&self, tag: impl AsRef<[u8]>) -> Result<()> {
+        self.each_bucket(tag.as_ref(), |_, _, _| 0)
+    }
+
+    /// Charges units that were used elsewhere, the first of them `age` ago, without asking. May
+    /// take a bucket below zero.
+    pub fn debit(&self, tag: impl AsRef<[u8]>, hits: u64, age: Duration) -> Result<()> {
+        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+        self.each_bucket(tag.as_ref(), |scale, tat, now| {
+            scale.charge(tat, now.saturating_sub(age), hits)
+        })
+    }
+
+    fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> Tat) -> Result<()> {
+        self.check_open()?;
+        let host = &self.0.host;
+        let now = host.clock.now_ns();
+        for rule in &self.0.rules {
+            host.update(rule.key(tag), now, |tat| (next(&rule.scale, tat, now), ()));
+        }
+        Ok(())
+    }
+
+    /// What must hold before a check: the throttle is open, and the cost can pass at all.
+    fn begin(&self, ask: &Ask) -> Result<()> {
+        self.check_open()?;
+        if ask.partial {
+            return Ok(());
+        }
+        match self.0.rules.iter().find(|rule| ask.cost > rule.scale.burst()) {
+            None => Ok(()),
+            Some(rule) => Err(self.cost_above_burst(ask.cost, rule)),
+        }
+    }
+
+    #[cold]
+    fn cost_above_burst(&self, cost: u64, rule: &ActiveRule) -> Error {
+        let message = format!(
+            "cost {cost} can never pass: the burst of rule {:?} in domain {:?} is {}; \
+             ask for less, or for a partial grant, or raise the burst",
+            rule.name,
+            self.0.name,
+            rule.burst()
+        );
+        Error::new(ErrorKind::Cost, message)
+    }
+
+    fn check_open(&self) -> Result<()> {
+        // Relaxed: a call that races with close may be before or after it.
+        if self.0.host.closed.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one"));
+        }
+        Ok(())
+    }
+}
+
+impl Host {
+    /// One atomic step on a bucket. Without room for it, the step is made on a full bucket and
+    /// forgotten: the throttle fails open.
+    pub(crate) fn update<R: Copy>(
+        &self,
+        key: Key,
+        now: u64,
+        mut step: impl FnMut(Tat) -> (Tat, R),
+    ) -> R {
+        let counted = self.table.update(key, now, |tat| {
+            let (next, answer) = step(tat);
+            if next == Tat::MAX {
+                self.counters.clamped.add_one();
+            }
+            (next, answer)
+        });
+        counted.unwrap_or_else(|| {
+            self.counters.failed_open.add_one();
+            step(0).1
+        })
+    }
+}
+
+impl fmt::Debug for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain")
+            .field("name", &self.0.name)
+            .field("rules", &self.0.rules)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Errors: one small set of kinds, the same in every language.
+//!
+//! Being throttled is an answer, never an error. Numbers and names of the kinds are a promise
+//! (`tests/vectors/errors.json`): a retired number is never used again.
+
+use std::fmt;
+
+/// What sort of mistake was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A configuration that cannot be: unknown key, bad rate, value out of range, duplicate name.
+    Config,
+    /// A cost that is negative, not whole, too large, or above the burst.
+    Cost,
+    /// No such domain.
+    Domain,
+    /// A call after `close`.
+    Closed,
+    /// Anything else that is wrong with an argument.
+    Argument,
+    /// A configuration file that cannot be read.
+    File,
+    /// A bug in dthrottle, caught at a border.
+    Internal,
+}
+
+impl ErrorKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [ErrorKind; 7] = [
+        ErrorKind::Config,
+        ErrorKind::Cost,
+        ErrorKind::Domain,
+        ErrorKind::Closed,
+        ErrorKind::Argument,
+        ErrorKind::File,
+        ErrorKind::Internal,
+    ];
+
+    /// The kind's word: `config`, `cost`, ...
+    pub const fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Config => "config",
+            ErrorKind::Cost => "cost",
+            ErrorKind::Domain => "domain",
+            ErrorKind::Closed => "closed",
+            ErrorKind::Argument => "argument",
+            ErrorKind::File => "file",
+            ErrorKind::Internal => "internal",
+        }
+    }
+
+    /// The kind as a code, as JavaScript's `err.code` has it: `DTHROTTLE_CONFIG`, ...
+    pub const fn code(self) -> &'static str {
+        match self {
+            ErrorKind::Config => "DTHROTTLE_CONFIG",
+            ErrorKind::Cost => "DTHROTTLE_COST",
+            ErrorKind::Domain => "DTHROTTLE_DOMAIN",
+            ErrorKind::Closed => "DTHROTTLE_CLOSED",
+            ErrorKind::Argument => "DTHROTTLE_ARGUMENT",
+            ErrorKind::File => "DTHROTTLE_FILE",
+            ErrorKind::Internal => "DTHROTTLE_INTERNAL",
+        }
+    }
+
+    /// The kind as a negative number, as C's status has it.
+    pub const fn number(self) -> i32 {
+        match self {
+            ErrorKind::Config => -1,
+            ErrorKind::Cost => -2,
+            ErrorKind::Domain => -3,
+            ErrorKind::Closed => -4,
+            ErrorKind::Argument => -5,
+            ErrorKind::File => -6,
+            ErrorKind::Internal => -7,
+        }
+    }
+}
+
+/// An error: its kind, a message that says what would be right, and where it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    field: Option<String>,
+    line: Option<u32>,
+}
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of this kind with this message. Bindings use it for what only they can see.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), field: None, line: None }
+    }
+
+    pub(crate) fn config(field: impl Into<String>, message: impl Into<String>) -> Error {
+        Error { field: Some(field.into()), ..Error::new(ErrorKind::Config, message) }
+    }
+
+    pub(crate) fn at_line(self, line: Option<u32>) -> Error {
+        Error { line, ..self }
+    }
+
+    /// The kind of the error.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The field of the configuration that is wrong, such as `domains.api.rules[0].rate`.
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// The line of the configuration text, from 1.
+    pub fn line(&self) -> Option<u32> {
+        self.line
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,34 @@
+//! Fingerprints: 64 bits that stand for (domain, rule, tag), under a key.
+//!
+//! SipHash-1-3: nobody who does not know the key can aim collisions.
+
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+/// A hash that has read domain and rule, and is ready for a tag.
+#[derive(Clone, Debug)]
+pub(crate) struct Fingerprints(SipHasher13);
+
+impl Fingerprints {
+    pub(crate) fn new(key: [u64; 2], rule_id: u64) -> Fingerprints {
+        let mut hash = SipHasher13::new_with_keys(key[0], key[1]);
+        hash.write(&rule_id.to_le_bytes());
+        Fingerprints(hash)
+    }
+
+    pub(crate) fn of(&self, tag: &[u8]) -> u64 {
+        let mut hash = self.0;
+        hash.write(tag);
+        hash.finish()
+    }
+}
+
+/// A rule's identity, equal wherever domain and rule have these names.
+pub(crate) fn rule_id(domain: &str, rule: &str) -> u64 {
+    let mut hash = SipHasher13::new_with_keys(0, 0);
+    hash.write(&(domain.len() as u64).to_le_bytes());
+    hash.write(domain.as_bytes());
+    hash.write(rule.as_bytes());
+    hash.finish()
+}

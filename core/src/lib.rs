@@ -1,0 +1,43 @@
+//! dthrottle holds every client to a rate, over many processes and hosts, without a server to
+//! ask: leaky buckets that decide in-process.
+//!
+//! ```
+//! use dthrottle::{Rule, Throttle};
+//!
+//! let throttle = Throttle::builder().rule(Rule::per_second(100).burst(200)).build()?;
+//! let decision = throttle.check("203.0.113.7")?;
+//! assert!(decision.allowed);
+//! assert_eq!(decision.remaining, 199);
+//! # Ok::<(), dthrottle::Error>(())
+//! ```
+//!
+//! `docs/semantics.md` defines every call and every field; `ARCHITECTURE.md` is the map of this
+//! crate.
+#![forbid(unsafe_code)]
+
+mod bucket;
+mod clock;
+pub mod config;
+pub mod convert;
+mod decide;
+mod decision;
+mod domain;
+mod error;
+mod fingerprint;
+#[cfg(feature = "os")]
+mod os;
+mod rate;
+mod rule;
+mod stats;
+mod table;
+mod throttle;
+
+pub use clock::{Clock, ManualClock};
+pub use config::Config;
+pub use decision::{Ask, Decision, UNLIMITED};
+pub use domain::{ActiveRule, Domain};
+pub use error::{Error, ErrorKind, Result};
+pub use rate::Rate;
+pub use rule::Rule;
+pub use stats::Stats;
+pub use throttle::{Builder, Throttle};

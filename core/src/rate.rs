@@ -1,0 +1,304 @@
+//! Rates and bursts: how they are written and what they mean, as exact fractions.
+//!
+//! The grammar is in `docs/semantics.md`. Nothing here is on the hot path.
+
+use std::fmt;
+use std::time::Duration;
+
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
+/// The longest period, and the longest time of one unit: 100 years.
+const LONGEST: u128 = 100 * 365 * DAY as u128;
+
+/// Ends every message about a bad rate.
+const EXAMPLE: &str = r#"write a rate like "100/s", "5 per 2 minutes" or "1000/hour""#;
+
+/// Units per time: `count` every `period`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// Units, in lowest terms with `period_ns`.
+    count: u64,
+    /// Nanoseconds.
+    period_ns: u64,
+    /// The count as it was written, rounded up: the burst of a rule that names none.
+    written: u64,
+}
+
+impl Rate {
+    /// `count` units every `period`. An impossible rate is reported when the throttle is built.
+    pub fn new(count: u64, period: Duration) -> Rate {
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+        let divisor = gcd(count.into(), period_ns.into()).max(1) as u64;
+        Rate { count: count / divisor, period_ns: period_ns / divisor, written: count }
+    }
+
+    /// Reads a rate such as `"100/s"` or `"5 per 2 minutes"`.
+    pub fn parse(text: &str) -> Result<Rate, String> {
+        let fault = |what: &str| format!("{}: {what}; {EXAMPLE}", quoted(text));
+        let mut rest = Scanner(text.trim());
+        let count = rest.number().ok_or_else(|| fault("no number at the start"))?.map_err(fault)?;
+        if rest.0.is_empty() {
+            return Rate::from_fraction(count, Decimal::ONE, SECOND).map_err(|what| fault(&what));
+        }
+        if !(rest.word("/") || rest.word("per")) {
+            return Err(fault(r#""/" or "per" is missing after the count"#));
+        }
+        let number = rest.number().transpose().map_err(fault)?.unwrap_or(Decimal::ONE);
+        let unit = unit(rest.0).ok_or_else(|| fault("no known unit of time at the end"))?;
+        Rate::from_fraction(count, number, unit).map_err(|what| fault(&what))
+    }
+
+    /// A rate per second given as a number.
+    pub fn from_number(number: f64) -> Result<Rate, String> {
+        let fault = |what: &str| format!("{number}: {what}; {EXAMPLE}, or a number per second");
+        if !number.is_finite() || number <= 0.0 {
+            return Err(fault("a rate must be a finite number above zero"));
+        }
+        let shortest = Scanner(&number.to_string()).number();
+        let exact = shortest
+            .and_then(|decimal| Rate::from_fraction(decimal.ok()?, Decimal::ONE, SECOND).ok());
+        // A number with endless digits, such as 1/3: below 1/s the nearest nanosecond of interval
+        // is closer than nine digits would be.
+        if let Some(rate) = exact {
+            Ok(rate)
+        } else if number < 1.0 {
+            let interval = (1e9 / number).round();
+            if interval > LONGEST as f64 {
+                return Err(fault("the time of one unit is above 100 years"));
+            }
+            Ok(Rate { count: 1, period_ns: interval as u64, written: 1 })
+        } else if number > 1e9 {
+            Err(fault("the rate is above 1000000000 a second"))
+        } else {
+            Rate::parse(&format!("{number:.9}"))
+        }
+    }
+
+    fn from_fraction(count: Decimal, number: Decimal, unit: u64) -> Result<Rate, String> {
+        if count.mantissa == 0 {
+            return Err("the count must be above zero".into());
+        }
+        if number.mantissa == 0 {
+            return Err("the period must be above zero".into());
+        }
+        let too_long = || "the period is above 100 years".to_string();
+        let period = number.mantissa.checked_mul(unit.into()).ok_or_else(too_long)?;
+        if period / number.divisor() > LONGEST {
+            return Err(too_long());
+        }
+        // count / period = (c / 10^a) / (p / 10^b) = (c * 10^b) / (p * 10^a)
+        let finer = || "the rate has too many digits".to_string();
+        let units = count.mantissa.checked_mul(number.divisor()).ok_or_else(finer)?;
+        let nanos = period.checked_mul(count.divisor()).ok_or_else(finer)?;
+        let divisor = gcd(units, nanos);
+        let (units, nanos) = (units / divisor, nanos / divisor);
+        if units > nanos {
+            return Err("the rate is above 1000000000 a second".into());
+        }
+        if nanos / units > LONGEST {
+            return Err("the time of one unit is above 100 years".into());
+        }
+        if nanos > LONGEST {
+            return Err(finer());
+        }
+        let written = count.mantissa.div_ceil(count.divisor());
+        Ok(Rate {
+            count: units as u64,
+            period_ns: nanos as u64,
+            written: u64::try_from(written).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Units, in lowest terms with [`Rate::period_ns`].
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Nanoseconds, in lowest terms with [`Rate::count`].
+    pub fn period_ns(&self) -> u64 {
+        self.period_ns
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let fault = if self.count == 0 {
+            "the count must be above zero"
+        } else if self.period_ns == 0 {
+            "the period must be above zero"
+        } else if self.count > self.period_ns {
+            "the rate is above 1000000000 a second"
+        } else if u128::from(self.period_ns) > LONGEST {
+            "the period is above 100 years"
+        } else {
+            return Ok(());
+        };
+        Err(format!("{self}: {fault}; {EXAMPLE}"))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} per {:?}", self.count, Duration::from_nanos(self.period_ns))
+    }
+}
+
+/// The size of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Burst {
+    /// So many units.
+    Count(u64),
+    /// What the rate gives in this many picoseconds (exact for nine digits of a millisecond).
+    Time { picos: u128, written: String },
+    /// The count of the rate as it was written.
+    OfRate,
+}
+
+impl Burst {
+    /// The largest burst.
+    const MAX: u64 = 1 << 40;
+
+    const EXAMPLE: &str =
+        r#"write a whole number from 1 to 1099511627776, or a duration like "10s""#;
+
+    /// Reads a whole number or a duration such as `"10s"`.
+    pub(crate) fn parse(text: &str) -> Result<Burst, String> {
+        let fault = |what: &str| format!("{}: {what}; {}", quoted(text), Burst::EXAMPLE);
+        let mut rest = Scanner(text.trim());
+        let number =
+            rest.number().ok_or_else(|| fault("no number at the start"))?.map_err(fault)?;
+        if rest.0.is_empty() {
+            return match number {
+                Decimal { mantissa, digits: 0 } => Ok(Burst::Count(saturate(mantissa))),
+                _ => Err(fault("a count must be whole")),
+            };
+        }
+        let unit = unit(rest.0).ok_or_else(|| fault("no known unit of time at the end"))?;
+        let picos = number.mantissa.saturating_mul(u128::from(unit) * 1000) / number.divisor();
+        if picos > LONGEST * 1000 {
+            return Err(fault("the duration is above 100 years"));
+        }
+        Ok(Burst::Time { picos, written: quoted(text) })
+    }
+
+    /// A burst given as a number.
+    pub(crate) fn from_number(number: f64) -> Result<Burst, String> {
+        if number.fract() == 0.0 && (1.0..=Burst::MAX as f64).contains(&number) {
+            Ok(Burst::Count(number as u64))
+        } else {
+            Err(format!("{number}: a burst cannot be that; {}", Burst::EXAMPLE))
+        }
+    }
+
+    /// A burst given as a time.
+    pub(crate) fn from_time(time: Duration) -> Burst {
+        let nanos = time.as_nanos().min(LONGEST);
+        Burst::Time { picos: nanos * 1000, written: format!("{time:?}") }
+    }
+
+    /// The burst in units, at this rate.
+    pub(crate) fn units(&self, rate: &Rate) -> Result<u64, String> {
+        let (units, written) = match self {
+            Burst::Count(count) => (u128::from(*count), count.to_string()),
+            Burst::OfRate => (rate.written.into(), rate.written.to_string()),
+            Burst::Time { picos, written } => {
+                // Within 100 years, picos stay below 2^72; a count of more than 2^56 is one of a
+                // very long period, and both can lose their last bits.
+                let (count, period) = (u128::from(rate.count), u128::from(rate.period_ns) * 1000);
+                let units = match picos.checked_mul(count) {
+                    Some(product) => product / period,
+                    None => (picos >> 8) * count / (period >> 8),
+                };
+                (units, format!("{written} at {rate}"))
+            }
+        };
+        if units == 0 {
+            Err(format!("{written}: less than one unit; {}", Burst::EXAMPLE))
+        } else if units > Burst::MAX.into() {
+            Err(format!("{written}: too large; {}", Burst::EXAMPLE))
+        } else {
+            Ok(units as u64)
+        }
+    }
+}
+
+/// A decimal number above or equal to zero: `mantissa / 10^digits`.
+#[derive(Clone, Copy)]
+struct Decimal {
+    mantissa: u128,
+    digits: u32,
+}
+
+impl Decimal {
+    const ONE: Decimal = Decimal { mantissa: 1, digits: 0 };
+
+    fn divisor(self) -> u128 {
+        10_u128.pow(self.digits)
+    }
+}
+
+/// What is left to read, blanks skipped after every part.
+struct Scanner<'a>(&'a str);
+
+impl Scanner<'_> {
+    fn advance(&mut self, bytes: usize) {
+        self.0 = self.0[bytes..].trim_start();
+    }
+
+    fn word(&mut self, word: &str) -> bool {
+        let found = self.0.get(..word.len()).is_some_and(|text| text.eq_ignore_ascii_case(word));
+        if found {
+            self.advance(word.len());
+        }
+        found
+    }
+
+    /// A decimal number, if one begins here.
+    fn number(&mut self) -> Option<Result<Decimal, &'static str>> {
+        let end = self.0.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(self.0.len());
+        let text = &self.0[..end];
+        if text.is_empty() {
+            return None;
+        }
+        self.advance(end);
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        if whole.is_empty() || fraction.contains('.') || text.ends_with('.') {
+            return Some(Err("a number must be written like 5 or 0.5"));
+        }
+        if whole.trim_start_matches('0').len() > 19 || fraction.len() > 9 {
+            return Some(Err("a number has too many digits"));
+        }
+        let mantissa = whole.bytes().chain(fraction.bytes());
+        let mantissa = mantissa.fold(0, |sum, digit| sum * 10 + u128::from(digit - b'0'));
+        Some(Ok(Decimal { mantissa, digits: fraction.len() as u32 }))
+    }
+}
+
+/// Nanoseconds of a unit of time.
+fn unit(text: &str) -> Option<u64> {
+    Some(match text.to_ascii_lowercase().as_str() {
+        "ms" | "msec" | "msecs" | "millisecond" | "milliseconds" => SECOND / 1000,
+        "s" | "sec" | "secs" | "second" | "seconds" => SECOND,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60 * SECOND,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3600 * SECOND,
+        "d" | "day" | "days" => DAY,
+        "w" | "week" | "weeks" => 7 * DAY,
+        "month" | "months" => 30 * DAY,
+        "y" | "year" | "years" => 365 * DAY,
+        _ => return None,
+    })
+}
+
+/// The text in quotes, cut short so that a message stays readable.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+fn saturate(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,356 @@
+//! Laws that hold for every rule and every stream of calls, checked against exact arithmetic.
+//!
+//! Each law is a function over anything that admits or refuses, so that the negative controls at
+//! the end can show: a wrong arithmetic breaks it.
+
+mod model;
+
+use std::time::Duration;
+
+use dthrottle::{Ask, Decision, ManualClock, Rate, Rule, Throttle};
+use model::{Bucket, Limit, MISTAKES, Mistake, Model, ratio};
+use num_rational::BigRational;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// The core, as the laws see it.
+struct Core {
+    throttle: Throttle,
+    clock: ManualClock,
+}
+
+impl Core {
+    fn new(limit: Limit) -> Core {
+        let clock = ManualClock::new();
+        let rate = Rate::new(limit.count, Duration::from_nanos(limit.period_ns));
+        let rule = Rule::new(rate).burst(limit.burst);
+        let throttle = Throttle::builder().rule(rule).clock(clock.clone()).build().unwrap();
+        Core { throttle, clock }
+    }
+
+    fn at(&self, now: u64) -> &Throttle {
+        self.clock.set(Duration::from_nanos(now)).unwrap();
+        &self.throttle
+    }
+}
+
+impl Bucket for Core {
+    fn check(&mut self, now: u64, cost: u64) -> bool {
+        self.at(now).check_with("tag", Ask::cost(cost)).unwrap().allowed
+    }
+
+    fn refund(&mut self, now: u64, units: u64) {
+        self.at(now).refund("tag", units).unwrap();
+    }
+
+    fn reset(&mut self, now: u64) {
+        self.at(now).reset("tag").unwrap();
+    }
+
+    fn debit(&mut self, now: u64, hits: u64, age: u64) {
+        self.at(now).debit("tag", hits, Duration::from_nanos(age)).unwrap();
+    }
+
+    fn balance(&mut self, now: u64) -> i64 {
+        self.at(now).peek_with("tag", Ask::cost(0)).unwrap().balance
+    }
+}
+
+/// One call in a stream: after a pause, ask for some units.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    now: u64,
+    cost: u64,
+}
+
+/// 36 years: as long as a stream may last.
+const YEARS: u64 = 1 << 60;
+
+/// The longest a tick can be: a third of a nanosecond, or 2^-20 of the time of a unit.
+fn tick(limit: &Limit) -> BigRational {
+    let fine = ratio(1) / ratio(3);
+    let coarse = limit.time_of(1) / ratio(1 << 20);
+    if is_exact(limit) {
+        ratio(0)
+    } else if fine > coarse {
+        fine
+    } else {
+        coarse
+    }
+}
+
+/// Whether a tick divides the nanosecond, so that there is no rounding at all.
+fn is_exact(limit: &Limit) -> bool {
+    let rate = ratio(limit.count) / ratio(limit.period_ns);
+    let fits = ratio(limit.burst) * BigRational::from(rate.denom().clone()) <= ratio(1 << 60);
+    *rate.numer() <= 4.into() && fits
+}
+
+/// Never more than B + rate * w in any window, whatever is asked.
+fn law_window(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
+    let admitted: Vec<Call> =
+        calls.iter().copied().filter(|call| bucket.check(call.now, call.cost)).collect();
+    for (i, first) in admitted.iter().enumerate() {
+        let mut units = 0;
+        for last in &admitted[i..] {
+            units += last.cost;
+            let window = ratio(last.now - first.now) + tick(limit);
+            if limit.time_of(units) > limit.time_of(limit.burst) + &window {
+                return Err(format!("{units} units from {} to {} ns", first.now, last.now));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A check is refused only if admitting it would break the window law.
+fn law_conforming(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
+    let mut exact = Model::new(*limit, Mistake::None);
+    for call in calls {
+        let passes = bucket.check(call.now, call.cost);
+        if !passes && exact.excess(call.now, call.cost) <= ratio(0) {
+            return Err(format!("{call:?} was refused"));
+        }
+        if passes {
+            exact.take(call.now, call.cost);
+        }
+    }
+    Ok(())
+}
+
+/// A refund or a reset never leaves more than B, and a full bucket admits exactly B.
+fn law_full(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
+    let mut end = 0;
+    for call in calls {
+        if bucket.check(call.now, call.cost) {
+            bucket.refund(call.now, call.cost + 1);
+        }
+        end = call.now;
+    }
+    bucket.refund(end, limit.burst);
+    for fill in ["refund", "reset"] {
+        if bucket.balance(end) != limit.burst as i64 {
+            return Err(format!("{} of {} after {fill}", bucket.balance(end), limit.burst));
+        }
+        if !bucket.check(end, limit.burst) || bucket.check(end, 1) {
+            return Err(format!("not exactly {} pass after {fill}", limit.burst));
+        }
+        bucket.reset(end);
+    }
+    Ok(())
+}
+
+/// Debits are all charged: whoever is in debt passes again when it is paid, not before.
+fn law_debt(bucket: &mut dyn Bucket, limit: &Limit, debits: &[u64]) -> Result<(), String> {
+    let owed: u64 = debits.iter().sum();
+    for hits in debits {
+        bucket.debit(0, *hits, 0);
+    }
+    let balance = limit.burst as i64 - owed as i64;
+    if bucket.balance(0) != balance {
+        return Err(format!("{} instead of {balance}", bucket.balance(0)));
+    }
+    let due = due(limit, owed);
+    let early = due.saturating_sub(whole(&tick(limit)) + 1);
+    if early < due && owed >= limit.burst && bucket.check(early, 1) {
+        return Err(format!("passed at {early}, before {due}"));
+    }
+    if !bucket.check(due, 1) {
+        return Err(format!("refused at {due}"));
+    }
+    Ok(())
+}
+
+/// When one unit passes again after so many were charged at zero.
+fn due(limit: &Limit, owed: u64) -> u64 {
+    whole(&limit.time_of((owed + 1).saturating_sub(limit.burst)))
+}
+
+/// A time in whole nanoseconds, rounded up.
+fn whole(time: &BigRational) -> u64 {
+    u64::try_from(time.ceil().to_integer()).unwrap_or(u64::MAX)
+}
+
+/// Rates that divide the nanosecond and rates that do not, from 1 a year to 10 million a second.
+fn limits() -> impl Strategy<Value = Limit> {
+    let seconds = prop_oneof![Just(1_u64), Just(60), Just(3600), Just(86_400), Just(31_536_000)];
+    let count = prop_oneof![1..=10_u64, 1..=10_000_000_u64, Just(9_999_991), Just(10_000_000)];
+    let burst = prop_oneof![1..=20_u64, 1..=100_000_u64];
+    (count, seconds, burst).prop_map(|(count, seconds, burst)| Limit {
+        count,
+        period_ns: seconds * 1_000_000_000,
+        burst,
+    })
+}
+
+/// Streams around the limit: pauses of none, of about one unit, of exactly one, and long ones.
+fn streams() -> impl Strategy<Value = (Limit, Vec<Call>)> {
+    (limits(), prop::collection::vec((0..6_u8, 0.0..2.5_f64, 0.0..1.2_f64), 1..60)).prop_map(
+        |(limit, seeds)| {
+            let unit = limit.period_ns as f64 / limit.count as f64;
+            let mut now = 0_u64;
+            let calls = seeds.into_iter().map(|(kind, pause, share)| {
+                let pause = match kind {
+                    0 | 1 => 0.0,
+                    2 => unit.ceil(),
+                    3 => unit * pause,
+                    4 => unit.floor(),
+                    _ => unit * pause * limit.burst as f64,
+                };
+                now += (pause as u64).min(YEARS / 60);
+                let cost = if kind % 2 == 0 { 1 } else { (limit.burst as f64 * share) as u64 };
+                Call { now, cost: cost.clamp(1, limit.burst) }
+            });
+            (limit, calls.collect())
+        },
+    )
+}
+
+/// Numbers from 1 of every size up to so many bits.
+fn sizes(bits: u32) -> impl Strategy<Value = u64> {
+    (1..=bits, any::<u64>()).prop_map(|(bits, random)| (random >> (64 - bits)).max(1))
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn never_admits_more_than_burst_and_rate((limit, calls) in streams()) {
+        prop_assert_eq!(law_window(&mut Core::new(limit), &limit, &calls), Ok(()));
+    }
+
+    #[test]
+    fn never_refuses_a_stream_that_conforms((limit, calls) in streams()) {
+        prop_assert_eq!(law_conforming(&mut Core::new(limit), &limit, &calls), Ok(()));
+    }
+
+    #[test]
+    fn never_fills_above_the_burst((limit, calls) in streams()) {
+        prop_assert_eq!(law_full(&mut Core::new(limit), &limit, &calls), Ok(()));
+    }
+
+    #[test]
+    fn pays_every_debt(limit in limits(), debits in prop::collection::vec(1..500_u64, 1..5)) {
+        prop_assume!(due(&limit, debits.iter().sum()) < YEARS);
+        prop_assert_eq!(law_debt(&mut Core::new(limit), &limit, &debits), Ok(()));
+    }
+
+    #[test]
+    fn agrees_with_exact_arithmetic((limit, calls) in streams()) {
+        prop_assume!(is_exact(&limit));
+        let (mut core, mut exact) = (Core::new(limit), Model::new(limit, Mistake::None));
+        for call in calls {
+            prop_assert_eq!(core.check(call.now, call.cost), exact.check(call.now, call.cost));
+            prop_assert_eq!(core.balance(call.now), exact.balance(call.now));
+        }
+    }
+
+    #[test]
+    fn order_of_rules_does_not_matter(
+        (first, calls) in streams(), second in limits(), third in limits()
+    ) {
+        let orders = [[first, second, third], [third, first, second], [second, third, first]];
+        let answers = orders.map(|limits| run_domain(&limits, &calls));
+        prop_assert_eq!(&answers[0], &answers[1]);
+        prop_assert_eq!(&answers[0], &answers[2]);
+    }
+
+    #[test]
+    fn a_domain_is_as_strict_as_its_strictest_rule((first, calls) in streams(), second in limits()) {
+        for limit in [first, second] {
+            let throttle = domain(&[first, second]);
+            let mut both = Core { throttle: throttle.0, clock: throttle.1 };
+            let most = first.burst.min(second.burst);
+            let calls: Vec<Call> =
+                calls.iter().map(|call| Call { cost: call.cost.min(most), ..*call }).collect();
+            prop_assert_eq!(law_window(&mut both, &limit, &calls), Ok(()));
+        }
+    }
+
+    #[test]
+    fn nothing_overflows(
+        count in sizes(60), period in sizes(61), burst in sizes(40),
+        calls in prop::collection::vec((sizes(64), sizes(64), sizes(64), any::<bool>()), 1..20)
+    ) {
+        prop_assume!(count <= period);
+        let rate = Rate::new(count, Duration::from_nanos(period));
+        let clock = ManualClock::new();
+        let rule = Rule::new(rate).burst(burst).charge_refused(count % 2 == 0);
+        let throttle = Throttle::builder().rule(rule).clock(clock.clone()).build().unwrap();
+        for (step, cost, wait, partial) in calls {
+            clock.advance(Duration::from_nanos(step));
+            let cost = if partial { cost } else { cost.min(burst) };
+            let ask = Ask::cost(cost).max_wait(Duration::from_nanos(wait)).partial(partial);
+            let decision = throttle.check_with("tag", ask).unwrap();
+            prop_assert!(decision.granted <= cost);
+            prop_assert!(decision.remaining <= burst);
+            throttle.debit("tag", cost, Duration::from_nanos(wait)).unwrap();
+            throttle.peek("tag").unwrap();
+            throttle.refund("tag", wait).unwrap();
+        }
+    }
+}
+
+fn domain(limits: &[Limit]) -> (Throttle, ManualClock) {
+    let clock = ManualClock::new();
+    let mut builder = Throttle::builder().clock(clock.clone());
+    for limit in limits {
+        let rate = Rate::new(limit.count, Duration::from_nanos(limit.period_ns));
+        builder = builder.rule(Rule::new(rate).burst(limit.burst));
+    }
+    (builder.build().unwrap(), clock)
+}
+
+/// Every answer that does not speak of a rule's place in the list.
+fn run_domain(limits: &[Limit], calls: &[Call]) -> Vec<Decision> {
+    let (throttle, clock) = domain(limits);
+    let most = limits.iter().map(|limit| limit.burst).min().unwrap();
+    let answer = |call: &Call| {
+        clock.set(Duration::from_nanos(call.now)).unwrap();
+        let ask = Ask::cost(call.cost.min(most)).partial(call.cost % 3 == 0);
+        Decision { rule: None, ..throttle.check_with("tag", ask).unwrap() }
+    };
+    calls.iter().map(answer).collect()
+}
+
+/// Whether a law ever fails for this arithmetic.
+fn notices(law: Law, mistake: Mistake) -> bool {
+    let config =
+        Config { cases: 400, max_shrink_iters: 0, failure_persistence: None, ..Config::default() };
+    let run = TestRunner::new(config).run(&streams(), |(limit, calls)| {
+        prop_assert_eq!(law(&mut Model::new(limit, mistake), &limit, &calls), Ok(()));
+        Ok(())
+    });
+    run.is_err()
+}
+
+type Law = fn(&mut dyn Bucket, &Limit, &[Call]) -> Result<(), String>;
+
+#[test]
+fn the_laws_hold_for_exact_arithmetic() {
+    for law in [law_window, law_conforming, law_full, law_debt_of_12_and_5] {
+        assert!(!notices(law, Mistake::None));
+    }
+}
+
+#[test]
+fn the_laws_notice_every_mistake() {
+    for mistake in MISTAKES {
+        let law: Law = match mistake {
+            Mistake::NoCap | Mistake::OneMore | Mistake::WholeNanoseconds => law_window,
+            Mistake::ChargeRefused | Mistake::Strict => law_conforming,
+            Mistake::RefundAbove => law_full,
+            Mistake::DebtFloor => law_debt_of_12_and_5,
+            Mistake::None => unreachable!("not in the list"),
+        };
+        assert!(notices(law, mistake), "{mistake:?} was not noticed");
+    }
+}
+
+fn law_debt_of_12_and_5(
+    bucket: &mut dyn Bucket,
+    limit: &Limit,
+    _calls: &[Call],
+) -> Result<(), String> {
+    if due(limit, 17) < YEARS { law_debt(bucket, limit, &[12, 5]) } else { Ok(()) }
+}

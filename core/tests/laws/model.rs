@@ -1,0 +1,150 @@
+//! The slow exact model: one bucket in rational arithmetic, straight from `docs/semantics.md`.
+//!
+//! A `Mistake` makes it wrong on purpose, to show that the laws would notice.
+
+use num_bigint::BigInt;
+use num_rational::BigRational;
+
+/// What the laws look at: something that admits or refuses.
+pub(crate) trait Bucket {
+    /// Asks for units at a time in nanoseconds that never runs backwards.
+    fn check(&mut self, now: u64, cost: u64) -> bool;
+    /// Gives units back.
+    fn refund(&mut self, now: u64, units: u64);
+    /// Fills the bucket.
+    fn reset(&mut self, now: u64);
+    /// Charges without asking.
+    fn debit(&mut self, now: u64, hits: u64, age: u64);
+    /// Whole units in the bucket.
+    fn balance(&mut self, now: u64) -> i64;
+}
+
+/// `count` units every `period_ns`, up to `burst`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    pub(crate) count: u64,
+    pub(crate) period_ns: u64,
+    pub(crate) burst: u64,
+}
+
+impl Limit {
+    /// The time of so many units.
+    pub(crate) fn time_of(&self, units: u64) -> BigRational {
+        ratio(units) * ratio(self.period_ns) / ratio(self.count)
+    }
+}
+
+/// A deliberate error in the arithmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    None,
+    /// The time of one unit is cut to whole nanoseconds.
+    WholeNanoseconds,
+    /// An idle bucket fills beyond its burst.
+    NoCap,
+    /// Refused checks are charged.
+    ChargeRefused,
+    /// One unit more than the burst.
+    OneMore,
+    /// A unit must have come, not be just coming: `<` for `<=`.
+    Strict,
+    /// A refund may fill above the burst.
+    RefundAbove,
+    /// A debit is forgotten while the bucket is in debt.
+    DebtFloor,
+}
+
+pub(crate) const MISTAKES: [Mistake; 7] = [
+    Mistake::WholeNanoseconds,
+    Mistake::NoCap,
+    Mistake::ChargeRefused,
+    Mistake::OneMore,
+    Mistake::Strict,
+    Mistake::RefundAbove,
+    Mistake::DebtFloor,
+];
+
+pub(crate) struct Model {
+    limit: Limit,
+    tat: BigRational,
+    mistake: Mistake,
+}
+
+impl Model {
+    pub(crate) fn new(limit: Limit, mistake: Mistake) -> Model {
+        // A bucket that was never touched has been full since long before zero.
+        Model { limit, tat: ratio(0), mistake }
+    }
+
+    /// How far, in nanoseconds, a check is from passing: zero or less passes.
+    pub(crate) fn excess(&self, now: u64, cost: u64) -> BigRational {
+        self.start(now) + self.time_of(cost) - self.time_of(self.limit.burst) - ratio(now)
+    }
+
+    /// Takes units, whatever the excess.
+    pub(crate) fn take(&mut self, now: u64, cost: u64) {
+        self.tat = self.start(now) + self.time_of(cost);
+    }
+
+    fn start(&self, now: u64) -> BigRational {
+        let now = ratio(now);
+        if self.mistake == Mistake::NoCap || self.tat > now { self.tat.clone() } else { now }
+    }
+
+    fn time_of(&self, units: u64) -> BigRational {
+        match self.mistake {
+            Mistake::WholeNanoseconds => ratio(units) * self.limit.time_of(1).floor(),
+            _ => self.limit.time_of(units),
+        }
+    }
+}
+
+impl Bucket for Model {
+    fn check(&mut self, now: u64, cost: u64) -> bool {
+        let mut excess = self.excess(now, cost);
+        if self.mistake == Mistake::OneMore {
+            excess -= self.time_of(1);
+        }
+        let passes = match self.mistake {
+            Mistake::Strict => excess < ratio(0),
+            _ => excess <= ratio(0),
+        };
+        if passes || self.mistake == Mistake::ChargeRefused {
+            self.take(now, cost);
+        }
+        passes
+    }
+
+    fn refund(&mut self, now: u64, units: u64) {
+        self.tat = if self.mistake == Mistake::RefundAbove {
+            // Below zero it would be lost again at the next check; keep it as time to come.
+            self.start(now) - self.time_of(units)
+        } else {
+            self.tat.clone() - self.time_of(units)
+        };
+        if self.mistake == Mistake::RefundAbove {
+            self.mistake = Mistake::NoCap;
+        }
+    }
+
+    fn reset(&mut self, _now: u64) {
+        self.tat = ratio(0);
+    }
+
+    fn debit(&mut self, now: u64, hits: u64, age: u64) {
+        if self.mistake == Mistake::DebtFloor && self.balance(now) <= 0 {
+            return;
+        }
+        self.take(now.saturating_sub(age), hits);
+    }
+
+    fn balance(&mut self, now: u64) -> i64 {
+        let used = (self.start(now) - ratio(now)) / self.limit.time_of(1);
+        let balance = (ratio(self.limit.burst) - used).floor().to_integer();
+        i64::try_from(balance).expect("the tests stay within 64 bits")
+    }
+}
+
+pub(crate) fn ratio(value: u64) -> BigRational {
+    BigRational::from_integer(BigInt::from(value))
+}

@@ -1,0 +1,176 @@
+//! The face of the crate: building, threads, counting, closing, clocks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use dthrottle::{Ask, Config, Decision, ErrorKind, ManualClock, Rate, Rule, Throttle};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn manual(builder: dthrottle::Builder) -> (Throttle, ManualClock) {
+    let clock = ManualClock::new();
+    (builder.clock(clock.clone()).build().unwrap(), clock)
+}
+
+#[test]
+fn handles_go_to_any_thread() {
+    fn any_thread<T: Send + Sync + Clone + 'static>() {}
+    any_thread::<Throttle>();
+    any_thread::<dthrottle::Domain>();
+    any_thread::<ManualClock>();
+}
+
+#[test]
+fn threads_share_one_bucket_exactly() {
+    let throttle = Throttle::builder().rule(Rule::new(Rate::new(1, DAY)).burst(1000)).build();
+    let throttle = throttle.unwrap();
+    let admitted = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let allowed = throttle.allow("tag").unwrap();
+                    admitted.fetch_add(u64::from(allowed), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(admitted.into_inner(), 1000);
+    let stats = throttle.stats();
+    assert_eq!((stats.allowed, stats.refused, stats.buckets), (1000, 3000, 1));
+}
+
+/// With two rules a lost race may refuse, but it never lets more through than the smaller burst,
+/// and what it gave back is there afterwards.
+#[test]
+fn threads_never_take_from_one_rule_alone() {
+    let rule = || Rule::new(Rate::new(1, DAY));
+    let throttle = Throttle::builder().rule(rule().burst(700)).rule(rule().burst(1000)).build();
+    let throttle = throttle.unwrap();
+    let admitted = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    let decision = throttle.check_with("tag", Ask::cost(3)).unwrap();
+                    admitted.fetch_add(decision.granted, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    while throttle.allow("tag").unwrap() {
+        admitted.fetch_add(1, Ordering::Relaxed);
+    }
+    assert_eq!(admitted.into_inner(), 700);
+    throttle.refund("tag", 700).unwrap();
+    assert_eq!(throttle.check_with("tag", Ask::cost(700)).unwrap().granted, 700);
+}
+
+#[test]
+fn the_system_clock_goes_on() {
+    let throttle = Throttle::builder().rule(Rule::parse("1 per 20 ms")).build().unwrap();
+    assert!(throttle.allow("tag").unwrap());
+    let refused = throttle.check("tag").unwrap();
+    assert!(!refused.allowed);
+    // The only sleep: this test is about the real clock.
+    thread::sleep(refused.retry_after);
+    assert!(throttle.allow("tag").unwrap());
+}
+
+#[test]
+fn mistakes_in_rules_are_named_when_building() {
+    let fault = |builder: dthrottle::Builder| builder.build().unwrap_err();
+    let error = fault(Throttle::builder().rule(Rule::per_second(0)));
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("rules[0].rate")));
+    let error = fault(Throttle::builder().domain("api", [Rule::per_minute(1).burst(0)]));
+    assert_eq!(error.field(), Some("domains.api.rules[0].burst"));
+    let error = fault(Throttle::builder().rule(Rule::parse("10/fortnight")));
+    assert!(error.to_string().contains("10/fortnight"), "{error}");
+    let twice = Rule::per_hour(1).name("same");
+    let error = fault(Throttle::builder().rule(twice.clone()).rule(twice));
+    assert_eq!(error.field(), Some("rules[1].name"));
+    let error = fault(Throttle::builder().domain("", [Rule::per_second(1)]));
+    assert_eq!(error.field(), Some(r#"domains."""#));
+    let short = Rule::per_second(1).burst_time(Duration::from_millis(999));
+    assert_eq!(fault(Throttle::builder().rule(short)).field(), Some("rules[0].burst"));
+}
+
+#[test]
+fn a_configuration_can_be_built_up() {
+    let mut config = Config::from_toml("rate = 5").unwrap();
+    config.add_rule("api", Rule::per_second(2));
+    config.set_dry_run(true);
+    config.set_domain_dry_run("api", false);
+    let (throttle, _clock) = manual(config.into());
+    assert!(throttle.check_with("tag", Ask::cost(5)).unwrap().allowed);
+    let dry = throttle.check("tag").unwrap();
+    assert!(dry.allowed && dry.dry_run && dry.granted == 0);
+    let api = throttle.domain("api").unwrap();
+    assert!(api.check_with("tag", Ask::cost(2)).unwrap().allowed);
+    assert!(!api.check("tag").unwrap().allowed);
+    let stats = throttle.stats();
+    assert_eq!((stats.allowed, stats.dry_run, stats.refused), (3, 1, 1));
+}
+
+#[test]
+fn files_are_read_and_their_faults_told() {
+    let path = std::env::temp_dir().join(format!("dthrottle-test-{}.toml", std::process::id()));
+    std::fs::write(&path, "rate = \"3/s\"\n[domains.api]\nrates = 4\n").unwrap();
+    let error = Throttle::from_file(&path).unwrap_err();
+    assert_eq!(error.to_string(), "line 3: domains.api.rates: unknown key; did you mean rate?");
+    std::fs::write(&path, "rate = \"3/s\"").unwrap();
+    assert_eq!(Throttle::from_file(&path).unwrap().check("tag").unwrap().limit, 3);
+    std::fs::remove_file(&path).unwrap();
+    let error = Throttle::from_file(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::File);
+    assert!(error.to_string().contains("dthrottle-test"), "{error}");
+}
+
+#[test]
+fn after_close_every_call_is_an_error() {
+    let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(1)));
+    let (clone, domain) = (throttle.clone(), throttle.domain("default").unwrap());
+    throttle.close();
+    throttle.close();
+    let kinds = [
+        throttle.check("tag").unwrap_err().kind(),
+        clone.allow("tag").unwrap_err().kind(),
+        domain.peek("tag").unwrap_err().kind(),
+        domain.refund("tag", 1).unwrap_err().kind(),
+        domain.reset("tag").unwrap_err().kind(),
+        domain.debit("tag", 1, Duration::ZERO).unwrap_err().kind(),
+    ];
+    assert_eq!(kinds, [ErrorKind::Closed; 6]);
+}
+
+#[test]
+fn a_manual_clock_never_runs_backwards() {
+    let clock = ManualClock::new();
+    clock.set(Duration::from_secs(5)).unwrap();
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(clock.set(Duration::from_secs(3)).unwrap_err().kind(), ErrorKind::Argument);
+    assert_eq!(clock.now(), Duration::from_secs(6));
+    clock.advance(Duration::MAX);
+    assert_eq!(clock.now(), Duration::from_nanos(u64::MAX));
+}
+
+#[test]
+fn an_endless_debt_is_clamped_and_counted() {
+    let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(10)));
+    throttle.debit("tag", u64::MAX, Duration::ZERO).unwrap();
+    assert_eq!(throttle.stats().clamped, 1);
+    let Decision { allowed, balance, retry_after, .. } = throttle.check("tag").unwrap();
+    assert!(!allowed && balance < 0 && retry_after > 100 * 365 * DAY);
+    throttle.reset("tag").unwrap();
+    assert!(throttle.allow("tag").unwrap());
+}
+
+#[test]
+fn tags_are_bytes() {
+    let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(1)));
+    for tag in [&b""[..], b"\0", b"\xff\xfe", b"a\0b", b"a", &[b'x'; 1 << 20]] {
+        assert!(throttle.allow(tag).unwrap());
+        assert!(!throttle.allow(tag).unwrap());
+    }
+}

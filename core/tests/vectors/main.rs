@@ -1,0 +1,109 @@
+//! The shared vectors of `tests/vectors/`, as every language runs them.
+
+mod configs;
+mod inputs;
+mod sequences;
+
+use std::path::Path;
+use std::time::Duration;
+
+use dthrottle::{Ask, Config, Decision, Domain, ManualClock, Result, Throttle};
+use serde_json::Value as Json;
+
+/// A vector file, parsed.
+fn vectors(name: &str) -> Json {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors").join(name);
+    let text = std::fs::read_to_string(path).expect("the vectors are there");
+    serde_json::from_str(&text).expect("the vectors are JSON")
+}
+
+fn list(json: &Json) -> &[Json] {
+    json.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn build(config: Config, clock: &ManualClock) -> Result<Throttle> {
+    dthrottle::Builder::from(config).clock(clock.clone()).build()
+}
+
+fn nanos(json: &Json, key: &str) -> Duration {
+    Duration::from_nanos(json[key].as_u64().unwrap_or(0))
+}
+
+/// What a call answers: a decision, yes or no, or nothing.
+enum Answer {
+    Decision(Decision),
+    Allowed(bool),
+    Nothing,
+}
+
+/// Makes one call; `max_wait` and `age` have been read by the caller, in its own unit.
+fn call(
+    domain: &Domain,
+    name: &str,
+    tag: &[u8],
+    args: &Json,
+    max_wait: Duration,
+    age: Duration,
+) -> Result<Answer> {
+    let cost = args.get("cost").map(|cost| cost.as_u64().expect("a cost that Rust can express"));
+    let ask = cost.map_or_else(Ask::default, Ask::cost);
+    let ask = ask.max_wait(max_wait).partial(args["partial"] == true);
+    Ok(match name {
+        "check" => Answer::Decision(domain.check_with(tag, ask)?),
+        "peek" => Answer::Decision(domain.peek_with(tag, ask)?),
+        "allow" => Answer::Allowed(domain.allow_with(tag, ask)?),
+        "refund" => {
+            domain.refund(tag, cost.unwrap_or(1))?;
+            Answer::Nothing
+        }
+        "reset" => {
+            domain.reset(tag)?;
+            Answer::Nothing
+        }
+        "debit" => {
+            domain.debit(tag, args["hits"].as_u64().expect("hits"), age)?;
+            Answer::Nothing
+        }
+        other => panic!("no call {other}"),
+    })
+}
+
+/// Compares an answer with what a vector expects.
+fn compare(domain: &Domain, answer: &Answer, expect: &Json) -> std::result::Result<(), String> {
+    let decision = match answer {
+        Answer::Nothing => return Ok(()),
+        Answer::Allowed(allowed) if expect == allowed => return Ok(()),
+        Answer::Allowed(allowed) => return Err(format!("allowed {allowed}, expected {expect}")),
+        Answer::Decision(decision) => decision,
+    };
+    let fields = expect.as_object().ok_or("a decision needs expected fields")?;
+    for (field, expected) in fields {
+        let count = |value: u64| match value {
+            dthrottle::UNLIMITED => Json::from("unlimited"),
+            value => Json::from(value),
+        };
+        let close = |time: Duration| {
+            let expected = expected.as_f64().unwrap_or(f64::NAN);
+            let off = (time.as_nanos() as f64 - expected).abs();
+            if off <= 2.0 + expected * 1e-12 { expected.into() } else { time.as_nanos() as f64 }
+        };
+        let equal = match field.as_str() {
+            "allowed" => decision.allowed == *expected,
+            "dry_run" => decision.dry_run == *expected,
+            "granted" => decision.granted == *expected,
+            "limit" => count(decision.limit) == *expected,
+            "remaining" => count(decision.remaining) == *expected,
+            "balance" if decision.balance == i64::MAX => *expected == "unlimited",
+            "balance" => decision.balance == *expected,
+            "rule" => Json::from(domain.refused_by(decision)) == *expected,
+            "wait_ns" => Some(close(decision.wait)) == expected.as_f64(),
+            "retry_after_ns" => Some(close(decision.retry_after)) == expected.as_f64(),
+            "reset_after_ns" => Some(close(decision.reset_after)) == expected.as_f64(),
+            other => return Err(format!("no field {other}")),
+        };
+        if !equal {
+            return Err(format!("{field} should be {expected} in {decision:?}"));
+        }
+    }
+    Ok(())
+}

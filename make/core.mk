@@ -1,0 +1,22 @@
+# The Rust workspace.
+
+WASM_TARGET := wasm32-unknown-unknown
+WASM_STD = $(shell rustc --print target-libdir --target $(WASM_TARGET))
+
+cargo-ready:
+	@command -v $(CARGO) >/dev/null || { echo "missing: cargo; install Rust 1.95 or later with rustup" >&2; exit 1; }
+	@$(NEED) cc=gcc
+
+wasm-ready: cargo-ready
+	@test -d "$(WASM_STD)" || rustup target add $(WASM_TARGET)
+
+test-core: cargo-ready wasm-ready ## Test the core: units, laws, vectors, and that it needs no operating system
+	$(CARGO) test --quiet --package dthrottle
+	$(CARGO) build --quiet --package dthrottle --no-default-features --target $(WASM_TARGET)
+
+lint-rust: cargo-ready wasm-ready
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --quiet --workspace --exclude dthrottle-wasm --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
+
+.PHONY: cargo-ready wasm-ready test-core lint-rust

@@ -1,0 +1,44 @@
+# Python: the package in .venv, its tests, and the style of all Python here.
+
+PYTHON_DIR := bindings-python
+VENV_PYTHON := $(VENV)/bin/python
+VENV_READY := $(VENV)/.ready
+WHEELS := target/wheels
+PYPROJECT := $(PYTHON_DIR)/pyproject.toml
+RUFF := $(VENV)/bin/ruff
+MYPY := $(VENV_PYTHON) -m mypy --config-file $(PYPROJECT)
+# Modules of one folder may have the names of another's: mypy sees a folder at a time.
+PYTHON_TESTS = $(sort $(dir $(shell find tests -name '*.py')))
+
+# A Python without venv and pip is Debian's; `need` says or installs what brings them.
+$(VENV_READY): $(PYTHON_DIR)/requirements-dev.txt
+	@$(NEED) $(PYTHON)=python3
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "missing: Python 3.10 or later; say which with make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(NEED) ensurepip=python3-venv
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	$(VENV_PYTHON) -m pip check --quiet
+	@touch $@
+
+venv: $(VENV_READY)
+
+# Cargo knows what has to be compiled again; the rest takes a second or two.
+build-python: cargo-ready venv ## Build the Python package and install it into .venv
+	@rm -f $(WHEELS)/dthrottle-*.whl
+	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PYTHON_DIR)/Cargo.toml \
+		--interpreter $(VENV_PYTHON) --out $(WHEELS)
+	$(VENV_PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--force-reinstall $(WHEELS)/dthrottle-*.whl
+
+test-python: build-python ## Test the Python package: vectors, API, threads, fork, wheel, README
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) $(PYTHON_DIR)/tests
+
+lint-python: build-python
+	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests
+	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests
+	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
+	@for dir in $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
+	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle
+
+.PHONY: venv build-python test-python lint-python

@@ -1,0 +1,217 @@
+"""Sequences on the options of a check: max_wait and partial."""
+
+from __future__ import annotations
+
+from rates import HOUR, MS, S
+from sequence import Sequence
+
+ONE = {"rate": "1/s", "burst": 10}
+TEN = {"rate": "10/s", "burst": 10}
+PACED = {"rate": "1/s", "burst": 1}
+TWO = {
+    "rules": [
+        {"name": "burst", "rate": "10/s", "burst": 5},
+        {"name": "slow", "rate": "1/s", "burst": 12},
+    ]
+}
+
+
+def cases() -> list[Sequence]:
+    return [*waits(), *waits_of_several(), *partials(), *partials_of_several()]
+
+
+def waits() -> list[Sequence]:
+    spaced = Sequence(
+        "max_wait_spaces_callers",
+        "Callers who wait are charged at once and get turns one T apart.",
+        PACED,
+    )
+    for turn in range(5):
+        spaced.check(0, max_wait_ns=5 * S, allowed=True, granted=1, wait_ns=turn * S)
+    spaced.peek(0, balance=-4, remaining=0, reset_after_ns=5 * S)
+    spaced.check(0, allowed=False, wait_ns=0, retry_after_ns=5 * S)
+    spaced.check(500 * MS, max_wait_ns=5 * S, allowed=True, wait_ns=4500 * MS)
+    spaced.check(500 * MS, max_wait_ns=5 * S, allowed=False, retry_after_ns=5500 * MS)
+    spaced.check(6 * S - 1, allowed=False, retry_after_ns=1)
+    spaced.check(6 * S, allowed=True)
+
+    boundary = Sequence(
+        "max_wait_boundary",
+        "A wait of exactly max_wait passes, one of 1 ns more does not and takes nothing.",
+        PACED,
+    )
+    boundary.check(0, allowed=True)
+    boundary.check(0, max_wait_ns=S - 1, allowed=False, wait_ns=0, retry_after_ns=S)
+    boundary.check(1, max_wait_ns=S - 2, allowed=False, retry_after_ns=S - 1)
+    boundary.check(1, max_wait_ns=S - 1, allowed=True, wait_ns=S - 1)
+    boundary.check(1, max_wait_ns=2 * S - 2, allowed=False, retry_after_ns=2 * S - 1)
+    boundary.peek(1, max_wait_ns=2 * S - 1, allowed=True, granted=1, wait_ns=2 * S - 1)
+    boundary.check(1, max_wait_ns=2 * S - 1, allowed=True, wait_ns=2 * S - 1)
+
+    unused = Sequence(
+        "max_wait_unused",
+        "While there are units nobody waits, and max_wait 0 is as none.",
+        {"rate": "1/s", "burst": 2},
+    )
+    unused.check(0, max_wait_ns=HOUR, allowed=True, wait_ns=0, balance=1)
+    unused.check(0, max_wait_ns=0, allowed=True, wait_ns=0, balance=0)
+    unused.check(0, max_wait_ns=0, allowed=False, wait_ns=0, retry_after_ns=S)
+    unused.check(S, max_wait_ns=0, allowed=True)
+
+    gives_up = Sequence(
+        "max_wait_given_up",
+        "Who gives up a wait refunds it, and the next caller gets the freed turn's time.",
+        PACED,
+    )
+    for turn in range(4):
+        gives_up.check(0, max_wait_ns=10 * S, allowed=True, wait_ns=turn * S)
+    gives_up.refund(0)
+    gives_up.check(0, max_wait_ns=10 * S, allowed=True, wait_ns=3 * S)
+    gives_up.refund(500 * MS, cost=2)
+    gives_up.check(500 * MS, max_wait_ns=10 * S, allowed=True, wait_ns=1500 * MS)
+    gives_up.refund(500 * MS, cost=3)
+    gives_up.peek(500 * MS, balance=1, reset_after_ns=0)
+
+    costly = Sequence(
+        "max_wait_with_cost",
+        "The wait is until the whole cost is there.",
+        TEN,
+    )
+    costly.check(0, cost=7, max_wait_ns=S, allowed=True, wait_ns=0, balance=3)
+    costly.check(0, cost=8, max_wait_ns=500 * MS - 1, allowed=False, retry_after_ns=500 * MS)
+    costly.check(0, cost=8, max_wait_ns=500 * MS, allowed=True, wait_ns=500 * MS, balance=-5)
+    costly.check(0, cost=0, max_wait_ns=500 * MS - 1, allowed=False, retry_after_ns=500 * MS)
+    costly.check(0, cost=0, max_wait_ns=500 * MS, allowed=True, granted=0, wait_ns=500 * MS)
+    costly.check(0, cost=10, max_wait_ns=2 * S, allowed=True, wait_ns=1500 * MS, balance=-15)
+
+    debt = Sequence(
+        "max_wait_in_debt",
+        "Debt is waited for like anything else.",
+        ONE,
+    )
+    debt.debit(0, 13, 0)
+    debt.check(0, max_wait_ns=4 * S - 1, allowed=False, balance=-3, retry_after_ns=4 * S)
+    debt.check(0, max_wait_ns=4 * S, allowed=True, wait_ns=4 * S, balance=-4)
+    debt.check(3 * S, max_wait_ns=2 * S, allowed=True, wait_ns=2 * S, balance=-2)
+    return [spaced, boundary, unused, gives_up, costly, debt]
+
+
+def waits_of_several() -> list[Sequence]:
+    both = Sequence(
+        "max_wait_two_rules",
+        "With two rules the wait is the longest, and a refusal by one takes from neither.",
+        {
+            "rules": [
+                {"name": "fast", "rate": "10/s", "burst": 1},
+                {"name": "slow", "rate": "1/s", "burst": 3},
+            ]
+        },
+    )
+    both.check(0, max_wait_ns=S, allowed=True, wait_ns=0, limit=1, balance=0)
+    both.check(0, max_wait_ns=S, allowed=True, wait_ns=100 * MS, limit=1, balance=-1)
+    both.check(0, max_wait_ns=S, allowed=True, wait_ns=200 * MS, limit=1, balance=-2)
+    both.check(0, max_wait_ns=S - 1, allowed=False, rule="slow", retry_after_ns=S, balance=0)
+    both.check(0, max_wait_ns=S, allowed=True, wait_ns=S, limit=1, balance=-3)
+    both.check(0, allowed=False, rule="slow", limit=3, balance=-1, retry_after_ns=2 * S)
+
+    figures = Sequence(
+        "max_wait_decider",
+        "Two rules without units left: the smaller limit decides, though the other owes more.",
+        {
+            "rules": [
+                {"name": "big", "rate": "1/s", "burst": 3},
+                {"name": "small", "rate": "10/s", "burst": 2},
+            ]
+        },
+    )
+    figures.check(0, cost=2, allowed=True, limit=2, balance=0)
+    figures.check(200 * MS, cost=2, max_wait_ns=S, wait_ns=800 * MS, limit=2, balance=0)
+    figures.check(200 * MS, allowed=False, rule="big", balance=-1, retry_after_ns=1800 * MS)
+    return [both, figures]
+
+
+def partials() -> list[Sequence]:
+    most = Sequence(
+        "partial_ask_15_get_10",
+        "Ask for 15, get the 10 there are, as in the gossip document.",
+        TEN,
+    )
+    most.peek(0, cost=15, partial=True, allowed=True, granted=10, balance=10)
+    most.check(0, cost=15, partial=True, allowed=True, granted=10, balance=0, rule=None)
+    most.check(0, cost=15, partial=True, allowed=False, granted=0, retry_after_ns=100 * MS)
+    most.check(100 * MS - 1, cost=15, partial=True, allowed=False, retry_after_ns=1)
+    most.check(100 * MS, cost=15, partial=True, allowed=True, granted=1, balance=0)
+    most.check(400 * MS - 1, cost=15, partial=True, allowed=True, granted=2, balance=0)
+    most.check(400 * MS, cost=15, partial=True, allowed=True, granted=1, balance=0)
+
+    fewer = Sequence(
+        "partial_within_what_there_is",
+        "When there is enough, partial grants the cost, no more.",
+        TEN,
+    )
+    fewer.check(0, cost=4, partial=True, allowed=True, granted=4, balance=6)
+    fewer.check(0, cost=6, partial=True, allowed=True, granted=6, balance=0)
+    fewer.check(0, cost=0, partial=True, allowed=True, granted=0, balance=0)
+    fewer.check(0, partial=True, allowed=False, granted=0, retry_after_ns=100 * MS)
+    fewer.check(350 * MS, cost=3, partial=True, allowed=True, granted=3, balance=0)
+    fewer.check(400 * MS, cost=3, partial=True, allowed=True, granted=1)
+
+    huge = Sequence(
+        "partial_above_burst",
+        "With partial a cost far above the burst is no error.",
+        TEN,
+    )
+    huge.fails("cost", "check", 0, cost=11)
+    huge.check(0, cost=2**40, partial=True, allowed=True, granted=10, balance=0)
+    huge.check(0, cost=2**40, partial=True, allowed=False, granted=0, retry_after_ns=100 * MS)
+    huge.check(S, cost=11, partial=True, allowed=True, granted=10)
+
+    debt = Sequence(
+        "partial_in_debt",
+        "In debt partial grants nothing; retry_after is until one unit.",
+        TEN,
+    )
+    debt.debit(0, 13, 0)
+    debt.check(0, cost=5, partial=True, allowed=False, balance=-3, retry_after_ns=400 * MS)
+    debt.check(400 * MS - 1, cost=5, partial=True, allowed=False, retry_after_ns=1)
+    debt.check(400 * MS, cost=5, partial=True, allowed=True, granted=1, balance=0)
+
+    waiting = Sequence(
+        "partial_with_max_wait",
+        "partial counts what comes within max_wait, and the wait is for what was granted.",
+        TEN,
+    )
+    waiting.check(0, cost=7, allowed=True, balance=3)
+    waiting.peek(0, cost=8, partial=True, max_wait_ns=200 * MS, granted=5, wait_ns=200 * MS)
+    waiting.check(0, cost=8, partial=True, max_wait_ns=200 * MS, granted=5, wait_ns=200 * MS)
+    waiting.peek(0, balance=-2)
+    waiting.check(0, cost=8, partial=True, max_wait_ns=300 * MS - 1, allowed=False)
+    waiting.check(0, cost=8, partial=True, max_wait_ns=300 * MS, granted=1, wait_ns=300 * MS)
+    waiting.check(0, cost=2, partial=True, max_wait_ns=S, granted=2, wait_ns=500 * MS)
+    return [most, fewer, huge, debt, waiting]
+
+
+def partials_of_several() -> list[Sequence]:
+    least = Sequence(
+        "partial_two_rules",
+        "partial grants what every rule has, and takes as much from each.",
+        TWO,
+    )
+    least.check(0, cost=9, partial=True, allowed=True, granted=5, limit=5, remaining=0)
+    least.check(0, cost=9, partial=True, allowed=False, rule="burst", retry_after_ns=100 * MS)
+    least.check(500 * MS, cost=9, partial=True, allowed=True, granted=5, limit=5, remaining=0)
+    least.check(S, cost=9, partial=True, allowed=True, granted=3, limit=12, remaining=0)
+    least.check(S, cost=9, partial=True, allowed=False, rule="slow", retry_after_ns=S)
+    least.check(2 * S - 1, cost=9, partial=True, allowed=False, rule="slow", retry_after_ns=1)
+    least.check(2 * S, cost=9, partial=True, allowed=True, granted=1)
+
+    waiting = Sequence(
+        "partial_two_rules_max_wait",
+        "partial, two rules and max_wait: the least that comes in time, the longest wait for it.",
+        TWO,
+    )
+    waiting.check(0, cost=4, partial=True, max_wait_ns=S, granted=4, wait_ns=0)
+    waiting.check(0, cost=9, partial=True, max_wait_ns=300 * MS, granted=4, wait_ns=300 * MS)
+    waiting.check(S, cost=5, max_wait_ns=S, allowed=True, wait_ns=0)
+    waiting.check(S, cost=4, partial=True, max_wait_ns=S, granted=1, wait_ns=S, limit=5)
+    return [least, waiting]

@@ -1,0 +1,117 @@
+"""A configuration, given as an object, into domains and rules; or the field that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rates import Bad, parse_burst, parse_rate
+
+RULE_KEYS = ("name", "rate", "burst", "charge_refused")
+DOMAIN_KEYS = ("rate", "burst", "charge_refused", "rules", "dry_run")
+TOP_KEYS = (*DOMAIN_KEYS, "domains")
+MAX_RULES = 16
+MAX_RULES_IN_ALL = 1000
+
+
+class BadConfig(Exception):
+    """Its text is the path of the field."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    interval: Fraction  # T: nanoseconds of one unit
+    burst: int
+    charge_refused: bool
+
+
+@dataclass(frozen=True)
+class Domain:
+    rules: tuple[Rule, ...]
+    dry_run: bool
+
+
+Config = Mapping[str, object]
+
+
+def load(config: Config) -> dict[str, Domain]:
+    only(config, TOP_KEYS, "")
+    top_dry_run = flag(config, "dry_run", "", default=False)
+    domains = {"default": Domain(rules_of(config, ""), top_dry_run)}
+    tables = config.get("domains", {})
+    if not isinstance(tables, Mapping):
+        raise BadConfig("domains")
+    for name, table in tables.items():
+        path = f"domains.{name}"
+        if not proper_name(name) or not isinstance(table, Mapping):
+            raise BadConfig(path)
+        if name == "default" and domains["default"].rules:
+            raise BadConfig(path)
+        only(table, DOMAIN_KEYS, path + ".")
+        dry_run = flag(table, "dry_run", path + ".", default=top_dry_run)
+        domains[name] = Domain(rules_of(table, path + "."), dry_run)
+    if sum(len(domain.rules) for domain in domains.values()) > MAX_RULES_IN_ALL:
+        raise BadConfig("domains")
+    return domains
+
+
+def rules_of(table: Config, path: str) -> tuple[Rule, ...]:
+    """The rules of a domain, whose keys are at `path`."""
+    if "rate" in table and "rules" in table:
+        raise BadConfig(path + "rate")
+    if "rate" in table:
+        return (rule_of(table, path, "rule1"),)
+    for key in ("burst", "charge_refused"):
+        if key in table:
+            raise BadConfig(path + key)
+    listed = table.get("rules", [])
+    if not isinstance(listed, list) or len(listed) > MAX_RULES:
+        raise BadConfig(path + "rules")
+    rules: list[Rule] = []
+    for index, entry in enumerate(listed):
+        here = f"{path}rules[{index}]"
+        if not isinstance(entry, Mapping):
+            raise BadConfig(here)
+        only(entry, RULE_KEYS, here + ".")
+        name = entry.get("name", f"rule{index + 1}")
+        if not proper_name(name) or name in [rule.name for rule in rules]:
+            raise BadConfig(here + ".name")
+        rules.append(rule_of(entry, here + ".", str(name)))
+    return tuple(rules)
+
+
+def rule_of(table: Config, path: str, name: str) -> Rule:
+    try:
+        rate = parse_rate(table.get("rate"))
+    except Bad as bad:
+        raise BadConfig(path + "rate") from bad
+    if "burst" in table and table["burst"] is None:
+        raise BadConfig(path + "burst")
+    try:
+        burst = parse_burst(table.get("burst"), rate)
+    except Bad as bad:
+        raise BadConfig(path + "burst") from bad
+    return Rule(name, rate.interval, burst, flag(table, "charge_refused", path, default=False))
+
+
+def only(table: Config, known: tuple[str, ...], path: str) -> None:
+    for key in table:
+        if key not in known:
+            raise BadConfig(path + key)
+
+
+def flag(table: Config, key: str, path: str, *, default: bool) -> bool:
+    value = table.get(key, default)
+    if not isinstance(value, bool):
+        raise BadConfig(path + key)
+    return value
+
+
+def proper_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and 1 <= len(name.encode()) <= 255
+        and not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in name)
+    )

@@ -1,0 +1,143 @@
+"""configs.json, the good ones: each as TOML and as the same object, with the rules it makes."""
+
+from __future__ import annotations
+
+from config import load
+
+Entry = dict[str, object]
+
+
+def good() -> list[Entry]:
+    """Every case: name, TOML, object."""
+    long_name = "n" * 255
+    return [
+        made("empty", "", {}),
+        made("only a comment", "# nothing yet\n", {}),
+        made("one rate", 'rate = "100/s"\n', {"rate": "100/s"}),
+        made(
+            "rate and burst",
+            'rate = "100/s"\nburst = 200\n',
+            {"rate": "100/s", "burst": 200},
+        ),
+        made(
+            "every key of the short form",
+            'rate = "10/s"\nburst = "2s"\ncharge_refused = true\ndry_run = true\n',
+            {"rate": "10/s", "burst": "2s", "charge_refused": True, "dry_run": True},
+        ),
+        made("a number as rate", "rate = 100\n", {"rate": 100}),
+        made("a decimal as rate", "rate = 0.5\nburst = 5\n", {"rate": 0.5, "burst": 5}),
+        made("a number as text", 'rate = "2.5"\n', {"rate": "2.5"}),
+        made("the largest burst", 'rate = "1/s"\nburst = 1_099_511_627_776\n',
+             {"rate": "1/s", "burst": 2**40}),
+        made("TOML's other numbers", "rate = 1_000\nburst = 0x10\n", {"rate": 1000, "burst": 16}),
+        made("TOML's other strings and quoted keys", "'rate' = '5 per 2 minutes'\n",
+             {"rate": "5 per 2 minutes"}),
+        made("CRLF", 'rate = "1/s"\r\nburst = 3\r\n', {"rate": "1/s", "burst": 3}),
+        made("no newline at the end", 'rate = "1/s"', {"rate": "1/s"}),
+        made("only dry_run", "dry_run = false\n", {"dry_run": False}),
+        made("no rules in a list", "rules = []\n", {"rules": []}),
+        made(
+            "rules in a list",
+            'rules = [\n  { name = "burst", rate = "100/s", burst = 200 },\n'
+            '  { name = "day", rate = "10000/day", charge_refused = true },\n]\n',
+            {
+                "rules": [
+                    {"name": "burst", "rate": "100/s", "burst": 200},
+                    {"name": "day", "rate": "10000/day", "charge_refused": True},
+                ]
+            },
+        ),
+        made(
+            "rules as tables",
+            '[[rules]]\nrate = "3/s"\n\n[[rules]]\nname = "hour"\nrate = "100/hour"\nburst = 10\n',
+            {"rules": [{"rate": "3/s"}, {"name": "hour", "rate": "100/hour", "burst": 10}]},
+        ),
+        made(
+            "names by place",
+            'rules = [{ rate = 1 }, { name = "mine", rate = 2 }, { rate = 3 }]\n',
+            {"rules": [{"rate": 1}, {"name": "mine", "rate": 2}, {"rate": 3}]},
+        ),
+        made(
+            "sixteen rules",
+            "rules = [" + ", ".join(["{ rate = 1 }"] * 16) + "]\n",
+            {"rules": [{"rate": 1}] * 16},
+        ),
+        made(
+            "names of 255 bytes, not ASCII, with blanks and points",
+            f'rules = [{{ name = "{long_name}", rate = 1 }}, {{ name = "pro Tag · 日", rate = 2 }}]\n'
+            f'[domains."v1.api"]\nrate = 3\n[domains."{long_name}"]\nrate = 4\n',
+            {
+                "rules": [{"name": long_name, "rate": 1}, {"name": "pro Tag · 日", "rate": 2}],
+                "domains": {"v1.api": {"rate": 3}, long_name: {"rate": 4}},
+            },
+        ),
+        *with_domains(),
+    ]  # fmt: skip
+
+
+def with_domains() -> list[Entry]:
+    return [
+        made("no domains", "domains = {}\n", {"domains": {}}),
+        made("a domain without rules", "[domains.free]\n", {"domains": {"free": {}}}),
+        made(
+            "domains as tables",
+            'rate = "100/s"\n\n[domains.api]\nrate = "10/s"\nburst = 20\n\n'
+            '[domains.login]\ndry_run = true\nrules = [{ name = "tries", rate = "5/minute" }]\n',
+            {
+                "rate": "100/s",
+                "domains": {
+                    "api": {"rate": "10/s", "burst": 20},
+                    "login": {"dry_run": True, "rules": [{"name": "tries", "rate": "5/minute"}]},
+                },
+            },
+        ),
+        made(
+            "domains by dotted keys and inline",
+            'domains.api.rate = "10/s"\ndomains.login = { rate = "1/s", burst = 2 }\n',
+            {"domains": {"api": {"rate": "10/s"}, "login": {"rate": "1/s", "burst": 2}}},
+        ),
+        made(
+            "rules of domains as tables",
+            '[[domains.api.rules]]\nrate = "10/s"\n[[domains.api.rules]]\nrate = "100/minute"\n',
+            {"domains": {"api": {"rules": [{"rate": "10/s"}, {"rate": "100/minute"}]}}},
+        ),
+        made(
+            "the same rule name in two domains",
+            'rules = [{ name = "a", rate = 1 }]\n[domains.api]\nrules = [{ name = "a", rate = 2 }]\n',
+            {
+                "rules": [{"name": "a", "rate": 1}],
+                "domains": {"api": {"rules": [{"name": "a", "rate": 2}]}},
+            },
+        ),
+        made(
+            "default among the domains",
+            '[domains.default]\nrate = "7/s"\n[domains.api]\nrate = "8/s"\n',
+            {"domains": {"default": {"rate": "7/s"}, "api": {"rate": "8/s"}}},
+        ),
+        made(
+            "default among the domains, dry_run at the top",
+            'dry_run = true\n[domains.default]\nrate = "7/s"\n',
+            {"dry_run": True, "domains": {"default": {"rate": "7/s"}}},
+        ),
+        made(
+            "a thousand rules",
+            *many_rules([16] * 62 + [8]),
+            only=("default", "d0", "d62"),
+        ),
+    ]
+
+
+def many_rules(sizes: list[int]) -> tuple[str, Entry]:
+    lines = [f"d{i}.rules=[{','.join(['{rate=1}'] * n)}]" for i, n in enumerate(sizes)]
+    tables = {f"d{i}": {"rules": [{"rate": 1}] * n} for i, n in enumerate(sizes)}
+    return "[domains]\n" + "\n".join(lines) + "\n", {"domains": tables}
+
+
+def made(name: str, toml: str, config: Entry, only: tuple[str, ...] = ()) -> Entry:
+    """With the rules of every domain, or of those named in `only`."""
+    rules = {
+        domain: [{"name": rule.name, "limit": rule.burst} for rule in made_of.rules]
+        for domain, made_of in load(config).items()
+        if not only or domain in only
+    }
+    return {"name": name, "toml": toml, "object": config, "domains": rules}

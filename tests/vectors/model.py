@@ -1,0 +1,203 @@
+"""The slow exact model of docs/semantics.md: buckets, domains and every call, in fractions.
+
+It knows nothing of the Rust code. What the page leaves open raises `Ambiguous`, so that no vector
+can rest on a guess. Times are nanoseconds; those of an answer are rounded up to whole ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from config import Config, Domain, Rule, load
+from rates import Ambiguous
+
+UNLIMITED = "unlimited"
+NEVER = Fraction(-(10**40))  # the TAT of a bucket that was never touched: long full
+
+
+class Failed(Exception):
+    """The call is an error; the text is its kind."""
+
+
+@dataclass
+class Bucket:
+    """One tag under one rule.
+
+    `tat` is the TAT of the page. Once it lies in the past only a `debit` with an age can see it,
+    and there the page allows more than one reading (after a reset, a refund above the burst, a
+    cost of 0): `low` is the lowest. `origin` is the time at which the bucket was last found full.
+    """
+
+    rule: Rule
+    tat: Fraction = NEVER
+    low: Fraction = NEVER
+    origin: int = 0
+
+    def head(self, now: int) -> Fraction:
+        """z of the page."""
+        return max(self.tat, Fraction(now))
+
+    def due(self, now: int, units: int) -> Fraction:
+        """When so many units would pass without waiting."""
+        return self.head(now) + (units - self.rule.burst) * self.rule.interval
+
+    def most(self, until: int, now: int) -> int:
+        """How many units would pass by `until`; negative in debt."""
+        return floor((until - self.due(now, 0)) / self.rule.interval)
+
+    def take(self, now: int, units: int) -> None:
+        if self.tat <= now:
+            self.origin = now
+        low = self.low
+        self.tat = self.low = self.head(now) + units * self.rule.interval
+        if units == 0:
+            self.low = low
+
+    def refund(self, now: int, units: int) -> None:
+        self.low -= units * self.rule.interval
+        if self.tat > now:
+            self.tat = max(self.tat - units * self.rule.interval, Fraction(now))
+
+    def reset(self, now: int) -> None:
+        self.tat, self.low = min(self.tat, Fraction(now)), NEVER
+
+    def debit(self, now: int, hits: int, age: int) -> None:
+        since = Fraction(now - age)
+        if max(self.tat, since) != max(self.low, since) or (since < 0 and self.tat < 0):
+            raise Ambiguous("a debit that looks at the past of a full bucket")
+        if self.tat <= since:
+            self.origin = now - age
+        self.tat = self.low = max(self.tat, since) + hits * self.rule.interval
+
+    def balance(self, now: int) -> int:
+        return floor(self.rule.burst - (self.head(now) - now) / self.rule.interval)
+
+    def remaining(self, now: int) -> int:
+        return max(0, self.balance(now))
+
+
+@dataclass(frozen=True)
+class Decision:
+    allowed: bool
+    granted: int
+    wait_ns: int
+    retry_after_ns: int
+    reset_after_ns: int
+    limit: int | str
+    remaining: int | str
+    balance: int | str
+    rule: str | None
+    dry_run: bool
+
+
+def longest(times: list[Fraction]) -> int:
+    return ceil(max([Fraction(0), *times]))
+
+
+class Throttle:
+    def __init__(self, config: Config) -> None:
+        self.domains = load(config)
+        self.buckets: dict[tuple[str, str], list[Bucket]] = {}
+
+    def domain(self, name: str) -> Domain:
+        if name not in self.domains:
+            raise Failed("domain")
+        return self.domains[name]
+
+    def of(self, domain: str, tag: str) -> list[Bucket]:
+        """The tag's buckets, one for each rule."""
+        rules = self.domain(domain).rules
+        return self.buckets.setdefault((domain, tag), [Bucket(rule) for rule in rules])
+
+    def check(
+        self,
+        now: int,
+        domain: str,
+        tag: str,
+        cost: int = 1,
+        max_wait: int = 0,
+        partial: bool = False,
+        take: bool = True,
+    ) -> Decision:
+        buckets = self.of(domain, tag)
+        if not buckets:
+            return Decision(True, cost, 0, 0, 0, UNLIMITED, UNLIMITED, UNLIMITED, None, False)
+        if not partial and any(cost > bucket.rule.burst for bucket in buckets):
+            raise Failed("cost")
+        until = now + max_wait
+        ask = min(cost, 1) if partial else cost  # the least that counts as passing
+        refusing = [bucket for bucket in buckets if bucket.due(now, ask) > until]
+        if refusing:
+            return self.refuse(now, domain, buckets, refusing, cost, ask, partial, take)
+
+        units = min([cost, *(b.most(until, now) for b in buckets)]) if partial else cost
+        if any(units > bucket.rule.burst for bucket in buckets):
+            raise Ambiguous("more granted than the burst, by partial with max_wait")
+        wait = longest([bucket.due(now, units) - now for bucket in buckets])
+        if take:
+            for bucket in buckets:
+                bucket.take(now, units)
+        decider = min(buckets, key=lambda b: (b.remaining(now), b.rule.burst))
+        return self.answer(now, buckets, decider, granted=units, wait=wait)
+
+    def refuse(
+        self,
+        now: int,
+        domain: str,
+        buckets: list[Bucket],
+        refusing: list[Bucket],
+        cost: int,
+        ask: int,
+        partial: bool,
+        take: bool,
+    ) -> Decision:
+        for bucket in buckets:
+            if take and bucket.rule.charge_refused:
+                bucket.take(now, cost)
+        if partial and cost == 0:
+            raise Ambiguous("retry_after of a partial cost of 0: until 0 or until 1 would pass?")
+        decider = min(refusing, key=lambda b: (-b.due(now, ask), b.rule.burst))
+        retry = longest([bucket.due(now, ask) - now for bucket in buckets])
+        if retry != longest([decider.due(now, ask) - now]):
+            raise Ambiguous("the longest retry_after is that of a rule that did not refuse")
+        dry_run = self.domains[domain].dry_run
+        return self.answer(now, buckets, decider, retry=retry, refused=True, dry_run=dry_run)
+
+    @staticmethod
+    def answer(
+        now: int,
+        buckets: list[Bucket],
+        decider: Bucket,
+        *,
+        granted: int = 0,
+        wait: int = 0,
+        retry: int = 0,
+        refused: bool = False,
+        dry_run: bool = False,
+    ) -> Decision:
+        return Decision(
+            allowed=dry_run or not refused,
+            granted=granted,
+            wait_ns=wait,
+            retry_after_ns=retry,
+            reset_after_ns=longest([bucket.tat - now for bucket in buckets]),
+            limit=decider.rule.burst,
+            remaining=decider.remaining(now),
+            balance=decider.balance(now),
+            rule=decider.rule.name if refused else None,
+            dry_run=dry_run,
+        )
+
+    def refund(self, now: int, domain: str, tag: str, cost: int = 1) -> None:
+        for bucket in self.of(domain, tag):
+            bucket.refund(now, cost)
+
+    def reset(self, now: int, domain: str, tag: str) -> None:
+        for bucket in self.of(domain, tag):
+            bucket.reset(now)
+
+    def debit(self, now: int, domain: str, tag: str, hits: int, age: int) -> None:
+        for bucket in self.of(domain, tag):
+            bucket.debit(now, hits, age)

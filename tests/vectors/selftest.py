@@ -1,0 +1,134 @@
+"""Holds the model against the seed documents and against simpler programs of the same thing."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from importlib import import_module
+
+from list_bad_configs import bad
+from list_configs import good
+from model import Throttle
+from rates import S
+
+Entry = dict[str, object]
+
+
+def run() -> None:
+    worked_example()
+    smockron()
+    governor()
+    token_bucket()
+    toml_means_object()
+
+
+def worked_example() -> None:
+    """The bucket columns of the DThrottle document."""
+    nodes = {name: Throttle({"rate": "1/s", "burst": 10}) for name in "AB"}
+
+    def balances(second: int) -> tuple[object, object]:
+        a, b = (node.check(second * S, "default", "C", take=False) for node in nodes.values())
+        return a.balance, b.balance
+
+    def ask(node: str, second: int, times: int) -> int:
+        answers = [nodes[node].check(second * S, "default", "C") for _ in range(times)]
+        return sum(answer.allowed for answer in answers)
+
+    assert balances(0) == (10, 10)
+    assert (ask("A", 0, 9), ask("B", 0, 8)) == (9, 8)
+    assert balances(0) == (1, 2)
+    assert ask("A", 0, 2) == 1
+    assert balances(0) == (0, 2)
+    nodes["A"].debit(5 * S, "default", "C", hits=8, age=5 * S)
+    nodes["B"].debit(5 * S, "default", "C", hits=10, age=5 * S)
+    assert balances(5) == (-3, -3)
+    assert ask("A", 5, 1) == ask("B", 5, 1) == 0
+    assert [balances(t) for t in (6, 7, 8, 9)] == [(-2, -2), (-1, -1), (0, 0), (1, 1)]
+    assert ask("A", 9, 1) == ask("B", 9, 1) == 1
+
+
+def smockron() -> None:
+    """`next = max(prev, now - burst) + interval`; the 11th of 1/s burst 10 publishes + 1000 ms."""
+    throttle = Throttle({"rate": "1/s", "burst": 10})
+    answers = [throttle.check(0, "default", "t", max_wait=5 * S) for _ in range(11)]
+    assert [answer.wait_ns for answer in answers] == [0] * 10 + [S]
+
+    dice = random.Random(4)
+    for _ in range(200):
+        burst, now, prev = dice.randint(1, 9), 0, Fraction(-(10**30))
+        throttle = Throttle({"rate": "3/s", "burst": burst})
+        interval = Fraction(S, 3)
+        for _ in range(30):
+            now += dice.choice((0, 1, S // 3, S // 2, dice.randint(0, 4 * S)))
+            prev = max(prev, now - burst * interval) + interval
+            throttle.debit(now, "default", "t", hits=1, age=0)
+            assert throttle.of("default", "t")[0].due(now, 0) == prev
+
+
+def governor() -> None:
+    """`new_count = max(0, count - (now - last) * v) + 1`, refused when above the limit."""
+    dice = random.Random(5)
+    for _ in range(300):
+        limit, velocity = dice.randint(1, 6), dice.randint(1, 7)
+        config = {"rate": f"{velocity}/s", "burst": limit, "charge_refused": True}
+        throttle, count, last, now = Throttle(config), Fraction(0), 0, 0
+        for _ in range(40):
+            now += dice.choice((0, 1, S // velocity, S, dice.randint(0, 2 * S)))
+            count = max(Fraction(0), count - Fraction(now - last, S) * velocity) + 1
+            last = now
+            answer = throttle.check(now, "default", "t")
+            assert answer.allowed == (count <= limit)
+            assert answer.balance == (limit - count).__floor__()
+
+
+def token_bucket() -> None:
+    """A bucket that counts tokens and is topped up, as the text books have it."""
+    dice = random.Random(6)
+    for _ in range(300):
+        burst, per_second = dice.randint(1, 8), dice.randint(1, 9)
+        throttle = Throttle({"rate": f"{per_second}/s", "burst": burst})
+        tokens, last, now = Fraction(burst), 0, 0
+        for _ in range(60):
+            now += dice.choice((0, 1, S // per_second, S, dice.randint(0, 2 * S)))
+            tokens = min(Fraction(burst), tokens + Fraction(now - last, S) * per_second)
+            last, units = now, dice.randint(0, burst)
+            match dice.choice(("check", "check", "partial", "refund", "debit", "reset")):
+                case "check":
+                    answer = throttle.check(now, "default", "t", cost=units)
+                    assert answer.allowed == (tokens >= units)
+                    tokens -= units if tokens >= units else 0
+                case "partial":
+                    units = dice.randint(1, 2 * burst)
+                    answer = throttle.check(now, "default", "t", cost=units, partial=True)
+                    assert answer.granted == max(0, min(units, tokens.__floor__()))
+                    tokens -= answer.granted
+                case "refund":
+                    throttle.refund(now, "default", "t", units)
+                    tokens = min(Fraction(burst), tokens + units)
+                case "debit":
+                    throttle.debit(now, "default", "t", hits=units, age=0)
+                    tokens -= units
+                case "reset":
+                    throttle.reset(now, "default", "t")
+                    tokens = Fraction(burst)
+            seen = throttle.check(now, "default", "t", cost=0, take=False)
+            assert seen.balance == tokens.__floor__()
+
+
+def toml_means_object() -> None:
+    """The TOML of a configuration and its object are one; a syntax error is where it is said."""
+    try:
+        tomllib = import_module("tomllib")
+    except ModuleNotFoundError:  # Python 3.10
+        return
+    for entry in [*good(), *bad()]:
+        if "toml" not in entry:
+            continue
+        try:
+            meant = tomllib.loads(entry["toml"])
+        except tomllib.TOMLDecodeError as error:
+            assert entry.get("field") is None, f"{entry['name']}: {error}"
+            assert f"line {entry['line']}," in str(error), f"{entry['name']}: {error}"
+            continue
+        assert "domains" in entry or entry["field"] is not None, f"{entry['name']} is TOML"
+        assert meant == entry.get("object", meant), f"{entry['name']}: {meant}"

@@ -1,0 +1,76 @@
+//! include/dthrottle.h from the exports of bindings-c.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+/// Writes the header anew.
+pub(crate) fn write() -> Result<(), Box<dyn Error>> {
+    fs::write(header_path(), header()?)?;
+    Ok(())
+}
+
+/// Fails when the committed header is not what the exports give.
+pub(crate) fn check() -> Result<(), Box<dyn Error>> {
+    if fs::read_to_string(header_path())? == header()? {
+        return Ok(());
+    }
+    Err("include/dthrottle.h is out of date; run `make header` and commit it".into())
+}
+
+fn header() -> Result<String, Box<dyn Error>> {
+    let crate_dir = root().join("bindings-c");
+    let mut config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml"))?;
+    config.after_includes = Some(version() + &config.after_includes.unwrap_or_default());
+    let mut text = Vec::new();
+    cbindgen::Builder::new().with_crate(crate_dir).with_config(config).generate()?.write(&mut text);
+    Ok(as_in_c(&String::from_utf8(text)?))
+}
+
+/// The macros of the version, which all packages of the workspace have in common.
+fn version() -> String {
+    let part = |name: &str, value: &str| format!("#define DTHROTTLE_VERSION_{name} {value}\n");
+    let text = concat!("\n#define DTHROTTLE_VERSION \"", env!("CARGO_PKG_VERSION"), "\"\n");
+    text.to_string()
+        + &part("MAJOR", env!("CARGO_PKG_VERSION_MAJOR"))
+        + &part("MINOR", env!("CARGO_PKG_VERSION_MINOR"))
+        + &part("PATCH", env!("CARGO_PKG_VERSION_PATCH"))
+}
+
+/// What a C programmer would write otherwise: short comments on one line, and negative numbers in
+/// parentheses.
+fn as_in_c(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = String::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let words: Vec<&str> = line.split(' ').collect();
+        match (&lines[at..], words.as_slice()) {
+            ([open, words, close, ..], _)
+                if open.trim() == "/**" && close.trim() == "*/" && words.len() <= 93 =>
+            {
+                let words = words.trim_start().trim_start_matches("* ");
+                out += &format!("{indent}/** {words} */\n");
+                at += 3;
+            }
+            (_, ["#define", name, number]) if number.starts_with('-') => {
+                out += &format!("#define {name} ({number})\n");
+                at += 1;
+            }
+            _ => {
+                out += &format!("{line}\n");
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+fn header_path() -> PathBuf {
+    root().join("include/dthrottle.h")
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
