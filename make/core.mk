@@ -14,9 +14,15 @@ test-core: cargo-ready wasm-ready ## Test the core: units, laws, vectors, and th
 	$(CARGO) test --quiet --package dthrottle
 	$(CARGO) build --quiet --package dthrottle --no-default-features --target $(WASM_TARGET)
 
+vectors-check:
+	$(PYTHON) tests/vectors/make.py --check
+
+bench: cargo-ready ## Measure against what users would pick instead; writes bench/out/
+	$(CARGO) run --quiet --release --package dthrottle-bench
+
 lint-rust: cargo-ready wasm-ready
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --workspace --exclude dthrottle-wasm --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
 
-.PHONY: cargo-ready wasm-ready test-core lint-rust
+.PHONY: cargo-ready wasm-ready test-core vectors-check bench lint-rust

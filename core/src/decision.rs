@@ -42,6 +42,7 @@ impl Default for Ask {
 
 /// The answer to a check. `docs/semantics.md` defines every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Decision {
     /// Go on.
     pub allowed: bool,

@@ -163,7 +163,7 @@ impl Domain {
         Error::new(ErrorKind::Cost, message)
     }
 
-    fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         // Relaxed: a call that races with close may be before or after it.
         if self.0.host.closed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one"));

@@ -96,7 +96,9 @@ impl Error {
     }
 
     pub(crate) fn config(field: impl Into<String>, message: impl Into<String>) -> Error {
-        Error { field: Some(field.into()), ..Error::new(ErrorKind::Config, message) }
+        // An empty path is the whole configuration: no field to name.
+        let field = Some(field.into()).filter(|field| !field.is_empty());
+        Error { field, ..Error::new(ErrorKind::Config, message) }
     }
 
     pub(crate) fn at_line(self, line: Option<u32>) -> Error {

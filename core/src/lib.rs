@@ -41,3 +41,12 @@ pub use rate::Rate;
 pub use rule::Rule;
 pub use stats::Stats;
 pub use throttle::{Builder, Throttle};
+
+/// The Rust blocks of the READMEs, run as doctests.
+#[cfg(doctest)]
+mod readme {
+    #[doc = include_str!("../README.md")]
+    struct Core;
+    #[doc = include_str!("../../README.md")]
+    struct Project;
+}

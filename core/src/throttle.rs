@@ -46,6 +46,7 @@ impl Throttle {
 
     /// A handle to a domain. Resolve it once and keep it.
     pub fn domain(&self, name: &str) -> Result<Domain> {
+        self.default.check_open()?;
         self.domains.iter().find(|domain| domain.name() == name).cloned().ok_or_else(|| {
             let known: Vec<&str> = self.domains.iter().map(Domain::name).collect();
             let message = format!("no domain {name:?}; there are: {}", known.join(", "));

@@ -1,5 +1,6 @@
 //! Side by side with the `governor` crate, where the two should agree: one rule, rates whose
 //! interval is a whole number of nanoseconds.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::num::NonZeroU32;
 use std::time::Duration;

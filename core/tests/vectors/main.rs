@@ -1,4 +1,5 @@
 //! The shared vectors of `tests/vectors/`, as every language runs them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod configs;
 mod inputs;
@@ -84,8 +85,7 @@ fn compare(domain: &Domain, answer: &Answer, expect: &Json) -> std::result::Resu
         };
         let close = |time: Duration| {
             let expected = expected.as_f64().unwrap_or(f64::NAN);
-            let off = (time.as_nanos() as f64 - expected).abs();
-            if off <= 2.0 + expected * 1e-12 { expected.into() } else { time.as_nanos() as f64 }
+            (time.as_nanos() as f64 - expected).abs() <= 2.0 + expected * 1e-12
         };
         let equal = match field.as_str() {
             "allowed" => decision.allowed == *expected,
@@ -96,9 +96,9 @@ fn compare(domain: &Domain, answer: &Answer, expect: &Json) -> std::result::Resu
             "balance" if decision.balance == i64::MAX => *expected == "unlimited",
             "balance" => decision.balance == *expected,
             "rule" => Json::from(domain.refused_by(decision)) == *expected,
-            "wait_ns" => Some(close(decision.wait)) == expected.as_f64(),
-            "retry_after_ns" => Some(close(decision.retry_after)) == expected.as_f64(),
-            "reset_after_ns" => Some(close(decision.reset_after)) == expected.as_f64(),
+            "wait_ns" => close(decision.wait),
+            "retry_after_ns" => close(decision.retry_after),
+            "reset_after_ns" => close(decision.reset_after),
             other => return Err(format!("no field {other}")),
         };
         if !equal {
