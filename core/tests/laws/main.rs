@@ -276,7 +276,7 @@ proptest! {
         prop_assume!(count <= period);
         let rate = Rate::new(count, Duration::from_nanos(period));
         let clock = ManualClock::new();
-        let rule = Rule::new(rate).burst(burst).charge_refused(count % 2 == 0);
+        let rule = Rule::new(rate).burst(burst).charge_refused(count.is_multiple_of(2));
         let throttle = Throttle::builder().rule(rule).clock(clock.clone()).build().unwrap();
         for (step, cost, wait, partial) in calls {
             clock.advance(Duration::from_nanos(step));
@@ -308,7 +308,7 @@ fn run_domain(limits: &[Limit], calls: &[Call]) -> Vec<Decision> {
     let most = limits.iter().map(|limit| limit.burst).min().unwrap();
     let answer = |call: &Call| {
         clock.set(Duration::from_nanos(call.now)).unwrap();
-        let ask = Ask::cost(call.cost.min(most)).partial(call.cost % 3 == 0);
+        let ask = Ask::cost(call.cost.min(most)).partial(call.cost.is_multiple_of(3));
         let mut decision = throttle.check_with("tag", ask).unwrap();
         decision.rule = None;
         decision
