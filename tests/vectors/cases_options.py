@@ -165,6 +165,7 @@ def partials() -> list[Sequence]:
     huge.check(0, cost=2**40, partial=True, allowed=True, granted=10, balance=0)
     huge.check(0, cost=2**40, partial=True, allowed=False, granted=0, retry_after_ns=100 * MS)
     huge.check(S, cost=11, partial=True, allowed=True, granted=10)
+    huge.check(60 * S, cost=2**40, partial=True, allowed=True, granted=10, balance=0)
 
     debt = Sequence(
         "partial_in_debt",
