@@ -236,3 +236,32 @@ impl Outcome<'_> {
         scale.retry_after(tat, self.now, units)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ManualClock, Rule, Throttle};
+
+    /// A bucket that is emptied between looking and taking: nothing may stay taken elsewhere.
+    #[test]
+    fn a_lost_race_gives_everything_back() {
+        let throttle = Throttle::builder()
+            .rule(Rule::per_second(1).burst(20))
+            .rule(Rule::per_second(1).burst(10))
+            .clock(ManualClock::new())
+            .build()
+            .unwrap();
+        let check = Check::new(&throttle.0, b"tag", Ask::cost(8));
+        assert_eq!(check.look().granted, Some(8));
+        // Another thread is faster.
+        assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
+        let mut tats = [0; MAX_RULES];
+        assert_eq!(check.take_from_each(8, &mut tats), Err(1));
+        let balance = |rule: usize| throttle.rules()[rule].scale.balance(tats[rule], check.now);
+        assert_eq!((balance(0), balance(1)), (17, 7));
+        let after = throttle.peek_with("tag", Ask::cost(7)).unwrap();
+        assert!(after.allowed && after.balance == 7);
+        assert!(throttle.check_with("tag", Ask::cost(7)).unwrap().allowed);
+        assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(10));
+    }
+}

@@ -32,3 +32,25 @@ pub(crate) fn rule_id(domain: &str, rule: &str) -> u64 {
     hash.write(rule.as_bytes());
     hash.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fingerprints travel between nodes: they may never change. The values come from another
+    /// implementation of SipHash-1-3.
+    #[test]
+    fn fingerprints_are_a_promise() {
+        assert_eq!(rule_id("default", "rule1"), 0xa2a2_ec50_0d5e_9027);
+        assert_eq!(Fingerprints::new([1, 2], 3).of(b"203.0.113.7"), 0x657e_fd2d_1e84_74ea);
+    }
+
+    #[test]
+    fn domain_rule_tag_and_key_all_count() {
+        let base = Fingerprints::new([1, 2], 3).of(b"tag");
+        assert_ne!(Fingerprints::new([1, 2], 4).of(b"tag"), base);
+        assert_ne!(Fingerprints::new([2, 1], 3).of(b"tag"), base);
+        assert_ne!(Fingerprints::new([1, 2], 3).of(b"tah"), base);
+        assert_ne!(rule_id("ab", "c"), rule_id("a", "bc"));
+    }
+}
