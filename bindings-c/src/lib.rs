@@ -1,1 +1,28 @@
-//! dthrottle for c.
+//! libdthrottle: dthrottle for C. `make header` writes `include/dthrottle.h` from the exports, so
+//! their comments are for its reader.
+//!
+//! An export converts its arguments, calls the core once and converts the answer back. Pointers
+//! are touched in `ffi` alone; `guard!` is the body of every export, so that neither a null
+//! pointer nor a panic can pass. The modules are in the order in which the header lists them.
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "the head of the header states what callers promise"
+)]
+
+#[macro_use]
+mod ffi;
+mod guard;
+
+pub mod status;
+pub mod throttle;
+
+pub mod domain;
+
+pub mod decision;
+
+pub mod config;
+
+pub mod clock;
+
+#[cfg(test)]
+mod shape;

@@ -80,7 +80,9 @@ impl Scale {
     /// zero units, while the bucket is in debt.
     pub(crate) fn available(&self, tat: Tat, now: u64, latest: u64) -> Option<u64> {
         let start = tat.max(self.ticks(now));
-        let room = self.ticks(latest).saturating_add(self.burst_ticks).checked_sub(start)?;
+        // Wider than 64 bits, so that at the end of time everything passes: it fails open.
+        let end = u128::from(self.ticks(latest)) + u128::from(self.burst_ticks);
+        let room = saturate(end.checked_sub(start.into())?);
         Some(room / self.unit_ticks)
     }
 
@@ -173,5 +175,7 @@ mod tests {
         assert_eq!(scale.charge(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
         assert_eq!(scale.refund(5, u64::MAX), 0);
         assert!(scale.balance(u64::MAX, 0) < 0);
+        assert_eq!(scale.available(u64::MAX, u64::MAX, u64::MAX), Some(10), "fails open");
+        assert_eq!(scale.available(u64::MAX, 0, 0), None);
     }
 }

@@ -35,34 +35,34 @@ fn version() -> String {
         + &part("MAJOR", env!("CARGO_PKG_VERSION_MAJOR"))
         + &part("MINOR", env!("CARGO_PKG_VERSION_MINOR"))
         + &part("PATCH", env!("CARGO_PKG_VERSION_PATCH"))
+        + "\n"
 }
 
 /// What a C programmer would write otherwise: short comments on one line, and negative numbers in
 /// parentheses.
 fn as_in_c(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
+    let mut rest = lines.as_slice();
     let mut out = String::new();
-    let mut at = 0;
-    while let Some(line) = lines.get(at) {
-        let indent = &line[..line.len() - line.trim_start().len()];
-        let words: Vec<&str> = line.split(' ').collect();
-        match (&lines[at..], words.as_slice()) {
-            ([open, words, close, ..], _)
-                if open.trim() == "/**" && close.trim() == "*/" && words.len() <= 93 =>
-            {
-                let words = words.trim_start().trim_start_matches("* ");
-                out += &format!("{indent}/** {words} */\n");
-                at += 3;
-            }
-            (_, ["#define", name, number]) if number.starts_with('-') => {
-                out += &format!("#define {name} ({number})\n");
-                at += 1;
-            }
-            _ => {
-                out += &format!("{line}\n");
-                at += 1;
-            }
+    while let [line, ..] = rest {
+        let mut read = 1;
+        if let [open, words, close, ..] = rest
+            && (open.trim(), close.trim()) == ("/**", "*/")
+            && words.len() <= 93
+        {
+            let indent = open.trim_end_matches("/**");
+            out += &format!("{indent}/** {} */", words.trim().trim_start_matches("* "));
+            read = 3;
+        } else if let Some((define, number)) = line.rsplit_once(' ')
+            && define.starts_with("#define ")
+            && number.starts_with('-')
+        {
+            out += &format!("{define} ({number})");
+        } else {
+            out += line;
         }
+        out += "\n";
+        rest = &rest[read..];
     }
     out
 }

@@ -1,24 +1,123 @@
-//! The WebAssembly packages, for Node and for the web, from the compiled module.
+//! The WebAssembly package, for Node and for the web, from the compiled module and the sources in
+//! JavaScript. The public classes are those of bindings-node, copied; for the web, CommonJS becomes
+//! ES modules.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use wasm_bindgen_cli_support::Bindgen;
 
 const MODULE: &str = "target/wasm32-unknown-unknown/release/dthrottle_wasm.wasm";
 
-/// Writes `bindings-wasm/pkg/node` and `bindings-wasm/pkg/web`.
+/// From where, relative to the root, to what name in the package.
+type Copies = &'static [(&'static str, &'static str)];
+
+/// What both hosts get. The JavaScript among it is CommonJS.
+const COMMON: Copies = &[
+    ("bindings-node/face/clocks.js", "face/clocks.js"),
+    ("bindings-node/face/errors.js", "face/errors.js"),
+    ("bindings-node/face/index.js", "face/index.js"),
+    ("bindings-node/face/values.js", "face/values.js"),
+    ("bindings-node/face/words.js", "face/words.js"),
+    ("bindings-node/index.d.ts", "types.d.ts"),
+    ("bindings-node/surface.d.ts", "surface.d.ts"),
+    ("bindings-wasm/js/adapt.js", "adapt.js"),
+];
+
+const NODE: Copies = &[
+    ("bindings-wasm/js/node.d.ts", "index.d.ts"),
+    ("bindings-wasm/js/node.js", "index.js"),
+    ("bindings-wasm/js/node.mjs", "index.mjs"),
+    ("bindings-wasm/js/node.d.mts", "index.d.mts"),
+];
+
+const WEB: Copies = &[
+    ("bindings-wasm/js/web.d.ts", "index.d.ts"),
+    ("bindings-wasm/js/web.js", "index.js"),
+    ("bindings-wasm/js/web.json", "package.json"),
+];
+
+const PACKAGE: Copies = &[
+    ("LICENSE-APACHE", "LICENSE-APACHE"),
+    ("LICENSE-MIT", "LICENSE-MIT"),
+    ("bindings-wasm/README.md", "README.md"),
+    ("bindings-wasm/js/package.json", "package.json"),
+];
+
+/// Writes the package `bindings-wasm/pkg`.
 pub(crate) fn build() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    for target in ["node", "web"] {
-        let mut bindgen = Bindgen::new();
-        bindgen.input_path(root.join(MODULE)).out_name("native").typescript(true);
-        if target == "node" {
-            bindgen.nodejs(true)?;
-        } else {
-            bindgen.web(true)?;
+    let package = root.join("bindings-wasm/pkg");
+    if package.exists() {
+        fs::remove_dir_all(&package)?;
+    }
+    let node = package.join("node");
+    bindgen(&root).nodejs(true)?.generate(&node)?;
+    copy(&root, COMMON, &node, Ok)?;
+    copy(&root, NODE, &node, Ok)?;
+
+    let web = package.join("web");
+    bindgen(&root).web(true)?.generate(&web)?;
+    copy(&root, COMMON, &web, es_module)?;
+    copy(&root, WEB, &web, Ok)?;
+    copy(&root, PACKAGE, &package, Ok)?;
+
+    let size = fs::metadata(web.join("dthrottle_bg.wasm"))?.len();
+    println!("bindings-wasm/pkg: dthrottle_bg.wasm has {size} bytes");
+    Ok(())
+}
+
+fn bindgen(root: &Path) -> Bindgen {
+    let mut bindgen = Bindgen::new();
+    bindgen
+        .input_path(root.join(MODULE))
+        .out_name("dthrottle")
+        .typescript(true)
+        .remove_name_section(true)
+        .remove_producers_section(true);
+    bindgen
+}
+
+fn copy(
+    root: &Path,
+    files: Copies,
+    to: &Path,
+    convert: fn(String) -> Result<String, String>,
+) -> Result<(), Box<dyn Error>> {
+    for (from, name) in files {
+        let text = fs::read_to_string(root.join(from)).map_err(|e| format!("{from}: {e}"))?;
+        let is_script = name.ends_with(".js");
+        let text =
+            if is_script { convert(text).map_err(|e| format!("{from}: {e}"))? } else { text };
+        let path = to.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
         }
-        bindgen.generate(root.join("bindings-wasm/pkg").join(target))?;
+        fs::write(path, text)?;
     }
     Ok(())
+}
+
+/// A CommonJS module as an ES module. It understands only what those modules use, each on a line of
+/// its own, and refuses the rest.
+fn es_module(text: String) -> Result<String, String> {
+    let lines = text.lines().filter(|line| *line != "'use strict';").map(es_line);
+    Ok(lines.collect::<Result<Vec<_>, _>>()?.join("\n") + "\n")
+}
+
+fn es_line(line: &str) -> Result<String, String> {
+    if let Some(names) = line.strip_prefix("module.exports = {") {
+        return Ok(format!("export {{{names}"));
+    }
+    if let Some((names, path)) = line.split_once(" = require(")
+        && let Some(names) = names.strip_prefix("const ")
+        && let Some(path) = path.strip_suffix(");")
+    {
+        return Ok(format!("import {names} from {path};"));
+    }
+    if line.contains("require(") || line.contains("module.exports") {
+        return Err(format!("cannot make an ES module of: {line}"));
+    }
+    Ok(line.to_string())
 }

@@ -1,0 +1,81 @@
+/*
+ * Waiting instead of failing: a check with a longest wait is given its turn at once, so that those
+ * who wait come spaced. Who gives up hands the turn back. And a batch takes what there is.
+ *
+ * The clock is one moved by hand, so that the example needs no time; a real program sleeps.
+ */
+#include <dthrottle.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+static void must(int32_t status)
+{
+    if (status != DTHROTTLE_OK) {
+        fprintf(stderr, "dthrottle: %s\n", dthrottle_status_text(status));
+        exit(EXIT_FAILURE);
+    }
+}
+
+int main(void)
+{
+    const char *toml = "rate = \"10/s\"\nburst = 2\n";
+    const char *tag = "mail";
+    const size_t tag_len = strlen(tag);
+    dthrottle_clock_t *clock;
+    dthrottle_config_t *config;
+    dthrottle_t *throttle;
+    dthrottle_domain_t *domain;
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+
+    must(dthrottle_clock_new(&clock));
+    must(dthrottle_config_new(&config));
+    must(dthrottle_config_toml(config, toml, strlen(toml), NULL, 0));
+    must(dthrottle_config_set_clock(config, clock));
+    must(dthrottle_open_config(config, &throttle, NULL, 0));
+    must(dthrottle_domain(throttle, NULL, 0, &domain));
+
+    /* Five workers at the same moment, each ready to wait a quarter of a second. */
+    dthrottle_ask_t patient = DTHROTTLE_ASK_INIT;
+    patient.max_wait_ns = 250 * MS;
+    for (int worker = 1; worker <= 5; worker++) {
+        must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
+        if (decision.allowed)
+            printf("worker %d: go after %" PRIu64 " ms\n", worker, decision.wait_ns / MS);
+        else
+            printf("worker %d: try again in %" PRIu64 " ms\n", worker,
+                   decision.retry_after_ns / MS);
+    }
+
+    /* The last one in the queue gives up: its turn is free again. */
+    must(dthrottle_refund(domain, tag, tag_len, 1));
+    must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
+    printf("worker 6: go after %" PRIu64 " ms\n", decision.wait_ns / MS);
+
+    /* Later, a batch of 50 takes as many as there are. */
+    must(dthrottle_clock_advance(clock, 1000 * MS));
+    dthrottle_ask_t batch = DTHROTTLE_ASK_INIT;
+    batch.cost = 50;
+    batch.partial = true;
+    must(dthrottle_check_with(domain, tag, tag_len, &batch, &decision));
+    printf("batch: %" PRIu64 " of %" PRIu64 "\n", decision.granted, batch.cost);
+
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+    dthrottle_config_free(config);
+    dthrottle_clock_free(clock);
+    return EXIT_SUCCESS;
+}
+
+/* prints:
+worker 1: go after 0 ms
+worker 2: go after 0 ms
+worker 3: go after 100 ms
+worker 4: go after 200 ms
+worker 5: try again in 300 ms
+worker 6: go after 200 ms
+batch: 2 of 50
+*/

@@ -1,0 +1,157 @@
+//! A configuration built up call by call, or read from TOML, before a throttle is opened from it.
+
+use std::ffi::c_char;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dthrottle_core::{ManualClock, Result};
+
+use crate::clock::Clock;
+use crate::ffi::{Caller, Flag, bad};
+
+/// A configuration: domains and their rules, and a clock. Made by dthrottle_config_new(), released
+/// by dthrottle_config_free().
+pub struct Config(Mutex<Parts>);
+
+#[derive(Clone, Default)]
+pub(crate) struct Parts {
+    pub(crate) core: dthrottle_core::Config,
+    pub(crate) clock: Option<ManualClock>,
+}
+
+/// A rule: rate and burst. Begin with DTHROTTLE_RULE_INIT and set at least the rate.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// sizeof(dthrottle_rule_t).
+    pub size: usize,
+    /// Whether refused checks are charged to this rule as well.
+    pub charge_refused: Flag,
+    /// The name, unique in its domain; NULL: "rule1", "rule2", ... by position.
+    pub name: *const c_char,
+    /// Its length in bytes.
+    pub name_len: usize,
+    /// The rate, such as "100/s" or "5 per 2 minutes".
+    pub rate: *const c_char,
+    /// Its length in bytes.
+    pub rate_len: usize,
+    /// The burst in units; 0: the count of the rate.
+    pub burst: u64,
+    /// Or the burst as the units that the rate gives in this time; 0: not so.
+    pub burst_time_ns: u64,
+}
+
+/// Makes a configuration: the default domain, without rules.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
+    guard!(|c| {
+        c.out(out)?.give(Config(Mutex::default()));
+        Ok(())
+    })
+}
+
+/// Releases a configuration; NULL is fine. Throttles that were opened from it go on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_free(config: *mut Config) {
+    guard!(|c| {
+        c.take(config)?;
+        Ok(())
+    });
+}
+
+/// Replaces all domains, rules and dry runs by those of a configuration in TOML. The clock stays.
+/// After an error nothing has changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_toml(
+    config: *mut Config,
+    toml: *const c_char,
+    toml_len: usize,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let config = c.handle(config)?;
+        let core = dthrottle_core::Config::from_toml(c.text(toml, toml_len)?)?;
+        config.parts().core = core;
+        Ok(())
+    })
+}
+
+/// Adds a rule to a domain, which is made if it is not there; domain NULL is the default domain.
+/// A bad rate or burst is an error of dthrottle_open_config(), which says what would be right.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_add_rule(
+    config: *mut Config,
+    domain: *const c_char,
+    domain_len: usize,
+    rule: *const Rule,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let domain = c.name(domain, domain_len)?;
+        let rule = c.read(rule)?.to_core(c)?;
+        let domain = domain.unwrap_or(dthrottle_core::Config::DEFAULT);
+        config.parts().core.add_rule(domain, rule);
+        Ok(())
+    })
+}
+
+/// Whether refusals are only counted, not enforced, in a domain, which is made if it is not
+/// there; domain NULL is every domain for which nothing else was said.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_set_dry_run(
+    config: *mut Config,
+    domain: *const c_char,
+    domain_len: usize,
+    dry_run: Flag,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let domain = c.name(domain, domain_len)?;
+        let mut parts = config.parts();
+        match domain {
+            Some(domain) => parts.core.set_domain_dry_run(domain, dry_run != 0),
+            None => parts.core.set_dry_run(dry_run != 0),
+        }
+        Ok(())
+    })
+}
+
+/// Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps
+/// the clock handle, and may release it at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_set_clock(
+    config: *mut Config,
+    clock: *const Clock,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let clock = c.handle(clock)?.0.clone();
+        config.parts().clock = Some(clock);
+        Ok(())
+    })
+}
+
+impl Config {
+    /// No setter panics half way, so a poisoned lock is as good as any.
+    pub(crate) fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rule {
+    fn to_core(self, c: &Caller) -> Result<dthrottle_core::Rule> {
+        let rule = dthrottle_core::Rule::parse(c.text(self.rate, self.rate_len)?);
+        let rule = match (self.burst, self.burst_time_ns) {
+            (0, 0) => rule,
+            (units, 0) => rule.burst(units),
+            (0, time) => rule.burst_time(Duration::from_nanos(time)),
+            _ => return Err(bad("a rule has both a burst and a burst time")),
+        };
+        let rule = rule.charge_refused(self.charge_refused != 0);
+        Ok(match c.name(self.name, self.name_len)? {
+            Some(name) => rule.name(name),
+            None => rule,
+        })
+    }
+}

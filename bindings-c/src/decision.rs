@@ -1,0 +1,322 @@
+//! Every call about a tag: the question, the answer, and the answer when something went wrong.
+
+use std::ffi::c_void;
+use std::time::Duration;
+
+use dthrottle_core::Result;
+
+use crate::domain::Domain;
+use crate::ffi::{Caller, Flag, Grows};
+use crate::guard::caught;
+
+/// The answer to a check. Begin with DTHROTTLE_DECISION_INIT. docs/semantics.md defines every
+/// field. After an error it says allowed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Decision {
+    /// sizeof(dthrottle_decision_t).
+    pub size: usize,
+    /// Go on.
+    pub allowed: Flag,
+    /// Refused, but allowed because the domain is in dry run.
+    pub dry_run: Flag,
+    /// The index of the rule that refused, for dthrottle_rule_name(); -1 if none did.
+    pub rule: i32,
+    /// Units taken: the cost, fewer with partial, 0 when refused.
+    pub granted: u64,
+    /// The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules.
+    pub limit: u64,
+    /// Whole units left in the bucket of the deciding rule; 0 when it is in debt.
+    pub remaining: u64,
+    /// The same, negative when the bucket is in debt.
+    pub balance: i64,
+    /// Wait so long before going on; 0 unless a longest wait was given.
+    pub wait_ns: u64,
+    /// When refused: the time until this check would pass. Else 0.
+    pub retry_after_ns: u64,
+    /// The time until every bucket of the tag is full again.
+    pub reset_after_ns: u64,
+}
+
+/// What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Ask {
+    /// sizeof(dthrottle_ask_t).
+    pub size: usize,
+    /// Take as many units as there are, if not all; the decision's granted says how many.
+    pub partial: Flag,
+    /// Units.
+    pub cost: u64,
+    /// Be allowed also when the turn comes within this time. The units are taken at once, and
+    /// the decision's wait_ns says how long to wait. Who gives up calls dthrottle_refund().
+    pub max_wait_ns: u64,
+}
+
+/// Asks for cost units, and takes them if they pass.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_check(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    cost: u64,
+    decision: *mut Decision,
+) -> i32 {
+    guard!(|c| decide(
+        c,
+        decision,
+        || Ok(Ask::cost(cost)),
+        |ask| {
+            let domain = c.handle(domain)?;
+            domain.check_with(c.bytes(tag, tag_len)?, ask)
+        }
+    ))
+}
+
+/// Asks for what ask says, and takes it if it passes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_check_with(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    ask: *const Ask,
+    decision: *mut Decision,
+) -> i32 {
+    guard!(|c| decide(
+        c,
+        decision,
+        || c.read(ask),
+        |ask| {
+            let domain = c.handle(domain)?;
+            domain.check_with(c.bytes(tag, tag_len)?, ask)
+        }
+    ))
+}
+
+/// The decision that dthrottle_check() would give. Takes nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_peek(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    cost: u64,
+    decision: *mut Decision,
+) -> i32 {
+    guard!(|c| decide(
+        c,
+        decision,
+        || Ok(Ask::cost(cost)),
+        |ask| {
+            let domain = c.handle(domain)?;
+            domain.peek_with(c.bytes(tag, tag_len)?, ask)
+        }
+    ))
+}
+
+/// The decision that dthrottle_check_with() would give. Takes nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_peek_with(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    ask: *const Ask,
+    decision: *mut Decision,
+) -> i32 {
+    guard!(|c| decide(
+        c,
+        decision,
+        || c.read(ask),
+        |ask| {
+            let domain = c.handle(domain)?;
+            domain.peek_with(c.bytes(tag, tag_len)?, ask)
+        }
+    ))
+}
+
+/// Asks for cost units, and takes them if they pass: 1 allowed, 0 refused, negative a status. So
+/// "if (dthrottle_allow(...))" goes on also after an error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_allow(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    cost: u64,
+) -> i32 {
+    guard!(|c| {
+        let domain = c.handle(domain)?;
+        domain.allow_with(c.bytes(tag, tag_len)?, Ask::cost(cost).into())
+    })
+}
+
+/// Gives cost units back to every rule: for work that was not done after all, or a wait that was
+/// given up. A bucket never rises above its burst.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_refund(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    cost: u64,
+) -> i32 {
+    guard!(|c| {
+        let domain = c.handle(domain)?;
+        domain.refund(c.bytes(tag, tag_len)?, cost)
+    })
+}
+
+/// Fills the tag's bucket of every rule.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_reset(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+) -> i32 {
+    guard!(|c| {
+        let domain = c.handle(domain)?;
+        domain.reset(c.bytes(tag, tag_len)?)
+    })
+}
+
+/// Charges units that were used elsewhere, the first of them age_ns ago, without asking. May take
+/// a bucket below zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_debit(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    hits: u64,
+    age_ns: u64,
+) -> i32 {
+    guard!(|c| {
+        let domain = c.handle(domain)?;
+        domain.debit(c.bytes(tag, tag_len)?, hits, Duration::from_nanos(age_ns))
+    })
+}
+
+/// Puts the answer to a question into `out`. Whatever goes wrong, even a panic: if there is room
+/// for an answer, it is yes.
+fn decide(
+    c: &Caller,
+    out: *mut Decision,
+    ask: impl FnOnce() -> Result<Ask>,
+    question: impl FnOnce(dthrottle_core::Ask) -> Result<dthrottle_core::Decision>,
+) -> Result<()> {
+    // First, so that nothing is taken for a caller who could not be told.
+    let room = c.room(out)?;
+    let mut cost = 0;
+    let decision = caught(|| {
+        let ask = ask()?;
+        cost = ask.cost;
+        question(ask.into())
+    });
+    let answer = match &decision {
+        Ok(decision) => *decision,
+        Err(_) => dthrottle_core::Decision::unlimited(cost),
+    };
+    room.fill(answer.into());
+    decision.map(drop)
+}
+
+impl Ask {
+    fn cost(cost: u64) -> Ask {
+        Ask { size: Ask::FIRST, partial: 0, cost, max_wait_ns: 0 }
+    }
+}
+
+impl From<Ask> for dthrottle_core::Ask {
+    fn from(ask: Ask) -> dthrottle_core::Ask {
+        dthrottle_core::Ask::cost(ask.cost)
+            .max_wait(Duration::from_nanos(ask.max_wait_ns))
+            .partial(ask.partial != 0)
+    }
+}
+
+impl From<dthrottle_core::Decision> for Decision {
+    fn from(decision: dthrottle_core::Decision) -> Decision {
+        let rule = decision.rule.and_then(|index| i32::try_from(index).ok());
+        Decision {
+            size: Decision::FIRST,
+            allowed: decision.allowed.into(),
+            dry_run: decision.dry_run.into(),
+            rule: rule.unwrap_or(-1),
+            granted: decision.granted,
+            limit: decision.limit,
+            remaining: decision.remaining,
+            balance: decision.balance,
+            wait_ns: nanos(decision.wait),
+            retry_after_ns: nanos(decision.retry_after),
+            reset_after_ns: nanos(decision.reset_after),
+        }
+    }
+}
+
+/// The core counts in these, so the cast loses nothing.
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use dthrottle_core::{Error, ErrorKind};
+
+    use super::*;
+    use crate::guard::answer;
+    use crate::status::{DTHROTTLE_ERR_CLOSED, DTHROTTLE_ERR_INTERNAL, DTHROTTLE_OK};
+
+    fn refused() -> Decision {
+        let open = Decision::from(dthrottle_core::Decision::unlimited(0));
+        Decision { allowed: 0, rule: 3, limit: 1, ..open }
+    }
+
+    /// Asks for 5 units.
+    fn decided(
+        out: &mut Decision,
+        question: impl FnOnce(dthrottle_core::Ask) -> Result<dthrottle_core::Decision>,
+    ) -> i32 {
+        let c = Caller::in_test();
+        answer(|| decide(&c, out, || Ok(Ask::cost(5)), question))
+    }
+
+    #[test]
+    fn an_answer_is_filled_in() {
+        let mut out = refused();
+        let status = decided(&mut out, |ask| {
+            assert_eq!(ask, dthrottle_core::Ask::cost(5));
+            let mut answer = dthrottle_core::Decision::unlimited(0);
+            answer.allowed = false;
+            answer.rule = Some(1);
+            answer.retry_after = Duration::from_millis(3);
+            Ok(answer)
+        });
+        assert_eq!(status, DTHROTTLE_OK);
+        assert_eq!((out.allowed, out.rule, out.retry_after_ns), (0, 1, 3_000_000));
+    }
+
+    #[test]
+    fn an_error_leaves_the_decision_open() {
+        let mut out = refused();
+        let status = decided(&mut out, |_| Err(Error::new(ErrorKind::Closed, "closed")));
+        assert_eq!(status, DTHROTTLE_ERR_CLOSED);
+        assert_eq!((out.allowed, out.rule, out.granted), (1, -1, 5));
+    }
+
+    #[test]
+    fn a_panic_leaves_the_decision_open() {
+        let mut out = refused();
+        let status = decided(&mut out, |_| panic!("wanted by a test"));
+        assert_eq!(status, DTHROTTLE_ERR_INTERNAL);
+        assert_eq!((out.allowed, out.rule, out.granted), (1, -1, 5));
+        assert_eq!(out.limit, dthrottle_core::UNLIMITED);
+    }
+
+    #[test]
+    fn nothing_is_asked_without_room_for_the_answer() {
+        let c = Caller::in_test();
+        let mut small = Decision { size: Decision::FIRST - 1, ..refused() };
+        for out in [std::ptr::null_mut(), &raw mut small] {
+            let asked = |_| -> Result<dthrottle_core::Decision> { panic!("asked") };
+            let error = decide(&c, out, || Ok(Ask::cost(1)), asked).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Argument);
+        }
+        assert_eq!(small.allowed, 0);
+    }
+}

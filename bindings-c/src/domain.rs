@@ -1,0 +1,113 @@
+//! Domain handles, and what can be asked of a domain's make-up.
+
+use std::ffi::{CString, c_char};
+use std::ops::Deref;
+
+use dthrottle_core::{ActiveRule, Error, ErrorKind, Result};
+
+use crate::ffi::bad;
+use crate::throttle::Throttle;
+
+/// A domain of a throttle: resolved once by its name, then asked at every check. Made by
+/// dthrottle_domain(), released by dthrottle_domain_free().
+pub struct Domain {
+    core: dthrottle_core::Domain,
+    /// The names, as C wants them.
+    name: CString,
+    rule_names: Vec<CString>,
+}
+
+/// Resolves a domain by its name; name NULL and name_len 0 is the default domain.
+/// DTHROTTLE_ERR_DOMAIN if the throttle has no such domain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_domain(
+    throttle: *const Throttle,
+    name: *const c_char,
+    name_len: usize,
+    out: *mut *mut Domain,
+) -> i32 {
+    guard!(|c| {
+        let out = c.out(out)?;
+        let throttle = &c.handle(throttle)?.0;
+        let domain = match c.name(name, name_len)? {
+            Some(name) => throttle.domain(name)?,
+            // The throttle itself stands for the default domain.
+            None => throttle.deref().clone(),
+        };
+        out.give(Domain::new(domain)?);
+        Ok(())
+    })
+}
+
+/// Releases a domain handle; NULL is fine. The domain itself goes on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_domain_free(domain: *mut Domain) {
+    guard!(|c| {
+        c.take(domain)?;
+        Ok(())
+    });
+}
+
+/// The domain's name, or NULL without a domain. Lives as long as the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_domain_name(domain: *const Domain) -> *const c_char {
+    guard!(|c| Ok(c.handle(domain)?.name.as_ptr()))
+}
+
+/// How many rules the domain has, or a negative status.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_rule_count(domain: *const Domain) -> i32 {
+    guard!(|c| {
+        let count = c.handle(domain)?.core.rules().len();
+        i32::try_from(count).map_err(|_| bad("too many rules"))
+    })
+}
+
+/// The name of a rule by its index from 0, as in a decision; NULL if there is no such rule, as for
+/// -1. Lives as long as the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_rule_name(domain: *const Domain, index: i32) -> *const c_char {
+    guard!(|c| {
+        let names = &c.handle(domain)?.rule_names;
+        Ok(at(names, index)?.as_ptr())
+    })
+}
+
+/// The burst of a rule by its index from 0, as in a decision; 0 if there is no such rule.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_rule_limit(domain: *const Domain, index: i32) -> u64 {
+    guard!(|c| {
+        let rules = c.handle(domain)?.core.rules();
+        Ok(at(rules, index)?.burst())
+    })
+}
+
+impl Domain {
+    fn new(core: dthrottle_core::Domain) -> Result<Domain> {
+        let rule_names = core.rules().iter().map(ActiveRule::name);
+        Ok(Domain {
+            name: c_string(core.name())?,
+            rule_names: rule_names.map(c_string).collect::<Result<_>>()?,
+            core,
+        })
+    }
+}
+
+/// All calls about a tag are the core's.
+impl Deref for Domain {
+    type Target = dthrottle_core::Domain;
+
+    fn deref(&self) -> &dthrottle_core::Domain {
+        &self.core
+    }
+}
+
+fn at<T>(list: &[T], index: i32) -> Result<&T> {
+    let found = usize::try_from(index).ok().and_then(|index| list.get(index));
+    found.ok_or_else(|| bad("no rule with this index"))
+}
+
+/// The core accepts no name with a control character, so there is no NUL in it.
+fn c_string(name: &str) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::new(ErrorKind::Internal, "a name with NUL"))
+}

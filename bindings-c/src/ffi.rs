@@ -1,0 +1,319 @@
+//! Every pointer that C gives or gets, and all unsafe code of this crate.
+//!
+//! An export's body is `guard!(|c| ..)`. `c`, the [`Caller`], is the only way from a pointer to
+//! what it points at, and answers an `argument` error where it can see that there is no way.
+
+use std::ffi::{c_char, c_void};
+use std::marker::PhantomData;
+use std::mem::{MaybeUninit, offset_of, size_of};
+use std::ptr;
+use std::slice;
+
+use dthrottle_core::{Error, ErrorKind, Result};
+
+use crate::config::Rule;
+use crate::decision::{Ask, Decision};
+use crate::throttle::Stats;
+
+/// A `bool` of C. A byte here, because C may hand over any byte.
+pub(crate) type Flag = u8;
+
+/// The body of every export, and of nothing else (`shape.rs` reads the source for it).
+macro_rules! guard {
+    (|$caller:ident| $body:expr) => {{
+        // SAFETY: this is the body of an export; whoever calls it promises what the header asks.
+        let caller = unsafe { $crate::ffi::Caller::promised() };
+        let $caller = &caller;
+        $crate::guard::answer(|| $body)
+    }};
+    // With a buffer for the text of the error.
+    ($error:ident, $error_size:ident, |$caller:ident| $body:expr) => {{
+        // SAFETY: as above.
+        let caller = unsafe { $crate::ffi::Caller::promised() };
+        let $caller = &caller;
+        $crate::guard::answer(|| {
+            let result = $crate::guard::caught(|| $body);
+            $caller.tell($error, $error_size, &result);
+            result
+        })
+    }};
+}
+
+/// The promises of the caller of one export, as the head of the header states them: what is not
+/// NULL points at what the export says, for as long as the call lasts; a handle comes from the
+/// call that makes such handles and was not released; nothing that is written to is used by
+/// another thread meanwhile.
+pub(crate) struct Caller(());
+
+impl Caller {
+    /// # Safety
+    ///
+    /// To be called by an export, which gives it only what its own caller gave.
+    pub(crate) unsafe fn promised() -> Caller {
+        Caller(())
+    }
+
+    /// What a handle stands for.
+    pub(crate) fn handle<T>(&self, handle: *const T) -> Result<&T> {
+        if handle.is_null() || !handle.is_aligned() {
+            return Err(bad("a handle is NULL or not a handle"));
+        }
+        // SAFETY: the caller promises that the handle is one of ours and alive until the call
+        // ends, which `self` does not outlive. Handles are only ever shared.
+        Ok(unsafe { &*handle })
+    }
+
+    /// Any bytes.
+    pub(crate) fn bytes(&self, start: *const c_void, len: usize) -> Result<&[u8]> {
+        if len == 0 {
+            return Ok(&[]);
+        }
+        if start.is_null() {
+            return Err(bad("a string is NULL but has a length"));
+        }
+        if isize::try_from(len).is_err() {
+            return Err(bad("a length is more than memory can hold"));
+        }
+        // SAFETY: the caller promises `len` bytes that nobody changes until the call ends.
+        Ok(unsafe { slice::from_raw_parts(start.cast(), len) })
+    }
+
+    /// Bytes that are text.
+    pub(crate) fn text(&self, start: *const c_char, len: usize) -> Result<&str> {
+        let bytes = self.bytes(start.cast(), len)?;
+        str::from_utf8(bytes).map_err(|_| bad("a text is not UTF-8"))
+    }
+
+    /// Text that may be left out: NULL.
+    pub(crate) fn name(&self, start: *const c_char, len: usize) -> Result<Option<&str>> {
+        let text = self.text(start, len)?;
+        Ok((!start.is_null()).then_some(text))
+    }
+
+    /// A struct that the caller filled in.
+    pub(crate) fn read<T: Grows>(&self, from: *const T) -> Result<T> {
+        let size = self.size_of(from)?.min(size_of::<T>());
+        let mut value = MaybeUninit::<T>::zeroed();
+        // SAFETY: the caller promises that `from` has as many bytes as its size says, of which
+        // this is no more; `value` is as large; and the two are not the same.
+        unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), value.as_mut_ptr().cast(), size) };
+        // SAFETY: all bits are fine for a `T`, and all were set.
+        Ok(unsafe { value.assume_init() })
+    }
+
+    /// Room for a struct that the caller wants filled in.
+    pub(crate) fn room<T: Grows>(&self, to: *mut T) -> Result<Room<'_, T>> {
+        let size = self.size_of(to)?;
+        Ok(Room { to, size, caller: PhantomData })
+    }
+
+    fn size_of<T: Grows>(&self, at: *const T) -> Result<usize> {
+        if at.is_null() {
+            return Err(bad("a struct is NULL"));
+        }
+        // SAFETY: the caller promises a struct, and every struct that grows begins with its size.
+        let size = unsafe { at.cast::<usize>().read_unaligned() };
+        if size < T::FIRST {
+            return Err(bad("the size of a struct is not set"));
+        }
+        Ok(size)
+    }
+
+    /// Where a new handle goes. It is NULL until there is one.
+    pub(crate) fn out<T>(&self, to: *mut *mut T) -> Result<Out<'_, T>> {
+        let out = Out { to, caller: PhantomData };
+        self.store(to, ptr::null_mut())?;
+        Ok(out)
+    }
+
+    /// Writes a value where the caller wants it.
+    pub(crate) fn store<T>(&self, to: *mut T, value: T) -> Result<()> {
+        if to.is_null() {
+            return Err(bad("a pointer for the answer is NULL"));
+        }
+        // SAFETY: the caller promises room for a `T`.
+        unsafe { to.write_unaligned(value) };
+        Ok(())
+    }
+
+    /// Takes a handle back, to be dropped; none if it is NULL.
+    pub(crate) fn take<T>(&self, handle: *mut T) -> Result<Option<Box<T>>> {
+        if handle.is_null() {
+            return Ok(None);
+        }
+        if !handle.is_aligned() {
+            return Err(bad("not a handle"));
+        }
+        // SAFETY: `Out::give` made it from a box, and the caller promises to release it once and
+        // to use it no more.
+        Ok(Some(unsafe { Box::from_raw(handle) }))
+    }
+
+    /// Writes the text of the error, if there is one and a buffer for it: always with a NUL at
+    /// the end, never with half a character.
+    pub(crate) fn tell<R>(&self, buffer: *mut c_char, size: usize, result: &Result<R>) {
+        if buffer.is_null() || size == 0 {
+            return;
+        }
+        let text = result.as_ref().err().map(ToString::to_string);
+        let text = text.unwrap_or_default();
+        let end = text.floor_char_boundary(size - 1);
+        // SAFETY: the caller promises `size` bytes, and `end` is below it.
+        unsafe { ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast(), end) };
+        // SAFETY: as above.
+        unsafe { buffer.wrapping_add(end).write(0) };
+    }
+}
+
+/// Where a new handle goes.
+pub(crate) struct Out<'c, T> {
+    to: *mut *mut T,
+    caller: PhantomData<&'c Caller>,
+}
+
+impl<T> Out<'_, T> {
+    /// Gives the caller a handle, to be released with `Caller::take`.
+    pub(crate) fn give(self, value: T) {
+        let handle = Box::into_raw(Box::new(value));
+        // SAFETY: `Caller::out` wrote there before.
+        unsafe { self.to.write_unaligned(handle) };
+    }
+}
+
+/// Room for a struct of the caller's size.
+pub(crate) struct Room<'c, T> {
+    to: *mut T,
+    size: usize,
+    caller: PhantomData<&'c Caller>,
+}
+
+impl<T: Grows> Room<'_, T> {
+    /// Fills in what both sides know; the size stays the caller's.
+    pub(crate) fn fill(&self, mut value: T) {
+        *value.size_mut() = self.size;
+        let from = (&raw const value).cast::<u8>();
+        let size = self.size.min(size_of::<T>());
+        // SAFETY: the caller promises as many bytes as the struct's size says, of which this is
+        // no more, nor more than `value` has; and `value` is not theirs.
+        unsafe { ptr::copy_nonoverlapping(from, self.to.cast(), size) };
+    }
+}
+
+/// A struct of the header that begins with its size, so that it can grow at the end: caller and
+/// library may know different versions of it.
+///
+/// # Safety
+///
+/// It is `repr(C)`, begins with the size, may consist of any bits, and has no padding at its end,
+/// where a later field would meet the garbage of a caller who does not know it.
+pub(crate) unsafe trait Grows: Copy {
+    /// How large it was in its first version, which every caller knows.
+    const FIRST: usize;
+
+    /// The size.
+    fn size_mut(&mut self) -> &mut usize;
+}
+
+macro_rules! grows {
+    ($($type:ident ends with $last:ident: $kind:ty, first version $first:expr;)*) => {$(
+        const _: () = assert!(offset_of!($type, size) == 0);
+        const _: () = assert!(offset_of!($type, $last) + size_of::<$kind>() == size_of::<$type>());
+
+        // SAFETY: `repr(C)` and made of integers and raw pointers; the rest is asserted above.
+        unsafe impl Grows for $type {
+            const FIRST: usize = $first;
+
+            fn size_mut(&mut self) -> &mut usize {
+                &mut self.size
+            }
+        }
+    )*};
+}
+
+// A struct that grows keeps as its first version the `offset_of!` its first new field.
+grows! {
+    Decision ends with reset_after_ns: u64, first version size_of::<Decision>();
+    Ask ends with max_wait_ns: u64, first version size_of::<Ask>();
+    Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
+    Stats ends with buckets: u64, first version size_of::<Stats>();
+}
+
+/// The error about an argument that only this border can see.
+#[cold]
+pub(crate) fn bad(message: &str) -> Error {
+    Error::new(ErrorKind::Argument, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Caller {
+        /// A caller that keeps its promises: the tests of this crate.
+        pub(crate) fn in_test() -> Caller {
+            Caller(())
+        }
+    }
+
+    fn tells(error: *mut c_char, error_size: usize, result: Result<()>) -> i32 {
+        guard!(error, error_size, |_c| result)
+    }
+
+    fn panics(error: *mut c_char, error_size: usize) -> i32 {
+        guard!(error, error_size, |_c| if error_size > 0 { panic!("wanted") } else { Ok(()) })
+    }
+
+    /// The text in a buffer of this size.
+    fn told(size: usize, tell: impl Fn(*mut c_char, usize) -> i32) -> (i32, String) {
+        let mut buffer = vec![b'#'; size + 1];
+        let status = tell(buffer.as_mut_ptr().cast(), size);
+        assert_eq!(buffer.pop(), Some(b'#'), "written beyond the end");
+        let end = buffer.iter().position(|byte| *byte == 0).unwrap();
+        (status, String::from_utf8(buffer[..end].to_vec()).unwrap())
+    }
+
+    #[test]
+    fn an_error_is_told_and_cut_between_letters() {
+        let error = Error::new(ErrorKind::Config, "aé€🦀");
+        let tell = |start, size| tells(start, size, Err(error.clone()));
+        let cuts = ["", "a", "a", "aé", "aé", "aé", "aé€", "aé€", "aé€", "aé€", "aé€🦀", "aé€🦀"];
+        for (i, cut) in cuts.into_iter().enumerate() {
+            assert_eq!(told(i + 1, tell), (-1, cut.to_string()));
+        }
+        assert_eq!(tell(ptr::null_mut(), 10), -1);
+        assert_eq!(told(5, |start, size| tells(start, size, Ok(()))), (0, String::new()));
+    }
+
+    #[test]
+    fn a_panic_is_told() {
+        let (status, text) = told(100, panics);
+        assert_eq!(status, ErrorKind::Internal.number());
+        assert!(text.ends_with(": wanted"), "{text}");
+    }
+
+    #[test]
+    fn pointers_that_cannot_be_are_errors() {
+        let c = Caller::in_test();
+        let kind = |error: Error| assert_eq!(error.kind(), ErrorKind::Argument);
+        kind(c.handle(ptr::null::<u64>()).unwrap_err());
+        kind(c.handle(ptr::without_provenance::<u64>(12)).unwrap_err());
+        kind(c.take(ptr::without_provenance_mut::<u64>(12)).unwrap_err());
+        assert!(c.take(ptr::null_mut::<u64>()).unwrap().is_none());
+        kind(c.bytes(ptr::null(), 1).unwrap_err());
+        kind(c.bytes([0_u8].as_ptr().cast(), isize::MAX as usize + 1).unwrap_err());
+        assert_eq!(c.bytes(ptr::null(), 0).unwrap(), b"");
+        kind(c.store(ptr::null_mut::<u64>(), 1).unwrap_err());
+        assert!(c.out(ptr::null_mut::<*mut u64>()).is_err());
+        assert!(c.room(ptr::null_mut::<Stats>()).is_err());
+    }
+
+    #[test]
+    fn a_name_left_out_is_not_an_empty_one() {
+        let c = Caller::in_test();
+        assert_eq!(c.name(ptr::null(), 0).unwrap(), None);
+        assert_eq!(c.name(c"".as_ptr(), 0).unwrap(), Some(""));
+        assert_eq!(c.name(c"api".as_ptr(), 3).unwrap(), Some("api"));
+        assert!(c.name(ptr::null(), 3).is_err());
+        assert!(c.name(c"\xff".as_ptr(), 1).is_err());
+    }
+}

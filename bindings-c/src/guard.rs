@@ -1,0 +1,172 @@
+//! What becomes of a result or a panic at the border. Touches no pointers.
+
+use std::any::Any;
+use std::ffi::c_char;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use dthrottle_core::{Error, ErrorKind, Result};
+
+use crate::status::DTHROTTLE_OK;
+
+/// What an export can answer with, and what C sees of it.
+pub(crate) trait Reply {
+    /// The type in C.
+    type C;
+
+    /// What C sees of a success.
+    fn done(self) -> Self::C;
+
+    /// What C sees of an error.
+    fn failed(kind: ErrorKind) -> Self::C;
+}
+
+/// A status.
+impl Reply for () {
+    type C = i32;
+
+    fn done(self) -> i32 {
+        DTHROTTLE_OK
+    }
+
+    fn failed(kind: ErrorKind) -> i32 {
+        kind.number()
+    }
+}
+
+/// 1, 0, or a negative status.
+impl Reply for bool {
+    type C = i32;
+
+    fn done(self) -> i32 {
+        self.into()
+    }
+
+    fn failed(kind: ErrorKind) -> i32 {
+        kind.number()
+    }
+}
+
+/// A number from 0 up, or a negative status.
+impl Reply for i32 {
+    type C = i32;
+
+    fn done(self) -> i32 {
+        self
+    }
+
+    fn failed(kind: ErrorKind) -> i32 {
+        kind.number()
+    }
+}
+
+/// A number above 0, or 0.
+impl Reply for u64 {
+    type C = u64;
+
+    fn done(self) -> u64 {
+        self
+    }
+
+    fn failed(_: ErrorKind) -> u64 {
+        0
+    }
+}
+
+/// A string, or NULL.
+impl Reply for *const c_char {
+    type C = *const c_char;
+
+    fn done(self) -> *const c_char {
+        self
+    }
+
+    fn failed(_: ErrorKind) -> *const c_char {
+        std::ptr::null()
+    }
+}
+
+/// Runs the work of an export; a panic in it is an `internal` error.
+pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    // Unwind safe: what a panic may leave half done is behind locks of the core, which are as good
+    // after a panic as before, or belongs to this call.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let error = internal(cause.as_ref());
+        // To drop it could panic again.
+        std::mem::forget(cause);
+        Err(error)
+    })
+}
+
+/// Runs the work of an export and answers as C sees it.
+pub(crate) fn answer<R: Reply>(work: impl FnOnce() -> Result<R>) -> R::C {
+    match caught(work) {
+        Ok(reply) => reply.done(),
+        Err(error) => R::failed(error.kind()),
+    }
+}
+
+#[cold]
+fn internal(cause: &(dyn Any + Send)) -> Error {
+    let text = cause.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    let message =
+        format!("a bug in dthrottle, please report it: {}", text.unwrap_or("unknown cause"));
+    Error::new(ErrorKind::Internal, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{DTHROTTLE_ERR_COST, DTHROTTLE_ERR_INTERNAL};
+
+    fn panics<R>() -> Result<R> {
+        panic!("wanted by a test")
+    }
+
+    fn fails<R>() -> Result<R> {
+        Err(Error::new(ErrorKind::Cost, "wanted by a test"))
+    }
+
+    #[test]
+    fn a_result_becomes_a_status() {
+        assert_eq!(answer(|| Ok(())), DTHROTTLE_OK);
+        assert_eq!(answer(|| Ok(true)), 1);
+        assert_eq!(answer(|| Ok(false)), 0);
+        assert_eq!(answer(|| Ok(7_i32)), 7);
+        assert_eq!(answer(|| Ok(7_u64)), 7);
+        assert_eq!(answer(|| Ok(c"text".as_ptr())), c"text".as_ptr());
+    }
+
+    #[test]
+    fn an_error_becomes_its_number_or_nothing() {
+        assert_eq!(answer(fails::<()>), DTHROTTLE_ERR_COST);
+        assert_eq!(answer(fails::<bool>), DTHROTTLE_ERR_COST);
+        assert_eq!(answer(fails::<i32>), DTHROTTLE_ERR_COST);
+        assert_eq!(answer(fails::<u64>), 0);
+        assert!(answer(fails::<*const c_char>).is_null());
+    }
+
+    #[test]
+    fn a_panic_is_an_internal_error() {
+        assert_eq!(answer(panics::<()>), DTHROTTLE_ERR_INTERNAL);
+        assert_eq!(answer(panics::<bool>), DTHROTTLE_ERR_INTERNAL);
+        assert_eq!(answer(panics::<u64>), 0);
+        assert!(answer(panics::<*const c_char>).is_null());
+        let error = caught(panics::<()>).unwrap_err();
+        assert!(error.to_string().ends_with("wanted by a test"), "{error}");
+    }
+
+    #[test]
+    fn a_panic_of_any_kind_is_caught() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        let work = || -> Result<()> { std::panic::panic_any(Bomb) };
+        assert_eq!(answer(work), DTHROTTLE_ERR_INTERNAL);
+        let work = || -> Result<()> { std::panic::panic_any(format!("{}", 5)) };
+        assert!(caught(work).unwrap_err().to_string().ends_with(": 5"));
+    }
+}

@@ -1,0 +1,141 @@
+//! Opening and closing a throttle, and what it counted.
+
+use std::ffi::c_char;
+use std::path::Path;
+
+use dthrottle_core::{Builder, Result};
+
+use crate::config::Config;
+use crate::ffi::{Grows, Out};
+
+/// A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
+/// sisters, released by dthrottle_close().
+pub struct Throttle(pub(crate) dthrottle_core::Throttle);
+
+/// What a throttle counted since it was opened. Begin with DTHROTTLE_STATS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Stats {
+    /// sizeof(dthrottle_stats_t).
+    pub size: usize,
+    /// Checks allowed, those that only dry run allowed included.
+    pub allowed: u64,
+    /// Checks refused.
+    pub refused: u64,
+    /// Checks that were allowed only because of dry run.
+    pub dry_run: u64,
+    /// Checks allowed without counting, because the table had no room.
+    pub failed_open: u64,
+    /// Buckets whose debt went beyond what a bucket can hold.
+    pub clamped: u64,
+    /// Buckets that are not full now.
+    pub buckets: u64,
+}
+
+/// Opens a throttle from a configuration in TOML.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_open(
+    toml: *const c_char,
+    toml_len: usize,
+    out: *mut *mut Throttle,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let out = c.out(out)?;
+        let toml = c.text(toml, toml_len)?;
+        give(out, dthrottle_core::Throttle::from_toml(toml))
+    })
+}
+
+/// Opens a throttle from a configuration file in TOML.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_open_file(
+    path: *const c_char,
+    path_len: usize,
+    out: *mut *mut Throttle,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let out = c.out(out)?;
+        let path = c.bytes(path.cast(), path_len)?;
+        give(out, dthrottle_core::Throttle::from_file(as_path(path)?))
+    })
+}
+
+/// Opens a throttle from a configuration made with dthrottle_config_new(). The configuration
+/// stays the caller's, and can be used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_open_config(
+    config: *const Config,
+    out: *mut *mut Throttle,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let out = c.out(out)?;
+        let parts = c.handle(config)?.parts().clone();
+        let builder = Builder::from(parts.core);
+        let builder = match parts.clock {
+            Some(clock) => builder.clock(clock),
+            None => builder,
+        };
+        give(out, builder.build())
+    })
+}
+
+/// Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
+/// with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
+    guard!(|c| {
+        if let Some(throttle) = c.take(throttle)? {
+            throttle.0.close();
+        }
+        Ok(())
+    });
+}
+
+/// What the throttle counted so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut Stats) -> i32 {
+    guard!(|c| {
+        let room = c.room(stats)?;
+        room.fill(c.handle(throttle)?.0.stats().into());
+        Ok(())
+    })
+}
+
+fn give(out: Out<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
+    out.give(Throttle(throttle?));
+    Ok(())
+}
+
+impl From<dthrottle_core::Stats> for Stats {
+    fn from(stats: dthrottle_core::Stats) -> Stats {
+        Stats {
+            size: Stats::FIRST,
+            allowed: stats.allowed,
+            refused: stats.refused,
+            dry_run: stats.dry_run,
+            failed_open: stats.failed_open,
+            clamped: stats.clamped,
+            buckets: stats.buckets,
+        }
+    }
+}
+
+/// A path is any bytes where the system has it so.
+#[cfg(unix)]
+fn as_path(bytes: &[u8]) -> Result<&Path> {
+    use std::os::unix::ffi::OsStrExt;
+
+    Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
+}
+
+#[cfg(not(unix))]
+fn as_path(bytes: &[u8]) -> Result<&Path> {
+    let text = str::from_utf8(bytes).map_err(|_| crate::ffi::bad("a path is not UTF-8"))?;
+    Ok(Path::new(text))
+}

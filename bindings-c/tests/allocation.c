@@ -1,0 +1,72 @@
+/*
+ * A check allocates nothing: neither the library nor the core behind it calls malloc for a tag that
+ * it has seen.
+ */
+#include "check.h"
+
+/* glibc's own, under the name that it keeps for replacements like this one. */
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+static unsigned long allocations;
+
+void *malloc(size_t size)
+{
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *old, size_t size)
+{
+    allocations++;
+    return __libc_realloc(old, size);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t size)
+{
+    allocations++;
+    *out = __libc_memalign(alignment, size);
+    return *out == NULL;
+}
+
+int main(void)
+{
+    dthrottle_t *throttle = open_on("rules = [{rate = \"100/s\"}, {rate = \"9/hour\"}]", NULL);
+    dthrottle_domain_t *domain = domain_of(throttle, NULL);
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+
+    /* The count works: the first check of a tag makes its buckets. */
+    unsigned long before = allocations;
+    OK(dthrottle_check(domain, "t", 1, 1, &decision));
+    CHECK(allocations > before);
+
+    int refused = 0;
+    before = allocations;
+    ask.partial = true;
+    ask.max_wait_ns = 1;
+    for (int i = 0; i < 20; i++) {
+        dthrottle_check(domain, "t", 1, 1, &decision);
+        refused += !decision.allowed;
+        dthrottle_check_with(domain, "t", 1, &ask, &decision);
+        dthrottle_peek(domain, "t", 1, 1, &decision);
+        dthrottle_peek_with(domain, "t", 1, &ask, &decision);
+        dthrottle_allow(domain, "t", 1, 1);
+        dthrottle_refund(domain, "t", 1, 1);
+        dthrottle_debit(domain, "t", 1, 1, 1);
+        dthrottle_reset(domain, i == 10 ? "t" : "u", 1);
+    }
+    EQUAL(allocations, before);
+    CHECK(refused > 0 && refused < 20);
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+    return check_report("allocation");
+}

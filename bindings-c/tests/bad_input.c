@@ -1,0 +1,288 @@
+/*
+ * Every export with NULL for each of its pointers, with lengths that cannot be, and with text that
+ * is not UTF-8: each is an error, none a crash, and every decision is left open.
+ */
+#include "check.h"
+
+#define TOO_LONG ((size_t)PTRDIFF_MAX + 1)
+
+static const char RATE[] = "rate = \"1/s\"\nburst = 3\n";
+static const size_t RATE_LEN = sizeof RATE - 1;
+static const char NOT_UTF8[] = "\xff\xfe";
+
+static dthrottle_t *throttle;
+static dthrottle_domain_t *domain;
+static dthrottle_config_t *config;
+static dthrottle_clock_t *clock_;
+
+/* What a decision must say after an error, whatever it said before. */
+static dthrottle_decision_t refused(void)
+{
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    decision.allowed = false;
+    decision.rule = 5;
+    decision.retry_after_ns = 99;
+    return decision;
+}
+
+static void check_open(const dthrottle_decision_t *decision, uint64_t granted)
+{
+    EQUAL(decision->size, sizeof *decision);
+    CHECK(decision->allowed && !decision->dry_run);
+    EQUAL(decision->rule, -1);
+    EQUAL(decision->granted, granted);
+    CHECK(decision->limit == DTHROTTLE_UNLIMITED && decision->remaining == DTHROTTLE_UNLIMITED);
+    EQUAL(decision->balance, INT64_MAX);
+    CHECK(!decision->wait_ns && !decision->retry_after_ns && !decision->reset_after_ns);
+}
+
+static void test_open(void)
+{
+    dthrottle_t *out = throttle;
+    char error[64] = "old";
+
+    BAD(dthrottle_open(RATE, RATE_LEN, NULL, error, sizeof error));
+    CHECK(strlen(error) > 0);
+    BAD(dthrottle_open(NULL, 5, &out, error, sizeof error));
+    CHECK(out == NULL);
+    BAD(dthrottle_open(RATE, TOO_LONG, &out, NULL, 0));
+    BAD(dthrottle_open(RATE, SIZE_MAX, &out, NULL, 5));
+    BAD(dthrottle_open(NOT_UTF8, 2, &out, error, sizeof error));
+    CHECK(strstr(error, "UTF-8") != NULL);
+    EQUAL(dthrottle_open("rate = 1\nx = 2\n", 15, &out, NULL, 0), DTHROTTLE_ERR_CONFIG);
+    CHECK(out == NULL);
+    OK(dthrottle_open(NULL, 0, &out, error, sizeof error));
+    TEXT(error, "");
+    dthrottle_close(out);
+    OK(dthrottle_open(RATE, RATE_LEN, &out, NULL, 0));
+    dthrottle_close(out);
+
+    out = throttle;
+    BAD(dthrottle_open_file("x", 1, NULL, error, sizeof error));
+    BAD(dthrottle_open_file(NULL, 1, &out, error, sizeof error));
+    CHECK(out == NULL);
+    BAD(dthrottle_open_file("x", TOO_LONG, &out, NULL, 0));
+    EQUAL(dthrottle_open_file(NULL, 0, &out, NULL, 0), DTHROTTLE_ERR_FILE);
+    EQUAL(dthrottle_open_file("/no/such", 8, &out, error, sizeof error), DTHROTTLE_ERR_FILE);
+    CHECK(strstr(error, "/no/such") != NULL);
+    EQUAL(dthrottle_open_file("/a\0b", 4, &out, NULL, 0), DTHROTTLE_ERR_FILE);
+    EQUAL(dthrottle_open_file("/\xff", 2, &out, NULL, 0), DTHROTTLE_ERR_FILE);
+
+    out = throttle;
+    BAD(dthrottle_open_config(NULL, &out, error, sizeof error));
+    CHECK(out == NULL);
+    BAD(dthrottle_open_config(config, NULL, error, sizeof error));
+    BAD(dthrottle_open_config(NULL, NULL, NULL, 0));
+}
+
+static void test_domain(void)
+{
+    dthrottle_domain_t *out = domain;
+
+    BAD(dthrottle_domain(NULL, NULL, 0, &out));
+    CHECK(out == NULL);
+    BAD(dthrottle_domain(throttle, NULL, 0, NULL));
+    BAD(dthrottle_domain(throttle, NULL, 3, &out));
+    BAD(dthrottle_domain(throttle, "api", TOO_LONG, &out));
+    BAD(dthrottle_domain(throttle, NOT_UTF8, 2, &out));
+    EQUAL(dthrottle_domain(throttle, "", 0, &out), DTHROTTLE_ERR_DOMAIN);
+    EQUAL(dthrottle_domain(throttle, "nope", 4, &out), DTHROTTLE_ERR_DOMAIN);
+    CHECK(out == NULL);
+
+    CHECK(dthrottle_domain_name(NULL) == NULL);
+    BAD(dthrottle_rule_count(NULL));
+    CHECK(dthrottle_rule_name(NULL, 0) == NULL);
+    EQUAL(dthrottle_rule_limit(NULL, 0), 0);
+    EQUAL(dthrottle_rule_count(domain), 1);
+    const int32_t no_rules[] = {-1, 1, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof no_rules / sizeof no_rules[0]; i++) {
+        CHECK(dthrottle_rule_name(domain, no_rules[i]) == NULL);
+        EQUAL(dthrottle_rule_limit(domain, no_rules[i]), 0);
+    }
+}
+
+/* A decision is left open by every error, for check, check_with, peek and peek_with alike. */
+static void test_one_check(int call, const dthrottle_domain_t *of, const void *tag, size_t len,
+                           uint64_t cost, int32_t status)
+{
+    dthrottle_decision_t decision = refused();
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    int32_t got = 0;
+
+    ask.cost = cost;
+    switch (call) {
+    case 0: got = dthrottle_check(of, tag, len, cost, &decision); break;
+    case 1: got = dthrottle_check_with(of, tag, len, &ask, &decision); break;
+    case 2: got = dthrottle_peek(of, tag, len, cost, &decision); break;
+    case 3: got = dthrottle_peek_with(of, tag, len, &ask, &decision); break;
+    }
+    EQUAL(got, status);
+    check_open(&decision, cost);
+}
+
+static void test_checks(void)
+{
+    dthrottle_decision_t decision = refused();
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+
+    for (int call = 0; call < 4; call++) {
+        test_one_check(call, NULL, "t", 1, 2, DTHROTTLE_ERR_ARGUMENT);
+        test_one_check(call, domain, NULL, 1, 2, DTHROTTLE_ERR_ARGUMENT);
+        test_one_check(call, domain, "t", TOO_LONG, 2, DTHROTTLE_ERR_ARGUMENT);
+        test_one_check(call, domain, "t", SIZE_MAX, 2, DTHROTTLE_ERR_ARGUMENT);
+        test_one_check(call, domain, "t", 1, 4, DTHROTTLE_ERR_COST);
+        test_one_check(call, domain, "t", 1, UINT64_MAX, DTHROTTLE_ERR_COST);
+    }
+    BAD(dthrottle_check(domain, "t", 1, 1, NULL));
+    BAD(dthrottle_check(NULL, NULL, 1, 1, NULL));
+    BAD(dthrottle_check_with(domain, "t", 1, &ask, NULL));
+    BAD(dthrottle_check_with(domain, "t", 1, NULL, &decision));
+    check_open(&decision, 0);
+    BAD(dthrottle_peek(domain, "t", 1, 1, NULL));
+    BAD(dthrottle_peek_with(domain, "t", 1, &ask, NULL));
+    decision = refused();
+    BAD(dthrottle_peek_with(domain, "t", 1, NULL, &decision));
+    check_open(&decision, 0);
+
+    /* None of that took anything. */
+    OK(dthrottle_check(domain, "t", 1, 3, &decision));
+    CHECK(decision.allowed && decision.remaining == 0);
+
+    BAD(dthrottle_allow(NULL, "t", 1, 1));
+    BAD(dthrottle_allow(domain, NULL, 1, 1));
+    BAD(dthrottle_allow(domain, "t", TOO_LONG, 1));
+    EQUAL(dthrottle_allow(domain, "t", 1, 4), DTHROTTLE_ERR_COST);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
+
+    BAD(dthrottle_refund(NULL, "t", 1, 1));
+    BAD(dthrottle_refund(domain, NULL, 1, 1));
+    BAD(dthrottle_refund(domain, "t", TOO_LONG, 1));
+    OK(dthrottle_refund(domain, "t", 1, UINT64_MAX));
+    EQUAL(dthrottle_allow(domain, "t", 1, 3), 1);
+
+    BAD(dthrottle_reset(NULL, "t", 1));
+    BAD(dthrottle_reset(domain, NULL, 1));
+    BAD(dthrottle_reset(domain, "t", TOO_LONG));
+    OK(dthrottle_reset(domain, "t", 1));
+
+    BAD(dthrottle_debit(NULL, "t", 1, 1, 0));
+    BAD(dthrottle_debit(domain, NULL, 1, 1, 0));
+    BAD(dthrottle_debit(domain, "t", TOO_LONG, 1, 0));
+    OK(dthrottle_debit(domain, "t", 1, UINT64_MAX, UINT64_MAX));
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
+}
+
+/* Tags are any bytes; NULL without a length is the empty one. */
+static void test_tags(void)
+{
+    EQUAL(dthrottle_allow(domain, "", 0, 3), 1);
+    EQUAL(dthrottle_allow(domain, NULL, 0, 1), 0);
+    EQUAL(dthrottle_allow(domain, "a\0b", 3, 3), 1);
+    EQUAL(dthrottle_allow(domain, "a\0c", 3, 3), 1);
+    EQUAL(dthrottle_allow(domain, "a\0b", 3, 1), 0);
+    EQUAL(dthrottle_allow(domain, NOT_UTF8, 2, 3), 1);
+    EQUAL(dthrottle_allow(domain, NOT_UTF8, 2, 1), 0);
+}
+
+static void test_config(void)
+{
+    dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
+    char error[64];
+
+    rule.rate = "1/s";
+    rule.rate_len = 3;
+    BAD(dthrottle_config_new(NULL));
+    BAD(dthrottle_config_toml(NULL, RATE, RATE_LEN, error, sizeof error));
+    BAD(dthrottle_config_toml(config, NULL, 1, error, sizeof error));
+    BAD(dthrottle_config_toml(config, RATE, TOO_LONG, error, sizeof error));
+    BAD(dthrottle_config_toml(config, NOT_UTF8, 2, NULL, 0));
+
+    BAD(dthrottle_config_add_rule(NULL, NULL, 0, &rule));
+    BAD(dthrottle_config_add_rule(config, NULL, 0, NULL));
+    BAD(dthrottle_config_add_rule(config, NULL, 1, &rule));
+    BAD(dthrottle_config_add_rule(config, "d", TOO_LONG, &rule));
+    BAD(dthrottle_config_add_rule(config, NOT_UTF8, 2, &rule));
+    rule.rate = NOT_UTF8;
+    rule.rate_len = 2;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    rule.rate = NULL;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    rule.rate = "1/s";
+    rule.rate_len = TOO_LONG;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    rule.rate_len = 3;
+    rule.name = NOT_UTF8;
+    rule.name_len = 2;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    rule.name = NULL;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    rule.name_len = 0;
+    rule.burst = 1;
+    rule.burst_time_ns = 1;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+
+    BAD(dthrottle_config_set_dry_run(NULL, NULL, 0, true));
+    BAD(dthrottle_config_set_dry_run(config, NULL, 1, true));
+    BAD(dthrottle_config_set_dry_run(config, "d", TOO_LONG, true));
+    BAD(dthrottle_config_set_dry_run(config, NOT_UTF8, 2, true));
+
+    BAD(dthrottle_config_set_clock(NULL, clock_));
+    BAD(dthrottle_config_set_clock(config, NULL));
+
+    /* None of that changed the configuration: it is still without rules. */
+    dthrottle_t *free_for_all;
+    MUST(dthrottle_open_config(config, &free_for_all, NULL, 0) == DTHROTTLE_OK);
+    dthrottle_domain_t *all = domain_of(free_for_all, NULL);
+    EQUAL(dthrottle_rule_count(all), 0);
+    dthrottle_domain_free(all);
+    dthrottle_close(free_for_all);
+}
+
+static void test_rest(void)
+{
+    uint64_t now = 7;
+    dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
+
+    BAD(dthrottle_clock_new(NULL));
+    BAD(dthrottle_clock_advance(NULL, 1));
+    BAD(dthrottle_clock_set(NULL, 1));
+    BAD(dthrottle_clock_now(NULL, &now));
+    BAD(dthrottle_clock_now(clock_, NULL));
+    OK(dthrottle_clock_set(clock_, 5));
+    BAD(dthrottle_clock_set(clock_, 4));
+    OK(dthrottle_clock_now(clock_, &now));
+    EQUAL(now, 5);
+
+    BAD(dthrottle_stats(NULL, &stats));
+    BAD(dthrottle_stats(throttle, NULL));
+
+    const int32_t statuses[] = {1, -8, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        TEXT(dthrottle_status_text(statuses[i]), "not a status of dthrottle");
+    TEXT(dthrottle_status_text(DTHROTTLE_OK), "ok");
+    TEXT(dthrottle_version(), DTHROTTLE_VERSION);
+
+    dthrottle_close(NULL);
+    dthrottle_domain_free(NULL);
+    dthrottle_config_free(NULL);
+    dthrottle_clock_free(NULL);
+}
+
+int main(void)
+{
+    MUST(dthrottle_clock_new(&clock_) == DTHROTTLE_OK);
+    MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+    throttle = open_on(RATE, clock_);
+    domain = domain_of(throttle, NULL);
+    test_open();
+    test_domain();
+    test_checks();
+    test_tags();
+    test_config();
+    test_rest();
+    dthrottle_close(throttle);
+    dthrottle_domain_free(domain);
+    dthrottle_config_free(config);
+    dthrottle_clock_free(clock_);
+    return check_report("bad_input");
+}

@@ -1,0 +1,102 @@
+/*
+ * The shared vectors as the C tests see them: cJSON, with what it lacks. Its strings end at the
+ * first NUL, so NUL is kept as U+F8FF while parsing; its numbers are doubles, which every number
+ * of the vectors that matters here fits in (2^64 - 1 by saturating).
+ */
+#ifndef JSON_H
+#define JSON_H
+
+#include "check.h"
+
+#include <cjson/cJSON.h>
+
+typedef struct {
+    char *bytes; /* NULL: there is no such string */
+    size_t len;
+} text_t;
+
+/* Folder and name joined, the file read and parsed. */
+static inline cJSON *json_file(const char *folder, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    MUST(file != NULL);
+    size_t len = 0, room = 1 << 16;
+    char *text = malloc(room);
+    for (;;) {
+        MUST(text != NULL);
+        size_t got = fread(text + len, 1, room - len - 1, file);
+        if (got == 0)
+            break;
+        len += got;
+        if (room - len < 2)
+            text = realloc(text, room *= 2);
+    }
+    fclose(file);
+    text[len] = 0;
+    for (char *at = text; (at = strchr(at, '\\')) != NULL; at += 2) {
+        if (strncmp(at, "\\u0000", 6) == 0)
+            memcpy(at, "\\uF8FF", 6);
+    }
+    cJSON *json = cJSON_Parse(text);
+    free(text);
+    MUST(json != NULL);
+    return json;
+}
+
+static inline cJSON *json_get(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+/* A string in memory of exactly its length, so that reading beyond it is noticed. */
+static inline text_t json_text(const cJSON *string)
+{
+    text_t text = {NULL, 0};
+    if (!cJSON_IsString(string))
+        return text;
+    const char *from = string->valuestring;
+    text.bytes = malloc(strlen(from) + 1);
+    MUST(text.bytes != NULL);
+    while (*from) {
+        if (strncmp(from, "\xef\xa3\xbf", 3) == 0) {
+            text.bytes[text.len++] = 0;
+            from += 3;
+        } else {
+            text.bytes[text.len++] = *from++;
+        }
+    }
+    char *exact = realloc(text.bytes, text.len ? text.len : 1);
+    MUST(exact != NULL);
+    text.bytes = exact;
+    return text;
+}
+
+static inline uint64_t json_u64(const cJSON *number, uint64_t otherwise)
+{
+    if (!cJSON_IsNumber(number))
+        return otherwise;
+    double value = number->valuedouble;
+    MUST(value >= 0 && value == (value >= 9.2e18 ? value : (double)(uint64_t)value));
+    return value >= 18446744073709551615.0 ? UINT64_MAX : (uint64_t)value;
+}
+
+static inline const char *json_word(const cJSON *object, const char *key)
+{
+    const char *word = cJSON_GetStringValue(json_get(object, key));
+    return word ? word : "";
+}
+
+/* The status of a kind of error, by errors.json. */
+static inline int32_t status_of(const cJSON *errors, const char *kind)
+{
+    const cJSON *error;
+    cJSON_ArrayForEach(error, errors) {
+        if (strcmp(json_word(error, "kind"), kind) == 0)
+            return json_get(error, "c")->valueint;
+    }
+    return DTHROTTLE_OK;
+}
+
+#endif

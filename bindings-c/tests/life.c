@@ -1,0 +1,228 @@
+/*
+ * The life of handles: what outlives what, what can be used again, what a fork makes of it; and the
+ * calls that no vector reaches: setters, files, counts.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "check.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static dthrottle_rule_t rule_of(const char *rate)
+{
+    dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
+    rule.rate = rate;
+    rule.rate_len = strlen(rate);
+    return rule;
+}
+
+/* A domain outlives its throttle, and says so. */
+static void test_closed(void)
+{
+    dthrottle_t *throttle = open_on("rate = 1\nburst = 2\n[domains.api]\nrate = 1", NULL);
+    dthrottle_domain_t *all = domain_of(throttle, NULL), *api = domain_of(throttle, "api");
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+
+    OK(dthrottle_check(api, "t", 1, 1, &decision));
+    dthrottle_close(throttle);
+    decision.allowed = false;
+    EQUAL(dthrottle_check(api, "t", 1, 1, &decision), DTHROTTLE_ERR_CLOSED);
+    CHECK(decision.allowed && decision.granted == 1 && decision.limit == DTHROTTLE_UNLIMITED);
+    EQUAL(dthrottle_check_with(api, "t", 1, &ask, &decision), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_peek(all, "t", 1, 1, &decision), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_peek_with(all, "t", 1, &ask, &decision), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_allow(all, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_refund(all, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_reset(all, "t", 1), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_debit(all, "t", 1, 1, 0), DTHROTTLE_ERR_CLOSED);
+    TEXT(dthrottle_domain_name(api), "api");
+    TEXT(dthrottle_domain_name(all), "default");
+    TEXT(dthrottle_rule_name(api, 0), "rule1");
+    EQUAL(dthrottle_rule_limit(all, 0), 2);
+    dthrottle_domain_free(api);
+    dthrottle_domain_free(all);
+}
+
+/* Two handles of a domain are the same domain, also when one of them is gone. */
+static void test_two_handles(void)
+{
+    dthrottle_t *throttle = open_on("rate = \"1/day\"", NULL);
+    dthrottle_domain_t *one = domain_of(throttle, NULL), *two = domain_of(throttle, "default");
+    EQUAL(dthrottle_allow(one, "t", 1, 1), 1);
+    dthrottle_domain_free(one);
+    EQUAL(dthrottle_allow(two, "t", 1, 1), 0);
+    dthrottle_domain_free(two);
+    dthrottle_close(throttle);
+}
+
+static void test_setters(void)
+{
+    dthrottle_config_t *config;
+    dthrottle_t *throttle, *again;
+    dthrottle_domain_t *api, *all;
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    dthrottle_rule_t rule = rule_of("10/s");
+    char error[256];
+
+    MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+    OK(dthrottle_config_add_rule(config, "api", 3, &rule));
+    rule = rule_of("2/hour");
+    rule.name = "hourly";
+    rule.name_len = 6;
+    rule.charge_refused = true;
+    OK(dthrottle_config_add_rule(config, "api", 3, &rule));
+    rule = rule_of("5 per 2 minutes");
+    rule.burst_time_ns = 3600 * UINT64_C(1000000000);
+    OK(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    rule = rule_of("1/s");
+    rule.burst = 7;
+    OK(dthrottle_config_add_rule(config, "default", 7, &rule));
+    OK(dthrottle_config_set_dry_run(config, NULL, 0, true));
+    OK(dthrottle_config_set_dry_run(config, "api", 3, false));
+
+    /* A configuration can be opened more than once, and freed before its throttles. */
+    MUST(dthrottle_open_config(config, &throttle, error, sizeof error) == DTHROTTLE_OK);
+    TEXT(error, "");
+    MUST(dthrottle_open_config(config, &again, NULL, 0) == DTHROTTLE_OK);
+    dthrottle_close(again);
+
+    /* A bad rate is told when the configuration is opened, by its place. */
+    rule = rule_of("10/fortnight");
+    OK(dthrottle_config_add_rule(config, "api", 3, &rule));
+    EQUAL(dthrottle_open_config(config, &again, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    CHECK(strstr(error, "domains.api.rules[2].rate: ") == error);
+    CHECK(strstr(error, "\"10/fortnight\"") != NULL);
+
+    /* A bad TOML changes nothing, a good one everything. */
+    EQUAL(dthrottle_config_toml(config, "x", 1, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    EQUAL(dthrottle_open_config(config, &again, NULL, 0), DTHROTTLE_ERR_CONFIG);
+    OK(dthrottle_config_toml(config, "rate = 4", 8, error, sizeof error));
+    MUST(dthrottle_open_config(config, &again, error, sizeof error) == DTHROTTLE_OK);
+    dthrottle_config_free(config);
+    all = domain_of(again, NULL);
+    EQUAL(dthrottle_rule_limit(all, 0), 4);
+    EQUAL(dthrottle_domain(again, "api", 3, &api), DTHROTTLE_ERR_DOMAIN);
+    dthrottle_domain_free(all);
+    dthrottle_close(again);
+
+    api = domain_of(throttle, "api");
+    all = domain_of(throttle, NULL);
+    EQUAL(dthrottle_rule_count(api), 2);
+    TEXT(dthrottle_rule_name(api, 0), "rule1");
+    TEXT(dthrottle_rule_name(api, 1), "hourly");
+    EQUAL(dthrottle_rule_limit(api, 0), 10);
+    EQUAL(dthrottle_rule_limit(api, 1), 2);
+    EQUAL(dthrottle_rule_limit(all, 0), 150);
+    EQUAL(dthrottle_rule_limit(all, 1), 7);
+
+    OK(dthrottle_check(api, "t", 1, 2, &decision));
+    CHECK(decision.allowed);
+    OK(dthrottle_check(api, "t", 1, 1, &decision));
+    CHECK(!decision.allowed && !decision.dry_run);
+    TEXT(dthrottle_rule_name(api, decision.rule), "hourly");
+    EQUAL(decision.balance, -1); /* charged although refused */
+    OK(dthrottle_check(all, "t", 1, 7, &decision));
+    OK(dthrottle_check(all, "t", 1, 7, &decision));
+    CHECK(decision.allowed && decision.dry_run && decision.granted == 0);
+
+    dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
+    OK(dthrottle_stats(throttle, &stats));
+    EQUAL(stats.size, sizeof stats);
+    EQUAL(stats.allowed, 3);
+    EQUAL(stats.refused, 1);
+    EQUAL(stats.dry_run, 1);
+    EQUAL(stats.failed_open, 0);
+    EQUAL(stats.buckets, 4);
+    dthrottle_domain_free(all);
+    dthrottle_domain_free(api);
+    dthrottle_close(throttle);
+}
+
+/* A clock lives as long as a throttle runs by it; two throttles share one. */
+static void test_clock(void)
+{
+    dthrottle_clock_t *manual;
+    uint64_t now;
+    MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
+    dthrottle_t *a = open_on("rate = 1", manual), *b = open_on("rate = 1", manual);
+    dthrottle_domain_t *in_a = domain_of(a, NULL), *in_b = domain_of(b, NULL);
+    EQUAL(dthrottle_allow(in_a, "t", 1, 1), 1);
+    EQUAL(dthrottle_allow(in_b, "t", 1, 1), 1);
+    OK(dthrottle_clock_advance(manual, 999999999));
+    EQUAL(dthrottle_allow(in_a, "t", 1, 1), 0);
+    OK(dthrottle_clock_set(manual, 1000000000));
+    EQUAL(dthrottle_allow(in_a, "t", 1, 1), 1);
+    OK(dthrottle_clock_now(manual, &now));
+    EQUAL(now, 1000000000);
+    dthrottle_clock_free(manual);
+    EQUAL(dthrottle_allow(in_b, "t", 1, 1), 1);
+    EQUAL(dthrottle_allow(in_b, "t", 1, 1), 0);
+    dthrottle_domain_free(in_a);
+    dthrottle_domain_free(in_b);
+    dthrottle_close(a);
+    dthrottle_close(b);
+
+    MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
+    OK(dthrottle_clock_advance(manual, 1));
+    OK(dthrottle_clock_advance(manual, UINT64_MAX));
+    OK(dthrottle_clock_now(manual, &now));
+    CHECK(now == UINT64_MAX);
+    dthrottle_clock_free(manual);
+}
+
+static void test_file(void)
+{
+    const char *path = "life-test.toml";
+    char error[256];
+    dthrottle_t *throttle;
+    FILE *file = fopen(path, "w");
+    MUST(file != NULL);
+    fputs("rate = \"5/s\"\n", file);
+    fclose(file);
+    MUST(dthrottle_open_file(path, strlen(path), &throttle, error, sizeof error) == DTHROTTLE_OK);
+    dthrottle_domain_t *domain = domain_of(throttle, NULL);
+    EQUAL(dthrottle_rule_limit(domain, 0), 5);
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+    remove(path);
+    EQUAL(dthrottle_open_file(path, strlen(path), &throttle, error, sizeof error),
+          DTHROTTLE_ERR_FILE);
+    CHECK(strstr(error, path) != NULL);
+}
+
+/* After a fork the child goes on with what was in the buckets, on its own. */
+static void test_fork(void)
+{
+    dthrottle_t *throttle = open_on("rate = \"1/day\"\nburst = 2", NULL);
+    dthrottle_domain_t *domain = domain_of(throttle, NULL);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0) {
+        int right = dthrottle_allow(domain, "t", 1, 1) == 1;
+        right = right && dthrottle_allow(domain, "t", 1, 1) == 0;
+        dthrottle_domain_free(domain);
+        dthrottle_close(throttle);
+        _exit(right ? 0 : 1);
+    }
+    int status = 1;
+    MUST(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+}
+
+int main(void)
+{
+    test_closed();
+    test_two_handles();
+    test_setters();
+    test_clock();
+    test_file();
+    test_fork();
+    return check_report("life");
+}

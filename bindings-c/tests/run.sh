@@ -1,0 +1,217 @@
+#!/bin/sh
+# libdthrottle as C programs meet it: installed, found with pkg-config, compiled by every standard,
+# linked shared and static, run plainly, under valgrind and with the sanitizers.
+# `make test-c` builds the library first and runs this.
+set -eu
+cd "$(dirname "$0")/../.."
+root=$PWD
+here=$root/bindings-c
+out=$root/target/c-test
+prefix=$out/prefix
+make=${MAKE:-make}
+warnings="-Wall -Wextra -pedantic -Werror"
+examples="quickstart domains waiting clock"
+tests="bad_input structs life threads vectors_calls vectors_config"
+passed=0
+failed=0
+
+rm -rf "$out"
+mkdir -p "$out"
+export PKG_CONFIG_PATH="$prefix/lib/pkgconfig"
+export LD_LIBRARY_PATH="$prefix/lib"
+
+# step TITLE COMMAND...: the output is shown when it fails. `set -e` does not reach into the
+# functions that are run so: they chain with &&.
+step() {
+    title=$1
+    shift
+    if (cd "$out" && "$@") >"$out/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $title"
+        sed 's/^/    /' "$out/log"
+    fi
+}
+
+# --- what is installed
+
+installs() {
+    "$make" -s -C "$root" install PREFIX="$prefix" &&
+        [ "$(readlink "$prefix/lib/libdthrottle.so")" = libdthrottle.so.0 ] &&
+        "$make" -s -C "$root" install PREFIX=/opt/dt DESTDIR="$out/stage" &&
+        grep -qx 'prefix=/opt/dt' "$out/stage/opt/dt/lib/pkgconfig/dthrottle.pc" &&
+        [ "$(find "$out/stage" ! -type d | wc -l)" = 6 ] &&
+        "$make" -s -C "$root" uninstall PREFIX=/opt/dt DESTDIR="$out/stage" &&
+        [ "$(find "$out/stage" ! -type d | wc -l)" = 0 ]
+}
+
+one_version() {
+    version=$(sed -n 's/^#define DTHROTTLE_VERSION "\(.*\)"$/\1/p' "$prefix/include/dthrottle.h") &&
+        [ -n "$version" ] &&
+        [ "$(pkg-config --modversion dthrottle)" = "$version" ] &&
+        [ -f "$prefix/lib/libdthrottle.so.$version" ]
+}
+
+linked_for_good() {
+    readelf -dW "$prefix/lib/libdthrottle.so" | tee dynamic &&
+        grep -q 'SONAME.*\[libdthrottle\.so\.0\]' dynamic &&
+        grep -q 'FLAGS_1.*NODELETE' dynamic
+}
+
+# The prototypes of the header, the exports of the library, and the calls that bad_input makes.
+same_exports() {
+    gcc -E -P "$prefix/include/dthrottle.h" | grep -o 'dthrottle_[a-z_]*(' | tr -d '(' |
+        sort >prototypes &&
+        nm -D --defined-only "$prefix/lib/libdthrottle.so" | awk '{print $3}' | sort >exports &&
+        [ "$(wc -l <prototypes)" -ge 32 ] &&
+        diff prototypes exports &&
+        grep -o 'dthrottle_[a-z_]*(' "$here/tests/bad_input.c" | tr -d '(' | sort -u >called &&
+        diff prototypes called
+}
+
+# --- programs
+
+# The expected output of an example is the comment at its end.
+prints() {
+    awk '/^\*\/$/{on = 0} on; /^\/\* prints:$/{on = 1}' "$here/examples/$1.c" >want &&
+        [ -s want ] && shift && "$@" >got && diff want got
+}
+
+# run_program NAME COMMAND...: with the arguments that the program needs.
+run_program() {
+    program=$1
+    shift
+    case $program in
+        vectors_*) "$@" "$root/tests/vectors" ;;
+        load) "$@" "$prefix/lib/libdthrottle.so.0" ;;
+        *) case " $examples " in *" $program "*) prints "$program" "$@" ;; *) "$@" ;; esac ;;
+    esac
+}
+
+# compile NAME OUTPUT FLAGS...: libraries last.
+compile() {
+    program=$1
+    binary=$2
+    shift 2
+    source=$here/tests/$program.c
+    [ -f "$source" ] || source=$here/examples/$program.c
+    other=
+    case $program in
+        vectors_*) other=$(pkg-config --libs libcjson) ;;
+        load) other=-ldl ;;
+    esac
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    gcc -std=c11 -g $warnings $(pkg-config --cflags dthrottle) "$source" -o "$binary" \
+        "$@" -pthread $other
+}
+
+all_ways() {
+    shared=$(pkg-config --libs dthrottle)
+    static=$(pkg-config --libs --static dthrottle | sed 's/-ldthrottle/-l:libdthrottle.a/')
+    for name in $examples $tests load; do
+        libs=$shared
+        [ "$name" = load ] && libs=
+        # shellcheck disable=SC2086 # lists of words
+        {
+            step "compile $name" compile "$name" "$name" $libs
+            step "run $name" run_program "$name" "./$name"
+            step "$name under valgrind" run_program "$name" valgrind --quiet --error-exitcode=1 \
+                --leak-check=full --errors-for-leak-kinds=definite,indirect,possible "./$name"
+            step "compile $name with sanitizers" compile "$name" "$name-asan" \
+                -fsanitize=address,undefined -fno-sanitize-recover=all $libs
+            step "$name with sanitizers" run_program "$name" "./$name-asan"
+            if [ "$name" != load ]; then
+                step "compile $name static" compile "$name" "$name-static" $static
+                step "$name is static" is_static "$name-static"
+                step "run $name static" run_program "$name" "./$name-static"
+            fi
+        }
+    done
+}
+
+# That the tools see what they are there for.
+controls() {
+    # shellcheck disable=SC2046 # lists of words
+    {
+        step "compile control" compile control control $(pkg-config --libs dthrottle)
+        step "compile control with sanitizers" compile control control-asan -fsanitize=address \
+            $(pkg-config --libs dthrottle)
+    }
+    step "control without a mistake" ./control none
+    step "control with sanitizers without a mistake" ./control-asan none
+    for mistake in leak overflow; do
+        step "valgrind sees the $mistake" fails valgrind --quiet --error-exitcode=9 \
+            --leak-check=full ./control "$mistake"
+        step "sanitizers see the $mistake" fails env ASAN_OPTIONS=exitcode=9 \
+            ./control-asan "$mistake"
+    done
+}
+
+# fails COMMAND...: with the status of a tool that found something.
+fails() {
+    "$@"
+    [ $? = 9 ]
+}
+
+# Only plainly: it counts with a malloc of its own, which the tools have too.
+no_allocation() {
+    # shellcheck disable=SC2046 # lists of words
+    compile allocation allocation $(pkg-config --libs dthrottle) && ./allocation
+}
+
+is_static() {
+    readelf -dW "$1" >dynamic && ! grep 'NEEDED.*dthrottle' dynamic
+}
+
+# Never -o /dev/null: as root that replaces the device.
+standards() {
+    echo '#include <dthrottle.h>' >"$out/header.c"
+    for std in c99 c11 c17 c2x c++17; do
+        compiler="gcc -x c"
+        [ "$std" = c++17 ] && compiler="g++ -x c++"
+        for source in "$out/header.c" "$here"/examples/*.c; do
+            # shellcheck disable=SC2086 # lists of words
+            step "$(basename "$source") as $std" \
+                $compiler -std=$std $warnings -fsyntax-only "-I$prefix/include" "$source"
+        done
+    done
+}
+
+from_cpp() {
+    # shellcheck disable=SC2046,SC2086 # lists of words
+    g++ -x c++ -std=c++17 $warnings "$here/examples/domains.c" -x none -o domains-cpp \
+        $(pkg-config --cflags --libs dthrottle) && prints domains ./domains-cpp
+}
+
+# As a program is built while working on dthrottle itself, without an installation.
+from_checkout() {
+    gcc "-I$root/include" "$here/examples/clock.c" -o clock-checkout "-L$root/target/release" \
+        -ldthrottle && LD_LIBRARY_PATH=$root/target/release prints clock ./clock-checkout
+}
+
+# The program and the commands of the README's chapter Usage.
+readme() {
+    mkdir -p readme && cd readme &&
+        awk '/^## /{usage = /Usage/} /^```/{to = ""}
+             usage && /^```c$/{to = "hello.c"; next} usage && /^```sh$/{to = "commands"; next}
+             to {print > to}' "$here/README.md" &&
+        [ -s hello.c ] && [ -s commands ] && sh -e commands >got &&
+        awk '/^```text$/{on = 1; next} /^```$/{on = 0} on' "$here/README.md" >want &&
+        [ -s want ] && diff want got
+}
+
+step "install and uninstall" installs
+step "one version" one_version
+step "soname and nodelete" linked_for_good
+step "exports are the prototypes, and all are tested with bad input" same_exports
+standards
+all_ways
+controls
+step "no allocation in a check" no_allocation
+step "a program in C++17" from_cpp
+step "a program from the checkout" from_checkout
+step "the README" readme
+
+echo "libdthrottle: $passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,166 @@
+/*
+ * Structs of other versions than the library's, and the buffer for error texts: not a byte is
+ * written beyond what the caller said there is.
+ */
+#include "check.h"
+
+#define GUARD 0xA5
+
+/* A struct as a later version of the header may have it. */
+typedef struct {
+    dthrottle_decision_t known;
+    uint64_t unknown[4];
+} later_decision_t;
+
+static dthrottle_domain_t *domain;
+
+static void all_bytes_are(const void *at, size_t len, unsigned char byte)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    size_t same = 0;
+    while (same < len && bytes[same] == byte)
+        same++;
+    EQUAL(same, len);
+}
+
+static void test_larger(void)
+{
+    later_decision_t later;
+    memset(&later, GUARD, sizeof later);
+    later.known.size = sizeof later;
+    OK(dthrottle_check(domain, "larger", 6, 1, &later.known));
+    EQUAL(later.known.size, sizeof later);
+    CHECK(later.known.allowed);
+    EQUAL(later.known.remaining, 2);
+    all_bytes_are(later.unknown, sizeof later.unknown, GUARD);
+
+    /* An ask from later: what is not known here is not read. */
+    struct {
+        dthrottle_ask_t known;
+        uint64_t unknown[4];
+    } ask = {DTHROTTLE_ASK_INIT, {1, 2, 3, 4}};
+    ask.known.size = SIZE_MAX;
+    ask.known.cost = 2;
+    OK(dthrottle_check_with(domain, "larger", 6, &ask.known, &later.known));
+    EQUAL(later.known.remaining, 0);
+
+    /* After an error too only the known part is written. */
+    memset(&later, GUARD, sizeof later);
+    later.known.size = sizeof later;
+    BAD(dthrottle_check(NULL, "larger", 6, 1, &later.known));
+    CHECK(later.known.allowed);
+    all_bytes_are(later.unknown, sizeof later.unknown, GUARD);
+}
+
+static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
+{
+    const size_t below = sizeof(dthrottle_decision_t) - 1;
+    const size_t sizes[] = {0, 1, sizeof(size_t), below};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        dthrottle_decision_t decision;
+        memset(&decision, GUARD, sizeof decision);
+        decision.size = sizes[i];
+        BAD(dthrottle_check(domain, "smaller", 7, 1, &decision));
+        BAD(dthrottle_peek(domain, "smaller", 7, 1, &decision));
+        BAD(dthrottle_check(NULL, "smaller", 7, 1, &decision));
+        EQUAL(decision.size, sizes[i]);
+        all_bytes_are((char *)&decision + sizeof(size_t), sizeof decision - sizeof(size_t), GUARD);
+    }
+    /* Nothing was taken for an answer that could not be given. */
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    OK(dthrottle_peek(domain, "smaller", 7, 1, &decision));
+    EQUAL(decision.remaining, 3);
+
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    ask.size = sizeof ask - 1;
+    BAD(dthrottle_check_with(domain, "smaller", 7, &ask, &decision));
+    CHECK(decision.allowed);
+    ask.size = 0;
+    BAD(dthrottle_peek_with(domain, "smaller", 7, &ask, &decision));
+
+    dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
+    rule.size = sizeof rule - 1;
+    BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
+
+    dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
+    stats.size = sizeof stats - 1;
+    stats.allowed = 77;
+    BAD(dthrottle_stats(throttle, &stats));
+    EQUAL(stats.allowed, 77);
+}
+
+/* A bool that is neither 0 nor 1 counts as true. */
+static void test_odd_bool(void)
+{
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    memset(&ask.partial, 0x55, 1);
+    ask.cost = 99;
+    OK(dthrottle_check_with(domain, "odd", 3, &ask, &decision));
+    EQUAL(decision.granted, 3);
+}
+
+static void test_init(void)
+{
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    EQUAL(decision.size, sizeof decision);
+    CHECK(decision.allowed && !decision.dry_run && decision.rule == -1);
+
+    /* The same as dthrottle_check() with a cost of 1. */
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_decision_t other = DTHROTTLE_DECISION_INIT;
+    OK(dthrottle_check_with(domain, "init a", 6, &ask, &decision));
+    OK(dthrottle_check(domain, "init b", 6, 1, &other));
+    EQUAL(decision.granted, other.granted);
+    EQUAL(decision.remaining, other.remaining);
+    EQUAL(decision.wait_ns, other.wait_ns);
+}
+
+static void test_error_text(void)
+{
+    /* The message quotes the text, whose letters take two bytes each. */
+    const char *toml = "rate = \"\xc3\xa9\xc3\xa9\xc3\xa9\"";
+    char whole[512], cut[512];
+    dthrottle_t *out;
+
+    EQUAL(dthrottle_open(toml, strlen(toml), &out, whole, sizeof whole), DTHROTTLE_ERR_CONFIG);
+    const size_t len = strlen(whole);
+    MUST(len > 40 && len < sizeof whole - 1);
+    CHECK(strstr(whole, "line 1: rate: ") == whole);
+    for (size_t size = 0; size <= len + 2; size++) {
+        memset(cut, GUARD, sizeof cut);
+        EQUAL(dthrottle_open(toml, strlen(toml), &out, cut, size), DTHROTTLE_ERR_CONFIG);
+        all_bytes_are(cut + size, sizeof cut - size, GUARD);
+        if (size == 0)
+            continue;
+        const size_t cut_len = strlen(cut);
+        const size_t want = size - 1 < len ? size - 1 : len;
+        CHECK(strncmp(cut, whole, cut_len) == 0);
+        /* One less where a letter would have been cut in two. */
+        CHECK(cut_len == want || (cut_len + 1 == want && (whole[cut_len] & 0xC0) == 0xC0));
+        CHECK((whole[cut_len] & 0xC0) != 0x80);
+    }
+    OK(dthrottle_open("", 0, &out, cut, 1));
+    TEXT(cut, "");
+    dthrottle_close(out);
+}
+
+int main(void)
+{
+    dthrottle_clock_t *manual;
+    dthrottle_config_t *config;
+    MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
+    MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+    dthrottle_t *throttle = open_on("rate = 1\nburst = 3", manual);
+    domain = domain_of(throttle, NULL);
+    test_larger();
+    test_smaller(throttle, config);
+    test_odd_bool();
+    test_init();
+    test_error_text();
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+    dthrottle_config_free(config);
+    dthrottle_clock_free(manual);
+    return check_report("structs");
+}

@@ -1,0 +1,405 @@
+/*
+ * dthrottle: hold every client to a rate.
+ *
+ *     dthrottle_t *throttle;
+ *     dthrottle_domain_t *domain;
+ *     const char *rate = "rate = \"100/s\"";
+ *
+ *     dthrottle_open(rate, strlen(rate), &throttle, NULL, 0);
+ *     dthrottle_domain(throttle, NULL, 0, &domain);
+ *     if (!dthrottle_allow(domain, client, strlen(client), 1))
+ *         ... answer 429 ...
+ *
+ * The conventions hold for every call:
+ *
+ * Status. A call answers DTHROTTLE_OK or a negative DTHROTTLE_ERR_ number; dthrottle_status_text()
+ * puts it into words. To be throttled is an answer, not an error. Numbers are never given a new
+ * meaning.
+ *
+ * Fail open. A call that fails leaves a decision that says allowed, if there is room for one. So a
+ * caller who does not look at the status lets its clients through.
+ *
+ * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t or dthrottle_clock_t is made by
+ * one call and released by another, once, in any order. After a failure the handle is NULL. NULL
+ * may be released, and is DTHROTTLE_ERR_ARGUMENT everywhere else.
+ *
+ * Strings. A pointer and a length in bytes, without a NUL at the end. NULL with length 0 is the
+ * empty string, or the default where the call says so; NULL with another length, and lengths above
+ * PTRDIFF_MAX, are DTHROTTLE_ERR_ARGUMENT. Tags are any bytes; other texts are UTF-8. Nothing given
+ * to a call is kept after it. Strings that a call returns end with NUL and belong to the library.
+ *
+ * Error text. Where a call takes error and error_size, the buffer gets a message that says what is
+ * wrong and what would be right: always ended by NUL, cut to the size, empty after a success. error
+ * may be NULL.
+ *
+ * Structs. They begin with their size, so that they can grow: use the INIT macros, which set it.
+ * Only the fields that both program and library know are read and written. A size below that of
+ * the first version is DTHROTTLE_ERR_ARGUMENT.
+ *
+ * Time. Nanoseconds, in names that end with _ns.
+ *
+ * Threads. Every handle may be used by any number of threads at once, without locks of the caller.
+ * Only releasing needs care: no other thread may use the handle then. Domain handles outlive their
+ * throttle.
+ *
+ * fork(). The library has no threads. Parent and child have a throttle each from then on, with
+ * buckets of their own. If other threads may be inside a call at the moment of a fork, the child
+ * must open a new throttle.
+ */
+
+#ifndef DTHROTTLE_H
+#define DTHROTTLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DTHROTTLE_VERSION "0.1.0"
+#define DTHROTTLE_VERSION_MAJOR 0
+#define DTHROTTLE_VERSION_MINOR 1
+#define DTHROTTLE_VERSION_PATCH 0
+
+/*
+ * How the structs begin: the size set, and nothing asked for that is not the default.
+ *
+ *     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+ */
+#define DTHROTTLE_DECISION_INIT \
+    { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0 }
+#define DTHROTTLE_ASK_INIT \
+    { sizeof(dthrottle_ask_t), false, 1, 0 }
+#define DTHROTTLE_RULE_INIT \
+    { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
+#define DTHROTTLE_STATS_INIT \
+    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0 }
+
+/** The call did what it was asked. */
+#define DTHROTTLE_OK 0
+
+/** A configuration that cannot be: unknown key, bad rate, value out of range, duplicate name. */
+#define DTHROTTLE_ERR_CONFIG (-1)
+
+/** A cost above the burst of a rule: it could never pass. */
+#define DTHROTTLE_ERR_COST (-2)
+
+/** No such domain. */
+#define DTHROTTLE_ERR_DOMAIN (-3)
+
+/** The throttle was closed. */
+#define DTHROTTLE_ERR_CLOSED (-4)
+
+/**
+ * Anything else wrong with an argument: NULL, a bad length, text that is not UTF-8, a struct
+ * without its size, a clock that is set back.
+ */
+#define DTHROTTLE_ERR_ARGUMENT (-5)
+
+/** A configuration file that cannot be read. */
+#define DTHROTTLE_ERR_FILE (-6)
+
+/** A bug in dthrottle. Please report it. */
+#define DTHROTTLE_ERR_INTERNAL (-7)
+
+/** The limit and remaining of a domain without rules. */
+#define DTHROTTLE_UNLIMITED 18446744073709551615ull
+
+/**
+ * A clock that stands still until it is moved: for tests. Made by dthrottle_clock_new(), released
+ * by dthrottle_clock_free().
+ */
+typedef struct dthrottle_clock_t dthrottle_clock_t;
+
+/**
+ * A configuration: domains and their rules, and a clock. Made by dthrottle_config_new(), released
+ * by dthrottle_config_free().
+ */
+typedef struct dthrottle_config_t dthrottle_config_t;
+
+/**
+ * A domain of a throttle: resolved once by its name, then asked at every check. Made by
+ * dthrottle_domain(), released by dthrottle_domain_free().
+ */
+typedef struct dthrottle_domain_t dthrottle_domain_t;
+
+/**
+ * A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
+ * sisters, released by dthrottle_close().
+ */
+typedef struct dthrottle_t dthrottle_t;
+
+/** What a throttle counted since it was opened. Begin with DTHROTTLE_STATS_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_stats_t). */
+    size_t size;
+    /** Checks allowed, those that only dry run allowed included. */
+    uint64_t allowed;
+    /** Checks refused. */
+    uint64_t refused;
+    /** Checks that were allowed only because of dry run. */
+    uint64_t dry_run;
+    /** Checks allowed without counting, because the table had no room. */
+    uint64_t failed_open;
+    /** Buckets whose debt went beyond what a bucket can hold. */
+    uint64_t clamped;
+    /** Buckets that are not full now. */
+    uint64_t buckets;
+} dthrottle_stats_t;
+
+/**
+ * The answer to a check. Begin with DTHROTTLE_DECISION_INIT. docs/semantics.md defines every
+ * field. After an error it says allowed.
+ */
+typedef struct {
+    /** sizeof(dthrottle_decision_t). */
+    size_t size;
+    /** Go on. */
+    bool allowed;
+    /** Refused, but allowed because the domain is in dry run. */
+    bool dry_run;
+    /** The index of the rule that refused, for dthrottle_rule_name(); -1 if none did. */
+    int32_t rule;
+    /** Units taken: the cost, fewer with partial, 0 when refused. */
+    uint64_t granted;
+    /** The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules. */
+    uint64_t limit;
+    /** Whole units left in the bucket of the deciding rule; 0 when it is in debt. */
+    uint64_t remaining;
+    /** The same, negative when the bucket is in debt. */
+    int64_t balance;
+    /** Wait so long before going on; 0 unless a longest wait was given. */
+    uint64_t wait_ns;
+    /** When refused: the time until this check would pass. Else 0. */
+    uint64_t retry_after_ns;
+    /** The time until every bucket of the tag is full again. */
+    uint64_t reset_after_ns;
+} dthrottle_decision_t;
+
+/** What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now. */
+typedef struct {
+    /** sizeof(dthrottle_ask_t). */
+    size_t size;
+    /** Take as many units as there are, if not all; the decision's granted says how many. */
+    bool partial;
+    /** Units. */
+    uint64_t cost;
+    /**
+     * Be allowed also when the turn comes within this time. The units are taken at once, and
+     * the decision's wait_ns says how long to wait. Who gives up calls dthrottle_refund().
+     */
+    uint64_t max_wait_ns;
+} dthrottle_ask_t;
+
+/** A rule: rate and burst. Begin with DTHROTTLE_RULE_INIT and set at least the rate. */
+typedef struct {
+    /** sizeof(dthrottle_rule_t). */
+    size_t size;
+    /** Whether refused checks are charged to this rule as well. */
+    bool charge_refused;
+    /** The name, unique in its domain; NULL: "rule1", "rule2", ... by position. */
+    const char *name;
+    /** Its length in bytes. */
+    size_t name_len;
+    /** The rate, such as "100/s" or "5 per 2 minutes". */
+    const char *rate;
+    /** Its length in bytes. */
+    size_t rate_len;
+    /** The burst in units; 0: the count of the rate. */
+    uint64_t burst;
+    /** Or the burst as the units that the rate gives in this time; 0: not so. */
+    uint64_t burst_time_ns;
+} dthrottle_rule_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library that is running, such as "0.1.0". DTHROTTLE_VERSION is the one of
+ * the header that the program was compiled with.
+ */
+const char *dthrottle_version(void);
+
+/** A few words about a status, never NULL. Static: not to be freed. */
+const char *dthrottle_status_text(int32_t status);
+
+/** Opens a throttle from a configuration in TOML. */
+int32_t dthrottle_open(const char *toml,
+                       size_t toml_len,
+                       dthrottle_t **out,
+                       char *error,
+                       size_t error_size);
+
+/** Opens a throttle from a configuration file in TOML. */
+int32_t dthrottle_open_file(const char *path,
+                            size_t path_len,
+                            dthrottle_t **out,
+                            char *error,
+                            size_t error_size);
+
+/**
+ * Opens a throttle from a configuration made with dthrottle_config_new(). The configuration
+ * stays the caller's, and can be used again.
+ */
+int32_t dthrottle_open_config(const dthrottle_config_t *config,
+                              dthrottle_t **out,
+                              char *error,
+                              size_t error_size);
+
+/**
+ * Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
+ * with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED.
+ */
+void dthrottle_close(dthrottle_t *throttle);
+
+/** What the throttle counted so far. */
+int32_t dthrottle_stats(const dthrottle_t *throttle, dthrottle_stats_t *stats);
+
+/**
+ * Resolves a domain by its name; name NULL and name_len 0 is the default domain.
+ * DTHROTTLE_ERR_DOMAIN if the throttle has no such domain.
+ */
+int32_t dthrottle_domain(const dthrottle_t *throttle,
+                         const char *name,
+                         size_t name_len,
+                         dthrottle_domain_t **out);
+
+/** Releases a domain handle; NULL is fine. The domain itself goes on. */
+void dthrottle_domain_free(dthrottle_domain_t *domain);
+
+/** The domain's name, or NULL without a domain. Lives as long as the handle. */
+const char *dthrottle_domain_name(const dthrottle_domain_t *domain);
+
+/** How many rules the domain has, or a negative status. */
+int32_t dthrottle_rule_count(const dthrottle_domain_t *domain);
+
+/**
+ * The name of a rule by its index from 0, as in a decision; NULL if there is no such rule, as for
+ * -1. Lives as long as the handle.
+ */
+const char *dthrottle_rule_name(const dthrottle_domain_t *domain, int32_t index);
+
+/** The burst of a rule by its index from 0, as in a decision; 0 if there is no such rule. */
+uint64_t dthrottle_rule_limit(const dthrottle_domain_t *domain, int32_t index);
+
+/** Asks for cost units, and takes them if they pass. */
+int32_t dthrottle_check(const dthrottle_domain_t *domain,
+                        const void *tag,
+                        size_t tag_len,
+                        uint64_t cost,
+                        dthrottle_decision_t *decision);
+
+/** Asks for what ask says, and takes it if it passes. */
+int32_t dthrottle_check_with(const dthrottle_domain_t *domain,
+                             const void *tag,
+                             size_t tag_len,
+                             const dthrottle_ask_t *ask,
+                             dthrottle_decision_t *decision);
+
+/** The decision that dthrottle_check() would give. Takes nothing. */
+int32_t dthrottle_peek(const dthrottle_domain_t *domain,
+                       const void *tag,
+                       size_t tag_len,
+                       uint64_t cost,
+                       dthrottle_decision_t *decision);
+
+/** The decision that dthrottle_check_with() would give. Takes nothing. */
+int32_t dthrottle_peek_with(const dthrottle_domain_t *domain,
+                            const void *tag,
+                            size_t tag_len,
+                            const dthrottle_ask_t *ask,
+                            dthrottle_decision_t *decision);
+
+/**
+ * Asks for cost units, and takes them if they pass: 1 allowed, 0 refused, negative a status. So
+ * "if (dthrottle_allow(...))" goes on also after an error.
+ */
+int32_t dthrottle_allow(const dthrottle_domain_t *domain,
+                        const void *tag,
+                        size_t tag_len,
+                        uint64_t cost);
+
+/**
+ * Gives cost units back to every rule: for work that was not done after all, or a wait that was
+ * given up. A bucket never rises above its burst.
+ */
+int32_t dthrottle_refund(const dthrottle_domain_t *domain,
+                         const void *tag,
+                         size_t tag_len,
+                         uint64_t cost);
+
+/** Fills the tag's bucket of every rule. */
+int32_t dthrottle_reset(const dthrottle_domain_t *domain, const void *tag, size_t tag_len);
+
+/**
+ * Charges units that were used elsewhere, the first of them age_ns ago, without asking. May take
+ * a bucket below zero.
+ */
+int32_t dthrottle_debit(const dthrottle_domain_t *domain,
+                        const void *tag,
+                        size_t tag_len,
+                        uint64_t hits,
+                        uint64_t age_ns);
+
+/** Makes a configuration: the default domain, without rules. */
+int32_t dthrottle_config_new(dthrottle_config_t **out);
+
+/** Releases a configuration; NULL is fine. Throttles that were opened from it go on. */
+void dthrottle_config_free(dthrottle_config_t *config);
+
+/**
+ * Replaces all domains, rules and dry runs by those of a configuration in TOML. The clock stays.
+ * After an error nothing has changed.
+ */
+int32_t dthrottle_config_toml(dthrottle_config_t *config,
+                              const char *toml,
+                              size_t toml_len,
+                              char *error,
+                              size_t error_size);
+
+/**
+ * Adds a rule to a domain, which is made if it is not there; domain NULL is the default domain.
+ * A bad rate or burst is an error of dthrottle_open_config(), which says what would be right.
+ */
+int32_t dthrottle_config_add_rule(dthrottle_config_t *config,
+                                  const char *domain,
+                                  size_t domain_len,
+                                  const dthrottle_rule_t *rule);
+
+/**
+ * Whether refusals are only counted, not enforced, in a domain, which is made if it is not
+ * there; domain NULL is every domain for which nothing else was said.
+ */
+int32_t dthrottle_config_set_dry_run(dthrottle_config_t *config,
+                                     const char *domain,
+                                     size_t domain_len,
+                                     bool dry_run);
+
+/**
+ * Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps
+ * the clock handle, and may release it at any time.
+ */
+int32_t dthrottle_config_set_clock(dthrottle_config_t *config, const dthrottle_clock_t *clock);
+
+/** Makes a clock that stands at zero. */
+int32_t dthrottle_clock_new(dthrottle_clock_t **out);
+
+/** Releases a clock handle; NULL is fine. Throttles that run by the clock stand still then. */
+void dthrottle_clock_free(dthrottle_clock_t *clock);
+
+/** Moves the clock on. It stops at its end, after 584 years. */
+int32_t dthrottle_clock_advance(dthrottle_clock_t *clock, uint64_t by_ns);
+
+/**
+ * Moves the clock on to a time since its zero. Time never runs backwards: an earlier time is
+ * DTHROTTLE_ERR_ARGUMENT.
+ */
+int32_t dthrottle_clock_set(dthrottle_clock_t *clock, uint64_t to_ns);
+
+/** The time since the clock's zero. */
+int32_t dthrottle_clock_now(const dthrottle_clock_t *clock, uint64_t *now_ns);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* DTHROTTLE_H */
