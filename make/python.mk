@@ -5,7 +5,7 @@ VENV_PYTHON := $(VENV)/bin/python
 VENV_READY := $(VENV)/.ready
 WHEELS := target/wheels
 PYPROJECT := $(PYTHON_DIR)/pyproject.toml
-RUFF := $(VENV)/bin/ruff
+RUFF := RUFF_CACHE_DIR=target/ruff $(VENV)/bin/ruff
 MYPY := $(VENV_PYTHON) -m mypy --config-file $(PYPROJECT)
 # Modules of one folder may have the names of another's: mypy sees a folder at a time.
 PYTHON_TESTS = $(sort $(dir $(shell find tests -name '*.py')))
@@ -39,6 +39,6 @@ lint-python: build-python
 	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
 	@for dir in $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
-	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle
+	$(VENV_PYTHON) -m mypy.stubtest dthrottle
 
 .PHONY: venv build-python test-python lint-python

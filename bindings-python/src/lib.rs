@@ -1,1 +1,38 @@
-//! dthrottle for python.
+//! dthrottle for Python: the native module `dthrottle._dthrottle`.
+//!
+//! It converts arguments, calls the core once and converts the answer; what it means is in
+//! `docs/semantics.md`. The public package, its exceptions and its types are in `python/dthrottle`.
+//! The doc comments of classes and methods are Python docstrings.
+#![forbid(unsafe_code)]
+
+mod args;
+mod clock;
+mod config;
+mod decision;
+mod domain;
+mod errors;
+mod stats;
+mod throttle;
+
+#[pyo3::pymodule]
+mod _dthrottle {
+    #[pymodule_export]
+    use crate::clock::ManualClock;
+    #[pymodule_export]
+    use crate::decision::Decision;
+    #[pymodule_export]
+    use crate::domain::{Domain, Rule};
+    #[pymodule_export]
+    use crate::errors::_panic;
+    #[pymodule_export]
+    use crate::stats::Stats;
+    #[pymodule_export]
+    use crate::throttle::Throttle;
+
+    #[pymodule_export]
+    const UNLIMITED: u64 = dthrottle::UNLIMITED;
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

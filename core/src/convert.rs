@@ -10,13 +10,13 @@ pub fn cost_from_f64(cost: f64) -> Result<u64> {
     if cost.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&cost) {
         Ok(cost as u64)
     } else {
-        Err(bad_cost(cost))
+        Err(bad_cost(shown(cost)))
     }
 }
 
 /// The error about a cost that is no whole number from 0 up, whatever it is.
 pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
-    let message = format!("cost {cost}: a cost must be a whole number from 0 to 2^53");
+    let message = format!("cost {cost}: a cost must be a whole number, 0 or more (2^53 at most)");
     Error::new(ErrorKind::Cost, message)
 }
 
@@ -35,11 +35,17 @@ pub fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
 }
 
+/// A number as a message quotes it: not with hundreds of digits.
+pub(crate) fn shown(number: f64) -> String {
+    if number.abs() < 1e16 { format!("{number}") } else { format!("{number:e}") }
+}
+
 fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
     if number.is_finite() && number >= 0.0 {
         // The cast saturates.
         Ok(Duration::from_nanos((number * ns).round() as u64))
     } else {
+        let number = shown(number);
         let message = format!("{name} {number}: must be a finite number of {unit}, 0 or more");
         Err(Error::new(ErrorKind::Argument, message))
     }

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::convert::shown;
+
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 /// The longest period, and the longest time of one unit: 100 years.
@@ -50,7 +52,8 @@ impl Rate {
 
     /// A rate per second given as a number.
     pub fn from_number(number: f64) -> Result<Rate, String> {
-        let fault = |what: &str| format!("{number}: {what}; {EXAMPLE}, or a number per second");
+        let shown = shown(number);
+        let fault = |what: &str| format!("{shown}: {what}; {EXAMPLE}, or a number per second");
         if !number.is_finite() || number <= 0.0 {
             return Err(fault("a rate must be a finite number above zero"));
         }
@@ -184,7 +187,7 @@ impl Burst {
         if number.fract() == 0.0 && (1.0..=Burst::MAX as f64).contains(&number) {
             Ok(Burst::Count(number as u64))
         } else {
-            Err(format!("{number}: a burst cannot be that; {}", Burst::EXAMPLE))
+            Err(format!("{}: a burst cannot be that; {}", shown(number), Burst::EXAMPLE))
         }
     }
 

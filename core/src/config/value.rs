@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::convert::shown;
+
 /// A value and the line on which it stands, if it was text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -57,7 +59,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Bool(value) => write!(f, "{value}"),
-            Value::Number(number) => write!(f, "{number}"),
+            Value::Number(number) => f.write_str(&shown(*number)),
             Value::Text(text) => write!(f, "{text:?}"),
             Value::List(_) => f.write_str("a list"),
             Value::Table(_) => f.write_str("a table"),

@@ -1,0 +1,51 @@
+"""dthrottle holds every client to a rate, without a server to ask.
+
+>>> from dthrottle import Throttle
+>>> throttle = Throttle("100/s", burst=200)
+>>> decision = throttle.check("203.0.113.7")
+>>> bool(decision), decision.remaining
+(True, 199)
+"""
+
+from dthrottle._dthrottle import (
+    UNLIMITED,
+    Decision,
+    Domain,
+    ManualClock,
+    Rule,
+    Stats,
+    Throttle,
+    __version__,
+)
+from dthrottle.config import DomainConfig, RuleConfig
+from dthrottle.errors import (
+    ArgumentError,
+    ClosedError,
+    ConfigError,
+    CostError,
+    DomainError,
+    DthrottleError,
+    FileError,
+    InternalError,
+)
+
+__all__ = [
+    "UNLIMITED",
+    "ArgumentError",
+    "ClosedError",
+    "ConfigError",
+    "CostError",
+    "Decision",
+    "Domain",
+    "DomainConfig",
+    "DomainError",
+    "DthrottleError",
+    "FileError",
+    "InternalError",
+    "ManualClock",
+    "Rule",
+    "RuleConfig",
+    "Stats",
+    "Throttle",
+    "__version__",
+]

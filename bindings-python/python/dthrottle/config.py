@@ -1,0 +1,35 @@
+"""The shapes of the dicts that a Throttle is built from, for type checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+
+class _Rate(TypedDict):
+    rate: str | float
+
+
+class RuleConfig(_Rate, total=False):
+    """A rule: only its rate must be given."""
+
+    name: str
+    burst: str | float
+    charge_refused: bool
+
+
+class DomainConfig(TypedDict, total=False):
+    """A domain: one rule by its rate, or a list of rules, or nothing at all."""
+
+    rate: str | float
+    burst: str | float
+    charge_refused: bool
+    rules: list[RuleConfig] | tuple[RuleConfig, ...]
+    dry_run: bool
+
+
+Rules = list[RuleConfig] | tuple[RuleConfig, ...]
+"""Rules, in the order in which equal ones decide."""
+
+Domains = Mapping[str, DomainConfig]
+"""Domains by name."""

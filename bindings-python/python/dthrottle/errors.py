@@ -1,0 +1,86 @@
+"""The exceptions of dthrottle, one for each kind of mistake.
+
+Being throttled is an answer, never an exception. ``tests/vectors/errors.json`` is the table of
+kinds that all languages share.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DthrottleError(Exception):
+    """The base of everything that dthrottle raises."""
+
+    kind: ClassVar[str]
+    """The kind's word, the same in every language."""
+
+    field: str | None
+    """The field of the configuration that is wrong, such as ``domains.api.rules[0].rate``."""
+
+    line: int | None
+    """The line of the configuration text, from 1."""
+
+    def __init__(self, message: str, field: str | None = None, line: int | None = None) -> None:
+        # Only the message is in args: str() of an OSError with more of them would not be the
+        # message.
+        super().__init__(message)
+        self.field = field
+        self.line = line
+
+
+class ConfigError(DthrottleError, ValueError):
+    """A configuration that cannot be; the message names line, field and fix."""
+
+    kind = "config"
+
+
+class CostError(DthrottleError, ValueError):
+    """A cost that is negative, not whole, not a number, too large, or above the burst."""
+
+    kind = "cost"
+
+
+class DomainError(DthrottleError, LookupError):
+    """No such domain."""
+
+    kind = "domain"
+
+
+class ClosedError(DthrottleError, RuntimeError):
+    """A call after ``close``."""
+
+    kind = "closed"
+
+
+class ArgumentError(DthrottleError, TypeError):
+    """Anything else that is wrong with an argument."""
+
+    kind = "argument"
+
+
+class FileError(DthrottleError, OSError):
+    """A configuration file that cannot be read."""
+
+    kind = "file"
+
+
+class InternalError(DthrottleError, RuntimeError):
+    """A bug in dthrottle, caught at the border."""
+
+    kind = "internal"
+
+
+BY_KIND: dict[str, type[DthrottleError]] = {
+    error.kind: error
+    for error in (
+        ConfigError,
+        CostError,
+        DomainError,
+        ClosedError,
+        ArgumentError,
+        FileError,
+        InternalError,
+    )
+}
+"""The class of each kind. The native module raises through it."""

@@ -1,0 +1,73 @@
+//! Python's own objects as a configuration. Only the shape is translated; what may stand where is
+//! the core's to say.
+
+use dthrottle::config::{Config, Entry, Names, Node, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+
+use crate::args::{quote, type_name};
+use crate::errors::Fault;
+
+/// A configuration is five levels deep; what is far deeper may be a list that contains itself.
+const DEEPEST: usize = 16;
+
+/// A configuration from keyword arguments; those that are absent were not given.
+pub(crate) fn from_options(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Config, Fault> {
+    let mut entries = Vec::new();
+    for (key, value) in options {
+        if let Some(value) = value {
+            entries.push(Entry::new(*key, tree(value, DEEPEST)?));
+        }
+    }
+    let root = Node::from(Value::Table(entries));
+    Ok(Config::from_value(&root, Names::Snake)?)
+}
+
+fn tree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
+    if depth == 0 {
+        return Ok(Value::Other("something nested so deep".into()));
+    }
+    // A bool is an int to Python: it must be asked first.
+    if let Ok(flag) = value.cast::<PyBool>() {
+        Ok(Value::Bool(flag.is_true()))
+    } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        Ok(number(value))
+    } else if let Ok(text) = value.cast::<PyString>() {
+        let text = text.to_str().map(|text| Value::Text(text.into()));
+        Ok(text.unwrap_or_else(|_| Value::Other(format!("{}, a lone surrogate", quote(value)))))
+    } else if let Ok(mapping) = value.cast::<PyMapping>() {
+        table(mapping, depth)
+    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let nodes = value.try_iter()?.map(|item| {
+            let value = tree(&item?, depth - 1)?;
+            Ok(Node::from(value))
+        });
+        Ok(Value::List(nodes.collect::<Result<_, Fault>>()?))
+    } else if value.is_none() {
+        Ok(Value::Other("None".into()))
+    } else {
+        Ok(Value::Other(format!("a {}", type_name(value))))
+    }
+}
+
+fn number(value: &Bound<'_, PyAny>) -> Value {
+    match value.extract::<f64>() {
+        Ok(number) => Value::Number(number),
+        Err(_) => Value::Other("a number beyond all floats".into()),
+    }
+}
+
+fn table(mapping: &Bound<'_, PyMapping>, depth: usize) -> Result<Value, Fault> {
+    let mut entries = Vec::new();
+    for item in mapping.items()?.iter() {
+        let (key, value) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+        let text = key.cast::<PyString>().ok();
+        let Some(text) = text.and_then(|text| text.to_str().ok()) else {
+            // As a whole: in some tables any key is a name, and a number is not.
+            let kind = format!("a table with the key {}", quote(&key));
+            return Ok(Value::Other(kind));
+        };
+        entries.push(Entry::new(text, tree(&value, depth - 1)?));
+    }
+    Ok(Value::Table(entries))
+}

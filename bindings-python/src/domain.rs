@@ -1,0 +1,202 @@
+//! A domain, and every call about a tag.
+//!
+//! No call here lets go of the interpreter: it would cost more than the check, and a lock of the
+//! core that is never held across that is never held at a fork.
+
+use std::sync::Arc;
+
+use dthrottle::Ask;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+use crate::args::{self, Arg};
+use crate::decision::Decision;
+use crate::errors::{Fault, guard};
+
+/// A rule of a domain.
+#[pyclass(frozen, eq, hash, module = "dthrottle")]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Rule {
+    name: Arc<str>,
+    limit: u64,
+}
+
+#[pymethods]
+impl Rule {
+    /// The rule's name, unique in its domain.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The rule's burst in units.
+    #[getter]
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        guard(|| {
+            let name = PyString::new(py, &self.name).repr()?;
+            let name = name.to_string_lossy();
+            Ok(format!("Rule(name={name}, limit={})", self.limit))
+        })
+    }
+}
+
+/// A named list of rules, and every call about a tag.
+///
+/// Resolve it once with Throttle.domain and keep it. Any thread may use it. A tag is str, which
+/// stands for its UTF-8, or bytes.
+#[pyclass(frozen, subclass, module = "dthrottle")]
+pub(crate) struct Domain {
+    domain: dthrottle::Domain,
+    rules: Vec<Rule>,
+}
+
+impl From<dthrottle::Domain> for Domain {
+    fn from(domain: dthrottle::Domain) -> Domain {
+        let rules = domain
+            .rules()
+            .iter()
+            .map(|rule| Rule { name: rule.name().into(), limit: rule.burst() });
+        Domain { rules: rules.collect(), domain }
+    }
+}
+
+impl Domain {
+    #[inline]
+    fn decision(&self, answer: dthrottle::Decision) -> Decision {
+        let rule = answer.rule.and_then(|index| self.rules.get(index));
+        Decision::new(answer, rule.map(|rule| Arc::clone(&rule.name)))
+    }
+}
+
+/// The question, with the core's defaults for what was left out.
+#[inline]
+fn ask(cost: Arg<'_, '_>, max_wait: Arg<'_, '_>, partial: Arg<'_, '_>) -> Result<Ask, Fault> {
+    let mut ask = cost.cost()?.map_or_else(Ask::default, Ask::cost);
+    if let Some(max_wait) = max_wait.seconds("max_wait")? {
+        ask = ask.max_wait(max_wait);
+    }
+    if let Some(partial) = partial.flag("partial")? {
+        ask = ask.partial(partial);
+    }
+    Ok(ask)
+}
+
+#[pymethods]
+impl Domain {
+    /// The domain's name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.domain.name()
+    }
+
+    /// The domain's rules, in the order in which they were given.
+    #[getter]
+    fn rules<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        guard(|| Ok(PyTuple::new(py, self.rules.iter().cloned())?))
+    }
+
+    /// Asks for cost units, and takes them if they pass.
+    ///
+    /// With max_wait the check also passes when its turn comes within so many seconds: it is
+    /// charged at once, and the decision's wait says how long to wait. Who gives up calls refund.
+    /// With partial it takes as many units as there are; the decision's granted says how many.
+    #[pyo3(
+        signature = (tag, cost=Arg::ABSENT, *, max_wait=Arg::ABSENT, partial=Arg::ABSENT),
+        text_signature = "($self, tag, cost=1, *, max_wait=0.0, partial=False)"
+    )]
+    fn check(
+        &self,
+        tag: &Bound<'_, PyAny>,
+        cost: Arg<'_, '_>,
+        max_wait: Arg<'_, '_>,
+        partial: Arg<'_, '_>,
+    ) -> PyResult<Decision> {
+        guard(|| {
+            let ask = ask(cost, max_wait, partial)?;
+            Ok(self.decision(self.domain.check_with(args::tag(tag)?, ask)?))
+        })
+    }
+
+    /// Asks for cost units, and takes them if they pass: True or False.
+    #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
+    fn allow(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<bool> {
+        guard(|| {
+            let ask = ask(cost, Arg::ABSENT, Arg::ABSENT)?;
+            Ok(self.domain.allow_with(args::tag(tag)?, ask)?)
+        })
+    }
+
+    /// The decision that a check would get. Takes nothing.
+    #[pyo3(
+        signature = (tag, cost=Arg::ABSENT, *, max_wait=Arg::ABSENT, partial=Arg::ABSENT),
+        text_signature = "($self, tag, cost=1, *, max_wait=0.0, partial=False)"
+    )]
+    fn peek(
+        &self,
+        tag: &Bound<'_, PyAny>,
+        cost: Arg<'_, '_>,
+        max_wait: Arg<'_, '_>,
+        partial: Arg<'_, '_>,
+    ) -> PyResult<Decision> {
+        guard(|| {
+            let ask = ask(cost, max_wait, partial)?;
+            Ok(self.decision(self.domain.peek_with(args::tag(tag)?, ask)?))
+        })
+    }
+
+    /// Gives cost units back to every rule: for work that was not done after all, or a wait that
+    /// was given up.
+    #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
+    fn refund(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<()> {
+        guard(|| {
+            let cost = cost.cost()?.unwrap_or(1);
+            Ok(self.domain.refund(args::tag(tag)?, cost)?)
+        })
+    }
+
+    /// Fills the tag's bucket of every rule.
+    fn reset(&self, tag: &Bound<'_, PyAny>) -> PyResult<()> {
+        guard(|| Ok(self.domain.reset(args::tag(tag)?)?))
+    }
+
+    /// Charges hits that were used elsewhere, age seconds ago, without asking. May take a bucket
+    /// below zero.
+    #[pyo3(signature = (tag, hits, age=Arg::ABSENT), text_signature = "($self, tag, hits, age=0.0)")]
+    fn debit(
+        &self,
+        tag: &Bound<'_, PyAny>,
+        hits: &Bound<'_, PyAny>,
+        age: Arg<'_, '_>,
+    ) -> PyResult<()> {
+        guard(|| {
+            let hits = args::cost(hits)?;
+            let age = age.seconds("age")?.unwrap_or_default();
+            Ok(self.domain.debit(args::tag(tag)?, hits, age)?)
+        })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        guard(|| {
+            Err(Fault::argument(
+                "a throttle or domain can be neither copied nor pickled: its buckets live in \
+                 this process; pass on its configuration and build another",
+            ))
+        })
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        guard(|| {
+            let domain = slf.get();
+            let name = PyString::new(slf.py(), domain.name()).repr()?;
+            let name = name.to_string_lossy();
+            let rules = domain.rules(slf.py())?.repr()?;
+            let class = args::type_name(slf);
+            let rules = rules.to_string_lossy();
+            Ok(format!("<{class} {name}, rules={rules}>"))
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! The throttle: how it is built, its domains, its end.
+
+use dthrottle::{Builder, Config};
+use pyo3::prelude::*;
+
+use crate::args::Arg;
+use crate::domain::Domain;
+use crate::errors::{Fault, guard};
+use crate::stats::Stats;
+use crate::{args, clock, config};
+
+/// Holds every tag to the rules of its domains.
+///
+/// One rule is given by rate, burst and charge_refused; more of them as a list of dicts, rules,
+/// with the keys name, rate, burst and charge_refused. They make up the default domain, for which
+/// the throttle itself stands: it has all the calls of Domain. Other domains are given as a dict of
+/// dicts, domains. With dry_run, refusals are only counted. A ManualClock given as clock takes the
+/// place of the system's.
+///
+/// Any thread may use it. In a with statement it is closed at the end.
+#[pyclass(frozen, extends = Domain, module = "dthrottle")]
+pub(crate) struct Throttle(dthrottle::Throttle);
+
+fn build(
+    config: Config,
+    clock: Option<dthrottle::ManualClock>,
+) -> Result<PyClassInitializer<Throttle>, Fault> {
+    let mut builder = Builder::from(config);
+    if let Some(clock) = clock {
+        builder = builder.clock(clock);
+    }
+    let throttle = builder.build()?;
+    let default = Domain::from(dthrottle::Domain::clone(&throttle));
+    Ok(PyClassInitializer::from(default).add_subclass(Throttle(throttle)))
+}
+
+#[pymethods]
+impl Throttle {
+    #[new]
+    #[pyo3(signature = (
+        rate=Arg::ABSENT,
+        *,
+        burst=None,
+        charge_refused=None,
+        rules=None,
+        domains=None,
+        dry_run=None,
+        clock=None,
+    ))]
+    fn new(
+        rate: Arg<'_, '_>,
+        burst: Option<&Bound<'_, PyAny>>,
+        charge_refused: Option<&Bound<'_, PyAny>>,
+        rules: Option<&Bound<'_, PyAny>>,
+        domains: Option<&Bound<'_, PyAny>>,
+        dry_run: Option<&Bound<'_, PyAny>>,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Throttle>> {
+        guard(|| {
+            let clock = clock::given(clock)?;
+            let config = config::from_options(&[
+                // None here is more likely a setting that is missing than a wish for no limit.
+                ("rate", rate.value()),
+                ("burst", burst),
+                ("charge_refused", charge_refused),
+                ("rules", rules),
+                ("domains", domains),
+                ("dry_run", dry_run),
+            ])?;
+            build(config, clock)
+        })
+    }
+
+    /// A throttle from a configuration in TOML.
+    #[staticmethod]
+    #[pyo3(signature = (text, *, clock=None))]
+    fn from_toml(
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Throttle>> {
+        guard(|| {
+            let clock = clock::given(clock)?;
+            let config = Config::from_toml(args::text("text", text)?)?;
+            Ok(Py::new(py, build(config, clock)?)?)
+        })
+    }
+
+    /// A throttle from a configuration file in TOML.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, clock=None))]
+    fn from_file(
+        py: Python<'_>,
+        path: &Bound<'_, PyAny>,
+        clock: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<Throttle>> {
+        guard(|| {
+            let clock = clock::given(clock)?;
+            let path = args::path(path)?;
+            // A disk may be slow, and no other thread should wait for it.
+            let config = py.detach(|| Config::from_file(path))?;
+            Ok(Py::new(py, build(config, clock)?)?)
+        })
+    }
+
+    /// A handle to a domain.
+    fn domain(&self, name: &Bound<'_, PyAny>) -> PyResult<Domain> {
+        guard(|| Ok(self.0.domain(args::text("name", name)?)?.into()))
+    }
+
+    /// What the throttle counted so far.
+    fn stats(&self) -> PyResult<Stats> {
+        guard(|| Ok(self.0.stats().into()))
+    }
+
+    /// Ends the throttle: every later call, also on its domains, raises ClosedError. May be called
+    /// again.
+    fn close(&self) -> PyResult<()> {
+        guard(|| {
+            self.0.close();
+            Ok(())
+        })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        _exc_type: &Bound<'_, PyAny>,
+        _exc_value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close()
+    }
+}

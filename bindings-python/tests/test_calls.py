@@ -1,0 +1,271 @@
+"""The calls as Python sees them: arguments, answers, equality, text."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import dthrottle
+from dthrottle import (
+    UNLIMITED,
+    ArgumentError,
+    ClosedError,
+    CostError,
+    Decision,
+    Domain,
+    DomainError,
+    ManualClock,
+    Rule,
+    Throttle,
+)
+
+
+def test_decision_is_true_when_allowed(throttle: Throttle) -> None:
+    allowed, refused = throttle.check("t", 10), throttle.check("t")
+    assert allowed
+    assert not refused
+    assert (allowed.allowed, refused.allowed) == (True, False)
+
+
+def test_decision_has_every_field(throttle: Throttle) -> None:
+    decision = throttle.check("t", 4)
+    fields = {
+        "allowed": True,
+        "granted": 4,
+        "wait": 0.0,
+        "retry_after": 0.0,
+        "reset_after": 0.4,
+        "limit": 10,
+        "remaining": 6,
+        "balance": 6,
+        "rule": None,
+        "dry_run": False,
+    }
+    assert {name: getattr(decision, name) for name in fields} == fields
+    assert fields.keys() == {name for name in dir(decision) if not name.startswith("_")}
+    assert {type(decision.wait), type(decision.retry_after), type(decision.reset_after)} == {float}
+
+
+def test_decision_repr_says_all(throttle: Throttle) -> None:
+    throttle.check("t", 10)
+    assert repr(throttle.check("t")) == (
+        "Decision(allowed=False, granted=0, wait=0.0, retry_after=0.1, reset_after=1.0, "
+        "limit=10, remaining=0, balance=0, rule='rule1', dry_run=False)"
+    )
+
+
+def test_decisions_compare_by_value(throttle: Throttle) -> None:
+    first, second, third = (throttle.peek("t", cost) for cost in (1, 1, 2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != third
+    assert first != "t"
+    assert len({first, second, third}) == 2
+
+
+def test_decision_cannot_be_changed(throttle: Throttle) -> None:
+    decision: Any = throttle.check("t")
+    with pytest.raises(AttributeError):
+        decision.allowed = False
+
+
+def test_rule_of_a_refusal_has_its_name(clock: ManualClock) -> None:
+    rules: Any = [{"name": "it's", "rate": "1/s"}, {"name": "daily", "rate": "1/day"}]
+    throttle = Throttle(rules=rules, clock=clock)
+    assert throttle.check("t").rule is None
+    assert throttle.check("t").rule == "daily"
+    assert [repr(rule) for rule in throttle.rules] == [
+        'Rule(name="it\'s", limit=1)',
+        "Rule(name='daily', limit=1)",
+    ]
+
+
+def test_options_have_names(throttle: Throttle, clock: ManualClock) -> None:
+    clock.set(seconds=10)
+    assert throttle.check(tag="t", cost=10).granted == 10
+    waiting = throttle.check("t", max_wait=1)
+    assert (waiting.allowed, waiting.wait) == (True, 0.1)
+    assert throttle.peek("t", 3, max_wait=1.0, partial=True).granted == 3
+    throttle.refund(tag="t", cost=11)
+    assert throttle.peek("t").remaining == 10
+    throttle.debit(tag="u", hits=10, age=0.5)
+    assert throttle.peek("u", 100, partial=True).granted == 5
+    throttle.reset(tag="u")
+    assert throttle.allow(tag="u", cost=10) is True
+    with pytest.raises(TypeError, match="positional"):
+        throttle.check("t", 1, 0.5)  # type: ignore[call-arg]
+
+
+def test_text_and_its_bytes_are_one_tag(throttle: Throttle) -> None:
+    assert throttle.allow("grün", 6)
+    assert throttle.check("grün".encode(), 4).remaining == 0
+    assert not throttle.allow("grün")
+
+
+def test_tag_may_be_of_a_subclass(throttle: Throttle) -> None:
+    class Text(str):
+        __slots__ = ()
+
+    assert throttle.check(Text("t"), 7).remaining == 3
+    assert throttle.check("t", 3).remaining == 0
+
+
+@pytest.mark.parametrize("tag", [None, 5, 1.5, ["t"], ("t",), bytearray(b"t"), memoryview(b"t")])
+def test_tag_must_be_text_or_bytes(throttle: Throttle, tag: Any) -> None:
+    for call in (throttle.check, throttle.allow, throttle.peek, throttle.refund, throttle.reset):
+        with pytest.raises(ArgumentError, match="must be str or bytes"):
+            call(tag)
+    with pytest.raises(ArgumentError, match="must be str or bytes"):
+        throttle.debit(tag, 1)
+
+
+def test_tag_with_a_lone_surrogate_has_no_utf8(throttle: Throttle) -> None:
+    with pytest.raises(ArgumentError, match="lone surrogate"):
+        throttle.check("\ud800")
+
+
+class Three:
+    """An integer that is no int, as numpy has them."""
+
+    def __index__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize(("cost", "granted"), [(3, 3), (3.0, 3), (True, 1), (0, 0), (Three(), 3)])
+def test_cost_may_be_any_whole_number(throttle: Throttle, cost: Any, granted: int) -> None:
+    assert throttle.check("t", cost).granted == granted
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [-1, 2**64, -(2**70), 10**5000, 0.5, "1", b"1", None, [1], Decimal(1), 1j],
+    ids=lambda cost: type(cost).__name__,  # an int may be too large for a text
+)
+def test_cost_must_be_a_whole_number(throttle: Throttle, cost: Any) -> None:
+    for call in (throttle.check, throttle.allow, throttle.peek, throttle.refund, throttle.debit):
+        with pytest.raises(CostError, match="whole number"):
+            call("t", cost)
+    assert throttle.peek("t").remaining == 10
+
+
+def test_whole_range_of_costs_without_rules() -> None:
+    decision = Throttle().check("t", 2**64 - 1)
+    assert decision.granted == 2**64 - 1
+    assert decision.limit == decision.remaining == UNLIMITED == 2**64 - 1
+    assert decision.balance == 2**63 - 1
+
+
+@pytest.mark.parametrize("partial", [0, 1, None, "yes"])
+def test_partial_must_be_a_bool(throttle: Throttle, partial: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"partial .*True or False"):
+        throttle.check("t", partial=partial)
+
+
+def test_exceptions_of_arguments_are_passed_on(throttle: Throttle) -> None:
+    class Stubborn:
+        def __float__(self) -> float:
+            raise ZeroDivisionError("mine")
+
+        __index__ = __float__
+
+    stubborn: Any = Stubborn()
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        throttle.check("t", max_wait=stubborn)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        throttle.check("t", stubborn)
+
+
+def test_throttle_is_its_default_domain(throttle: Throttle) -> None:
+    assert isinstance(throttle, Domain)
+    assert issubclass(Throttle, Domain)
+    default = throttle.domain("default")
+    assert type(default) is Domain
+    assert (throttle.name, throttle.rules) == (default.name, default.rules)
+    assert default.check("t", 9).remaining == 1
+    assert throttle.check("t").remaining == 0
+    assert repr(throttle) == "<Throttle 'default', rules=(Rule(name='rule1', limit=10),)>"
+    assert repr(default) == "<Domain 'default', rules=(Rule(name='rule1', limit=10),)>"
+
+
+def test_domain_comes_only_from_a_throttle(throttle: Throttle) -> None:
+    with pytest.raises(TypeError):
+        Domain()
+    with pytest.raises(DomainError, match="there are: default"):
+        throttle.domain("other")
+
+
+def test_rules_compare_by_value(throttle: Throttle) -> None:
+    (rule,) = throttle.rules
+    assert isinstance(rule, Rule)
+    assert (rule.name, rule.limit) == ("rule1", 10)
+    assert {rule} == set(Throttle(5, burst=10).rules)
+    assert throttle.rules != Throttle("1/s").rules
+
+
+def test_stats_count(throttle: Throttle) -> None:
+    throttle.allow("t", 10)
+    throttle.allow("t")
+    stats = throttle.stats()
+    assert (stats.allowed, stats.refused, stats.buckets) == (1, 1, 1)
+    assert (stats.dry_run, stats.failed_open, stats.clamped) == (0, 0, 0)
+    assert stats == throttle.stats()
+    assert hash(stats) == hash(throttle.stats())
+    assert repr(stats) == (
+        "Stats(allowed=1, refused=1, dry_run=0, failed_open=0, clamped=0, buckets=1)"
+    )
+
+
+def test_with_closes(clock: ManualClock) -> None:
+    with Throttle("10/s", clock=clock) as throttle:
+        domain = throttle.domain("default")
+        assert domain.allow("t")
+    for each in (throttle, domain):
+        with pytest.raises(ClosedError):
+            each.allow("t")
+    throttle.close()
+
+
+def test_with_closes_after_an_exception(throttle: Throttle) -> None:
+    def fail() -> None:
+        with throttle as same:
+            assert same is throttle
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    with pytest.raises(ClosedError):
+        throttle.check("t")
+
+
+@pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_throttle_and_domain_cannot_be_copied(throttle: Throttle, copier: Any) -> None:
+    for each in (throttle, throttle.domain("default")):
+        with pytest.raises(TypeError, match="neither copied nor pickled"):
+            copier(each)
+
+
+def test_calls_keep_no_reference(throttle: Throttle) -> None:
+    tag, cost = "a tag of its own " * 2, 2.0**20
+    before = sys.getrefcount(tag), sys.getrefcount(cost)
+    for _ in range(100):
+        throttle.check(tag)
+        throttle.peek(tag, cost, partial=True)
+        with pytest.raises(CostError):
+            throttle.check(tag, cost)
+    assert (sys.getrefcount(tag), sys.getrefcount(cost)) == before
+
+
+def test_everything_public_has_a_docstring() -> None:
+    for name in dthrottle.__all__:
+        public = getattr(dthrottle, name)
+        if isinstance(public, type):
+            assert public.__doc__, name
+            for member, value in vars(public).items():
+                if not member.startswith("_") and callable(value):
+                    assert value.__doc__, f"{name}.{member}"
+    assert isinstance(Decision.__doc__, str)

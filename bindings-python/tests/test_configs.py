@@ -1,0 +1,134 @@
+"""Configurations, errors and bad inputs: the vectors about what may be said."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vectors
+
+import dthrottle
+from dthrottle import ConfigError, Decision, DthrottleError, ManualClock, Throttle
+from dthrottle.errors import BY_KIND
+
+CONFIGS = vectors.read("configs")
+ERRORS = vectors.read("errors")
+INPUTS = [case for case in vectors.read("inputs") if "python" in case["languages"]]
+
+
+def has_domains(throttle: Throttle, domains: dict[str, list[dict[str, Any]]]) -> None:
+    """Compare the domains and rules of a throttle with what is expected of it."""
+    for name, rules in domains.items():
+        domain = throttle.domain(name)
+        assert domain.name == name
+        found = [{"name": rule.name, "limit": rule.limit} for rule in domain.rules]
+        assert found == rules
+
+
+@pytest.mark.parametrize("config", CONFIGS["good"], ids=lambda config: config["name"])
+def test_good_config(config: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "dthrottle.toml"
+    path.write_text(config["toml"], "utf-8")
+    has_domains(Throttle.from_toml(config["toml"]), config["domains"])
+    has_domains(Throttle.from_file(path), config["domains"])
+    has_domains(Throttle.from_file(str(path)), config["domains"])
+    has_domains(Throttle(**config["object"]), config["domains"])
+
+
+def tells(error: DthrottleError, config: dict[str, Any]) -> None:
+    """Check that the message names the field and the fix."""
+    assert error.field == config["field"]
+    for part in config["says"]:
+        assert part in str(error)
+
+
+@pytest.mark.parametrize(
+    "config", [c for c in CONFIGS["bad"] if "toml" in c], ids=lambda config: config["name"]
+)
+def test_bad_toml(config: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Throttle.from_toml(config["toml"])
+    tells(caught.value, config)
+    if config["line"] is not None:
+        assert caught.value.line == config["line"]
+
+
+@pytest.mark.parametrize(
+    "config", [c for c in CONFIGS["bad"] if "object" in c], ids=lambda config: config["name"]
+)
+def test_bad_object(config: dict[str, Any]) -> None:
+    options = config["object"]
+    given = {name: value for name, value in options.items() if value is not None}
+    if given != options and options != {"rate": None}:
+        # An option that is None was left out; only a rate must not be.
+        assert Throttle(**options).rules == Throttle(**given).rules
+        return
+    if not set(options) <= {"rate", "burst", "charge_refused", "rules", "domains", "dry_run"}:
+        # Python itself refuses a keyword argument that does not exist.
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            Throttle(**options)
+        return
+    with pytest.raises(ConfigError) as caught:
+        Throttle(**options)
+    tells(caught.value, config)
+    assert caught.value.line is None
+
+
+@pytest.mark.parametrize("row", ERRORS, ids=lambda row: row["kind"])
+def test_error_table(row: dict[str, Any]) -> None:
+    error = getattr(dthrottle, row["python"])
+    assert BY_KIND[row["kind"]] is error
+    assert error.kind == row["kind"]
+    assert error.__bases__ == (DthrottleError, getattr(builtins, row["python_base"]))
+    assert row["python"] in dthrottle.__all__
+
+
+def test_error_table_is_whole() -> None:
+    assert list(BY_KIND) == [row["kind"] for row in ERRORS]
+
+
+def argument(value: Any) -> Any:
+    """Give an argument as it is meant: JSON has no bytes, no NaN, no megabyte."""
+    match value:
+        case {"text": text}:
+            return text
+        case {"bytes_hex": digits}:
+            return bytes.fromhex(digits)
+        case {"repeat": text, "times": times}:
+            return text * times
+    return value
+
+
+@pytest.mark.parametrize("case", INPUTS, ids=lambda case: case["name"])
+def test_input(case: dict[str, Any]) -> None:
+    clock = ManualClock()
+    throttle = Throttle("10/s", burst=10, clock=clock)
+    if case.get("closed"):
+        throttle.close()
+    if case["error"] is None:
+        vectors.agrees(make(case, throttle, clock), case.get("expect"))
+        return
+    with vectors.raises(case["error"]):
+        make(case, throttle, clock)
+
+
+def make(case: dict[str, Any], throttle: Throttle, clock: ManualClock) -> Decision | bool | None:
+    """Make the call of a case."""
+    args = dict(case["args"])
+    target: Any = throttle
+    if case["call"] in ("advance", "set"):
+        target = clock
+    elif "domain" in args:
+        target = throttle.domain(args.pop("domain"))
+    positional = [argument(args.pop("tag"))] if "tag" in args else []
+    options = {}
+    for name, value in args.items():
+        given = argument(vectors.number(value))
+        if name in ("ms", "max_wait_ms", "age_ms"):
+            name = {"ms": "seconds"}.get(name, name.removesuffix("_ms"))
+            given = given / 1e3 if isinstance(given, int | float) else given
+        options[name] = given
+    answer: Decision | bool | None = getattr(target, case["call"])(*positional, **options)
+    return answer

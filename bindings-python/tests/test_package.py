@@ -1,0 +1,139 @@
+"""The wheel: what is in it, and that it works where nothing else is; and the README."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+
+import pytest
+import vectors
+
+import dthrottle
+
+README = Path(__file__).parents[1] / "README.md"
+
+USE = """
+import sys, dthrottle
+clock = dthrottle.ManualClock()
+throttle = dthrottle.Throttle("1/s", clock=clock)
+assert throttle.allow("t") and not throttle.allow("t")
+try:
+    throttle.check(None)
+except dthrottle.ArgumentError as error:
+    assert str(error) == "tag None: must be str or bytes", error
+else:
+    raise SystemExit("no ArgumentError")
+print(sys.version_info[:2], dthrottle.__version__, dthrottle.__file__)
+"""
+
+
+@pytest.fixture
+def wheel() -> Path:
+    """Give the one wheel that was built."""
+    (wheel,) = (vectors.REPOSITORY / "target" / "wheels").glob("dthrottle-*.whl")
+    return wheel
+
+
+def run(*command: str | Path, **environment: str) -> str:
+    """Run a command apart from this environment, and give what it says."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        [str(part) for part in command],
+        env={**kept, **environment},
+        timeout=120,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_wheel_is_for_every_later_python(wheel: Path) -> None:
+    name, version, python, abi, _platform = wheel.stem.split("-")
+    assert (name, python, abi) == ("dthrottle", "cp310", "abi3")
+    assert version == dthrottle.__version__
+
+
+def test_wheel_is_typed(wheel: Path) -> None:
+    files = zipfile.ZipFile(wheel).namelist()
+    package = {Path(name).name for name in files if name.startswith("dthrottle/")}
+    sources = {path.name for path in (README.parent / "python" / "dthrottle").glob("*.py*")}
+    assert package == sources | {"py.typed", "_dthrottle.abi3.so"}
+    assert {"py.typed", "_dthrottle.pyi"} <= package
+
+
+def test_wheel_has_its_licences(wheel: Path) -> None:
+    files = {Path(name).name for name in zipfile.ZipFile(wheel).namelist() if "licenses/" in name}
+    assert files == {"LICENSE-APACHE", "LICENSE-MIT"}
+
+
+def test_version_is_the_workspace_s() -> None:
+    cargo = (vectors.REPOSITORY / "Cargo.toml").read_text("utf-8")
+    (version,) = re.findall(r'^version = "(.*)"$', cargo, re.MULTILINE)
+    assert dthrottle.__version__ == version
+    assert importlib.metadata.version("dthrottle") == dthrottle.__version__
+    assert importlib.metadata.requires("dthrottle") is None
+
+
+def test_wheel_installs_into_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "clean", with_pip=True)
+    python = tmp_path / "clean" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+    assert str(tmp_path) in run(python, "-c", USE)
+    run(python, "-m", "pip", "check")
+
+
+def pythons() -> Iterator[Path]:
+    """Find other Pythons: those on the path, and those that pyenv keeps."""
+    for minor in range(10, 20):
+        if found := which(f"python3.{minor}"):
+            yield Path(found)
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    yield from sorted(root.glob("versions/3.*/bin/python3"))
+
+
+def serves(python: Path) -> bool:
+    """Say whether a Python runs at all and is one that the wheel is for."""
+    ask = "import sys, sysconfig; sys.exit(sys.version_info < (3, 10) "
+    ask += "or sys.implementation.name != 'cpython' "
+    ask += "or bool(sysconfig.get_config_var('Py_GIL_DISABLED')))"
+    try:
+        return subprocess.run([python, "-c", ask], capture_output=True, timeout=60).returncode == 0
+    except OSError:
+        return False
+
+
+def test_wheel_works_in_every_python_at_hand(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    found = {Path(sys.executable), *filter(serves, pythons())}
+    said = [run(python, "-c", USE, PYTHONPATH=str(tmp_path)) for python in sorted(found)]
+    assert all(str(tmp_path) in line for line in said)
+    print("".join(said))
+
+
+def test_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usage = README.read_text("utf-8").split("## Usage")[1].split("## Development")[0]
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", usage, re.MULTILINE | re.DOTALL)
+    assert {language for language, _ in blocks} == {"python", "toml"}
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for index, (language, text) in enumerate(blocks):
+        if language == "toml":
+            Path("dthrottle.toml").write_text(text, "utf-8")
+        else:
+            exec(compile(text, f"README block {index}", "exec"), names)
+    said = capsys.readouterr().out
+    assert "go on\n" in said
+    assert "send 19" in said
+    assert "line 2: brust: unknown key; did you mean burst?" in said
