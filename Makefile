@@ -19,7 +19,7 @@ build: build-c build-python build-node build-wasm ## Build everything, usable fr
 test: lint test-core test-c test-python test-node test-wasm test-docs ## Run everything that CI runs
 	@echo "all tests passed"
 
-lint: lint-rust lint-python lint-js header-check ## Check style and types of every language
+lint: lint-rust lint-python lint-js header-check vectors-check ## Check style, types, and that what is generated is fresh
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target $(VENV) node_modules bindings-wasm/pkg bindings-node/*.node bench/out
