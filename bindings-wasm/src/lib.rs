@@ -1,1 +1,13 @@
-//! dthrottle for wasm.
+//! dthrottle for WebAssembly: the native half. The public classes are those of Node
+//! (`bindings-node/face`); `js/adapt.js` makes of these exports the native part that they need.
+//!
+//! There is no clock and no file here. The face moves a manual clock to the host's time before each
+//! call. A panic is a trap; the face makes an Error of it.
+#![forbid(unsafe_code)]
+
+pub mod ask;
+pub mod clock;
+#[path = "../../bindings-node/src/common/mod.rs"]
+mod common;
+pub mod failure;
+pub mod open;

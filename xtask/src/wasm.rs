@@ -74,6 +74,7 @@ fn bindgen(root: &Path) -> Bindgen {
         .input_path(root.join(MODULE))
         .out_name("dthrottle")
         .typescript(true)
+        .omit_default_module_path(false)
         .remove_name_section(true)
         .remove_producers_section(true);
     bindgen

@@ -1,0 +1,285 @@
+// The public classes, the same for Node and WebAssembly, over a native part. They convert arguments,
+// call the native part once, and convert back: what throttling means is core's to know. The classes
+// are described for their users in `index.d.ts`.
+'use strict';
+
+const { makeClocks } = require('./clocks.js');
+const { DthrottleError, attempt, explain } = require('./errors.js');
+const { describe, isTable, toNumber, toOptions, toTag, toText, toTruth } = require('./values.js');
+const { toWords } = require('./words.js');
+
+/** @import { Clock, Handle, Native, Tag } from '../surface.js' */
+/** @import { AskOptions, Decision, DomainRule, OpenOptions, Stats, ThrottleOptions } from '../index.js' */
+
+const UNLIMITED = Infinity;
+
+const ASK_OPTIONS = ['cost', 'maxWaitMs', 'partial'];
+const OPEN_OPTIONS = ['clock'];
+
+/** What a throttle or a domain is made of. Users cannot make one, so they make no domains. */
+class Parts {
+  /**
+   * @param {Handle} handle
+   * @param {(() => void) | undefined} tick
+   */
+  constructor(handle, tick) {
+    this.handle = handle;
+    this.tick = tick;
+  }
+
+  /** The handle, with its clock at the present time. */
+  present() {
+    this.tick?.();
+    return this.handle;
+  }
+}
+
+/**
+ * @param {Native} native
+ * @param {() => number} [defaultNow] The clock of throttles that are given none, if the native part
+ *   has none of its own.
+ */
+function makeFace(native, defaultNow) {
+  const { ManualClock, toSource } = makeClocks(native, defaultNow);
+
+  /**
+   * @param {unknown} chosen
+   * @param {(clock: Clock | undefined) => Handle} open
+   */
+  function openWith(chosen, open) {
+    const { clock, tick } = toSource(chosen);
+    return new Parts(attempt(() => open(clock)), tick);
+  }
+
+  /**
+   * @param {unknown} config
+   * @returns {Parts}
+   */
+  function openConfig(config) {
+    if (typeof config === 'string' || typeof config === 'number') {
+      return openConfig({ rate: config });
+    }
+    const { clock: chosen, ...rest } = isTable(config) ? config : {};
+    const words = toWords(isTable(config) ? rest : config);
+    return openWith(chosen, (clock) => native.fromWords(words, clock));
+  }
+
+  /**
+   * A number of units, if one is given.
+   * @param {unknown} cost
+   */
+  function toCost(cost) {
+    return cost === undefined ? undefined : toUnits(cost);
+  }
+
+  /**
+   * @param {unknown} cost
+   * @returns {number}
+   */
+  function toUnits(cost) {
+    if (typeof cost === 'number') return cost;
+    const shown = describe(cost);
+    // It always throws: the words are core's.
+    return attempt(() => native.badCost(shown));
+  }
+
+  /** @type {(domain: Domain) => Parts} A wrong `this` is a TypeError. */
+  let partsOf;
+
+  class Domain {
+    /** @type {Parts} */
+    #parts;
+    /** @type {string[] | undefined} The names of the rules, when they were needed. */
+    #names;
+
+    static {
+      partsOf = (domain) => domain.#parts;
+    }
+
+    /** @param {unknown} parts */
+    constructor(parts) {
+      if (!(parts instanceof Parts)) {
+        throw new TypeError('Illegal constructor: a Domain comes from throttle.domain(name)');
+      }
+      this.#parts = parts;
+    }
+
+    get name() {
+      const { handle } = this.#parts;
+      return attempt(() => native.name(handle));
+    }
+
+    /** @returns {DomainRule[]} */
+    get rules() {
+      const { handle } = this.#parts;
+      const limits = attempt(() => native.ruleLimits(handle));
+      const names = attempt(() => native.ruleNames(handle));
+      return names.map((name, i) => ({ name, limit: limits[i] }));
+    }
+
+    /**
+     * @param {Tag} tag
+     * @param {number | AskOptions} [ask]
+     */
+    check(tag, ask) {
+      return this.#ask(native.check, tag, ask);
+    }
+
+    /**
+     * @param {Tag} tag
+     * @param {number | AskOptions} [ask]
+     */
+    peek(tag, ask) {
+      return this.#ask(native.peek, tag, ask);
+    }
+
+    /**
+     * @param {Tag} tag
+     * @param {number} [cost]
+     */
+    allow(tag, cost) {
+      const handle = this.#parts.present();
+      const who = toTag(tag);
+      const units = toCost(cost);
+      try {
+        return native.allow(handle, who, units);
+      } catch (caught) {
+        throw explain(caught);
+      }
+    }
+
+    /**
+     * @param {Tag} tag
+     * @param {number} [cost]
+     */
+    refund(tag, cost = 1) {
+      const handle = this.#parts.present();
+      const who = toTag(tag);
+      const units = toUnits(cost);
+      attempt(() => native.refund(handle, who, units));
+    }
+
+    /** @param {Tag} tag */
+    reset(tag) {
+      const handle = this.#parts.present();
+      const who = toTag(tag);
+      attempt(() => native.reset(handle, who));
+    }
+
+    /**
+     * @param {Tag} tag
+     * @param {number} hits
+     * @param {number} [ageMs]
+     */
+    debit(tag, hits, ageMs = 0) {
+      const handle = this.#parts.present();
+      const who = toTag(tag);
+      const units = toUnits(hits);
+      const age = toNumber('ageMs', ageMs);
+      attempt(() => native.debit(handle, who, units, age));
+    }
+
+    /**
+     * @param {Native['check']} call
+     * @param {unknown} tag
+     * @param {unknown} ask
+     */
+    #ask(call, tag, ask) {
+      const handle = this.#parts.present();
+      const who = toTag(tag);
+      let units;
+      let wait;
+      let some = false;
+      if (isTable(ask)) {
+        const { cost, maxWaitMs, partial = false } = toOptions(ask, ASK_OPTIONS);
+        units = toCost(cost);
+        if (maxWaitMs !== undefined) wait = toNumber('maxWaitMs', maxWaitMs);
+        some = toTruth('partial', partial);
+      } else {
+        units = toCost(ask);
+      }
+      try {
+        return this.#decision(call(handle, who, units, wait, some));
+      } catch (caught) {
+        throw explain(caught);
+      }
+    }
+
+    /**
+     * @param {ArrayLike<number>} answer
+     * @returns {Decision}
+     */
+    #decision(answer) {
+      const rule = answer[8];
+      return {
+        allowed: answer[0] !== 0,
+        granted: answer[1],
+        waitMs: answer[2],
+        retryAfterMs: answer[3],
+        resetAfterMs: answer[4],
+        limit: answer[5],
+        remaining: answer[6],
+        balance: answer[7],
+        rule: rule < 0 ? null : this.#nameOfRule(rule),
+        dryRun: answer[9] !== 0,
+      };
+    }
+
+    /** @param {number} index */
+    #nameOfRule(index) {
+      this.#names ??= native.ruleNames(this.#parts.handle);
+      return this.#names[index];
+    }
+  }
+
+  class Throttle extends Domain {
+    /** @param {string | number | ThrottleOptions | Parts} config */
+    constructor(config) {
+      super(config instanceof Parts ? config : openConfig(config));
+    }
+
+    /**
+     * @param {string} text
+     * @param {OpenOptions} [options]
+     */
+    static fromToml(text, options) {
+      const { clock: chosen } = toOptions(options, OPEN_OPTIONS);
+      const toml = toText('text', text);
+      return new this(openWith(chosen, (clock) => native.fromToml(toml, clock)));
+    }
+
+    /**
+     * @param {string} path
+     * @param {OpenOptions} [options]
+     */
+    static fromFile(path, options) {
+      const { clock: chosen } = toOptions(options, OPEN_OPTIONS);
+      const file = toText('path', path);
+      return new this(openWith(chosen, (clock) => native.fromFile(file, clock)));
+    }
+
+    /** @param {string} name */
+    domain(name) {
+      const { handle, tick } = partsOf(this);
+      const text = toText('name', name);
+      return new Domain(new Parts(attempt(() => native.domain(handle, text)), tick));
+    }
+
+    /** @returns {Stats} */
+    stats() {
+      const handle = partsOf(this).present();
+      const counts = attempt(() => native.stats(handle));
+      const [allowed, refused, dryRun, failedOpen, clamped, buckets] = Array.from(counts);
+      return { allowed, refused, dryRun, failedOpen, clamped, buckets };
+    }
+
+    close() {
+      const { handle } = partsOf(this);
+      attempt(() => native.close(handle));
+    }
+  }
+
+  return { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED };
+}
+
+module.exports = { makeFace };

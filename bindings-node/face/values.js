@@ -1,0 +1,126 @@
+// Looking at values of any kind: what they are called in a message, and whether they can be a tag,
+// a number or a set of options.
+'use strict';
+
+const { badArgument } = require('./errors.js');
+
+const LONGEST_QUOTE = 40;
+
+/**
+ * The kind that the language itself gives an object, the same for objects of other realms.
+ * @param {unknown} value
+ */
+const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
+
+/**
+ * Whether a value is an object of keys and values, not an array, date, map, ...
+ * @param {unknown} value
+ * @returns {value is Record<string, unknown>}
+ */
+function isTable(value) {
+  return typeof value === 'object' && value !== null && kindOf(value) === 'Object';
+}
+
+const typedArrayKind = /** @type {(this: unknown) => string | undefined} */ (
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
+    ?.get
+);
+
+/**
+ * Whether a value is a Uint8Array (a Buffer is one), of whatever realm.
+ * @param {unknown} value
+ * @returns {value is Uint8Array}
+ */
+const isBytes = (value) => typedArrayKind.call(value) === 'Uint8Array';
+
+/**
+ * A value as it is named in a message.
+ * @param {unknown} value
+ * @returns {string}
+ */
+function describe(value) {
+  switch (typeof value) {
+    case 'string':
+      return JSON.stringify(
+        value.length > LONGEST_QUOTE ? `${value.slice(0, LONGEST_QUOTE)}...` : value,
+      );
+    case 'bigint':
+      return 'a bigint';
+    case 'symbol':
+      return 'a symbol';
+    case 'function':
+      return 'a function';
+    case 'object':
+      if (value === null) return 'null';
+      if (Array.isArray(value)) return 'a list';
+      if (isTable(value)) return 'an object';
+      return kindOf(value) === 'Date' ? 'a date' : `an object of kind ${kindOf(value)}`;
+    default:
+      return String(value);
+  }
+}
+
+/**
+ * A tag as the native part takes it.
+ * @param {unknown} tag
+ * @returns {string | Uint8Array}
+ */
+function toTag(tag) {
+  if (typeof tag === 'string') return tag;
+  if (isBytes(tag)) {
+    // So is one whose buffer was given away, which WebAssembly cannot read.
+    if (tag.length === 0) return '';
+    // Memory that another thread can change while it is read must be copied.
+    return tag.buffer[Symbol.toStringTag] === 'SharedArrayBuffer' ? new Uint8Array(tag) : tag;
+  }
+  throw badArgument(`tag: must be a string or a Uint8Array, not ${describe(tag)}`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @returns {number}
+ */
+function toNumber(name, value) {
+  if (typeof value === 'number') return value;
+  throw badArgument(`${name}: must be a number, not ${describe(value)}`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @returns {string}
+ */
+function toText(name, value) {
+  if (typeof value === 'string') return value;
+  throw badArgument(`${name}: must be a string, not ${describe(value)}`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ * @returns {boolean}
+ */
+function toTruth(name, value) {
+  if (typeof value === 'boolean') return value;
+  throw badArgument(`${name}: must be true or false, not ${describe(value)}`);
+}
+
+/**
+ * Refuses options that nobody reads: a misspelled one must not be silently without effect.
+ * @param {unknown} options
+ * @param {readonly string[]} known
+ * @returns {Record<string, unknown>}
+ */
+function toOptions(options, known) {
+  if (options === undefined) return {};
+  if (!isTable(options)) throw badArgument(`options: must be an object, not ${describe(options)}`);
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw badArgument(`unknown option ${describe(name)}; the options are ${known.join(', ')}`);
+    }
+  }
+  return options;
+}
+
+module.exports = { describe, isTable, toNumber, toOptions, toTag, toText, toTruth };

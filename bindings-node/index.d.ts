@@ -1,0 +1,175 @@
+// The public face of dthrottle in JavaScript. docs/semantics.md defines every call and every field
+// exactly. Times are milliseconds, with fractions.
+
+/** Who is counted: text (as its UTF-8), or bytes. A Buffer is bytes. */
+export type Tag = string | Uint8Array;
+
+/** The limit, remaining and balance of a domain without rules: Infinity. */
+export const UNLIMITED: number;
+
+/** One rule. */
+export interface RuleOptions {
+  /** Units per time: `'100/s'`, `'5 per 2 minutes'`, or a number per second. */
+  rate: string | number;
+  /** The size of the bucket, in units or as a duration such as `'10s'`; by default the rate's count. */
+  burst?: string | number | undefined;
+  /** Whether refused checks are charged too. */
+  chargeRefused?: boolean | undefined;
+}
+
+/** A rule in a list of them. */
+export interface NamedRuleOptions extends RuleOptions {
+  /** Unique in its domain; by default `rule1`, `rule2`, ... */
+  name?: string | undefined;
+}
+
+/** The rules of one domain: either one rule, or a list, or none. */
+export interface DomainOptions extends Partial<RuleOptions> {
+  rules?: readonly NamedRuleOptions[] | undefined;
+  /** Whether refusals are only counted. */
+  dryRun?: boolean | undefined;
+}
+
+/** How a throttle is opened. */
+export interface OpenOptions {
+  /**
+   * A clock moved by hand, or a function that returns milliseconds from any fixed zero. Where the
+   * function goes back, time stands still. By default, the host's own steady clock.
+   */
+  clock?: ManualClock | (() => number) | undefined;
+}
+
+/** A throttle: the rules of the default domain, and other domains. */
+export interface ThrottleOptions extends DomainOptions, OpenOptions {
+  domains?: Readonly<Record<string, DomainOptions>> | undefined;
+}
+
+/** What a check asks for. */
+export interface AskOptions {
+  /** Units; 1 by default. */
+  cost?: number | undefined;
+  /** Be allowed also when the turn comes within this time; `waitMs` says when. */
+  maxWaitMs?: number | undefined;
+  /** Take as many units as there are, if not all; `granted` says how many. */
+  partial?: boolean | undefined;
+}
+
+/** The answer to a check: a plain object. */
+export interface Decision {
+  /** Go on. */
+  allowed: boolean;
+  /** Units taken (by a peek: that would be). */
+  granted: number;
+  /** Wait this long before going on; 0 unless `maxWaitMs` was given. */
+  waitMs: number;
+  /** When refused: time until this check would pass without waiting. */
+  retryAfterMs: number;
+  /** Time until every bucket is full again. */
+  resetAfterMs: number;
+  /** The burst of the deciding rule. */
+  limit: number;
+  /** Whole units in its bucket, 0 in debt. */
+  remaining: number;
+  /** The same, negative in debt. */
+  balance: number;
+  /** The rule that refused. */
+  rule: string | null;
+  /** Refused, but allowed because the domain is in dry run. */
+  dryRun: boolean;
+}
+
+/** A rule at work. */
+export interface DomainRule {
+  name: string;
+  /** Its burst, in units. */
+  limit: number;
+}
+
+/** Counts since the throttle was made. */
+export interface Stats {
+  /** Checks allowed, those that only dry run allowed included. */
+  allowed: number;
+  /** Checks refused. */
+  refused: number;
+  /** Checks that were allowed only because of dry run. */
+  dryRun: number;
+  /** Charges that were not counted, because the table had no room: they failed open. */
+  failedOpen: number;
+  /** How often the debt of a bucket went beyond what a bucket can hold. */
+  clamped: number;
+  /** Buckets that are not full now. */
+  buckets: number;
+}
+
+/** A named list of rules. It comes from `throttle.domain(name)`. */
+export class Domain {
+  protected constructor(parts: never);
+
+  readonly name: string;
+  /** The rules, in the order in which they were given. */
+  readonly rules: DomainRule[];
+
+  /** Asks for units, and takes them if they pass. A number asks for so many. */
+  check(tag: Tag, ask?: number | AskOptions): Decision;
+  /** Asks for units, and takes them if they pass: yes or no. */
+  allow(tag: Tag, cost?: number): boolean;
+  /** The decision that a check would get. Takes nothing. */
+  peek(tag: Tag, ask?: number | AskOptions): Decision;
+  /** Gives units back: for work that was not done, or a wait that was given up. */
+  refund(tag: Tag, cost?: number): void;
+  /** Fills the tag's buckets. */
+  reset(tag: Tag): void;
+  /** Charges units that were used elsewhere, the first of them `ageMs` ago, without asking. */
+  debit(tag: Tag, hits: number, ageMs?: number): void;
+}
+
+/** Holds every tag to the rules of its domains. It stands itself for the domain `default`. */
+export class Throttle extends Domain {
+  /** From a rate, `'100/s'` or a number per second, or from options. */
+  constructor(config: string | number | ThrottleOptions);
+
+  /** From a configuration in TOML. */
+  static fromToml(text: string, options?: OpenOptions): Throttle;
+  /** From a file of TOML. In WebAssembly there are no files: a DTHROTTLE_FILE error. */
+  static fromFile(path: string, options?: OpenOptions): Throttle;
+
+  /** A handle to a domain. Resolve it once and keep it. */
+  domain(name: string): Domain;
+  /** What was counted so far, also after close. */
+  stats(): Stats;
+  /**
+   * Ends the throttle: every later call about a tag, on it or its domains, is a DTHROTTLE_CLOSED
+   * error. May be called again.
+   */
+  close(): void;
+}
+
+/** A clock that stands still until it is moved: for tests. */
+export class ManualClock {
+  constructor(startMs?: number);
+  /** Milliseconds since the clock's zero. */
+  now(): number;
+  /** Moves the clock on. */
+  advance(ms: number): void;
+  /** Moves the clock on to a time. An earlier one is a DTHROTTLE_ARGUMENT error. */
+  set(ms: number): void;
+}
+
+export type ErrorCode =
+  | 'DTHROTTLE_CONFIG'
+  | 'DTHROTTLE_COST'
+  | 'DTHROTTLE_DOMAIN'
+  | 'DTHROTTLE_CLOSED'
+  | 'DTHROTTLE_ARGUMENT'
+  | 'DTHROTTLE_FILE'
+  | 'DTHROTTLE_INTERNAL';
+
+/** Every error that dthrottle throws. Being throttled is an answer, not an error. */
+export class DthrottleError extends Error {
+  protected constructor(...parts: never);
+  readonly code: ErrorCode;
+  /** The field of the configuration that is wrong, such as `domains.api.rules[0].rate`. */
+  readonly field?: string;
+  /** The line of the configuration text, from 1. */
+  readonly line?: number;
+}

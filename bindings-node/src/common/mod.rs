@@ -1,0 +1,73 @@
+//! What the two JavaScript doors, Node and WebAssembly, have in common: the numbers and texts that
+//! the face (`face.js`) exchanges with either of them. `surface.d.ts` describes them for its reader.
+
+mod tree;
+
+use dthrottle::{Ask, Decision, Domain, Error, Result, Stats, UNLIMITED, convert};
+
+pub(crate) use tree::config;
+
+/// How many numbers a decision is.
+pub(crate) const NUMBERS: usize = 10;
+
+/// What a check asks for. What is not given is as core has it.
+pub(crate) fn ask(cost: Option<f64>, max_wait_ms: Option<f64>, partial: bool) -> Result<Ask> {
+    let mut ask = match cost {
+        Some(cost) => Ask::cost(convert::cost_from_f64(cost)?),
+        None => Ask::default(),
+    };
+    if let Some(ms) = max_wait_ms {
+        ask = ask.max_wait(convert::duration_from_millis("maxWaitMs", ms)?);
+    }
+    Ok(ask.partial(partial))
+}
+
+/// A decision as the numbers that the face turns into an object, in its order.
+pub(crate) fn numbers(decision: &Decision) -> [f64; NUMBERS] {
+    let unlimited = decision.limit == UNLIMITED;
+    let count = |number: f64| if unlimited { f64::INFINITY } else { number };
+    [
+        f64::from(u8::from(decision.allowed)),
+        decision.granted as f64,
+        convert::millis(decision.wait),
+        convert::millis(decision.retry_after),
+        convert::millis(decision.reset_after),
+        count(decision.limit as f64),
+        count(decision.remaining as f64),
+        count(decision.balance as f64),
+        decision.rule.map_or(-1.0, |index| index as f64),
+        f64::from(u8::from(decision.dry_run)),
+    ]
+}
+
+/// The counts of a throttle, in the order of the face.
+pub(crate) fn counts(stats: &Stats) -> Vec<f64> {
+    let counts = [
+        stats.allowed,
+        stats.refused,
+        stats.dry_run,
+        stats.failed_open,
+        stats.clamped,
+        stats.buckets,
+    ];
+    counts.iter().map(|count| *count as f64).collect()
+}
+
+/// The names of a domain's rules, in order.
+pub(crate) fn rule_names(domain: &Domain) -> Vec<String> {
+    domain.rules().iter().map(|rule| rule.name().to_string()).collect()
+}
+
+/// The bursts of a domain's rules, in order.
+pub(crate) fn rule_limits(domain: &Domain) -> Vec<f64> {
+    domain.rules().iter().map(|rule| rule.burst() as f64).collect()
+}
+
+/// The `code` of an error on its way to the face: the code proper, the line (0: none) and the field
+/// (empty: none), with blanks between. A JavaScript error has no other place that both doors can
+/// fill.
+pub(crate) fn code(error: &Error) -> String {
+    let line = error.line().unwrap_or(0);
+    let field = error.field().unwrap_or("");
+    format!("{} {line} {field}", error.kind().code())
+}

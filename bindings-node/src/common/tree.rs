@@ -1,0 +1,43 @@
+//! A configuration object, which the face has written as a list of words, as core's tree.
+//!
+//! A word is a letter and what belongs to it: `n1.5` a number, `btrue` a truth, `s...` text,
+//! `o...` the name of something that no configuration contains, `l2` a list of two values that
+//! follow, `t2` a table of two pairs that follow, each a key as it is and a value. The face has
+//! bounded depth and size.
+
+use dthrottle::config::{Entry, Names, Node, Value};
+use dthrottle::{Config, Error, ErrorKind, Result};
+
+/// The configuration that the words say.
+pub(crate) fn config(words: Vec<String>) -> Result<Config> {
+    let root = node(&mut words.into_iter())?;
+    Config::from_value(&root, Names::Camel)
+}
+
+fn node(words: &mut impl Iterator<Item = String>) -> Result<Node> {
+    let word = words.next().ok_or_else(garbled)?;
+    let rest = word.get(1..).ok_or_else(garbled)?;
+    let value = match word.as_bytes()[0] {
+        b'n' => Value::Number(rest.parse().map_err(|_| garbled())?),
+        b'b' => Value::Bool(rest == "true"),
+        b's' => Value::Text(rest.to_string()),
+        b'o' => Value::Other(rest.to_string()),
+        b'l' => Value::List((0..count(rest)?).map(|_| node(words)).collect::<Result<_>>()?),
+        b't' => Value::Table((0..count(rest)?).map(|_| entry(words)).collect::<Result<_>>()?),
+        _ => return Err(garbled()),
+    };
+    Ok(value.into())
+}
+
+fn entry(words: &mut impl Iterator<Item = String>) -> Result<Entry> {
+    let key = words.next().ok_or_else(garbled)?;
+    Ok(Entry { key, line: None, node: node(words)? })
+}
+
+fn count(digits: &str) -> Result<usize> {
+    digits.parse().map_err(|_| garbled())
+}
+
+fn garbled() -> Error {
+    Error::new(ErrorKind::Internal, "the face wrote a configuration that cannot be read")
+}

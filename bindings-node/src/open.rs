@@ -1,0 +1,85 @@
+//! A throttle from its making to its end, and what it says about itself.
+
+use dthrottle::{Builder, Config, Domain, ManualClock, Throttle};
+use napi::bindgen_prelude::External;
+use napi_derive::napi;
+
+use crate::common;
+use crate::failure::{Result, failure};
+
+/// About what an empty throttle takes, so that the garbage collector knows what a handle holds.
+const SIZE_HINT: usize = 8192;
+
+/// A throttle, seen through one of its domains.
+pub struct Handle {
+    pub(crate) throttle: Throttle,
+    pub(crate) domain: Domain,
+}
+
+type Clock<'a> = Option<&'a External<ManualClock>>;
+
+/// Opens a throttle from a configuration object, as the words of `common/tree.rs`.
+#[napi(catch_unwind)]
+pub fn from_words(words: Vec<String>, clock: Clock<'_>) -> Result<External<Handle>> {
+    open(common::config(words), clock)
+}
+
+/// Opens a throttle from TOML.
+#[napi(catch_unwind)]
+pub fn from_toml(text: String, clock: Clock<'_>) -> Result<External<Handle>> {
+    open(Config::from_toml(&text), clock)
+}
+
+/// Opens a throttle from a file of TOML.
+#[napi(catch_unwind)]
+pub fn from_file(path: String, clock: Clock<'_>) -> Result<External<Handle>> {
+    open(Config::from_file(path), clock)
+}
+
+fn open(config: dthrottle::Result<Config>, clock: Clock<'_>) -> Result<External<Handle>> {
+    let mut builder = Builder::from(config.map_err(failure)?);
+    if let Some(clock) = clock {
+        builder = builder.clock((**clock).clone());
+    }
+    let throttle = builder.build().map_err(failure)?;
+    let domain = (*throttle).clone();
+    Ok(External::new_with_size_hint(Handle { throttle, domain }, SIZE_HINT))
+}
+
+/// Another domain of the same throttle.
+#[napi(catch_unwind)]
+pub fn domain(handle: &External<Handle>, name: String) -> Result<External<Handle>> {
+    let throttle = handle.throttle.clone();
+    let domain = throttle.domain(&name).map_err(failure)?;
+    Ok(External::new(Handle { throttle, domain }))
+}
+
+/// The domain's name.
+#[napi(catch_unwind)]
+pub fn name(handle: &External<Handle>) -> String {
+    handle.domain.name().to_string()
+}
+
+/// The names of the domain's rules.
+#[napi(catch_unwind)]
+pub fn rule_names(handle: &External<Handle>) -> Vec<String> {
+    common::rule_names(&handle.domain)
+}
+
+/// The bursts of the domain's rules.
+#[napi(catch_unwind)]
+pub fn rule_limits(handle: &External<Handle>) -> Vec<f64> {
+    common::rule_limits(&handle.domain)
+}
+
+/// The counts of the throttle.
+#[napi(catch_unwind)]
+pub fn stats(handle: &External<Handle>) -> Vec<f64> {
+    common::counts(&handle.throttle.stats())
+}
+
+/// Ends the throttle.
+#[napi(catch_unwind)]
+pub fn close(handle: &External<Handle>) {
+    handle.throttle.close();
+}

@@ -1,0 +1,61 @@
+// What the face (`face/`) needs from a native part. Node's is `native.js` over the addon (`src/`);
+// WebAssembly has the same. Not public: it may change in any version.
+//
+// Every function may throw an Error whose `code` is `DTHROTTLE_<KIND> <line> <field>`, line 0 and
+// an empty field standing for none.
+
+/** Opaque: a throttle seen through one of its domains. */
+export type Handle = { readonly handle: unique symbol };
+
+/** Opaque: a clock that is moved by hand. */
+export type Clock = { readonly clock: unique symbol };
+
+export type Tag = string | Uint8Array;
+
+export interface Native {
+  /** Opens a throttle from the words of a configuration object. Without a clock: the system's. */
+  fromWords(words: string[], clock: Clock | undefined): Handle;
+  fromToml(text: string, clock: Clock | undefined): Handle;
+  fromFile(path: string, clock: Clock | undefined): Handle;
+
+  domain(handle: Handle, name: string): Handle;
+  name(handle: Handle): string;
+  ruleNames(handle: Handle): string[];
+  ruleLimits(handle: Handle): ArrayLike<number>;
+  /** allowed, refused, dryRun, failedOpen, clamped, buckets. */
+  stats(handle: Handle): ArrayLike<number>;
+  close(handle: Handle): void;
+
+  /**
+   * allowed (0, 1), granted, waitMs, retryAfterMs, resetAfterMs, limit, remaining, balance,
+   * the index of the rule that refused (-1: none), dryRun (0, 1). The array is used again by the
+   * next call.
+   */
+  check(
+    handle: Handle,
+    tag: Tag,
+    cost: number | undefined,
+    maxWaitMs: number | undefined,
+    partial: boolean,
+  ): ArrayLike<number>;
+  /** As check. */
+  peek(
+    handle: Handle,
+    tag: Tag,
+    cost: number | undefined,
+    maxWaitMs: number | undefined,
+    partial: boolean,
+  ): ArrayLike<number>;
+  allow(handle: Handle, tag: Tag, cost: number | undefined): boolean;
+  refund(handle: Handle, tag: Tag, cost: number): void;
+  reset(handle: Handle, tag: Tag): void;
+  debit(handle: Handle, tag: Tag, hits: number, ageMs: number): void;
+
+  /** Throws the error about a cost that is no number. */
+  badCost(shown: string): never;
+
+  newClock(): Clock;
+  now(clock: Clock): number;
+  advance(clock: Clock, ms: number): void;
+  set(clock: Clock, ms: number): void;
+}

@@ -1,0 +1,12 @@
+// The public classes, over the addon. WebAssembly runs the same tests.
+'use strict';
+
+const { testCalls } = require('./shared/calls.js');
+const { testClocks } = require('./shared/clocks.js');
+const { testConfigs } = require('./shared/configs.js');
+
+const face = require('../index.js');
+
+testCalls('Node', face);
+testClocks('Node', face);
+testConfigs('Node', face);

@@ -1,0 +1,74 @@
+// Panics of the addon: an error, and the process goes on. The debug build can be told to panic, and
+// it also notices any overflow in the arithmetic, so that the vectors are run with it once more.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { readFileSync, readdirSync } = require('node:fs');
+const { join } = require('node:path');
+const { describe, it } = require('node:test');
+
+const { makeFace } = require('../face/index.js');
+const { load } = require('../native.js');
+const { failsWith, testVectors } = require('./shared/vectors.js');
+
+const ROOT = join(__dirname, '../..');
+/** `make test-node` puts it there. */
+const native = load(join(ROOT, 'target/debug/dthrottle.node'));
+const { panicNow } = /** @type {any} */ (native);
+
+describe('panics', () => {
+  it('come out as an internal error, again and again', () => {
+    const face = makeFace({ ...native, allow: panicNow, check: panicNow, name: panicNow });
+    const throttle = new face.Throttle('1/s');
+    for (let i = 0; i < 3; i += 1) {
+      for (const call of [() => throttle.allow('t'), () => throttle.check('t'), () => throttle.name]) {
+        assert.throws(call, (/** @type {any} */ error) => {
+          assert.match(error.message, /a bug in dthrottle: .*asked to panic/);
+          assert.ok(error.cause instanceof Error);
+          return failsWith(/** @type {any} */ (face), 'internal')(error);
+        });
+      }
+    }
+    assert.equal(throttle.peek('t').allowed, true);
+  });
+
+  it('are caught at every export', () => {
+    const folder = join(__dirname, '../src');
+    const sources = readdirSync(folder).filter((name) => name.endsWith('.rs'));
+    const exports = sources.flatMap((name) =>
+      Array.from(readFileSync(join(folder, name), 'utf8').matchAll(/^\s*#\[napi.*\]$/gm), ([line]) => line),
+    );
+    assert.equal(exports.length, Object.keys(native).length);
+    for (const line of exports) assert.match(line, /catch_unwind/);
+  });
+
+  it('cannot be had from the release build', () => {
+    assert.equal('panicNow' in load(join(__dirname, `../dthrottle.${process.platform}-${process.arch}.node`)), false);
+  });
+
+  it('nor does misuse of the addon crash it', () => {
+    const handle = native.fromWords(['t0'], undefined);
+    const clock = native.newClock();
+    const { check, allow, name, now, fromWords } = /** @type {any} */ (native);
+    const misuses = [
+      () => allow(clock, 't'),
+      () => allow({}, 't'),
+      () => allow(),
+      () => name(undefined),
+      () => now(handle),
+      () => check(handle, 5),
+      () => check(handle, 't', 'x', 'y', 'z'),
+      () => fromWords(['l1000000000']),
+      () => fromWords(['']),
+      () => fromWords(['é']),
+      () => fromWords(['n1x']),
+      () => fromWords(['t1', 'rate']),
+      () => fromWords([]),
+      () => fromWords([5]),
+      () => fromWords(['t0'], handle),
+    ];
+    for (const misuse of misuses) assert.throws(misuse, Error);
+  });
+});
+
+testVectors('Node, debug build', /** @type {any} */ (makeFace(native)), 'node');

@@ -1,0 +1,311 @@
+// The calls: their arguments and answers, what they do with a wrong `this`, and how they fail.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { describe, it } = require('node:test');
+const vm = require('node:vm');
+
+const { codes, failsWith } = require('./vectors.js');
+
+/** @typedef {typeof import('../../index.js')} Face */
+
+/**
+ * @param {string} label
+ * @param {Face} face
+ */
+function testCalls(label, face) {
+  const { Domain, DthrottleError, ManualClock, Throttle } = face;
+  const open = () => new Throttle({ rate: '10/s', burst: 10, clock: new ManualClock() });
+
+  describe(`calls: ${label}`, () => {
+    it('a decision is a plain object', () => {
+      const decision = open().check('t', 3);
+      assert.equal(Object.getPrototypeOf(decision), Object.prototype);
+      assert.deepEqual(JSON.parse(JSON.stringify(decision)), {
+        allowed: true,
+        granted: 3,
+        waitMs: 0,
+        retryAfterMs: 0,
+        resetAfterMs: 300,
+        limit: 10,
+        remaining: 7,
+        balance: 7,
+        rule: null,
+        dryRun: false,
+      });
+    });
+
+    it('decisions do not change afterwards', () => {
+      const throttle = open();
+      const first = throttle.check('t');
+      throttle.check('t', 5);
+      assert.equal(first.remaining, 9);
+    });
+
+    it('a check takes a cost or options', () => {
+      const throttle = open();
+      assert.equal(throttle.check('t').remaining, 9);
+      assert.equal(throttle.check('t', undefined).remaining, 8);
+      assert.equal(throttle.check('t', {}).remaining, 7);
+      assert.equal(throttle.check('t', { cost: undefined, partial: undefined }).remaining, 6);
+      assert.equal(throttle.check('t', { cost: 4, maxWaitMs: undefined }).remaining, 2);
+      assert.equal(throttle.peek('t', { cost: 9, partial: true }).granted, 2);
+      assert.equal(throttle.check('t', { cost: 3, maxWaitMs: 100 }).waitMs, 100);
+      const { rule, allowed, retryAfterMs } = throttle.check('t', { maxWaitMs: 0 });
+      assert.deepEqual({ rule, allowed, retryAfterMs }, {
+        rule: 'rule1',
+        allowed: false,
+        retryAfterMs: 200,
+      });
+    });
+
+    it('options that are wrong', () => {
+      const throttle = open();
+      const wrong = [
+        [{ costs: 1 }, 'argument', /unknown option "costs"; .*cost, maxWaitMs, partial/],
+        [{ max_wait_ms: 1 }, 'argument', /max_wait_ms/],
+        [{ partial: 1 }, 'argument', /partial: must be true or false, not 1/],
+        [{ partial: null }, 'argument', /partial/],
+        [{ maxWaitMs: '5' }, 'argument', /maxWaitMs: must be a number, not "5"/],
+        [{ maxWaitMs: null }, 'argument', /null/],
+        [{ maxWaitMs: NaN }, 'argument', /NaN/],
+        [{ cost: '5' }, 'cost', /cost "5"/],
+        [{ cost: null }, 'cost', /cost null/],
+        ['5', 'cost', /"5"/],
+        [null, 'cost', /null/],
+        [true, 'cost', /true/],
+        [5n, 'cost', /bigint/],
+        [new Number(5), 'cost', /Number/],
+        [[5], 'cost', /a list/],
+        [() => 5, 'cost', /a function/],
+        [Symbol('5'), 'cost', /a symbol/],
+        [11, 'cost', /burst/],
+      ];
+      for (const [ask, kind, words] of /** @type {any[]} */ (wrong)) {
+        for (const call of [() => throttle.check('t', ask), () => throttle.peek('t', ask)]) {
+          assert.throws(call, (/** @type {any} */ error) => {
+            assert.match(error.message, words);
+            return failsWith(face, kind)(error);
+          });
+        }
+      }
+      assert.equal(throttle.peek('t').balance, 10, 'nothing was taken');
+    });
+
+    it('what users’ own code throws comes through', () => {
+      const throttle = open();
+      const mine = new Error('mine');
+      const thrower = {
+        get cost() {
+          throw mine;
+        },
+        get [Symbol.toStringTag]() {
+          throw mine;
+        },
+      };
+      const { cost } = Object.getOwnPropertyDescriptors(thrower);
+      const options = Object.defineProperties({}, { cost });
+      assert.throws(() => throttle.check('t', options), (error) => error === mine);
+      for (const call of [
+        () => throttle.check('t', /** @type {any} */ (thrower)),
+        () => throttle.allow('t', /** @type {any} */ (thrower)),
+        () => throttle.allow(/** @type {any} */ (thrower)),
+        () => throttle.reset(/** @type {any} */ (thrower)),
+        () => throttle.domain(/** @type {any} */ (thrower)),
+      ]) {
+        assert.throws(call, (error) => error === mine);
+      }
+    });
+
+    it('the other calls take numbers only', () => {
+      const throttle = open();
+      const cost = failsWith(face, 'cost');
+      for (const number of ['1', null, {}, [], 1n, true]) {
+        const wrong = /** @type {any} */ (number);
+        assert.throws(() => throttle.allow('t', wrong), cost);
+        assert.throws(() => throttle.refund('t', wrong), cost);
+        assert.throws(() => throttle.debit('t', wrong), cost);
+        assert.throws(() => throttle.debit('t', 1, wrong), failsWith(face, 'argument'));
+      }
+      assert.throws(() => throttle.debit('t', /** @type {any} */ (undefined)), cost);
+      throttle.debit('t', 4);
+      throttle.refund('t');
+      assert.equal(throttle.peek('t').balance, 7);
+      throttle.debit('t', 30, 50);
+      assert.equal(throttle.peek('t').balance, -23);
+      throttle.reset('t');
+      assert.equal(throttle.peek('t').balance, 10);
+      assert.equal(throttle.allow('t', 0), true);
+    });
+
+    it('text and its UTF-8 are the same tag', () => {
+      const throttle = open();
+      const text = 'zoë \u0000 日本 🎈';
+      const bytes = new TextEncoder().encode(text);
+      const offset = new Uint8Array([9, ...bytes, 9]).subarray(1, -1);
+      const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
+      shared.set(bytes);
+      const foreign = vm.runInNewContext('Uint8Array.from(bytes)', { bytes });
+      let left = 10;
+      for (const tag of [text, bytes, Buffer.from(bytes), offset, shared, foreign]) {
+        left -= 1;
+        assert.equal(throttle.check(tag).balance, left);
+      }
+      assert.equal(throttle.peek(text.slice(0, -2)).balance, 10);
+    });
+
+    it('half of a surrogate pair counts as U+FFFD', () => {
+      const throttle = open();
+      assert.equal(throttle.check('\ud83c').balance, 9);
+      assert.equal(throttle.check('\udf88').balance, 8);
+      assert.equal(throttle.check('\ufffd').balance, 7);
+      assert.equal(throttle.check(Buffer.from([0xef, 0xbf, 0xbd])).balance, 6);
+    });
+
+    it('empty and long tags', () => {
+      const throttle = open();
+      const { buffer } = new Uint8Array(4);
+      const detached = new Uint8Array(buffer);
+      structuredClone(buffer, { transfer: [buffer] });
+      assert.equal(throttle.check('').balance, 9);
+      assert.equal(throttle.check(new Uint8Array(0)).balance, 8);
+      assert.equal(throttle.check(detached).balance, 7);
+      const long = 'é'.repeat(1 << 20);
+      assert.equal(throttle.check(long).balance, 9);
+      assert.equal(throttle.check(Buffer.from(long)).balance, 8);
+      assert.equal(throttle.check(`${long}x`).balance, 9);
+      assert.equal(throttle.check('short').balance, 9);
+    });
+
+    it('everything else is no tag', () => {
+      const throttle = open();
+      const bytes = new ArrayBuffer(4);
+      const others = [bytes, new DataView(bytes), new Uint16Array(bytes), new Int8Array(bytes)];
+      for (const tag of [...others, new String('t'), {}, ['t'], 5, 5n, null, undefined, Symbol('t')]) {
+        const wrong = /** @type {any} */ (tag);
+        const calls = [
+          () => throttle.check(wrong),
+          () => throttle.peek(wrong, { partial: true }),
+          () => throttle.allow(wrong),
+          () => throttle.refund(wrong),
+          () => throttle.reset(wrong),
+          () => throttle.debit(wrong, 1),
+        ];
+        for (const call of calls) assert.throws(call, failsWith(face, 'argument'));
+      }
+    });
+
+    it('domains are handles to the same throttle', () => {
+      const throttle = new Throttle({
+        domains: { api: { rate: '2/s', rules: undefined } },
+        rate: '1/s',
+        clock: new ManualClock(),
+      });
+      const api = throttle.domain('api');
+      assert.ok(api instanceof Domain && !(api instanceof Throttle));
+      assert.ok(throttle instanceof Domain);
+      assert.equal(throttle.domain('api').check('t').remaining, 1);
+      assert.equal(api.check('t').remaining, 0);
+      assert.equal(throttle.domain('default').check('t').remaining, 0);
+      assert.equal(throttle.check('t').allowed, false);
+      assert.throws(() => throttle.domain('API'), failsWith(face, 'domain'));
+      assert.throws(() => throttle.domain(/** @type {any} */ (null)), failsWith(face, 'argument'));
+    });
+
+    it('counts', () => {
+      const throttle = new Throttle({
+        rate: '2/s',
+        domains: { dry: { rate: '1/s', dryRun: true } },
+        clock: new ManualClock(),
+      });
+      for (let i = 0; i < 5; i += 1) throttle.allow('t');
+      throttle.domain('dry').check('t');
+      throttle.domain('dry').check('t');
+      throttle.peek('u');
+      assert.deepEqual(throttle.stats(), {
+        allowed: 4,
+        refused: 3,
+        dryRun: 1,
+        failedOpen: 0,
+        clamped: 0,
+        buckets: 2,
+      });
+    });
+
+    it('after close every call is an error, and close is not', () => {
+      const throttle = new Throttle({ rate: '1/s', domains: { api: {} } });
+      const api = throttle.domain('api');
+      throttle.close();
+      throttle.close();
+      for (const domain of [throttle, api]) {
+        const calls = [
+          () => domain.check('t'),
+          () => domain.allow('t'),
+          () => domain.peek('t'),
+          () => domain.refund('t'),
+          () => domain.reset('t'),
+          () => domain.debit('t', 1),
+        ];
+        for (const call of calls) assert.throws(call, failsWith(face, 'closed'));
+        assert.equal(domain.rules.length, domain === api ? 0 : 1);
+      }
+      assert.throws(() => throttle.domain('api'), failsWith(face, 'closed'));
+      assert.equal(throttle.stats().allowed, 0);
+    });
+
+    it('a wrong `this` is a TypeError', () => {
+      const throttle = open();
+      const methods = ['check', 'peek', 'allow', 'refund', 'reset', 'debit', 'domain', 'stats', 'close'];
+      for (const name of methods) {
+        const method = /** @type {any} */ (throttle)[name];
+        assert.equal(typeof method, 'function');
+        const others = [undefined, null, {}, 'x', Object.create(Throttle.prototype), new ManualClock()];
+        for (const other of others) {
+          assert.throws(() => method.call(other, 't', 1), TypeError, name);
+        }
+      }
+      for (const name of ['name', 'rules']) {
+        assert.throws(() => Reflect.get(Domain.prototype, name, {}), TypeError);
+      }
+      const { now, advance, set } = ManualClock.prototype;
+      for (const method of [now, advance, set]) {
+        for (const other of [undefined, {}, throttle]) {
+          assert.throws(() => method.call(/** @type {any} */ (other), 1), TypeError);
+        }
+      }
+      const { fromToml } = Throttle;
+      assert.throws(() => fromToml.call(/** @type {any} */ (undefined), ''), TypeError);
+    });
+
+    it('classes are made with new, and a domain not at all', () => {
+      for (const call of [Throttle, Domain, ManualClock]) {
+        assert.throws(() => /** @type {any} */ (call)('1/s'), TypeError);
+      }
+      for (const parts of [undefined, {}, open()]) {
+        assert.throws(() => Reflect.construct(Domain, [parts]), TypeError);
+      }
+    });
+
+    it('errors are errors', () => {
+      assert.equal(codes.size, 7);
+      const error = (() => {
+        try {
+          return open().check('t', -1);
+        } catch (caught) {
+          return /** @type {any} */ (caught);
+        }
+      })();
+      assert.ok(error instanceof DthrottleError && error instanceof Error);
+      assert.equal(Object.prototype.toString.call(error), '[object Error]');
+      assert.equal(error.name, 'DthrottleError');
+      assert.equal(error.code, 'DTHROTTLE_COST');
+      assert.deepEqual(Object.keys(error), ['code']);
+      const stack = String(error.stack);
+      assert.match(stack, /^DthrottleError: cost -1: /);
+      assert.ok(stack.includes(__filename), stack);
+      assert.ok(!stack.includes('explain'), stack);
+    });
+  });
+}
+
+module.exports = { testCalls };

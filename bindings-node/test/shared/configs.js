@@ -1,0 +1,226 @@
+// Opening throttles: every form of configuration that JavaScript can come up with.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { describe, it } = require('node:test');
+const vm = require('node:vm');
+
+const { failsWith } = require('./vectors.js');
+
+/** @typedef {typeof import('../../index.js')} Face */
+
+/**
+ * @param {string} label
+ * @param {Face} face
+ */
+function testConfigs(label, face) {
+  const { Throttle, ManualClock } = face;
+  /** @type {(config?: unknown) => import('../../index.js').Throttle} */
+  const open = (config) => new Throttle(/** @type {any} */ (config));
+  /** @type {(config: unknown, field: string | undefined, words: string) => void} */
+  const refuses = (config, field, words) => {
+    assert.throws(
+      () => open(config),
+      (error) => {
+        failsWith(face, 'config')(error);
+        const { message, field: actual } = /** @type {any} */ (error);
+        assert.equal(actual, field);
+        assert.ok(message.includes(words), message);
+        return true;
+      },
+    );
+  };
+
+  describe(`configurations: ${label}`, () => {
+    it('a rate alone, as text or number', () => {
+      assert.deepEqual(new Throttle('5 per 2 minutes').rules, [{ name: 'rule1', limit: 5 }]);
+      assert.deepEqual(new Throttle(7).rules, [{ name: 'rule1', limit: 7 }]);
+      refuses('5 per 2 fortnights', 'rate', 'fortnights');
+      refuses(NaN, 'rate', 'NaN');
+      refuses(-Infinity, 'rate', 'inf');
+    });
+
+    it('everything at once', () => {
+      const throttle = new Throttle({
+        rules: [
+          { name: 'second', rate: '10/s', burst: 20 },
+          { rate: 5, chargeRefused: true },
+        ],
+        dryRun: true,
+        domains: {
+          login: { rate: '5/min', burst: '1m' },
+          free: {},
+          'with space': { rules: [{ rate: '1/s', burst: 2 }], dryRun: false },
+        },
+        clock: new ManualClock(),
+      });
+      assert.equal(throttle.name, 'default');
+      const limits = [{ name: 'second', limit: 20 }, { name: 'rule2', limit: 5 }];
+      assert.deepEqual(throttle.rules, limits);
+      assert.deepEqual(throttle.domain('login').rules, [{ name: 'rule1', limit: 5 }]);
+      assert.deepEqual(throttle.domain('free').rules, []);
+      const strict = throttle.domain('with space');
+      assert.equal(strict.name, 'with space');
+      assert.deepEqual([1, 2, 3].map(() => strict.allow('t')), [true, true, false]);
+      const loose = throttle.domain('login');
+      assert.ok([1, 2, 3, 4, 5, 6].every(() => loose.allow('t')));
+      assert.equal(loose.check('t').dryRun, true);
+    });
+
+    it('without rules all is allowed, and infinite', () => {
+      const throttle = new Throttle({});
+      assert.deepEqual(throttle.check('t', 1_000_000), {
+        allowed: true,
+        granted: 1_000_000,
+        waitMs: 0,
+        retryAfterMs: 0,
+        resetAfterMs: 0,
+        limit: face.UNLIMITED,
+        remaining: face.UNLIMITED,
+        balance: face.UNLIMITED,
+        rule: null,
+        dryRun: false,
+      });
+      assert.equal(face.UNLIMITED, Infinity);
+    });
+
+    it('members that are undefined are left out, at any level', () => {
+      const rule = { rate: '2/s', burst: undefined, name: undefined, chargeRefused: undefined };
+      const throttle = new Throttle({
+        rate: undefined,
+        burst: undefined,
+        rules: [rule],
+        dryRun: undefined,
+        domains: { api: { rules: undefined, rate: '3/s', dryRun: undefined } },
+        clock: undefined,
+      });
+      assert.deepEqual(throttle.rules, [{ name: 'rule1', limit: 2 }]);
+      assert.deepEqual(throttle.domain('api').rules, [{ name: 'rule1', limit: 3 }]);
+    });
+
+    it('objects without prototype, of classes and of other realms', () => {
+      const bare = Object.assign(Object.create(null), { rate: '2/s' });
+      class Config {
+        rate = '2/s';
+      }
+      const foreign = vm.runInNewContext("({ rules: [{ rate: '2/s' }] })");
+      for (const config of [bare, new Config(), foreign]) {
+        assert.deepEqual(open(config).rules, [{ name: 'rule1', limit: 2 }]);
+      }
+    });
+
+    it('values of the wrong kind are named', () => {
+      refuses({ rate: null }, 'rate', 'null');
+      refuses({ rate: true }, 'rate', 'true');
+      refuses({ rate: 10n }, 'rate', 'a bigint');
+      refuses({ rate: Symbol('x') }, 'rate', 'a symbol');
+      refuses({ rate: () => '1/s' }, 'rate', 'a function');
+      refuses({ rate: new Date(0) }, 'rate', 'a date');
+      refuses({ rate: new Map() }, 'rate', 'Map');
+      refuses({ rate: Promise.resolve('1/s') }, 'rate', 'Promise');
+      refuses({ rate: new Number(3) }, 'rate', 'Number');
+      refuses({ rate: ['1/s'] }, 'rate', 'a list');
+      refuses({ rate: {} }, 'rate', 'a table');
+      refuses({ rate: '1/s', burst: NaN }, 'burst', 'NaN');
+      refuses({ rate: '1/s', burst: Infinity }, 'burst', 'inf');
+      refuses({ rate: '1/s', burst: 1.5 }, 'burst', '1.5');
+      refuses({ rate: '1/s', dryRun: 1 }, 'dryRun', 'true or false');
+      refuses({ rules: { rate: '1/s' } }, 'rules', 'list');
+      refuses({ rules: [{ rate: '1/s', chargeRefused: 'no' }] }, 'rules[0].chargeRefused', '"no"');
+      refuses({ rules: [undefined] }, 'rules[0]', 'undefined');
+      refuses({ rules: new Array(1) }, 'rules[0]', 'undefined');
+      refuses({ domains: { api: { rate: '0/s' } } }, 'domains.api.rate', '0/s');
+      refuses({ domains: [] }, 'domains', 'a list');
+    });
+
+    it('keys are spelled as JavaScript spells them', () => {
+      refuses({ rate: '1/s', dry_run: true }, 'dry_run', 'did you mean dryRun?');
+      refuses({ rules: [{ rate: '1/s', charge_refused: true }] }, 'rules[0].charge_refused', 'chargeRefused');
+      refuses({ rte: '1/s' }, 'rte', 'did you mean rate?');
+      refuses({ rules: [{ rate: '1/s', clock: null }] }, 'rules[0].clock', 'unknown key');
+    });
+
+    it('what is no configuration at all', () => {
+      for (const config of [undefined, null, true, 1n, [], new Map(), () => {}, Symbol('x')]) {
+        assert.throws(() => open(config), failsWith(face, 'config'));
+      }
+    });
+
+    it('circles, depth and size are errors, not the end', () => {
+      /** @type {any} */
+      const circle = { rate: '1/s' };
+      circle.domains = circle;
+      assert.throws(() => open(circle), failsWith(face, 'config'));
+      /** @type {any} */
+      const list = [];
+      list.push(list);
+      refuses({ rules: list }, 'rules[0]', 'a list');
+      refuses({ rate: list }, 'rate', 'a list');
+
+      /** @type {any} */
+      let deep = '1/s';
+      for (let i = 0; i < 100_000; i += 1) deep = { rate: deep };
+      assert.throws(() => open(deep), failsWith(face, 'config'));
+      refuses({ rules: new Array(1e9) }, 'rules', 'so large an object');
+      // Small, but a tree of 10^16 values when it is written out.
+      let wide = new Array(10).fill(0);
+      for (let i = 0; i < 15; i += 1) wide = new Array(10).fill(wide);
+      assert.throws(() => open({ rules: wide }), failsWith(face, 'config'));
+    });
+
+    it('what a getter throws comes through', () => {
+      const mine = new Error('mine');
+      const config = {
+        get rate() {
+          throw mine;
+        },
+      };
+      assert.throws(() => open(config), (error) => error === mine);
+    });
+
+    it('TOML, and where it is wrong', () => {
+      const clock = new ManualClock();
+      const text = '[domains.api]\nrate = "2/s"\n';
+      assert.deepEqual(Throttle.fromToml(text, { clock }).domain('api').rules, [
+        { name: 'rule1', limit: 2 },
+      ]);
+      assert.throws(() => Throttle.fromToml('rate = "1/s"\nburst = 0\n'), {
+        name: 'DthrottleError',
+        code: 'DTHROTTLE_CONFIG',
+        field: 'burst',
+        line: 2,
+      });
+      for (const wrong of [undefined, null, 5, Buffer.from(text)]) {
+        assert.throws(() => Throttle.fromToml(/** @type {any} */ (wrong)), failsWith(face, 'argument'));
+      }
+    });
+
+    it('options of opening', () => {
+      for (const options of [{ clocks: 1 }, null, 5, []]) {
+        const wrong = /** @type {any} */ (options);
+        assert.throws(() => Throttle.fromToml('', wrong), failsWith(face, 'argument'));
+        assert.throws(() => Throttle.fromFile('x', wrong), failsWith(face, 'argument'));
+      }
+      for (const clock of [null, 0, {}, 'now', new Date(), Object.create(ManualClock.prototype)]) {
+        const wrong = /** @type {any} */ ({ rate: 1, clock });
+        assert.throws(() => new Throttle(wrong), failsWith(face, 'argument'));
+        assert.throws(() => Throttle.fromToml('', { clock: wrong.clock }), failsWith(face, 'argument'));
+      }
+    });
+
+    it('a class of one’s own', () => {
+      class Mine extends Throttle {
+        busy() {
+          return !this.peek('t').allowed;
+        }
+      }
+      for (const mine of [new Mine('1/s'), Mine.fromToml('rate = "1/s"')]) {
+        assert.ok(mine instanceof Mine);
+        assert.ok(mine.allow('t'));
+        assert.equal(mine.busy(), true);
+      }
+    });
+  });
+}
+
+module.exports = { testConfigs };

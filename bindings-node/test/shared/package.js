@@ -1,0 +1,114 @@
+// Packs a package with npm, installs it into an empty folder without a network, and uses it there
+// as users do: require, import, and TypeScript in each way of resolving modules.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { execFileSync } = require('node:child_process');
+const { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { after, before, describe, it } = require('node:test');
+
+const ROOT = join(__dirname, '../../..');
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
+
+/** The version of the workspace, written once in Cargo.toml. */
+const VERSION = /^\[workspace\.package\]\nversion = "(.*)"$/m.exec(
+  readFileSync(join(ROOT, 'Cargo.toml'), 'utf8'),
+)?.[1];
+
+/**
+ * @param {string} cwd
+ * @param {string} command
+ * @param {string[]} args
+ */
+function run(cwd, command, ...args) {
+  try {
+    return execFileSync(command, args, { cwd, encoding: 'utf8', stdio: 'pipe' });
+  } catch (error) {
+    const { stdout, stderr } = /** @type {{ stdout: string, stderr: string }} */ (error);
+    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`, { cause: error });
+  }
+}
+
+/** Whether the throttle of a program's `dthrottle` works, as code that prints yes. */
+const USE = `
+const throttle = new dthrottle.Throttle({ rate: '1/s', clock: new dthrottle.ManualClock() });
+console.log(throttle.allow('t') && !throttle.allow('t') ? 'yes' : 'no');
+`;
+
+/**
+ * @param {string} name
+ * @param {string} path Where the package is.
+ * @param {{ files: string[], types: string[], modes: Record<string, string[]> }} expected What it
+ *   must contain; programs in TypeScript, and which of them each mode of resolution can compile.
+ */
+function testPackage(name, path, { files, types, modes }) {
+  describe(`package ${name}`, () => {
+    let folder = '';
+    /** @type {{ filename: string, version: string, files: { path: string }[] }} */
+    let packed;
+    before(() => {
+      folder = mkdtempSync(join(tmpdir(), 'dthrottle-package-'));
+      [packed] = JSON.parse(run(path, 'npm', 'pack', '--json', '--silent', '--pack-destination', folder));
+      const home = join(folder, 'home');
+      mkdirSync(home);
+      writeFileSync(join(home, 'package.json'), '{ "private": true }');
+      run(home, 'npm', 'install', '--offline', '--silent', join(folder, packed.filename));
+    });
+    after(() => rmSync(folder, { recursive: true }));
+
+    it('has the version of the workspace', () => {
+      assert.match(String(VERSION), /^\d+\.\d+\.\d+/);
+      assert.equal(packed.version, VERSION);
+    });
+
+    it('contains what it should, and nothing else', () => {
+      assert.deepEqual(packed.files.map((file) => file.path).sort(), [...files].sort());
+    });
+
+    it('needs nothing else', () => {
+      const listed = JSON.parse(run(join(folder, 'home'), 'npm', 'ls', '--all', '--json'));
+      assert.deepEqual(Object.keys(listed.dependencies), [name]);
+      assert.equal(listed.dependencies[name].dependencies, undefined);
+    });
+
+    it('works with require()', () => {
+      const file = join(folder, 'home/main.cjs');
+      writeFileSync(file, `const dthrottle = require('${name}');${USE}`);
+      assert.equal(run(folder, process.execPath, file), 'yes\n');
+    });
+
+    it('works with import, and gives what require() gives', () => {
+      const file = join(folder, 'home/main.mjs');
+      const same = `
+        import { createRequire } from 'node:module';
+        const required = createRequire(import.meta.url)('${name}');
+        const names = [Object.keys(dthrottle), Object.keys(required)];
+        console.log(JSON.stringify(names.map((list) => list.sort())));
+        console.log(Object.keys(required).every((key) => required[key] === dthrottle[key]));
+      `;
+      writeFileSync(file, `import * as dthrottle from '${name}';${USE}${same}`);
+      const [works, names, equal] = run(folder, process.execPath, file).trim().split('\n');
+      assert.equal(works, 'yes');
+      const [imported, required] = JSON.parse(names);
+      assert.deepEqual(imported, required);
+      assert.equal(equal, 'true');
+    });
+
+    for (const [mode, programs] of Object.entries(modes)) {
+      it(`has types for TypeScript, resolved by ${mode}`, () => {
+        const home = join(folder, 'home');
+        for (const program of types) {
+          const text = readFileSync(program, 'utf8').replaceAll("'dthrottle'", `'${name}'`);
+          writeFileSync(join(home, program.replace(/.*\//, '')), text);
+        }
+        const module = mode === 'bundler' ? 'esnext' : mode;
+        const flags = ['--noEmit', '--strict', '--target', 'es2022', '--lib', 'es2022,dom'];
+        run(home, process.execPath, TSC, ...flags, '--module', module, '--moduleResolution', mode, ...programs);
+      });
+    }
+  });
+}
+
+module.exports = { ROOT, run, testPackage };

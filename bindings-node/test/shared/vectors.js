@@ -1,0 +1,294 @@
+// Runs the vectors of tests/vectors against a face. All languages run the same; README.md there
+// says what the files mean.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { readFileSync } = require('node:fs');
+const { join } = require('node:path');
+const { describe, it } = require('node:test');
+
+/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {import('../../index.js').Domain} Domain */
+/** @typedef {import('../../index.js').Throttle} Throttle */
+/** @typedef {any} Json Whatever a vector holds. */
+
+const FOLDER = join(__dirname, '../../../tests/vectors');
+
+/**
+ * @param {string} name
+ * @returns {Json}
+ */
+const read = (name) => JSON.parse(readFileSync(join(FOLDER, name), 'utf8'));
+
+/** @type {Map<string, string>} */
+const codes = new Map(read('errors.json').map((/** @type {Json} */ row) => [row.kind, row.js]));
+
+const FLOATS = new Map(Object.entries({ NaN, Infinity, '-Infinity': -Infinity }));
+
+/** How durations are called in a decision; all else has its own name, in camels. */
+const DURATIONS = new Map([
+  ['wait_ns', 'waitMs'],
+  ['retry_after_ns', 'retryAfterMs'],
+  ['reset_after_ns', 'resetAfterMs'],
+]);
+
+/** @param {string} name */
+const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+/**
+ * An argument as JavaScript has it.
+ * @param {Json} value
+ * @returns {Json}
+ */
+function argument(value) {
+  if (typeof value === 'string') return FLOATS.get(value) ?? value;
+  return value?.text ?? value;
+}
+
+/**
+ * @param {Json} tag
+ * @returns {Json}
+ */
+function tagOf(tag) {
+  if (tag?.bytes_hex !== undefined) return Buffer.from(tag.bytes_hex, 'hex');
+  return tag?.times === undefined ? tag : tag.repeat.repeat(tag.times);
+}
+
+/**
+ * An expected error: of our class, with the code of its kind.
+ * @param {Face} face
+ * @param {string} kind
+ */
+function failsWith(face, kind) {
+  return (/** @type {unknown} */ error) => {
+    assert.ok(error instanceof Error);
+    assert.ok(error instanceof face.DthrottleError, String(error));
+    assert.equal(error.code, codes.get(kind), error.message);
+    return true;
+  };
+}
+
+/**
+ * @param {Throttle} throttle
+ * @param {Json} name
+ */
+const domainOf = (throttle, name) => (name === undefined ? throttle : throttle.domain(name));
+
+/**
+ * Makes one call.
+ * @param {Domain} domain
+ * @param {{ call: string, tag: Json, ask: Json, hits?: Json, ageMs?: Json }} step
+ * @returns {Json}
+ */
+function make(domain, { call, tag, ask, hits, ageMs }) {
+  switch (call) {
+    case 'check':
+      return domain.check(tag, ask);
+    case 'peek':
+      return domain.peek(tag, ask);
+    case 'allow':
+      return domain.allow(tag, ask.cost);
+    case 'refund':
+      return domain.refund(tag, ask.cost);
+    case 'reset':
+      return domain.reset(tag);
+    case 'debit':
+      return domain.debit(tag, hits, ageMs);
+    default:
+      throw new Error(`a vector with an unknown call: ${call}`);
+  }
+}
+
+/**
+ * @param {Json} actual
+ * @param {Json} expected
+ */
+function sameDecision(actual, expected) {
+  for (const [field, value] of Object.entries(expected)) {
+    const duration = DURATIONS.get(field);
+    if (duration === undefined) {
+      assert.equal(actual[camel(field)], value === 'unlimited' ? Infinity : value, field);
+    } else {
+      const ns = actual[duration] * 1e6;
+      const off = Math.abs(ns - value);
+      assert.ok(off <= 2 + 1e-12 * value, `${field}: ${ns} instead of ${value}`);
+    }
+  }
+}
+
+/**
+ * @param {Json} actual
+ * @param {Json} expected
+ */
+function sameAnswer(actual, expected) {
+  if (expected === undefined) return;
+  if (typeof expected === 'boolean') assert.equal(actual, expected);
+  else sameDecision(actual, expected);
+}
+
+/** @param {number | undefined} ns */
+const toMs = (ns) => (ns === undefined ? undefined : ns / 1e6);
+
+/**
+ * @param {Face} face
+ * @param {Json} sequence
+ */
+function runSequence(face, { config, throttles: names, steps }) {
+  const clock = new face.ManualClock();
+  /** @type {Map<string, Throttle>} */
+  const throttles = new Map(
+    names.map((/** @type {string} */ name) => [name, face.Throttle.fromToml(config, { clock })]),
+  );
+  for (const [i, step] of steps.entries()) {
+    const throttle = throttles.get(step.throttle ?? names[0]);
+    assert.ok(throttle);
+    clock.set(step.at_ns / 1e6);
+    const ask = { cost: step.cost, maxWaitMs: toMs(step.max_wait_ns), partial: step.partial };
+    const call = { ...step, ask, ageMs: toMs(step.age_ns) };
+    const run = () => make(domainOf(throttle, step.domain), call);
+    for (let n = 0; n < (step.repeat ?? 1); n += 1) {
+      try {
+        if (step.error === undefined) sameAnswer(run(), step.expect);
+        else assert.throws(run, failsWith(face, step.error));
+      } catch (error) {
+        throw new Error(`step ${i}, time ${n}: ${JSON.stringify(step)}`, { cause: error });
+      }
+    }
+  }
+}
+
+/**
+ * @param {Face} face
+ * @param {Json} row
+ */
+function throttleOfRate(face, row) {
+  const clock = new face.ManualClock();
+  return new face.Throttle({ rate: row.text ?? argument(row.number), burst: row.burst, clock });
+}
+
+/**
+ * An object of a vector, with the keys that JavaScript has.
+ * @param {Json} value
+ * @returns {Json}
+ */
+function camelKeys(value) {
+  if (Array.isArray(value)) return value.map(camelKeys);
+  if (typeof value !== 'object' || value === null) return argument(value);
+  const known = (/** @type {string} */ key) => ['charge_refused', 'dry_run'].includes(key);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [known(key) ? camel(key) : key, camelKeys(member)]),
+  );
+}
+
+/**
+ * @param {Json} row
+ * @param {Throttle} throttle
+ */
+function sameDomains(row, throttle) {
+  for (const [name, rules] of Object.entries(row.domains)) {
+    const domain = throttle.domain(name);
+    assert.equal(domain.name, name);
+    assert.deepEqual(domain.rules, rules);
+  }
+  assert.deepEqual(throttle.rules, throttle.domain('default').rules);
+}
+
+/**
+ * A config error that names what the vector says. In an object, keys are spelled in camels.
+ * @param {Face} face
+ * @param {Json} row
+ * @param {(text: string) => string} spell
+ * @param {number | null} line
+ */
+function tells(face, row, spell, line) {
+  return (/** @type {Json} */ error) => {
+    failsWith(face, 'config')(error);
+    assert.equal(error.field, row.field === null ? undefined : spell(row.field));
+    if (line !== null) assert.equal(error.line, line);
+    for (const words of row.says) {
+      assert.ok(error.message.includes(spell(words)), `${error.message} does not say ${words}`);
+    }
+    return true;
+  };
+}
+
+/**
+ * @param {Face} face
+ * @param {Json} row
+ */
+function runInput(face, { call, args, error, expect, closed }) {
+  const clock = new face.ManualClock();
+  const throttle = new face.Throttle({ rate: '10/s', burst: 10, clock });
+  if (closed) throttle.close();
+  const ask = {
+    cost: argument(args.cost),
+    maxWaitMs: argument(args.max_wait_ms),
+    partial: args.partial,
+  };
+  const [hits, ageMs] = [argument(args.hits), argument(args.age_ms)];
+  const step = { call, tag: tagOf(args.tag), ask, hits, ageMs };
+  const run = () => {
+    if (call === 'advance') return clock.advance(argument(args.ms));
+    return make(domainOf(throttle, args.domain), step);
+  };
+  if (error === null) sameAnswer(run(), expect);
+  else assert.throws(run, failsWith(face, error));
+}
+
+/**
+ * Every vector as a test.
+ * @param {string} label
+ * @param {Face} face
+ * @param {'node' | 'wasm'} language
+ */
+function testVectors(label, face, language) {
+  describe(`vectors: ${label}`, () => {
+    for (const sequence of read('sequences.json')) {
+      it(`sequence ${sequence.name}`, () => runSequence(face, sequence));
+    }
+
+    const rates = read('rates.json');
+    for (const row of rates.good) {
+      it(`good rate ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
+        const throttle = throttleOfRate(face, row);
+        assert.equal(throttle.check('t', row.limit).limit, row.limit);
+        const expected = { allowed: false, limit: row.limit, retry_after_ns: row.retry_after_ns };
+        sameDecision(throttle.check('t'), expected);
+      });
+    }
+    for (const row of rates.bad) {
+      it(`bad rate ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
+        assert.throws(() => throttleOfRate(face, row), failsWith(face, 'config'));
+      });
+    }
+
+    const configs = read('configs.json');
+    for (const row of configs.good) {
+      it(`good config ${row.name}`, () => {
+        sameDomains(row, face.Throttle.fromToml(row.toml));
+        sameDomains(row, new face.Throttle(camelKeys(row.object)));
+      });
+    }
+    for (const row of configs.bad) {
+      it(`bad config ${row.name}`, () => {
+        assert.ok(row.toml !== undefined || row.object !== undefined);
+        if (row.toml !== undefined) {
+          const wrong = tells(face, row, String, row.line ?? null);
+          assert.throws(() => face.Throttle.fromToml(row.toml), wrong);
+        }
+        if (row.object !== undefined) {
+          const wrong = tells(face, row, camel, null);
+          assert.throws(() => new face.Throttle(camelKeys(row.object)), wrong);
+        }
+      });
+    }
+
+    for (const row of read('inputs.json')) {
+      // Bytes are tags here too, though the vectors do not ask for it.
+      if (!row.languages.includes(language) && row.args.tag?.bytes_hex === undefined) continue;
+      it(`input ${row.name}`, () => runInput(face, row));
+    }
+  });
+}
+
+module.exports = { codes, failsWith, sameDecision, testVectors };

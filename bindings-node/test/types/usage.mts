@@ -1,0 +1,74 @@
+// What a TypeScript program may and may not write: an ES module.
+import { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
+import type { AskOptions, Decision, ErrorCode, Stats, ThrottleOptions } from 'dthrottle';
+
+const clock: ManualClock = new ManualClock(5);
+const options: ThrottleOptions = {
+  rules: [{ name: 'second', rate: '10/s', burst: '2s', chargeRefused: true }, { rate: 5 }],
+  dryRun: false,
+  domains: { api: { rate: 100, burst: 200 }, free: {}, other: { rules: [], dryRun: true } },
+  clock,
+};
+const throttle: Throttle = new Throttle(options);
+new Throttle('100/s');
+new Throttle(100);
+new Throttle({ rate: '1/s', clock: () => performance.now() });
+Throttle.fromToml('rate = 1', { clock });
+const fromFile: Throttle = Throttle.fromFile('dthrottle.toml');
+
+const ask: AskOptions = { cost: 2, maxWaitMs: 50, partial: true };
+const decision: Decision = throttle.check('tag', ask);
+const rule: string | null = decision.rule;
+const wait: number = throttle.peek(new Uint8Array(3), 4).waitMs;
+const yes: boolean = throttle.allow('tag', 3);
+const domain: Domain = throttle.domain('api');
+const limits: number[] = domain.rules.map(({ limit }) => limit);
+const stats: Stats = throttle.stats();
+domain.refund('tag');
+domain.reset('tag');
+domain.debit('tag', 3, 10);
+clock.advance(5);
+clock.set(clock.now() + UNLIMITED);
+throttle.close();
+
+declare const caught: unknown;
+if (caught instanceof DthrottleError) {
+  const code: ErrorCode = caught.code;
+  const line: number | undefined = caught.line;
+  const field: string | undefined = caught.field;
+  console.log(code, line, field, caught.message);
+}
+console.log(fromFile, rule, wait, yes, limits, stats.failedOpen);
+
+// @ts-expect-error a configuration is needed
+new Throttle();
+// @ts-expect-error an unknown key
+new Throttle({ rat: '1/s' });
+// @ts-expect-error the key of Python
+new Throttle({ rate: 1, dry_run: true });
+// @ts-expect-error a rule needs a rate
+new Throttle({ rules: [{ burst: 3 }] });
+// @ts-expect-error a clock is no number
+new Throttle({ rate: 1, clock: 5 });
+// @ts-expect-error a domain comes from a throttle
+new Domain();
+// @ts-expect-error an unknown option
+throttle.check('tag', { costs: 1 });
+// @ts-expect-error a cost is a number
+throttle.check('tag', '1');
+// @ts-expect-error options are for check and peek
+throttle.allow('tag', { cost: 1 });
+// @ts-expect-error a tag is text or bytes
+throttle.check(5);
+// @ts-expect-error hits are needed
+throttle.debit('tag');
+// @ts-expect-error the field of another language
+console.log(decision.retry_after);
+// @ts-expect-error only a throttle has domains
+domain.domain('x');
+// @ts-expect-error only a throttle can be closed
+domain.close();
+// @ts-expect-error names do not change
+domain.name = 'x';
+// @ts-expect-error no such export
+import { Limiter } from 'dthrottle';

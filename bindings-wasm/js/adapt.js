@@ -1,0 +1,66 @@
+// The exports of the WebAssembly module as the native part that the face needs (`surface.d.ts`).
+'use strict';
+
+/** @import { Native } from './surface.js' */
+
+/**
+ * @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes.
+ */
+
+const NUMBERS = 10;
+
+/**
+ * @param {Glue} glue
+ * @returns {Native}
+ */
+function adapt(glue) {
+  // To the face, handles and clocks are opaque.
+  const exports = /** @type {any} */ (glue);
+  const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits, stats } = exports;
+  const { badCost, close, newClock, now, advance, set } = exports;
+
+  let decision = new Float64Array(0);
+  /** The numbers of the last decision, in the module's memory. */
+  function answer() {
+    // When the memory has grown, views of what it was before are empty.
+    if (decision.length === 0) {
+      const { buffer } = /** @type {{ buffer: ArrayBuffer }} */ (exports.memoryOfModule());
+      decision = new Float64Array(buffer, exports.answerAt(), NUMBERS);
+    }
+    return decision;
+  }
+
+  return {
+    ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits, stats },
+    ...{ badCost, close, newClock, now, advance, set },
+
+    check(handle, tag, cost, maxWaitMs, partial) {
+      const call = typeof tag === 'string' ? exports.check : exports.checkBytes;
+      call(handle, tag, cost, maxWaitMs, partial);
+      return answer();
+    },
+    peek(handle, tag, cost, maxWaitMs, partial) {
+      const call = typeof tag === 'string' ? exports.peek : exports.peekBytes;
+      call(handle, tag, cost, maxWaitMs, partial);
+      return answer();
+    },
+    allow(handle, tag, cost) {
+      const call = typeof tag === 'string' ? exports.allow : exports.allowBytes;
+      return call(handle, tag, cost);
+    },
+    refund(handle, tag, cost) {
+      const call = typeof tag === 'string' ? exports.refund : exports.refundBytes;
+      call(handle, tag, cost);
+    },
+    reset(handle, tag) {
+      const call = typeof tag === 'string' ? exports.reset : exports.resetBytes;
+      call(handle, tag);
+    },
+    debit(handle, tag, hits, ageMs) {
+      const call = typeof tag === 'string' ? exports.debit : exports.debitBytes;
+      call(handle, tag, hits, ageMs);
+    },
+  };
+}
+
+module.exports = { adapt };

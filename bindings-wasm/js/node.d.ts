@@ -1,0 +1,6 @@
+// The public face of dthrottle-wasm in Node: that of dthrottle for Node, and `init`.
+
+export * from './types.js';
+
+/** Does nothing: it is here so that a program for the web runs as it is. */
+export function init(module?: string | object): Promise<void>;

@@ -1,0 +1,35 @@
+// dthrottle in WebAssembly for the web, as an ES module. It is ready when `init` is.
+import { adapt } from './adapt.js';
+import * as glue from './dthrottle.js';
+import { badArgument } from './face/errors.js';
+import { makeFace } from './face/index.js';
+
+let ready = false;
+
+/**
+ * Loads the WebAssembly module.
+ * @param {string | object} [module] Its address, its bytes, a Response or a WebAssembly.Module;
+ *   without it, the file beside this one.
+ * @returns {Promise<void>}
+ */
+export async function init(module) {
+  const source = /** @type {import('./dthrottle.js').InitInput} */ (module);
+  await glue.default(module === undefined ? undefined : { module_or_path: source });
+  ready = true;
+}
+
+const native = adapt(glue);
+
+export const { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = makeFace(
+  {
+    ...native,
+    // Whatever one makes begins with a clock.
+    newClock() {
+      if (!ready) throw badArgument('dthrottle is not loaded yet: first, await init()');
+      return native.newClock();
+    },
+  },
+  () => performance.now(),
+);
+
+export default init;

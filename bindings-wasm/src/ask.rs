@@ -1,0 +1,135 @@
+//! The calls about a tag, each for text and for bytes: a parameter that takes either would cost the
+//! hot calls more than they take themselves. A decision stays here, as numbers that JavaScript reads
+//! from this module's memory.
+
+use std::cell::Cell;
+
+use dthrottle::{Decision, convert};
+use wasm_bindgen::prelude::*;
+
+use crate::common::{self, NUMBERS};
+use crate::failure::{Result, failure};
+use crate::open::Handle;
+
+thread_local! {
+    static ANSWER: Cell<[f64; NUMBERS]> = const { Cell::new([0.0; NUMBERS]) };
+}
+
+/// This module's memory. (The name `memory` is taken.)
+#[wasm_bindgen(js_name = memoryOfModule)]
+pub fn memory_of_module() -> JsValue {
+    wasm_bindgen::memory()
+}
+
+/// Where in the memory the last decision stands.
+#[wasm_bindgen(js_name = answerAt)]
+pub fn answer_at() -> usize {
+    ANSWER.with(|answer| answer.as_ptr() as usize)
+}
+
+/// Asks and takes.
+#[wasm_bindgen]
+pub fn check(
+    handle: &Handle,
+    tag: &str,
+    cost: Option<f64>,
+    max_wait_ms: Option<f64>,
+    partial: bool,
+) -> Result<()> {
+    check_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial)
+}
+
+/// Asks and takes.
+#[wasm_bindgen(js_name = checkBytes)]
+pub fn check_bytes(
+    handle: &Handle,
+    tag: &[u8],
+    cost: Option<f64>,
+    max_wait_ms: Option<f64>,
+    partial: bool,
+) -> Result<()> {
+    let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
+    write(handle.domain.check_with(tag, ask))
+}
+
+/// Asks only.
+#[wasm_bindgen]
+pub fn peek(
+    handle: &Handle,
+    tag: &str,
+    cost: Option<f64>,
+    max_wait_ms: Option<f64>,
+    partial: bool,
+) -> Result<()> {
+    peek_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial)
+}
+
+/// Asks only.
+#[wasm_bindgen(js_name = peekBytes)]
+pub fn peek_bytes(
+    handle: &Handle,
+    tag: &[u8],
+    cost: Option<f64>,
+    max_wait_ms: Option<f64>,
+    partial: bool,
+) -> Result<()> {
+    let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
+    write(handle.domain.peek_with(tag, ask))
+}
+
+fn write(decision: dthrottle::Result<Decision>) -> Result<()> {
+    ANSWER.set(common::numbers(&decision.map_err(failure)?));
+    Ok(())
+}
+
+/// Asks and takes: yes or no.
+#[wasm_bindgen]
+pub fn allow(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<bool> {
+    allow_bytes(handle, tag.as_bytes(), cost)
+}
+
+/// Asks and takes: yes or no.
+#[wasm_bindgen(js_name = allowBytes)]
+pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<bool> {
+    let ask = common::ask(cost, None, false).map_err(failure)?;
+    handle.domain.allow_with(tag, ask).map_err(failure)
+}
+
+/// Gives units back.
+#[wasm_bindgen]
+pub fn refund(handle: &Handle, tag: &str, cost: f64) -> Result<()> {
+    refund_bytes(handle, tag.as_bytes(), cost)
+}
+
+/// Gives units back.
+#[wasm_bindgen(js_name = refundBytes)]
+pub fn refund_bytes(handle: &Handle, tag: &[u8], cost: f64) -> Result<()> {
+    let units = convert::cost_from_f64(cost).map_err(failure)?;
+    handle.domain.refund(tag, units).map_err(failure)
+}
+
+/// Fills the tag's buckets.
+#[wasm_bindgen]
+pub fn reset(handle: &Handle, tag: &str) -> Result<()> {
+    reset_bytes(handle, tag.as_bytes())
+}
+
+/// Fills the tag's buckets.
+#[wasm_bindgen(js_name = resetBytes)]
+pub fn reset_bytes(handle: &Handle, tag: &[u8]) -> Result<()> {
+    handle.domain.reset(tag).map_err(failure)
+}
+
+/// Charges what was used elsewhere.
+#[wasm_bindgen]
+pub fn debit(handle: &Handle, tag: &str, hits: f64, age_ms: f64) -> Result<()> {
+    debit_bytes(handle, tag.as_bytes(), hits, age_ms)
+}
+
+/// Charges what was used elsewhere.
+#[wasm_bindgen(js_name = debitBytes)]
+pub fn debit_bytes(handle: &Handle, tag: &[u8], hits: f64, age_ms: f64) -> Result<()> {
+    let hits = convert::cost_from_f64(hits).map_err(failure)?;
+    let age = convert::duration_from_millis("ageMs", age_ms).map_err(failure)?;
+    handle.domain.debit(tag, hits, age).map_err(failure)
+}

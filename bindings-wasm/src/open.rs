@@ -1,0 +1,93 @@
+//! A throttle from its making to its end, and what it says about itself.
+
+use dthrottle::{Builder, Config, Domain, Error, ErrorKind, Throttle};
+use wasm_bindgen::prelude::*;
+
+use crate::clock::Clock;
+use crate::common;
+use crate::failure::{Result, failure};
+
+/// A throttle, seen through one of its domains.
+#[wasm_bindgen]
+pub struct Handle {
+    throttle: Throttle,
+    pub(crate) domain: Domain,
+}
+
+#[wasm_bindgen]
+extern "C" {
+    /// The host's randomness.
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
+    fn get_random_values(into: &mut [u8]) -> Result<()>;
+}
+
+/// Opens a throttle from a configuration object, as the words of `common/tree.rs`.
+#[wasm_bindgen(js_name = fromWords)]
+pub fn from_words(words: Vec<String>, clock: &Clock) -> Result<Handle> {
+    open(common::config(words), clock)
+}
+
+/// Opens a throttle from TOML.
+#[wasm_bindgen(js_name = fromToml)]
+pub fn from_toml(text: &str, clock: &Clock) -> Result<Handle> {
+    open(Config::from_toml(text), clock)
+}
+
+/// Fails: there are no files here.
+#[wasm_bindgen(js_name = fromFile)]
+pub fn from_file(path: &str, _clock: &Clock) -> Result<Handle> {
+    let message = format!("cannot read {path}: no files in WebAssembly; read it, then fromToml");
+    Err(failure(Error::new(ErrorKind::File, message)))
+}
+
+fn open(config: dthrottle::Result<Config>, clock: &Clock) -> Result<Handle> {
+    let builder = Builder::from(config.map_err(failure)?).clock(clock.0.clone());
+    let throttle = builder.fingerprint_key(random_key()?).build().map_err(failure)?;
+    let domain = (*throttle).clone();
+    Ok(Handle { throttle, domain })
+}
+
+fn random_key() -> Result<[u64; 2]> {
+    let mut bytes = [0; 16];
+    get_random_values(&mut bytes)?;
+    let key = u128::from_le_bytes(bytes);
+    Ok([key as u64, (key >> 64) as u64])
+}
+
+/// Another domain of the same throttle.
+#[wasm_bindgen]
+pub fn domain(handle: &Handle, name: &str) -> Result<Handle> {
+    let throttle = handle.throttle.clone();
+    let domain = throttle.domain(name).map_err(failure)?;
+    Ok(Handle { throttle, domain })
+}
+
+/// The domain's name.
+#[wasm_bindgen]
+pub fn name(handle: &Handle) -> String {
+    handle.domain.name().to_string()
+}
+
+/// The names of the domain's rules.
+#[wasm_bindgen(js_name = ruleNames)]
+pub fn rule_names(handle: &Handle) -> Vec<String> {
+    common::rule_names(&handle.domain)
+}
+
+/// The bursts of the domain's rules.
+#[wasm_bindgen(js_name = ruleLimits)]
+pub fn rule_limits(handle: &Handle) -> Vec<f64> {
+    common::rule_limits(&handle.domain)
+}
+
+/// The counts of the throttle.
+#[wasm_bindgen]
+pub fn stats(handle: &Handle) -> Vec<f64> {
+    common::counts(&handle.throttle.stats())
+}
+
+/// Ends the throttle.
+#[wasm_bindgen]
+pub fn close(handle: &Handle) {
+    handle.throttle.close();
+}

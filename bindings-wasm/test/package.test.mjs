@@ -1,0 +1,32 @@
+// The package as npm packs and installs it, and its README.
+import { fileURLToPath } from 'node:url';
+
+import shared from '../../bindings-node/test/shared/package.js';
+import readme from '../../bindings-node/test/shared/readme.js';
+import builds from './builds.js';
+
+const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+
+const face = ['clocks.js', 'errors.js', 'index.js', 'values.js', 'words.js'].map((name) => `face/${name}`);
+const glue = ['dthrottle.d.ts', 'dthrottle.js', 'dthrottle_bg.wasm', 'dthrottle_bg.wasm.d.ts'];
+const common = [...face, ...glue, 'adapt.js', 'index.d.ts', 'index.js', 'surface.d.ts', 'types.d.ts'];
+
+shared.testPackage('dthrottle-wasm', builds.PACKAGE, {
+  files: [
+    ...['LICENSE-APACHE', 'LICENSE-MIT', 'README.md', 'package.json'],
+    ...[...common, 'index.d.mts', 'index.mjs'].map((name) => `node/${name}`),
+    ...[...common, 'package.json'].map((name) => `web/${name}`),
+  ],
+  types: [
+    path('../../bindings-node/test/types/usage.mts'),
+    path('../../bindings-node/test/types/usage.cts'),
+    path('types/web.mts'),
+  ],
+  modes: {
+    nodenext: ['usage.mts', 'usage.cts', 'web.mts'],
+    node16: ['usage.mts', 'usage.cts', 'web.mts'],
+    bundler: ['usage.mts', 'web.mts'],
+  },
+});
+
+readme.testReadme(path('../README.md'), 'dthrottle-wasm', builds.PACKAGE);

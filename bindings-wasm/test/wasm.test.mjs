@@ -1,0 +1,216 @@
+// What only WebAssembly has: loading on the web, traps, memory that grows, a host without files.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+
+import builds from './builds.js';
+
+const require = createRequire(import.meta.url);
+const { PACKAGE } = builds;
+const web = await builds.loadWeb();
+const faces = { node: builds.node, web };
+
+/**
+ * Runs an ES module in a process of its own, where nothing is loaded yet, and gives what it prints.
+ * @param {string} code
+ * @param {string[]} flags
+ */
+function program(code, ...flags) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [...flags, '--input-type=module', '-e', code],
+    { cwd: PACKAGE, encoding: 'utf8' },
+  );
+  assert.equal(status, 0, stderr);
+  return stdout.trim();
+}
+
+describe('the build for the web', () => {
+  const HEAD = `
+    import { readFileSync } from 'node:fs';
+    import { createServer } from 'node:http';
+    import { init, ManualClock, Throttle } from './web/index.js';
+    const file = './web/dthrottle_bg.wasm';
+    const works = () => console.log(new Throttle({ rate: 1, clock: new ManualClock() }).allow('t'));
+  `;
+
+  it('says that it is not loaded yet', () => {
+    const code = `${HEAD}
+      for (const make of [() => new Throttle('1/s'), () => new ManualClock(), () => Throttle.fromToml('')]) {
+        try { make(); } catch (error) { console.log(error.code, error.message); }
+      }
+      await init(readFileSync(file));
+      works();
+    `;
+    const message = 'DTHROTTLE_ARGUMENT dthrottle is not loaded yet: first, await init()';
+    assert.equal(program(code), [message, message, message, 'true'].join('\n'));
+  });
+
+  it('is loaded from bytes, once or more often', () => {
+    const code = `${HEAD} await init(readFileSync(file)); works(); await init(); works();`;
+    assert.equal(program(code), 'true\ntrue');
+  });
+
+  it('is loaded from a module', () => {
+    const code = `${HEAD} await init(await WebAssembly.compile(readFileSync(file))); works();`;
+    assert.equal(program(code), 'true');
+  });
+
+  it('is loaded from an address, or a response', () => {
+    const code = `${HEAD}
+      const server = createServer((request, response) => {
+        response.setHeader('content-type', 'application/wasm').end(readFileSync(file));
+      });
+      await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const address = 'http://127.0.0.1:' + server.address().port + '/any.wasm';
+      await init(ARGUMENT);
+      works();
+      server.close();
+      server.closeAllConnections();
+    `;
+    for (const argument of ['address', 'new URL(address)', 'await fetch(address)', 'fetch(address)']) {
+      assert.equal(program(code.replace('ARGUMENT', argument)), 'true', argument);
+    }
+  });
+
+  it('is loaded from beside the script', () => {
+    const code = `${HEAD}
+      globalThis.fetch = async (url) => {
+        console.log(new URL(url).pathname.endsWith('/pkg/web/dthrottle_bg.wasm'));
+        return new Response(readFileSync(url), { headers: { 'content-type': 'application/wasm' } });
+      };
+      await init();
+      works();
+    `;
+    assert.equal(program(code), 'true\ntrue');
+  });
+
+  it('that cannot be loaded can be loaded again', () => {
+    const code = `${HEAD}
+      for (const wrong of [new Uint8Array(3), 'http://127.0.0.1:1/', 5]) {
+        await init(wrong).then(() => console.log('loaded'), (error) => console.log(error instanceof Error));
+      }
+      await init(readFileSync(file));
+      works();
+    `;
+    assert.equal(program(code), 'true\ntrue\ntrue\ntrue');
+  });
+
+  it('runs without anything that only Node has', () => {
+    const code = `
+      import { readFileSync } from 'node:fs';
+      const bytes = readFileSync('./web/dthrottle_bg.wasm');
+      // Node makes these when they are first used, and needs its own globals for it.
+      [fetch, Request, Response, performance, crypto];
+      for (const name of ['process', 'Buffer', 'global', 'setImmediate']) delete globalThis[name];
+      const { init, Throttle } = await import('./web/index.js');
+      await init(bytes);
+      const throttle = new Throttle('2/s');
+      console.log(throttle.allow('t'), throttle.check('t').limit, throttle.rules.length);
+    `;
+    assert.equal(program(code), 'true 2 1');
+  });
+});
+
+for (const [label, face] of Object.entries(faces)) {
+  describe(`WebAssembly, ${label}`, () => {
+    it('has the names that Node has, and init', () => {
+      const names = [...Object.keys(require('../../bindings-node/face/index.js').makeFace({})), 'init'];
+      assert.deepEqual(Object.keys(face).filter((name) => name !== 'default').sort(), names.sort());
+    });
+
+    it('has no files', () => {
+      assert.throws(() => face.Throttle.fromFile('dthrottle.toml'), {
+        name: 'DthrottleError',
+        code: 'DTHROTTLE_FILE',
+        message: /fromToml/,
+      });
+    });
+
+    it('answers rightly while its memory grows', () => {
+      const throttle = new face.Throttle({ rate: 10, clock: new face.ManualClock() });
+      for (let i = 0; i < 200_000; i += 1) assert.equal(throttle.check(`tag ${i}`, 3).balance, 7);
+      assert.equal(throttle.check('x'.repeat(1 << 24)).balance, 9);
+      assert.equal(throttle.check('tag 5', 3).balance, 4);
+      assert.equal(throttle.stats().buckets, 200_001);
+    });
+
+    it('counts tags under a key that others do not have', () => {
+      const { getRandomValues } = crypto;
+      let asked = 0;
+      crypto.getRandomValues = (array) => {
+        asked += 1;
+        return getRandomValues.call(crypto, array);
+      };
+      try {
+        new face.Throttle('1/s');
+        face.Throttle.fromToml('rate = 1');
+      } finally {
+        crypto.getRandomValues = getRandomValues;
+      }
+      assert.equal(asked, 2);
+    });
+  });
+}
+
+describe('a trap', () => {
+  it('is an internal error, and others go on', () => {
+    const { makeFace } = require('../pkg/node/face/index.js');
+    const { adapt } = require('../pkg/node/adapt.js');
+    const native = adapt(require('../pkg/node/dthrottle.js'));
+    // What a handle points to is far beyond the memory, so that the module traps.
+    const broken = {
+      ...native,
+      fromWords: (...args) => Object.assign(native.fromWords(...args), { __wbg_ptr: 0x7ffffff0 }),
+    };
+    const face = makeFace(broken, () => 0);
+    const throttle = new face.Throttle('1/s');
+    for (const call of [() => throttle.allow('t'), () => throttle.check('t'), () => throttle.rules]) {
+      assert.throws(call, (error) => {
+        assert.equal(error.code, 'DTHROTTLE_INTERNAL');
+        assert.ok(error instanceof face.DthrottleError);
+        assert.ok(error.cause instanceof WebAssembly.RuntimeError);
+        return true;
+      });
+    }
+    assert.equal(new builds.node.Throttle('1/s').allow('t'), true);
+  });
+});
+
+describe('the memory of the module', () => {
+  it('is used again when throttles were dropped', () => {
+    const code = `
+      import { createRequire } from 'node:module';
+      const require = createRequire(process.cwd() + '/');
+      const { ManualClock, Throttle } = require('./node/index.js');
+      const size = () => require('./node/dthrottle.js').memoryOfModule().buffer.byteLength;
+      const clock = new ManualClock();
+      const rest = () => new Promise((resolve) => setImmediate(() => { gc(); setImmediate(resolve); }));
+      async function churn(rounds) {
+        for (let i = 0; i < rounds; i += 1) {
+          for (let n = 0; n < 1000; n += 1) {
+            const throttle = new Throttle({ rate: 100, domains: { api: { rate: 5 } }, clock });
+            for (let tag = 0; tag < 100; tag += 1) throttle.domain('api').check('tag' + tag);
+          }
+          await rest();
+        }
+      }
+      await churn(2);
+      const before = size();
+      await churn(10);
+      console.log((size() - before) / 1e6);
+    `;
+    const grown = Number(program(code, '--expose-gc'));
+    // 10,000 throttles with 100 buckets each are far above 100 MB.
+    assert.ok(grown < 30, `the memory grew by ${grown} MB`);
+  });
+
+  it('and the module itself are small', (t) => {
+    const { size } = statSync(join(PACKAGE, 'web/dthrottle_bg.wasm'));
+    t.diagnostic(`dthrottle_bg.wasm has ${size} bytes`);
+    assert.ok(size < 1_000_000);
+  });
+});

@@ -1,0 +1,37 @@
+# Node: the addon in bindings-node, its tests, and the style and types of all JavaScript here.
+
+NODE_DIR := bindings-node
+NODE_TOOLS := node_modules/.ready
+NODE_TEST := node --test --test-reporter=./$(NODE_DIR)/test/shared/quiet.mjs
+TSC := node_modules/.bin/tsc
+# The file's name as native.js looks for it: linux-x64.
+NODE_ADDON = $(NODE_DIR)/dthrottle.$(shell node -p 'process.platform + "-" + process.arch').node
+
+node-there:
+	@node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' 2>/dev/null && command -v npm >/dev/null || \
+		{ echo "missing: Node 20 or later, with npm" >&2; exit 1; }
+
+$(NODE_TOOLS): package.json package-lock.json | node-there
+	npm ci --silent
+	@touch $@
+
+node-ready: node-there $(NODE_TOOLS)
+
+# `install` replaces the file: what runs with the old one keeps it.
+build-node: cargo-ready node-there ## Build the Node package: require('./bindings-node')
+	$(CARGO) build --quiet --release --package dthrottle-node
+	@install -m 755 $(RELEASE)/libdthrottle_node.so $(NODE_ADDON)
+
+test-node: node-ready build-node ## Test the Node package: vectors, classes, workers, memory, panics, npm, README
+	$(CARGO) build --quiet --package dthrottle-node
+	@install -m 755 target/debug/libdthrottle_node.so target/debug/dthrottle.node
+	$(NODE_TEST) $(NODE_DIR)/test/*.test.js
+
+# What is made for WebAssembly is looked at by test-wasm: a look should not need a build.
+lint-js: node-ready ## Check style and types of all JavaScript
+	node_modules/.bin/eslint .
+	$(TSC) --project tsconfig.json
+	$(TSC) --project tsconfig.bundler.json
+	@! grep -n '"resolved"' package-lock.json || { echo "package-lock.json: addresses of a registry" >&2; exit 1; }
+
+.PHONY: node-there node-ready build-node test-node lint-js

@@ -1,0 +1,13 @@
+# WebAssembly: the package in bindings-wasm/pkg, and its tests.
+
+WASM_DIR := bindings-wasm
+
+build-wasm: wasm-ready ## Build the WebAssembly package: bindings-wasm/pkg
+	$(CARGO) build --quiet --release --package dthrottle-wasm --target $(WASM_TARGET)
+	$(CARGO) run --quiet --package xtask -- wasm
+
+test-wasm: node-ready build-wasm ## Test the WebAssembly package, for Node and for the web
+	$(TSC) --project tsconfig.wasm.json
+	$(NODE_TEST) $(WASM_DIR)/test/*.test.mjs
+
+.PHONY: build-wasm test-wasm
