@@ -4,6 +4,13 @@ SHELL := /bin/sh
 # Two heavy builds side by side only slow each other down.
 .NOTPARALLEL:
 
+ifneq ($(words $(CURDIR)),1)
+$(error make cannot work in a folder whose path has blanks in it; move the checkout)
+endif
+
+# All parts must find what the others built.
+export CARGO_TARGET_DIR := $(CURDIR)/target
+
 CARGO ?= cargo
 PYTHON ?= python3
 NEED := scripts/need

@@ -137,9 +137,9 @@ typedef struct {
     uint64_t refused;
     /** Checks that were allowed only because of dry run. */
     uint64_t dry_run;
-    /** Checks allowed without counting, because the table had no room. */
+    /** Charges that were not counted, because the table had no room: they failed open. */
     uint64_t failed_open;
-    /** Buckets whose debt went beyond what a bucket can hold. */
+    /** How often the debt of a bucket went beyond what a bucket can hold. */
     uint64_t clamped;
     /** Buckets that are not full now. */
     uint64_t buckets;

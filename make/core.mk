@@ -8,7 +8,8 @@ cargo-ready:
 	@$(NEED) cc=gcc
 
 wasm-ready: cargo-ready
-	@test -d "$(WASM_STD)" || rustup target add $(WASM_TARGET)
+	@test -d "$(WASM_STD)" || rustup target add $(WASM_TARGET) || \
+		{ echo "missing: Rust's standard library for $(WASM_TARGET); install it with rustup" >&2; exit 1; }
 
 test-core: cargo-ready wasm-ready ## Test the core: units, laws, vectors, and that it needs no operating system
 	$(CARGO) test --quiet --package dthrottle

@@ -8,8 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dthrottle::{Error, ErrorKind};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
 
 /// What a body can fail with.
 pub(crate) enum Fault {
@@ -77,14 +75,9 @@ fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> 
     class(py, error.kind())?.call1((error.to_string(), error.field(), error.line()))
 }
 
-fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
-    static BY_KIND: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let by_kind = BY_KIND.get_or_try_init(py, || {
-        let table = py.import("dthrottle.errors")?.getattr("BY_KIND")?;
-        Ok::<_, PyErr>(table.cast_into::<PyDict>()?.unbind())
-    })?;
-    let class = by_kind.bind(py).as_any().get_item(kind.name())?;
-    Ok(class.cast_into()?)
+/// Looked up each time: every interpreter of the process has classes of its own.
+fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyAny>> {
+    py.import("dthrottle.errors")?.getattr("BY_KIND")?.get_item(kind.name())
 }
 
 /// Panics inside the guard, so that tests can see what a bug would look like.

@@ -14,9 +14,9 @@ pub(crate) struct Stats {
     refused: u64,
     /// Checks that were allowed only because of dry run.
     dry_run: u64,
-    /// Checks allowed without counting, because the table had no room.
+    /// Charges that were not counted, because the table had no room: they failed open.
     failed_open: u64,
-    /// Buckets whose debt went beyond what a bucket can hold.
+    /// How often the debt of a bucket went beyond what a bucket can hold.
     clamped: u64,
     /// Buckets that are not full now.
     buckets: u64,

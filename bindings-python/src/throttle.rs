@@ -113,8 +113,8 @@ impl Throttle {
         guard(|| Ok(self.0.stats().into()))
     }
 
-    /// Ends the throttle: every later call, also on its domains, raises ClosedError. May be called
-    /// again.
+    /// Ends the throttle: every later call about a tag, on it or its domains, raises ClosedError.
+    /// May be called again.
     fn close(&self) -> PyResult<()> {
         guard(|| {
             self.0.close();

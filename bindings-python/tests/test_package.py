@@ -137,3 +137,24 @@ def test_readme(
     assert "go on\n" in said
     assert "send 19" in said
     assert "line 2: brust: unknown key; did you mean burst?" in said
+
+
+def test_errors_belong_to_the_interpreter_that_runs() -> None:
+    """After another import, or in a subinterpreter, the classes are others."""
+    script = """
+import sys
+import dthrottle
+try:
+    dthrottle.Throttle("1/s").check("tag", 2)
+except dthrottle.CostError:
+    pass
+for name in [name for name in sys.modules if name.split(".")[0] == "dthrottle"]:
+    del sys.modules[name]
+import dthrottle
+try:
+    dthrottle.Throttle("1/s").check("tag", 2)
+except dthrottle.CostError:
+    print("caught")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("caught\n", "")

@@ -1,4 +1,5 @@
 //! Three clients and one rule, live: who asks for more than the rule gets the rule.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this runs in real time")]
 
 use std::error::Error;
 use std::io::{IsTerminal, Write, stdout};

@@ -16,7 +16,7 @@ pub fn cost_from_f64(cost: f64) -> Result<u64> {
 
 /// The error about a cost that is no whole number from 0 up, whatever it is.
 pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
-    let message = format!("cost {cost}: a cost must be a whole number, 0 or more (2^53 at most)");
+    let message = format!("cost {cost}: a cost must be a whole number, 0 or more");
     Error::new(ErrorKind::Cost, message)
 }
 
@@ -37,7 +37,10 @@ pub fn millis(duration: Duration) -> f64 {
 
 /// A number as a message quotes it: not with hundreds of digits.
 pub(crate) fn shown(number: f64) -> String {
-    if number.abs() < 1e16 { format!("{number}") } else { format!("{number:e}") }
+    match number.abs() {
+        0.0 | 1e-9..1e16 => number.to_string(),
+        _ => format!("{number:e}"),
+    }
 }
 
 fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
@@ -48,5 +51,34 @@ fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
         let number = shown(number);
         let message = format!("{name} {number}: must be a finite number of {unit}, 0 or more");
         Err(Error::new(ErrorKind::Argument, message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_end_where_floats_have_gaps() {
+        assert_eq!(cost_from_f64(9_007_199_254_740_992.0), Ok(1 << 53));
+        assert!(cost_from_f64(9_007_199_254_740_994.0).is_err());
+        assert_eq!(cost_from_f64(-0.0), Ok(0));
+    }
+
+    #[test]
+    fn times_are_rounded_to_the_nearest_nanosecond() {
+        let millis = |number| duration_from_millis("wait", number).unwrap();
+        assert_eq!(millis(0.000_001_6), Duration::from_nanos(2));
+        assert_eq!(millis(0.000_000_4), Duration::ZERO);
+        assert_eq!(millis(1e300), Duration::from_nanos(u64::MAX));
+        assert_eq!(duration_from_secs("age", 0.1).unwrap(), Duration::from_millis(100));
+    }
+
+    #[test]
+    fn numbers_are_quoted_short() {
+        assert_eq!(
+            [1.5, -2.0, 0.0, 1e300, 5e-324].map(shown),
+            ["1.5", "-2", "0", "1e300", "5e-324"]
+        );
     }
 }

@@ -87,7 +87,7 @@ impl<'a> Check<'a> {
     fn take_one(&self, rule: &ActiveRule) -> Outcome<'a> {
         let (tat, granted) = self.domain.host.update(self.keys[0], self.now, |tat| {
             let granted = self.grant(&rule.scale, tat);
-            let units = granted.or(rule.charge_refused.then_some(self.ask.cost));
+            let units = granted.or_else(|| self.refused_units(rule));
             let next = units.map_or(tat, |units| rule.scale.charge(tat, self.now, units));
             (next, (next, granted))
         });
@@ -100,7 +100,11 @@ impl<'a> Check<'a> {
     }
 
     fn take_all(&self) -> Outcome<'a> {
-        let mut outcome = self.look();
+        self.settle(self.look())
+    }
+
+    /// Takes what a look granted, if it is still there, or charges the refusal.
+    fn settle(&self, mut outcome: Outcome<'a>) -> Outcome<'a> {
         if let Some(units) = outcome.granted {
             outcome.taken = true;
             if let Err(lost) = self.take_from_each(units, &mut outcome.tats) {
@@ -138,11 +142,16 @@ impl<'a> Check<'a> {
 
     fn charge_refused(&self, tats: &mut [Tat; MAX_RULES]) {
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            if rule.charge_refused {
-                let charge = |tat| (rule.scale.charge(tat, self.now, self.ask.cost), true);
-                tats[i] = self.update(i, charge).0;
+            if let Some(units) = self.refused_units(rule) {
+                tats[i] = self.update(i, |tat| (rule.scale.charge(tat, self.now, units), true)).0;
             }
         }
+    }
+
+    /// What a refusal costs under a rule. A partial check may ask for any number: the burst is
+    /// the most that it could have been about.
+    fn refused_units(&self, rule: &ActiveRule) -> Option<u64> {
+        rule.charge_refused.then(|| self.ask.cost.min(rule.burst()))
     }
 
     fn update(&self, rule: usize, mut step: impl FnMut(Tat) -> (Tat, bool)) -> (Tat, bool) {
@@ -242,26 +251,37 @@ mod tests {
     use super::*;
     use crate::{ManualClock, Rule, Throttle};
 
+    fn throttle(first: Rule, second: Rule) -> Throttle {
+        let builder = Throttle::builder().rule(first).rule(second);
+        builder.clock(ManualClock::new()).build().unwrap()
+    }
+
     /// A bucket that is emptied between looking and taking: nothing may stay taken elsewhere.
     #[test]
     fn a_lost_race_gives_everything_back() {
-        let throttle = Throttle::builder()
-            .rule(Rule::per_second(1).burst(20))
-            .rule(Rule::per_second(1).burst(10))
-            .clock(ManualClock::new())
-            .build()
-            .unwrap();
+        let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
         let check = Check::new(&throttle.0, b"tag", Ask::cost(8));
-        assert_eq!(check.look().granted, Some(8));
+        let look = check.look();
+        assert_eq!(look.granted, Some(8));
         // Another thread is faster.
         assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-        let mut tats = [0; MAX_RULES];
-        assert_eq!(check.take_from_each(8, &mut tats), Err(1));
-        let balance = |rule: usize| throttle.rules()[rule].scale.balance(tats[rule], check.now);
-        assert_eq!((balance(0), balance(1)), (17, 7));
+        let decision = check.settle(look).decision();
+        assert!(!decision.allowed);
+        assert_eq!((decision.rule, decision.balance), (Some(1), 7));
+        assert_eq!(decision.retry_after, Duration::from_secs(1));
         let after = throttle.peek_with("tag", Ask::cost(7)).unwrap();
         assert!(after.allowed && after.balance == 7);
-        assert!(throttle.check_with("tag", Ask::cost(7)).unwrap().allowed);
-        assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(10));
+        assert_eq!(after.reset_after, Duration::from_secs(3), "also under the other rule");
+    }
+
+    #[test]
+    fn a_lost_race_is_a_refusal_that_costs() {
+        let first = Rule::per_second(1).burst(20).charge_refused(true);
+        let throttle = throttle(first, Rule::per_second(1).burst(10));
+        let check = Check::new(&throttle.0, b"tag", Ask::cost(8));
+        let look = check.look();
+        assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
+        assert!(!check.settle(look).allowed());
+        assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
     }
 }

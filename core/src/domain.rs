@@ -183,7 +183,7 @@ impl Host {
     ) -> R {
         let counted = self.table.update(key, now, |tat| {
             let (next, answer) = step(tat);
-            if next == Tat::MAX {
+            if next == Tat::MAX && tat != Tat::MAX {
                 self.counters.clamped.add_one();
             }
             (next, answer)

@@ -94,7 +94,7 @@ impl Rate {
         let units = count.mantissa.checked_mul(number.divisor()).ok_or_else(finer)?;
         let nanos = period.checked_mul(count.divisor()).ok_or_else(finer)?;
         let divisor = gcd(units, nanos);
-        let (units, nanos) = (units / divisor, nanos / divisor);
+        let (mut units, mut nanos) = (units / divisor, nanos / divisor);
         if units > nanos {
             return Err("the rate is above 1000000000 a second".into());
         }
@@ -102,7 +102,10 @@ impl Rate {
             return Err("the time of one unit is above 100 years".into());
         }
         if nanos > LONGEST {
-            return Err(finer());
+            // As many units as take 100 years: off by less than a nanosecond in that time.
+            let most = LONGEST.checked_mul(units).ok_or_else(finer)? / nanos;
+            nanos = nanos.checked_mul(most).ok_or_else(finer)? / units;
+            units = most;
         }
         let written = count.mantissa.div_ceil(count.divisor());
         Ok(Rate {
@@ -291,7 +294,7 @@ fn unit(text: &str) -> Option<u64> {
 }
 
 /// The text in quotes, cut short so that a message stays readable.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{:?}...", &text[..end]),
         None => format!("{text:?}"),

@@ -12,9 +12,9 @@ pub struct Stats {
     pub refused: u64,
     /// Checks that were allowed only because of dry run.
     pub dry_run: u64,
-    /// Checks allowed without counting, because the table had no room.
+    /// Charges that were not counted, because the table had no room: they failed open.
     pub failed_open: u64,
-    /// Buckets whose debt went beyond what a bucket can hold.
+    /// How often the debt of a bucket went beyond what a bucket can hold.
     pub clamped: u64,
     /// Buckets that are not full now.
     pub buckets: u64,

@@ -65,7 +65,8 @@ impl Throttle {
         host.counters.stats(host.table.live(host.clock.now_ns()))
     }
 
-    /// Ends the throttle: every later call, on any clone or domain, is a `closed` error.
+    /// Ends the throttle: every later check, refund, reset, debit or look-up of a domain, on any
+    /// clone or domain, is a `closed` error.
     pub fn close(&self) {
         // Relaxed: nothing else is published with it.
         self.host().closed.store(true, Ordering::Relaxed);
@@ -85,11 +86,18 @@ impl Deref for Throttle {
 }
 
 /// Builds a [`Throttle`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Builder {
     config: Config,
     clock: Option<Clock>,
     key: Option<[u64; 2]>,
+    room: usize,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder { config: Config::default(), clock: None, key: None, room: ROOM }
+    }
 }
 
 impl Builder {
@@ -143,7 +151,7 @@ impl Builder {
         }
         let scales = domains.iter().flat_map(|(_, rules)| rules).map(|rule| rule.scale).collect();
         let host = Arc::new(Host {
-            table: Table::new(scales, ROOM),
+            table: Table::new(scales, self.room),
             clock,
             counters: Counters::default(),
             closed: AtomicBool::new(false),
@@ -202,4 +210,32 @@ fn default_clock() -> Result<Clock> {
 #[cfg(not(feature = "os"))]
 fn default_clock() -> Result<Clock> {
     Err(Error::new(ErrorKind::Argument, "no clock: give one, this build has no system clock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ManualClock;
+
+    #[test]
+    fn a_full_table_fails_open_and_counts_it() {
+        let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
+        let throttle = Builder { room: 1, ..builder }.build().unwrap();
+        let admitted = |tag: u32| throttle.allow(tag.to_le_bytes()).unwrap();
+        let fits = (0..1000).filter(|tag| admitted(*tag) && !admitted(*tag)).count();
+        assert!((32..=64).contains(&fits), "a bucket for most of the 64 shards, not {fits}");
+        let stats = throttle.stats();
+        assert_eq!(stats.buckets, fits as u64);
+        assert_eq!(stats.failed_open, 2 * (1000 - fits as u64));
+        assert_eq!(stats.allowed, 2000 - fits as u64);
+    }
+
+    #[test]
+    fn there_is_room_for_many() {
+        let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
+        let throttle = builder.build().unwrap();
+        assert!((0..200_000_u32).all(|tag| throttle.allow(tag.to_le_bytes()).unwrap()));
+        let stats = throttle.stats();
+        assert_eq!((stats.buckets, stats.failed_open), (200_000, 0));
+    }
 }

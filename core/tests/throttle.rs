@@ -1,5 +1,6 @@
 //! The face of the crate: building, threads, counting, closing, clocks.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -189,7 +189,24 @@ def partials() -> list[Sequence]:
     waiting.check(0, cost=8, partial=True, max_wait_ns=300 * MS - 1, allowed=False)
     waiting.check(0, cost=8, partial=True, max_wait_ns=300 * MS, granted=1, wait_ns=300 * MS)
     waiting.check(0, cost=2, partial=True, max_wait_ns=S, granted=2, wait_ns=500 * MS)
-    return [most, fewer, huge, debt, waiting]
+
+    ahead = Sequence(
+        "partial_with_max_wait_above_burst",
+        "With a long enough wait partial grants more than the burst.",
+        TEN,
+    )
+    ahead.check(0, cost=30, partial=True, max_wait_ns=S, granted=20, wait_ns=S, balance=-10)
+    ahead.check(0, cost=30, partial=True, max_wait_ns=S, allowed=False, retry_after_ns=1100 * MS)
+
+    nothing = Sequence(
+        "partial_nothing_in_debt",
+        "A partial cost of 0 is refused in debt, until the debt is paid.",
+        TEN,
+    )
+    nothing.debit(0, 12, 0)
+    nothing.check(0, cost=0, partial=True, allowed=False, retry_after_ns=200 * MS, balance=-2)
+    nothing.check(200 * MS, cost=0, partial=True, allowed=True, granted=0, balance=0)
+    return [most, fewer, huge, debt, waiting, ahead, nothing]
 
 
 def partials_of_several() -> list[Sequence]:

@@ -88,7 +88,31 @@ def charged_of_several() -> list[Sequence]:
     itself.check(0, allowed=False, rule="gate", balance=-2, retry_after_ns=3 * S)
     itself.check(3 * S, allowed=True, limit=2, remaining=0, reset_after_ns=2 * S)
     itself.peek(3 * S, rule="gate", retry_after_ns=S)
-    return [other, itself]
+
+    later = Sequence(
+        "charge_refused_longest_retry",
+        "A charge may empty a rule that did not refuse: retry_after is the longest of all rules.",
+        {
+            "rules": [
+                {"name": "gate", "rate": "1/s", "burst": 2},
+                {"name": "count", "rate": "1/minute", "burst": 4, "charge_refused": True},
+            ]
+        },
+    )
+    later.check(0, cost=2, allowed=True, limit=2, remaining=0)
+    later.check(0, cost=2, allowed=False, rule="gate", limit=2, retry_after_ns=2 * MINUTE)
+    later.check(2 * S, cost=2, allowed=False, rule="count", limit=4, balance=-2)
+
+    partial = Sequence(
+        "charge_refused_partial",
+        "A refused partial check is charged its cost, but at most the burst.",
+        {"rate": "1/s", "burst": 5, "charge_refused": True},
+    )
+    partial.check(0, cost=9, partial=True, allowed=True, granted=5, balance=0)
+    partial.check(0, cost=3, partial=True, allowed=False, balance=-3, retry_after_ns=4 * S)
+    partial.check(0, cost=2**40, partial=True, allowed=False, balance=-8, retry_after_ns=9 * S)
+    partial.check(9 * S, cost=2**40, partial=True, allowed=True, granted=1, balance=0)
+    return [other, itself, later, partial]
 
 
 def dry_runs() -> list[Sequence]:

@@ -11,10 +11,13 @@ from fractions import Fraction
 from math import ceil, floor
 
 from config import Config, Domain, Rule, load
-from rates import Ambiguous
 
 UNLIMITED = "unlimited"
 NEVER = Fraction(-(10**40))  # the TAT of a bucket that was never touched: long full
+
+
+class Ambiguous(Exception):
+    """The page does not say; the vectors stay away from it."""
 
 
 class Failed(Exception):
@@ -130,11 +133,9 @@ class Throttle:
         ask = min(cost, 1) if partial else cost  # the least that counts as passing
         refusing = [bucket for bucket in buckets if bucket.due(now, ask) > until]
         if refusing:
-            return self.refuse(now, domain, buckets, refusing, cost, ask, partial, take)
+            return self.refuse(now, domain, buckets, refusing, cost, ask, take)
 
         units = min([cost, *(b.most(until, now) for b in buckets)]) if partial else cost
-        if any(units > bucket.rule.burst for bucket in buckets):
-            raise Ambiguous("more granted than the burst, by partial with max_wait")
         wait = longest([bucket.due(now, units) - now for bucket in buckets])
         if take:
             for bucket in buckets:
@@ -150,18 +151,13 @@ class Throttle:
         refusing: list[Bucket],
         cost: int,
         ask: int,
-        partial: bool,
         take: bool,
     ) -> Decision:
         for bucket in buckets:
             if take and bucket.rule.charge_refused:
-                bucket.take(now, cost)
-        if partial and cost == 0:
-            raise Ambiguous("retry_after of a partial cost of 0: until 0 or until 1 would pass?")
+                bucket.take(now, min(cost, bucket.rule.burst))
         decider = min(refusing, key=lambda b: (-b.due(now, ask), b.rule.burst))
         retry = longest([bucket.due(now, ask) - now for bucket in buckets])
-        if retry != longest([decider.due(now, ask) - now]):
-            raise Ambiguous("the longest retry_after is that of a rule that did not refuse")
         dry_run = self.domains[domain].dry_run
         return self.answer(now, buckets, decider, retry=retry, refused=True, dry_run=dry_run)
 

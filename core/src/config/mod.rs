@@ -12,6 +12,7 @@ pub use value::{Entry, Node, Value};
 
 use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
+use crate::rate::quoted;
 use crate::rule::{Fault, Rule};
 
 /// Rules in all domains together: the table numbers them with 10 bits.
@@ -109,7 +110,7 @@ impl Config {
 impl DomainConfig {
     fn check(&self) -> Result<()> {
         if self.rules.len() > MAX_RULES {
-            let message = format!("{} rules; a domain has at most {MAX_RULES}", self.rules.len());
+            let message = format!("too many rules; a domain has at most {MAX_RULES}");
             return Err(Error::config(self.field("rules"), message));
         }
         let names: Vec<String> = self.rule_names().collect();
@@ -155,7 +156,7 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > LONGEST_NAME {
         Err(format!("a name of {} bytes; a name has 1 to {LONGEST_NAME}", name.len()))
     } else if name.contains(char::is_control) {
-        Err(format!("{name:?}: a name must not contain control characters"))
+        Err(format!("{}: a name must not contain control characters", quoted(name)))
     } else {
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! A tree to a configuration: which keys there are, and what kind of value each takes.
 
 use super::value::{Entry, Node, Value};
-use super::{Config, DomainConfig};
+use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
+use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
-use crate::rate::{Burst, Rate};
+use crate::rate::{Burst, Rate, quoted};
 use crate::rule::Rule;
 
 /// How the keys of an object are spelled.
@@ -29,8 +30,16 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
         let Value::Table(domains) = &entry.node.value else {
             return Err(reader.kind(entry, "", "a table of domains"));
         };
-        for entry in domains {
+        reader.lines.push(("domains".into(), entry.line));
+        if domains.len() > MAX_RULES_IN_ALL {
+            let message = format!("{} domains; at most {MAX_RULES_IN_ALL} fit", domains.len());
+            return Err(Error::config("domains", message).at_line(entry.line));
+        }
+        for (i, entry) in domains.iter().enumerate() {
             let path = join("domains", &entry.key);
+            if domains[..i].iter().any(|earlier| earlier.key == entry.key) {
+                return Err(Error::config(path, "given twice").at_line(entry.line));
+            }
             reader.lines.push((path.clone(), entry.line));
             let table = reader.table(&entry.node, &path, DOMAIN_KEYS)?;
             if entry.key == Config::DEFAULT && !config.domains[0].rules.is_empty() {
@@ -66,18 +75,20 @@ impl DomainConfig {
             };
             let list = join(path, &entry.key);
             reader.lines.push((list.clone(), entry.line));
-            for (i, node) in rules.iter().enumerate() {
+            // Too many are told by the check of the values; there is no need to read them all.
+            for (i, node) in rules.iter().take(MAX_RULES + 1).enumerate() {
                 let path = format!("{list}[{i}]");
                 let table = reader.table(node, &path, RULE_KEYS)?;
-                if table.get("rate").is_none() {
+                let Some(rate) = table.get("rate") else {
                     let message = r#"a rule needs a rate; add one like "100/s""#;
                     return Err(Error::config(join(&path, "rate"), message).at_line(node.line));
-                }
-                self.rules.push(reader.rule(&table, &path)?);
+                };
+                reader.lines.push((path.clone(), node.line));
+                self.rules.push(reader.rule(rate, &table, &path)?);
             }
-        } else if table.get("rate").is_some() {
+        } else if let Some(rate) = table.get("rate") {
             self.short = true;
-            self.rules.push(reader.rule(table, path)?);
+            self.rules.push(reader.rule(rate, table, path)?);
         } else if let Some(stray) = table.first(&["burst", "charge_refused"]) {
             let message = r#"has no meaning without a rate; add one like rate = "100/s""#;
             return Err(Error::config(join(path, &stray.key), message).at_line(stray.line));
@@ -120,20 +131,23 @@ impl Reader {
             let found = keys.iter().find(|key| self.spell(key) == entry.key);
             found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
         };
-        Ok(Table(entries.iter().map(known).collect::<Result<_>>()?))
+        let table = Table(entries.iter().map(known).collect::<Result<_>>()?);
+        let twice =
+            (1..table.0.len()).find(|i| table.0[..*i].iter().any(|(key, _)| *key == table.0[*i].0));
+        match twice {
+            None => Ok(table),
+            Some(i) => Err(Error::config(join(path, &entries[i].key), "given twice")),
+        }
     }
 
-    fn rule(&mut self, table: &Table<'_>, path: &str) -> Result<Rule> {
+    fn rule(&mut self, rate: &Entry, table: &Table<'_>, path: &str) -> Result<Rule> {
         for (key, entry) in &table.0 {
             self.lines.push((join(path, key), entry.node.line.or(entry.line)));
         }
-        let mut rule = Rule::from_parts(match table.get("rate") {
-            Some(entry) => match &entry.node.value {
-                Value::Text(text) => Rate::parse(text),
-                Value::Number(number) => Rate::from_number(*number),
-                _ => return Err(self.kind(entry, path, r#"a rate such as "100/s", or a number"#)),
-            },
-            None => Err("is missing".into()),
+        let mut rule = Rule::from_parts(match &rate.node.value {
+            Value::Text(text) => Rate::parse(text),
+            Value::Number(number) => Rate::from_number(*number),
+            _ => return Err(self.kind(rate, path, r#"a rate such as "100/s", or a number"#)),
         });
         if let Some(entry) = table.get("burst") {
             rule.burst = match &entry.node.value {
@@ -195,16 +209,24 @@ impl Reader {
         }
     }
 
+    /// The line of a field, or of what it belongs to if it was not written.
     fn line_of(&self, field: &str) -> Option<u32> {
-        self.lines.iter().find(|(known, _)| known == field).and_then(|(_, line)| *line)
+        let known = self.lines.iter().find(|(known, _)| known == field);
+        match known {
+            Some((_, line)) => *line,
+            None => self.line_of(field.rsplit_once('.')?.0),
+        }
     }
 }
 
-/// The path of a key below a path; a key that is not a plain word is quoted.
+/// The path of a key below a path; a key that is not a plain word is quoted, one of great length
+/// cut short.
 pub(super) fn join(path: &str, key: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let quote = key.is_empty() || !key.chars().all(plain);
-    let key = if quote { format!("{key:?}") } else { key.to_string() };
+    let key = match key.is_empty() || key.len() > 1000 || !key.chars().all(plain) {
+        true => quoted(key),
+        false => key.to_string(),
+    };
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 

@@ -9,21 +9,33 @@ use super::value::{Entry, Node, Value};
 use crate::error::{Error, ErrorKind, Result};
 
 pub(super) fn parse(text: &str) -> Result<Node> {
+    let lines = Lines::of(text);
     let table = DeTable::parse(text).map_err(|fault| {
-        let line = fault.span().map(|span| line_of(text, span));
+        let line = fault.span().map(|span| lines.line(&span));
         let message = format!("not TOML: {}", fault.message().trim_end().replace('\n', "; "));
         Error::new(ErrorKind::Config, message).at_line(line)
     })?;
-    Ok(Node { value: Lines(text).table(table.get_ref()), line: None })
+    Ok(Node { value: lines.table(table.get_ref()), line: None })
 }
 
-struct Lines<'a>(&'a str);
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
 
-impl Lines<'_> {
+impl Lines {
+    fn of(text: &str) -> Lines {
+        Lines(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i).collect())
+    }
+
+    /// The line on which a span begins, from 1.
+    fn line(&self, span: &Range<usize>) -> u32 {
+        let before = self.0.partition_point(|end| *end < span.start);
+        u32::try_from(before + 1).unwrap_or(u32::MAX)
+    }
+
     fn table(&self, table: &DeTable<'_>) -> Value {
         let entries = table.iter().map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
-            line: Some(line_of(self.0, key.span())),
+            line: Some(self.line(&key.span())),
             node: self.node(value),
         });
         let mut entries: Vec<Entry> = entries.collect();
@@ -33,31 +45,24 @@ impl Lines<'_> {
     }
 
     fn node(&self, spanned: &Spanned<DeValue<'_>>) -> Node {
+        let number = |digits: &str, number: Option<f64>| match number {
+            Some(number) => Value::Number(number),
+            None => Value::Other(digits.to_string()),
+        };
         let value = match spanned.get_ref() {
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Boolean(value) => Value::Bool(*value),
             DeValue::Integer(digits) => {
-                match i64::from_str_radix(digits.as_str(), digits.radix()) {
-                    Ok(number) => Value::Number(number as f64),
-                    Err(_) => Value::Other(digits.as_str().to_string()),
-                }
+                let integer = i64::from_str_radix(digits.as_str(), digits.radix());
+                number(digits.as_str(), integer.ok().map(|integer| integer as f64))
             }
-            DeValue::Float(digits) => match digits.as_str().parse() {
-                Ok(number) => Value::Number(number),
-                Err(_) => Value::Other(digits.as_str().to_string()),
-            },
+            DeValue::Float(digits) => number(digits.as_str(), digits.as_str().parse().ok()),
             DeValue::Datetime(_) => Value::Other("a date".to_string()),
             DeValue::Array(nodes) => {
                 Value::List(nodes.iter().map(|node| self.node(node)).collect())
             }
             DeValue::Table(table) => self.table(table),
         };
-        Node { value, line: Some(line_of(self.0, spanned.span())) }
+        Node { value, line: Some(self.line(&spanned.span())) }
     }
-}
-
-fn line_of(text: &str, span: Range<usize>) -> u32 {
-    let before = text.as_bytes().iter().take(span.start);
-    let newlines = before.filter(|byte| **byte == b'\n').count();
-    u32::try_from(newlines + 1).unwrap_or(u32::MAX)
 }

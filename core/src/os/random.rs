@@ -8,3 +8,13 @@ pub(crate) fn key() -> [u64; 2] {
     let state = RandomState::new();
     [state.hash_one(0_u8), state.hash_one(1_u8)]
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn keys_differ() {
+        let keys = [super::key(), super::key()];
+        assert_ne!(keys[0], keys[1]);
+        assert_ne!(keys[0][0], keys[0][1]);
+    }
+}

@@ -7,6 +7,7 @@
 //! This table is private to the process, in shards behind locks that are held for one step.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::bucket::{Scale, Tat};
@@ -25,7 +26,7 @@ pub(crate) struct Key {
 
 #[derive(Debug, Default)]
 struct Shard {
-    buckets: HashMap<Key, Tat>,
+    buckets: HashMap<Key, Tat, BuildHasherDefault<KeyHasher>>,
     searched: Option<u64>,
 }
 
@@ -100,7 +101,32 @@ impl Table {
     }
 
     fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
-        locked(&self.shards[key.fingerprint as usize % SHARDS])
+        // Bits that the map does not look at first.
+        locked(&self.shards[(key.fingerprint >> 32) as usize % SHARDS])
+    }
+}
+
+/// Fingerprints are hashes already.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 ^= fingerprint;
+    }
+
+    fn write_u16(&mut self, rule: u16) {
+        self.0 ^= u64::from(rule);
     }
 }
 
@@ -123,6 +149,11 @@ mod tests {
         Table::new(vec![Scale::new(&rate, 10)], room)
     }
 
+    /// A fingerprint that belongs into this shard.
+    fn shard(number: u64) -> u64 {
+        number << 32
+    }
+
     /// Charges one unit to a new bucket; false when there was no room.
     fn charge(table: &Table, fingerprint: u64, now: u64) -> bool {
         let key = Key { fingerprint, rule: 0 };
@@ -132,10 +163,10 @@ mod tests {
     #[test]
     fn a_full_table_says_so_and_forgets_nobody() {
         let table = table(SHARDS);
-        assert!((0..SHARDS as u64).all(|fingerprint| charge(&table, fingerprint, 0)));
-        assert!(!charge(&table, 1000, 0));
-        assert!(charge(&table, 5, 0), "a bucket that is there is always found");
-        assert_eq!(table.read(Key { fingerprint: 5, rule: 0 }), 2 * SECOND);
+        assert!((0..SHARDS as u64).all(|i| charge(&table, shard(i), 0)));
+        assert!(!charge(&table, shard(5) + 1, 0));
+        assert!(charge(&table, shard(5), 0), "a bucket that is there is always found");
+        assert_eq!(table.read(Key { fingerprint: shard(5), rule: 0 }), 2 * SECOND);
         assert_eq!(table.live(0), SHARDS);
     }
 
@@ -144,8 +175,7 @@ mod tests {
         let table = table(SHARDS);
         for round in 0..10 {
             let now = round * 2 * SECOND;
-            let new = (0..SHARDS as u64).map(|i| i + round * 10_000 * SHARDS as u64);
-            assert!(new.into_iter().all(|fingerprint| charge(&table, fingerprint, now)));
+            assert!((0..SHARDS as u64).all(|i| charge(&table, shard(i) + round, now)));
         }
         assert_eq!(table.live(100 * SECOND), 0);
     }

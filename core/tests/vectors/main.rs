@@ -1,5 +1,6 @@
 //! The shared vectors of `tests/vectors/`, as every language runs them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
 mod configs;
 mod inputs;

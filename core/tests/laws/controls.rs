@@ -1,0 +1,100 @@
+//! Negative controls: wrong arithmetic, and domains that are wrong about their rules, must break
+//! the laws that the core keeps.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::model::{Bucket, Limit, MISTAKES, Mistake, Model};
+use crate::{
+    Call, YEARS, due, law_conforming, law_debt, law_full, law_order, law_window, limits, streams,
+};
+
+/// Whether a law ever fails for this arithmetic.
+fn notices(law: Law, mistake: Mistake) -> bool {
+    ever_fails(&streams(), |(limit, calls)| law(&mut Model::new(limit, mistake), &limit, &calls))
+}
+
+/// Whether a law fails for some input.
+fn ever_fails<S: Strategy>(inputs: &S, law: impl Fn(S::Value) -> Result<(), String>) -> bool {
+    let config =
+        Config { cases: 200, max_shrink_iters: 0, failure_persistence: None, ..Config::default() };
+    let run = TestRunner::new(config).run(inputs, |input| {
+        prop_assert_eq!(law(input), Ok(()));
+        Ok(())
+    });
+    run.is_err()
+}
+
+type Law = fn(&mut dyn Bucket, &Limit, &[Call]) -> Result<(), String>;
+
+#[test]
+fn the_laws_hold_for_exact_arithmetic() {
+    for law in [law_window, law_conforming, law_full, law_debt_of_12_and_5] {
+        assert!(!notices(law, Mistake::None));
+    }
+}
+
+#[test]
+fn the_laws_notice_every_mistake() {
+    for mistake in MISTAKES {
+        let law: Law = match mistake {
+            Mistake::NoCap | Mistake::OneMore | Mistake::WholeNanoseconds => law_window,
+            Mistake::ChargeRefused | Mistake::Strict => law_conforming,
+            Mistake::RefundAbove => law_full,
+            Mistake::DebtFloor => law_debt_of_12_and_5,
+            Mistake::None => unreachable!("not in the list"),
+        };
+        assert!(notices(law, mistake), "{mistake:?} was not noticed");
+    }
+}
+
+fn law_debt_of_12_and_5(
+    bucket: &mut dyn Bucket,
+    limit: &Limit,
+    _calls: &[Call],
+) -> Result<(), String> {
+    if due(limit, 17) < YEARS { law_debt(bucket, limit, &[12, 5]) } else { Ok(()) }
+}
+
+/// How a domain can be wrong about its rules.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    No,
+    /// Takes from one rule after another until one refuses, and gives nothing back.
+    TakesOnTheWay,
+    /// One rule that passes is enough.
+    AnyRule,
+}
+
+fn run_wrong(wrong: Wrong, limits: &[Limit], calls: &[Call]) -> Vec<bool> {
+    let mut rules: Vec<Model> =
+        limits.iter().map(|limit| Model::new(*limit, Mistake::None)).collect();
+    let most = limits.iter().map(|limit| limit.burst).min().unwrap();
+    let answer = |call: &Call| {
+        let cost = call.cost.min(most);
+        let passes = |rule: &Model| rule.excess(call.now, cost) <= crate::ratio(0);
+        match wrong {
+            Wrong::TakesOnTheWay => rules.iter_mut().all(|rule| rule.check(call.now, cost)),
+            Wrong::AnyRule => rules.iter_mut().any(|rule| rule.check(call.now, cost)),
+            Wrong::No if rules.iter().all(passes) => {
+                rules.iter_mut().for_each(|rule| rule.take(call.now, cost));
+                true
+            }
+            Wrong::No => false,
+        }
+    };
+    calls.iter().map(answer).collect()
+}
+
+#[test]
+fn the_law_of_order_notices_wrong_domains() {
+    let order_matters = |wrong| {
+        ever_fails(&(streams(), limits(), limits()), |((first, calls), second, third)| {
+            let domain = |limits: &[Limit], calls: &[Call]| run_wrong(wrong, limits, calls);
+            law_order(domain, [first, second, third], &calls)
+        })
+    };
+    assert!(!order_matters(Wrong::No));
+    assert!(order_matters(Wrong::TakesOnTheWay));
+    assert!(order_matters(Wrong::AnyRule));
+}
