@@ -12,27 +12,27 @@ use crate::decision::{Ask, Decision};
 use crate::domain::{ActiveRule, Inner};
 use crate::table::Key;
 
-/// The most rules of a domain: what a check keeps on the stack.
+/// The most rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
 
-/// A check under way.
-pub(crate) struct Check<'a> {
+/// A check under way, with room for N rules on the stack: what is not there costs nothing.
+pub(crate) struct Check<'a, const N: usize> {
     domain: &'a Inner,
     ask: Ask,
     /// Nanoseconds, as all times here.
     now: u64,
     /// The end of the longest wait.
     latest: u64,
-    keys: [Key; MAX_RULES],
+    keys: [Key; N],
 }
 
 /// How a check ended.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct Outcome<'a, const N: usize> {
     domain: &'a Inner,
     ask: Ask,
     now: u64,
     /// The buckets, after the check.
-    tats: [Tat; MAX_RULES],
+    tats: [Tat; N],
     /// Whether the units granted have been taken from the buckets.
     taken: bool,
     /// Units granted; none: refused.
@@ -41,10 +41,10 @@ pub(crate) struct Outcome<'a> {
     refused: u32,
 }
 
-impl<'a> Check<'a> {
-    pub(crate) fn new(domain: &'a Inner, tag: &[u8], ask: Ask) -> Check<'a> {
+impl<'a, const N: usize> Check<'a, N> {
+    pub(crate) fn new(domain: &'a Inner, tag: &[u8], ask: Ask) -> Check<'a, N> {
         let now = domain.host.clock.now_ns();
-        let mut keys = [Key { fingerprint: 0, rule: 0 }; MAX_RULES];
+        let mut keys = [Key { fingerprint: 0, rule: 0 }; N];
         for (key, rule) in keys.iter_mut().zip(&domain.rules) {
             *key = rule.key(tag);
         }
@@ -52,7 +52,7 @@ impl<'a> Check<'a> {
     }
 
     /// Asks only.
-    pub(crate) fn look(&self) -> Outcome<'a> {
+    pub(crate) fn look(&self) -> Outcome<'a, N> {
         let mut outcome = self.outcome();
         let mut granted = self.ask.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
@@ -67,7 +67,7 @@ impl<'a> Check<'a> {
     }
 
     /// Asks and takes.
-    pub(crate) fn take(&self) -> Outcome<'a> {
+    pub(crate) fn take(&self) -> Outcome<'a, N> {
         let outcome = match self.domain.rules.as_slice() {
             [rule] => self.take_one(rule),
             _ => self.take_all(),
@@ -84,7 +84,7 @@ impl<'a> Check<'a> {
         outcome
     }
 
-    fn take_one(&self, rule: &ActiveRule) -> Outcome<'a> {
+    fn take_one(&self, rule: &ActiveRule) -> Outcome<'a, N> {
         let (tat, granted) = self.domain.host.update(self.keys[0], self.now, |tat| {
             let granted = self.grant(&rule.scale, tat);
             let units = granted.or_else(|| self.refused_units(rule));
@@ -99,12 +99,12 @@ impl<'a> Check<'a> {
         outcome
     }
 
-    fn take_all(&self) -> Outcome<'a> {
+    fn take_all(&self) -> Outcome<'a, N> {
         self.settle(self.look())
     }
 
     /// Takes what a look granted, if it is still there, or charges the refusal.
-    fn settle(&self, mut outcome: Outcome<'a>) -> Outcome<'a> {
+    fn settle(&self, mut outcome: Outcome<'a, N>) -> Outcome<'a, N> {
         if let Some(units) = outcome.granted {
             outcome.taken = true;
             if let Err(lost) = self.take_from_each(units, &mut outcome.tats) {
@@ -119,7 +119,7 @@ impl<'a> Check<'a> {
     }
 
     /// Takes from every rule, or from none and tells which one ran out in between.
-    fn take_from_each(&self, units: u64, tats: &mut [Tat; MAX_RULES]) -> Result<(), usize> {
+    fn take_from_each(&self, units: u64, tats: &mut [Tat; N]) -> Result<(), usize> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             let (tat, taken) = self.update(i, |tat| {
                 let enough = rule.scale.available(tat, self.now, self.latest);
@@ -140,7 +140,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn charge_refused(&self, tats: &mut [Tat; MAX_RULES]) {
+    fn charge_refused(&self, tats: &mut [Tat; N]) {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             if let Some(units) = self.refused_units(rule) {
                 tats[i] = self.update(i, |tat| (rule.scale.charge(tat, self.now, units), true)).0;
@@ -168,12 +168,12 @@ impl<'a> Check<'a> {
         (units <= most && (units > 0 || self.ask.cost == 0)).then_some(units)
     }
 
-    fn outcome(&self) -> Outcome<'a> {
+    fn outcome(&self) -> Outcome<'a, N> {
         Outcome {
             domain: self.domain,
             ask: self.ask,
             now: self.now,
-            tats: [0; MAX_RULES],
+            tats: [0; N],
             taken: false,
             granted: None,
             refused: 0,
@@ -181,7 +181,7 @@ impl<'a> Check<'a> {
     }
 }
 
-impl Outcome<'_> {
+impl<const N: usize> Outcome<'_, N> {
     pub(crate) fn allowed(&self) -> bool {
         self.granted.is_some() || self.domain.dry_run
     }
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_lost_race_gives_everything_back() {
         let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-        let check = Check::new(&throttle.0, b"tag", Ask::cost(8));
+        let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
         let look = check.look();
         assert_eq!(look.granted, Some(8));
         // Another thread is faster.
@@ -278,7 +278,7 @@ mod tests {
     fn a_lost_race_is_a_refusal_that_costs() {
         let first = Rule::per_second(1).burst(20).charge_refused(true);
         let throttle = throttle(first, Rule::per_second(1).burst(10));
-        let check = Check::new(&throttle.0, b"tag", Ask::cost(8));
+        let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
         let look = check.look();
         assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
         assert!(!check.settle(look).allowed());

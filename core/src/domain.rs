@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::bucket::{Scale, Tat};
 use crate::clock::Clock;
-use crate::decide::Check;
+use crate::decide::{Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
@@ -84,7 +84,10 @@ impl Domain {
     /// Asks for what `ask` says, and takes it if it passes.
     pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
-        Ok(Check::new(&self.0, tag.as_ref(), ask).take().decision())
+        Ok(match self.0.rules.len() {
+            1 => Check::<1>::new(&self.0, tag.as_ref(), ask).take().decision(),
+            _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().decision(),
+        })
     }
 
     /// Asks for one unit, and takes it if it passes: yes or no.
@@ -95,7 +98,10 @@ impl Domain {
     /// Asks for what `ask` says, and takes it if it passes: yes or no.
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         self.begin(&ask)?;
-        Ok(Check::new(&self.0, tag.as_ref(), ask).take().allowed())
+        Ok(match self.0.rules.len() {
+            1 => Check::<1>::new(&self.0, tag.as_ref(), ask).take().allowed(),
+            _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().allowed(),
+        })
     }
 
     /// The decision that a check for one unit would get. Takes nothing.
@@ -106,7 +112,7 @@ impl Domain {
     /// The decision that `check_with` would get. Takes nothing.
     pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
-        Ok(Check::new(&self.0, tag.as_ref(), ask).look().decision())
+        Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).look().decision())
     }
 
     /// Gives units back to every rule: for work that was not done after all, or a wait that was

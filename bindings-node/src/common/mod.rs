@@ -1,5 +1,5 @@
 //! What the two JavaScript doors, Node and WebAssembly, have in common: the numbers and texts that
-//! the face (`face.js`) exchanges with either of them. `surface.d.ts` describes them for its reader.
+//! the face (`face/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
 
 mod tree;
 
