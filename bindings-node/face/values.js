@@ -68,10 +68,10 @@ function describe(value) {
 function toTag(tag) {
   if (typeof tag === 'string') return tag;
   if (isBytes(tag)) {
-    // So is one whose buffer was given away, which WebAssembly cannot read.
+    // So is one whose buffer was given away, which cannot be copied.
     if (tag.length === 0) return '';
-    // Memory that another thread can change while it is read must be copied.
-    return tag.buffer[Symbol.toStringTag] === 'SharedArrayBuffer' ? new Uint8Array(tag) : tag;
+    // A copy has the length that it says, and no other thread can change it while it is read.
+    return new Uint8Array(tag);
   }
   throw badArgument(`tag: must be a string or a Uint8Array, not ${describe(tag)}`);
 }

@@ -154,6 +154,18 @@ function testCalls(label, face) {
       assert.equal(throttle.peek(text.slice(0, -2)).balance, 10);
     });
 
+    it('bytes that lie about their length are taken as they are', () => {
+      const throttle = open();
+      const bytes = new Uint8Array(20_000).fill(0x41);
+      let left = 10;
+      for (const length of [20_000, 8, 40_000, 2 ** 40]) {
+        Object.defineProperty(bytes, 'length', { value: length, configurable: true });
+        left -= 1;
+        assert.equal(throttle.check(bytes).balance, left);
+      }
+      assert.equal(throttle.check('A'.repeat(20_000)).balance, left - 1);
+    });
+
     it('half of a surrogate pair counts as U+FFFD', () => {
       const throttle = open();
       assert.equal(throttle.check('\ud83c').balance, 9);
