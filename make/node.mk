@@ -12,7 +12,7 @@ node-there:
 		{ echo "missing: Node 20 or later, with npm" >&2; exit 1; }
 
 $(NODE_TOOLS): package.json package-lock.json | node-there
-	npm ci --silent
+	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 node-ready: node-there $(NODE_TOOLS)

@@ -7,6 +7,7 @@ build-wasm: wasm-ready ## Build the WebAssembly package: bindings-wasm/pkg
 	$(CARGO) run --quiet --package xtask -- wasm
 
 test-wasm: node-ready build-wasm ## Test the WebAssembly package, for Node and for the web
+	$(CARGO) test --quiet --package xtask
 	$(TSC) --project tsconfig.wasm.json
 	$(NODE_TEST) $(WASM_DIR)/test/*.test.mjs
 

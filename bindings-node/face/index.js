@@ -59,8 +59,12 @@ function makeFace(native, defaultNow) {
     if (typeof config === 'string' || typeof config === 'number') {
       return openConfig({ rate: config });
     }
-    const { clock: chosen, ...rest } = isTable(config) ? config : {};
-    const words = toWords(isTable(config) ? rest : config);
+    if (!isTable(config) || !Object.hasOwn(config, 'clock')) {
+      const words = toWords(config);
+      return openWith(undefined, (clock) => native.fromWords(words, clock));
+    }
+    const { clock: chosen, ...rest } = config;
+    const words = toWords(rest);
     return openWith(chosen, (clock) => native.fromWords(words, clock));
   }
 
@@ -245,7 +249,7 @@ function makeFace(native, defaultNow) {
     static fromToml(text, options) {
       const { clock: chosen } = toOptions(options, OPEN_OPTIONS);
       const toml = toText('text', text);
-      return new this(openWith(chosen, (clock) => native.fromToml(toml, clock)));
+      return made(this, openWith(chosen, (clock) => native.fromToml(toml, clock)));
     }
 
     /**
@@ -255,7 +259,7 @@ function makeFace(native, defaultNow) {
     static fromFile(path, options) {
       const { clock: chosen } = toOptions(options, OPEN_OPTIONS);
       const file = toText('path', path);
-      return new this(openWith(chosen, (clock) => native.fromFile(file, clock)));
+      return made(this, openWith(chosen, (clock) => native.fromFile(file, clock)));
     }
 
     /** @param {string} name */
@@ -277,6 +281,17 @@ function makeFace(native, defaultNow) {
       const { handle } = partsOf(this);
       attempt(() => native.close(handle));
     }
+  }
+
+  /**
+   * A throttle of the class that was asked. Its constructor is not called: it may take what it
+   * likes, and would not know what to do with these parts.
+   * @param {typeof Throttle} asked
+   * @param {Parts} parts
+   * @returns {Throttle}
+   */
+  function made(asked, parts) {
+    return Object.setPrototypeOf(new Throttle(parts), asked.prototype);
   }
 
   return { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED };

@@ -21,6 +21,15 @@ function isTable(value) {
   return typeof value === 'object' && value !== null && kindOf(value) === 'Object';
 }
 
+/**
+ * Whether a table is an ordinary object, of whatever realm, and not an instance of some class.
+ * @param {object} value
+ */
+function isPlain(value) {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
 const typedArrayKind = /** @type {(this: unknown) => string | undefined} */ (
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
     ?.get
@@ -107,7 +116,8 @@ function toTruth(name, value) {
 }
 
 /**
- * Refuses options that nobody reads: a misspelled one must not be silently without effect.
+ * An object's own options; what it inherits is nobody's wish. Refuses options that nobody reads: a
+ * misspelled one must not be silently without effect.
  * @param {unknown} options
  * @param {readonly string[]} known
  * @returns {Record<string, unknown>}
@@ -115,12 +125,13 @@ function toTruth(name, value) {
 function toOptions(options, known) {
   if (options === undefined) return {};
   if (!isTable(options)) throw badArgument(`options: must be an object, not ${describe(options)}`);
-  for (const name of Object.keys(options)) {
+  const own = Object.assign(Object.create(null), options);
+  for (const name of Object.keys(own)) {
     if (!known.includes(name)) {
       throw badArgument(`unknown option ${describe(name)}; the options are ${known.join(', ')}`);
     }
   }
-  return options;
+  return own;
 }
 
-module.exports = { describe, isTable, toNumber, toOptions, toTag, toText, toTruth };
+module.exports = { describe, isPlain, isTable, toNumber, toOptions, toTag, toText, toTruth };

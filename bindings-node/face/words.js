@@ -2,11 +2,11 @@
 // says what they mean). The object is walked here, where its getters may throw what they like.
 'use strict';
 
-const { describe, isTable } = require('./values.js');
+const { describe, isPlain, isTable } = require('./values.js');
 
 /** No configuration is deeper than 5 levels: this only stops circles. */
 const DEEPEST = 16;
-/** Nor larger than this: 1000 rules is the most that core takes. */
+/** Nor larger than this: core takes 1000 rules in all. */
 const MOST_VALUES = 100_000;
 
 /**
@@ -45,12 +45,18 @@ function toWords(config) {
       words.push(`b${value}`);
     } else if (Array.isArray(value)) {
       const { length } = value;
-      if (!fits(length, depth)) return;
+      // The length that a proxy gives may be anything.
+      if (!fits(Number.isSafeInteger(length) && length >= 0 ? length : Infinity, depth)) return;
       words.push(`l${length}`);
       // By index, to the length that was written: holes are values too.
       for (let i = 0; i < length; i += 1) write(value[i], depth + 1);
     } else if (isTable(value)) {
       const entries = Object.entries(value).filter(([, member]) => member !== undefined);
+      if (entries.length === 0 && !isPlain(value)) {
+        // A throttle, a clock, an object whose keys are all inherited: not a wish for no rules.
+        words.push('oan object without keys of its own');
+        return;
+      }
       if (!fits(entries.length, depth)) return;
       words.push(`t${entries.length}`);
       for (const [key, member] of entries) {

@@ -1,6 +1,6 @@
-//! dthrottle for Node: the native half. The public classes are in `face.js`; what it calls here is
-//! written down in `surface.d.ts`. Functions over opaque values rather than native classes: napi
-//! takes 300 ns more to find the value behind `this`.
+//! dthrottle for Node: the native half. The public classes are in `face/`; what they call here is
+//! written down in `surface.d.ts`. Functions over opaque values rather than native classes: those
+//! are slower to call (`test/speed.js` measures).
 //!
 //! Every export carries `catch_unwind`: a panic is an Error in JavaScript, not the end of the
 //! process.

@@ -88,7 +88,7 @@ pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> Result<Duration, 
         Ok(number) => Ok(duration_from_secs(name, number)?),
         Err(error) => rejected(error, value, || {
             Fault::argument(format!(
-                "{name} {}: must be a finite number of seconds, 0 or more",
+                "{name} {}: must be a number of seconds from 0 to 100 years",
                 quote(value)
             ))
         }),

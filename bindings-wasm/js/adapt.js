@@ -15,17 +15,17 @@ const NUMBERS = 10;
  */
 function adapt(glue) {
   // To the face, handles and clocks are opaque.
-  const exports = /** @type {any} */ (glue);
-  const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits, stats } = exports;
-  const { badCost, close, newClock, now, advance, set } = exports;
+  const wasm = /** @type {any} */ (glue);
+  const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits, stats } = wasm;
+  const { badCost, close, newClock, now, advance, set } = wasm;
 
   let decision = new Float64Array(0);
   /** The numbers of the last decision, in the module's memory. */
   function answer() {
     // When the memory has grown, views of what it was before are empty.
     if (decision.length === 0) {
-      const { buffer } = /** @type {{ buffer: ArrayBuffer }} */ (exports.memoryOfModule());
-      decision = new Float64Array(buffer, exports.answerAt(), NUMBERS);
+      const { buffer } = /** @type {{ buffer: ArrayBuffer }} */ (wasm.memoryOfModule());
+      decision = new Float64Array(buffer, wasm.answerAt(), NUMBERS);
     }
     return decision;
   }
@@ -35,29 +35,29 @@ function adapt(glue) {
     ...{ badCost, close, newClock, now, advance, set },
 
     check(handle, tag, cost, maxWaitMs, partial) {
-      const call = typeof tag === 'string' ? exports.check : exports.checkBytes;
+      const call = typeof tag === 'string' ? wasm.check : wasm.checkBytes;
       call(handle, tag, cost, maxWaitMs, partial);
       return answer();
     },
     peek(handle, tag, cost, maxWaitMs, partial) {
-      const call = typeof tag === 'string' ? exports.peek : exports.peekBytes;
+      const call = typeof tag === 'string' ? wasm.peek : wasm.peekBytes;
       call(handle, tag, cost, maxWaitMs, partial);
       return answer();
     },
     allow(handle, tag, cost) {
-      const call = typeof tag === 'string' ? exports.allow : exports.allowBytes;
+      const call = typeof tag === 'string' ? wasm.allow : wasm.allowBytes;
       return call(handle, tag, cost);
     },
     refund(handle, tag, cost) {
-      const call = typeof tag === 'string' ? exports.refund : exports.refundBytes;
+      const call = typeof tag === 'string' ? wasm.refund : wasm.refundBytes;
       call(handle, tag, cost);
     },
     reset(handle, tag) {
-      const call = typeof tag === 'string' ? exports.reset : exports.resetBytes;
+      const call = typeof tag === 'string' ? wasm.reset : wasm.resetBytes;
       call(handle, tag);
     },
     debit(handle, tag, hits, ageMs) {
-      const call = typeof tag === 'string' ? exports.debit : exports.debitBytes;
+      const call = typeof tag === 'string' ? wasm.debit : wasm.debitBytes;
       call(handle, tag, hits, ageMs);
     },
   };

@@ -14,7 +14,10 @@ let ready = false;
  */
 export async function init(module) {
   const source = /** @type {import('./dthrottle.js').InitInput} */ (module);
-  await glue.default(module === undefined ? undefined : { module_or_path: source });
+  const exports = await glue.default(module === undefined ? undefined : { module_or_path: source });
+  if (typeof exports.newClock !== 'function') {
+    throw badArgument('what init() loaded is not the module of this version; load the page again');
+  }
   ready = true;
 }
 

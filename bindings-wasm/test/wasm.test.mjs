@@ -99,6 +99,24 @@ describe('the build for the web', () => {
     assert.equal(program(code), 'true\ntrue\ntrue\ntrue');
   });
 
+  it('may be loaded twice at once', () => {
+    const code = `${HEAD}
+      await Promise.all([init(readFileSync(file)), init(readFileSync(file))]);
+      works();
+    `;
+    assert.equal(program(code), 'true');
+  });
+
+  it('never says that a wrong module is loaded', () => {
+    const code = `${HEAD}
+      const empty = new WebAssembly.Module(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]));
+      for (const wrong of [empty, undefined, new Uint8Array(3)]) {
+        await init(wrong).then(() => console.log('loaded'), (error) => console.log(error instanceof Error));
+      }
+    `;
+    assert.equal(program(code), 'true\ntrue\ntrue');
+  });
+
   it('runs without anything that only Node has', () => {
     const code = `
       import { readFileSync } from 'node:fs';

@@ -20,6 +20,9 @@ pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Cost, message)
 }
 
+/// 100 years. A time beyond is most likely one in another unit, and a clock set there would end.
+const LONGEST_NS: f64 = 100.0 * 365.0 * 86_400e9;
+
 /// Seconds given as a float.
 pub fn duration_from_secs(name: &str, seconds: f64) -> Result<Duration> {
     duration(name, seconds, 1e9, "seconds")
@@ -44,12 +47,13 @@ pub(crate) fn shown(number: f64) -> String {
 }
 
 fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
-    if number.is_finite() && number >= 0.0 {
-        // The cast saturates.
+    if number >= 0.0 && number * ns < LONGEST_NS {
         Ok(Duration::from_nanos((number * ns).round() as u64))
     } else {
         let number = shown(number);
-        let message = format!("{name} {number}: must be a finite number of {unit}, 0 or more");
+        let message = format!(
+            "{name} {number}: must be a number of {unit} from 0 to 100 years; is it in {unit}?"
+        );
         Err(Error::new(ErrorKind::Argument, message))
     }
 }
@@ -70,7 +74,10 @@ mod tests {
         let millis = |number| duration_from_millis("wait", number).unwrap();
         assert_eq!(millis(0.000_001_6), Duration::from_nanos(2));
         assert_eq!(millis(0.000_000_4), Duration::ZERO);
-        assert_eq!(millis(1e300), Duration::from_nanos(u64::MAX));
+        for wrong in [1e300, 3.2e15, f64::INFINITY, f64::NAN, -1.0] {
+            let error = duration_from_millis("wait", wrong).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Argument);
+        }
         assert_eq!(duration_from_secs("age", 0.1).unwrap(), Duration::from_millis(100));
     }
 

@@ -9,12 +9,16 @@ use crate::config::{Config, DomainConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::{Fingerprints, rule_id};
+use crate::rate::quoted;
 use crate::rule::Rule;
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
 
 /// How many buckets the table has room for.
 const ROOM: usize = 1 << 20;
+
+/// How many domains are listed when one is not found.
+const SHOWN: usize = 20;
 
 /// Holds every tag to the rules of its domains.
 ///
@@ -48,8 +52,10 @@ impl Throttle {
     pub fn domain(&self, name: &str) -> Result<Domain> {
         self.default.check_open()?;
         self.domains.iter().find(|domain| domain.name() == name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = self.domains.iter().map(Domain::name).collect();
-            let message = format!("no domain {name:?}; there are: {}", known.join(", "));
+            let known: Vec<&str> = self.domains.iter().map(Domain::name).take(SHOWN).collect();
+            let more = if self.domains.len() > SHOWN { ", ..." } else { "" };
+            let message =
+                format!("no domain {}; there are: {}{more}", quoted(name), known.join(", "));
             Error::new(ErrorKind::Domain, message)
         })
     }

@@ -108,17 +108,51 @@ fn es_module(text: String) -> Result<String, String> {
 }
 
 fn es_line(line: &str) -> Result<String, String> {
-    if let Some(names) = line.strip_prefix("module.exports = {") {
-        return Ok(format!("export {{{names}"));
-    }
-    if let Some((names, path)) = line.split_once(" = require(")
-        && let Some(names) = names.strip_prefix("const ")
-        && let Some(path) = path.strip_suffix(");")
+    let plain = |names: &str| !names.contains([':', '{', '}', '=', '(', '\'']);
+    if let Some(names) = line.strip_prefix("module.exports = {").and_then(|l| l.strip_suffix("};"))
+        && plain(names)
     {
-        return Ok(format!("import {names} from {path};"));
+        return Ok(format!("export {{{names}}};"));
     }
-    if line.contains("require(") || line.contains("module.exports") {
+    if let Some(rest) = line.strip_prefix("const {")
+        && let Some((names, path)) = rest.split_once("} = require('./")
+        && let Some(path) = path.strip_suffix("');")
+        && plain(names)
+        && plain(path)
+    {
+        return Ok(format!("import {{{names}}} from './{path}';"));
+    }
+    let words = ["require(", "module.exports", "exports.", "__dirname", "__filename"];
+    if !line.trim_start().starts_with(['/', '*']) && words.iter().any(|word| line.contains(word)) {
         return Err(format!("cannot make an ES module of: {line}"));
     }
     Ok(line.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_modules_use_is_turned_and_the_rest_refused() {
+        let turned = [
+            ("const { a, b } = require('./x.js');", "import { a, b } from './x.js';"),
+            ("module.exports = { a, b };", "export { a, b };"),
+            ("  // exports.a is only spoken of", "  // exports.a is only spoken of"),
+        ];
+        for (line, expected) in turned {
+            assert_eq!(es_line(line).as_deref(), Ok(expected));
+        }
+        for line in [
+            "const { a: b } = require('./x.js');",
+            "const x = require('./x.js');",
+            "const { a } = require('./x.js'), { b } = require('./y.js');",
+            "const { a } = require('node:fs');",
+            "module.exports = { a, b: c };",
+            "exports.f = f;",
+            "const here = __dirname;",
+        ] {
+            assert!(es_line(line).is_err(), "{line}");
+        }
+    }
 }

@@ -220,6 +220,46 @@ function testConfigs(label, face) {
         assert.equal(mine.busy(), true);
       }
     });
+
+    it('a class with a constructor of its own', () => {
+      class Fixed extends Throttle {
+        constructor() {
+          super('1/s');
+        }
+      }
+      assert.equal(new Fixed().rules[0].limit, 1);
+      assert.equal(Fixed.fromToml('rate = "100/s"').rules[0].limit, 100);
+    });
+
+    it('an object without keys of its own is no wish for no rules', () => {
+      class Hidden {
+        get rate() {
+          return '1/s';
+        }
+      }
+      const throttle = new Throttle('1/s');
+      const inherited = Object.create({ rate: '1/s' });
+      for (const odd of [new Hidden(), inherited, throttle, throttle.domain('default'), new ManualClock()]) {
+        assert.throws(() => new Throttle(/** @type {any} */ (odd)), failsWith(face, 'config'));
+      }
+      assert.deepEqual(new Throttle({}).rules, []);
+    });
+
+    it('inherited options are not read', () => {
+      const throttle = new Throttle({ rate: '10/s', clock: new ManualClock() });
+      const ask = /** @type {any} */ (Object.create({ cost: 5, colour: 'red' }));
+      assert.equal(throttle.check('t', ask).granted, 1);
+      const config = Object.assign(Object.create({ clock: () => NaN }), { rate: '1/s' });
+      assert.equal(new Throttle(config).allow('t'), true);
+    });
+
+    it('a list that lies about its length', () => {
+      for (const length of [-1, 1.5, 2 ** 53]) {
+        /** @type {any} */
+        const rules = new Proxy(/** @type {unknown[]} */ ([]), { get: (list, key) => (key === 'length' ? length : list[Number(key)]) });
+        assert.throws(() => new Throttle({ rules }), failsWith(face, 'config'));
+      }
+    });
   });
 }
 

@@ -185,7 +185,9 @@ impl Reader {
     }
 
     fn unknown(&self, entry: &Entry, path: &str, keys: &'static [&'static str]) -> Error {
-        let near = keys.iter().map(|key| (distance(&self.spell(key), &entry.key), key)).min();
+        // A key of great length is near to none, and comparing would take long.
+        let comparable = if entry.key.len() <= 64 { keys } else { &[] };
+        let near = comparable.iter().map(|key| (distance(&self.spell(key), &entry.key), key)).min();
         let hint = match near {
             Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
             _ => format!("the keys here are {}", self.list(keys)),
