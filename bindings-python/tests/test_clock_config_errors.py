@@ -39,7 +39,9 @@ def test_clock_is_never_set_back() -> None:
     assert clock.now() == 2.0
 
 
-@pytest.mark.parametrize("time", [-1, -0.5, float("nan"), float("inf"), 1e300, "1", None, 10**400, 1j])
+@pytest.mark.parametrize(
+    "time", [-1, -0.5, float("nan"), float("inf"), 1e300, "1", None, 10**400, 1j]
+)
 def test_clock_takes_only_times(time: Any) -> None:
     clock = ManualClock()
     for call in (ManualClock, clock.advance, clock.set):
