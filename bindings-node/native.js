@@ -13,7 +13,7 @@ const { join } = require('node:path');
  *   tag: Tag,
  *   cost: number | undefined,
  *   maxWaitMs: number | undefined,
- *   partial: boolean,
+ *   partial: boolean | undefined,
  *   answer: Float64Array,
  * ) => void} Ask The addon writes its answer into an array: making values is slow there.
  */

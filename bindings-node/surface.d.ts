@@ -36,7 +36,7 @@ export interface Native {
     tag: Tag,
     cost: number | undefined,
     maxWaitMs: number | undefined,
-    partial: boolean,
+    partial: boolean | undefined,
   ): ArrayLike<number>;
   /** As check. */
   peek(
@@ -44,12 +44,12 @@ export interface Native {
     tag: Tag,
     cost: number | undefined,
     maxWaitMs: number | undefined,
-    partial: boolean,
+    partial: boolean | undefined,
   ): ArrayLike<number>;
   allow(handle: Handle, tag: Tag, cost: number | undefined): boolean;
-  refund(handle: Handle, tag: Tag, cost: number): void;
+  refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
-  debit(handle: Handle, tag: Tag, hits: number, ageMs: number): void;
+  debit(handle: Handle, tag: Tag, hits: number, ageMs: number | undefined): void;
 
   /** Throws the error about a cost that is no number. */
   badCost(shown: string): never;

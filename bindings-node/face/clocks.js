@@ -29,8 +29,12 @@ function makeClocks(native, defaultNow) {
         typeof value === 'object' && value !== null && #clock in value ? value.#clock : undefined;
     }
 
-    constructor(startMs = 0) {
-      this.set(startMs);
+    /** @param {number} [startMs] */
+    constructor(startMs) {
+      if (startMs === undefined) return;
+      const clock = this.#clock;
+      const to = toNumber('startMs', startMs);
+      attempt(() => native.set(clock, to));
     }
 
     now() {

@@ -61,7 +61,7 @@ function explain(caught) {
     : new DthrottleError('DTHROTTLE_INTERNAL', `a bug in dthrottle: ${message ?? caught}`, {
         cause: caught,
       });
-  // The trace begins where the user's call arrived.
+  // The trace need not show this function.
   Error.captureStackTrace?.(error, explain);
   return error;
 }

@@ -156,10 +156,10 @@ function makeFace(native, defaultNow) {
      * @param {Tag} tag
      * @param {number} [cost]
      */
-    refund(tag, cost = 1) {
+    refund(tag, cost) {
       const handle = this.#parts.present();
       const who = toTag(tag);
-      const units = toUnits(cost);
+      const units = toCost(cost);
       attempt(() => native.refund(handle, who, units));
     }
 
@@ -175,11 +175,11 @@ function makeFace(native, defaultNow) {
      * @param {number} hits
      * @param {number} [ageMs]
      */
-    debit(tag, hits, ageMs = 0) {
+    debit(tag, hits, ageMs) {
       const handle = this.#parts.present();
       const who = toTag(tag);
       const units = toUnits(hits);
-      const age = toNumber('ageMs', ageMs);
+      const age = ageMs === undefined ? undefined : toNumber('ageMs', ageMs);
       attempt(() => native.debit(handle, who, units, age));
     }
 
@@ -193,12 +193,12 @@ function makeFace(native, defaultNow) {
       const who = toTag(tag);
       let units;
       let wait;
-      let some = false;
+      let some;
       if (isTable(ask)) {
-        const { cost, maxWaitMs, partial = false } = toOptions(ask, ASK_OPTIONS);
+        const { cost, maxWaitMs, partial } = toOptions(ask, ASK_OPTIONS);
         units = toCost(cost);
         if (maxWaitMs !== undefined) wait = toNumber('maxWaitMs', maxWaitMs);
-        some = toTruth('partial', partial);
+        if (partial !== undefined) some = toTruth('partial', partial);
       } else {
         units = toCost(ask);
       }

@@ -23,7 +23,7 @@ pub fn check(
     tag: Tag<'_>,
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
-    partial: bool,
+    partial: Option<bool>,
     answer: Numbers<'_>,
 ) -> Result<()> {
     let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
@@ -37,7 +37,7 @@ pub fn peek(
     tag: Tag<'_>,
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
-    partial: bool,
+    partial: Option<bool>,
     answer: Numbers<'_>,
 ) -> Result<()> {
     let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
@@ -47,14 +47,14 @@ pub fn peek(
 /// Asks and takes: yes or no.
 #[napi(catch_unwind)]
 pub fn allow(handle: &External<Handle>, tag: Tag<'_>, cost: Option<f64>) -> Result<bool> {
-    let ask = common::ask(cost, None, false).map_err(failure)?;
+    let ask = common::ask(cost, None, None).map_err(failure)?;
     handle.domain.allow_with(bytes(&tag), ask).map_err(failure)
 }
 
 /// Gives units back.
 #[napi(catch_unwind)]
-pub fn refund(handle: &External<Handle>, tag: Tag<'_>, cost: f64) -> Result<()> {
-    let units = convert::cost_from_f64(cost).map_err(failure)?;
+pub fn refund(handle: &External<Handle>, tag: Tag<'_>, cost: Option<f64>) -> Result<()> {
+    let units = common::units(cost).map_err(failure)?;
     handle.domain.refund(bytes(&tag), units).map_err(failure)
 }
 
@@ -66,9 +66,14 @@ pub fn reset(handle: &External<Handle>, tag: Tag<'_>) -> Result<()> {
 
 /// Charges what was used elsewhere.
 #[napi(catch_unwind)]
-pub fn debit(handle: &External<Handle>, tag: Tag<'_>, hits: f64, age_ms: f64) -> Result<()> {
+pub fn debit(
+    handle: &External<Handle>,
+    tag: Tag<'_>,
+    hits: f64,
+    age_ms: Option<f64>,
+) -> Result<()> {
     let hits = convert::cost_from_f64(hits).map_err(failure)?;
-    let age = convert::duration_from_millis("ageMs", age_ms).map_err(failure)?;
+    let age = common::age(age_ms).map_err(failure)?;
     handle.domain.debit(bytes(&tag), hits, age).map_err(failure)
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use dthrottle::Ask;
+use dthrottle::{Ask, DEFAULT_COST};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -153,7 +153,7 @@ impl Domain {
     #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
     fn refund(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<()> {
         guard(|| {
-            let cost = cost.cost()?.unwrap_or(1);
+            let cost = cost.cost()?.unwrap_or(DEFAULT_COST);
             Ok(self.domain.refund(args::tag(tag)?, cost)?)
         })
     }

@@ -34,7 +34,7 @@ pub fn check(
     tag: &str,
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
-    partial: bool,
+    partial: Option<bool>,
 ) -> Result<()> {
     check_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial)
 }
@@ -46,7 +46,7 @@ pub fn check_bytes(
     tag: &[u8],
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
-    partial: bool,
+    partial: Option<bool>,
 ) -> Result<()> {
     let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
     write(handle.domain.check_with(tag, ask))
@@ -59,7 +59,7 @@ pub fn peek(
     tag: &str,
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
-    partial: bool,
+    partial: Option<bool>,
 ) -> Result<()> {
     peek_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial)
 }
@@ -71,7 +71,7 @@ pub fn peek_bytes(
     tag: &[u8],
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
-    partial: bool,
+    partial: Option<bool>,
 ) -> Result<()> {
     let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
     write(handle.domain.peek_with(tag, ask))
@@ -91,20 +91,20 @@ pub fn allow(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<bool> {
 /// Asks and takes: yes or no.
 #[wasm_bindgen(js_name = allowBytes)]
 pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<bool> {
-    let ask = common::ask(cost, None, false).map_err(failure)?;
+    let ask = common::ask(cost, None, None).map_err(failure)?;
     handle.domain.allow_with(tag, ask).map_err(failure)
 }
 
 /// Gives units back.
 #[wasm_bindgen]
-pub fn refund(handle: &Handle, tag: &str, cost: f64) -> Result<()> {
+pub fn refund(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<()> {
     refund_bytes(handle, tag.as_bytes(), cost)
 }
 
 /// Gives units back.
 #[wasm_bindgen(js_name = refundBytes)]
-pub fn refund_bytes(handle: &Handle, tag: &[u8], cost: f64) -> Result<()> {
-    let units = convert::cost_from_f64(cost).map_err(failure)?;
+pub fn refund_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<()> {
+    let units = common::units(cost).map_err(failure)?;
     handle.domain.refund(tag, units).map_err(failure)
 }
 
@@ -122,14 +122,14 @@ pub fn reset_bytes(handle: &Handle, tag: &[u8]) -> Result<()> {
 
 /// Charges what was used elsewhere.
 #[wasm_bindgen]
-pub fn debit(handle: &Handle, tag: &str, hits: f64, age_ms: f64) -> Result<()> {
+pub fn debit(handle: &Handle, tag: &str, hits: f64, age_ms: Option<f64>) -> Result<()> {
     debit_bytes(handle, tag.as_bytes(), hits, age_ms)
 }
 
 /// Charges what was used elsewhere.
 #[wasm_bindgen(js_name = debitBytes)]
-pub fn debit_bytes(handle: &Handle, tag: &[u8], hits: f64, age_ms: f64) -> Result<()> {
+pub fn debit_bytes(handle: &Handle, tag: &[u8], hits: f64, age_ms: Option<f64>) -> Result<()> {
     let hits = convert::cost_from_f64(hits).map_err(failure)?;
-    let age = convert::duration_from_millis("ageMs", age_ms).map_err(failure)?;
+    let age = common::age(age_ms).map_err(failure)?;
     handle.domain.debit(tag, hits, age).map_err(failure)
 }

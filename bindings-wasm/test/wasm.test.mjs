@@ -175,7 +175,7 @@ for (const [label, face] of Object.entries(faces)) {
 }
 
 describe('a trap', () => {
-  it('is an internal error, and others go on', () => {
+  it('before anything was changed is an internal error, and others go on', () => {
     const { makeFace } = require('../pkg/node/face/index.js');
     const { adapt } = require('../pkg/node/adapt.js');
     const native = adapt(require('../pkg/node/dthrottle.js'));

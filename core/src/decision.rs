@@ -5,6 +5,9 @@ use std::time::Duration;
 /// The limit and remaining of a domain without rules.
 pub const UNLIMITED: u64 = u64::MAX;
 
+/// The cost of a call that names none.
+pub const DEFAULT_COST: u64 = 1;
+
 /// What a check asks for: a cost, and how far it may bend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
@@ -36,7 +39,7 @@ impl Ask {
 impl Default for Ask {
     /// Ask for one unit, now.
     fn default() -> Ask {
-        Ask::cost(1)
+        Ask::cost(DEFAULT_COST)
     }
 }
 

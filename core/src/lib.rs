@@ -34,7 +34,7 @@ mod throttle;
 
 pub use clock::{Clock, ManualClock};
 pub use config::Config;
-pub use decision::{Ask, Decision, UNLIMITED};
+pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};
 pub use rate::Rate;

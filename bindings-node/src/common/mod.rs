@@ -3,7 +3,9 @@
 
 mod tree;
 
-use dthrottle::{Ask, Decision, Domain, Error, Result, Stats, UNLIMITED, convert};
+use std::time::Duration;
+
+use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, Result, Stats, UNLIMITED, convert};
 
 pub(crate) use tree::config;
 
@@ -11,7 +13,11 @@ pub(crate) use tree::config;
 pub(crate) const NUMBERS: usize = 10;
 
 /// What a check asks for. What is not given is as core has it.
-pub(crate) fn ask(cost: Option<f64>, max_wait_ms: Option<f64>, partial: bool) -> Result<Ask> {
+pub(crate) fn ask(
+    cost: Option<f64>,
+    max_wait_ms: Option<f64>,
+    partial: Option<bool>,
+) -> Result<Ask> {
     let mut ask = match cost {
         Some(cost) => Ask::cost(convert::cost_from_f64(cost)?),
         None => Ask::default(),
@@ -19,7 +25,17 @@ pub(crate) fn ask(cost: Option<f64>, max_wait_ms: Option<f64>, partial: bool) ->
     if let Some(ms) = max_wait_ms {
         ask = ask.max_wait(convert::duration_from_millis("maxWaitMs", ms)?);
     }
-    Ok(ask.partial(partial))
+    Ok(partial.map_or(ask, |partial| ask.partial(partial)))
+}
+
+/// Units that are given back. What is not given is as core has it.
+pub(crate) fn units(cost: Option<f64>) -> Result<u64> {
+    cost.map_or(Ok(DEFAULT_COST), convert::cost_from_f64)
+}
+
+/// How long ago something was used: now, if it is not given.
+pub(crate) fn age(age_ms: Option<f64>) -> Result<Duration> {
+    age_ms.map_or(Ok(Duration::ZERO), |ms| convert::duration_from_millis("ageMs", ms))
 }
 
 /// A decision as the numbers that the face turns into an object, in its order.

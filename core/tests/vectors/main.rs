@@ -55,7 +55,7 @@ fn call(
         "peek" => Answer::Decision(domain.peek_with(tag, ask)?),
         "allow" => Answer::Allowed(domain.allow_with(tag, ask)?),
         "refund" => {
-            domain.refund(tag, cost.unwrap_or(1))?;
+            domain.refund(tag, cost.unwrap_or(dthrottle::DEFAULT_COST))?;
             Answer::Nothing
         }
         "reset" => {
