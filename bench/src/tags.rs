@@ -1,25 +1,23 @@
-//! Tags and the order in which they come: one, uniform, or a few often and many seldom.
+//! Tags in the order in which they come: one, uniform, or a few often and many seldom.
 
-/// Tags, and which of them each check asks about.
-pub(crate) struct Tags {
-    tags: Vec<String>,
-    order: Vec<u32>,
-}
+/// The tags of a stream of checks, one after the other in memory: a server has just read the tag
+/// from a request, and would have it in the cache.
+pub(crate) struct Tags(Vec<String>);
 
 impl Tags {
     pub(crate) fn new(count: u32, zipf: bool, checks: usize) -> Tags {
-        let tags = (0..count).map(|i| format!("10.{}.{}.{}", i >> 16, (i >> 8) & 255, i & 255));
         let mut random = Random(0x5eed);
         let order = (0..checks).map(|_| match zipf {
             false => (random.unit() * f64::from(count)) as u32,
             // The inverse of the harmonic sum: rank k comes about 1/k as often as the first.
             true => (f64::from(count).powf(random.unit()) as u32 - 1).min(count - 1),
         });
-        Tags { tags: tags.collect(), order: order.collect() }
+        let tag = |i: u32| format!("10.{}.{}.{}", i >> 16, (i >> 8) & 255, i & 255);
+        Tags(order.map(tag).collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &String> {
-        self.order.iter().map(|i| &self.tags[*i as usize])
+        self.0.iter()
     }
 }
 

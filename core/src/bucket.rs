@@ -5,17 +5,21 @@
 //! rounds and the long-run rate is exact. Only `now` is rounded, down to a tick, when it enters:
 //! `TAT' <= TAT < TAT' + 1 tick` against exact arithmetic, for ever, in the client's favour.
 //!
-//! Nothing here can overflow: charges saturate, and a product of two `u64` is a `u128`.
+//! Nothing here can overflow: charges saturate, and a product of two `u64` is a `u128`. A TAT has
+//! 60 bits, because that is the room for it in a slot of the table.
 
 use crate::rate::{Rate, gcd};
 
 /// The theoretical arrival time, in ticks of the bucket's rule. Zero: full since ever.
 pub(crate) type Tat = u64;
 
-/// The finest tick: a quarter of a nanosecond, so that 64 bits of ticks last 146 years.
+/// The last TAT there is. A bucket that should be later is clamped to it.
+pub(crate) const LAST: Tat = (1 << 60) - 1;
+
+/// The finest tick: a quarter of a nanosecond, so that 60 bits of ticks last 9 years.
 const TICKS_PER_NS: u64 = 4;
-/// The burst in ticks stays below 2^60, far from where sums saturate.
-const BURST_TICKS: u64 = 1 << 60;
+/// The burst in ticks stays below 2^57, far from where sums saturate.
+const BURST_TICKS: u64 = 1 << 57;
 
 /// A rule made ready for arithmetic: units, ticks and nanoseconds, and how they convert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,13 @@ pub(crate) struct Scale {
     /// ticks = ns * num / den, in lowest terms; num <= 4 * den.
     num: u64,
     den: u64,
+}
+
+/// When a check may pass, in ticks of one rule: now, and a burst after the longest wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    now: u64,
+    end: u64,
 }
 
 impl Scale {
@@ -53,16 +64,29 @@ impl Scale {
         }
     }
 
+    /// Four numbers that say all of it.
+    pub(crate) fn to_words(self) -> [u64; 4] {
+        [self.burst, self.unit_ticks, self.num, self.den]
+    }
+
+    /// The other way, if the numbers can be a rule.
+    pub(crate) fn from_words([burst, unit_ticks, num, den]: [u64; 4]) -> Option<Scale> {
+        let burst_ticks = burst.checked_mul(unit_ticks).filter(|ticks| *ticks <= BURST_TICKS)?;
+        let makes_sense = burst_ticks > 0 && num > 0 && den > 0;
+        makes_sense.then_some(Scale { burst, unit_ticks, burst_ticks, num, den })
+    }
+
     pub(crate) fn burst(&self) -> u64 {
         self.burst
     }
 
     /// Ticks at a time in nanoseconds, rounded down.
+    #[inline]
     pub(crate) fn ticks(&self, ns: u64) -> u64 {
         if self.den == 1 {
-            ns.saturating_mul(self.num)
+            ns.saturating_mul(self.num).min(LAST)
         } else {
-            saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den))
+            saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(LAST)
         }
     }
 
@@ -76,20 +100,43 @@ impl Scale {
         self.first_ns(ticks).saturating_sub(now)
     }
 
-    /// The most units that pass at `now` or by waiting until `latest`; none at all, not even
-    /// zero units, while the bucket is in debt.
-    pub(crate) fn available(&self, tat: Tat, now: u64, latest: u64) -> Option<u64> {
-        let start = tat.max(self.ticks(now));
-        // Wider than 64 bits, so that at the end of time everything passes: it fails open.
-        let end = u128::from(self.ticks(latest)) + u128::from(self.burst_ticks);
-        let room = saturate(end.checked_sub(start.into())?);
+    /// The times of a check in ticks.
+    #[inline]
+    pub(crate) fn window(&self, now: u64, latest: u64) -> Window {
+        let ticks = self.ticks(now);
+        let latest = if latest == now { ticks } else { self.ticks(latest) };
+        // Above `LAST`, so that at the end of time everything passes: it fails open.
+        Window { now: ticks, end: latest + self.burst_ticks }
+    }
+
+    /// Whether so many units pass. Not even zero units do while the bucket is in debt.
+    #[inline]
+    pub(crate) fn passes(&self, tat: Tat, window: Window, units: u64) -> bool {
+        let ticks = units.saturating_mul(self.unit_ticks);
+        tat.max(window.now).saturating_add(ticks) <= window.end
+    }
+
+    /// The most units that pass; none at all, not even zero, while the bucket is in debt.
+    pub(crate) fn most(&self, tat: Tat, window: Window) -> Option<u64> {
+        let room = window.end.checked_sub(tat.max(window.now))?;
         Some(room / self.unit_ticks)
+    }
+
+    /// TAT after `units` were taken.
+    #[inline]
+    pub(crate) fn take(&self, tat: Tat, window: Window, units: u64) -> Tat {
+        let ticks = units.saturating_mul(self.unit_ticks);
+        tat.max(window.now).saturating_add(ticks).min(LAST)
     }
 
     /// TAT after `units` were taken at `now`.
     pub(crate) fn charge(&self, tat: Tat, now: u64, units: u64) -> Tat {
-        let ticks = units.saturating_mul(self.unit_ticks);
-        tat.max(self.ticks(now)).saturating_add(ticks)
+        self.delay(tat, now, units.saturating_mul(self.unit_ticks))
+    }
+
+    /// TAT when the bucket, as it is at `now`, will be full so many ticks later.
+    pub(crate) fn delay(&self, tat: Tat, now: u64, ticks: u64) -> Tat {
+        tat.max(self.ticks(now)).saturating_add(ticks).min(LAST)
     }
 
     /// TAT after `units` were given back. A TAT in the past is a full bucket: there is no more.
@@ -109,6 +156,14 @@ impl Scale {
         }
     }
 
+    /// How much of the burst is used, in 2^-32 of it; above 2^32 in debt, zero only when full.
+    pub(crate) fn share_used(&self, tat: Tat, now: u64) -> u64 {
+        match tat.saturating_sub(self.ticks(now)) {
+            0 => 0,
+            used => saturate((u128::from(used) << 32) / u128::from(self.burst_ticks)).max(1),
+        }
+    }
+
     /// Nanoseconds until the turn of the last unit charged: until the bucket is out of debt.
     pub(crate) fn wait(&self, tat: Tat, now: u64) -> u64 {
         self.until(tat.saturating_sub(self.burst_ticks), now)
@@ -123,6 +178,30 @@ impl Scale {
     pub(crate) fn reset_after(&self, tat: Tat, now: u64) -> u64 {
         self.until(tat, now)
     }
+}
+
+/// What is left of a bucket when its rule becomes another: the balance is carried over, but not
+/// above the new burst. Rounded in the client's favour, by less than a tick.
+pub(crate) fn carry_over(from: &Scale, to: &Scale, tat: Tat, now: u64) -> Tat {
+    if from == to {
+        return tat;
+    }
+    let used = tat.saturating_sub(from.ticks(now));
+    if used == 0 {
+        return 0;
+    }
+    let other = |ticks: u64| u128::from(ticks) * u128::from(to.unit_ticks);
+    let used = match from.burst_ticks.checked_sub(used) {
+        Some(left) => {
+            let left = other(left).div_ceil(u128::from(from.unit_ticks));
+            u128::from(to.burst_ticks).saturating_sub(left)
+        }
+        None => {
+            let debt = other(used - from.burst_ticks) / u128::from(from.unit_ticks);
+            u128::from(to.burst_ticks) + debt
+        }
+    };
+    to.ticks(now).saturating_add(saturate(used)).min(LAST)
 }
 
 fn saturate(value: u128) -> u64 {
@@ -169,13 +248,43 @@ mod tests {
     }
 
     #[test]
+    fn a_balance_is_carried_over_to_another_rule() {
+        let now = 5_000_000_000;
+        let (slow, fast) = (scale(1, 1, 10), scale(7, 1, 4));
+        for (used, balance) in [(7, 3), (10, 0), (13, -3)] {
+            let tat = slow.charge(0, now, used);
+            assert_eq!(slow.balance(tat, now), 10 - used as i64);
+            let carried = carry_over(&slow, &fast, tat, now);
+            assert_eq!(fast.balance(carried, now), balance, "{used} used");
+            let back = carry_over(&fast, &slow, carried, now);
+            assert_eq!(slow.balance(back, now), balance, "and back");
+        }
+        let tat = slow.charge(0, now, 3);
+        assert_eq!(carry_over(&slow, &fast, tat, now), fast.ticks(now), "7 of 10 are 4 of 4");
+        assert_eq!(carry_over(&slow, &fast, 17, now), 0, "full stays full");
+        assert_eq!(carry_over(&fast, &slow, LAST, now), LAST, "the end of time");
+        assert_eq!(carry_over(&slow, &slow, 17, now), 17);
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_a_rule_are_none() {
+        let scale = scale(3, 1, 10);
+        assert_eq!(Scale::from_words(scale.to_words()), Some(scale));
+        for words in [[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0], [1 << 40, 1 << 40, 1, 1]] {
+            assert_eq!(Scale::from_words(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
     fn sums_saturate_at_the_end_of_time() {
         let scale = scale(3, 1, 10);
-        assert_eq!(scale.ticks(u64::MAX), u64::MAX);
-        assert_eq!(scale.charge(u64::MAX, u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(scale.ticks(u64::MAX), LAST);
+        assert_eq!(scale.charge(LAST, u64::MAX, u64::MAX), LAST);
         assert_eq!(scale.refund(5, u64::MAX), 0);
-        assert!(scale.balance(u64::MAX, 0) < 0);
-        assert_eq!(scale.available(u64::MAX, u64::MAX, u64::MAX), Some(10), "fails open");
-        assert_eq!(scale.available(u64::MAX, 0, 0), None);
+        assert!(scale.balance(LAST, 0) < 0);
+        let end = scale.window(u64::MAX, u64::MAX);
+        assert_eq!(scale.most(LAST, end), Some(10), "fails open");
+        assert!(scale.passes(LAST, end, 10) && !scale.passes(LAST, end, 11));
+        assert_eq!(scale.most(LAST, scale.window(0, 0)), None);
     }
 }

@@ -7,10 +7,11 @@
 
 use std::time::Duration;
 
-use crate::bucket::{Scale, Tat};
+use crate::bucket::{Scale, Tat, Window};
 use crate::decision::{Ask, Decision};
 use crate::domain::{ActiveRule, Inner};
-use crate::table::Key;
+use crate::stats::Count;
+use crate::table::{Key, Step};
 
 /// The most rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
@@ -43,7 +44,7 @@ pub(crate) struct Outcome<'a, const N: usize> {
 
 impl<'a, const N: usize> Check<'a, N> {
     pub(crate) fn new(domain: &'a Inner, tag: &[u8], ask: Ask) -> Check<'a, N> {
-        let now = domain.host.clock.now_ns();
+        let now = domain.host.now();
         let mut keys = [Key { fingerprint: 0, rule: 0 }; N];
         for (key, rule) in keys.iter_mut().zip(&domain.rules) {
             *key = rule.key(tag);
@@ -56,8 +57,8 @@ impl<'a, const N: usize> Check<'a, N> {
         let mut outcome = self.outcome();
         let mut granted = self.ask.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            outcome.tats[i] = self.domain.host.table.read(self.keys[i]);
-            match self.grant(&rule.scale, outcome.tats[i]) {
+            outcome.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
+            match self.grant(&rule.scale, outcome.tats[i], self.window(rule)) {
                 Some(units) => granted = granted.min(units),
                 None => outcome.refused |= 1 << i,
             }
@@ -74,22 +75,24 @@ impl<'a, const N: usize> Check<'a, N> {
         };
         let counters = &self.domain.host.counters;
         match outcome.granted {
-            Some(_) => counters.allowed.add_one(),
+            Some(_) => counters.add_one(Count::Allowed),
             None if self.domain.dry_run => {
-                counters.allowed.add_one();
-                counters.dry_run.add_one();
+                counters.add_one(Count::Allowed);
+                counters.add_one(Count::DryRun);
             }
-            None => counters.refused.add_one(),
+            None => counters.add_one(Count::Refused),
         }
         outcome
     }
 
     fn take_one(&self, rule: &ActiveRule) -> Outcome<'a, N> {
-        let (tat, granted) = self.domain.host.update(self.keys[0], self.now, |tat| {
-            let granted = self.grant(&rule.scale, tat);
-            let units = granted.or_else(|| self.refused_units(rule));
-            let next = units.map_or(tat, |units| rule.scale.charge(tat, self.now, units));
-            (next, (next, granted))
+        let window = self.window(rule);
+        let (tat, granted) = self.domain.host.update(rule, self.keys[0], self.now, |tat| {
+            let granted = self.grant(&rule.scale, tat, window);
+            match granted.or_else(|| self.refused_units(rule)) {
+                Some(units) => charged(rule, tat, window, units, granted),
+                None => Step { tat, hits: 0, answer: (tat, granted) },
+            }
         });
         let mut outcome = self.outcome();
         outcome.tats[0] = tat;
@@ -121,18 +124,21 @@ impl<'a, const N: usize> Check<'a, N> {
     /// Takes from every rule, or from none and tells which one ran out in between.
     fn take_from_each(&self, units: u64, tats: &mut [Tat; N]) -> Result<(), usize> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            let (tat, taken) = self.update(i, |tat| {
-                let enough = rule.scale.available(tat, self.now, self.latest);
-                if enough.is_some_and(|most| units <= most) {
-                    (rule.scale.charge(tat, self.now, units), true)
+            let window = self.window(rule);
+            let (tat, taken) = self.domain.host.update(rule, self.keys[i], self.now, |tat| {
+                if rule.scale.passes(tat, window, units) {
+                    charged(rule, tat, window, units, true)
                 } else {
-                    (tat, false)
+                    Step { tat, hits: 0, answer: (tat, false) }
                 }
             });
             tats[i] = tat;
             if !taken {
                 for (j, rule) in self.domain.rules[..i].iter().enumerate() {
-                    tats[j] = self.update(j, |tat| (rule.scale.refund(tat, units), true)).0;
+                    tats[j] = self.domain.host.update(rule, self.keys[j], self.now, |tat| {
+                        let tat = rule.scale.refund(tat, units);
+                        Step { tat, hits: -hits(units), answer: tat }
+                    });
                 }
                 return Err(i);
             }
@@ -143,7 +149,9 @@ impl<'a, const N: usize> Check<'a, N> {
     fn charge_refused(&self, tats: &mut [Tat; N]) {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             if let Some(units) = self.refused_units(rule) {
-                tats[i] = self.update(i, |tat| (rule.scale.charge(tat, self.now, units), true)).0;
+                let window = self.window(rule);
+                let charge = |tat| charged(rule, tat, window, units, ());
+                tats[i] = self.domain.host.update(rule, self.keys[i], self.now, charge).0;
             }
         }
     }
@@ -154,18 +162,20 @@ impl<'a, const N: usize> Check<'a, N> {
         rule.charge_refused.then(|| self.ask.cost.min(rule.burst()))
     }
 
-    fn update(&self, rule: usize, mut step: impl FnMut(Tat) -> (Tat, bool)) -> (Tat, bool) {
-        self.domain.host.update(self.keys[rule], self.now, |tat| {
-            let (next, taken) = step(tat);
-            (next, (next, taken))
-        })
+    #[inline]
+    fn window(&self, rule: &ActiveRule) -> Window {
+        rule.scale.window(self.now, self.latest)
     }
 
     /// The units that a rule grants; none: it refuses.
-    fn grant(&self, rule: &Scale, tat: Tat) -> Option<u64> {
-        let most = rule.available(tat, self.now, self.latest)?;
-        let units = if self.ask.partial { self.ask.cost.min(most) } else { self.ask.cost };
-        (units <= most && (units > 0 || self.ask.cost == 0)).then_some(units)
+    #[inline]
+    fn grant(&self, rule: &Scale, tat: Tat, window: Window) -> Option<u64> {
+        let cost = self.ask.cost;
+        if !self.ask.partial {
+            return rule.passes(tat, window, cost).then_some(cost);
+        }
+        let units = cost.min(rule.most(tat, window)?);
+        (units > 0 || cost == 0).then_some(units)
     }
 
     fn outcome(&self) -> Outcome<'a, N> {
@@ -244,6 +254,24 @@ impl<const N: usize> Outcome<'_, N> {
         let units = if self.ask.partial { self.ask.cost.min(1) } else { self.ask.cost };
         scale.retry_after(tat, self.now, units)
     }
+}
+
+/// The step that charges units; it answers the TAT after it, and `answer`.
+#[inline]
+fn charged<R>(
+    rule: &ActiveRule,
+    tat: Tat,
+    window: Window,
+    units: u64,
+    answer: R,
+) -> Step<(Tat, R)> {
+    let tat = rule.scale.take(tat, window, units);
+    Step { tat, hits: hits(units), answer: (tat, answer) }
+}
+
+/// Units as hits that are reported.
+pub(crate) fn hits(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::bucket::{Scale, Tat};
+use crate::bucket::{LAST, Scale, Tat};
 use crate::clock::Clock;
-use crate::decide::{Check, MAX_RULES};
+use crate::decide::{Check, MAX_RULES, hits};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
-use crate::stats::Counters;
-use crate::table::{Key, Table};
+use crate::stats::{Count, Counters};
+use crate::table::{Key, Step, Table};
 
 /// A handle to a domain: cheap to clone, usable from any thread.
 #[derive(Clone)]
@@ -29,8 +29,11 @@ pub(crate) struct Inner {
 pub(crate) struct Host {
     pub(crate) table: Table,
     pub(crate) clock: Clock,
+    /// The table's zero, by that clock.
+    pub(crate) zero_ns: u64,
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A rule at work in a domain.
@@ -118,12 +121,13 @@ impl Domain {
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
     /// given up.
     pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
-        self.each_bucket(tag.as_ref(), |scale, tat, _| scale.refund(tat, units))
+        let hits = -hits(units);
+        self.each_bucket(tag.as_ref(), |scale, tat, _| (scale.refund(tat, units), hits))
     }
 
     /// Fills the tag's buckets.
     pub fn reset(&self, tag: impl AsRef<[u8]>) -> Result<()> {
-        self.each_bucket(tag.as_ref(), |_, _, _| 0)
+        self.each_bucket(tag.as_ref(), |_, _, _| (0, 0))
     }
 
     /// Charges units that were used elsewhere, the first of them `age` ago, without asking. May
@@ -131,16 +135,20 @@ impl Domain {
     pub fn debit(&self, tag: impl AsRef<[u8]>, hits: u64, age: Duration) -> Result<()> {
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
         self.each_bucket(tag.as_ref(), |scale, tat, now| {
-            scale.charge(tat, now.saturating_sub(age), hits)
+            (scale.charge(tat, now.saturating_sub(age), hits), 0)
         })
     }
 
-    fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> Tat) -> Result<()> {
+    /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.
+    fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> (Tat, i64)) -> Result<()> {
         self.check_open()?;
         let host = &self.0.host;
-        let now = host.clock.now_ns();
+        let now = host.now();
         for rule in &self.0.rules {
-            host.update(rule.key(tag), now, |tat| (next(&rule.scale, tat, now), ()));
+            host.update(rule, rule.key(tag), now, |tat| {
+                let (tat, hits) = next(&rule.scale, tat, now);
+                Step { tat, hits, answer: () }
+            });
         }
         Ok(())
     }
@@ -179,24 +187,34 @@ impl Domain {
 }
 
 impl Host {
+    /// Nanoseconds since the table's zero.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now_ns().saturating_sub(self.zero_ns)
+    }
+
     /// One atomic step on a bucket. Without room for it, the step is made on a full bucket and
     /// forgotten: the throttle fails open.
-    pub(crate) fn update<R: Copy>(
+    #[inline]
+    pub(crate) fn update<R>(
         &self,
+        rule: &ActiveRule,
         key: Key,
         now: u64,
-        mut step: impl FnMut(Tat) -> (Tat, R),
+        mut step: impl FnMut(Tat) -> Step<R>,
     ) -> R {
-        let counted = self.table.update(key, now, |tat| {
-            let (next, answer) = step(tat);
-            if next == Tat::MAX && tat != Tat::MAX {
-                self.counters.clamped.add_one();
-            }
-            (next, answer)
+        let mut was_last = false;
+        let mut is_last = false;
+        let counted = self.table.update(key, &rule.scale, now, |tat| {
+            let next = step(tat);
+            (was_last, is_last) = (tat == LAST, next.tat == LAST);
+            next
         });
+        if is_last && !was_last {
+            self.counters.add_one(Count::Clamped);
+        }
         counted.unwrap_or_else(|| {
-            self.counters.failed_open.add_one();
-            step(0).1
+            self.counters.add_one(Count::FailedOpen);
+            step(0).answer
         })
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! `docs/semantics.md` defines every call and every field; `ARCHITECTURE.md` is the map of this
 //! crate.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod bucket;
 mod clock;
@@ -24,6 +24,7 @@ mod decision;
 mod domain;
 mod error;
 mod fingerprint;
+mod open;
 #[cfg(feature = "os")]
 mod os;
 mod rate;
@@ -33,7 +34,7 @@ mod table;
 mod throttle;
 
 pub use clock::{Clock, ManualClock};
-pub use config::Config;
+pub use config::{Config, TableConfig};
 pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};

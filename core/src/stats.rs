@@ -1,6 +1,7 @@
 //! What a throttle counts about itself.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Counts since the throttle was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,27 +17,58 @@ pub struct Stats {
     pub failed_open: u64,
     /// How often the debt of a bucket went beyond what a bucket can hold.
     pub clamped: u64,
+    /// Buckets that were forgotten before they were full, because the table had no better room
+    /// for others.
+    pub evicted: u64,
     /// Buckets that are not full now.
     pub buckets: u64,
 }
 
-/// The counters behind [`Stats`].
+/// The counters behind [`Stats`], several times over: each of the first threads has its own, so
+/// that counting costs next to nothing, and the others share the last.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) allowed: Counter,
-    pub(crate) refused: Counter,
-    pub(crate) dry_run: Counter,
-    pub(crate) failed_open: Counter,
-    pub(crate) clamped: Counter,
+pub(crate) struct Counters([Stripe; STRIPES]);
+
+const STRIPES: usize = 32;
+const SHARED: usize = STRIPES - 1;
+
+thread_local! {
+    /// Which counters this thread uses; none yet: `STRIPES`.
+    static STRIPE: Cell<usize> = const { Cell::new(STRIPES) };
+}
+
+/// A cache line of counters.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct Stripe([Counter; COUNTS]);
+
+const COUNTS: usize = 5;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Count {
+    Allowed,
+    Refused,
+    DryRun,
+    FailedOpen,
+    Clamped,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    pub(crate) fn add_one(&self) {
+    /// For the only thread that adds to this counter.
+    fn add_one_alone(&self) {
         // Relaxed: a count orders nothing.
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add(&self, count: u64) {
+        if count > 0 {
+            // Relaxed: as above.
+            self.0.fetch_add(count, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn get(&self) -> u64 {
@@ -45,14 +77,40 @@ impl Counter {
 }
 
 impl Counters {
-    pub(crate) fn stats(&self, buckets: usize) -> Stats {
+    #[inline]
+    pub(crate) fn add_one(&self, count: Count) {
+        let stripe = match STRIPE.get() {
+            STRIPES => new_stripe(),
+            stripe => stripe,
+        };
+        let counter = &self.0[stripe].0[count as usize];
+        if stripe == SHARED {
+            counter.add(1);
+        } else {
+            counter.add_one_alone();
+        }
+    }
+
+    pub(crate) fn stats(&self, evicted: u64, buckets: usize) -> Stats {
+        let sum = |count: Count| self.0.iter().map(|stripe| stripe.0[count as usize].get()).sum();
         Stats {
-            allowed: self.allowed.get(),
-            refused: self.refused.get(),
-            dry_run: self.dry_run.get(),
-            failed_open: self.failed_open.get(),
-            clamped: self.clamped.get(),
+            allowed: sum(Count::Allowed),
+            refused: sum(Count::Refused),
+            dry_run: sum(Count::DryRun),
+            failed_open: sum(Count::FailedOpen),
+            clamped: sum(Count::Clamped),
+            evicted,
             buckets: buckets as u64,
         }
     }
+}
+
+/// Gives a thread its counters. They are not given back: what a thread counted stays.
+#[cold]
+fn new_stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // Relaxed: only the number matters.
+    let stripe = NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED);
+    STRIPE.set(stripe);
+    stripe
 }

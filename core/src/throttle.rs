@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Clock;
-use crate::config::{Config, DomainConfig};
+use crate::config::{Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::{Fingerprints, rule_id};
+use crate::open::{Opened, open};
 use crate::rate::quoted;
 use crate::rule::Rule;
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
-
-/// How many buckets the table has room for.
-const ROOM: usize = 1 << 20;
 
 /// How many domains are listed when one is not found.
 const SHOWN: usize = 20;
@@ -68,7 +66,12 @@ impl Throttle {
     /// What the throttle counted so far.
     pub fn stats(&self) -> Stats {
         let host = self.host();
-        host.counters.stats(host.table.live(host.clock.now_ns()))
+        host.counters.stats(host.table.evicted.get(), host.table.live(host.now()))
+    }
+
+    /// What is not as it was asked for, such as a named table that could not be shared by name.
+    pub fn warnings(&self) -> &[String] {
+        &self.host().warnings
     }
 
     /// Ends the throttle: every later check, refund, reset, debit or look-up of a domain, on any
@@ -92,18 +95,11 @@ impl Deref for Throttle {
 }
 
 /// Builds a [`Throttle`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Builder {
     config: Config,
     clock: Option<Clock>,
     key: Option<[u64; 2]>,
-    room: usize,
-}
-
-impl Default for Builder {
-    fn default() -> Builder {
-        Builder { config: Config::default(), clock: None, key: None, room: ROOM }
-    }
 }
 
 impl Builder {
@@ -143,34 +139,30 @@ impl Builder {
         self
     }
 
+    /// Where the buckets live; shared with forked children by default.
+    #[must_use]
+    pub fn table(mut self, table: TableConfig) -> Builder {
+        self.config.table = table;
+        self
+    }
+
     /// Builds the throttle, or says what is wrong with its rules.
     pub fn build(self) -> Result<Throttle> {
         self.config.check()?;
-        let key = self.key.unwrap_or_else(default_key);
         let clock = self.clock.map_or_else(default_clock, Ok)?;
-        let mut first = 0;
-        let mut domains = Vec::new();
-        for domain in &self.config.domains {
-            let rules = active_rules(domain, first, key)?;
-            first += rules.len();
-            domains.push((domain, rules));
-        }
-        let scales = domains.iter().flat_map(|(_, rules)| rules).map(|rule| rule.scale).collect();
-        let host = Arc::new(Host {
-            table: Table::new(scales, self.room),
-            clock,
-            counters: Counters::default(),
-            closed: AtomicBool::new(false),
+        let Opened { table, zero_ns, key, warnings } = open(&self.config.table, &clock, self.key)?;
+        let domains = self.config.domains.iter().map(|domain| {
+            let dry_run = domain.dry_run.unwrap_or(self.config.dry_run);
+            Ok((domain.name.clone(), dry_run, active_rules(domain, &table, key)?))
         });
+        let domains: Vec<_> = domains.collect::<Result<_>>()?;
+        let counters = Counters::default();
+        let closed = AtomicBool::new(false);
+        let host = Arc::new(Host { table, clock, zero_ns, counters, closed, warnings });
         let domains: Arc<[Domain]> = domains
             .into_iter()
-            .map(|(domain, rules)| {
-                Domain(Arc::new(Inner {
-                    name: domain.name.clone(),
-                    dry_run: domain.dry_run.unwrap_or(self.config.dry_run),
-                    rules,
-                    host: Arc::clone(&host),
-                }))
+            .map(|(name, dry_run, rules)| {
+                Domain(Arc::new(Inner { name, dry_run, rules, host: Arc::clone(&host) }))
             })
             .collect();
         Ok(Throttle { default: domains[0].clone(), domains })
@@ -183,29 +175,22 @@ impl From<Config> for Builder {
     }
 }
 
-fn active_rules(domain: &DomainConfig, first: usize, key: [u64; 2]) -> Result<Vec<ActiveRule>> {
+fn active_rules(domain: &DomainConfig, table: &Table, key: [u64; 2]) -> Result<Vec<ActiveRule>> {
     let rules = domain.rules.iter().zip(domain.rule_names()).enumerate();
     rules
         .map(|(i, (rule, name))| {
-            Ok(ActiveRule {
-                scale: rule.scale().map_err(|fault| domain.fault(i, fault))?,
-                charge_refused: rule.charge_refused,
-                index: (first + i) as u16,
-                fingerprints: Fingerprints::new(key, rule_id(&domain.name, &name)),
-                name,
-            })
+            let scale = rule.scale().map_err(|fault| domain.fault(i, fault))?;
+            let id = rule_id(&domain.name, &name);
+            let index = table.rule_index(id, &scale).ok_or_else(|| {
+                let message = "the table has seen too many rules, and no more fit; \
+                               use a table of another name";
+                Error::config("table", message)
+            })?;
+            let fingerprints = Fingerprints::new(key, id);
+            let charge_refused = rule.charge_refused;
+            Ok(ActiveRule { name, scale, charge_refused, index, fingerprints })
         })
         .collect()
-}
-
-#[cfg(feature = "os")]
-fn default_key() -> [u64; 2] {
-    crate::os::random::key()
-}
-
-#[cfg(not(feature = "os"))]
-fn default_key() -> [u64; 2] {
-    [0; 2]
 }
 
 #[cfg(feature = "os")]
@@ -223,17 +208,14 @@ mod tests {
     use super::*;
     use crate::ManualClock;
 
+    /// A few lines, and many tags in debt: somebody has to go, and it is counted.
     #[test]
-    fn a_full_table_fails_open_and_counts_it() {
+    fn a_full_table_forgets_and_counts_it() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
-        let throttle = Builder { room: 1, ..builder }.build().unwrap();
-        let admitted = |tag: u32| throttle.allow(tag.to_le_bytes()).unwrap();
-        let fits = (0..1000).filter(|tag| admitted(*tag) && !admitted(*tag)).count();
-        assert!((32..=64).contains(&fits), "a bucket for most of the 64 shards, not {fits}");
+        let throttle = builder.table(TableConfig::private().tags(1)).build().unwrap();
+        assert!((0..1000_u32).all(|tag| throttle.allow(tag.to_le_bytes()).unwrap()));
         let stats = throttle.stats();
-        assert_eq!(stats.buckets, fits as u64);
-        assert_eq!(stats.failed_open, 2 * (1000 - fits as u64));
-        assert_eq!(stats.allowed, 2000 - fits as u64);
+        assert_eq!((stats.buckets, stats.evicted, stats.failed_open), (8, 992, 0));
     }
 
     #[test]

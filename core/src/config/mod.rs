@@ -4,10 +4,13 @@
 //! the shape and remember where each field stood.
 
 mod read;
+mod table;
 mod text;
 mod value;
 
 pub use read::Names;
+pub use table::TableConfig;
+pub(crate) use table::Kind;
 pub use value::{Entry, Node, Value};
 
 use crate::decide::MAX_RULES;
@@ -25,6 +28,7 @@ pub struct Config {
     /// The default domain is always there, and the first.
     pub(crate) domains: Vec<DomainConfig>,
     pub(crate) dry_run: bool,
+    pub(crate) table: TableConfig,
 }
 
 /// One domain's part of the configuration.
@@ -43,7 +47,7 @@ pub(crate) struct DomainConfig {
 impl Default for Config {
     fn default() -> Config {
         let default = DomainConfig { name: Config::DEFAULT.into(), ..DomainConfig::default() };
-        Config { domains: vec![default], dry_run: false }
+        Config { domains: vec![default], dry_run: false, table: TableConfig::default() }
     }
 }
 
@@ -82,6 +86,11 @@ impl Config {
         self.domain_mut(domain).dry_run = Some(dry_run);
     }
 
+    /// Where the buckets live.
+    pub fn set_table(&mut self, table: TableConfig) {
+        self.table = table;
+    }
+
     pub(crate) fn domain_mut(&mut self, name: &str) -> &mut DomainConfig {
         let found = self.domains.iter().position(|domain| domain.name == name);
         let index = found.unwrap_or_else(|| {
@@ -94,6 +103,7 @@ impl Config {
 
     /// Looks at every value: the first that cannot be is an error that names its field.
     pub(crate) fn check(&self) -> Result<()> {
+        self.table.check()?;
         for domain in &self.domains {
             check_name(&domain.name).map_err(|message| Error::config(domain.path(), message))?;
             domain.check()?;

@@ -1,6 +1,7 @@
 //! A tree to a configuration: which keys there are, and what kind of value each takes.
 
 use super::value::{Entry, Node, Value};
+use super::table::{Kind, Size, TableConfig};
 use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
 use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
@@ -18,7 +19,9 @@ pub enum Names {
 
 const RULE_KEYS: &[&str] = &["name", "rate", "burst", "charge_refused"];
 const DOMAIN_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run"];
-const TOP_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run", "domains"];
+const TOP_KEYS: &[&str] =
+    &["rate", "burst", "charge_refused", "rules", "dry_run", "domains", "table"];
+const TABLE_KEYS: &[&str] = &["name", "size", "group", "dir", "private"];
 
 pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
     let mut reader = Reader { names, lines: Vec::new() };
@@ -26,6 +29,9 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
     let mut config = Config::default();
     config.domains[0].read(&mut reader, &top, "")?;
     config.dry_run = config.domains[0].dry_run.take().unwrap_or(false);
+    if let Some(entry) = top.get("table") {
+        config.table = reader.table_config(entry)?;
+    }
     if let Some(entry) = top.get("domains") {
         let Value::Table(domains) = &entry.node.value else {
             return Err(reader.kind(entry, "", "a table of domains"));
@@ -160,15 +166,68 @@ impl Reader {
             };
         }
         if let Some(entry) = table.get("name") {
-            let Value::Text(name) = &entry.node.value else {
-                return Err(self.kind(entry, path, "text"));
-            };
-            rule = rule.name(name);
+            rule = rule.name(self.text(entry, path)?);
         }
         if let Some(entry) = table.get("charge_refused") {
             rule = rule.charge_refused(self.bool(entry, path)?);
         }
         Ok(rule)
+    }
+
+    fn table_config(&mut self, entry: &Entry) -> Result<TableConfig> {
+        self.lines.push(("table".into(), entry.line));
+        if let Value::Text(name) = &entry.node.value {
+            self.lines.push(("table.name".into(), entry.node.line.or(entry.line)));
+            return Ok(TableConfig::named(name));
+        }
+        if !matches!(entry.node.value, Value::Table(_)) {
+            let fix = r#"a name such as "web", or a table of name, size, group, dir, private"#;
+            return Err(self.kind(entry, "", fix));
+        }
+        let table = self.table(&entry.node, "table", TABLE_KEYS)?;
+        for (key, entry) in &table.0 {
+            self.lines.push((join("table", key), entry.node.line.or(entry.line)));
+        }
+        let mut config = TableConfig::anonymous();
+        if let Some(entry) = table.get("private")
+            && self.bool(entry, "table")?
+        {
+            config = TableConfig::private();
+        }
+        if let Some(entry) = table.get("name") {
+            if config.kind == Kind::Private {
+                let message = "a private table has no name; leave out one of the two";
+                return Err(Error::config("table.name", message).at_line(entry.line));
+            }
+            config = TableConfig::named(self.text(entry, "table")?);
+        }
+        if let Some(entry) = table.get("size") {
+            config.size = match &entry.node.value {
+                Value::Text(text) => Size::parse(text),
+                Value::Number(number) => Size::from_number(*number),
+                _ => {
+                    let fix = r#"a number of tags, or bytes like "64 MB""#;
+                    return Err(self.kind(entry, "table", fix));
+                }
+            };
+        }
+        if let Some(entry) = table.get("group") {
+            config = config.group(match &entry.node.value {
+                Value::Number(number) => number.to_string(),
+                _ => self.text(entry, "table")?.to_string(),
+            });
+        }
+        if let Some(entry) = table.get("dir") {
+            config = config.dir(self.text(entry, "table")?);
+        }
+        Ok(config)
+    }
+
+    fn text<'a>(&self, entry: &'a Entry, path: &str) -> Result<&'a str> {
+        match &entry.node.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.kind(entry, path, "text")),
+        }
     }
 
     fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {

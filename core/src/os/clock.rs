@@ -2,7 +2,17 @@
 
 /// Nanoseconds since the machine started.
 #[cfg(unix)]
+#[inline]
 pub(crate) fn now_ns() -> u64 {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+    return super::tsc::now_ns(precise_ns);
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+    return precise_ns();
+}
+
+/// The same, always asked of the system.
+#[cfg(unix)]
+fn precise_ns() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
 
     #[cfg(any(target_os = "linux", target_os = "android"))]

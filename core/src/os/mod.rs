@@ -4,4 +4,10 @@
 
 pub(crate) mod clock;
 pub(crate) mod file;
+#[cfg(unix)]
+pub(crate) mod memory;
+#[cfg(unix)]
+pub(crate) mod named;
 pub(crate) mod random;
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+mod tsc;

@@ -1,182 +1,358 @@
-//! Where the buckets live.
+//! Where the buckets live: a fixed number of slots in memory that many processes may share.
 //!
-//! The interface is what a lock-free table in shared memory can offer: one atomic step on one
-//! bucket at a time, buckets known only by fingerprint and rule, no deletion. A bucket whose TAT
-//! is in the past equals an absent one and may be dropped by whoever needs the room.
-//!
-//! This table is private to the process, in shards behind locks that are held for one step.
+//! One atomic step on one bucket at a time, without locks: whoever is killed at any instruction
+//! leaves a table that works. Buckets are known only by fingerprint and rule. A bucket that is
+//! full equals an absent one, so nothing is ever deleted: its slot goes to whoever needs it.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod cell;
+mod dirty;
+mod line;
+mod place;
+mod region;
+mod rules;
+mod slot;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86;
 
-use crate::bucket::{Scale, Tat};
+use std::sync::atomic::Ordering;
 
-const SHARDS: usize = 64;
-/// How often a full shard is searched for buckets in the past, at most.
-const SEARCH_NS: u64 = 100_000_000;
+use self::cell::Cell;
+use self::dirty::Visit;
+use self::line::{Claim, Pair, SLOTS, Worth};
+use self::place::Place;
+use self::slot::{MOST_PENDING, Slot};
+use crate::bucket::{Scale, Tat, carry_over};
+use crate::stats::Counter;
+
+use self::region::PAGE_LINES;
+pub(crate) use self::place::FEWEST_SHARED_LINES;
+pub(crate) use self::region::{Birth, Geometry, Heap, Memory, PAGE, Region, Unfit};
+
+/// With no exchanger for so long, hits that wait for one no longer keep their slot.
+const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
 
 /// The name of a bucket in the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) fingerprint: u64,
     /// Index into the table's rules.
     pub(crate) rule: u16,
 }
 
-#[derive(Debug, Default)]
-struct Shard {
-    buckets: HashMap<Key, Tat, BuildHasherDefault<KeyHasher>>,
-    searched: Option<u64>,
+/// What one step does to a bucket.
+pub(crate) struct Step<R> {
+    pub(crate) tat: Tat,
+    /// Units that peers must hear about; negative: that they need not hear about after all.
+    pub(crate) hits: i64,
+    pub(crate) answer: R,
 }
 
-/// A bounded set of buckets.
-#[derive(Debug)]
+/// A bucket, as peers and people see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bucket {
+    pub(crate) key: Key,
+    pub(crate) hits: u64,
+    pub(crate) tat: Tat,
+}
+
+/// A bounded set of buckets. Times are nanoseconds since the table's zero.
 pub(crate) struct Table {
-    rules: Vec<Scale>,
-    shards: Vec<Mutex<Shard>>,
-    shard_room: usize,
+    region: Region,
+    /// Buckets that were forgotten for the sake of others.
+    pub(crate) evicted: Counter,
+    /// Hits that no peer will hear about.
+    pub(crate) unreported: Counter,
 }
 
 impl Table {
-    /// A table for about so many buckets of these rules.
-    pub(crate) fn new(rules: Vec<Scale>, room: usize) -> Table {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Table { rules, shards, shard_room: (room / SHARDS).max(1) }
+    pub(crate) fn new(region: Region) -> Table {
+        Table { region, evicted: Counter::default(), unreported: Counter::default() }
+    }
+
+    /// A table in memory that was just got.
+    pub(crate) fn in_memory(memory: impl Memory + 'static, geometry: Geometry) -> Option<Table> {
+        Region::new(Box::new(memory), geometry).map(Table::new)
+    }
+
+    /// Room for so many tags, six tenths full.
+    pub(crate) fn geometry_for(tags: u64) -> Geometry {
+        let lines = (u128::from(tags) * 10).div_ceil(6 * SLOTS as u128);
+        Geometry::new(usize::try_from(lines).unwrap_or(usize::MAX))
+    }
+
+    /// Whether memory may be shared with other processes on this machine at all.
+    pub(crate) fn can_be_shared() -> bool {
+        Cell::is_lock_free()
+    }
+
+    /// The index of a rule, known from now on. `None`: there are too many.
+    pub(crate) fn rule_index(&self, id: u64, scale: &Scale) -> Option<u16> {
+        rules::index_of(self.region.rules(), id, scale)
     }
 
     /// The TAT of a bucket.
-    pub(crate) fn read(&self, key: Key) -> Tat {
-        self.shard(key).buckets.get(&key).copied().unwrap_or(0)
+    pub(crate) fn read(&self, key: Key, scale: &Scale, now: u64) -> Tat {
+        let pair = self.pair(self.place(key));
+        loop {
+            let Some((cell, seen, _)) = pair.find() else { return 0 };
+            let slot = cell.load();
+            if slot.mark() == seen.mark() {
+                return self.tat_of(slot, key, scale, now);
+            }
+        }
     }
 
-    /// One atomic step: `step` sees the TAT and gives the next one and an answer. `None`: there is
-    /// no room for the bucket, and nothing was done.
+    /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than
+    /// once; its last answer counts. `None`: there is no room for the bucket, and nothing was done.
+    #[inline]
     pub(crate) fn update<R>(
         &self,
         key: Key,
+        scale: &Scale,
         now: u64,
-        step: impl FnOnce(Tat) -> (Tat, R),
+        mut step: impl FnMut(Tat) -> Step<R>,
     ) -> Option<R> {
-        let mut shard = self.shard(key);
-        if let Some(tat) = shard.buckets.get_mut(&key) {
-            let (next, answer) = step(*tat);
-            *tat = next;
-            return Some(answer);
+        let place = self.place(key);
+        let pair = self.pair(place);
+        loop {
+            let Some((cell, old, displaced)) = pair.find() else {
+                let Step { tat, hits, answer } = step(0);
+                match self.settle(key, scale, now, place, tat, hits) {
+                    Claim::Taken { .. } => return Some(answer),
+                    Claim::Lost => continue,
+                    Claim::Full => return None,
+                }
+            };
+            let Step { tat, hits, answer } = step(self.tat_of(old, key, scale, now));
+            let pending = self.pending(old, hits, now);
+            let new = old.with(key.rule, pending, tat);
+            if new == old {
+                // An answer is given about a value that was there, as a whole.
+                if cell.load() == old {
+                    return Some(answer);
+                }
+                continue;
+            }
+            if cell.replace(old, new) {
+                if pending > 0 {
+                    self.mark_dirty(if displaced { place.second } else { place.home });
+                }
+                return Some(answer);
+            }
         }
-        if shard.buckets.len() >= self.shard_room {
-            self.make_room(&mut shard, now);
+    }
+
+    /// Finds a slot for a bucket that has none.
+    #[cold]
+    fn settle(
+        &self,
+        key: Key,
+        scale: &Scale,
+        now: u64,
+        place: Place,
+        tat: Tat,
+        hits: i64,
+    ) -> Claim {
+        let pending = self.pending(Slot::EMPTY, hits, now);
+        let new = Slot::new(place.mark, key.rule, pending, tat);
+        if tat == 0 && pending == 0 {
+            // Nothing to remember.
+            return Claim::Taken { displaced: false, from: Slot::EMPTY };
         }
-        let full = shard.buckets.len() >= self.shard_room;
-        let (next, answer) = step(0);
-        if next == 0 {
-            return Some(answer);
+        // Before the claim: a page that holds something must be known, also after a kill.
+        self.region.mark_used(place.home / PAGE_LINES);
+        self.region.mark_used(place.second / PAGE_LINES);
+        let pair = self.pair(place);
+        let exchanged = self.is_exchanged(now);
+        let claim = pair.claim(new, |slot| self.worth(slot, now, exchanged));
+        let Claim::Taken { displaced, from } = claim else { return claim };
+        if self.worth(from, now, false) != Worth::Nothing {
+            self.evicted.add(1);
         }
-        if full {
-            return None;
+        self.unreported.add(from.pending());
+        let mut owed = 0;
+        let mut unheard = 0;
+        pair.fold(|slot| {
+            owed += self.tat_of(slot, key, scale, now).saturating_sub(scale.ticks(now));
+            unheard += slot.pending();
+        });
+        if pending > 0 {
+            self.mark_dirty(if displaced { place.second } else { place.home });
         }
-        shard.buckets.insert(key, next);
-        Some(answer)
+        if owed > 0 || unheard > 0 {
+            self.add(key, scale, now, owed, unheard);
+        }
+        claim
+    }
+
+    /// Charges what was found in a slot too many.
+    fn add(&self, key: Key, scale: &Scale, now: u64, ticks: u64, hits: u64) {
+        let hits = i64::try_from(hits).unwrap_or(i64::MAX);
+        self.update(key, scale, now, |tat| {
+            let tat = scale.delay(tat, now, ticks);
+            Step { tat, hits, answer: () }
+        });
+    }
+
+    /// What is lost with a slot.
+    fn worth(&self, slot: Slot, now: u64, exchanged: bool) -> Worth {
+        if exchanged && slot.pending() > 0 {
+            return Worth::Pending;
+        }
+        match self.scale_of(slot).map_or(0, |scale| scale.share_used(slot.tat(), now)) {
+            0 => Worth::Nothing,
+            used => Worth::Debt(used),
+        }
+    }
+
+    /// The TAT of a slot, in ticks of the rule that is asked about.
+    #[inline]
+    fn tat_of(&self, slot: Slot, key: Key, scale: &Scale, now: u64) -> Tat {
+        match slot.rule() == key.rule {
+            true => slot.tat(),
+            false => self.converted(slot, scale, now),
+        }
+    }
+
+    /// A bucket that was counted by another rule, an earlier one or another process's.
+    #[cold]
+    fn converted(&self, slot: Slot, scale: &Scale, now: u64) -> Tat {
+        self.scale_of(slot).map_or(0, |other| carry_over(&other, scale, slot.tat(), now))
+    }
+
+    /// How a slot is counted; nothing: its rule makes no sense, and so neither does the slot.
+    fn scale_of(&self, slot: Slot) -> Option<Scale> {
+        self.region.rules().get(usize::from(slot.rule()))?.scale()
+    }
+
+    /// Hits pending after so many more.
+    #[inline]
+    fn pending(&self, slot: Slot, hits: i64, now: u64) -> u64 {
+        let pending = slot.pending();
+        if hits <= 0 {
+            return pending.saturating_sub(hits.unsigned_abs());
+        }
+        if !self.is_exchanged(now) {
+            return pending;
+        }
+        let sum = pending.saturating_add(hits.unsigned_abs());
+        if sum > MOST_PENDING {
+            self.unreported.add(sum - MOST_PENDING);
+        }
+        sum.min(MOST_PENDING)
+    }
+
+    /// Whether somebody reports to peers.
+    #[inline]
+    fn is_exchanged(&self, now: u64) -> bool {
+        // Relaxed: a moment sooner or later does not matter.
+        match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
+            0 => false,
+            at => now.saturating_sub(at) < EXCHANGER_GONE_NS,
+        }
+    }
+
+    /// Says that somebody reports to peers, from now on for a while.
+    pub(crate) fn exchange(&self, now: u64) {
+        self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// Takes all hits that are pending and due. Buckets whose line was marked are visited, or all.
+    pub(crate) fn drain(
+        &self,
+        all: bool,
+        mut due: impl FnMut(&Bucket) -> bool,
+        mut out: impl FnMut(Bucket),
+    ) {
+        for (page, word) in self.region.dirty().iter().enumerate() {
+            let mut bits = dirty::take_bits(word);
+            if all && self.region.is_used(page) {
+                bits = u64::MAX;
+            }
+            while bits != 0 {
+                let line = page * PAGE_LINES + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.drain_line(line, &mut due, &mut out);
+            }
+        }
+    }
+
+    fn drain_line(
+        &self,
+        line: usize,
+        due: &mut impl FnMut(&Bucket) -> bool,
+        out: &mut impl FnMut(Bucket),
+    ) {
+        let Some(slots) = self.region.lines().get(line) else { return };
+        let mut later = false;
+        for cell in &slots.0 {
+            match dirty::visit(cell, |slot| due(&self.bucket(line, slot))) {
+                Visit::Nothing => {}
+                Visit::Later => later = true,
+                Visit::Taken(slot) => out(self.bucket(line, slot)),
+            }
+        }
+        if later {
+            self.mark_dirty(line);
+        }
+    }
+
+    /// Shows every bucket that is not full.
+    pub(crate) fn each(&self, now: u64, mut show: impl FnMut(Bucket, &Scale)) {
+        for page in (0..self.region.dirty().len()).filter(|page| self.region.is_used(*page)) {
+            for (i, line) in self.region.page(page).iter().enumerate() {
+                for slot in line.0.iter().map(Cell::load).filter(|slot| !slot.is_empty()) {
+                    if let Some(scale) = self.scale_of(slot)
+                        && scale.share_used(slot.tat(), now) > 0
+                    {
+                        show(self.bucket(page * PAGE_LINES + i, slot), &scale);
+                    }
+                }
+            }
+        }
     }
 
     /// How many buckets are not full.
     pub(crate) fn live(&self, now: u64) -> usize {
-        let live = |shard: &Mutex<Shard>| {
-            let shard = locked(shard);
-            shard.buckets.iter().filter(|(key, tat)| !self.is_past(**key, **tat, now)).count()
-        };
-        self.shards.iter().map(live).sum()
+        let mut live = 0;
+        self.each(now, |_, _| live += 1);
+        live
     }
 
-    fn make_room(&self, shard: &mut Shard, now: u64) {
-        if shard.searched.is_some_and(|at| now.saturating_sub(at) < SEARCH_NS) {
-            return;
-        }
-        shard.searched = Some(now);
-        shard.buckets.retain(|key, tat| !self.is_past(*key, *tat, now));
+    /// Asks for a bucket's line to be brought near.
+    pub(crate) fn prefetch(&self, key: Key) {
+        self.pair(self.place(key)).prefetch();
     }
 
-    fn is_past(&self, key: Key, tat: Tat, now: u64) -> bool {
-        self.rules.get(usize::from(key.rule)).is_none_or(|rule| tat <= rule.ticks(now))
+    /// Bytes that the table takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.region.geometry().bytes()
     }
 
-    fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
-        // Bits that the map does not look at first.
-        locked(&self.shards[(key.fingerprint >> 32) as usize % SHARDS])
-    }
-}
-
-/// Fingerprints are hashes already.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.region.lines().len() * SLOTS
     }
 
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
+    fn bucket(&self, line: usize, slot: Slot) -> Bucket {
+        let fingerprint = Place::fingerprint(slot.mark(), line, self.region.lines().len());
+        let key = Key { fingerprint, rule: slot.rule() };
+        Bucket { key, hits: slot.pending(), tat: slot.tat() }
     }
 
-    fn write_u64(&mut self, fingerprint: u64) {
-        self.0 ^= fingerprint;
+    #[inline]
+    fn place(&self, key: Key) -> Place {
+        Place::of(key.fingerprint, self.region.lines().len())
     }
 
-    fn write_u16(&mut self, rule: u16) {
-        self.0 ^= u64::from(rule);
-    }
-}
-
-/// A step never panics half way, so a poisoned shard is as good as any.
-fn locked(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::rate::Rate;
-
-    const SECOND: u64 = 1_000_000_000;
-
-    fn table(room: usize) -> Table {
-        let rate = Rate::new(1, Duration::from_secs(1));
-        Table::new(vec![Scale::new(&rate, 10)], room)
+    #[inline]
+    fn pair(&self, place: Place) -> Pair<'_> {
+        let lines = self.region.lines();
+        Pair { home: &lines[place.home], second: &lines[place.second], mark: place.mark }
     }
 
-    /// A fingerprint that belongs into this shard.
-    fn shard(number: u64) -> u64 {
-        number << 32
-    }
-
-    /// Charges one unit to a new bucket; false when there was no room.
-    fn charge(table: &Table, fingerprint: u64, now: u64) -> bool {
-        let key = Key { fingerprint, rule: 0 };
-        table.update(key, now, |tat| (tat.max(now) + SECOND, ())).is_some()
-    }
-
-    #[test]
-    fn a_full_table_says_so_and_forgets_nobody() {
-        let table = table(SHARDS);
-        assert!((0..SHARDS as u64).all(|i| charge(&table, shard(i), 0)));
-        assert!(!charge(&table, shard(5) + 1, 0));
-        assert!(charge(&table, shard(5), 0), "a bucket that is there is always found");
-        assert_eq!(table.read(Key { fingerprint: shard(5), rule: 0 }), 2 * SECOND);
-        assert_eq!(table.live(0), SHARDS);
-    }
-
-    #[test]
-    fn buckets_in_the_past_make_room() {
-        let table = table(SHARDS);
-        for round in 0..10 {
-            let now = round * 2 * SECOND;
-            assert!((0..SHARDS as u64).all(|i| charge(&table, shard(i) + round, now)));
-        }
-        assert_eq!(table.live(100 * SECOND), 0);
+    fn mark_dirty(&self, line: usize) {
+        let (word, bit) = Region::bit_of(line);
+        dirty::mark(&self.region.dirty()[word], bit);
     }
 }

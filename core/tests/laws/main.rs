@@ -65,13 +65,13 @@ struct Call {
     cost: u64,
 }
 
-/// 36 years: as long as a stream may last.
-const YEARS: u64 = 1 << 60;
+/// 4 years: as long as a stream may last.
+const YEARS: u64 = 1 << 57;
 
-/// The longest a tick can be: a third of a nanosecond, or 2^-20 of the time of a unit.
+/// The longest a tick can be: a third of a nanosecond, or 2^-17 of the time of a unit.
 fn tick(limit: &Limit) -> BigRational {
     let fine = ratio(1) / ratio(3);
-    let coarse = limit.time_of(1) / ratio(1 << 20);
+    let coarse = limit.time_of(1) / ratio(1 << 17);
     if is_exact(limit) {
         ratio(0)
     } else if fine > coarse {
@@ -84,7 +84,7 @@ fn tick(limit: &Limit) -> BigRational {
 /// Whether a tick divides the nanosecond, so that there is no rounding at all.
 fn is_exact(limit: &Limit) -> bool {
     let rate = ratio(limit.count) / ratio(limit.period_ns);
-    let fits = ratio(limit.burst) * BigRational::from(rate.denom().clone()) <= ratio(1 << 60);
+    let fits = ratio(limit.burst) * BigRational::from(rate.denom().clone()) <= ratio(1 << 57);
     *rate.numer() <= 4.into() && fits
 }
 

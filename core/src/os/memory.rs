@@ -1,0 +1,115 @@
+//! Memory from the system: of this process alone, or seen by others as well.
+#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+
+use std::fs::File;
+use std::io;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use crate::table::Memory;
+
+/// Bytes of a huge page.
+const HUGE: usize = 2 << 20;
+
+/// Mapped memory. It begins where a huge page can begin.
+pub(crate) struct Map {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Map {
+    /// Zeroed memory of this process. Pages come when they are used.
+    pub(crate) fn private(len: usize) -> io::Result<Map> {
+        Map::zeroed(len, MapFlags::PRIVATE)
+    }
+
+    /// Zeroed memory, shared with children forked from now on. Pages come when they are used.
+    pub(crate) fn anonymous(len: usize) -> io::Result<Map> {
+        Map::zeroed(len, MapFlags::SHARED)
+    }
+
+    fn zeroed(len: usize, sharing: MapFlags) -> io::Result<Map> {
+        let flags = sharing | MapFlags::NORESERVE | MapFlags::FIXED;
+        Map::at_huge_page(len, |base| {
+            // SAFETY: replaces a part of our own reservation, which nobody uses.
+            unsafe { mmap_anonymous(base.cast(), len, read_write(), flags) }
+        })
+    }
+
+    /// A file's bytes. The file must have so many: what lies behind its end cannot be touched.
+    pub(crate) fn file(file: &File, len: usize) -> io::Result<Map> {
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        Map::at_huge_page(len, |base| {
+            // SAFETY: as above.
+            unsafe { mmap(base.cast(), len, read_write(), flags, file, 0) }
+        })
+    }
+
+    /// Reserves addresses, and maps at the first of them that is aligned to a huge page.
+    fn at_huge_page(
+        len: usize,
+        map: impl FnOnce(*mut u8) -> rustix::io::Result<*mut std::ffi::c_void>,
+    ) -> io::Result<Map> {
+        let len = len.next_multiple_of(crate::table::PAGE);
+        let room = len.checked_add(HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (none, flags) = (ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: a new mapping at a place of the system's choice touches no other memory.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), room, none, flags) }?.cast::<u8>();
+        let before = start.align_offset(HUGE);
+        let base = start.wrapping_add(before);
+        let mapped = map(base);
+        unmap(start, before);
+        unmap(base.wrapping_add(len), HUGE - before);
+        if let Err(cause) = mapped {
+            unmap(base, len);
+            return Err(cause.into());
+        }
+        let base = NonNull::new(base).ok_or_else(|| io::Error::other("mapped at zero"))?;
+        Ok(Map { base, len })
+    }
+}
+
+fn read_write() -> ProtFlags {
+    ProtFlags::READ | ProtFlags::WRITE
+}
+
+fn unmap(start: *mut u8, len: usize) {
+    if len > 0 {
+        // SAFETY: a part of a mapping of ours that nobody refers to.
+        let unmapped = unsafe { munmap(start.cast(), len) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+// SAFETY: the system mapped this many bytes to page boundaries, and `drop` alone unmaps them.
+unsafe impl Memory for Map {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn prefer_huge_page(&self, offset: usize) {
+        #[cfg(target_os = "linux")]
+        if offset.checked_add(HUGE).is_some_and(|end| end <= self.len) {
+            let start = self.base.as_ptr().wrapping_add(offset / HUGE * HUGE);
+            // An answer is not needed: older systems cannot, and then the table is only slower.
+            // SAFETY: lies in our mapping, and changes only how the system holds the bytes.
+            unsafe { libc::madvise(start.cast(), HUGE, libc::MADV_COLLAPSE) };
+        }
+    }
+}
+
+// SAFETY: it owns its mapping; what is in it is only reached through `Region`.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        unmap(self.base.as_ptr(), self.len);
+    }
+}

@@ -1,0 +1,118 @@
+//! The time between two looks at the system's clock, by the processor's counter: half the price.
+//!
+//! A thread keeps an anchor: a moment by both clocks, and how fast the counter runs. For a
+//! millisecond after it the counter says how much time has passed; then the system is asked again.
+//! So no error lives longer than a millisecond, whatever becomes of the counter in a suspend or a
+//! migration, and all processes agree to within a fraction of a microsecond.
+#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+
+use std::arch::x86_64::_rdtsc;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Counts between two anchors: about a millisecond.
+const SPAN: u64 = 1 << 21;
+/// A span longer than this, about a second, says little about the counter's speed.
+const LONG_SPAN: u64 = 1 << 31;
+/// A system call that took longer than so many counts was interrupted.
+const INTERRUPTED: u64 = 1 << 11;
+/// Bits behind the point in `Anchor::speed`.
+const FRACTION: u32 = 32;
+
+/// A moment by both clocks.
+#[derive(Clone, Copy)]
+struct Anchor {
+    count: u64,
+    ns: u64,
+    /// Nanoseconds a count; zero: not known yet.
+    speed: u64,
+}
+
+thread_local! {
+    static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor { count: 0, ns: 0, speed: 0 }) };
+}
+
+/// Nanoseconds by the clock that `precise` reads.
+#[inline]
+pub(super) fn now_ns(precise: fn() -> u64) -> u64 {
+    let anchor = ANCHOR.get();
+    let passed = count().wrapping_sub(anchor.count);
+    if passed < SPAN && anchor.speed != 0 {
+        return anchor.ns + ((passed * anchor.speed) >> FRACTION);
+    }
+    look(precise, anchor)
+}
+
+/// Asks the system, and drops the anchor here.
+#[cold]
+fn look(precise: fn() -> u64, last: Anchor) -> u64 {
+    let before = count();
+    let ns = precise();
+    let count = count();
+    let passed = count.wrapping_sub(last.count);
+    if count.wrapping_sub(before) > INTERRUPTED || !is_steady() {
+        return ns;
+    }
+    let known = last.ns != 0 && ns > last.ns;
+    let speed = match passed {
+        // Too soon to measure.
+        0..SPAN if known => return ns,
+        SPAN..LONG_SPAN if known => ((ns - last.ns) << FRACTION) / passed,
+        // As it was, if it was known; the next span will tell.
+        _ => last.speed,
+    };
+    ANCHOR.set(Anchor { count, ns, speed });
+    ns
+}
+
+/// Whether the system itself trusts the counter for its clock.
+fn is_steady() -> bool {
+    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    /// 0: not asked yet, 1: no, 2: yes.
+    static ANSWER: AtomicU8 = AtomicU8::new(0);
+    // Relaxed: whoever does not see the answer asks again.
+    match ANSWER.load(Ordering::Relaxed) {
+        0 => {
+            let steady = std::fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc");
+            ANSWER.store(1 + u8::from(steady), Ordering::Relaxed);
+            steady
+        }
+        answer => answer == 2,
+    }
+}
+
+#[inline]
+fn count() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction; Linux lets everyone use it unless a
+    // process forbids it to itself.
+    unsafe { _rdtsc() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use crate::os::clock::now_ns;
+
+    /// Both clocks are read side by side for a while; a look that was interrupted proves nothing.
+    #[test]
+    fn the_counter_keeps_to_the_clock() {
+        let zero = Instant::now();
+        let start = now_ns();
+        let mut checked = 0;
+        let mut last = start;
+        while zero.elapsed() < Duration::from_millis(50) {
+            let before = zero.elapsed().as_nanos() as u64;
+            let now = now_ns();
+            let after = zero.elapsed().as_nanos() as u64;
+            if after - before < 1_000 {
+                let passed = now - start;
+                assert!(passed + 20_000 > before && passed < after + 20_000, "{passed} {before}");
+                assert!(now + 2_000 > last, "back by {} ns", last - now);
+                checked += 1;
+            }
+            last = now;
+        }
+        assert!(checked > 1000, "only {checked} looks");
+    }
+}

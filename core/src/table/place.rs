@@ -1,0 +1,90 @@
+//! Which two lines a fingerprint may be in, and the fingerprint of what lies in a line.
+//!
+//! A fingerprint has 54 bits (the upper ones of 64). A slot keeps the lower 38 of them; the line
+//! says the rest, if there are at least 2^16 lines.
+
+use super::slot::{FINGERPRINT_BITS, Mark};
+
+/// Fewer lines cannot say the upper bits of a fingerprint.
+pub(crate) const FEWEST_SHARED_LINES: usize = 1 << (BITS - FINGERPRINT_BITS);
+
+const BITS: u32 = 54;
+const SPARE: u32 = u64::BITS - BITS;
+const STORED: u64 = (1 << FINGERPRINT_BITS) - 1;
+
+/// Where a tag can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) home: usize,
+    pub(super) second: usize,
+    pub(super) mark: Mark,
+}
+
+impl Place {
+    #[inline]
+    pub(super) fn of(fingerprint: u64, lines: usize) -> Place {
+        let fingerprint = fingerprint >> SPARE;
+        let home = high(fingerprint << SPARE, lines);
+        let stored = fingerprint & STORED;
+        let second = home + offset(stored, lines);
+        let second = if second < lines { second } else { second - lines };
+        Place { home, second, mark: Mark::new(stored) }
+    }
+
+    /// The fingerprint of a slot with this mark in this line.
+    pub(super) fn fingerprint(mark: Mark, line: usize, lines: usize) -> u64 {
+        let stored = mark.fingerprint_bits();
+        let home = match mark.is_displaced() {
+            false => line,
+            true => (line + lines - offset(stored, lines)) % lines,
+        };
+        // The first fingerprint whose home this is; no two of them end alike.
+        let first = ((home as u128) << BITS).div_ceil(lines as u128) as u64;
+        let found = (first & !STORED) | stored;
+        let found = if found < first { found + STORED + 1 } else { found };
+        found << SPARE
+    }
+}
+
+/// How far the second line lies behind the home line: never zero lines, never all of them.
+fn offset(stored: u64, lines: usize) -> usize {
+    // An odd number that spreads the bits, so that one line's tags go to many lines.
+    1 + high(stored.wrapping_mul(0x9e37_79b9_7f4a_7c15), lines - 1)
+}
+
+/// A fraction of `lines`, as `bits` is one of 2^64.
+#[inline]
+fn high(bits: u64, lines: usize) -> usize {
+    ((u128::from(bits) * lines as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_can_be_told_from_its_slot() {
+        let mut fingerprint = 0x0123_4567_89ab_cdef_u64;
+        for lines in [FEWEST_SHARED_LINES, FEWEST_SHARED_LINES + 1, 436_907, 4_166_667] {
+            for _ in 0..1000 {
+                fingerprint = fingerprint.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let place = Place::of(fingerprint, lines);
+                assert!(place.home < lines && place.second < lines && place.home != place.second);
+                let truth = fingerprint >> SPARE << SPARE;
+                assert_eq!(Place::fingerprint(place.mark, place.home, lines), truth);
+                let displaced = place.mark.displaced();
+                assert_eq!(Place::fingerprint(displaced, place.second, lines), truth);
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_have_places_too() {
+        for fingerprint in [0, u64::MAX] {
+            for lines in [2, 3, FEWEST_SHARED_LINES] {
+                let place = Place::of(fingerprint, lines);
+                assert!(place.home < lines && place.second < lines && place.home != place.second);
+            }
+        }
+    }
+}

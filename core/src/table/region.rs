@@ -1,0 +1,349 @@
+//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, header.
+//!
+//! The lines come first, where a huge page can begin; the header is the last page. Everything in
+//! it is atomic, because any process may write at any time, and nothing read from it is trusted:
+//! lengths are taken once, when the region is opened, and every index is checked.
+#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::Ordering;
+
+use super::cell::AtomicU64;
+use super::line::{Line, SLOTS};
+use super::rules::SharedRule;
+use super::slot::RULES;
+
+/// Bytes of a page: the unit of mapping.
+pub(crate) const PAGE: usize = 4096;
+/// Lines in a page: each has a bit of one word.
+pub(super) const PAGE_LINES: usize = PAGE / size_of::<Line>();
+
+/// Pages that one huge page can replace.
+const HUGE_PAGES: usize = 512;
+/// With so many of them in use a huge page is better: where tags are many, most of the time goes
+/// into finding out where their pages are.
+const MANY_PAGES: u32 = 64;
+
+/// The last page of a region.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(super) struct Header {
+    /// Says what this file is. Written last.
+    pub(super) magic: AtomicU64,
+    pub(super) layout: AtomicU64,
+    pub(super) lines: AtomicU64,
+    /// The zero of the table's time, by the machine's clock.
+    pub(super) zero_ns: AtomicU64,
+    /// The key of the fingerprints.
+    pub(super) key: [AtomicU64; 2],
+    /// The start of the machine that the times belong to.
+    pub(super) boot: [AtomicU64; 2],
+    /// When an exchanger last said that it is there; zero: never.
+    pub(super) exchanged_ns: AtomicU64,
+}
+
+/// What a table is born with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Birth {
+    pub(crate) zero_ns: u64,
+    pub(crate) key: [u64; 2],
+    pub(crate) boot: [u64; 2],
+}
+
+/// Why memory is not a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    NotATable,
+    Layout { found: u64, ours: u64 },
+}
+
+/// "dThrottl" in a file on a little-endian machine.
+const MAGIC: u64 = 0x6c74_746f_7268_5464;
+/// Changes whenever a byte of a region means something else than before.
+const LAYOUT: u64 = 1;
+
+/// How big everything is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub(super) lines: usize,
+}
+
+impl Geometry {
+    /// Two lines that differ are the least that a tag needs.
+    const FEWEST_LINES: usize = 2;
+    /// 16 TB: more than any machine maps, far from overflow.
+    const MOST_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
+
+    pub(crate) fn new(lines: usize) -> Geometry {
+        Geometry { lines: lines.clamp(Geometry::FEWEST_LINES, Geometry::MOST_LINES) }
+    }
+
+    /// The biggest that takes at most so many bytes.
+    pub(crate) fn within(bytes: u64) -> Geometry {
+        let all = Geometry::new(usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Line>());
+        // A little less than linear in lines, so that a few steps come close.
+        let mut lines = all.lines;
+        while lines > Geometry::FEWEST_LINES && Geometry::new(lines).bytes() as u64 > bytes {
+            let over = Geometry::new(lines).bytes() as u64 - bytes;
+            let fewer = usize::try_from(over.div_ceil(72)).unwrap_or(usize::MAX);
+            lines = lines.saturating_sub(fewer);
+        }
+        Geometry::new(lines)
+    }
+
+    pub(crate) fn at_least(self, lines: usize) -> Geometry {
+        Geometry::new(self.lines.max(lines))
+    }
+
+    /// How many tags fit with six tenths of the slots in use.
+    pub(crate) fn tags(self) -> u64 {
+        (self.lines * SLOTS) as u64 * 6 / 10
+    }
+
+    /// One word of bits for every page of lines.
+    fn words(self) -> usize {
+        self.lines.div_ceil(PAGE_LINES)
+    }
+
+    fn bitmap_at(self) -> usize {
+        self.words() * PAGE
+    }
+
+    /// A bit for every page that was ever used.
+    fn used_at(self) -> usize {
+        self.bitmap_at() + self.words() * size_of::<AtomicU64>()
+    }
+
+    fn rules_at(self) -> usize {
+        self.used_at() + self.words().div_ceil(64) * size_of::<AtomicU64>()
+    }
+
+    fn header_at(self) -> usize {
+        (self.rules_at() + RULES * size_of::<SharedRule>()).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of the whole region.
+    pub(crate) fn bytes(self) -> usize {
+        self.header_at() + PAGE
+    }
+}
+
+/// Where memory comes from and how it is given back.
+///
+/// # Safety
+///
+/// `base` points to `len` bytes that are readable, writable and at least 64-byte aligned, were
+/// zero or a region when they were got, and stay so until the value is dropped.
+pub(crate) unsafe trait Memory: Send + Sync {
+    fn base(&self) -> NonNull<u8>;
+    fn len(&self) -> usize;
+    /// Says that the huge page around this offset is used in many places.
+    fn prefer_huge_page(&self, _offset: usize) {}
+}
+
+/// Zeroed memory of this process.
+pub(crate) struct Heap {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+impl Heap {
+    pub(crate) fn new(bytes: usize) -> Heap {
+        let layout = Layout::from_size_align(bytes, align_of::<Line>());
+        let Ok(layout) = layout else { handle_alloc_error(Layout::new::<Header>()) };
+        // SAFETY: the layout has a size: a region is never without a header.
+        let base = unsafe { alloc_zeroed(layout) };
+        match NonNull::new(base) {
+            Some(base) => Heap { base, layout },
+            None => handle_alloc_error(layout),
+        }
+    }
+}
+
+// SAFETY: the allocator gave this many zeroed bytes, aligned to a line, and `drop` alone frees
+// them.
+unsafe impl Memory for Heap {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+// SAFETY: it owns its memory; what is in it is only reached through `Region`.
+unsafe impl Send for Heap {}
+// SAFETY: as above.
+unsafe impl Sync for Heap {}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        // SAFETY: got from the allocator with this layout, and not freed before.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+/// A table's memory.
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    geometry: Geometry,
+    memory: Box<dyn Memory>,
+}
+
+// SAFETY: everything in the region is atomic, and the memory may move between threads.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// The memory as a region of this shape. `None`: it is too short.
+    pub(crate) fn new(memory: Box<dyn Memory>, geometry: Geometry) -> Option<Region> {
+        let base = memory.base();
+        (memory.len() >= geometry.bytes())
+            .then_some(Region { base, geometry, memory })
+    }
+
+    /// Zeroed memory as a table that was just made.
+    pub(crate) fn newborn(
+        memory: Box<dyn Memory>,
+        geometry: Geometry,
+        birth: &Birth,
+    ) -> Option<Region> {
+        let region = Region::new(memory, geometry)?;
+        let header = region.header();
+        // Relaxed: the file has no name yet, so nobody looks.
+        header.layout.store(LAYOUT, Ordering::Relaxed);
+        header.lines.store(geometry.lines as u64, Ordering::Relaxed);
+        header.zero_ns.store(birth.zero_ns, Ordering::Relaxed);
+        for i in 0..2 {
+            header.key[i].store(birth.key[i], Ordering::Relaxed);
+            header.boot[i].store(birth.boot[i], Ordering::Relaxed);
+        }
+        header.magic.store(MAGIC, Ordering::Relaxed);
+        Some(region)
+    }
+
+    /// Memory that another process made a table, whose header is its last page.
+    pub(crate) fn existing(memory: Box<dyn Memory>) -> Result<Region, Unfit> {
+        let len = memory.len();
+        let header_at = len.checked_sub(PAGE).filter(|_| len.is_multiple_of(PAGE));
+        let header_at = header_at.ok_or(Unfit::NotATable)?;
+        // The smallest shape of all, to reach the header by; it is replaced below.
+        let geometry = Geometry { lines: 0 };
+        let region = Region { base: memory.base(), geometry, memory };
+        let header: &Header = &region.part(header_at, 1)[0];
+        if header.magic.load(Ordering::Relaxed) != MAGIC {
+            return Err(Unfit::NotATable);
+        }
+        let found = header.layout.load(Ordering::Relaxed);
+        if found != LAYOUT {
+            return Err(Unfit::Layout { found, ours: LAYOUT });
+        }
+        let lines = usize::try_from(header.lines.load(Ordering::Relaxed)).unwrap_or(0);
+        let geometry = Geometry::new(lines);
+        if geometry.lines != lines || geometry.bytes() != len {
+            return Err(Unfit::NotATable);
+        }
+        Ok(Region { geometry, ..region })
+    }
+
+    pub(crate) fn birth(&self) -> Birth {
+        let header = self.header();
+        let pair = |words: &[AtomicU64; 2]| words.each_ref().map(|w| w.load(Ordering::Relaxed));
+        Birth {
+            zero_ns: header.zero_ns.load(Ordering::Relaxed),
+            key: pair(&header.key),
+            boot: pair(&header.boot),
+        }
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    #[inline]
+    pub(super) fn lines(&self) -> &[Line] {
+        self.part(0, self.geometry.lines)
+    }
+
+    /// A bit for every line that has something to report, a word for every page.
+    #[inline]
+    pub(super) fn dirty(&self) -> &[AtomicU64] {
+        self.part(self.geometry.bitmap_at(), self.geometry.words())
+    }
+
+    /// A bit for every page that was ever used, so that nobody has to look at the others.
+    fn used(&self) -> &[AtomicU64] {
+        self.part(self.geometry.used_at(), self.geometry.words().div_ceil(64))
+    }
+
+    pub(super) fn rules(&self) -> &[SharedRule] {
+        self.part(self.geometry.rules_at(), RULES)
+    }
+
+    #[inline]
+    pub(super) fn header(&self) -> &Header {
+        &self.part(self.geometry.header_at(), 1)[0]
+    }
+
+    /// The lines of a page.
+    pub(super) fn page(&self, page: usize) -> &[Line] {
+        let first = page * PAGE_LINES;
+        let last = (first + PAGE_LINES).min(self.geometry.lines);
+        &self.lines()[first..last]
+    }
+
+    /// Notes that a page will hold something.
+    pub(super) fn mark_used(&self, page: usize) {
+        let word = &self.used()[page / 64];
+        let bit = 1 << (page % 64);
+        // Relaxed: only a reader that looks later must see it, and then it does.
+        if word.load(Ordering::Relaxed) & bit != 0 || word.fetch_or(bit, Ordering::Relaxed) & bit != 0
+        {
+            return;
+        }
+        let first = page / HUGE_PAGES * HUGE_PAGES / 64;
+        let words = self.used().iter().skip(first).take(HUGE_PAGES / 64);
+        let used: u32 = words.map(|word| word.load(Ordering::Relaxed).count_ones()).sum();
+        // Once: the count only grows, one by one.
+        if used == MANY_PAGES {
+            self.memory.prefer_huge_page(page * PAGE);
+        }
+    }
+
+    pub(super) fn is_used(&self, page: usize) -> bool {
+        self.used()[page / 64].load(Ordering::Relaxed) & (1 << (page % 64)) != 0
+    }
+
+    /// The word and the bit of a line.
+    pub(super) fn bit_of(line: usize) -> (usize, u64) {
+        (line / PAGE_LINES, 1 << (line % PAGE_LINES))
+    }
+
+    #[inline]
+    fn part<T: Part>(&self, offset: usize, count: usize) -> &[T] {
+        // SAFETY: `Geometry` keeps offset and count inside `bytes()`, and `new` and `existing`
+        // made sure of as many bytes.
+        let start = unsafe { self.base.add(offset) }.cast::<T>();
+        // SAFETY: aligned, because the base is aligned to 64 bytes and every offset to the part's
+        // alignment; valid for any bytes, because `Part` says so; alive as long as `memory`;
+        // changed by others only through atomics, which all fields are.
+        unsafe { slice::from_raw_parts(start.as_ptr(), count) }
+    }
+}
+
+/// A type made of atomics only, for which every pattern of bytes is a value.
+trait Part {}
+impl Part for Line {}
+impl Part for AtomicU64 {}
+impl Part for SharedRule {}
+impl Part for Header {}
+
+const _: () = {
+    assert!(size_of::<Line>() == 64);
+    assert!(size_of::<Header>() <= PAGE);
+    assert!(PAGE_LINES == 64);
+};

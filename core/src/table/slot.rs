@@ -1,0 +1,130 @@
+//! What a slot holds: one bucket in 128 bits, so that one compare-and-swap changes all of it.
+//!
+//! From the top: 38 bits of the fingerprint, 1 bit that says whether the slot lies in the second
+//! line of its tag, 12 bits of rule index, 17 bits of pending hits, 60 bits of TAT. All zero is an
+//! empty slot: rule indexes begin at 1.
+
+use crate::bucket::Tat;
+
+const TAT_BITS: u32 = 60;
+const PENDING_BITS: u32 = 17;
+const RULE_BITS: u32 = 12;
+const PENDING_AT: u32 = TAT_BITS;
+const RULE_AT: u32 = PENDING_AT + PENDING_BITS;
+const MARK_AT: u32 = RULE_AT + RULE_BITS;
+
+/// How many bits of the fingerprint a slot keeps.
+pub(super) const FINGERPRINT_BITS: u32 = 128 - 1 - MARK_AT;
+/// How many rule indexes there are; zero is none.
+pub(super) const RULES: usize = 1 << RULE_BITS;
+/// The most hits that can be pending.
+pub(super) const MOST_PENDING: u64 = (1 << PENDING_BITS) - 1;
+
+/// What a tag's slot begins with: the stored bits of the fingerprint, and the displaced bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark(u64);
+
+impl Mark {
+    /// The mark in the home line.
+    pub(super) fn new(fingerprint_bits: u64) -> Mark {
+        Mark(fingerprint_bits << 1)
+    }
+
+    /// The mark of the same tag in its second line.
+    pub(super) fn displaced(self) -> Mark {
+        Mark(self.0 | 1)
+    }
+
+    pub(super) fn is_displaced(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    pub(super) fn fingerprint_bits(self) -> u64 {
+        self.0 >> 1
+    }
+}
+
+/// The value of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slot(pub(super) u128);
+
+impl Slot {
+    pub(super) const EMPTY: Slot = Slot(0);
+
+    /// `rule` is below `RULES` and not zero, `pending` at most `MOST_PENDING`.
+    pub(super) fn new(mark: Mark, rule: u16, pending: u64, tat: Tat) -> Slot {
+        Slot(
+            u128::from(mark.0) << MARK_AT
+                | u128::from(rule) << RULE_AT
+                | u128::from(pending) << PENDING_AT
+                | u128::from(tat),
+        )
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) fn mark(self) -> Mark {
+        Mark((self.0 >> MARK_AT) as u64)
+    }
+
+    pub(super) fn rule(self) -> u16 {
+        (self.0 >> RULE_AT) as u16 & (RULES as u16 - 1)
+    }
+
+    pub(super) fn pending(self) -> u64 {
+        (self.0 >> PENDING_AT) as u64 & MOST_PENDING
+    }
+
+    pub(super) fn tat(self) -> Tat {
+        self.0 as u64 & ((1 << TAT_BITS) - 1)
+    }
+
+    /// The same tag under this rule with this TAT and these hits pending.
+    pub(super) fn with(self, rule: u16, pending: u64, tat: Tat) -> Slot {
+        Slot::new(self.mark(), rule, pending, tat)
+    }
+
+    /// The slot without its bucket: full since ever. It stays taken, so that a line never seems
+    /// emptier than it was.
+    pub(super) fn spent(self) -> Slot {
+        self.with(self.rule(), 0, 0)
+    }
+}
+
+/// The upper half of a slot, enough to see whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head(pub(super) u64);
+
+impl Head {
+    /// Also true of an empty slot if the mark is zero.
+    pub(super) fn has(self, mark: Mark) -> bool {
+        self.0 >> (MARK_AT - 64) == mark.0
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::LAST;
+
+    #[test]
+    fn every_field_has_its_own_bits() {
+        let mark = Mark::new((1 << FINGERPRINT_BITS) - 1).displaced();
+        let full = Slot::new(mark, RULES as u16 - 1, MOST_PENDING, LAST);
+        assert_eq!(full.0, u128::MAX);
+        let slot = Slot::new(Mark::new(0x15_5555_5555), 0x5a5, 0x1_2345, 0x0123_4567_89ab_cdef);
+        assert_eq!(slot.mark().fingerprint_bits(), 0x15_5555_5555);
+        assert!(!slot.mark().is_displaced());
+        assert_eq!((slot.rule(), slot.pending()), (0x5a5, 0x1_2345));
+        assert_eq!(slot.tat(), 0x0123_4567_89ab_cdef);
+        assert_eq!(slot.spent(), Slot::new(slot.mark(), 0x5a5, 0, 0));
+        let head = Head((slot.0 >> 64) as u64);
+        assert!(head.has(slot.mark()) && !head.has(slot.mark().displaced()));
+    }
+}
