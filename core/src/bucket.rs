@@ -270,7 +270,9 @@ mod tests {
     fn numbers_that_cannot_be_a_rule_are_none() {
         let scale = scale(3, 1, 10);
         assert_eq!(Scale::from_words(scale.to_words()), Some(scale));
-        for words in [[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0], [1 << 40, 1 << 40, 1, 1]] {
+        for words in
+            [[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0], [1 << 40, 1 << 40, 1, 1]]
+        {
             assert_eq!(Scale::from_words(words), None, "{words:?}");
         }
     }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::bucket::{Scale, Tat, Window};
+use crate::bucket::{LAST, Scale, Tat, Window};
 use crate::decision::{Ask, Decision};
 use crate::domain::{ActiveRule, Inner};
 use crate::stats::Count;
@@ -42,6 +42,45 @@ pub(crate) struct Outcome<'a, const N: usize> {
     refused: u32,
 }
 
+impl<'a> Check<'a, 1> {
+    /// A check under one rule.
+    #[inline]
+    pub(crate) fn of_one(domain: &'a Inner, rule: &ActiveRule, tag: &[u8], ask: Ask) -> Self {
+        Check::of_key(domain, rule.key(tag), ask, domain.host.now())
+    }
+
+    /// A check under one rule whose key is known.
+    #[inline]
+    pub(crate) fn of_key(domain: &'a Inner, key: Key, ask: Ask, now: u64) -> Self {
+        Check { domain, ask, now, latest: now.saturating_add(ask.max_wait), keys: [key] }
+    }
+
+    /// Takes in the simplest case: a bucket that is there and has enough. The TAT after it; nothing
+    /// is taken if this is another case.
+    #[inline]
+    pub(crate) fn take_at_once(&self, rule: &ActiveRule) -> Option<Tat> {
+        let hit = self.domain.host.table.hit(self.keys[0])?;
+        let (tat, cost) = (hit.tat(), self.ask.cost);
+        let window = self.window(rule);
+        if self.ask.partial || cost == 0 || !rule.scale.passes(tat, window, cost) {
+            return None;
+        }
+        let next = rule.scale.take(tat, window, cost);
+        // A clamped bucket is counted elsewhere.
+        if next == LAST || !hit.replace(next) {
+            return None;
+        }
+        self.domain.host.counters.add_one(Count::Allowed);
+        Some(next)
+    }
+
+    /// The outcome of that.
+    pub(crate) fn taken(&self, tat: Tat) -> Outcome<'a, 1> {
+        let granted = Some(self.ask.cost);
+        Outcome { tats: [tat], taken: true, granted, ..self.outcome() }
+    }
+}
+
 impl<'a, const N: usize> Check<'a, N> {
     pub(crate) fn new(domain: &'a Inner, tag: &[u8], ask: Ask) -> Check<'a, N> {
         let now = domain.host.now();
@@ -68,6 +107,7 @@ impl<'a, const N: usize> Check<'a, N> {
     }
 
     /// Asks and takes.
+    #[inline(never)]
     pub(crate) fn take(&self) -> Outcome<'a, N> {
         let outcome = match self.domain.rules.as_slice() {
             [rule] => self.take_one(rule),

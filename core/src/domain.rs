@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::batch::{self, BATCH};
 use crate::bucket::{LAST, Scale, Tat};
 use crate::clock::Clock;
 use crate::decide::{Check, MAX_RULES, hits};
@@ -87,13 +88,19 @@ impl Domain {
     /// Asks for what `ask` says, and takes it if it passes.
     pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
-        Ok(match self.0.rules.len() {
-            1 => Check::<1>::new(&self.0, tag.as_ref(), ask).take().decision(),
-            _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().decision(),
-        })
+        if let [rule] = self.0.rules.as_slice() {
+            let check = Check::of_one(&self.0, rule, tag.as_ref(), ask);
+            let outcome = match check.take_at_once(rule) {
+                Some(tat) => check.taken(tat),
+                None => check.take(),
+            };
+            return Ok(outcome.decision());
+        }
+        Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().decision())
     }
 
     /// Asks for one unit, and takes it if it passes: yes or no.
+    #[inline]
     pub fn allow(&self, tag: impl AsRef<[u8]>) -> Result<bool> {
         self.allow_with(tag, Ask::default())
     }
@@ -101,10 +108,27 @@ impl Domain {
     /// Asks for what `ask` says, and takes it if it passes: yes or no.
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         self.begin(&ask)?;
-        Ok(match self.0.rules.len() {
-            1 => Check::<1>::new(&self.0, tag.as_ref(), ask).take().allowed(),
-            _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().allowed(),
-        })
+        if let [rule] = self.0.rules.as_slice() {
+            let check = Check::of_one(&self.0, rule, tag.as_ref(), ask);
+            return Ok(check.take_at_once(rule).is_some() || check.take().allowed());
+        }
+        Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().allowed())
+    }
+
+    /// Asks for one unit for each tag in turn, and takes what passes. Much faster than one call for
+    /// each where tags are many. The answers are in the order of the tags; there must be room for
+    /// all of them.
+    pub fn allow_many<T: AsRef<[u8]>>(&self, tags: &[T], allowed: &mut [bool]) -> Result<()> {
+        self.check_open()?;
+        if allowed.len() != tags.len() {
+            let message =
+                format!("{} tags and room for {} answers; give as many", tags.len(), allowed.len());
+            return Err(Error::new(ErrorKind::Argument, message));
+        }
+        for (tags, allowed) in tags.chunks(BATCH).zip(allowed.chunks_mut(BATCH)) {
+            batch::allow(&self.0, tags, allowed);
+        }
+        Ok(())
     }
 
     /// The decision that a check for one unit would get. Takes nothing.
@@ -156,7 +180,8 @@ impl Domain {
     /// What must hold before a check: the throttle is open, and the cost can pass at all.
     fn begin(&self, ask: &Ask) -> Result<()> {
         self.check_open()?;
-        if ask.partial {
+        // No burst is below one.
+        if ask.partial || ask.cost <= 1 {
             return Ok(());
         }
         match self.0.rules.iter().find(|rule| ask.cost > rule.scale.burst()) {

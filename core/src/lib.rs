@@ -15,6 +15,7 @@
 //! crate.
 #![deny(unsafe_code)]
 
+mod batch;
 mod bucket;
 mod clock;
 pub mod config;
@@ -23,6 +24,8 @@ mod decide;
 mod decision;
 mod domain;
 mod error;
+#[doc(hidden)]
+pub mod exchange;
 mod fingerprint;
 mod open;
 #[cfg(feature = "os")]
@@ -30,8 +33,15 @@ mod os;
 mod rate;
 mod rule;
 mod stats;
+#[cfg_attr(
+    not(all(feature = "os", unix)),
+    allow(dead_code, unused_imports, reason = "without an operating system nothing is shared")
+)]
 mod table;
+#[cfg(all(feature = "os", target_os = "linux"))]
+pub mod tables;
 mod throttle;
+mod top;
 
 pub use clock::{Clock, ManualClock};
 pub use config::{Config, TableConfig};
@@ -42,6 +52,7 @@ pub use rate::Rate;
 pub use rule::Rule;
 pub use stats::Stats;
 pub use throttle::{Builder, Throttle};
+pub use top::TopBucket;
 
 /// The Rust blocks of the READMEs, run as doctests.
 #[cfg(doctest)]

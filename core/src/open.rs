@@ -141,7 +141,7 @@ mod shared {
                     return Err(Error::config("table", message));
                 }
                 let mut warnings = Vec::new();
-                if region.geometry() != geometry {
+                if config.size.is_some() && region.geometry() != geometry {
                     warnings.push(format!(
                         "the table {name:?} is there already, with room for {} tags and not for \
                          {} as asked; `dthrottle table resize {name} SIZE` changes that",

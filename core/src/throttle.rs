@@ -8,12 +8,14 @@ use crate::clock::Clock;
 use crate::config::{Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, ErrorKind, Result};
+use crate::exchange::Exchange;
 use crate::fingerprint::{Fingerprints, rule_id};
 use crate::open::{Opened, open};
 use crate::rate::quoted;
 use crate::rule::Rule;
 use crate::stats::{Counters, Stats};
 use crate::table::Table;
+use crate::top::{TopBucket, top};
 
 /// How many domains are listed when one is not found.
 const SHOWN: usize = 20;
@@ -72,6 +74,24 @@ impl Throttle {
     /// What is not as it was asked for, such as a named table that could not be shared by name.
     pub fn warnings(&self) -> &[String] {
         &self.host().warnings
+    }
+
+    /// The buckets with the largest share of their burst used, most used first. Looks at the whole
+    /// table.
+    pub fn top(&self, count: usize) -> Vec<TopBucket> {
+        top(self.host(), &self.domains, count)
+    }
+
+    /// The table for an exchanger.
+    #[doc(hidden)]
+    pub fn exchange(&self) -> Exchange {
+        Exchange::new(Arc::clone(&self.default.0.host))
+    }
+
+    /// Bytes that the table takes, and slots in it.
+    #[doc(hidden)]
+    pub fn table_size(&self) -> (usize, usize) {
+        (self.host().table.bytes(), self.host().table.slots())
     }
 
     /// Ends the throttle: every later check, refund, reset, debit or look-up of a domain, on any

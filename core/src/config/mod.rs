@@ -9,8 +9,10 @@ mod text;
 mod value;
 
 pub use read::Names;
-pub use table::TableConfig;
 pub(crate) use table::Kind;
+#[cfg(feature = "os")]
+pub(crate) use table::Size;
+pub use table::TableConfig;
 pub use value::{Entry, Node, Value};
 
 use crate::decide::MAX_RULES;

@@ -1,7 +1,7 @@
 //! A tree to a configuration: which keys there are, and what kind of value each takes.
 
-use super::value::{Entry, Node, Value};
 use super::table::{Kind, Size, TableConfig};
+use super::value::{Entry, Node, Value};
 use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
 use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
@@ -202,14 +202,14 @@ impl Reader {
             config = TableConfig::named(self.text(entry, "table")?);
         }
         if let Some(entry) = table.get("size") {
-            config.size = match &entry.node.value {
+            config.size = Some(match &entry.node.value {
                 Value::Text(text) => Size::parse(text),
                 Value::Number(number) => Size::from_number(*number),
                 _ => {
                     let fix = r#"a number of tags, or bytes like "64 MB""#;
                     return Err(self.kind(entry, "table", fix));
                 }
-            };
+            });
         }
         if let Some(entry) = table.get("group") {
             config = config.group(match &entry.node.value {

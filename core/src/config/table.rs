@@ -15,7 +15,8 @@ const LONGEST_NAME: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableConfig {
     pub(crate) kind: Kind,
-    pub(crate) size: Result<Size, String>,
+    /// Nothing: the usual.
+    pub(crate) size: Option<Result<Size, String>>,
     pub(crate) group: Option<String>,
     pub(crate) dir: Option<String>,
 }
@@ -36,8 +37,7 @@ pub(crate) enum Size {
 impl TableConfig {
     /// A table that belongs to this process, and to each of its forked children another copy.
     pub fn private() -> TableConfig {
-        let size = Ok(Size::Tags(DEFAULT_TAGS));
-        TableConfig { kind: Kind::Private, size, group: None, dir: None }
+        TableConfig { kind: Kind::Private, size: None, group: None, dir: None }
     }
 
     /// A table shared with all children forked from now on: the default.
@@ -53,13 +53,13 @@ impl TableConfig {
     /// How many tags it has room for; a million by default.
     #[must_use]
     pub fn tags(self, tags: u64) -> TableConfig {
-        TableConfig { size: Ok(Size::Tags(tags)), ..self }
+        TableConfig { size: Some(Ok(Size::Tags(tags))), ..self }
     }
 
     /// How many bytes it may take.
     #[must_use]
     pub fn bytes(self, bytes: u64) -> TableConfig {
-        TableConfig { size: Ok(Size::Bytes(bytes)), ..self }
+        TableConfig { size: Some(Ok(Size::Bytes(bytes))), ..self }
     }
 
     /// The group, by name or number, whose members may all use the named table.
@@ -85,7 +85,7 @@ impl TableConfig {
             return Err(Error::config("table.dir", message));
         }
         let fault = |message| Error::config("table.size", message);
-        let size = self.size.clone().map_err(fault)?;
+        let size = self.size.clone().unwrap_or(Ok(Size::DEFAULT)).map_err(fault)?;
         match size {
             Size::Tags(1..=MOST_TAGS) => Ok(()),
             Size::Tags(tags) => Err(format!("{tags} tags; write 1 to {MOST_TAGS}")),
@@ -102,7 +102,8 @@ impl TableConfig {
 
     /// The shape of a table that was checked.
     pub(crate) fn shape(&self) -> Geometry {
-        self.geometry(self.size.clone().unwrap_or(Size::Tags(DEFAULT_TAGS)))
+        let size = self.size.clone().and_then(Result::ok);
+        self.geometry(size.unwrap_or(Size::DEFAULT))
     }
 
     fn geometry(&self, size: Size) -> Geometry {
@@ -124,6 +125,8 @@ impl Default for TableConfig {
 }
 
 impl Size {
+    const DEFAULT: Size = Size::Tags(DEFAULT_TAGS);
+
     /// A number of tags, or bytes such as `"64 MB"`.
     pub(crate) fn parse(text: &str) -> Result<Size, String> {
         let fault = || {
@@ -184,7 +187,9 @@ mod tests {
         ] {
             assert_eq!(Size::parse(text), Ok(size), "{text}");
         }
-        for text in ["", "MB", "-5", "5 apples", "1.5 MB", "99999999999999999999", "9999999999999 GB"] {
+        for text in
+            ["", "MB", "-5", "5 apples", "1.5 MB", "99999999999999999999", "9999999999999 GB"]
+        {
             assert!(Size::parse(text).is_err(), "{text}");
         }
     }

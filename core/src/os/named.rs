@@ -56,10 +56,7 @@ impl From<Error> for Refusal {
 /// Opens a named table, which is made if it is not there.
 pub(crate) fn open(asked: &Asked<'_>) -> Result<Region, Refusal> {
     let owner = Owner::of(asked.group)?;
-    let dirs = match asked.dir {
-        Some(dir) => vec![dir],
-        None => DIRS.to_vec(),
-    };
+    let dirs = dirs(asked.dir);
     let mut reasons = Vec::new();
     // A table that is there, wherever, comes before a new one.
     for dir in &dirs {
@@ -78,6 +75,10 @@ pub(crate) fn open(asked: &Asked<'_>) -> Result<Region, Refusal> {
     Err(Refusal::Nowhere(reasons.join("; ")))
 }
 
+fn dirs(dir: Option<&str>) -> Vec<&str> {
+    dir.map_or(DIRS.to_vec(), |dir| vec![dir])
+}
+
 fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, Refusal> {
     for _ in 0..TRIES {
         if let Some(region) = existing(path, owner, asked.birth.boot)? {
@@ -85,7 +86,10 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, 
         }
         let nowhere = |cause: io::Error| {
             let shown = path.display();
-            Refusal::Nowhere(format!("cannot make {shown} ({} bytes): {cause}", asked.geometry.bytes()))
+            Refusal::Nowhere(format!(
+                "cannot make {shown} ({} bytes): {cause}",
+                asked.geometry.bytes()
+            ))
         };
         let (file, region) = build(path, owner, asked.geometry, &asked.birth).map_err(nowhere)?;
         match link(&file, path) {
@@ -99,7 +103,7 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, 
 
 /// The table at a path. Nothing: it is not there, or was left by an earlier start of the machine
 /// and is now gone.
-fn existing(path: &Path, owner: Owner, boot: [u64; 2]) -> Result<Option<Region>, Error> {
+pub(crate) fn existing(path: &Path, owner: Owner, boot: [u64; 2]) -> Result<Option<Region>, Error> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let region = map(path, &file)?;
     if region.birth().boot == boot {
@@ -107,6 +111,52 @@ fn existing(path: &Path, owner: Owner, boot: [u64; 2]) -> Result<Option<Region>,
     }
     remove_file(path, &file).map_err(|cause| wrong(path, cause))?;
     Ok(None)
+}
+
+/// All tables, by name.
+pub(crate) fn files(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
+    let prefix = owner.prefix();
+    let mut found = Vec::new();
+    for dir in dirs(dir) {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+            found.extend(name.map(|name| (name.to_string(), entry.path())));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Removes the table at a path, whatever it is made of.
+pub(crate) fn remove(path: &Path, owner: Owner) -> Result<(), Error> {
+    match find(path, owner)? {
+        Some(file) => remove_file(path, &file).map_err(|cause| wrong(path, cause)),
+        None => Ok(()),
+    }
+}
+
+/// Puts another table in the place of the one at a path.
+pub(crate) fn replace(
+    path: &Path,
+    owner: Owner,
+    geometry: Geometry,
+    birth: &Birth,
+    fill: impl FnOnce(Region),
+) -> Result<(), Error> {
+    let swap = || {
+        let (file, region) = build(path, owner, geometry, birth)?;
+        fill(region);
+        // A rename needs a name to start from.
+        let passing = path.with_file_name(format!(".dthrottle.{}", std::process::id()));
+        fs::remove_file(&passing).or_else(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(cause),
+        })?;
+        link(&file, &passing)?;
+        fs::rename(&passing, path)
+    };
+    swap().map_err(|cause| wrong(path, cause))
 }
 
 /// The file at a path, if it is ours.
@@ -145,7 +195,7 @@ fn map(path: &Path, file: &File) -> Result<Region, Error> {
 }
 
 /// A new table without a name.
-pub(crate) fn build(
+fn build(
     path: &Path,
     owner: Owner,
     geometry: Geometry,
@@ -170,7 +220,7 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 }
 
 /// Removes a file, if the name still means it.
-pub(crate) fn remove_file(path: &Path, file: &File) -> io::Result<()> {
+fn remove_file(path: &Path, file: &File) -> io::Result<()> {
     flock(file, FlockOperation::LockExclusive)?;
     match fs::symlink_metadata(path) {
         Ok(now) if now.ino() == file.metadata()?.ino() => fs::remove_file(path),

@@ -52,26 +52,36 @@ pub(super) enum Claim {
     Full,
 }
 
+impl Line {
+    /// The slot with this mark, and its value at a glance.
+    #[inline]
+    pub(super) fn find(&self, mark: Mark) -> Option<(&Cell, Slot)> {
+        self.0.iter().find_map(|cell| {
+            let head = cell.head();
+            (head.has(mark) && !head.is_empty()).then(|| (cell, cell.glance(head)))
+        })
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.0.iter().filter(|cell| !cell.head().is_empty()).count() >= CROWDED
+    }
+
+    pub(super) fn prefetch(&self) {
+        self.0[0].prefetch();
+    }
+}
+
 impl<'a> Pair<'a> {
     /// The tag's slot, its value at a glance, and whether it lies in the second line.
-    #[inline]
     pub(super) fn find(&self) -> Option<(&'a Cell, Slot, bool)> {
-        let mut taken = 0;
-        for cell in &self.home.0 {
-            let head = cell.head();
-            if head.has(self.mark) && !head.is_empty() {
-                return Some((cell, cell.glance(head), false));
-            }
-            taken += usize::from(!head.is_empty());
+        if let Some((cell, slot)) = self.home.find(self.mark) {
+            return Some((cell, slot, false));
         }
-        if taken < CROWDED {
+        if !self.home.is_crowded() {
             return None;
         }
-        let mark = self.mark.displaced();
-        self.second.0.iter().find_map(|cell| {
-            let head = cell.head();
-            head.has(mark).then(|| (cell, cell.glance(head), true))
-        })
+        let (cell, slot) = self.second.find(self.mark.displaced())?;
+        Some((cell, slot, true))
     }
 
     /// Takes a slot for a tag that has none: the home line's unless that is crowded, else the
@@ -108,11 +118,13 @@ impl<'a> Pair<'a> {
         full_fence();
         // A home line that is not crowded now has sent nobody away yet; who is sent away later
         // will look here and see us.
-        let taken = self.home.0.iter().filter(|cell| !cell.head().is_empty()).count();
-        let lines = if taken < CROWDED { 1 } else { 2 };
-        let lines = [(self.home, self.mark), (self.second, self.mark.displaced())].into_iter().take(lines);
+        let lines = if self.home.is_crowded() { 2 } else { 1 };
+        let lines =
+            [(self.home, self.mark), (self.second, self.mark.displaced())].into_iter().take(lines);
         let mut is_first = true;
-        for (cell, mark) in lines.flat_map(|(line, mark)| line.0.iter().map(move |cell| (cell, mark))) {
+        for (cell, mark) in
+            lines.flat_map(|(line, mark)| line.0.iter().map(move |cell| (cell, mark)))
+        {
             while let Some(slot) = owned(cell, mark) {
                 if is_first {
                     is_first = false;
@@ -128,10 +140,6 @@ impl<'a> Pair<'a> {
             }
         }
     }
-
-    pub(super) fn prefetch(&self) {
-        self.home.0[0].prefetch();
-    }
 }
 
 /// The slot, if it has this mark.
@@ -143,7 +151,7 @@ fn owned(cell: &Cell, mark: Mark) -> Option<Slot> {
 
 /// Whether a slot has been full for longer, as far as can be told at a glance.
 fn is_older(slot: Slot, than: Slot) -> bool {
-    slot.is_empty() || (slot.rule() == than.rule() && slot.tat() < than.tat())
+    !than.is_empty() && (slot.is_empty() || (slot.rule() == than.rule() && slot.tat() < than.tat()))
 }
 
 /// What a line has to offer to a claim.

@@ -6,6 +6,8 @@
 
 mod cell;
 mod dirty;
+#[cfg(any(test, not(all(feature = "os", unix))))]
+mod heap;
 mod line;
 mod place;
 mod region;
@@ -24,9 +26,11 @@ use self::slot::{MOST_PENDING, Slot};
 use crate::bucket::{Scale, Tat, carry_over};
 use crate::stats::Counter;
 
-use self::region::PAGE_LINES;
+#[cfg(any(test, not(all(feature = "os", unix))))]
+pub(crate) use self::heap::Heap;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
-pub(crate) use self::region::{Birth, Geometry, Heap, Memory, PAGE, Region, Unfit};
+use self::region::PAGE_LINES;
+pub(crate) use self::region::{Birth, Geometry, Memory, PAGE, Region, Unfit};
 
 /// With no exchanger for so long, hits that wait for one no longer keep their slot.
 const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
@@ -45,6 +49,26 @@ pub(crate) struct Step<R> {
     /// Units that peers must hear about; negative: that they need not hear about after all.
     pub(crate) hits: i64,
     pub(crate) answer: R,
+}
+
+/// A bucket that was found at a glance.
+pub(crate) struct Hit<'a> {
+    cell: &'a Cell,
+    slot: Slot,
+}
+
+impl Hit<'_> {
+    #[inline]
+    pub(crate) fn tat(&self) -> Tat {
+        self.slot.tat()
+    }
+
+    /// Makes it another TAT, unless somebody was faster. Must be another one: only a change shows
+    /// that the glance was right.
+    #[inline]
+    pub(crate) fn replace(self, tat: Tat) -> bool {
+        self.cell.replace(self.slot, self.slot.with_tat(tat))
+    }
 }
 
 /// A bucket, as peers and people see it.
@@ -90,6 +114,21 @@ impl Table {
         rules::index_of(self.region.rules(), id, scale)
     }
 
+    /// The identity of a rule.
+    pub(crate) fn rule_id(&self, index: u16) -> Option<u64> {
+        self.region.rules().get(usize::from(index))?.id()
+    }
+
+    /// Takes over rules and buckets of a table with the same zero and key.
+    pub(crate) fn copy_from(&self, old: &Table, now: u64) {
+        rules::copy(old.region.rules(), self.region.rules());
+        old.each(now, |bucket, scale| {
+            let Bucket { key, hits, tat } = bucket;
+            let hits = i64::try_from(hits).unwrap_or(i64::MAX);
+            self.update(key, scale, now, |_| Step { tat, hits, answer: () });
+        });
+    }
+
     /// The TAT of a bucket.
     pub(crate) fn read(&self, key: Key, scale: &Scale, now: u64) -> Tat {
         let pair = self.pair(self.place(key));
@@ -102,9 +141,17 @@ impl Table {
         }
     }
 
+    /// The bucket in the simplest case, which is nearly every case: it is in its home line, counted
+    /// by the rule that it is asked about, and nobody has to be told of a change.
+    #[inline]
+    pub(crate) fn hit(&self, key: Key) -> Option<Hit<'_>> {
+        let place = self.place(key);
+        let (cell, slot) = self.region.lines()[place.home].find(place.mark)?;
+        (slot.rule() == key.rule && self.is_alone()).then_some(Hit { cell, slot })
+    }
+
     /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than
     /// once; its last answer counts. `None`: there is no room for the bucket, and nothing was done.
-    #[inline]
     pub(crate) fn update<R>(
         &self,
         key: Key,
@@ -135,7 +182,7 @@ impl Table {
             }
             if cell.replace(old, new) {
                 if pending > 0 {
-                    self.mark_dirty(if displaced { place.second } else { place.home });
+                    self.mark_dirty(self.line_of(place, displaced));
                 }
                 return Some(answer);
             }
@@ -160,8 +207,9 @@ impl Table {
             return Claim::Taken { displaced: false, from: Slot::EMPTY };
         }
         // Before the claim: a page that holds something must be known, also after a kill.
-        self.region.mark_used(place.home / PAGE_LINES);
-        self.region.mark_used(place.second / PAGE_LINES);
+        for displaced in [false, true] {
+            self.region.mark_used(self.line_of(place, displaced) / PAGE_LINES);
+        }
         let pair = self.pair(place);
         let exchanged = self.is_exchanged(now);
         let claim = pair.claim(new, |slot| self.worth(slot, now, exchanged));
@@ -177,7 +225,7 @@ impl Table {
             unheard += slot.pending();
         });
         if pending > 0 {
-            self.mark_dirty(if displaced { place.second } else { place.home });
+            self.mark_dirty(self.line_of(place, displaced));
         }
         if owed > 0 || unheard > 0 {
             self.add(key, scale, now, owed, unheard);
@@ -240,6 +288,13 @@ impl Table {
             self.unreported.add(sum - MOST_PENDING);
         }
         sum.min(MOST_PENDING)
+    }
+
+    /// Whether nobody has ever reported to peers.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        // Relaxed: as below.
+        self.region.header().exchanged_ns.load(Ordering::Relaxed) == 0
     }
 
     /// Whether somebody reports to peers.
@@ -321,7 +376,7 @@ impl Table {
 
     /// Asks for a bucket's line to be brought near.
     pub(crate) fn prefetch(&self, key: Key) {
-        self.pair(self.place(key)).prefetch();
+        self.region.lines()[self.place(key).home].prefetch();
     }
 
     /// Bytes that the table takes.
@@ -348,7 +403,15 @@ impl Table {
     #[inline]
     fn pair(&self, place: Place) -> Pair<'_> {
         let lines = self.region.lines();
-        Pair { home: &lines[place.home], second: &lines[place.second], mark: place.mark }
+        let second = &lines[place.second(lines.len())];
+        Pair { home: &lines[place.home], second, mark: place.mark }
+    }
+
+    fn line_of(&self, place: Place, displaced: bool) -> usize {
+        match displaced {
+            false => place.home,
+            true => place.second(self.region.lines().len()),
+        }
     }
 
     fn mark_dirty(&self, line: usize) {

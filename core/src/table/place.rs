@@ -16,7 +16,6 @@ const STORED: u64 = (1 << FINGERPRINT_BITS) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) home: usize,
-    pub(super) second: usize,
     pub(super) mark: Mark,
 }
 
@@ -25,10 +24,12 @@ impl Place {
     pub(super) fn of(fingerprint: u64, lines: usize) -> Place {
         let fingerprint = fingerprint >> SPARE;
         let home = high(fingerprint << SPARE, lines);
-        let stored = fingerprint & STORED;
-        let second = home + offset(stored, lines);
-        let second = if second < lines { second } else { second - lines };
-        Place { home, second, mark: Mark::new(stored) }
+        Place { home, mark: Mark::new(fingerprint & STORED) }
+    }
+
+    /// The tag's second line.
+    pub(super) fn second(self, lines: usize) -> usize {
+        (self.home + offset(self.mark.fingerprint_bits(), lines)) % lines
     }
 
     /// The fingerprint of a slot with this mark in this line.
@@ -69,11 +70,12 @@ mod tests {
             for _ in 0..1000 {
                 fingerprint = fingerprint.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
                 let place = Place::of(fingerprint, lines);
-                assert!(place.home < lines && place.second < lines && place.home != place.second);
+                let second = place.second(lines);
+                assert!(place.home < lines && second < lines && place.home != second);
                 let truth = fingerprint >> SPARE << SPARE;
                 assert_eq!(Place::fingerprint(place.mark, place.home, lines), truth);
                 let displaced = place.mark.displaced();
-                assert_eq!(Place::fingerprint(displaced, place.second, lines), truth);
+                assert_eq!(Place::fingerprint(displaced, second, lines), truth);
             }
         }
     }
@@ -83,7 +85,8 @@ mod tests {
         for fingerprint in [0, u64::MAX] {
             for lines in [2, 3, FEWEST_SHARED_LINES] {
                 let place = Place::of(fingerprint, lines);
-                assert!(place.home < lines && place.second < lines && place.home != place.second);
+                let second = place.second(lines);
+                assert!(place.home < lines && second < lines && place.home != second);
             }
         }
     }

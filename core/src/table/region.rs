@@ -5,7 +5,6 @@
 //! lengths are taken once, when the region is opened, and every index is checked.
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::Ordering;
@@ -143,53 +142,12 @@ pub(crate) unsafe trait Memory: Send + Sync {
     fn prefer_huge_page(&self, _offset: usize) {}
 }
 
-/// Zeroed memory of this process.
-pub(crate) struct Heap {
-    base: NonNull<u8>,
-    layout: Layout,
-}
-
-impl Heap {
-    pub(crate) fn new(bytes: usize) -> Heap {
-        let layout = Layout::from_size_align(bytes, align_of::<Line>());
-        let Ok(layout) = layout else { handle_alloc_error(Layout::new::<Header>()) };
-        // SAFETY: the layout has a size: a region is never without a header.
-        let base = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(base) {
-            Some(base) => Heap { base, layout },
-            None => handle_alloc_error(layout),
-        }
-    }
-}
-
-// SAFETY: the allocator gave this many zeroed bytes, aligned to a line, and `drop` alone frees
-// them.
-unsafe impl Memory for Heap {
-    fn base(&self) -> NonNull<u8> {
-        self.base
-    }
-
-    fn len(&self) -> usize {
-        self.layout.size()
-    }
-}
-
-// SAFETY: it owns its memory; what is in it is only reached through `Region`.
-unsafe impl Send for Heap {}
-// SAFETY: as above.
-unsafe impl Sync for Heap {}
-
-impl Drop for Heap {
-    fn drop(&mut self) {
-        // SAFETY: got from the allocator with this layout, and not freed before.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
-    }
-}
-
 /// A table's memory.
 pub(crate) struct Region {
-    base: NonNull<u8>,
     geometry: Geometry,
+    base: NonNull<u8>,
+    /// Where the header is: asked for at every check, so not worked out anew.
+    header: NonNull<Header>,
     memory: Box<dyn Memory>,
 }
 
@@ -201,9 +159,13 @@ unsafe impl Sync for Region {}
 impl Region {
     /// The memory as a region of this shape. `None`: it is too short.
     pub(crate) fn new(memory: Box<dyn Memory>, geometry: Geometry) -> Option<Region> {
+        if memory.len() < geometry.bytes() {
+            return None;
+        }
         let base = memory.base();
-        (memory.len() >= geometry.bytes())
-            .then_some(Region { base, geometry, memory })
+        // SAFETY: `bytes()` has a header at this offset, and as many bytes are there.
+        let header = unsafe { base.add(geometry.header_at()) }.cast();
+        Some(Region { geometry, base, header, memory })
     }
 
     /// Zeroed memory as a table that was just made.
@@ -231,10 +193,10 @@ impl Region {
         let len = memory.len();
         let header_at = len.checked_sub(PAGE).filter(|_| len.is_multiple_of(PAGE));
         let header_at = header_at.ok_or(Unfit::NotATable)?;
-        // The smallest shape of all, to reach the header by; it is replaced below.
-        let geometry = Geometry { lines: 0 };
-        let region = Region { base: memory.base(), geometry, memory };
-        let header: &Header = &region.part(header_at, 1)[0];
+        // SAFETY: the last page of the memory is aligned, and any bytes make a header.
+        let header = unsafe { memory.base().add(header_at) }.cast::<Header>();
+        // SAFETY: as above.
+        let header = unsafe { header.as_ref() };
         if header.magic.load(Ordering::Relaxed) != MAGIC {
             return Err(Unfit::NotATable);
         }
@@ -247,7 +209,7 @@ impl Region {
         if geometry.lines != lines || geometry.bytes() != len {
             return Err(Unfit::NotATable);
         }
-        Ok(Region { geometry, ..region })
+        Region::new(memory, geometry).ok_or(Unfit::NotATable)
     }
 
     pub(crate) fn birth(&self) -> Birth {
@@ -286,7 +248,8 @@ impl Region {
 
     #[inline]
     pub(super) fn header(&self) -> &Header {
-        &self.part(self.geometry.header_at(), 1)[0]
+        // SAFETY: points into `memory`, which lives as long; made of atomics only.
+        unsafe { self.header.as_ref() }
     }
 
     /// The lines of a page.
@@ -301,7 +264,8 @@ impl Region {
         let word = &self.used()[page / 64];
         let bit = 1 << (page % 64);
         // Relaxed: only a reader that looks later must see it, and then it does.
-        if word.load(Ordering::Relaxed) & bit != 0 || word.fetch_or(bit, Ordering::Relaxed) & bit != 0
+        if word.load(Ordering::Relaxed) & bit != 0
+            || word.fetch_or(bit, Ordering::Relaxed) & bit != 0
         {
             return;
         }
@@ -340,7 +304,6 @@ trait Part {}
 impl Part for Line {}
 impl Part for AtomicU64 {}
 impl Part for SharedRule {}
-impl Part for Header {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

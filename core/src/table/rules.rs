@@ -34,6 +34,10 @@ impl SharedRule {
         Scale::from_words(self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
+    pub(super) fn id(&self) -> Option<u64> {
+        self.scale().map(|_| self.id.load(Ordering::Relaxed))
+    }
+
     fn write(&self, scale: &Scale) {
         for (place, word) in self.scale.iter().zip(scale.to_words()) {
             place.store(word, Ordering::Relaxed);
@@ -73,6 +77,17 @@ pub(super) fn index_of(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u
         }
     }
     None
+}
+
+/// Takes over a list into an empty one, with the same indexes.
+pub(super) fn copy(from: &[SharedRule], to: &[SharedRule]) {
+    for (from, to) in from.iter().zip(to) {
+        // Relaxed: nobody else sees the new list yet.
+        to.id.store(from.id.load(Ordering::Relaxed), Ordering::Relaxed);
+        if let Some(scale) = from.scale() {
+            to.write(&scale);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,12 @@ impl Slot {
         Slot::new(self.mark(), rule, pending, tat)
     }
 
+    /// The same with another TAT.
+    #[inline]
+    pub(super) fn with_tat(self, tat: Tat) -> Slot {
+        Slot(self.0 >> TAT_BITS << TAT_BITS | u128::from(tat))
+    }
+
     /// The slot without its bucket: full since ever. It stays taken, so that a line never seems
     /// emptier than it was.
     pub(super) fn spent(self) -> Slot {

@@ -1,0 +1,37 @@
+//! Many checks at once: all lines are asked for before the first is needed, so that the waits for
+//! memory overlap.
+
+use crate::decide::{Check, MAX_RULES};
+use crate::decision::Ask;
+use crate::domain::Inner;
+use crate::table::Key;
+
+/// How many tags are checked together: as many as memory can be asked for at once, and more.
+pub(crate) const BATCH: usize = 64;
+
+/// Checks at most `BATCH` tags.
+pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [bool]) {
+    let table = &domain.host.table;
+    let ask = Ask::default();
+    let [rule] = domain.rules.as_slice() else {
+        for tag in tags {
+            for rule in &domain.rules {
+                table.prefetch(rule.key(tag.as_ref()));
+            }
+        }
+        for (tag, allowed) in tags.iter().zip(allowed) {
+            *allowed = Check::<MAX_RULES>::new(domain, tag.as_ref(), ask).take().allowed();
+        }
+        return;
+    };
+    let mut keys = [Key { fingerprint: 0, rule: 0 }; BATCH];
+    for (key, tag) in keys.iter_mut().zip(tags) {
+        *key = rule.key(tag.as_ref());
+        table.prefetch(*key);
+    }
+    let now = domain.host.now();
+    for (key, allowed) in keys.iter().zip(allowed) {
+        let check = Check::of_key(domain, *key, ask, now);
+        *allowed = check.take_at_once(rule).is_some() || check.take().allowed();
+    }
+}

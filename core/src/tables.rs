@@ -1,0 +1,83 @@
+//! The named tables of this user, or of a group: to list them, remove one, or give one another
+//! size.
+
+use std::path::PathBuf;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::os::clock;
+use crate::os::named::{self, Owner};
+use crate::table::{Birth, Table};
+use crate::{TableConfig, config};
+
+/// A named table on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// How many tags it has room for.
+    pub tags: u64,
+    /// Buckets that are not full now.
+    pub buckets: u64,
+    /// Why it cannot be used, if it cannot.
+    pub fault: Option<String>,
+}
+
+/// The tables of this user, or of a group, in the usual folders or in this one.
+pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
+    let owner = Owner::of(group)?;
+    let mut tables = Vec::new();
+    for (name, path) in named::files(owner, dir) {
+        let bytes = path.metadata().map_or(0, |meta| meta.len());
+        let mut info = TableInfo { name, path, bytes, tags: 0, buckets: 0, fault: None };
+        match named::existing(&info.path, owner, named::boot()) {
+            Ok(Some(region)) => {
+                info.tags = region.geometry().tags();
+                let now = clock::now_ns().saturating_sub(region.birth().zero_ns);
+                info.buckets = Table::new(region).live(now) as u64;
+            }
+            Ok(None) => continue,
+            Err(error) => info.fault = Some(error.to_string()),
+        }
+        tables.push(info);
+    }
+    Ok(tables)
+}
+
+/// Removes a table. Processes that have it open keep it among themselves until they end.
+pub fn remove(name: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> {
+    let owner = Owner::of(group)?;
+    let path = find(name, owner, dir)?;
+    named::remove(&path, owner)
+}
+
+/// Gives a table another size, with all its buckets. Processes that have it open keep the old one
+/// among themselves until they are restarted.
+pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> {
+    let size = Some(config::Size::parse(size));
+    let wanted = TableConfig { size, ..TableConfig::named(name) };
+    wanted.check()?;
+    let owner = Owner::of(group)?;
+    let path = find(name, owner, dir)?;
+    let boot = named::boot();
+    let Some(old) = named::existing(&path, owner, boot)? else { return Err(missing(name)) };
+    let birth: Birth = old.birth();
+    let old = Table::new(old);
+    named::replace(&path, owner, wanted.shape(), &birth, |new| {
+        let new = Table::new(new);
+        new.copy_from(&old, clock::now_ns().saturating_sub(birth.zero_ns));
+    })
+}
+
+fn find(name: &str, owner: Owner, dir: Option<&str>) -> Result<PathBuf> {
+    let mut files = named::files(owner, dir).into_iter();
+    files.find(|(known, _)| known == name).map(|(_, path)| path).ok_or_else(|| missing(name))
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(ErrorKind::File, format!("no table {name:?}; `dthrottle table list` shows all"))
+}
