@@ -4,18 +4,19 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
-/** @import { Native, Handle, Tag } from './surface.js' */
+/** @import { Native, Seat, Tag } from './surface.js' */
 
 /**
  * @typedef {Omit<Native, 'check' | 'peek'> & Record<'check' | 'peek', Ask>} Addon
  * @typedef {(
- *   handle: Handle,
+ *   seat: Seat,
  *   tag: Tag,
- *   cost: number | undefined,
- *   maxWaitMs: number | undefined,
- *   partial: boolean | undefined,
- *   answer: Float64Array,
- * ) => void} Ask The addon writes its answer into an array: making values is slow there.
+ *   answer: ArrayBuffer,
+ *   cost?: number,
+ *   maxWaitMs?: number,
+ *   partial?: boolean,
+ * ) => void} Ask The addon writes its answer into memory: making values is slow there, and so is
+ *   finding out that an argument is undefined.
  */
 
 /**
@@ -27,14 +28,21 @@ function load(path) {
   /** @type {Addon} */
   const addon = require(path);
   const answer = new Float64Array(10);
+  const { buffer } = answer;
   return {
     ...addon,
-    check(handle, tag, cost, maxWaitMs, partial) {
-      addon.check(handle, tag, cost, maxWaitMs, partial, answer);
+    check(seat, tag, cost, maxWaitMs, partial) {
+      if (maxWaitMs !== undefined || partial !== undefined) {
+        addon.check(seat, tag, buffer, cost, maxWaitMs, partial);
+      } else if (cost !== undefined) addon.check(seat, tag, buffer, cost);
+      else addon.check(seat, tag, buffer);
       return answer;
     },
-    peek(handle, tag, cost, maxWaitMs, partial) {
-      addon.peek(handle, tag, cost, maxWaitMs, partial, answer);
+    peek(seat, tag, cost, maxWaitMs, partial) {
+      if (maxWaitMs !== undefined || partial !== undefined) {
+        addon.peek(seat, tag, buffer, cost, maxWaitMs, partial);
+      } else if (cost !== undefined) addon.peek(seat, tag, buffer, cost);
+      else addon.peek(seat, tag, buffer);
       return answer;
     },
   };

@@ -10,6 +10,9 @@ export type Handle = { readonly handle: unique symbol };
 /** Opaque: a clock that is moved by hand. */
 export type Clock = { readonly clock: unique symbol };
 
+/** Opaque: what the hot calls take for a handle. It is good as long as the handle lives. */
+export type Seat = { readonly seat: unique symbol };
+
 export type Tag = string | Uint8Array;
 
 export interface Native {
@@ -18,6 +21,7 @@ export interface Native {
   fromToml(text: string, clock: Clock | undefined): Handle;
   fromFile(path: string, clock: Clock | undefined): Handle;
 
+  seat(handle: Handle): Seat;
   domain(handle: Handle, name: string): Handle;
   name(handle: Handle): string;
   ruleNames(handle: Handle): string[];
@@ -32,7 +36,7 @@ export interface Native {
    * next call.
    */
   check(
-    handle: Handle,
+    seat: Seat,
     tag: Tag,
     cost: number | undefined,
     maxWaitMs: number | undefined,
@@ -40,13 +44,13 @@ export interface Native {
   ): ArrayLike<number>;
   /** As check. */
   peek(
-    handle: Handle,
+    seat: Seat,
     tag: Tag,
     cost: number | undefined,
     maxWaitMs: number | undefined,
     partial: boolean | undefined,
   ): ArrayLike<number>;
-  allow(handle: Handle, tag: Tag, cost: number | undefined): boolean;
+  allow(seat: Seat, tag: Tag, cost?: number): boolean;
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
   debit(handle: Handle, tag: Tag, hits: number, ageMs: number | undefined): void;

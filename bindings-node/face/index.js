@@ -8,7 +8,7 @@ const { DthrottleError, attempt, explain } = require('./errors.js');
 const { describe, isTable, toNumber, toOptions, toTag, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
 
-/** @import { Clock, Handle, Native, Tag } from '../surface.js' */
+/** @import { Clock, Handle, Native, Seat, Tag } from '../surface.js' */
 /** @import { AskOptions, Decision, DomainRule, OpenOptions, Stats, ThrottleOptions } from '../index.js' */
 
 const UNLIMITED = Infinity;
@@ -20,17 +20,19 @@ const OPEN_OPTIONS = ['clock'];
 class Parts {
   /**
    * @param {Handle} handle
+   * @param {Seat} seat
    * @param {(() => void) | undefined} tick
    */
-  constructor(handle, tick) {
+  constructor(handle, seat, tick) {
     this.handle = handle;
+    this.seat = seat;
     this.tick = tick;
   }
 
-  /** The handle, with its clock at the present time. */
+  /** These parts, with their clock at the present time. */
   present() {
     this.tick?.();
-    return this.handle;
+    return this;
   }
 }
 
@@ -43,12 +45,21 @@ function makeFace(native, defaultNow) {
   const { ManualClock, toSource } = makeClocks(native, defaultNow);
 
   /**
+   * @param {() => Handle} open
+   * @param {(() => void) | undefined} tick
+   */
+  function toParts(open, tick) {
+    const handle = attempt(open);
+    return new Parts(handle, attempt(() => native.seat(handle)), tick);
+  }
+
+  /**
    * @param {unknown} chosen
    * @param {(clock: Clock | undefined) => Handle} open
    */
   function openWith(chosen, open) {
     const { clock, tick } = toSource(chosen);
-    return new Parts(attempt(() => open(clock)), tick);
+    return toParts(() => open(clock), tick);
   }
 
   /**
@@ -142,11 +153,12 @@ function makeFace(native, defaultNow) {
      * @param {number} [cost]
      */
     allow(tag, cost) {
-      const handle = this.#parts.present();
+      const { seat } = this.#parts.present();
       const who = toTag(tag);
       const units = toCost(cost);
       try {
-        return native.allow(handle, who, units);
+        // Node is slow to find out that an argument is undefined.
+        return units === undefined ? native.allow(seat, who) : native.allow(seat, who, units);
       } catch (caught) {
         throw explain(caught);
       }
@@ -157,7 +169,7 @@ function makeFace(native, defaultNow) {
      * @param {number} [cost]
      */
     refund(tag, cost) {
-      const handle = this.#parts.present();
+      const { handle } = this.#parts.present();
       const who = toTag(tag);
       const units = toCost(cost);
       attempt(() => native.refund(handle, who, units));
@@ -165,7 +177,7 @@ function makeFace(native, defaultNow) {
 
     /** @param {Tag} tag */
     reset(tag) {
-      const handle = this.#parts.present();
+      const { handle } = this.#parts.present();
       const who = toTag(tag);
       attempt(() => native.reset(handle, who));
     }
@@ -176,7 +188,7 @@ function makeFace(native, defaultNow) {
      * @param {number} [ageMs]
      */
     debit(tag, hits, ageMs) {
-      const handle = this.#parts.present();
+      const { handle } = this.#parts.present();
       const who = toTag(tag);
       const units = toUnits(hits);
       const age = ageMs === undefined ? undefined : toNumber('ageMs', ageMs);
@@ -189,7 +201,7 @@ function makeFace(native, defaultNow) {
      * @param {unknown} ask
      */
     #ask(call, tag, ask) {
-      const handle = this.#parts.present();
+      const { seat } = this.#parts.present();
       const who = toTag(tag);
       let units;
       let wait;
@@ -203,7 +215,7 @@ function makeFace(native, defaultNow) {
         units = toCost(ask);
       }
       try {
-        return this.#decision(call(handle, who, units, wait, some));
+        return this.#decision(call(seat, who, units, wait, some));
       } catch (caught) {
         throw explain(caught);
       }
@@ -266,12 +278,12 @@ function makeFace(native, defaultNow) {
     domain(name) {
       const { handle, tick } = partsOf(this);
       const text = toText('name', name);
-      return new Domain(new Parts(attempt(() => native.domain(handle, text)), tick));
+      return new Domain(toParts(() => native.domain(handle, text), tick));
     }
 
     /** @returns {Stats} */
     stats() {
-      const handle = partsOf(this).present();
+      const { handle } = partsOf(this).present();
       const counts = attempt(() => native.stats(handle));
       const [allowed, refused, dryRun, failedOpen, clamped, buckets] = Array.from(counts);
       return { allowed, refused, dryRun, failedOpen, clamped, buckets };

@@ -1,7 +1,6 @@
-//! The calls about a tag. A decision goes back as numbers in an array that the caller brings, so
-//! that the hot calls make no JavaScript values.
+//! The calls about a tag that no request waits for; those that ask are in `hot.rs`.
 
-use dthrottle::{Decision, convert};
+use dthrottle::convert;
 use napi::Either;
 use napi::bindgen_prelude::{External, Uint8ArraySlice};
 use napi_derive::napi;
@@ -11,45 +10,7 @@ use crate::failure::{Result, failure};
 use crate::open::Handle;
 
 /// Text, or bytes.
-type Tag<'a> = Either<String, Uint8ArraySlice<'a>>;
-
-/// A Float64Array of the caller.
-type Numbers<'a> = &'a mut [f64];
-
-/// Asks and takes.
-#[napi(catch_unwind)]
-pub fn check(
-    handle: &External<Handle>,
-    tag: Tag<'_>,
-    cost: Option<f64>,
-    max_wait_ms: Option<f64>,
-    partial: Option<bool>,
-    answer: Numbers<'_>,
-) -> Result<()> {
-    let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
-    write(answer, handle.domain.check_with(bytes(&tag), ask))
-}
-
-/// Asks only.
-#[napi(catch_unwind)]
-pub fn peek(
-    handle: &External<Handle>,
-    tag: Tag<'_>,
-    cost: Option<f64>,
-    max_wait_ms: Option<f64>,
-    partial: Option<bool>,
-    answer: Numbers<'_>,
-) -> Result<()> {
-    let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
-    write(answer, handle.domain.peek_with(bytes(&tag), ask))
-}
-
-/// Asks and takes: yes or no.
-#[napi(catch_unwind)]
-pub fn allow(handle: &External<Handle>, tag: Tag<'_>, cost: Option<f64>) -> Result<bool> {
-    let ask = common::ask(cost, None, None).map_err(failure)?;
-    handle.domain.allow_with(bytes(&tag), ask).map_err(failure)
-}
+pub(crate) type Tag<'a> = Either<String, Uint8ArraySlice<'a>>;
 
 /// Gives units back.
 #[napi(catch_unwind)]
@@ -77,13 +38,8 @@ pub fn debit(
     handle.domain.debit(bytes(&tag), hits, age).map_err(failure)
 }
 
-fn write(answer: Numbers<'_>, decision: dthrottle::Result<Decision>) -> Result<()> {
-    let numbers = common::numbers(&decision.map_err(failure)?);
-    answer.copy_from_slice(&numbers);
-    Ok(())
-}
-
-fn bytes<'a>(tag: &'a Tag<'_>) -> &'a [u8] {
+/// What is counted.
+pub(crate) fn bytes<'a>(tag: &'a Tag<'_>) -> &'a [u8] {
     match tag {
         Either::A(text) => text.as_bytes(),
         Either::B(bytes) => bytes,

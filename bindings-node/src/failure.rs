@@ -22,6 +22,24 @@ pub(crate) fn failure(error: dthrottle::Error) -> napi::Error<Code> {
     napi::Error::new(Code(common::code(&error)), error.to_string())
 }
 
+/// The error of a hot call, in a box: results are passed on as they are, and large ones take time.
+pub(crate) struct Fault(pub(crate) Box<napi::Error<Code>>);
+
+impl From<dthrottle::Error> for Fault {
+    #[cold]
+    fn from(error: dthrottle::Error) -> Fault {
+        Fault(Box::new(failure(error)))
+    }
+}
+
+/// About an argument of the wrong type. The face lets none through.
+impl From<napi::Error> for Fault {
+    #[cold]
+    fn from(error: napi::Error) -> Fault {
+        Fault(Box::new(napi::Error::new(Code(error.status.to_string()), error.reason)))
+    }
+}
+
 /// Throws the error about a cost that is no number.
 #[napi(catch_unwind)]
 pub fn bad_cost(shown: String) -> Result<()> {

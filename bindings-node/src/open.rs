@@ -6,14 +6,23 @@ use napi_derive::napi;
 
 use crate::common;
 use crate::failure::{Result, failure};
+use crate::seats::Seat;
 
 /// About what an empty throttle takes, so that the garbage collector knows what a handle holds.
-const SIZE_HINT: usize = 8192;
+const SIZE_HINT: usize = 32_768;
 
 /// A throttle, seen through one of its domains.
 pub struct Handle {
     pub(crate) throttle: Throttle,
     pub(crate) domain: Domain,
+    seat: Seat,
+}
+
+impl Handle {
+    fn new(throttle: Throttle, domain: Domain) -> Handle {
+        let seat = Seat::new(domain.clone());
+        Handle { throttle, domain, seat }
+    }
 }
 
 type Clock<'a> = Option<&'a External<ManualClock>>;
@@ -43,7 +52,7 @@ fn open(config: dthrottle::Result<Config>, clock: Clock<'_>) -> Result<External<
     }
     let throttle = builder.build().map_err(failure)?;
     let domain = (*throttle).clone();
-    Ok(External::new_with_size_hint(Handle { throttle, domain }, SIZE_HINT))
+    Ok(External::new_with_size_hint(Handle::new(throttle, domain), SIZE_HINT))
 }
 
 /// Another domain of the same throttle.
@@ -51,7 +60,13 @@ fn open(config: dthrottle::Result<Config>, clock: Clock<'_>) -> Result<External<
 pub fn domain(handle: &External<Handle>, name: String) -> Result<External<Handle>> {
     let throttle = handle.throttle.clone();
     let domain = throttle.domain(&name).map_err(failure)?;
-    Ok(External::new(Handle { throttle, domain }))
+    Ok(External::new(Handle::new(throttle, domain)))
+}
+
+/// The number by which the hot calls know the domain, as long as the handle lives.
+#[napi(catch_unwind)]
+pub fn seat(handle: &External<Handle>) -> u32 {
+    handle.seat.number()
 }
 
 /// The domain's name.

@@ -36,6 +36,8 @@ const system = new Throttle(rule);
 const manual = new Throttle({ ...rule, clock: new ManualClock() });
 
 console.log(path);
+measure('allow, one tag', () => system.allow('203.0.113.7'));
+measure('allow, one tag, cost', () => system.allow('203.0.113.7', 1));
 measure('allow', (i) => system.allow(TAGS[i % 1000]));
 measure('allow, bytes', (i) => system.allow(BYTES[i % 1000]));
 measure('allow, manual clock', (i) => manual.allow(TAGS[i % 1000]));

@@ -166,6 +166,19 @@ function testCalls(label, face) {
       assert.equal(throttle.check('A'.repeat(20_000)).balance, left - 1);
     });
 
+    it('text of every length is the same tag as its UTF-8', () => {
+      const throttle = open();
+      const lengths = [1, 15, 16, 17, 31, 32, 33, 63, 64, 125, 126, 127, 128, 129, 300];
+      for (const end of ['', '~', '\u007f', '\u0080', 'ÿ', 'Ł', '日', '🎈', '\ud83c', '\udf88x']) {
+        for (const length of lengths) {
+          const text = 'A'.repeat(length) + end;
+          assert.equal(throttle.check(text).balance, 9, JSON.stringify(text));
+          assert.equal(throttle.check(new TextEncoder().encode(text)).balance, 8, JSON.stringify(text));
+          throttle.reset(text);
+        }
+      }
+    });
+
     it('half of a surrogate pair counts as U+FFFD', () => {
       const throttle = open();
       assert.equal(throttle.check('\ud83c').balance, 9);
