@@ -1,83 +1,120 @@
 //! dthrottle side by side with the `governor` crate: whole decisions, hashing and clock included,
-//! in one run, alternating, medians. Prints a table and writes `bench/out/core.json`.
+//! in one run, alternating, medians. Then what there is no rival for, and the other languages.
+//! Prints a table and writes `bench/out/core.json`. Arguments name single parts: alone, together,
+//! inside, borders.
 //!
 //! Times on a busy machine mean little; the ratio of two that were taken in turns means more.
 #![forbid(unsafe_code)]
 
+mod alone;
+mod borders;
+mod inside;
+mod rivals;
 mod tags;
+mod together;
 
-use std::error::Error;
-use std::fs;
-use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::Instant;
+use std::{env, fs};
 
-use dthrottle::{Rule, Throttle};
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use rivals::Done;
 use serde_json::{Map, Value, json};
-use tags::Tags;
+use tags::Spread;
 
-const ROUNDS: usize = 7;
-const CHECKS: usize = 1_000_000;
-/// High enough that nobody is refused: a refusal is another, shorter path.
-const RATE: u32 = 1_000_000;
-const BURST: u32 = 100_000_000;
+pub(crate) const ROUNDS: usize = 7;
+pub(crate) const CHECKS: usize = 1_000_000;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    println!("whole decisions, one thread, medians of {ROUNDS} rounds of {CHECKS}");
-    println!("{:<14} {:>10} {:>10} {:>7}", "tags", "governor", "dthrottle", "ratio");
-    let mut ratios = Map::new();
-    for (name, count, zipf) in [
-        ("hot", 1, false),
-        ("uniform_100k", 100_000, false),
-        ("uniform_1m", 1_000_000, false),
-        ("zipf_1m", 1_000_000, true),
-    ] {
-        let (theirs, ours) = compare(&Tags::new(count, zipf, CHECKS))?;
-        let ratio = theirs / ours;
-        println!("{name:<14} {theirs:>7.0} ns {ours:>7.0} ns {ratio:>6.2}x");
-        ratios.insert(name.into(), json!((ratio * 100.0).round() / 100.0));
+/// How to run the same from other languages: name, program, arguments.
+const BORDERS: [(&str, &str, &[&str]); 3] = [
+    ("c", "target/bench/c_hot", &[]),
+    ("python", ".venv/bin/python", &["bench/python_hot.py"]),
+    ("node", "node", &["bench/node_hot.js"]),
+];
+
+fn main() -> Done<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [child, dir, tags] = arguments.as_slice()
+        && child == together::CHILD
+    {
+        return together::child(dir, tags);
     }
-    let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("out");
-    fs::create_dir_all(&out)?;
-    let report = Value::from(Map::from_iter([("ratios".to_string(), Value::from(ratios))]));
+    // Parts by name, or all of them.
+    let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|name| name == part);
+    let mut report = Map::new();
+    println!("whole decisions, medians of {ROUNDS} rounds of {CHECKS}\n");
+    if wanted("alone") {
+        report.insert("ratios".into(), one_thread()?);
+    }
+    if wanted("together") {
+        two_at_once()?;
+    }
+    if wanted("inside") {
+        inside(&mut report)?;
+    }
+    if wanted("borders") {
+        borders(&mut report)?;
+    }
+    if !arguments.is_empty() {
+        return Ok(());
+    }
+    let out = Path::new("bench/out");
+    fs::create_dir_all(out)?;
     fs::write(out.join("core.json"), serde_json::to_string_pretty(&report)? + "\n")?;
     Ok(())
 }
 
-/// Nanoseconds a check, there and here.
-fn compare(tags: &Tags) -> Result<(f64, f64), Box<dyn Error>> {
-    let rate = NonZeroU32::new(RATE).ok_or("a rate above zero")?;
-    let burst = NonZeroU32::new(BURST).ok_or("a burst above zero")?;
-    let governor: DefaultKeyedRateLimiter<String> =
-        RateLimiter::keyed(Quota::per_second(rate).allow_burst(burst));
-    let rule = Rule::per_second(RATE.into()).burst(BURST.into());
-    let throttle = Throttle::builder().rule(rule).build()?;
-    let mut times = (Vec::new(), Vec::new());
-    // The first round fills the tables and is not counted.
-    for round in 0..=ROUNDS {
-        let theirs = time(tags, |tag| governor.check_key(tag).is_ok())?;
-        let ours = time(tags, |tag| throttle.allow(tag).unwrap_or(false))?;
-        if round > 0 {
-            times.0.push(theirs);
-            times.1.push(ours);
-        }
+fn one_thread() -> Done<Value> {
+    println!("{:<28} {:>10} {:>10} {:>7}", "one thread, tags", "governor", "dthrottle", "ratio");
+    let mut ratios = Map::new();
+    for (name, tags, spread) in [
+        ("hot", 1, Spread::Uniform),
+        ("uniform_100k", 100_000, Spread::Uniform),
+        ("uniform_1m", 1_000_000, Spread::Uniform),
+        ("zipf_1m", 1_000_000, Spread::Zipf),
+        ("uniform_10m", 10_000_000, Spread::Uniform),
+    ] {
+        let (theirs, ours) = alone::compare(tags, spread)?;
+        let ratio = theirs / ours;
+        println!("{name:<28} {theirs:>7.0} ns {ours:>7.0} ns {ratio:>6.2}x");
+        ratios.insert(name.into(), rounded(ratio));
     }
-    Ok((median(times.0), median(times.1)))
+    Ok(Value::from(ratios))
 }
 
-/// Nanoseconds a check. All must be admitted: else another path is measured.
-fn time(tags: &Tags, mut check: impl FnMut(&String) -> bool) -> Result<f64, Box<dyn Error>> {
-    let start = Instant::now();
-    let admitted = tags.iter().filter(|tag| check(tag)).count();
-    let ns = start.elapsed().as_nanos() as f64;
-    if admitted != CHECKS {
-        return Err(format!("only {admitted} of {CHECKS} were admitted").into());
+fn two_at_once() -> Done<()> {
+    println!("\n{:<28} {:>10} {:>10} {:>10}", "two at once", "governor", "threads", "processes");
+    for (name, tags) in [("hot", 1), ("uniform_1m", 1_000_000)] {
+        let together::Times { governor_threads, threads, processes } = together::compare(tags)?;
+        println!("{name:<28} {governor_threads:>7.0} ns {threads:>7.0} ns {processes:>7.0} ns");
     }
-    Ok(ns / CHECKS as f64)
+    println!();
+    Ok(())
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+fn inside(report: &mut Map<String, Value>) -> Done<()> {
+    let bytes = inside::bytes_per_tag()?;
+    println!("{:<28} {bytes:>10.2}", "bytes a tag");
+    report.insert("bytes_per_tag".into(), rounded(bytes));
+    let (single, batch) = inside::batch()?;
+    let ratio = batch / single;
+    println!("{:<28} {batch:>7.0} ns, one by one {single:.0} ns", "64 at once, 10m tags");
+    report.insert("batch_ratio".into(), rounded(ratio));
+    let (applied, drained) = inside::exchange()?;
+    println!("{:<28} {:>7.1} million/s", "peers' entries applied", applied / 1e6);
+    println!("{:<28} {:>7.1} million/s", "own entries drained", drained / 1e6);
+    report.insert("apply_per_s".into(), json!(applied.round()));
+    report.insert("drain_per_s".into(), json!(drained.round()));
+    Ok(())
+}
+
+fn borders(report: &mut Map<String, Value>) -> Done<()> {
+    for (name, program, arguments) in BORDERS {
+        let (ns, ratio) = borders::compare(program, arguments)?;
+        println!("{:<28} {ns:>7.0} ns {ratio:>6.2} times Rust", format!("hot, from {name}"));
+        report.insert(format!("{name}_ratio"), rounded(ratio));
+    }
+    Ok(())
+}
+
+fn rounded(value: f64) -> Value {
+    json!((value * 100.0).round() / 100.0)
 }

@@ -1,24 +1,28 @@
 //! Tags in the order in which they come: one, uniform, or a few often and many seldom.
 
+/// How the checks are spread over the tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    Uniform,
+    /// Rank k comes about 1/k as often as the first.
+    Zipf,
+}
+
 /// The tags of a stream of checks, one after the other in memory: a server has just read the tag
-/// from a request, and would have it in the cache.
-pub(crate) struct Tags(Vec<String>);
+/// from a request, and has it in the cache.
+pub(crate) fn stream(count: u32, spread: Spread, checks: usize) -> Vec<String> {
+    let mut random = Random(0x5eed);
+    let mut next = || match spread {
+        Spread::Uniform => (random.unit() * f64::from(count)) as u32,
+        // The inverse of the harmonic sum.
+        Spread::Zipf => (f64::from(count).powf(random.unit()) as u32 - 1).min(count - 1),
+    };
+    (0..checks).map(|_| tag(next())).collect()
+}
 
-impl Tags {
-    pub(crate) fn new(count: u32, zipf: bool, checks: usize) -> Tags {
-        let mut random = Random(0x5eed);
-        let order = (0..checks).map(|_| match zipf {
-            false => (random.unit() * f64::from(count)) as u32,
-            // The inverse of the harmonic sum: rank k comes about 1/k as often as the first.
-            true => (f64::from(count).powf(random.unit()) as u32 - 1).min(count - 1),
-        });
-        let tag = |i: u32| format!("10.{}.{}.{}", i >> 16, (i >> 8) & 255, i & 255);
-        Tags(order.map(tag).collect())
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &String> {
-        self.0.iter()
-    }
+/// A tag by its number, in the form of an address.
+pub(crate) fn tag(number: u32) -> String {
+    format!("10.{}.{}.{}", number >> 16, (number >> 8) & 255, number & 255)
 }
 
 /// A small generator (xorshift64*), the same sequence in every run.

@@ -139,7 +139,10 @@ impl Domain {
     /// The decision that `check_with` would get. Takes nothing.
     pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
-        Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).look().decision())
+        Ok(match self.0.rules.as_slice() {
+            [rule] => Check::of_one(&self.0, rule, tag.as_ref(), ask).look().decision(),
+            _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).look().decision(),
+        })
     }
 
     /// Gives units back to every rule: for work that was not done after all, or a wait that was

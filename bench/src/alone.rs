@@ -1,0 +1,25 @@
+//! One thread: governor and dthrottle in turns over the same stream of tags.
+
+use crate::rivals::{Done, dthrottle, fill, governor, median, table_for, time};
+use crate::tags::{Spread, stream};
+use crate::{CHECKS, ROUNDS};
+
+/// Nanoseconds a check, there and here.
+pub(crate) fn compare(tags: u32, spread: Spread) -> Done<(f64, f64)> {
+    let governor = governor()?;
+    let throttle = dthrottle(table_for(tags))?;
+    fill(tags, |tag| governor.check_key(tag).is_ok())?;
+    fill(tags, |tag| throttle.allow(tag).unwrap_or(false))?;
+    let stream = stream(tags, spread, CHECKS);
+    let mut times = (Vec::new(), Vec::new());
+    // The first round warms up and is not counted.
+    for round in 0..=ROUNDS {
+        let theirs = time(&stream, |tag| governor.check_key(tag).is_ok())?;
+        let ours = time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?;
+        if round > 0 {
+            times.0.push(theirs);
+            times.1.push(ours);
+        }
+    }
+    Ok((median(times.0), median(times.1)))
+}

@@ -1,0 +1,85 @@
+//! What there is no rival for: batches, what the exchange does to the table, and memory.
+
+use std::time::{Duration, Instant};
+
+use dthrottle::exchange::Entry;
+
+use crate::rivals::{Done, dthrottle, fill, median, table_for, time};
+use crate::tags::{Spread, stream};
+use crate::{CHECKS, ROUNDS};
+
+const BATCH: usize = 64;
+const BATCH_TAGS: u32 = 10_000_000;
+const EXCHANGE_TAGS: u32 = 1_000_000;
+
+/// Nanoseconds a check: one by one, and 64 at a time.
+pub(crate) fn batch() -> Done<(f64, f64)> {
+    let throttle = dthrottle(table_for(BATCH_TAGS))?;
+    fill(BATCH_TAGS, |tag| throttle.allow(tag).unwrap_or(false))?;
+    let stream = stream(BATCH_TAGS, Spread::Uniform, CHECKS);
+    let (mut singles, mut batches) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        singles.push(time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
+        let mut allowed = [false; BATCH];
+        let start = Instant::now();
+        let mut admitted = 0;
+        for tags in stream.chunks(BATCH) {
+            throttle.allow_many(tags, &mut allowed[..tags.len()])?;
+            admitted += allowed[..tags.len()].iter().filter(|allowed| **allowed).count();
+        }
+        batches.push(start.elapsed().as_nanos() as f64 / stream.len() as f64);
+        if admitted != stream.len() {
+            return Err(format!("a batch admitted {admitted} of {}", stream.len()).into());
+        }
+    }
+    Ok((median(singles), median(batches)))
+}
+
+/// Entries a second: peers' applied, and own drained.
+pub(crate) fn exchange() -> Done<(f64, f64)> {
+    // Twice the room, so that next to no bucket finds none.
+    let throttle = dthrottle(table_for(2 * EXCHANGE_TAGS))?;
+    let exchange = throttle.exchange();
+    let (mut applied, mut drained) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
+    let mut hits = 0;
+    for round in 0..=ROUNDS {
+        fill(EXCHANGE_TAGS, |tag| throttle.allow(tag).unwrap_or(false))?;
+        entries.clear();
+        entries.reserve(EXCHANGE_TAGS as usize);
+        let start = Instant::now();
+        exchange.drain(|_, entry| entries.push(entry));
+        let drain = entries.len() as f64 / start.elapsed().as_secs_f64();
+        hits += entries.iter().map(|entry: &Entry| entry.hits).sum::<u64>();
+        // Peers' entries come in any order, not in that of our lines.
+        shuffle(&mut entries);
+        let start = Instant::now();
+        exchange.apply(&throttle, 0, &entries, Duration::ZERO);
+        let apply = entries.len() as f64 / start.elapsed().as_secs_f64();
+        exchange.stay();
+        if round > 0 {
+            applied.push(apply);
+            drained.push(drain);
+        }
+    }
+    let counted = throttle.stats().allowed - throttle.stats().failed_open;
+    match hits == counted {
+        true => Ok((median(applied), median(drained))),
+        false => Err(format!("{hits} of {counted} hits were drained").into()),
+    }
+}
+
+/// Bytes mapped for a tag when six tenths of the slots are in use.
+pub(crate) fn bytes_per_tag() -> Done<f64> {
+    let throttle = dthrottle(table_for(1 << 20))?;
+    let (bytes, slots) = throttle.table_size();
+    Ok(bytes as f64 / (slots as f64 * 0.6))
+}
+
+fn shuffle(entries: &mut [Entry]) {
+    let mut seed = 0x5eed_u64;
+    for i in (1..entries.len()).rev() {
+        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        entries.swap(i, (seed >> 33) as usize % (i + 1));
+    }
+}

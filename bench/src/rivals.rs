@@ -1,0 +1,60 @@
+//! The two that are measured, with the same limit.
+
+use std::error::Error;
+use std::num::NonZeroU32;
+use std::time::Instant;
+
+use dthrottle::{Rule, TableConfig, Throttle};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+
+use crate::tags::tag;
+
+/// High enough that nobody is refused: a refusal is another, shorter path.
+const RATE: u32 = 1_000_000;
+const BURST: u32 = 100_000_000;
+
+pub(crate) type Governor = DefaultKeyedRateLimiter<String>;
+pub(crate) type Done<T> = Result<T, Box<dyn Error>>;
+
+pub(crate) fn governor() -> Done<Governor> {
+    let rate = NonZeroU32::new(RATE).ok_or("a rate above zero")?;
+    let burst = NonZeroU32::new(BURST).ok_or("a burst above zero")?;
+    Ok(RateLimiter::keyed(Quota::per_second(rate).allow_burst(burst)))
+}
+
+pub(crate) fn dthrottle(table: TableConfig) -> Done<Throttle> {
+    let rule = Rule::per_second(RATE.into()).burst(BURST.into());
+    Ok(Throttle::builder().rule(rule).table(table).build()?)
+}
+
+/// A table that these tags fill to six tenths, as it is meant to be used.
+pub(crate) fn table_for(tags: u32) -> TableConfig {
+    TableConfig::anonymous().tags(tags.max(1 << 20).into())
+}
+
+/// Every tag once, so that all are known.
+pub(crate) fn fill(tags: u32, mut check: impl FnMut(&String) -> bool) -> Done<()> {
+    let admitted = (0..tags).filter(|number| check(&tag(*number))).count();
+    all_admitted(admitted, tags as usize)
+}
+
+/// Nanoseconds a check. All must be admitted: else another path is measured.
+pub(crate) fn time(tags: &[String], mut check: impl FnMut(&String) -> bool) -> Done<f64> {
+    let start = Instant::now();
+    let admitted = tags.iter().filter(|tag| check(tag)).count();
+    let ns = start.elapsed().as_nanos() as f64;
+    all_admitted(admitted, tags.len())?;
+    Ok(ns / tags.len() as f64)
+}
+
+fn all_admitted(admitted: usize, asked: usize) -> Done<()> {
+    match admitted == asked {
+        true => Ok(()),
+        false => Err(format!("only {admitted} of {asked} were admitted").into()),
+    }
+}
+
+pub(crate) fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
