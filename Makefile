@@ -23,8 +23,11 @@ help: ## Explain every target
 
 build: build-c build-python build-node build-wasm ## Build everything, usable from the checkout
 
-test: lint test-core test-c test-python test-node test-wasm test-docs ## Run everything that CI runs
+test: lint test-core test-loom test-c test-python test-node test-wasm test-processes test-docs ## Run everything that CI runs
 	@echo "all tests passed"
+
+test-deep: test-crash-deep test-loom-deep test-miri ## Run what takes longer: a minute of kills, bigger models, undefined behaviour
+	@echo "all deep tests passed"
 
 lint: lint-rust lint-python lint-js header-check vectors-check ## Check style, types, and that what is generated is fresh
 
@@ -33,4 +36,4 @@ clean: ## Remove everything that was built or installed here
 
 include make/*.mk
 
-.PHONY: help build test lint clean
+.PHONY: help build test test-deep lint clean

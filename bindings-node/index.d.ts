@@ -39,8 +39,27 @@ export interface OpenOptions {
   clock?: ManualClock | (() => number) | undefined;
 }
 
+/** Where the buckets live, and for how many tags. docs/table.md has all of it. */
+export interface TableOptions {
+  /** Every process of this user that gives the same name shares the table. */
+  name?: string | undefined;
+  /** Room for so many tags, or bytes such as `'64 MB'`; by default for a million tags. */
+  size?: number | string | undefined;
+  /** The group, by name or number, whose members may all use the named table. */
+  group?: string | number | undefined;
+  /** The folder for the named table's file; by default /dev/shm. */
+  dir?: string | undefined;
+  /** Whether the table is of this process alone. */
+  private?: boolean | undefined;
+}
+
 /** A throttle: the rules of the default domain, and other domains. */
 export interface ThrottleOptions extends DomainOptions, OpenOptions {
+  /**
+   * The table, or its name. What cannot be as it was asked for is a warning of the process, of the
+   * type DthrottleWarning. In WebAssembly a table has no name.
+   */
+  table?: string | TableOptions | undefined;
   domains?: Readonly<Record<string, DomainOptions>> | undefined;
 }
 
@@ -97,6 +116,8 @@ export interface Stats {
   failedOpen: number;
   /** How often the debt of a bucket went beyond what a bucket can hold. */
   clamped: number;
+  /** Buckets that were forgotten before they were full, for want of better room for others. */
+  evicted: number;
   /** Buckets that are not full now. */
   buckets: number;
 }
@@ -113,6 +134,11 @@ export class Domain {
   check(tag: Tag, ask?: number | AskOptions): Decision;
   /** Asks for units, and takes them if they pass: yes or no. */
   allow(tag: Tag, cost?: number): boolean;
+  /**
+   * Asks for one unit for each tag in turn, and takes what passes. Faster than one call for each
+   * where tags are many.
+   */
+  allowMany(tags: Iterable<Tag>): boolean[];
   /** The decision that a check would get. Takes nothing. */
   peek(tag: Tag, ask?: number | AskOptions): Decision;
   /** Gives units back: for work that was not done, or a wait that was given up. */

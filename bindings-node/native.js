@@ -4,10 +4,11 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
-/** @import { Native, Seat, Tag } from './surface.js' */
+/** @import { Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
- * @typedef {Omit<Native, 'check' | 'peek'> & Record<'check' | 'peek', Ask>} Addon
+ * @typedef {Omit<Native, 'check' | 'peek'> & Record<'check' | 'peek', Ask> & Warnings} Addon
+ * @typedef {{ warnings(handle: Handle): string[] }} Warnings What is not as it was asked for.
  * @typedef {(
  *   seat: Seat,
  *   tag: Tag,
@@ -29,8 +30,22 @@ function load(path) {
   const addon = require(path);
   const answer = new Float64Array(10);
   const { buffer } = answer;
+  /**
+   * Opens with warnings. In WebAssembly there is nothing to warn of.
+   * @template T
+   * @param {(source: T, clock: Clock | undefined) => Handle} open
+   * @returns {(source: T, clock: Clock | undefined) => Handle}
+   */
+  const aloud = (open) => (source, clock) => {
+    const handle = open(source, clock);
+    for (const text of addon.warnings(handle)) process.emitWarning(text, 'DthrottleWarning');
+    return handle;
+  };
   return {
     ...addon,
+    fromWords: aloud(addon.fromWords),
+    fromToml: aloud(addon.fromToml),
+    fromFile: aloud(addon.fromFile),
     check(seat, tag, cost, maxWaitMs, partial) {
       if (maxWaitMs !== undefined || partial !== undefined) {
         addon.check(seat, tag, buffer, cost, maxWaitMs, partial);

@@ -26,7 +26,7 @@ export interface Native {
   name(handle: Handle): string;
   ruleNames(handle: Handle): string[];
   ruleLimits(handle: Handle): ArrayLike<number>;
-  /** allowed, refused, dryRun, failedOpen, clamped, buckets. */
+  /** allowed, refused, dryRun, failedOpen, clamped, evicted, buckets. */
   stats(handle: Handle): ArrayLike<number>;
   close(handle: Handle): void;
 
@@ -51,6 +51,7 @@ export interface Native {
     partial: boolean | undefined,
   ): ArrayLike<number>;
   allow(seat: Seat, tag: Tag, cost?: number): boolean;
+  allowMany(handle: Handle, tags: Tag[]): boolean[];
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
   debit(handle: Handle, tag: Tag, hits: number, ageMs: number | undefined): void;

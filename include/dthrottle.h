@@ -42,9 +42,11 @@
  * Only releasing needs care: no other thread may use the handle then. Domain handles outlive their
  * throttle.
  *
- * fork(). The library has no threads. Parent and child have a throttle each from then on, with
- * buckets of their own. If other threads may be inside a call at the moment of a fork, the child
- * must open a new throttle.
+ * fork(). The library has no threads, and throttles and domains have no locks: fork whenever you
+ * like, also while other threads are inside a call about a tag. Parent and child share the buckets
+ * from then on, exactly, unless the table was asked to be private; each has handles of its own to
+ * release. Processes that are not forked from one another share a table by its name:
+ * dthrottle_config_set_table(), or table = "name" in TOML.
  */
 
 #ifndef DTHROTTLE_H
@@ -71,7 +73,9 @@
 #define DTHROTTLE_RULE_INIT \
     { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
 #define DTHROTTLE_STATS_INIT \
-    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0 }
+    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0, 0 }
+#define DTHROTTLE_TABLE_INIT \
+    { sizeof(dthrottle_table_t), false, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
 
 /** The call did what it was asked. */
 #define DTHROTTLE_OK 0
@@ -110,8 +114,8 @@
 typedef struct dthrottle_clock_t dthrottle_clock_t;
 
 /**
- * A configuration: domains and their rules, and a clock. Made by dthrottle_config_new(), released
- * by dthrottle_config_free().
+ * A configuration: domains and their rules, a table, and a clock. Made by
+ * dthrottle_config_new(), released by dthrottle_config_free().
  */
 typedef struct dthrottle_config_t dthrottle_config_t;
 
@@ -143,6 +147,11 @@ typedef struct {
     uint64_t clamped;
     /** Buckets that are not full now. */
     uint64_t buckets;
+    /**
+     * Buckets that were forgotten before they were full, because the table had no better room
+     * for others.
+     */
+    uint64_t evicted;
 } dthrottle_stats_t;
 
 /**
@@ -209,6 +218,36 @@ typedef struct {
     uint64_t burst_time_ns;
 } dthrottle_rule_t;
 
+/**
+ * Where the buckets live. Begin with DTHROTTLE_TABLE_INIT: shared with all children forked later,
+ * and with room for a million tags.
+ */
+typedef struct {
+    /** sizeof(dthrottle_table_t). */
+    size_t size;
+    /** Whether it is of this process alone; a forked child goes on with a copy. */
+    bool is_private;
+    /** The name under which every process of this user shares it; NULL: none. */
+    const char *name;
+    /** Its length in bytes. */
+    size_t name_len;
+    /**
+     * The group, by name or number, whose members may all use the named table; NULL: this user
+     * alone.
+     */
+    const char *group;
+    /** Its length in bytes. */
+    size_t group_len;
+    /** The folder for the named table's file; NULL: /dev/shm or, if that cannot be, /tmp. */
+    const char *dir;
+    /** Its length in bytes. */
+    size_t dir_len;
+    /** How many tags it has room for; 0: a million. */
+    uint64_t tags;
+    /** Or how many bytes it may take; 0: not so. */
+    uint64_t bytes;
+} dthrottle_table_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -253,6 +292,13 @@ void dthrottle_close(dthrottle_t *throttle);
 
 /** What the throttle counted so far. */
 int32_t dthrottle_stats(const dthrottle_t *throttle, dthrottle_stats_t *stats);
+
+/**
+ * What is not as it was asked for, by index from 0, such as a named table that is not shared
+ * because there is no place for it; NULL if there is no more. Lives as long as the handle. The
+ * throttle works all the same; nothing is printed.
+ */
+const char *dthrottle_warning(const dthrottle_t *throttle, int32_t index);
 
 /**
  * Resolves a domain by its name; name NULL and name_len 0 is the default domain.
@@ -319,6 +365,17 @@ int32_t dthrottle_allow(const dthrottle_domain_t *domain,
                         uint64_t cost);
 
 /**
+ * Asks for one unit for each of count tags in turn, and takes what passes: as so many calls of
+ * dthrottle_allow(), but faster where tags are many. allowed has room for count answers. All
+ * pointers are looked at before anything is taken; after an error, what is not known is allowed.
+ */
+int32_t dthrottle_allow_many(const dthrottle_domain_t *domain,
+                             const void *const *tags,
+                             const size_t *tag_lens,
+                             size_t count,
+                             bool *allowed);
+
+/**
  * Gives cost units back to every rule: for work that was not done after all, or a wait that was
  * given up. A bucket never rises above its burst.
  */
@@ -347,8 +404,8 @@ int32_t dthrottle_config_new(dthrottle_config_t **out);
 void dthrottle_config_free(dthrottle_config_t *config);
 
 /**
- * Replaces all domains, rules and dry runs by those of a configuration in TOML. The clock stays.
- * After an error nothing has changed.
+ * Replaces all domains, rules, dry runs and the table by those of a configuration in TOML. The
+ * clock stays. After an error nothing has changed.
  */
 int32_t dthrottle_config_toml(dthrottle_config_t *config,
                               const char *toml,
@@ -373,6 +430,12 @@ int32_t dthrottle_config_set_dry_run(dthrottle_config_t *config,
                                      const char *domain,
                                      size_t domain_len,
                                      bool dry_run);
+
+/**
+ * Says where the buckets live. A bad name or size is an error of dthrottle_open_config(), which
+ * says what would be right.
+ */
+int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_table_t *table);
 
 /**
  * Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps

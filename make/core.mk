@@ -3,6 +3,14 @@
 WASM_TARGET := wasm32-unknown-unknown
 WASM_STD = $(shell rustc --print target-libdir --target $(WASM_TARGET))
 
+ARM_TARGET := aarch64-unknown-linux-gnu
+ARM_STD = $(shell rustc --print target-libdir --target $(ARM_TARGET))
+
+# Miri is only in nightly Rust.
+NIGHTLY ?= nightly
+# How often a thread is interrupted in the deep run of the models; 3 in the usual run.
+PREEMPTIONS ?= 4
+
 cargo-ready:
 	@command -v $(CARGO) >/dev/null || { echo "missing: cargo; install Rust 1.95 or later with rustup" >&2; exit 1; }
 	@$(NEED) cc=gcc
@@ -11,19 +19,51 @@ wasm-ready: cargo-ready
 	@test -d "$(WASM_STD)" || rustup target add $(WASM_TARGET) || \
 		{ echo "missing: Rust's standard library for $(WASM_TARGET); install it with rustup" >&2; exit 1; }
 
-test-core: cargo-ready wasm-ready ## Test the core: units, laws, vectors, and that it needs no operating system
-	$(CARGO) test --quiet --package dthrottle
+# ARM has no 128-bit compare-and-swap of the same kind: at least it must compile.
+arm-ready: cargo-ready
+	@test -d "$(ARM_STD)" || rustup target add $(ARM_TARGET) || \
+		{ echo "missing: Rust's standard library for $(ARM_TARGET); install it with rustup" >&2; exit 1; }
+
+test-core: cargo-ready wasm-ready arm-ready ## Test the core and the command: units, laws, vectors, processes, kills
+	@$(NEED) strace
+	$(CARGO) test --quiet --package dthrottle --package dthrottle-cli
 	$(CARGO) build --quiet --package dthrottle --no-default-features --target $(WASM_TARGET)
+	$(CARGO) check --quiet --package dthrottle --target $(ARM_TARGET)
+
+test-crash-deep: cargo-ready
+	@$(NEED) strace
+	DTHROTTLE_DEEP=1 $(CARGO) test --quiet --package dthrottle
+
+test-loom: cargo-ready ## Test the table's protocol under all interleavings of threads
+	$(CARGO) test --quiet --package dthrottle-loom
+
+test-loom-deep: cargo-ready
+	LOOM_MAX_PREEMPTIONS=$(PREEMPTIONS) $(CARGO) test --quiet --package dthrottle-loom
+
+miri-ready: cargo-ready
+	@$(CARGO) +$(NIGHTLY) miri --version >/dev/null 2>&1 || \
+		rustup toolchain install $(NIGHTLY) --profile minimal --component miri --component rust-src || \
+		{ echo "missing: Miri; install it with rustup, as components miri and rust-src of $(NIGHTLY)" >&2; exit 1; }
+
+# Who may alias whom is only checked in a part: it takes minutes wherever the list of rules is read.
+test-miri: miri-ready ## Look for undefined behaviour in the table
+	MIRIFLAGS=-Zmiri-disable-stacked-borrows \
+		$(CARGO) +$(NIGHTLY) miri test --quiet --package dthrottle --lib table::
+	$(CARGO) +$(NIGHTLY) miri test --quiet --package dthrottle --lib table::tests::pending::e
 
 vectors-check:
 	$(PYTHON) tests/vectors/make.py --check
 
-bench: cargo-ready ## Measure against what users would pick instead; writes bench/out/
-	$(CARGO) run --quiet --release --package dthrottle-bench
+# PARTS=alone measures only that; see bench/src/main.rs.
+bench: build-c build-python build-node ## Measure against what users would pick instead; writes bench/out/
+	@mkdir -p target/bench
+	$(CC) -O2 -Iinclude bench/c_hot.c -o target/bench/c_hot -L$(RELEASE) -ldthrottle -Wl,-rpath,$(CURDIR)/$(RELEASE)
+	$(CARGO) run --quiet --release --package dthrottle-bench -- $(PARTS)
 
 lint-rust: cargo-ready wasm-ready
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --workspace --exclude dthrottle-wasm --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
 
-.PHONY: cargo-ready wasm-ready test-core vectors-check bench lint-rust
+.PHONY: cargo-ready wasm-ready arm-ready miri-ready test-core test-loom test-loom-deep test-miri test-crash-deep \
+	vectors-check bench lint-rust

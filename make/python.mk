@@ -35,10 +35,10 @@ test-python: build-python ## Test the Python package: vectors, API, threads, for
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) $(PYTHON_DIR)/tests
 
 lint-python: build-python
-	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo
-	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo
+	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
+	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
-	@for dir in demo/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
+	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
 	$(VENV_PYTHON) -m mypy.stubtest dthrottle
 
 .PHONY: venv build-python test-python lint-python

@@ -4,13 +4,13 @@ use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dthrottle_core::{ManualClock, Result};
+use dthrottle_core::{ManualClock, Result, TableConfig};
 
 use crate::clock::Clock;
 use crate::ffi::{Caller, Flag, bad};
 
-/// A configuration: domains and their rules, and a clock. Made by dthrottle_config_new(), released
-/// by dthrottle_config_free().
+/// A configuration: domains and their rules, a table, and a clock. Made by
+/// dthrottle_config_new(), released by dthrottle_config_free().
 pub struct Config(Mutex<Parts>);
 
 #[derive(Clone, Default)]
@@ -41,6 +41,34 @@ pub struct Rule {
     pub burst_time_ns: u64,
 }
 
+/// Where the buckets live. Begin with DTHROTTLE_TABLE_INIT: shared with all children forked later,
+/// and with room for a million tags.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Table {
+    /// sizeof(dthrottle_table_t).
+    pub size: usize,
+    /// Whether it is of this process alone; a forked child goes on with a copy.
+    pub is_private: Flag,
+    /// The name under which every process of this user shares it; NULL: none.
+    pub name: *const c_char,
+    /// Its length in bytes.
+    pub name_len: usize,
+    /// The group, by name or number, whose members may all use the named table; NULL: this user
+    /// alone.
+    pub group: *const c_char,
+    /// Its length in bytes.
+    pub group_len: usize,
+    /// The folder for the named table's file; NULL: /dev/shm or, if that cannot be, /tmp.
+    pub dir: *const c_char,
+    /// Its length in bytes.
+    pub dir_len: usize,
+    /// How many tags it has room for; 0: a million.
+    pub tags: u64,
+    /// Or how many bytes it may take; 0: not so.
+    pub bytes: u64,
+}
+
 /// Makes a configuration: the default domain, without rules.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
@@ -59,8 +87,8 @@ pub unsafe extern "C" fn dthrottle_config_free(config: *mut Config) {
     });
 }
 
-/// Replaces all domains, rules and dry runs by those of a configuration in TOML. The clock stays.
-/// After an error nothing has changed.
+/// Replaces all domains, rules, dry runs and the table by those of a configuration in TOML. The
+/// clock stays. After an error nothing has changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_toml(
     config: *mut Config,
@@ -117,6 +145,21 @@ pub unsafe extern "C" fn dthrottle_config_set_dry_run(
     })
 }
 
+/// Says where the buckets live. A bad name or size is an error of dthrottle_open_config(), which
+/// says what would be right.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_set_table(
+    config: *mut Config,
+    table: *const Table,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let table = c.read(table)?.to_core(c)?;
+        config.parts().core.set_table(table);
+        Ok(())
+    })
+}
+
 /// Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps
 /// the clock handle, and may release it at any time.
 #[unsafe(no_mangle)]
@@ -152,6 +195,32 @@ impl Rule {
         Ok(match c.name(self.name, self.name_len)? {
             Some(name) => rule.name(name),
             None => rule,
+        })
+    }
+}
+
+impl Table {
+    fn to_core(self, c: &Caller) -> Result<TableConfig> {
+        let name = c.name(self.name, self.name_len)?;
+        let table = match (self.is_private != 0, name) {
+            (false, None) => TableConfig::anonymous(),
+            (false, Some(name)) => TableConfig::named(name),
+            (true, None) => TableConfig::private(),
+            (true, Some(_)) => return Err(bad("a private table has a name")),
+        };
+        let table = match (self.tags, self.bytes) {
+            (0, 0) => table,
+            (tags, 0) => table.tags(tags),
+            (0, bytes) => table.bytes(bytes),
+            _ => return Err(bad("a table has both a number of tags and of bytes")),
+        };
+        let table = match c.name(self.group, self.group_len)? {
+            Some(group) => table.group(group),
+            None => table,
+        };
+        Ok(match c.name(self.dir, self.dir_len)? {
+            Some(dir) => table.dir(dir),
+            None => table,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use dthrottle_core::{ActiveRule, Error, ErrorKind, Result};
 
-use crate::ffi::bad;
+use crate::ffi::{at, bad};
 use crate::throttle::Throttle;
 
 /// A domain of a throttle: resolved once by its name, then asked at every check. Made by
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn dthrottle_domain(
 ) -> i32 {
     guard!(|c| {
         let out = c.out(out)?;
-        let throttle = &c.handle(throttle)?.0;
+        let throttle = &c.handle(throttle)?.core;
         let domain = match c.name(name, name_len)? {
             Some(name) => throttle.domain(name)?,
             // The throttle itself stands for the default domain.
@@ -100,11 +100,6 @@ impl Deref for Domain {
     fn deref(&self) -> &dthrottle_core::Domain {
         &self.core
     }
-}
-
-fn at<T>(list: &[T], index: i32) -> Result<&T> {
-    let found = usize::try_from(index).ok().and_then(|index| list.get(index));
-    found.ok_or_else(|| bad("no rule with this index"))
 }
 
 /// The core accepts no name with a control character, so there is no NUL in it.

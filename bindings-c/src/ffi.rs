@@ -11,7 +11,7 @@ use std::slice;
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
-use crate::config::Rule;
+use crate::config::{Rule, Table};
 use crate::decision::{Ask, Decision};
 use crate::throttle::Stats;
 
@@ -76,6 +76,52 @@ impl Caller {
         }
         // SAFETY: the caller promises `len` bytes that nobody changes until the call ends.
         Ok(unsafe { slice::from_raw_parts(start.cast(), len) })
+    }
+
+    /// As many values as the caller says.
+    fn list<T: Copy>(&self, start: *const T, count: usize) -> Result<&[T]> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        self.fits(start, count)?;
+        // SAFETY: the caller promises `count` of them, which nobody changes until the call ends.
+        Ok(unsafe { slice::from_raw_parts(start, count) })
+    }
+
+    /// Tags, all looked at before the first is used.
+    pub(crate) fn tags(
+        &self,
+        starts: *const *const c_void,
+        lens: *const usize,
+        count: usize,
+    ) -> Result<impl Iterator<Item = &[u8]> + Clone> {
+        let pairs = self.list(starts, count)?.iter().zip(self.list(lens, count)?);
+        pairs.clone().try_for_each(|(start, len)| self.bytes(*start, *len).map(drop))?;
+        // None of them is an error any more.
+        Ok(pairs.map(|(start, len)| self.bytes(*start, *len).unwrap_or_default()))
+    }
+
+    /// Room for as many answers, all of them yes until they are known.
+    #[expect(clippy::mut_from_ref, reason = "the memory is the caller's, and given out once")]
+    pub(crate) fn answers(&self, start: *mut Flag, count: usize) -> Result<&mut [bool]> {
+        if count == 0 {
+            return Ok(&mut []);
+        }
+        self.fits(start, count)?;
+        // SAFETY: the caller promises room for `count` of them.
+        unsafe { ptr::write_bytes(start, 1, count) };
+        // SAFETY: as above, and that nobody else uses them until the call ends; each is a 1.
+        Ok(unsafe { slice::from_raw_parts_mut(start.cast(), count) })
+    }
+
+    fn fits<T>(&self, start: *const T, count: usize) -> Result<()> {
+        if start.is_null() || !start.is_aligned() {
+            return Err(bad("a list is NULL or not aligned"));
+        }
+        match count.checked_mul(size_of::<T>()).map(isize::try_from) {
+            Some(Ok(_)) => Ok(()),
+            _ => Err(bad("a count is more than memory can hold")),
+        }
     }
 
     /// Bytes that are text.
@@ -235,7 +281,14 @@ grows! {
     Decision ends with reset_after_ns: u64, first version size_of::<Decision>();
     Ask ends with max_wait_ns: u64, first version size_of::<Ask>();
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
-    Stats ends with buckets: u64, first version size_of::<Stats>();
+    Table ends with bytes: u64, first version size_of::<Table>();
+    Stats ends with evicted: u64, first version offset_of!(Stats, evicted);
+}
+
+/// What an index of C means in a list.
+pub(crate) fn at<T>(list: &[T], index: i32) -> Result<&T> {
+    let found = usize::try_from(index).ok().and_then(|index| list.get(index));
+    found.ok_or_else(|| bad("nothing has this index"))
 }
 
 /// The error about an argument that only this border can see.

@@ -87,8 +87,8 @@ impl Reply for *const c_char {
 
 /// Runs the work of an export; a panic in it is an `internal` error.
 pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
-    // Unwind safe: what a panic may leave half done is behind locks of the core, which are as good
-    // after a panic as before, or belongs to this call.
+    // Unwind safe: every step on a bucket is whole, whatever happens around it, and the rest
+    // belongs to this call.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let error = internal(cause.as_ref());
         // To drop it could panic again.
@@ -99,10 +99,16 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
 
 /// Runs the work of an export and answers as C sees it.
 pub(crate) fn answer<R: Reply>(work: impl FnOnce() -> Result<R>) -> R::C {
-    match caught(work) {
+    // Only what C sees leaves the part that may panic: an error is large, and would be copied.
+    let work = || match work() {
         Ok(reply) => reply.done(),
         Err(error) => R::failed(error.kind()),
-    }
+    };
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        // To drop it could panic again.
+        std::mem::forget(cause);
+        R::failed(ErrorKind::Internal)
+    })
 }
 
 #[cold]

@@ -1,16 +1,20 @@
 //! Opening and closing a throttle, and what it counted.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 use std::path::Path;
 
 use dthrottle_core::{Builder, Result};
 
 use crate::config::Config;
-use crate::ffi::{Grows, Out};
+use crate::ffi::{Grows, Out, at};
 
 /// A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
 /// sisters, released by dthrottle_close().
-pub struct Throttle(pub(crate) dthrottle_core::Throttle);
+pub struct Throttle {
+    pub(crate) core: dthrottle_core::Throttle,
+    /// The texts, as C wants them.
+    warnings: Vec<CString>,
+}
 
 /// What a throttle counted since it was opened. Begin with DTHROTTLE_STATS_INIT.
 #[repr(C)]
@@ -30,6 +34,9 @@ pub struct Stats {
     pub clamped: u64,
     /// Buckets that are not full now.
     pub buckets: u64,
+    /// Buckets that were forgotten before they were full, because the table had no better room
+    /// for others.
+    pub evicted: u64,
 }
 
 /// Opens a throttle from a configuration in TOML.
@@ -91,7 +98,7 @@ pub unsafe extern "C" fn dthrottle_open_config(
 pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
     guard!(|c| {
         if let Some(throttle) = c.take(throttle)? {
-            throttle.0.close();
+            throttle.core.close();
         }
         Ok(())
     });
@@ -102,14 +109,32 @@ pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
 pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut Stats) -> i32 {
     guard!(|c| {
         let room = c.room(stats)?;
-        room.fill(c.handle(throttle)?.0.stats().into());
+        room.fill(c.handle(throttle)?.core.stats().into());
         Ok(())
     })
 }
 
+/// What is not as it was asked for, by index from 0, such as a named table that is not shared
+/// because there is no place for it; NULL if there is no more. Lives as long as the handle. The
+/// throttle works all the same; nothing is printed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_warning(throttle: *const Throttle, index: i32) -> *const c_char {
+    guard!(|c| {
+        let warnings = &c.handle(throttle)?.warnings;
+        Ok(at(warnings, index)?.as_ptr())
+    })
+}
+
 fn give(out: Out<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
-    out.give(Throttle(throttle?));
+    let core = throttle?;
+    let warnings = core.warnings().iter().map(|text| c_string(text)).collect();
+    out.give(Throttle { core, warnings });
     Ok(())
+}
+
+/// A warning may quote a path of the user's, with whatever is in it.
+fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
 impl From<dthrottle_core::Stats> for Stats {
@@ -122,6 +147,7 @@ impl From<dthrottle_core::Stats> for Stats {
             failed_open: stats.failed_open,
             clamped: stats.clamped,
             buckets: stats.buckets,
+            evicted: stats.evicted,
         }
     }
 }

@@ -172,6 +172,35 @@ static void test_checks(void)
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
 }
 
+/* A batch with one bad pointer takes nothing, and its answers are yes. */
+static void test_many(void)
+{
+    const void *tags[] = {"many", NULL, "many"};
+    size_t lens[] = {4, 0, 4};
+    bool allowed[4] = {false, false, false, false};
+
+    BAD(dthrottle_allow_many(NULL, tags, lens, 3, allowed));
+    CHECK(allowed[0] && allowed[1] && allowed[2] && !allowed[3]);
+    BAD(dthrottle_allow_many(domain, NULL, lens, 3, allowed));
+    BAD(dthrottle_allow_many(domain, tags, NULL, 3, allowed));
+    BAD(dthrottle_allow_many(domain, tags, lens, 3, NULL));
+    BAD(dthrottle_allow_many(domain, tags, lens, SIZE_MAX, NULL));
+    BAD(dthrottle_allow_many(NULL, NULL, NULL, 0, NULL));
+    lens[2] = TOO_LONG;
+    BAD(dthrottle_allow_many(domain, tags, lens, 3, allowed));
+    lens[2] = 4;
+    lens[1] = 1;
+    memset(allowed, 0, sizeof allowed);
+    BAD(dthrottle_allow_many(domain, tags, lens, 3, allowed));
+    CHECK(allowed[0] && allowed[1] && allowed[2] && !allowed[3]);
+    EQUAL(dthrottle_allow(domain, "many", 4, 3), 1);
+    OK(dthrottle_allow_many(domain, NULL, NULL, 0, NULL));
+    lens[1] = 0;
+    OK(dthrottle_allow_many(domain, tags, lens, 2, allowed));
+    CHECK(!allowed[0] && allowed[1]);
+    OK(dthrottle_reset(domain, NULL, 0));
+}
+
 /* Tags are any bytes; NULL without a length is the empty one. */
 static void test_tags(void)
 {
@@ -226,6 +255,33 @@ static void test_config(void)
     BAD(dthrottle_config_set_dry_run(config, "d", TOO_LONG, true));
     BAD(dthrottle_config_set_dry_run(config, NOT_UTF8, 2, true));
 
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    BAD(dthrottle_config_set_table(NULL, &table));
+    BAD(dthrottle_config_set_table(config, NULL));
+    table.name = NOT_UTF8;
+    table.name_len = 2;
+    BAD(dthrottle_config_set_table(config, &table));
+    table.name = NULL;
+    BAD(dthrottle_config_set_table(config, &table));
+    table.name = "web";
+    table.name_len = TOO_LONG;
+    BAD(dthrottle_config_set_table(config, &table));
+    table.name_len = 3;
+    table.is_private = true;
+    BAD(dthrottle_config_set_table(config, &table));
+    table.is_private = false;
+    table.group_len = 1;
+    BAD(dthrottle_config_set_table(config, &table));
+    table.group_len = 0;
+    table.dir = NOT_UTF8;
+    table.dir_len = 2;
+    BAD(dthrottle_config_set_table(config, &table));
+    table.dir = NULL;
+    table.dir_len = 0;
+    table.tags = 1;
+    table.bytes = 1;
+    BAD(dthrottle_config_set_table(config, &table));
+
     BAD(dthrottle_config_set_clock(NULL, clock_));
     BAD(dthrottle_config_set_clock(config, NULL));
 
@@ -256,6 +312,12 @@ static void test_rest(void)
     BAD(dthrottle_stats(NULL, &stats));
     BAD(dthrottle_stats(throttle, NULL));
 
+    const int32_t no_warnings[] = {0, 1, -1, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof no_warnings / sizeof no_warnings[0]; i++) {
+        CHECK(dthrottle_warning(throttle, no_warnings[i]) == NULL);
+        CHECK(dthrottle_warning(NULL, no_warnings[i]) == NULL);
+    }
+
     const int32_t statuses[] = {1, -8, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         TEXT(dthrottle_status_text(statuses[i]), "not a status of dthrottle");
@@ -277,6 +339,7 @@ int main(void)
     test_open();
     test_domain();
     test_checks();
+    test_many();
     test_tags();
     test_config();
     test_rest();

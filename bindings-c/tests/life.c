@@ -34,6 +34,12 @@ static void test_closed(void)
     EQUAL(dthrottle_peek(all, "t", 1, 1, &decision), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_peek_with(all, "t", 1, &ask, &decision), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_allow(all, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
+    const void *tags[] = {"t"};
+    const size_t lens[] = {1};
+    bool allowed[] = {false};
+    EQUAL(dthrottle_allow_many(all, tags, lens, 1, allowed), DTHROTTLE_ERR_CLOSED);
+    CHECK(allowed[0]);
+    EQUAL(dthrottle_allow_many(all, NULL, NULL, 0, NULL), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_refund(all, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_reset(all, "t", 1), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_debit(all, "t", 1, 1, 0), DTHROTTLE_ERR_CLOSED);
@@ -134,6 +140,7 @@ static void test_setters(void)
     EQUAL(stats.refused, 1);
     EQUAL(stats.dry_run, 1);
     EQUAL(stats.failed_open, 0);
+    EQUAL(stats.evicted, 0);
     EQUAL(stats.buckets, 4);
     dthrottle_domain_free(all);
     dthrottle_domain_free(api);
@@ -192,10 +199,10 @@ static void test_file(void)
     CHECK(strstr(error, path) != NULL);
 }
 
-/* After a fork the child goes on with what was in the buckets, on its own. */
-static void test_fork(void)
+/* After a fork parent and child share the buckets, or have a copy each if they are private. */
+static void test_fork(const char *toml, int shared)
 {
-    dthrottle_t *throttle = open_on("rate = \"1/day\"\nburst = 2", NULL);
+    dthrottle_t *throttle = open_on(toml, NULL);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
     pid_t child = fork();
@@ -210,7 +217,7 @@ static void test_fork(void)
     int status = 1;
     MUST(waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), shared ? 0 : 1);
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
     dthrottle_domain_free(domain);
     dthrottle_close(throttle);
@@ -223,6 +230,7 @@ int main(void)
     test_setters();
     test_clock();
     test_file();
-    test_fork();
+    test_fork("rate = \"1/day\"\nburst = 2", 1);
+    test_fork("rate = \"1/day\"\nburst = 2\ntable = { private = true }", 0);
     return check_report("life");
 }

@@ -82,11 +82,23 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     rule.size = sizeof rule - 1;
     BAD(dthrottle_config_add_rule(config, NULL, 0, &rule));
 
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    table.size = sizeof table - 1;
+    BAD(dthrottle_config_set_table(config, &table));
+
+    /* The first version of the counts ended before evicted. */
+    const size_t first = offsetof(dthrottle_stats_t, evicted);
     dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
-    stats.size = sizeof stats - 1;
+    stats.size = first - 1;
     stats.allowed = 77;
     BAD(dthrottle_stats(throttle, &stats));
     EQUAL(stats.allowed, 77);
+    memset(&stats, GUARD, sizeof stats);
+    stats.size = first;
+    OK(dthrottle_stats(throttle, &stats));
+    EQUAL(stats.size, first);
+    CHECK(stats.allowed > 0 && stats.allowed < 77);
+    all_bytes_are(&stats.evicted, sizeof stats.evicted, GUARD);
 }
 
 /* A bool that is neither 0 nor 1 counts as true. */

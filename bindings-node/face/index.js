@@ -5,7 +5,8 @@
 
 const { makeClocks } = require('./clocks.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
-const { describe, isTable, toNumber, toOptions, toTag, toText, toTruth } = require('./values.js');
+const { describe, isTable, toNumber, toOptions, toTag, toTags } = require('./values.js');
+const { toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
 
 /** @import { Clock, Handle, Native, Seat, Tag } from '../surface.js' */
@@ -164,6 +165,15 @@ function makeFace(native, defaultNow) {
       }
     }
 
+    /** @param {Iterable<Tag>} tags */
+    allowMany(tags) {
+      // A wrong `this` comes first, and the clock after the caller's own iterator.
+      const parts = this.#parts;
+      const all = toTags(tags);
+      const { handle } = parts.present();
+      return attempt(() => native.allowMany(handle, all));
+    }
+
     /**
      * @param {Tag} tag
      * @param {number} [cost]
@@ -285,8 +295,8 @@ function makeFace(native, defaultNow) {
     stats() {
       const { handle } = partsOf(this).present();
       const counts = attempt(() => native.stats(handle));
-      const [allowed, refused, dryRun, failedOpen, clamped, buckets] = Array.from(counts);
-      return { allowed, refused, dryRun, failedOpen, clamped, buckets };
+      const [allowed, refused, dryRun, failedOpen, clamped, evicted, buckets] = Array.from(counts);
+      return { allowed, refused, dryRun, failedOpen, clamped, evicted, buckets };
     }
 
     close() {

@@ -86,6 +86,20 @@ function toTag(tag) {
 }
 
 /**
+ * Tags as the native part takes them: of whatever can be iterated over, except a single tag.
+ * @param {unknown} tags
+ * @returns {(string | Uint8Array)[]}
+ */
+function toTags(tags) {
+  if (typeof tags === 'object' && tags !== null && Symbol.iterator in tags && !isBytes(tags)) {
+    return Array.from(/** @type {Iterable<unknown>} */ (tags), (tag) => toTag(tag));
+  }
+  throw badArgument(
+    `tags: must be an iterable of strings and Uint8Arrays, not ${describe(tags)}`,
+  );
+}
+
+/**
  * @param {string} name
  * @param {unknown} value
  * @returns {number}
@@ -134,4 +148,4 @@ function toOptions(options, known) {
   return own;
 }
 
-module.exports = { describe, isPlain, isTable, toNumber, toOptions, toTag, toText, toTruth };
+module.exports = { describe, isPlain, isTable, toNumber, toOptions, toTag, toTags, toText, toTruth };

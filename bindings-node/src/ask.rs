@@ -12,6 +12,15 @@ use crate::open::Handle;
 /// Text, or bytes.
 pub(crate) type Tag<'a> = Either<String, Uint8ArraySlice<'a>>;
 
+/// Asks and takes for each tag in turn: yes or no.
+#[napi(catch_unwind)]
+pub fn allow_many(handle: &External<Handle>, tags: Vec<Tag<'_>>) -> Result<Vec<bool>> {
+    let tags: Vec<&[u8]> = tags.iter().map(bytes).collect();
+    let mut allowed = vec![false; tags.len()];
+    handle.domain.allow_many(&tags, &mut allowed).map_err(failure)?;
+    Ok(allowed)
+}
+
 /// Gives units back.
 #[napi(catch_unwind)]
 pub fn refund(handle: &External<Handle>, tag: Tag<'_>, cost: Option<f64>) -> Result<()> {

@@ -87,6 +87,12 @@ pub fn rule_limits(handle: &External<Handle>) -> Vec<f64> {
     common::rule_limits(&handle.domain)
 }
 
+/// What is not as it was asked for.
+#[napi(catch_unwind)]
+pub fn warnings(handle: &External<Handle>) -> Vec<String> {
+    handle.throttle.warnings().to_vec()
+}
+
 /// The counts of the throttle.
 #[napi(catch_unwind)]
 pub fn stats(handle: &External<Handle>) -> Vec<f64> {

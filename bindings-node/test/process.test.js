@@ -92,10 +92,12 @@ describe('a process', () => {
   it('gets back the memory of throttles that were dropped', () => {
     const code = `
       const { ManualClock, Throttle } = require(INDEX);
+      // In a table for a million tags, each of a few tags would be in a page of its own.
+      const config = { rate: '100/s', domains: { api: { rate: 5 } }, table: { size: 1000 } };
       const clock = new ManualClock();
       function churn(count) {
         for (let i = 0; i < count; i += 1) {
-          const throttle = new Throttle({ rate: '100/s', domains: { api: { rate: 5 } }, clock });
+          const throttle = new Throttle({ ...config, clock });
           for (let tag = 0; tag < 100; tag += 1) throttle.domain('api').check('tag' + tag);
         }
       }

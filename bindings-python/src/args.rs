@@ -68,6 +68,19 @@ pub(crate) fn tag<'a>(value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
     }
 }
 
+/// Tags: whatever can be iterated over, except a single one of them.
+pub(crate) fn tags<'py>(value: &Bound<'py, PyAny>) -> Result<Vec<Bound<'py, PyAny>>, Fault> {
+    let fault = || {
+        let quoted = quote(value);
+        Fault::argument(format!("tags {quoted}: must be an iterable of str or bytes"))
+    };
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
+        return Err(fault());
+    }
+    let tags = value.try_iter().or_else(|error| rejected(error, value, fault))?;
+    Ok(tags.collect::<PyResult<_>>()?)
+}
+
 /// A cost: an `int`, or anything that can be an index, or a whole `float`.
 #[inline]
 pub(crate) fn cost(value: &Bound<'_, PyAny>) -> Result<u64, Fault> {

@@ -1,7 +1,6 @@
 //! A domain, and every call about a tag.
 //!
-//! No call here lets go of the interpreter: it would cost more than the check, and a lock of the
-//! core that is never held across that is never held at a fork.
+//! No call here lets go of the interpreter: it would cost more than the check.
 
 use std::sync::Arc;
 
@@ -85,6 +84,24 @@ fn ask(cost: Arg<'_, '_>, max_wait: Arg<'_, '_>, partial: Arg<'_, '_>) -> Result
     Ok(ask)
 }
 
+/// `allow` of a domain, or of the throttle that stands for one.
+#[inline]
+pub(crate) fn allow(
+    domain: &dthrottle::Domain,
+    tag: &Bound<'_, PyAny>,
+    cost: Arg<'_, '_>,
+) -> PyResult<bool> {
+    guard(|| {
+        let cost = cost.cost()?;
+        let tag = args::tag(tag)?;
+        Ok(match cost {
+            // The same answer, sooner: the core knows this cost when it is compiled.
+            None => domain.allow(tag)?,
+            Some(cost) => domain.allow_with(tag, Ask::cost(cost))?,
+        })
+    })
+}
+
 #[pymethods]
 impl Domain {
     /// The domain's name.
@@ -124,9 +141,18 @@ impl Domain {
     /// Asks for cost units, and takes them if they pass: True or False.
     #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
     fn allow(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<bool> {
+        allow(&self.domain, tag, cost)
+    }
+
+    /// Asks for one unit for each tag in turn, and takes what passes: a list of True or False in
+    /// the order of the tags. Faster than one call for each where tags are many.
+    fn allow_many(&self, tags: &Bound<'_, PyAny>) -> PyResult<Vec<bool>> {
         guard(|| {
-            let ask = ask(cost, Arg::ABSENT, Arg::ABSENT)?;
-            Ok(self.domain.allow_with(args::tag(tag)?, ask)?)
+            let tags = args::tags(tags)?;
+            let tags = tags.iter().map(args::tag).collect::<Result<Vec<_>, _>>()?;
+            let mut allowed = vec![false; tags.len()];
+            self.domain.allow_many(&tags, &mut allowed)?;
+            Ok(allowed)
         })
     }
 

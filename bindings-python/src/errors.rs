@@ -42,11 +42,10 @@ impl From<PyErr> for Fault {
 pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T, Fault>) -> PyResult<T> {
     // AssertUnwindSafe: the core keeps its buckets whole through a panic, and nothing here changes
     // in place.
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(fault)) => Err(exception(fault)),
-        Err(panic) => Err(exception(internal(&*panic).into())),
-    }
+    // Turned into an exception inside, because a fault is large, and would be copied.
+    let body = || body().map_err(exception);
+    catch_unwind(AssertUnwindSafe(body))
+        .unwrap_or_else(|panic| Err(exception(internal(&*panic).into())))
 }
 
 #[cold]

@@ -18,6 +18,9 @@ pub(crate) struct Stats {
     failed_open: u64,
     /// How often the debt of a bucket went beyond what a bucket can hold.
     clamped: u64,
+    /// Buckets that were forgotten before they were full, because the table had no better room
+    /// for others.
+    evicted: u64,
     /// Buckets that are not full now.
     buckets: u64,
 }
@@ -30,6 +33,7 @@ impl From<dthrottle::Stats> for Stats {
             dry_run: stats.dry_run,
             failed_open: stats.failed_open,
             clamped: stats.clamped,
+            evicted: stats.evicted,
             buckets: stats.buckets,
         }
     }
@@ -40,12 +44,14 @@ impl Stats {
     fn __repr__(&self) -> PyResult<String> {
         guard(|| {
             Ok(format!(
-                "Stats(allowed={}, refused={}, dry_run={}, failed_open={}, clamped={}, buckets={})",
+                "Stats(allowed={}, refused={}, dry_run={}, failed_open={}, clamped={}, evicted={}, \
+                 buckets={})",
                 self.allowed,
                 self.refused,
                 self.dry_run,
                 self.failed_open,
                 self.clamped,
+                self.evicted,
                 self.buckets
             ))
         })

@@ -1,10 +1,13 @@
 //! The throttle: how it is built, its domains, its end.
 
+use std::ffi::CString;
+
 use dthrottle::{Builder, Config};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 use crate::args::Arg;
-use crate::domain::Domain;
+use crate::domain::{self, Domain};
 use crate::errors::{Fault, guard};
 use crate::stats::Stats;
 use crate::{args, clock, config};
@@ -17,11 +20,16 @@ use crate::{args, clock, config};
 /// dicts, domains. With dry_run, refusals are only counted. A ManualClock given as clock takes the
 /// place of the system's.
 ///
+/// The buckets are shared with all children that are forked later; with table, a name or a dict of
+/// name, size, group, dir and private, also with every process of this user that gives the same
+/// name. What cannot be as it was asked for is a RuntimeWarning.
+///
 /// Any thread may use it. In a with statement it is closed at the end.
 #[pyclass(frozen, extends = Domain, module = "dthrottle")]
 pub(crate) struct Throttle(dthrottle::Throttle);
 
 fn build(
+    py: Python<'_>,
     config: Config,
     clock: Option<dthrottle::ManualClock>,
 ) -> Result<PyClassInitializer<Throttle>, Fault> {
@@ -30,6 +38,11 @@ fn build(
         builder = builder.clock(clock);
     }
     let throttle = builder.build()?;
+    for text in throttle.warnings() {
+        let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+        // 1: the line that called, as native code has none.
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+    }
     let default = Domain::from(dthrottle::Domain::clone(&throttle));
     Ok(PyClassInitializer::from(default).add_subclass(Throttle(throttle)))
 }
@@ -45,15 +58,19 @@ impl Throttle {
         rules=None,
         domains=None,
         dry_run=None,
+        table=None,
         clock=None,
     ))]
+    #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
     fn new(
+        py: Python<'_>,
         rate: Arg<'_, '_>,
         burst: Option<&Bound<'_, PyAny>>,
         charge_refused: Option<&Bound<'_, PyAny>>,
         rules: Option<&Bound<'_, PyAny>>,
         domains: Option<&Bound<'_, PyAny>>,
         dry_run: Option<&Bound<'_, PyAny>>,
+        table: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Throttle>> {
         guard(|| {
@@ -66,8 +83,9 @@ impl Throttle {
                 ("rules", rules),
                 ("domains", domains),
                 ("dry_run", dry_run),
+                ("table", table),
             ])?;
-            build(config, clock)
+            build(py, config, clock)
         })
     }
 
@@ -82,7 +100,7 @@ impl Throttle {
         guard(|| {
             let clock = clock::given(clock)?;
             let config = Config::from_toml(args::text("text", text)?)?;
-            Ok(Py::new(py, build(config, clock)?)?)
+            Ok(Py::new(py, build(py, config, clock)?)?)
         })
     }
 
@@ -99,8 +117,16 @@ impl Throttle {
             let path = args::path(path)?;
             // A disk may be slow, and no other thread should wait for it.
             let config = py.detach(|| Config::from_file(path))?;
-            Ok(Py::new(py, build(config, clock)?)?)
+            Ok(Py::new(py, build(py, config, clock)?)?)
         })
+    }
+
+    /// Asks for cost units, and takes them if they pass: True or False.
+    // The domain's own would do; but to see that a throttle is a domain takes longer than all else
+    // that this call does for Python.
+    #[pyo3(signature = (tag, cost=Arg::ABSENT), text_signature = "($self, tag, cost=1)")]
+    fn allow(&self, tag: &Bound<'_, PyAny>, cost: Arg<'_, '_>) -> PyResult<bool> {
+        domain::allow(&self.0, tag, cost)
     }
 
     /// A handle to a domain.

@@ -212,12 +212,58 @@ def test_stats_count(throttle: Throttle) -> None:
     throttle.allow("t")
     stats = throttle.stats()
     assert (stats.allowed, stats.refused, stats.buckets) == (1, 1, 1)
-    assert (stats.dry_run, stats.failed_open, stats.clamped) == (0, 0, 0)
+    assert (stats.dry_run, stats.failed_open, stats.clamped, stats.evicted) == (0, 0, 0, 0)
     assert stats == throttle.stats()
     assert hash(stats) == hash(throttle.stats())
     assert repr(stats) == (
-        "Stats(allowed=1, refused=1, dry_run=0, failed_open=0, clamped=0, buckets=1)"
+        "Stats(allowed=1, refused=1, dry_run=0, failed_open=0, clamped=0, evicted=0, buckets=1)"
     )
+
+
+def test_stats_count_what_a_full_table_forgot(clock: ManualClock) -> None:
+    throttle = Throttle("1/s", table={"private": True, "size": 1}, clock=clock)
+    assert all(throttle.allow_many(str(index) for index in range(1000)))
+    stats = throttle.stats()
+    assert stats.buckets < 1000
+    assert stats.buckets + stats.evicted == 1000
+
+
+def test_many_are_allowed_as_one_by_one(clock: ManualClock) -> None:
+    one, many = (Throttle("1/s", burst=3, clock=clock) for _ in range(2))
+    tags: list[str | bytes] = ["a", b"b", "a", "", "ü", "ü".encode(), "a", "a", "ü", b"\xff"] * 20
+    want = [one.allow(tag) for tag in tags]
+    assert many.allow_many(tags) == want
+    assert set(want) == {True, False}
+    assert many.stats() == one.stats()
+    assert many.allow_many(iter(["new"])) == [True]
+    assert many.allow_many({"newer": 1}) == [True]
+    assert many.allow_many([]) == []
+
+
+@pytest.mark.parametrize("tags", ["text", b"bytes", 5, None])
+def test_many_must_be_iterable(throttle: Throttle, tags: Any) -> None:
+    with pytest.raises(ArgumentError, match="iterable of str or bytes"):
+        throttle.allow_many(tags)
+
+
+def test_many_take_nothing_after_an_error(throttle: Throttle) -> None:
+    bad: list[Any] = ["t", "t", 5]
+    with pytest.raises(ArgumentError, match="tag 5: must be str or bytes"):
+        throttle.allow_many(bad)
+    with pytest.raises(ArgumentError, match="lone surrogate"):
+        throttle.allow_many(["t", "\ud800"])
+
+    def failing() -> Any:
+        yield "t"
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        throttle.allow_many(failing())
+    assert throttle.peek("t").remaining == 10
+    throttle.close()
+    for tags in (["t"], []):
+        with pytest.raises(ClosedError):
+            throttle.allow_many(tags)
 
 
 def test_with_closes(clock: ManualClock) -> None:

@@ -1,10 +1,12 @@
-"""Threads and forks."""
+"""Threads, and forks: what a child shares with its parent."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import threading
+
+import pytest
 
 from dthrottle import Throttle
 
@@ -37,36 +39,94 @@ def test_threads_take_exactly_the_burst() -> None:
     assert throttle.stats().refused == THREADS * 500 - 1000
 
 
+def run(script: str, *arguments: str) -> None:
+    """Run a script in a process of its own, because this one may have threads."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, *arguments]
+    done = subprocess.run(command, timeout=120, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 FORK = """
-import os, threading
+import os, sys
 from dthrottle import Throttle
 
-throttle = Throttle("1/100 years", burst=100)
-assert throttle.allow("t", 40)
+CHILDREN, BURST, TAGS = 4, 100, 10
+table = {"private": True} if "private" in sys.argv else None
+throttle = Throttle("1/100 years", burst=BURST, table=table)
+pipes = []
+for child in range(CHILDREN):
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        taken = sum(throttle.allow(str(i % TAGS)) for i in range(TAGS * BURST))
+        os.write(writer, str(taken).encode())
+        os._exit(0)
+    os.close(writer)
+    pipes.append(reader)
+taken = [int(os.read(reader, 100)) for reader in pipes]
+for _ in range(CHILDREN):
+    assert os.wait()[1] == 0
+left = sum(throttle.peek(str(i)).remaining for i in range(TAGS))
+expected = (CHILDREN * TAGS * BURST, TAGS * BURST) if table else (TAGS * BURST, 0)
+assert (sum(taken), left) == expected, (taken, left)
+"""
 
+
+@pytest.mark.parametrize("table", ["shared", "private"])
+def test_forked_children_share_the_buckets(table: str) -> None:
+    run(FORK, table)
+
+
+THREADS_AND_FORK = """
+import os, sys, threading
+from dthrottle import Throttle
+
+sys.setswitchinterval(1e-6)
+throttle = Throttle("1/100 years", burst=1000)
 stop = threading.Event()
 def busy():
+    count = 0
     while not stop.is_set():
+        count += 1
         throttle.allow("other")
-thread = threading.Thread(target=busy)
-thread.start()
+        throttle.check(str(count))
+threads = [threading.Thread(target=busy) for _ in range(3)]
+for thread in threads:
+    thread.start()
 
-for _ in range(20):
+for _ in range(50):
     child = os.fork()
     if child == 0:
-        # The child has a copy of the buckets, as they were.
-        fine = throttle.allow("t", 60) and not throttle.allow("t") and throttle.stats().allowed > 0
+        fine = throttle.allow("t", 10) and throttle.allow("new") and throttle.stats().allowed > 0
         os._exit(0 if fine else 1)
     _, status = os.waitpid(child, 0)
     assert status == 0, status
 stop.set()
-thread.join()
-assert throttle.peek("t").remaining == 60
+for thread in threads:
+    thread.join()
+assert throttle.peek("t").remaining == 500
+assert throttle.peek("new").remaining == 950
 """
 
 
-def test_forked_child_goes_on() -> None:
-    # In a process of its own, because this one may have threads.
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
-    done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_fork_at_any_moment() -> None:
+    run(THREADS_AND_FORK)
+
+
+MULTIPROCESSING = """
+import multiprocessing
+from dthrottle import Throttle
+
+throttle = Throttle("1/100 years", burst=1000)
+
+def take(_):
+    return sum(throttle.allow("t") for _ in range(500))
+
+with multiprocessing.get_context("fork").Pool(4) as pool:
+    taken = pool.map(take, range(8), chunksize=1)
+assert sum(taken) == 1000, taken
+assert not throttle.allow("t")
+"""
+
+
+def test_a_pool_shares_the_buckets() -> None:
+    run(MULTIPROCESSING)

@@ -9,6 +9,8 @@
 
 const NUMBERS = 10;
 
+const encoder = new TextEncoder();
+
 /**
  * @param {Glue} glue
  * @returns {Native}
@@ -50,6 +52,18 @@ function adapt(glue) {
     allow(seat, tag, cost) {
       const call = typeof tag === 'string' ? wasm.allow : wasm.allowBytes;
       return call(seat, tag, cost);
+    },
+    allowMany(handle, tags) {
+      const parts = tags.map((tag) => (typeof tag === 'string' ? encoder.encode(tag) : tag));
+      const lengths = Uint32Array.from(parts, (part) => part.length);
+      const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
+      let at = 0;
+      for (const part of parts) {
+        all.set(part, at);
+        at += part.length;
+      }
+      const allowed = /** @type {Uint8Array} */ (wasm.allowMany(handle, all, lengths));
+      return Array.from(allowed, (truth) => truth !== 0);
     },
     refund(handle, tag, cost) {
       const call = typeof tag === 'string' ? wasm.refund : wasm.refundBytes;

@@ -95,6 +95,20 @@ pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<boo
     handle.domain.allow_with(tag, ask).map_err(failure)
 }
 
+/// Asks and takes for each tag in turn, yes or no: all tags one after the other, and their lengths.
+#[wasm_bindgen(js_name = allowMany)]
+pub fn allow_many(handle: &Handle, mut tags: &[u8], lengths: &[u32]) -> Result<Vec<u8>> {
+    let mut list = Vec::with_capacity(lengths.len());
+    for length in lengths {
+        let (tag, rest) = tags.split_at(tags.len().min(*length as usize));
+        list.push(tag);
+        tags = rest;
+    }
+    let mut allowed = vec![false; list.len()];
+    handle.domain.allow_many(&list, &mut allowed).map_err(failure)?;
+    Ok(allowed.into_iter().map(u8::from).collect())
+}
+
 /// Gives units back.
 #[wasm_bindgen]
 pub fn refund(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<()> {

@@ -230,14 +230,17 @@ impl Host {
         now: u64,
         mut step: impl FnMut(Tat) -> Step<R>,
     ) -> R {
-        let mut was_last = false;
-        let mut is_last = false;
-        let counted = self.table.update(key, &rule.scale, now, |tat| {
+        let mut clamped = false;
+        let mut watched = |tat| {
             let next = step(tat);
-            (was_last, is_last) = (tat == LAST, next.tat == LAST);
+            clamped = next.tat == LAST && tat != LAST;
             next
-        });
-        if is_last && !was_last {
+        };
+        let counted = self
+            .table
+            .update(key, &rule.scale, now, None, &mut watched)
+            .or_else(|| self.table.update(key, &rule.scale, now, Some(self.now()), &mut watched));
+        if clamped {
             self.counters.add_one(Count::Clamped);
         }
         counted.unwrap_or_else(|| {

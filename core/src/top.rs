@@ -29,7 +29,7 @@ pub(crate) fn top(host: &Host, domains: &[Domain], count: usize) -> Vec<TopBucke
     host.table.each(now, |bucket, scale| {
         most.push((scale.share_used(bucket.tat, now), bucket));
         // Twice as many as are wanted, so that sorting is seldom.
-        if most.len() >= 2 * count.max(1000) {
+        if most.len() >= count.max(1000).saturating_mul(2) {
             most.sort_unstable_by_key(|(share, _)| u64::MAX - share);
             most.truncate(count);
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,9 +11,15 @@ from rates import Bad, parse_burst, parse_rate
 
 RULE_KEYS = ("name", "rate", "burst", "charge_refused")
 DOMAIN_KEYS = ("rate", "burst", "charge_refused", "rules", "dry_run")
-TOP_KEYS = (*DOMAIN_KEYS, "domains")
+TOP_KEYS = (*DOMAIN_KEYS, "domains", "table")
+TABLE_KEYS = ("name", "size", "group", "dir", "private")
 MAX_RULES = 16
 MAX_RULES_IN_ALL = 1000
+MAX_TAGS = 2**36
+# About: what every table has besides its slots, and the 2^16 cache lines that a named one has.
+FEWEST_BYTES = {True: 4_400_000, False: 200_000}
+UNITS = {"b": 1, "bytes": 1, "k": 10**3, "kb": 10**3, "kib": 2**10, "m": 10**6, "mb": 10**6,
+         "mib": 2**20, "g": 10**9, "gb": 10**9, "gib": 2**30}  # fmt: skip
 
 
 class BadConfig(Exception):
@@ -40,6 +47,8 @@ def load(config: Config) -> dict[str, Domain]:
     only(config, TOP_KEYS, "")
     top_dry_run = flag(config, "dry_run", "", default=False)
     domains = {"default": Domain(rules_of(config, ""), top_dry_run)}
+    if "table" in config:
+        check_table(config["table"])
     tables = config.get("domains", {})
     if not isinstance(tables, Mapping):
         raise BadConfig("domains")
@@ -94,6 +103,44 @@ def rule_of(table: Config, path: str, name: str) -> Rule:
     except Bad as bad:
         raise BadConfig(path + "burst") from bad
     return Rule(name, rate.interval, burst, flag(table, "charge_refused", path, default=False))
+
+
+def check_table(table: object) -> None:
+    if isinstance(table, str):
+        table = {"name": table}
+    if not isinstance(table, Mapping):
+        raise BadConfig("table")
+    only(table, TABLE_KEYS, "table.")
+    private = flag(table, "private", "table.", default=False)
+    if "name" in table and (private or not proper_table_name(table["name"])):
+        raise BadConfig("table.name")
+    for key, kinds in (("group", (str, int)), ("dir", (str,))):
+        value = table.get(key, "")
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise BadConfig("table." + key)
+        if key in table and "name" not in table:
+            raise BadConfig("table." + key)
+    if "size" in table and not proper_size(table["size"], "name" in table):
+        raise BadConfig("table.size")
+
+
+def proper_table_name(name: object) -> bool:
+    return isinstance(name, str) and bool(re.fullmatch(r"(?!\.)[A-Za-z0-9_.-]{1,100}", name))
+
+
+def proper_size(size: object, named: bool) -> bool:
+    """Tags, or as text also bytes."""
+    if isinstance(size, bool) or not isinstance(size, int | float | str):
+        return False
+    if not isinstance(size, str):
+        return size == int(size) and 1 <= size <= MAX_TAGS
+    found = re.fullmatch(r"\s*([0-9]+)\s*([A-Za-z]*)\s*", size)
+    if not found:
+        return False
+    number, unit = int(found[1]), found[2].lower()
+    if unit in ("", "tags"):
+        return 1 <= number <= MAX_TAGS
+    return unit in UNITS and FEWEST_BYTES[named] < number * UNITS[unit] < 2**64
 
 
 def only(table: Config, known: tuple[str, ...], path: str) -> None:

@@ -17,6 +17,7 @@ import cases_domains
 import cases_options
 import cases_rates
 import cases_rules
+import list_tables
 import selftest
 from list_bad_configs import bad
 from list_configs import good
@@ -35,7 +36,12 @@ def files() -> dict[str, str]:
     return {
         "sequences.json": listed([in_lines(sequence) for sequence in sequences]),
         "rates.json": grouped(rates()),
-        "configs.json": grouped({"good": good(), "bad": bad()}),
+        "configs.json": grouped(
+            {
+                "good": [*good(), *list_tables.good()],
+                "bad": [*bad(), *list_tables.bad()],
+            }
+        ),
         "errors.json": listed([line(entry) for entry in errors()]),
         "inputs.json": listed([line(entry) for entry in inputs()]),
     }

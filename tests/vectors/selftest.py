@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 from importlib import import_module
 
+import list_tables
 from list_bad_configs import bad
 from list_configs import good
 from model import Throttle
@@ -121,7 +122,7 @@ def toml_means_object() -> None:
         tomllib = import_module("tomllib")
     except ModuleNotFoundError:  # Python 3.10
         return
-    for entry in [*good(), *bad()]:
+    for entry in [*good(), *bad(), *list_tables.good(), *list_tables.bad()]:
         if "toml" not in entry:
             continue
         try:

@@ -64,6 +64,7 @@ pub(crate) fn counts(stats: &Stats) -> Vec<f64> {
         stats.dry_run,
         stats.failed_open,
         stats.clamped,
+        stats.evicted,
         stats.buckets,
     ];
     counts.iter().map(|count| *count as f64).collect()

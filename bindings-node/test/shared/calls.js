@@ -253,8 +253,50 @@ function testCalls(label, face) {
         dryRun: 1,
         failedOpen: 0,
         clamped: 0,
+        evicted: 0,
         buckets: 2,
       });
+    });
+
+    it('counts what a full table forgot', () => {
+      const table = { private: true, size: 1 };
+      const throttle = new Throttle({ rate: '1/s', table, clock: new ManualClock() });
+      const tags = Array.from({ length: 1000 }, (_, i) => String(i));
+      assert.ok(throttle.allowMany(tags).every(Boolean));
+      const { buckets, evicted } = throttle.stats();
+      assert.ok(buckets < 1000);
+      assert.equal(buckets + evicted, 1000);
+    });
+
+    it('many are allowed as one by one', () => {
+      const [one, many] = [open(), open()];
+      const bytes = Buffer.from('ü');
+      const some = ['a', 'a', bytes, '', new Uint8Array(0), 'ü', '\ud800', '\ufffd', 'a'.repeat(300)];
+      const tags = Array(20).fill(some).flat();
+      const expected = tags.map((tag) => one.allow(tag));
+      assert.deepEqual(many.allowMany(tags), expected);
+      assert.deepEqual(new Set(expected), new Set([true, false]));
+      assert.deepEqual(many.stats(), one.stats());
+      assert.deepEqual(many.allowMany([]), []);
+      assert.deepEqual(many.allowMany(new Set(['new', 'newer'])), [true, true]);
+      assert.deepEqual(many.allowMany((function* () { yield 'newest'; })()), [true]);
+    });
+
+    it('many that are wrong take nothing', () => {
+      const throttle = open();
+      const wrong = ['t', Buffer.from('t'), 5, null, undefined, {}, { length: 1 }, ['t', 5], ['t', null]];
+      for (const tags of wrong) {
+        assert.throws(
+          () => throttle.allowMany(/** @type {any} */ (tags)),
+          failsWith(face, 'argument'),
+        );
+      }
+      const failing = function* () {
+        yield 't';
+        throw new RangeError('mine');
+      };
+      assert.throws(() => throttle.allowMany(failing()), { name: 'RangeError', message: 'mine' });
+      assert.equal(throttle.peek('t').remaining, 10);
     });
 
     it('after close every call is an error, and close is not', () => {
@@ -266,6 +308,8 @@ function testCalls(label, face) {
         const calls = [
           () => domain.check('t'),
           () => domain.allow('t'),
+          () => domain.allowMany(['t']),
+          () => domain.allowMany([]),
           () => domain.peek('t'),
           () => domain.refund('t'),
           () => domain.reset('t'),
@@ -280,7 +324,7 @@ function testCalls(label, face) {
 
     it('a wrong `this` is a TypeError', () => {
       const throttle = open();
-      const methods = ['check', 'peek', 'allow', 'refund', 'reset', 'debit', 'domain', 'stats', 'close'];
+      const methods = ['check', 'peek', 'allow', 'allowMany', 'refund', 'reset', 'debit', 'domain', 'stats', 'close'];
       for (const name of methods) {
         const method = /** @type {any} */ (throttle)[name];
         assert.equal(typeof method, 'function');

@@ -1,6 +1,6 @@
 // What a TypeScript program may and may not write: an ES module.
 import { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
-import type { AskOptions, Decision, ErrorCode, Stats, ThrottleOptions } from 'dthrottle';
+import type { AskOptions, Decision, ErrorCode, Stats, TableOptions, ThrottleOptions } from 'dthrottle';
 
 const clock: ManualClock = new ManualClock(5);
 const options: ThrottleOptions = {
@@ -12,6 +12,9 @@ const options: ThrottleOptions = {
 const throttle: Throttle = new Throttle(options);
 new Throttle('100/s');
 new Throttle(100);
+new Throttle({ rate: 1, table: 'web' });
+const table: TableOptions = { name: 'web', size: '64 MB', group: 33, dir: '/run', private: false };
+new Throttle({ rate: 1, table });
 new Throttle({ rate: '1/s', clock: () => performance.now() });
 Throttle.fromToml('rate = 1', { clock });
 const fromFile: Throttle = Throttle.fromFile('dthrottle.toml');
@@ -21,6 +24,7 @@ const decision: Decision = throttle.check('tag', ask);
 const rule: string | null = decision.rule;
 const wait: number = throttle.peek(new Uint8Array(3), 4).waitMs;
 const yes: boolean = throttle.allow('tag', 3);
+const many: boolean[] = throttle.allowMany(['tag', new Uint8Array(3)]);
 const domain: Domain = throttle.domain('api');
 const limits: number[] = domain.rules.map(({ limit }) => limit);
 const stats: Stats = throttle.stats();
@@ -38,7 +42,7 @@ if (caught instanceof DthrottleError) {
   const field: string | undefined = caught.field;
   console.log(code, line, field, caught.message);
 }
-console.log(fromFile, rule, wait, yes, limits, stats.failedOpen);
+console.log(fromFile, rule, wait, yes, limits, many, stats.evicted);
 
 // @ts-expect-error a configuration is needed
 new Throttle();
@@ -48,6 +52,8 @@ new Throttle({ rat: '1/s' });
 new Throttle({ rate: 1, dry_run: true });
 // @ts-expect-error a rule needs a rate
 new Throttle({ rules: [{ burst: 3 }] });
+// @ts-expect-error an unknown key of a table
+new Throttle({ rate: 1, table: { names: 'web' } });
 // @ts-expect-error a clock is no number
 new Throttle({ rate: 1, clock: 5 });
 // @ts-expect-error a domain comes from a throttle

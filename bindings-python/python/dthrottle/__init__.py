@@ -17,7 +17,7 @@ from dthrottle._dthrottle import (
     Throttle,
     __version__,
 )
-from dthrottle.config import DomainConfig, RuleConfig
+from dthrottle.config import DomainConfig, RuleConfig, TableConfig
 from dthrottle.errors import (
     ArgumentError,
     ClosedError,
@@ -46,6 +46,7 @@ __all__ = [
     "Rule",
     "RuleConfig",
     "Stats",
+    "TableConfig",
     "Throttle",
     "__version__",
 ]

@@ -1,13 +1,14 @@
 # The types of the native module, written by hand; `make lint-python` holds them against it.
 # What the calls mean is in the docstrings (src/*.rs) and in docs/semantics.md.
 
+from collections.abc import Iterable
 from os import PathLike
 from types import TracebackType
 from typing import Final, NoReturn, SupportsFloat, SupportsIndex, final
 
 from typing_extensions import Self, disjoint_base
 
-from dthrottle.config import Domains, Rules
+from dthrottle.config import Domains, Rules, TableConfig
 
 __all__ = [
     "UNLIMITED",
@@ -79,6 +80,8 @@ class Stats:
     @property
     def clamped(self) -> int: ...
     @property
+    def evicted(self) -> int: ...
+    @property
     def buckets(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -98,6 +101,7 @@ class Domain:
         partial: bool = False,
     ) -> Decision: ...
     def allow(self, tag: str | bytes, cost: float | SupportsIndex = 1) -> bool: ...
+    def allow_many(self, tags: Iterable[str | bytes]) -> list[bool]: ...
     def peek(
         self,
         tag: str | bytes,
@@ -127,6 +131,7 @@ class Throttle(Domain):
         rules: Rules | None = None,
         domains: Domains | None = None,
         dry_run: bool | None = None,
+        table: str | TableConfig | None = None,
         clock: ManualClock | None = None,
     ) -> Self: ...
     @staticmethod

@@ -28,6 +28,16 @@ class DomainConfig(TypedDict, total=False):
     dry_run: bool
 
 
+class TableConfig(TypedDict, total=False):
+    """A table: how many tags it has room for, and which processes share it."""
+
+    name: str
+    size: int | str
+    group: str | int
+    dir: str
+    private: bool
+
+
 Rules = list[RuleConfig] | tuple[RuleConfig, ...]
 """Rules, in the order in which equal ones decide."""
 

@@ -13,6 +13,10 @@ use portable_atomic::AtomicU128;
 
 use super::slot::{Head, Slot};
 
+/// How often to look whether another claim of the same tag has ended, before it is overruled:
+/// about a microsecond. The process that made it may be dead.
+pub(super) const PATIENCE: usize = 100;
+
 /// Orders the read-modify-write before it against the loads behind it, in one order that all
 /// threads agree on. On x86-64 the locked instruction has done so already, and only the compiler
 /// has to be told.
@@ -71,6 +75,7 @@ impl Cell {
     }
 
     /// Asks for the line to be brought near.
+    #[inline]
     pub(super) fn prefetch(&self) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         super::x86::prefetch(&self.0);

@@ -4,12 +4,15 @@
 //! line. Slots are never emptied, only taken over, so a home line with two empty slots has never
 //! sent a tag to its second line.
 //!
-//! Two claims of one tag can race and take two slots. So whoever has claimed looks at both lines
-//! again and folds: the first slot of the tag in the order of searching stays, the others are
-//! spent and their debt goes where it is found from now on. A process killed in between loses the
-//! debt of the claim it was making, no more.
+//! A tag has at most one bucket at any time. Whoever claims a slot for it reserves the slot, looks
+//! at both lines again, and only then puts the bucket there: if the tag has got a bucket meanwhile,
+//! the claim is given up; if another claim is under way, that one is told to give up. Of two claims
+//! one has reserved first, so the other sees it. A process killed on the way leaves a reservation,
+//! which is no bucket and is taken over by whoever needs the slot.
 
-use super::cell::{Cell, full_fence};
+use std::{hint, ptr};
+
+use super::cell::{Cell, PATIENCE, full_fence};
 use super::slot::{Mark, Slot};
 
 pub(super) const SLOTS: usize = 4;
@@ -30,27 +33,19 @@ pub(super) struct Pair<'a> {
     pub(super) mark: Mark,
 }
 
-/// What is lost with a slot when another tag takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
-    /// A full bucket equals an absent one.
-    Nothing,
-    /// The more, the more a client could take again.
-    Debt(u64),
-    /// Hits that have yet to be reported.
-    Pending,
-}
-
 /// How a claim ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// Ours, in the second line or the home line.
-    Taken { displaced: bool, from: Slot },
+    /// The bucket is there, in the second line or the home line.
+    Taken { displaced: bool },
     /// Somebody was faster: look again.
     Lost,
-    /// Nothing there can be taken.
+    /// Nothing there is worthless.
     Full,
 }
+
+/// What a slot is worth to a claim: nothing, or the more, the more a client could take again.
+pub(super) type Worth = u64;
 
 impl Line {
     /// The slot with this mark, and its value at a glance.
@@ -58,7 +53,8 @@ impl Line {
     pub(super) fn find(&self, mark: Mark) -> Option<(&Cell, Slot)> {
         self.0.iter().find_map(|cell| {
             let head = cell.head();
-            (head.has(mark) && !head.is_empty()).then(|| (cell, cell.glance(head)))
+            let found = head.has(mark) && !head.is_empty() && !head.is_reserved();
+            found.then(|| (cell, cell.glance(head)))
         })
     }
 
@@ -66,6 +62,7 @@ impl Line {
         self.0.iter().filter(|cell| !cell.head().is_empty()).count() >= CROWDED
     }
 
+    #[inline]
     pub(super) fn prefetch(&self) {
         self.0[0].prefetch();
     }
@@ -84,61 +81,76 @@ impl<'a> Pair<'a> {
         Some((cell, slot, true))
     }
 
-    /// Takes a slot for a tag that has none: the home line's unless that is crowded, else the
-    /// emptier line's; a slot worth nothing if there is one, else the one worth least.
-    pub(super) fn claim(&self, new: Slot, worth: impl Fn(Slot) -> Worth) -> Claim {
-        let home = Survey::of(self.home, &worth);
-        let (choice, displaced) = if home.least.0 == Worth::Nothing && home.live < CROWDED {
-            (home.least, false)
-        } else {
-            let second = Survey::of(self.second, &worth);
-            let second_wins = match (home.least.0, second.least.0) {
-                (Worth::Nothing, Worth::Nothing) => second.live < home.live,
-                (ours, theirs) => theirs < ours,
-            };
-            if second_wins { (second.least, true) } else { (home.least, false) }
-        };
-        let (worth, place, from) = choice;
-        if worth == Worth::Pending {
+    /// Puts a bucket into a slot for a tag that has none: the home line's unless that is crowded,
+    /// else the emptier line's; a slot worth nothing if there is one, else, if `evict`, the one
+    /// worth least. `lost` hears what was in it.
+    pub(super) fn claim(
+        &self,
+        new: Slot,
+        token: u64,
+        evict: bool,
+        worth: impl Fn(Slot) -> Worth,
+        lost: impl FnOnce(Slot),
+    ) -> Claim {
+        let Some((choice, displaced)) = self.choose(&worth) else { return Claim::Lost };
+        if choice.worth > 0 && !evict {
             return Claim::Full;
         }
-        let line = if displaced { self.second } else { self.home };
-        let mark = if displaced { self.mark.displaced() } else { self.mark };
-        let new = Slot::new(mark, new.rule(), new.pending(), new.tat());
-        match line.0[place].replace(from, new) {
-            true => Claim::Taken { displaced, from },
+        let mark = self.mark_in(displaced);
+        let reserved = Slot::reserved(mark, token);
+        if !choice.cell.replace(choice.slot, reserved) {
+            return Claim::Lost;
+        }
+        lost(choice.slot);
+        let alone = self.silence_others(choice.cell);
+        let bucket = Slot::new(mark, new.rule(), new.pending(), new.tat());
+        let next = if alone { bucket } else { reserved.given_up() };
+        match choice.cell.replace(reserved, next) && alone {
+            true => Claim::Taken { displaced },
             false => Claim::Lost,
         }
     }
 
-    /// Spends all slots of the tag but the first, and hands over what was in them.
-    pub(super) fn fold(&self, mut spent: impl FnMut(Slot)) {
-        // The claim before this and the loads below, against the same of another claimer: one of
-        // the two must see the other's slot.
+    /// The slot to take. Nothing: the tag has a bucket by now.
+    fn choose(&self, worth: &impl Fn(Slot) -> Worth) -> Option<(Choice<'a>, bool)> {
+        let home = Survey::of(self.home, self.mark, worth)?;
+        if home.least.worth == 0 && home.live < CROWDED {
+            return Some((home.least, false));
+        }
+        let second = Survey::of(self.second, self.mark.displaced(), worth)?;
+        let second_wins = match (home.least.worth, second.least.worth) {
+            (0, 0) => second.live < home.live,
+            (ours, theirs) => theirs < ours,
+        };
+        Some(if second_wins { (second.least, true) } else { (home.least, false) })
+    }
+
+    /// Tells all other claims of the tag to give up. False: the tag has a bucket.
+    fn silence_others(&self, own: &Cell) -> bool {
+        // The reservation before this and the loads below, against the same of another claim: one
+        // of the two must see the other's.
         full_fence();
         // A home line that is not crowded now has sent nobody away yet; who is sent away later
         // will look here and see us.
         let lines = if self.home.is_crowded() { 2 } else { 1 };
-        let lines =
-            [(self.home, self.mark), (self.second, self.mark.displaced())].into_iter().take(lines);
-        let mut is_first = true;
-        for (cell, mark) in
-            lines.flat_map(|(line, mark)| line.0.iter().map(move |cell| (cell, mark)))
-        {
-            while let Some(slot) = owned(cell, mark) {
-                if is_first {
-                    is_first = false;
-                    break;
-                }
-                if slot == slot.spent() {
-                    break;
-                }
-                if cell.replace(slot, slot.spent()) {
-                    spent(slot);
-                    break;
+        for (line, displaced) in [(self.home, false), (self.second, true)].into_iter().take(lines) {
+            let mark = self.mark_in(displaced);
+            for cell in line.0.iter().filter(|cell| !ptr::eq(*cell, own)) {
+                while let Some(slot) = owned(cell, mark) {
+                    if !slot.is_reserved() {
+                        return false;
+                    }
+                    if slot.is_given_up() || cell.replace(slot, slot.given_up()) {
+                        break;
+                    }
                 }
             }
         }
+        true
+    }
+
+    fn mark_in(&self, displaced: bool) -> Mark {
+        if displaced { self.mark.displaced() } else { self.mark }
     }
 }
 
@@ -149,32 +161,68 @@ fn owned(cell: &Cell, mark: Mark) -> Option<Slot> {
     (slot.mark() == mark && !slot.is_empty()).then_some(slot)
 }
 
-/// Whether a slot has been full for longer, as far as can be told at a glance.
-fn is_older(slot: Slot, than: Slot) -> bool {
-    !than.is_empty() && (slot.is_empty() || (slot.rule() == than.rule() && slot.tat() < than.tat()))
+/// A slot that a claim could take.
+#[derive(Clone, Copy)]
+struct Choice<'a> {
+    cell: &'a Cell,
+    slot: Slot,
+    worth: Worth,
+}
+
+impl Choice<'_> {
+    /// Whether this one is better to take. Of those worth the same, an empty one or the one that
+    /// was full first: its tag may be gone, while others are likely to come back.
+    fn is_better(&self, other: &Choice<'_>) -> bool {
+        if self.worth != other.worth {
+            return self.worth < other.worth;
+        }
+        let (slot, than) = (self.slot, other.slot);
+        !than.is_empty()
+            && (slot.is_empty() || (slot.rule() == than.rule() && slot.tat() < than.tat()))
+    }
 }
 
 /// What a line has to offer to a claim.
-struct Survey {
+struct Survey<'a> {
     /// Slots that are worth something.
     live: usize,
-    /// The slot worth least: worth, place, value. Of those worth nothing, an empty one or the one
-    /// that was full first: its tag may be gone, while others are likely to come back.
-    least: (Worth, usize, Slot),
+    least: Choice<'a>,
 }
 
-impl Survey {
-    fn of(line: &Line, worth: impl Fn(Slot) -> Worth) -> Survey {
-        let mut survey = Survey { live: 0, least: (Worth::Pending, 0, Slot::EMPTY) };
-        for (place, cell) in line.0.iter().enumerate() {
+impl<'a> Survey<'a> {
+    /// Nothing: the tag has a bucket in this line.
+    fn of(line: &'a Line, mark: Mark, worth: impl Fn(Slot) -> Worth) -> Option<Survey<'a>> {
+        let mut live = 0;
+        let mut least: Option<Choice<'a>> = None;
+        for cell in &line.0 {
             let slot = cell.load();
-            let worth = if slot.is_empty() { Worth::Nothing } else { worth(slot) };
-            survey.live += usize::from(worth != Worth::Nothing);
-            if worth < survey.least.0 || (worth == survey.least.0 && is_older(slot, survey.least.2))
-            {
-                survey.least = (worth, place, slot);
+            if slot.mark() == mark && !slot.is_empty() {
+                if !slot.is_reserved() {
+                    return None;
+                }
+                // Left by a claim of this tag, or in use by one: no other slot will do.
+                wait_for(cell, slot);
+                return Some(Survey { live: 0, least: Choice { cell, slot, worth: 0 } });
+            }
+            let worth = if slot.is_empty() { 0 } else { worth(slot) };
+            live += usize::from(worth > 0);
+            let choice = Choice { cell, slot, worth };
+            if least.as_ref().is_none_or(|least| choice.is_better(least)) {
+                least = Some(choice);
             }
         }
-        survey
+        least.map(|least| Survey { live, least })
+    }
+}
+
+/// Gives another claim of the same tag a moment to end.
+fn wait_for(cell: &Cell, slot: Slot) {
+    if !slot.is_given_up() {
+        for _ in 0..PATIENCE {
+            if cell.load() != slot {
+                return;
+            }
+            hint::spin_loop();
+        }
     }
 }

@@ -13,13 +13,14 @@ mod place;
 mod region;
 mod rules;
 mod slot;
+mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use self::cell::Cell;
-use self::dirty::Visit;
 use self::line::{Claim, Pair, SLOTS, Worth};
 use self::place::Place;
 use self::slot::{MOST_PENDING, Slot};
@@ -71,14 +72,6 @@ impl Hit<'_> {
     }
 }
 
-/// A bucket, as peers and people see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bucket {
-    pub(crate) key: Key,
-    pub(crate) hits: u64,
-    pub(crate) tat: Tat,
-}
-
 /// A bounded set of buckets. Times are nanoseconds since the table's zero.
 pub(crate) struct Table {
     region: Region,
@@ -116,17 +109,7 @@ impl Table {
 
     /// The identity of a rule.
     pub(crate) fn rule_id(&self, index: u16) -> Option<u64> {
-        self.region.rules().get(usize::from(index))?.id()
-    }
-
-    /// Takes over rules and buckets of a table with the same zero and key.
-    pub(crate) fn copy_from(&self, old: &Table, now: u64) {
-        rules::copy(old.region.rules(), self.region.rules());
-        old.each(now, |bucket, scale| {
-            let Bucket { key, hits, tat } = bucket;
-            let hits = i64::try_from(hits).unwrap_or(i64::MAX);
-            self.update(key, scale, now, |_| Step { tat, hits, answer: () });
-        });
+        self.region.rule(index)?.id()
     }
 
     /// The TAT of a bucket.
@@ -151,12 +134,16 @@ impl Table {
     }
 
     /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than
-    /// once; its last answer counts. `None`: there is no room for the bucket, and nothing was done.
+    /// once; its last answer counts. `None`: all slots for the bucket are worth something, and
+    /// nothing was done. With `evict_at`, which must be the time right now, the one worth least is
+    /// forgotten: `now` may be long past if the process was held up, and then buckets that others
+    /// used meanwhile seem deep in debt.
     pub(crate) fn update<R>(
         &self,
         key: Key,
         scale: &Scale,
         now: u64,
+        evict_at: Option<u64>,
         mut step: impl FnMut(Tat) -> Step<R>,
     ) -> Option<R> {
         let place = self.place(key);
@@ -164,7 +151,7 @@ impl Table {
         loop {
             let Some((cell, old, displaced)) = pair.find() else {
                 let Step { tat, hits, answer } = step(0);
-                match self.settle(key, scale, now, place, tat, hits) {
+                match self.settle(key, now, evict_at, place, tat, hits) {
                     Claim::Taken { .. } => return Some(answer),
                     Claim::Lost => continue,
                     Claim::Full => return None,
@@ -194,63 +181,48 @@ impl Table {
     fn settle(
         &self,
         key: Key,
-        scale: &Scale,
         now: u64,
+        evict_at: Option<u64>,
         place: Place,
         tat: Tat,
         hits: i64,
     ) -> Claim {
         let pending = self.pending(Slot::EMPTY, hits, now);
-        let new = Slot::new(place.mark, key.rule, pending, tat);
         if tat == 0 && pending == 0 {
             // Nothing to remember.
-            return Claim::Taken { displaced: false, from: Slot::EMPTY };
+            return Claim::Taken { displaced: false };
         }
         // Before the claim: a page that holds something must be known, also after a kill.
         for displaced in [false, true] {
             self.region.mark_used(self.line_of(place, displaced) / PAGE_LINES);
         }
-        let pair = self.pair(place);
-        let exchanged = self.is_exchanged(now);
-        let claim = pair.claim(new, |slot| self.worth(slot, now, exchanged));
-        let Claim::Taken { displaced, from } = claim else { return claim };
-        if self.worth(from, now, false) != Worth::Nothing {
-            self.evicted.add(1);
-        }
-        self.unreported.add(from.pending());
-        let mut owed = 0;
-        let mut unheard = 0;
-        pair.fold(|slot| {
-            owed += self.tat_of(slot, key, scale, now).saturating_sub(scale.ticks(now));
-            unheard += slot.pending();
+        let new = Slot::new(place.mark, key.rule, pending, tat);
+        // Unlike that of any other claim under way: of another time, or of another stack.
+        let token = (now ^ ptr::from_ref(&new).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let fresh = evict_at.unwrap_or(now);
+        let worth = |slot| self.worth(slot, fresh);
+        let claim = self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {
+            self.evicted.add(u64::from(self.debt(slot, fresh) > 0));
+            self.unreported.add(slot.pending());
         });
-        if pending > 0 {
+        if let Claim::Taken { displaced } = claim
+            && pending > 0
+        {
             self.mark_dirty(self.line_of(place, displaced));
-        }
-        if owed > 0 || unheard > 0 {
-            self.add(key, scale, now, owed, unheard);
         }
         claim
     }
 
-    /// Charges what was found in a slot too many.
-    fn add(&self, key: Key, scale: &Scale, now: u64, ticks: u64, hits: u64) {
-        let hits = i64::try_from(hits).unwrap_or(i64::MAX);
-        self.update(key, scale, now, |tat| {
-            let tat = scale.delay(tat, now, ticks);
-            Step { tat, hits, answer: () }
-        });
+    /// What is lost with a slot: the share of the burst that its tag could take again. Hits that
+    /// have yet to be reported are worth the least there is.
+    fn worth(&self, slot: Slot, now: u64) -> Worth {
+        let under_way = slot.is_reserved() && !slot.is_given_up();
+        let unheard = slot.pending() > 0 && self.is_exchanged(now);
+        self.debt(slot, now).max(u64::from(under_way || unheard))
     }
 
-    /// What is lost with a slot.
-    fn worth(&self, slot: Slot, now: u64, exchanged: bool) -> Worth {
-        if exchanged && slot.pending() > 0 {
-            return Worth::Pending;
-        }
-        match self.scale_of(slot).map_or(0, |scale| scale.share_used(slot.tat(), now)) {
-            0 => Worth::Nothing,
-            used => Worth::Debt(used),
-        }
+    fn debt(&self, slot: Slot, now: u64) -> u64 {
+        self.scale_of(slot).map_or(0, |scale| scale.share_used(slot.tat(), now))
     }
 
     /// The TAT of a slot, in ticks of the rule that is asked about.
@@ -270,7 +242,7 @@ impl Table {
 
     /// How a slot is counted; nothing: its rule makes no sense, and so neither does the slot.
     fn scale_of(&self, slot: Slot) -> Option<Scale> {
-        self.region.rules().get(usize::from(slot.rule()))?.scale()
+        self.region.rule(slot.rule())?.scale()
     }
 
     /// Hits pending after so many more.
@@ -312,69 +284,8 @@ impl Table {
         self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// Takes all hits that are pending and due. Buckets whose line was marked are visited, or all.
-    pub(crate) fn drain(
-        &self,
-        all: bool,
-        mut due: impl FnMut(&Bucket) -> bool,
-        mut out: impl FnMut(Bucket),
-    ) {
-        for (page, word) in self.region.dirty().iter().enumerate() {
-            let mut bits = dirty::take_bits(word);
-            if all && self.region.is_used(page) {
-                bits = u64::MAX;
-            }
-            while bits != 0 {
-                let line = page * PAGE_LINES + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                self.drain_line(line, &mut due, &mut out);
-            }
-        }
-    }
-
-    fn drain_line(
-        &self,
-        line: usize,
-        due: &mut impl FnMut(&Bucket) -> bool,
-        out: &mut impl FnMut(Bucket),
-    ) {
-        let Some(slots) = self.region.lines().get(line) else { return };
-        let mut later = false;
-        for cell in &slots.0 {
-            match dirty::visit(cell, |slot| due(&self.bucket(line, slot))) {
-                Visit::Nothing => {}
-                Visit::Later => later = true,
-                Visit::Taken(slot) => out(self.bucket(line, slot)),
-            }
-        }
-        if later {
-            self.mark_dirty(line);
-        }
-    }
-
-    /// Shows every bucket that is not full.
-    pub(crate) fn each(&self, now: u64, mut show: impl FnMut(Bucket, &Scale)) {
-        for page in (0..self.region.dirty().len()).filter(|page| self.region.is_used(*page)) {
-            for (i, line) in self.region.page(page).iter().enumerate() {
-                for slot in line.0.iter().map(Cell::load).filter(|slot| !slot.is_empty()) {
-                    if let Some(scale) = self.scale_of(slot)
-                        && scale.share_used(slot.tat(), now) > 0
-                    {
-                        show(self.bucket(page * PAGE_LINES + i, slot), &scale);
-                    }
-                }
-            }
-        }
-    }
-
-    /// How many buckets are not full.
-    pub(crate) fn live(&self, now: u64) -> usize {
-        let mut live = 0;
-        self.each(now, |_, _| live += 1);
-        live
-    }
-
     /// Asks for a bucket's line to be brought near.
+    #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
         self.region.lines()[self.place(key).home].prefetch();
     }
@@ -387,12 +298,6 @@ impl Table {
     /// How many slots there are.
     pub(crate) fn slots(&self) -> usize {
         self.region.lines().len() * SLOTS
-    }
-
-    fn bucket(&self, line: usize, slot: Slot) -> Bucket {
-        let fingerprint = Place::fingerprint(slot.mark(), line, self.region.lines().len());
-        let key = Key { fingerprint, rule: slot.rule() };
-        Bucket { key, hits: slot.pending(), tat: slot.tat() }
     }
 
     #[inline]
@@ -419,3 +324,6 @@ impl Table {
         dirty::mark(&self.region.dirty()[word], bit);
     }
 }
+
+#[cfg(test)]
+mod tests;

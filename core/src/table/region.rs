@@ -246,6 +246,12 @@ impl Region {
         self.part(self.geometry.rules_at(), RULES)
     }
 
+    pub(super) fn rule(&self, index: u16) -> Option<&SharedRule> {
+        let index = usize::from(index);
+        let at = self.geometry.rules_at() + index * size_of::<SharedRule>();
+        (index < RULES).then(|| &self.part(at, 1)[0])
+    }
+
     #[inline]
     pub(super) fn header(&self) -> &Header {
         // SAFETY: points into `memory`, which lives as long; made of atomics only.

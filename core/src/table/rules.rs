@@ -10,7 +10,7 @@ use super::cell::AtomicU64;
 use crate::bucket::Scale;
 
 /// How long to wait for a process that is just writing the same rule.
-const PATIENCE: u32 = 10_000;
+const PATIENCE: u32 = 1000;
 
 /// A rule in the region.
 #[repr(C)]
@@ -61,8 +61,9 @@ impl SharedRule {
 /// The index of a rule, which is added if it is not there. `None`: the list is full.
 pub(super) fn index_of(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> {
     let id = id.max(1);
-    // Index zero is what an empty slot has.
-    for (index, place) in rules.iter().enumerate().skip(1) {
+    // Index zero is what an empty slot has, the last one what a claim has.
+    let free = rules.iter().enumerate().take(rules.len() - 1).skip(1);
+    for (index, place) in free {
         // Relaxed: `ready` orders the rest.
         let claimed = place.id.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
         let found = match claimed {
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_same_rule_has_one_index_and_a_changed_one_another() {
-        let rules: Vec<SharedRule> = (0..4).map(|_| SharedRule::default()).collect();
+        let rules: Vec<SharedRule> = (0..5).map(|_| SharedRule::default()).collect();
         assert_eq!(index_of(&rules, 7, &scale(1)), Some(1));
         assert_eq!(index_of(&rules, 7, &scale(1)), Some(1));
         assert_eq!(index_of(&rules, 7, &scale(2)), Some(2));

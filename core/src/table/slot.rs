@@ -15,8 +15,10 @@ const MARK_AT: u32 = RULE_AT + RULE_BITS;
 
 /// How many bits of the fingerprint a slot keeps.
 pub(super) const FINGERPRINT_BITS: u32 = 128 - 1 - MARK_AT;
-/// How many rule indexes there are; zero is none.
+/// How many rule indexes there are; zero is none, and the last one means something else.
 pub(super) const RULES: usize = 1 << RULE_BITS;
+/// The rule index of a slot that is being claimed.
+const RESERVED: u16 = RULES as u16 - 1;
 /// The most hits that can be pending.
 pub(super) const MOST_PENDING: u64 = (1 << PENDING_BITS) - 1;
 
@@ -61,8 +63,9 @@ impl Slot {
         )
     }
 
+    /// As its head says: no slot in use has a head of zero.
     pub(super) fn is_empty(self) -> bool {
-        self.0 == 0
+        self.0 >> 64 == 0
     }
 
     pub(super) fn mark(self) -> Mark {
@@ -92,10 +95,25 @@ impl Slot {
         Slot(self.0 >> TAT_BITS << TAT_BITS | u128::from(tat))
     }
 
-    /// The slot without its bucket: full since ever. It stays taken, so that a line never seems
-    /// emptier than it was.
-    pub(super) fn spent(self) -> Slot {
-        self.with(self.rule(), 0, 0)
+    /// A slot that is being claimed for a tag. The token tells claims apart.
+    pub(super) fn reserved(mark: Mark, token: u64) -> Slot {
+        Slot::new(mark, RESERVED, 0, token >> (u64::BITS - TAT_BITS) | 1)
+    }
+
+    /// Whether the slot is being claimed, or was and is not any more: no bucket of its tag.
+    pub(super) fn is_reserved(self) -> bool {
+        self.rule() == RESERVED
+    }
+
+    /// Whether the claim of the slot has been given up.
+    pub(super) fn is_given_up(self) -> bool {
+        self.is_reserved() && self.tat() == 0
+    }
+
+    /// The slot when a claim is given up. It stays taken, so that a line never seems emptier than
+    /// it was.
+    pub(super) fn given_up(self) -> Slot {
+        self.with(RESERVED, 0, 0)
     }
 }
 
@@ -111,6 +129,10 @@ impl Head {
 
     pub(super) fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    pub(super) fn is_reserved(self) -> bool {
+        (self.0 >> (RULE_AT - 64)) as u16 & RESERVED == RESERVED
     }
 }
 
@@ -129,8 +151,17 @@ mod tests {
         assert!(!slot.mark().is_displaced());
         assert_eq!((slot.rule(), slot.pending()), (0x5a5, 0x1_2345));
         assert_eq!(slot.tat(), 0x0123_4567_89ab_cdef);
-        assert_eq!(slot.spent(), Slot::new(slot.mark(), 0x5a5, 0, 0));
         let head = Head((slot.0 >> 64) as u64);
         assert!(head.has(slot.mark()) && !head.has(slot.mark().displaced()));
+        assert!(!slot.is_reserved() && !head.is_reserved());
+    }
+
+    #[test]
+    fn a_reserved_slot_is_no_bucket() {
+        let slot = Slot::reserved(Mark::new(5), 0);
+        assert!(slot.is_reserved() && Head((slot.0 >> 64) as u64).is_reserved());
+        assert!(!slot.is_given_up() && slot.given_up().is_given_up());
+        assert_eq!(slot.given_up().mark(), slot.mark());
+        assert!(!slot.given_up().is_empty());
     }
 }

@@ -1,0 +1,254 @@
+/*
+ * Tables: by setters and in TOML, one name for several throttles and processes, what is warned of,
+ * and many tags at once. Named tables are in a folder of their own, which is removed at the end.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "check.h"
+
+#include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RATE "1/100 years"
+#define TAGS 300
+#define CHILDREN 4
+
+static char folder[] = "table-test-XXXXXX";
+
+static dthrottle_table_t table_of(const char *name)
+{
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    table.name = name;
+    table.name_len = strlen(name);
+    table.dir = folder;
+    table.dir_len = strlen(folder);
+    table.tags = 1000;
+    return table;
+}
+
+static dthrottle_config_t *config_of(uint64_t burst, const dthrottle_table_t *table)
+{
+    dthrottle_config_t *config;
+    dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
+    rule.rate = RATE;
+    rule.rate_len = strlen(RATE);
+    rule.burst = burst;
+    MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+    OK(dthrottle_config_add_rule(config, NULL, 0, &rule));
+    OK(dthrottle_config_set_table(config, table));
+    return config;
+}
+
+/* A domain whose throttle is `*out`. */
+static dthrottle_domain_t *open_table(uint64_t burst, const dthrottle_table_t *table,
+                                      dthrottle_t **out)
+{
+    char error[256];
+    dthrottle_config_t *config = config_of(burst, table);
+    if (!OK(dthrottle_open_config(config, out, error, sizeof error)))
+        fprintf(stderr, "    %s\n", error);
+    dthrottle_config_free(config);
+    return domain_of(*out, NULL);
+}
+
+static void let_go(dthrottle_t *throttle, dthrottle_domain_t *domain)
+{
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+}
+
+/* Two throttles with one name share their buckets; those with another, or none, do not. */
+static void test_names(void)
+{
+    dthrottle_table_t web = table_of("web"), api = table_of("api"), none = DTHROTTLE_TABLE_INIT;
+    char toml[256];
+    dthrottle_t *a, *b, *c, *d, *e;
+    dthrottle_domain_t *in_a = open_table(10, &web, &a), *in_b = open_table(10, &web, &b);
+    dthrottle_domain_t *in_c = open_table(10, &api, &c), *in_d = open_table(10, &none, &d);
+
+    EQUAL(dthrottle_allow(in_a, "t", 1, 6), 1);
+    EQUAL(dthrottle_allow(in_b, "t", 1, 6), 0);
+    EQUAL(dthrottle_allow(in_c, "t", 1, 6), 1);
+    EQUAL(dthrottle_allow(in_d, "t", 1, 6), 1);
+    snprintf(toml, sizeof toml,
+             "rate = \"" RATE "\"\nburst = 10\ntable = { name = \"web\", dir = \"%s\" }", folder);
+    e = open_on(toml, NULL);
+    dthrottle_domain_t *in_e = domain_of(e, NULL);
+    EQUAL(dthrottle_allow(in_e, "t", 1, 4), 1);
+    EQUAL(dthrottle_allow(in_a, "t", 1, 1), 0);
+    CHECK(dthrottle_warning(a, 0) == NULL && dthrottle_warning(e, 0) == NULL);
+    let_go(a, in_a);
+    let_go(b, in_b);
+    let_go(c, in_c);
+    let_go(d, in_d);
+    let_go(e, in_e);
+}
+
+/* What is wrong with a table is told when the configuration is opened, by its field. */
+static void test_faults(void)
+{
+    static const char *const fields[] = {"table.name: ", "table.size: ", "table.group: ",
+                                         "table.dir: ", "table: "};
+    for (int i = 0; i < 5; i++) {
+        char error[256];
+        dthrottle_t *out;
+        dthrottle_clock_t *manual;
+        dthrottle_table_t table = table_of(i == 0 ? "a/b" : "web");
+        if (i == 1) {
+            table.tags = 0;
+            table.bytes = 1000;
+        }
+        if (i == 2) {
+            table.group = "no such group";
+            table.group_len = strlen(table.group);
+        }
+        if (i == 3)
+            table.name = NULL, table.name_len = 0;
+        dthrottle_config_t *config = config_of(1, &table);
+        MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
+        if (i == 4)
+            OK(dthrottle_config_set_clock(config, manual));
+        EQUAL(dthrottle_open_config(config, &out, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+        CHECK(out == NULL);
+        if (!CHECK(strstr(error, fields[i]) == error))
+            fprintf(stderr, "    %s\n", error);
+        /* TOML takes the place of all that, the table included. */
+        OK(dthrottle_config_toml(config, "rate = 1", 8, NULL, 0));
+        OK(dthrottle_open_config(config, &out, NULL, 0));
+        dthrottle_close(out);
+        dthrottle_clock_free(manual);
+        dthrottle_config_free(config);
+    }
+}
+
+/* A folder that is not there, and a size that is not what is there: one warning, and it works. */
+static void test_warnings(void)
+{
+    dthrottle_t *throttle;
+    dthrottle_table_t table = table_of("lost");
+    table.dir = "no/such/folder";
+    table.dir_len = strlen(table.dir);
+    dthrottle_domain_t *domain = open_table(1, &table, &throttle);
+    const char *warning = dthrottle_warning(throttle, 0);
+    CHECK(warning && strstr(warning, "no/such/folder") != NULL);
+    CHECK(dthrottle_warning(throttle, 1) == NULL && dthrottle_warning(throttle, -1) == NULL);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
+    let_go(throttle, domain);
+
+    table = table_of("web");
+    table.tags = 1000000;
+    domain = open_table(10, &table, &throttle);
+    warning = dthrottle_warning(throttle, 0);
+    CHECK(warning && strstr(warning, "there already") != NULL);
+    CHECK(dthrottle_warning(throttle, 1) == NULL);
+    let_go(throttle, domain);
+}
+
+/* Children that open the name themselves take exactly the burst. */
+static void test_processes(void)
+{
+    int pipes[2], sum = 0;
+    dthrottle_table_t table = table_of("crowd");
+    MUST(pipe(pipes) == 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        MUST(child >= 0);
+        if (child == 0) {
+            dthrottle_t *throttle;
+            dthrottle_domain_t *domain = open_table(1000, &table, &throttle);
+            int taken = 0;
+            for (int ask = 0; ask < 500; ask++)
+                taken += dthrottle_allow(domain, "t", 1, 1) == 1;
+            let_go(throttle, domain);
+            _exit(write(pipes[1], &taken, sizeof taken) == sizeof taken ? 0 : 1);
+        }
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        int taken = 0, status = 1;
+        MUST(read(pipes[0], &taken, sizeof taken) == sizeof taken);
+        MUST(wait(&status) > 0);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        sum += taken;
+    }
+    EQUAL(sum, 1000);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+/* Many at once get what each alone would get. */
+static void test_many(void)
+{
+    char texts[TAGS][8];
+    const void *tags[TAGS];
+    size_t lens[TAGS];
+    bool allowed[TAGS + 1];
+    dthrottle_t *one, *many;
+    dthrottle_table_t none = DTHROTTLE_TABLE_INIT;
+    dthrottle_domain_t *by_one = open_table(3, &none, &one), *at_once = open_table(3, &none, &many);
+    int passed = 0;
+
+    for (int i = 0; i < TAGS; i++) {
+        lens[i] = (size_t)snprintf(texts[i], sizeof texts[i], "%d", i % 70);
+        tags[i] = texts[i];
+    }
+    allowed[TAGS] = false;
+    OK(dthrottle_allow_many(at_once, tags, lens, TAGS, allowed));
+    for (int i = 0; i < TAGS; i++) {
+        EQUAL(allowed[i], dthrottle_allow(by_one, tags[i], lens[i], 1));
+        passed += allowed[i];
+    }
+    EQUAL(passed, 3 * 70);
+    CHECK(!allowed[TAGS]);
+    let_go(one, by_one);
+    let_go(many, at_once);
+}
+
+/* A table that is too small forgets, and counts it. */
+static void test_evicted(void)
+{
+    dthrottle_t *throttle;
+    dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    table.is_private = true;
+    table.tags = 1;
+    dthrottle_domain_t *domain = open_table(1, &table, &throttle);
+    for (int i = 0; i < TAGS; i++)
+        EQUAL(dthrottle_allow(domain, &i, sizeof i, 1), 1);
+    OK(dthrottle_stats(throttle, &stats));
+    CHECK(stats.buckets < TAGS);
+    EQUAL(stats.buckets + stats.evicted, TAGS);
+    let_go(throttle, domain);
+}
+
+static void clean_up(void)
+{
+    char path[512];
+    int files = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+    MUST(dir != NULL);
+    while ((entry = readdir(dir))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        files += unlink(path) == 0;
+    }
+    closedir(dir);
+    EQUAL(files, 3);
+    EQUAL(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    MUST(mkdtemp(folder) != NULL);
+    test_names();
+    test_faults();
+    test_warnings();
+    test_processes();
+    test_many();
+    test_evicted();
+    clean_up();
+    return check_report("table");
+}

@@ -1,0 +1,111 @@
+// Tables: who shares them, and what is warned of. Named ones are in a folder of their own.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { once } = require('node:events');
+const { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { after, describe, it } = require('node:test');
+const { Worker } = require('node:worker_threads');
+
+const { ManualClock, Throttle } = require('../index.js');
+const { run } = require('./shared/package.js');
+
+const INDEX = join(__dirname, '..');
+const RATE = '1 per 100 years';
+
+const folder = mkdtempSync(join(tmpdir(), 'dthrottle-table-'));
+after(() => rmSync(folder, { recursive: true }));
+
+/** @param {string} name */
+const named = (name) => ({ name, dir: folder, size: 1000 });
+
+/**
+ * The warnings that a call brings, which take a moment.
+ * @param {() => unknown} call
+ */
+async function warningsOf(call) {
+  /** @type {Error[]} */
+  const warnings = [];
+  const listen = (/** @type {Error} */ warning) => warnings.push(warning);
+  process.on('warning', listen);
+  call();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', listen);
+  return warnings;
+}
+
+describe('a table', () => {
+  it('is one where the name is one', () => {
+    const [one, other] = [1, 2].map(() => new Throttle({ rate: RATE, burst: 10, table: named('web') }));
+    const toml = `rate = '${RATE}'\nburst = 10\ntable = { name = 'web', dir = '${folder}' }`;
+    assert.equal(one.allow('t', 6), true);
+    assert.equal(other.allow('t', 6), false);
+    assert.equal(Throttle.fromToml(toml).check('t', 4).remaining, 0);
+    assert.equal(new Throttle({ rate: RATE, burst: 10, table: named('api') }).allow('t', 10), true);
+    const files = readdirSync(folder).map((name) => name.split('-').at(-1));
+    assert.deepEqual(files.sort(), ['api', 'web']);
+  });
+
+  it('without a name is apart', () => {
+    for (const table of [undefined, {}, { private: true }, { size: 100 }, { size: '1 MB' }]) {
+      const [one, other] = [1, 2].map(() => new Throttle({ rate: RATE, table }));
+      assert.deepEqual([one.allow('t'), other.allow('t'), one.allow('t')], [true, true, false]);
+    }
+  });
+
+  it('is shared by threads and processes that give its name', async () => {
+    const table = named('crowd');
+    const code = `
+      const { Throttle } = require(${JSON.stringify(INDEX)});
+      const throttle = new Throttle({ rate: '${RATE}', burst: 1000, table: ${JSON.stringify(table)} });
+      let taken = 0;
+      for (let i = 0; i < 400; i += 1) taken += Number(throttle.allow('t'));
+    `;
+    const threads = [1, 2].map(
+      () => new Worker(`${code} require('node:worker_threads').parentPort.postMessage(taken);`, { eval: true }),
+    );
+    const taken = await Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0]));
+    taken.push(Number(run(__dirname, process.execPath, '-e', `${code} console.log(taken);`)));
+    assert.deepEqual(taken, [400, 400, 200]);
+  });
+
+  it('with a clock moved by hand has no name', () => {
+    const options = { rate: 1, table: named('clock'), clock: new ManualClock() };
+    assert.throws(() => new Throttle(options), { code: 'DTHROTTLE_CONFIG', field: 'table' });
+    assert.ok(!readdirSync(folder).some((name) => name.endsWith('clock')));
+  });
+
+  it('that cannot be shared is one warning, and works', async () => {
+    const dir = join(folder, 'missing');
+    const toml = `rate = '${RATE}'\ntable = { name = 'web', dir = '${dir}' }`;
+    const own = join(folder, 'own');
+    mkdirSync(own);
+    writeFileSync(join(own, 'dthrottle.toml'), toml);
+    const makers = [
+      () => new Throttle({ rate: RATE, table: { name: 'web', dir } }),
+      () => Throttle.fromToml(toml),
+      () => Throttle.fromFile(join(own, 'dthrottle.toml')),
+    ];
+    for (const make of makers) {
+      const [warning, ...more] = await warningsOf(() => {
+        const throttle = make();
+        assert.deepEqual([throttle.allow('t'), throttle.allow('t')], [true, false]);
+      });
+      assert.deepEqual(more, []);
+      assert.equal(warning.name, 'DthrottleWarning');
+      assert.ok(warning.message.includes(dir), warning.message);
+    }
+    rmSync(own, { recursive: true });
+  });
+
+  it('of another size than asked for is one warning', async () => {
+    const open = (/** @type {number} */ size) =>
+      new Throttle({ rate: RATE, table: { ...named('size'), size } });
+    assert.deepEqual(await warningsOf(() => open(1000)), []);
+    const warnings = await warningsOf(() => open(1_000_000));
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0].message, /there already/);
+  });
+});

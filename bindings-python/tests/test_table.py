@@ -1,0 +1,142 @@
+"""The table: how it is named, who shares it, and what is warned of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dthrottle import ConfigError, FileError, ManualClock, TableConfig, Throttle
+
+RATE = "1/100 years"
+SMALL = 1000
+
+
+def in_folder(folder: Path, name: str = "web") -> TableConfig:
+    """Name a small table in a folder."""
+    return {"name": name, "dir": str(folder), "size": SMALL}
+
+
+def test_one_name_is_one_table(tmp_path: Path) -> None:
+    one, other = (Throttle(RATE, burst=10, table=in_folder(tmp_path)) for _ in range(2))
+    elsewhere = Throttle(RATE, burst=10, table=in_folder(tmp_path, "api"))
+    assert one.allow("t", 7)
+    assert other.check("t", 3).remaining == 0
+    assert not one.allow("t")
+    assert elsewhere.peek("t").remaining == 10
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert [name.rpartition("-")[2] for name in files] == ["api", "web"]
+
+
+def test_table_outlives_its_throttles(tmp_path: Path) -> None:
+    with Throttle(RATE, burst=10, table=in_folder(tmp_path)) as throttle:
+        assert throttle.allow("t", 10)
+    del throttle
+    assert not Throttle(RATE, burst=10, table=in_folder(tmp_path)).allow("t")
+
+
+TAKE = """
+import sys
+from dthrottle import Throttle
+table = {"name": "web", "dir": sys.argv[1], "size": 1000}
+throttle = Throttle("1/100 years", burst=1000, table=table)
+print(sum(throttle.allow("t") for _ in range(600)))
+"""
+
+
+def test_processes_that_know_nothing_of_each_other_share(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TAKE, str(tmp_path)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sum(int(process.communicate(timeout=60)[0]) for process in started) == 1000
+    assert [process.returncode for process in started] == [0, 0, 0]
+
+
+def test_table_may_stand_in_toml_or_by_its_name_alone(tmp_path: Path) -> None:
+    toml = f"rate = {RATE!r}\nburst = 10\n[table]\nname = 'web'\ndir = '{tmp_path}'\nsize = 1000\n"
+    path = tmp_path / "dthrottle.toml"
+    path.write_text(toml, "utf-8")
+    assert Throttle.from_toml(toml).allow("t", 9)
+    assert Throttle.from_file(path).check("t").remaining == 0
+    assert not Throttle(RATE, burst=10, table=in_folder(tmp_path)).allow("t")
+    with pytest.raises(ConfigError) as caught:
+        Throttle("1/s", table="a/b")
+    assert caught.value.field == "table.name"
+
+
+@pytest.mark.parametrize("table", [None, {}, {"private": True}, {"size": 500}, {"size": "1 MB"}])
+def test_tables_without_a_name_are_apart(table: Any) -> None:
+    one, other = (Throttle(RATE, burst=1, table=table) for _ in range(2))
+    assert one.allow("t")
+    assert other.allow("t")
+    assert not one.allow("t")
+
+
+def test_manual_clock_has_a_table_of_its_own(tmp_path: Path, clock: ManualClock) -> None:
+    with pytest.raises(ConfigError, match="clock moved by hand") as caught:
+        Throttle("1/s", table=in_folder(tmp_path), clock=clock)
+    assert caught.value.field == "table"
+    assert list(tmp_path.iterdir()) == []
+    assert Throttle("1/s", table={"size": 5}, clock=clock).allow("t")
+
+
+def test_a_folder_that_is_not_there_is_one_warning(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    toml = f"rate = '1/s'\ntable = {{ name = 'web', dir = '{missing}' }}"
+    path = tmp_path / "dthrottle.toml"
+    path.write_text(toml, "utf-8")
+    makers: list[Any] = [
+        lambda: Throttle("1/s", table=in_folder(missing)),
+        lambda: Throttle.from_toml(toml),
+        lambda: Throttle.from_file(path),
+    ]
+    for make in makers:
+        with pytest.warns(RuntimeWarning, match="shared only with forked children") as caught:
+            throttle = make()
+        assert len(caught) == 1
+        assert str(missing) in str(caught[0].message)
+        assert caught[0].filename == __file__
+        assert throttle.allow("t")
+        assert not throttle.allow("t")
+
+
+def test_a_warning_may_be_made_an_error(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning, match="web"):
+            Throttle("1/s", table=in_folder(tmp_path / "missing"))
+
+
+def test_another_size_than_asked_for_is_warned_of(tmp_path: Path) -> None:
+    first = Throttle(RATE, burst=1, table=in_folder(tmp_path))
+    assert first.allow("t")
+    with pytest.warns(RuntimeWarning, match="is there already") as caught:
+        second = Throttle(RATE, burst=1, table={**in_folder(tmp_path), "size": 1_000_000})
+    assert len(caught) == 1
+    assert not second.allow("t")
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    Throttle("1/s", table=in_folder(tmp_path))
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"\0" * 8192)
+    with pytest.raises(FileError, match="not a table"):
+        Throttle("1/s", table=in_folder(tmp_path))
+    file.chmod(0o666)
+    with pytest.raises(FileError, match="others may use it"):
+        Throttle("1/s", table=in_folder(tmp_path))
+
+
+def test_a_group_shares_a_table(tmp_path: Path) -> None:
+    own = tmp_path.stat().st_gid
+    groups: list[str | int] = [own, str(own)]
+    for group in groups:
+        Throttle("1/s", table={**in_folder(tmp_path), "group": group})
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o660
+    with pytest.raises(ConfigError, match="no group") as caught:
+        Throttle("1/s", table={**in_folder(tmp_path), "group": "no such group"})
+    assert caught.value.field == "table.group"

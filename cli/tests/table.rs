@@ -1,0 +1,180 @@
+//! `dthrottle table`, as a person or a script sees it.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dthrottle::{Rule, TableConfig, Throttle};
+
+/// A folder in memory for the files of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = PathBuf::from(format!("/dev/shm/test-cli-{}-{count}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    /// The file of a table.
+    fn file(&self, name: &str) -> PathBuf {
+        let user = fs::metadata(&self.0).unwrap().uid();
+        self.0.join(format!("dthrottle-{user}-{name}"))
+    }
+
+    /// A throttle on a table here; each tag may pass ten times.
+    fn open(&self, name: &str) -> Throttle {
+        let table = TableConfig::named(name).dir(self.path());
+        Throttle::builder().table(table).rule(Rule::per_hour(1).burst(10)).build().unwrap()
+    }
+
+    /// `dthrottle table ... --dir HERE`.
+    fn run(&self, words: &[&str]) -> Output {
+        dthrottle(&[&["table"], words, &["--dir", self.path()]].concat())
+    }
+
+    /// What it prints when all is well.
+    fn prints(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""), "{words:?}");
+        text(&output.stdout).to_string()
+    }
+
+    /// What it says when something is wrong.
+    fn fails(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(said.starts_with("dthrottle: ") && said.lines().count() == 1, "{said}");
+        said.to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn dthrottle(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dthrottle")).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+const HEAD: [&str; 5] = ["NAME", "TAGS", "BUCKETS", "BYTES", "FILE"];
+
+/// The lines of a list, in words.
+fn rows(text: &str) -> Vec<Vec<&str>> {
+    text.lines().map(|line| line.split_whitespace().collect()).collect()
+}
+
+#[test]
+fn a_list_shows_every_table() {
+    let folder = Folder::new();
+    assert_eq!(rows(&folder.prints(&["list"])), [HEAD]);
+    let (api, web) = (folder.open("api"), folder.open("web"));
+    for tag in ["one", "other"] {
+        assert!(web.allow(tag).unwrap());
+    }
+    let list = folder.prints(&["list"]);
+    let bytes = api.table_size().0.to_string();
+    let (api_file, web_file) = (folder.file("api"), folder.file("web"));
+    let tags = rows(&list)[1][1].to_string();
+    assert!(tags.parse::<u64>().unwrap() >= 1 << 20);
+    let api = ["api", &tags, "0", &bytes, api_file.to_str().unwrap()];
+    let web = ["web", &tags, "2", &bytes, web_file.to_str().unwrap()];
+    assert_eq!(rows(&list), [HEAD, api, web]);
+}
+
+#[test]
+fn a_list_shows_what_is_wrong() {
+    let folder = Folder::new();
+    let path = folder.file("bad");
+    fs::write(&path, "x").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let list = folder.prints(&["list"]);
+    let path = path.to_str().unwrap();
+    assert_eq!(rows(&list)[..2], [&HEAD[..], &["bad", "0", "0", "1", path]]);
+    let fault = format!("  cannot use the table {path}: not a table");
+    assert_eq!(list.lines().collect::<Vec<_>>()[2..], [fault]);
+}
+
+#[test]
+fn a_table_is_removed_once() {
+    let folder = Folder::new();
+    drop(folder.open("web"));
+    assert_eq!(folder.prints(&["remove", "web"]), "");
+    assert!(!folder.file("web").exists());
+    let said = folder.fails(&["remove", "web"]);
+    assert_eq!(said, "dthrottle: no table \"web\"; `dthrottle table list` shows all\n");
+}
+
+#[test]
+fn another_size_keeps_the_buckets() {
+    let folder = Folder::new();
+    let old = folder.open("web");
+    assert!(old.allow("tag").unwrap());
+    assert_eq!(folder.prints(&["resize", "web", "40 MB"]), "");
+    let new = folder.open("web");
+    assert!(new.table_size().0 > old.table_size().0 && new.table_size().0 <= 40_000_000);
+    assert_eq!(new.peek("tag").unwrap().balance, 9);
+    assert_eq!(rows(&folder.prints(&["list"]))[1][2], "1");
+    let said = folder.fails(&["resize", "web", "5 apples"]);
+    assert!(said.contains("table.size") && said.contains("5 apples"), "{said}");
+    let said = folder.fails(&["resize", "other", "40 MB"]);
+    assert!(said.contains("no table \"other\""), "{said}");
+    assert_eq!(folder.open("web").table_size(), new.table_size(), "as it was");
+}
+
+#[test]
+fn a_group_has_tables_of_its_own() {
+    let folder = Folder::new();
+    let group = fs::metadata(folder.path()).unwrap().gid().to_string();
+    drop(folder.open("mine"));
+    let table = TableConfig::named("ours").dir(folder.path()).group(&group);
+    Throttle::builder().table(table).rule(Rule::per_hour(1)).build().unwrap();
+    assert_eq!(rows(&folder.prints(&["list"]))[1][0], "mine");
+    let ours = folder.prints(&["list", "--group", &group]);
+    assert_eq!((rows(&ours).len(), rows(&ours)[1][0]), (2, "ours"));
+    folder.fails(&["remove", "ours"]);
+    folder.prints(&["remove", "ours", "--group", &group]);
+    let said = folder.fails(&["list", "--group", "no-such-group"]);
+    assert!(said.contains("table.group") && said.contains("no-such-group"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_meant_is_explained() {
+    for words in [
+        &[][..],
+        &["table"],
+        &["tables", "list"],
+        &["table", "show"],
+        &["table", "remove"],
+        &["table", "resize", "web"],
+        &["table", "list", "--folder", "/tmp"],
+    ] {
+        let output = dthrottle(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains("Usage: dthrottle"), "{words:?}");
+        assert_eq!(text(&output.stdout), "", "{words:?}");
+    }
+    let help = dthrottle(&["table", "--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    for word in ["list", "remove", "resize", "--group", "--dir"] {
+        assert!(text(&help.stdout).contains(word), "{word}");
+    }
+    assert_eq!(dthrottle(&["--version"]).status.code(), Some(0));
+}

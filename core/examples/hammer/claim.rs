@@ -1,0 +1,74 @@
+//! Two processes that claim a new tag at the same moment, in a table so small that slots change
+//! hands all the time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dthrottle::{Rule, Throttle};
+
+use super::Outcome;
+use super::options::{Options, slow};
+use super::process::{Dice, fork, join, rest, shared};
+
+const BURST: u64 = 4;
+/// How often each of the two asks: together more than may pass.
+const TRIES: u64 = 3;
+
+/// What both sides see.
+struct Count {
+    arrived: &'static AtomicU64,
+    admitted: &'static AtomicU64,
+    wrong: &'static AtomicU64,
+    most: &'static AtomicU64,
+}
+
+/// Prints in how many rounds the bucket was not charged for all that was admitted, and the most
+/// that was admitted in one round.
+pub(crate) fn run(options: &Options) -> Outcome {
+    let rounds = options.number("rounds")?;
+    let flood = Rule::per_second(100_000).burst(1_000_000);
+    let builder = options.builder()?.rule(slow(BURST)).domain("flood", [flood]);
+    let throttle = builder.build()?;
+    let [arrived, admitted, wrong, most] = shared(4)? else { return Err("four words".into()) };
+    let count = Count { arrived, admitted, wrong, most };
+    let mut children = Vec::new();
+    for side in 0..2 {
+        children.push(fork(|| run_side(&throttle, side, rounds, &count))?);
+    }
+    join(children)?;
+    println!("wrong {}", wrong.load(Ordering::Relaxed));
+    println!("most {}", most.load(Ordering::Relaxed));
+    Ok(())
+}
+
+fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
+    let flood = throttle.domain("flood").expect("a domain");
+    let mut dice = Dice::new(side + 1);
+    let mut steps = 0;
+    let mut meet = || {
+        steps += 2;
+        count.arrived.fetch_add(1, Ordering::SeqCst);
+        while count.arrived.load(Ordering::SeqCst) < steps {
+            rest();
+        }
+    };
+    for round in 0..rounds {
+        let tag = round.to_le_bytes();
+        meet();
+        for _ in 0..dice.roll(4) {
+            flood.allow(dice.roll(1000).to_le_bytes()).expect("open");
+        }
+        for _ in 0..TRIES {
+            let allowed = throttle.allow(tag).expect("open");
+            count.admitted.fetch_add(u64::from(allowed), Ordering::SeqCst);
+        }
+        meet();
+        if side == 0 {
+            let charged = BURST as i64 - throttle.peek(tag).expect("open").balance;
+            let admitted = count.admitted.swap(0, Ordering::SeqCst);
+            count.wrong.fetch_add(u64::from(charged != admitted as i64), Ordering::Relaxed);
+            count.most.fetch_max(admitted, Ordering::Relaxed);
+            throttle.reset(tag).expect("open");
+        }
+        meet();
+    }
+}

@@ -1,0 +1,262 @@
+//! Children that are killed at random while they hammer a small table, and others that take their
+//! place: what was counted must be what was charged, but for the operation that each kill cut off.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dthrottle::{Domain, Rule, Throttle};
+
+use super::Outcome;
+use super::options::{Options, slow};
+use super::process::{Child, Dice, End, fork, join, rest, shared};
+
+const KEYS: usize = 8;
+const BURST: u64 = 2_000_000_000;
+/// What is left in a bucket for the race to its end.
+const LAST_UNITS: u64 = 1000;
+/// The fewest kills, however slow the machine.
+const FEWEST_KILLS: u64 = 100;
+/// To wait for every single one would make kills rare on a busy machine.
+const MOST_DYING: usize = 20;
+/// Far more than there are slots.
+const FLOOD_TAGS: usize = 10_000;
+/// Tags that have hits to report. Few: such a slot is not for others, whatever they would lose.
+const REPORTED_TAGS: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Takes from the counted tags, and floods the table with others.
+    Hammer,
+    /// Charges the same tags for what was used elsewhere.
+    Debit,
+    /// Collects hits for peers.
+    Drain,
+}
+
+const CREW: [Role; 5] = [Role::Hammer, Role::Hammer, Role::Hammer, Role::Debit, Role::Drain];
+
+/// What all children see.
+struct Stage {
+    throttle: Throttle,
+    flood: Domain,
+    /// Units taken and charged, a number for each key, written down right after the call.
+    counted: &'static [AtomicU64],
+    debited: &'static [AtomicU64],
+    drained: &'static AtomicU64,
+    /// How often each child went round.
+    beats: &'static [AtomicU64],
+    stop: &'static AtomicU64,
+    /// The identity of the counted rule.
+    rule: u64,
+}
+
+/// `exchanger` is `none`, `spared` or `killed`.
+pub(crate) fn run(options: &Options) -> Outcome {
+    let exchanger = options.get("exchanger").ok_or("exchanger is missing")?;
+    let time = Duration::from_millis(options.number("ms")?);
+    let flood = Rule::per_second(options.number("flood-rate")?);
+    let flood = flood.burst(options.number("flood-burst")?);
+    let builder = options.builder()?.rule(slow(BURST));
+    let throttle = builder.domain("flood", [flood]).domain("fresh", [slow(1000)]).build()?;
+    let stage = Stage::new(throttle, exchanger != "none")?;
+    let crew: Vec<Role> = match exchanger {
+        "none" => CREW.into_iter().filter(|role| *role != Role::Drain).collect(),
+        _ => CREW.to_vec(),
+    };
+    let can_die = |role: Role| role != Role::Drain || exchanger == "killed";
+    let kills = stage.kill_at_random(&crew, can_die, time)?;
+
+    // Hits that a killed child left unmarked are found by a look at everything.
+    let is_exchanged = exchanger != "none";
+    if is_exchanged {
+        stage.drain(true);
+    }
+    println!("kills {kills}");
+    println!("beats {}", sum(stage.beats));
+    println!("drained {}", stage.drained.load(Ordering::Relaxed));
+    stage.report()?;
+    stage.finish(is_exchanged)
+}
+
+impl Stage {
+    fn new(throttle: Throttle, exchanged: bool) -> Result<Stage, Box<dyn std::error::Error>> {
+        let flood = throttle.domain("flood")?;
+        let [drained, stop] = shared(2)? else { return Err("two words".into()) };
+        let (counted, debited) = (shared(KEYS)?, shared(KEYS)?);
+        let mut rule = 0;
+        let exchange = exchanged.then(|| throttle.exchange());
+        for key in 0..KEYS {
+            // Half used from the start, so that these are never the cheapest to forget.
+            throttle.debit(tag(key), BURST / 2, Duration::ZERO)?;
+            debited[key].store(BURST / 2, Ordering::Relaxed);
+            counted[key].store(u64::from(throttle.allow(tag(key))?), Ordering::Relaxed);
+        }
+        if let Some(exchange) = exchange {
+            exchange.drain(|id, entry| {
+                rule = id;
+                drained.fetch_add(entry.hits, Ordering::Relaxed);
+            });
+        }
+        let beats = shared(CREW.len())?;
+        Ok(Stage { throttle, flood, counted, debited, drained, beats, stop, rule })
+    }
+
+    fn kill_at_random(
+        &self,
+        crew: &[Role],
+        can_die: impl Fn(Role) -> bool,
+        time: Duration,
+    ) -> io::Result<u64> {
+        let mut dice = Dice::new(u64::from(std::process::id()));
+        let mut children = Vec::new();
+        for (place, role) in crew.iter().enumerate() {
+            children.push(self.start(place, *role, place as u64)?);
+        }
+        let (start, mut kills) = (Instant::now(), 0);
+        let mut dying = Vec::new();
+        while start.elapsed() < time || kills < FEWEST_KILLS {
+            sleep(Duration::from_micros(dice.roll(4000) as u64));
+            let place = dice.roll(children.len());
+            if can_die(crew[place]) {
+                kills += 1;
+                let next = self.start(place, crew[place], 1000 + kills)?;
+                let child = std::mem::replace(&mut children[place], next);
+                child.kill();
+                dying.push(child);
+            }
+            if dying.len() > MOST_DYING {
+                bury(dying.drain(..))?;
+            }
+        }
+        bury(dying.drain(..))?;
+        self.see_progress(crew.len());
+        self.stop.store(1, Ordering::Relaxed);
+        join(children)?;
+        Ok(kills)
+    }
+
+    /// Nobody waits for the dead: every child goes round again and again.
+    fn see_progress(&self, children: usize) {
+        for beat in &self.beats[..children] {
+            let before = beat.load(Ordering::Relaxed);
+            while beat.load(Ordering::Relaxed) < before + 100 {
+                rest();
+            }
+        }
+    }
+
+    fn start(&self, place: usize, role: Role, seed: u64) -> io::Result<Child> {
+        fork(|| {
+            let mut dice = Dice::new(seed);
+            while self.stop.load(Ordering::Relaxed) == 0 {
+                let key = dice.roll(KEYS);
+                let other = dice.roll(FLOOD_TAGS);
+                match role {
+                    Role::Hammer => {
+                        if self.throttle.allow(tag(key)).expect("open") {
+                            self.counted[key].fetch_add(1, Ordering::Relaxed);
+                        }
+                        self.flood.allow((other % REPORTED_TAGS).to_le_bytes()).expect("open");
+                    }
+                    Role::Debit => {
+                        self.throttle.debit(tag(key), 1, Duration::ZERO).expect("open");
+                        self.debited[key].fetch_add(1, Ordering::Relaxed);
+                    }
+                    Role::Drain => self.drain(false),
+                }
+                if role != Role::Drain {
+                    self.flood.debit(other.to_le_bytes(), 1, Duration::ZERO).expect("open");
+                }
+                self.beats[place].fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    fn drain(&self, all: bool) {
+        let exchange = self.throttle.exchange();
+        let count = |rule, entry: dthrottle::exchange::Entry| {
+            if rule == self.rule {
+                self.drained.fetch_add(entry.hits, Ordering::Relaxed);
+            }
+        };
+        match all {
+            true => exchange.drain_all(count),
+            false => exchange.drain(count),
+        }
+    }
+
+    /// For every key: units counted, units debited, units missing in the bucket.
+    fn report(&self) -> Outcome {
+        for key in 0..KEYS {
+            let charged = BURST as i64 - self.throttle.peek(tag(key))?.balance;
+            let counted = self.counted[key].load(Ordering::Relaxed);
+            let debited = self.debited[key].load(Ordering::Relaxed);
+            println!("key {counted} {debited} {charged}");
+        }
+        Ok(())
+    }
+
+    /// Whether the table is as good as new: exact to the last unit, every slot to be had.
+    fn finish(&self, is_exchanged: bool) -> Outcome {
+        for key in 0..KEYS {
+            let balance = self.throttle.peek(tag(key))?.balance as u64;
+            self.throttle.debit(tag(key), balance - LAST_UNITS, Duration::ZERO)?;
+            self.counted[key].store(0, Ordering::Relaxed);
+        }
+        let mut children = Vec::new();
+        for _ in 0..4 {
+            children.push(fork(|| {
+                for (key, counted) in self.counted.iter().enumerate() {
+                    while self.throttle.allow(tag(key)).expect("open") {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })?);
+        }
+        join(children)?;
+        for counted in self.counted {
+            println!("last {}", counted.load(Ordering::Relaxed));
+        }
+        if is_exchanged {
+            self.drain(true);
+        }
+        // All that is left of the flood are full buckets.
+        while self.throttle.stats().buckets > KEYS as u64 {
+            rest();
+        }
+        let slots = self.throttle.table_size().1;
+        let fresh = self.throttle.domain("fresh")?;
+        for key in 0..KEYS {
+            self.throttle.reset(tag(key))?;
+        }
+        let emptied = self.throttle.stats().buckets;
+        for tag in 0..100 * slots {
+            fresh.allow(tag.to_le_bytes())?;
+        }
+        println!("slots {slots} {emptied} {}", self.throttle.stats().buckets);
+        Ok(())
+    }
+}
+
+/// Waits for children that were killed, and must not have ended in another way.
+fn bury(dying: impl Iterator<Item = Child>) -> io::Result<()> {
+    for child in dying {
+        match child.wait()? {
+            End::Signal(libc::SIGKILL) => {}
+            end => return Err(io::Error::other(format!("a child ended with {end:?}"))),
+        }
+    }
+    Ok(())
+}
+
+fn tag(key: usize) -> [u8; 9] {
+    let mut tag = [b'k'; 9];
+    tag[..8].copy_from_slice(&key.to_le_bytes());
+    tag
+}
+
+fn sum(numbers: &[AtomicU64]) -> u64 {
+    numbers.iter().map(|number| number.load(Ordering::Relaxed)).sum()
+}

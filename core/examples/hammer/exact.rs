@@ -1,0 +1,42 @@
+//! Many children on one anonymous table, all tags at once: how many does each tag get?
+
+use std::sync::atomic::Ordering;
+
+use super::Outcome;
+use super::options::Options;
+use super::process::{Gate, fork, join, shared};
+
+/// Prints for every tag what it got in the race and what one process got after it, and for every
+/// bucket its rule and balance.
+pub(crate) fn run(options: &Options) -> Outcome {
+    let throttle = options.builder()?.build()?;
+    let (processes, tags) = (options.number("processes")?, options.number("tags-asked")?);
+    let tries = options.number("tries")?;
+    let admitted = shared(tags as usize)?;
+    let mut gate = Gate::new()?;
+    let mut children = Vec::new();
+    for _ in 0..processes {
+        children.push(fork(|| {
+            gate.wait().expect("a gate");
+            for _ in 0..tries {
+                for (tag, count) in admitted.iter().enumerate() {
+                    let allowed = throttle.allow(tag.to_le_bytes()).expect("open");
+                    count.fetch_add(u64::from(allowed), Ordering::Relaxed);
+                }
+            }
+        })?);
+    }
+    gate.open(children.len());
+    join(children)?;
+    for (tag, count) in admitted.iter().enumerate() {
+        let mut rest = 0;
+        while throttle.allow(tag.to_le_bytes())? {
+            rest += 1;
+        }
+        println!("tag {} {rest}", count.load(Ordering::Relaxed));
+    }
+    for bucket in throttle.top(10_000) {
+        println!("bucket {} {}", bucket.rule, bucket.balance);
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Processes that use one table hard, for the tests in `core/tests`: `hammer TASK [KEY=VALUE ...]`.
+//!
+//! It has one thread, so that it may fork at any moment and its children may do all that it may.
+//! It prints what it counted; the tests judge that.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is a test's hand")]
+
+use std::error::Error;
+
+#[cfg(target_os = "linux")]
+mod claim;
+#[cfg(target_os = "linux")]
+mod crash;
+#[cfg(target_os = "linux")]
+mod exact;
+#[cfg(target_os = "linux")]
+mod fault;
+#[cfg(target_os = "linux")]
+mod options;
+#[cfg(target_os = "linux")]
+mod part;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod quiet;
+#[cfg(target_os = "linux")]
+mod race;
+#[cfg(target_os = "linux")]
+mod worker;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+#[cfg(target_os = "linux")]
+fn main() -> Outcome {
+    let mut words = std::env::args().skip(1);
+    let task = words.next().unwrap_or_default();
+    let options = options::Options::read(words)?;
+    match task.as_str() {
+        "claim" => claim::run(&options),
+        "crash" => crash::run(&options),
+        "die" => fault::die(),
+        "exact" => exact::run(&options),
+        "quiet" => quiet::run(&options),
+        "race" => race::run(&options),
+        "stall" => fault::stall(),
+        "twice" => fault::twice(),
+        "worker" => worker::run(&options),
+        _ => Err(format!("no task {task:?}").into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> Outcome {
+    Err("named tables and their tests need Linux".into())
+}

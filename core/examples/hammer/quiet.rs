@@ -1,0 +1,44 @@
+//! Checks between two marks that a trace of system calls shows: what else does it show?
+
+use dthrottle::{Domain, Throttle};
+
+use super::Outcome;
+use super::options::{Options, slow};
+
+const TAGS: [&str; 3] = ["203.0.113.7", "2001:db8::1", "alice"];
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let builder = options.builder()?.domain("two", [slow(10), slow(1_000_000)]);
+    let throttle = builder.build()?;
+    let two = throttle.domain("two")?;
+    // The clock asks the system about itself once, and each tag claims its slot once.
+    ask(&throttle, &two, 5_000)?;
+    mark();
+    ask(&throttle, &two, 2_000)?;
+    if options.get("loud").is_some() {
+        // SAFETY: a plain system call.
+        unsafe { libc::getuid() };
+    }
+    mark();
+    Ok(())
+}
+
+fn mark() {
+    // SAFETY: a plain system call.
+    unsafe { libc::getppid() };
+}
+
+fn ask(throttle: &Throttle, two: &Domain, times: usize) -> Outcome {
+    let mut allowed = [false; TAGS.len()];
+    for i in 0..times {
+        let tag = TAGS[i % TAGS.len()];
+        for domain in [throttle, two] {
+            domain.allow(tag)?;
+            domain.check(tag)?;
+            domain.peek(tag)?;
+            domain.allow_many(&TAGS, &mut allowed)?;
+            domain.refund(tag, 1)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Many processes that open one new name at the same moment.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use dthrottle::{TableConfig, Throttle, tables};
+
+use super::Outcome;
+use super::options::{Options, slow};
+use super::process::{Gate, fork, join, shared};
+
+const BURST: u64 = 100;
+/// Together they ask for twice the burst.
+const TRIES: u64 = 4;
+const PROCESSES: u64 = 2 * BURST / TRIES;
+
+/// Prints for every round how many requests passed, and the names of all files that are there
+/// before and after the table is removed.
+pub(crate) fn run(options: &Options) -> Outcome {
+    let dir = options.get("dir").ok_or("dir is missing")?;
+    let prefix = options.get("name").ok_or("name is missing")?;
+    for round in 0..options.number("rounds")? {
+        let name = format!("{prefix}{round}");
+        let admitted = shared(1)?;
+        let mut gate = Gate::new()?;
+        let mut children = Vec::new();
+        for _ in 0..PROCESSES {
+            children.push(fork(|| {
+                gate.wait().expect("a gate");
+                let table = TableConfig::named(&name).dir(dir).tags(1);
+                let throttle = Throttle::builder().table(table).rule(slow(BURST)).build();
+                let throttle = throttle.expect("a table");
+                assert_eq!(throttle.warnings(), [""; 0]);
+                for _ in 0..TRIES {
+                    let allowed = throttle.allow("tag").expect("open");
+                    admitted[0].fetch_add(u64::from(allowed), Ordering::Relaxed);
+                }
+            })?);
+        }
+        gate.open(children.len());
+        join(children)?;
+        let made = files(Path::new(dir), &name)?;
+        tables::remove(&name, None, Some(dir))?;
+        let left = files(Path::new(dir), &name)?;
+        println!("{} {made} {left}", admitted[0].load(Ordering::Relaxed));
+    }
+    Ok(())
+}
+
+/// How many files could be of this table, or of one that is not ready.
+fn files(dir: &Path, name: &str) -> std::io::Result<usize> {
+    let mut count = 0;
+    for entry in fs::read_dir(dir)? {
+        let file = entry?.file_name().to_string_lossy().into_owned();
+        count += usize::from(file.ends_with(name) || file.contains(".dthrottle"));
+    }
+    Ok(count)
+}

@@ -1,0 +1,116 @@
+//! A process that opens a table as it is told, perhaps as another user or with file systems of its
+//! own, and then does what each line of its input says.
+
+use std::ffi::CString;
+use std::io::{self, BufRead};
+use std::ptr::null;
+
+use dthrottle::Throttle;
+
+use super::Outcome;
+use super::options::Options;
+
+/// Prints the throttle's warnings, then `open`; or `error` and why there is none.
+pub(crate) fn run(options: &Options) -> Outcome {
+    mount(options)?;
+    become_user(options)?;
+    let throttle = match options.builder()?.build() {
+        Ok(throttle) => throttle,
+        Err(error) => {
+            println!("error {error}");
+            return Ok(());
+        }
+    };
+    for warning in throttle.warnings() {
+        println!("warning {warning}");
+    }
+    println!("open");
+    for line in io::stdin().lock().lines() {
+        answer(&throttle, &line?)?;
+    }
+    Ok(())
+}
+
+fn answer(throttle: &Throttle, line: &str) -> Outcome {
+    let words: Vec<&str> = line.split(' ').collect();
+    match words.as_slice() {
+        // How many of so many requests pass.
+        ["allow", tag, tries] => {
+            let mut admitted = 0;
+            for _ in 0..tries.parse()? {
+                admitted += u64::from(throttle.allow(tag)?);
+            }
+            println!("{admitted}");
+        }
+        ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
+        // How many pass of each tag, all tags in turn.
+        ["spread", tags, tries] => {
+            let mut admitted = vec![0_u64; tags.parse()?];
+            for _ in 0..tries.parse()? {
+                for (tag, count) in admitted.iter_mut().enumerate() {
+                    *count += u64::from(throttle.allow(tag.to_le_bytes())?);
+                }
+            }
+            let admitted: Vec<String> = admitted.iter().map(u64::to_string).collect();
+            println!("{}", admitted.join(" "));
+        }
+        // How many of so many new tags are remembered.
+        ["fill", tags] => {
+            for tag in 0..tags.parse()? {
+                throttle.allow(u64::to_le_bytes(tag))?;
+            }
+            println!("{}", throttle.stats().buckets);
+        }
+        _ => return Err(format!("cannot {line:?}").into()),
+    }
+    Ok(())
+}
+
+/// Puts a small file system in the place of a folder, for this process only:
+/// `mount=FOLDER:SIZE[:ro]`.
+fn mount(options: &Options) -> Outcome {
+    if options.get("mount").is_none() {
+        return Ok(());
+    }
+    // SAFETY: a plain system call, in a process with one thread.
+    done(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    let (none, root) = (CString::new("none")?, CString::new("/")?);
+    let flags = libc::MS_PRIVATE | libc::MS_REC;
+    // SAFETY: the texts live until the call is over. Nobody else is to see the new mounts.
+    done(unsafe { libc::mount(none.as_ptr(), root.as_ptr(), null(), flags, null()) })?;
+    for mount in options.all("mount") {
+        let mut parts = mount.split(':');
+        let (dir, size) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let flags = if parts.next() == Some("ro") { libc::MS_RDONLY } else { 0 };
+        let (dir, kind) = (CString::new(dir)?, CString::new("tmpfs")?);
+        let data = CString::new(format!("size={size},mode=1777"))?;
+        let (to, kind, data) = (dir.as_ptr(), kind.as_ptr(), data.as_ptr());
+        // SAFETY: as above.
+        done(unsafe { libc::mount(none.as_ptr(), to, kind, flags, data.cast()) })?;
+    }
+    Ok(())
+}
+
+/// Goes on as another user: `uid=NUMBER`, with a group of the same number, and perhaps one more:
+/// `member=NUMBER`.
+fn become_user(options: &Options) -> Outcome {
+    if options.get("uid").is_none() {
+        return Ok(());
+    }
+    let uid = u32::try_from(options.number("uid")?)?;
+    let member = match options.get("member") {
+        Some(group) => group.parse()?,
+        None => uid,
+    };
+    // SAFETY: one number to read, for the call only.
+    done(unsafe { libc::setgroups(1, &raw const member) })?;
+    // SAFETY: a plain system call.
+    done(unsafe { libc::setgid(uid) })?;
+    // SAFETY: as above.
+    done(unsafe { libc::setuid(uid) })?;
+    Ok(())
+}
+
+fn done(code: i32) -> io::Result<()> {
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

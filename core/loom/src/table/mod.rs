@@ -1,0 +1,17 @@
+//! Core's protocol on loom's memory, and the models that try it.
+
+#[path = "../../../src/table/dirty.rs"]
+mod dirty;
+#[path = "../../../src/table/line.rs"]
+#[allow(dead_code, reason = "a model needs less of it than core")]
+mod line;
+#[path = "../../../src/table/slot.rs"]
+#[allow(dead_code, reason = "as above")]
+mod slot;
+
+mod cell;
+mod mistake;
+mod model;
+
+mod claims;
+mod drains;

@@ -1,0 +1,125 @@
+//! Memory in which any process may have written anything: there is always an answer.
+#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::*;
+
+/// Memory full of words of all kinds. Some look like a rule.
+fn garbage(geometry: Geometry, seed: u64) -> Heap {
+    let heap = Heap::new(geometry.bytes());
+    let mut numbers = Numbers(seed);
+    let words = heap.base().cast::<u64>();
+    for i in 0..geometry.bytes() / size_of::<u64>() {
+        let number = numbers.next();
+        let word = match number % 8 {
+            0 => 0,
+            1 | 2 => 1,
+            3 => number >> 40,
+            4 => u64::MAX,
+            5 => 1 << (number >> 58),
+            _ => number,
+        };
+        // SAFETY: inside the memory, which nobody else uses yet.
+        let place = unsafe { words.add(i) };
+        // SAFETY: as above, and aligned to more than a word.
+        unsafe { place.write(word) };
+    }
+    heap
+}
+
+fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
+    let mut numbers = Numbers(seed);
+    let scales = [per_second(1), per_second(1 << 20)];
+    // A place that says our rule and is not written is waited for, which takes Miri for ever.
+    let first_id = if cfg!(miri) { 3 << 50 } else { 0 };
+    for (id, scale) in (first_id..).zip(&scales) {
+        if let Some(index) = table.rule_index(id, scale) {
+            table.rule_id(index);
+        }
+    }
+    for step in 0..steps {
+        let number = numbers.next();
+        let fingerprint = if number.is_multiple_of(4) { 0 } else { numbers.next() };
+        let key = Key { fingerprint, rule: 1 + numbers.next() as u16 % 4095 };
+        let scale = &scales[step as usize % 2];
+        let now = numbers.next() >> (number % 64);
+        table.prefetch(key);
+        let seen = table.read(key, scale, now);
+        assert!(seen <= crate::bucket::LAST);
+        let hits = numbers.next() as i64 >> (number >> 8 & 63);
+        let units = number >> 20;
+        let step = |tat| Step { tat: scale.charge(tat, now, units), hits, answer: tat };
+        let answer = table.update(key, scale, now, Some(now), step);
+        assert!(answer.is_none_or(|tat| tat == seen));
+        if let Some(hit) = table.hit(key) {
+            let tat = hit.tat();
+            assert!(hit.replace(tat ^ 1));
+        }
+        if number.is_multiple_of(32) {
+            table.exchange(now);
+            table.drain(number.is_multiple_of(64), |bucket| bucket.hits % 3 > 0, |_| {});
+        }
+    }
+    let now = numbers.next();
+    assert!(table.live(now) <= table.slots());
+    other.copy_from(table, now);
+    let mut hits = 0;
+    other.drain(true, |_| true, |bucket| hits += bucket.hits);
+    assert!(hits <= MOST_PENDING * other.slots() as u64);
+}
+
+#[test]
+fn there_is_an_answer_whatever_is_in_memory() {
+    let (tables, steps) = if cfg!(miri) { (1, 60) } else { (40, 500) };
+    for seed in 0..tables {
+        let (small, big) = (Geometry::new(2 + seed as usize % 4), Geometry::new(70));
+        let table = |geometry, seed| Table::in_memory(garbage(geometry, seed), geometry).unwrap();
+        use_all(&table(small, seed), &table(big, !seed), seed, steps);
+    }
+}
+
+/// A file of the right size with anything in it is a table only if its header says so.
+#[test]
+fn garbage_is_not_opened_as_a_table() {
+    let geometry = Geometry::new(5);
+    let tables = if cfg!(miri) { 1 } else { 20 };
+    for seed in 0..tables {
+        let opened = Region::existing(Box::new(garbage(geometry, seed)));
+        assert!(matches!(opened, Err(Unfit::NotATable)));
+    }
+    assert!(matches!(Region::existing(Box::new(Heap::new(64))), Err(Unfit::NotATable)));
+    let short = Heap::new(geometry.bytes() - PAGE);
+    assert!(Table::in_memory(short, geometry).is_none(), "too short");
+}
+
+#[test]
+fn a_region_is_opened_as_it_was_made() {
+    #[derive(Clone)]
+    struct Shared(Arc<Heap>);
+    // SAFETY: the memory is the heap's, which promises the same and lives as long.
+    unsafe impl Memory for Shared {
+        fn base(&self) -> NonNull<u8> {
+            self.0.base()
+        }
+
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+    }
+    let geometry = Geometry::new(5);
+    let memory = Shared(Arc::new(Heap::new(geometry.bytes())));
+    let existing = || Region::existing(Box::new(memory.clone()));
+    let birth = Birth { zero_ns: 1, key: [2, 3], boot: [4, 5] };
+    let made = Region::newborn(Box::new(memory.clone()), geometry, &birth).unwrap();
+    let opened = existing().unwrap_or_else(|_| panic!("a table"));
+    assert_eq!((opened.birth(), opened.geometry()), (birth, geometry));
+    let header = made.header();
+    for lines in [0, 1, 500, 1 << 38, 1 << 39, u64::MAX] {
+        header.lines.store(lines, Ordering::Relaxed);
+        assert!(matches!(existing(), Err(Unfit::NotATable)), "{lines} lines");
+    }
+    header.layout.store(9, Ordering::Relaxed);
+    assert!(matches!(existing(), Err(Unfit::Layout { found: 9, .. })));
+}

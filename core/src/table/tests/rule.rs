@@ -1,0 +1,81 @@
+//! Buckets that were counted by another rule than the one they are asked about.
+
+use super::*;
+
+#[test]
+fn a_changed_rule_carries_the_balance_over() {
+    let rig = Rig::new(2, 10);
+    let minute = Scale::new(&Rate::new(7, Duration::from_secs(60)), 20);
+    let rule = rig.table.rule_index(1, &minute).unwrap();
+    assert_ne!(rule, rig.rule);
+    let balance = |now| {
+        let key = Key { fingerprint: 7, rule };
+        (minute.balance(rig.table.read(key, &minute, now), now), 10 - rig.used(7, now))
+    };
+    let charge = |units| {
+        let step = |tat| Step { tat: minute.charge(tat, SECOND, units), hits: 0, answer: () };
+        rig.table
+            .update(Key { fingerprint: 7, rule }, &minute, SECOND, Some(SECOND), step)
+            .unwrap();
+    };
+    rig.charge(7, SECOND, 4).unwrap();
+    assert_eq!(balance(SECOND), (6, 6));
+    charge(2);
+    assert_eq!(balance(SECOND), (4, 4), "two processes with different rules, in turns");
+    rig.charge(7, SECOND, 1).unwrap();
+    assert_eq!(balance(SECOND), (3, 3));
+    charge(8);
+    assert_eq!(balance(SECOND), (-5, -5), "debts too");
+    rig.charge(7, SECOND, 2).unwrap();
+    assert_eq!(balance(SECOND), (-7, -7));
+    assert_eq!(rig.table.live(SECOND), 1);
+    assert_eq!(balance(60 * SECOND), (20, 10), "full is full");
+}
+
+/// What is found says by which rule it was counted last.
+#[test]
+fn a_slot_names_the_rule_that_charged_it_last() {
+    let rig = Rig::new(2, 10);
+    let other = per_second(20);
+    let rule = rig.table.rule_index(2, &other).unwrap();
+    let named = || {
+        let mut rules = Vec::new();
+        rig.table.each(SECOND, |bucket, scale| rules.push((bucket.key.rule, *scale)));
+        rules
+    };
+    rig.charge(7, SECOND, 4).unwrap();
+    assert_eq!(named(), [(rig.rule, rig.scale)]);
+    let step = |tat| Step { tat: other.charge(tat, SECOND, 1), hits: 0, answer: () };
+    rig.table.update(Key { fingerprint: 7, rule }, &other, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!(named(), [(rule, other)]);
+    assert_eq!((rig.table.rule_id(rule), rig.table.rule_id(rig.rule)), (Some(2), Some(1)));
+}
+
+#[test]
+fn a_slot_of_a_rule_that_makes_no_sense_is_worth_nothing() {
+    let rig = Rig::new(2, 10);
+    let unknown = Key { rule: 77, ..rig.key(7) };
+    let step = |_| Step { tat: 1 << 50, hits: 0, answer: () };
+    rig.table.update(unknown, &rig.scale, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!((rig.used(7, SECOND), rig.table.live(SECOND)), (0, 0));
+    assert_eq!((rig.table.rule_id(77), rig.table.rule_id(u16::MAX)), (None, None));
+    rig.charge(7, SECOND, 3).unwrap();
+    assert_eq!(rig.used(7, SECOND), 3);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "millions of steps; `rules.rs` fills a shorter list")]
+fn the_list_of_rules_can_be_full() {
+    let rig = Rig::new(2, 10);
+    let most = slot::RULES as u64 - 2;
+    for id in 2..=most {
+        assert_eq!(rig.table.rule_index(id, &rig.scale), Some(id as u16));
+    }
+    assert_eq!(rig.table.rule_index(most + 1, &rig.scale), None);
+    assert_eq!(rig.table.rule_index(most, &rig.scale), Some(most as u16), "known");
+    assert_eq!(rig.table.rule_index(most, &per_second(20)), None, "changed");
+    let key = Key { fingerprint: 7, rule: most as u16 };
+    let step = |tat| Step { tat: rig.scale.charge(tat, SECOND, 4), hits: 0, answer: () };
+    rig.table.update(key, &rig.scale, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!(rig.used(7, SECOND), 4, "the last rule counts like any other");
+}

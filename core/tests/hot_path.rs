@@ -1,0 +1,116 @@
+//! A check that finds its bucket asks nobody for anything: no memory, no system call.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "traces real processes")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+#[path = "processes/program.rs"]
+mod program;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::process::Command;
+use std::time::Duration;
+
+use dthrottle::{Domain, Rule, TableConfig, Throttle};
+
+/// The system's allocator, with a count of what each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: as above.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often `work` asks for memory.
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.get();
+    work();
+    ALLOCATIONS.get() - before
+}
+
+/// Every call of the hot path, with tags known and new.
+fn ask(domain: &Domain, rounds: std::ops::Range<u64>) {
+    let mut allowed = [false; 100];
+    let mut tags = [[0; 8]; 100];
+    for round in rounds {
+        for (tag, number) in tags.iter_mut().zip(round..) {
+            *tag = number.to_le_bytes();
+        }
+        domain.allow_many(&tags, &mut allowed).unwrap();
+        for tag in &tags {
+            domain.allow(tag).unwrap();
+            domain.check(tag).unwrap();
+            domain.peek(tag).unwrap();
+            domain.refund(tag, 1).unwrap();
+            domain.debit(tag, 1, Duration::ZERO).unwrap();
+        }
+    }
+}
+
+#[test]
+fn no_check_allocates() {
+    let rules = [Rule::per_second(1000).burst(5), Rule::per_hour(10)];
+    for table in [TableConfig::anonymous(), TableConfig::private().tags(100)] {
+        let one = Throttle::builder().table(table).rule(Rule::per_minute(3));
+        let throttle = one.domain("two", rules.clone()).build().unwrap();
+        let two = throttle.domain("two").unwrap();
+        // The clock reads a file when it is first asked.
+        ask(&throttle, 0..10);
+        ask(&two, 0..10);
+        assert_eq!(allocations(|| ask(&throttle, 0..150)), 0);
+        assert_eq!(allocations(|| ask(&two, 0..20)), 0);
+        // The control: a list has to be somewhere.
+        assert!(allocations(|| drop(throttle.top(3))) > 0);
+    }
+}
+
+/// The system calls between the two marks.
+fn calls(words: &[&str]) -> Vec<String> {
+    let trace = std::env::temp_dir().join(format!("trace-{}-{}", std::process::id(), words.len()));
+    let mut strace = Command::new("strace");
+    strace.arg("-f").arg("-o").arg(&trace).arg(program::path()).arg("quiet").args(words);
+    let status = strace.status().expect("strace is missing; `make test-core` installs it");
+    assert!(status.success(), "{status}");
+    let text = std::fs::read_to_string(&trace).unwrap();
+    std::fs::remove_file(&trace).unwrap();
+    let is_mark = |line: &&str| line.contains(" getppid(");
+    assert_eq!(text.lines().filter(is_mark).count(), 2);
+    let between = text.lines().skip_while(|line| !is_mark(line)).skip(1);
+    between.take_while(|line| !is_mark(line)).map(str::to_string).collect()
+}
+
+#[test]
+fn no_check_calls_the_system() {
+    // Where the clock cannot be read without a call, calling is right. Interrupted is no call.
+    let is_clock = |line: &String| line.contains(" clock_gettime(") || line.contains(" --- SIG");
+    let mut quiet = calls(&["burst=1000000000"]);
+    quiet.retain(|line| !is_clock(line));
+    assert_eq!(quiet, [""; 0]);
+    // The control.
+    let mut loud = calls(&["burst=1000000000", "loud=yes"]);
+    loud.retain(|line| !is_clock(line));
+    assert_eq!(loud.len(), 1, "{loud:?}");
+    assert!(loud[0].contains(" getuid("), "{loud:?}");
+}

@@ -1,0 +1,122 @@
+//! Tables are listed, removed and given another size, while processes use them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use dthrottle::{ErrorKind, tables};
+
+use crate::folder::Folder;
+use crate::hammer::Worker;
+use crate::{balance, file, open, take, user, web};
+
+fn resize(folder: &Folder, size: &str) -> dthrottle::Result<()> {
+    tables::resize("web", size, None, Some(folder.path()))
+}
+
+/// A file of ours that is not a table.
+fn no_table(path: &Path) {
+    fs::write(path, "x").unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn all_tables_are_listed_with_their_faults() {
+    let folder = Folder::new();
+    let dir = Some(folder.path());
+    assert_eq!(tables::list(None, dir).unwrap(), []);
+    let throttle = open(web(&folder), 10).unwrap();
+    take(&throttle, "one", 1);
+    take(&throttle, "other", 1);
+    let broken = file(&folder, "broken");
+    no_table(&broken);
+    fs::write(format!("{}/something-else", folder.path()), "x").unwrap();
+    let listed = tables::list(None, dir).unwrap();
+    let [fault, table] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((fault.name.as_str(), &fault.path), ("broken", &broken));
+    assert!(fault.fault.as_ref().is_some_and(|why| why.contains("not a table")), "{fault:?}");
+    assert_eq!((table.name.as_str(), &table.path), ("web", &file(&folder, "web")));
+    assert_eq!((table.buckets, &table.fault), (2, &None));
+    assert_eq!(table.bytes, throttle.table_size().0 as u64);
+    assert!(table.tags > 100_000);
+}
+
+#[test]
+fn a_removed_table_lives_on_in_who_has_it() {
+    let folder = Folder::new();
+    let dir = Some(folder.path());
+    let old = open(web(&folder), 10).unwrap();
+    take(&old, "tag", 3);
+    tables::remove("web", None, dir).unwrap();
+    assert_eq!(folder.files(), [""; 0]);
+    assert_eq!(balance(&old, "tag"), 7);
+    let new = open(web(&folder), 10).unwrap();
+    take(&new, "tag", 1);
+    assert_eq!((balance(&old, "tag"), balance(&new, "tag")), (7, 9));
+    tables::remove("web", None, dir).unwrap();
+    let error = tables::remove("web", None, dir).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::File);
+    assert!(error.to_string().contains("no table \"web\""), "{error}");
+    // What is no table can be removed like one.
+    no_table(&file(&folder, "web"));
+    tables::remove("web", None, dir).unwrap();
+    assert_eq!(folder.files(), [""; 0]);
+}
+
+#[test]
+fn another_size_keeps_every_debt() {
+    let folder = Folder::new();
+    let old = open(web(&folder), 10).unwrap();
+    for i in 0..1000_u64 {
+        take(&old, &i.to_string(), i % 10);
+    }
+    old.debit("deep", 50, std::time::Duration::ZERO).unwrap();
+    for size in ["500000", "200000 tags", "20 MB"] {
+        resize(&folder, size).unwrap();
+        assert_eq!(folder.files(), [format!("dthrottle-{}-web", user())]);
+        let new = open(web(&folder), 10).unwrap();
+        assert_ne!(new.table_size(), old.table_size());
+        for i in 0..1000_u64 {
+            assert_eq!(balance(&new, &i.to_string()), 10 - (i % 10) as i64);
+        }
+        assert_eq!(balance(&new, "deep"), -40);
+    }
+    let listed = tables::list(None, Some(folder.path())).unwrap();
+    assert!(listed[0].bytes <= 20_000_000 && listed[0].bytes > 19_000_000, "{listed:?}");
+}
+
+/// A process goes on with the old table until it ends. What it admits from then on is its own; what
+/// it admitted before is in the new one.
+#[test]
+fn a_process_works_on_while_the_size_changes() {
+    let folder = Folder::new();
+    let dir = format!("dir={}", folder.path());
+    let words = ["name=web", "burst=1000000", "tags=1", &dir];
+    let mut old = Worker::open(&words).unwrap();
+    assert_eq!(old.ask("allow before 300"), 300);
+    old.tell("allow during 200000");
+    resize(&folder, "300000").unwrap();
+    assert_eq!(old.answer(), [200_000]);
+    let mut new = Worker::open(&["name=web", "burst=1000000", &dir]).unwrap();
+    assert_eq!(new.warnings, [""; 0]);
+    assert_eq!(new.ask("balance before"), 999_700);
+    let during = new.ask("balance during");
+    assert!((800_000..=1_000_000).contains(&during), "{during}");
+    assert_eq!(old.ask("balance during"), 800_000);
+    assert_eq!((new.ask("allow before 5"), old.ask("balance before")), (5, 999_700));
+}
+
+#[test]
+fn a_size_that_cannot_be_changes_nothing() {
+    let folder = Folder::new();
+    let error = resize(&folder, "5000").unwrap_err();
+    assert!(error.to_string().contains("no table \"web\""), "{error}");
+    let throttle = open(web(&folder), 10).unwrap();
+    take(&throttle, "tag", 3);
+    for size in ["many", "0", "1 KB", "99999999999999"] {
+        let error = resize(&folder, size).unwrap_err();
+        assert_eq!(error.field(), Some("table.size"), "{size}: {error}");
+    }
+    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7);
+    assert_eq!(folder.files().len(), 1);
+}

@@ -1,0 +1,78 @@
+//! Two configurations on one table, as in a rolling deploy: no bucket is ever misread.
+
+use dthrottle::{Rule, Throttle};
+
+use crate::folder::Folder;
+use crate::hammer::Worker;
+use crate::{balance, open, slow, take, web};
+
+#[test]
+fn a_new_burst_takes_over_the_balance() {
+    let folder = Folder::new();
+    let old = open(web(&folder), 10).unwrap();
+    take(&old, "tag", 4);
+    let larger = open(web(&folder), 100).unwrap();
+    assert_eq!(balance(&larger, "tag"), 6, "as it was");
+    let smaller = open(web(&folder), 5).unwrap();
+    assert_eq!(balance(&smaller, "tag"), 5, "at most the new burst");
+    assert_eq!(balance(&old, "tag"), 6, "a look changes nothing");
+    // The old one goes on beside the new one, and each counts what the other takes.
+    take(&larger, "tag", 2);
+    assert_eq!((balance(&old, "tag"), balance(&larger, "tag")), (4, 4));
+    take(&old, "tag", 3);
+    assert_eq!(
+        (balance(&old, "tag"), balance(&larger, "tag"), balance(&smaller, "tag")),
+        (1, 1, 1)
+    );
+    take(&smaller, "tag", 1);
+    for throttle in [&old, &larger, &smaller] {
+        assert!(!throttle.allow("tag").unwrap());
+    }
+}
+
+/// However different the rates, a debt is a debt in units.
+#[test]
+fn a_new_rate_takes_over_the_debt() {
+    let folder = Folder::new();
+    let old = open(web(&folder), 10).unwrap();
+    take(&old, "tag", 10);
+    old.debit("tag", 5, std::time::Duration::ZERO).unwrap();
+    let with = |rule: Rule| {
+        let builder = Throttle::builder().table(web(&folder)).rule(rule.name("limit"));
+        builder.build().unwrap()
+    };
+    let by_the_hour = with(Rule::per_hour(1).burst(10));
+    assert_eq!(balance(&by_the_hour, "tag"), -5);
+    assert!(!by_the_hour.allow("tag").unwrap());
+    // Another name is another rule with buckets of its own.
+    let other = Throttle::builder().table(web(&folder)).rule(slow(10).name("other"));
+    assert_eq!(balance(&other.build().unwrap(), "tag"), 10);
+    assert_eq!(balance(&old, "tag"), -5);
+}
+
+/// Processes of both configurations at once: units are taken one by one, and together never more
+/// than there are under the larger burst.
+#[test]
+fn both_configurations_hammer_one_tag() {
+    let folder = Folder::new();
+    let dir = format!("dir={}", folder.path());
+    let mut workers: Vec<Worker> = ["1000", "1500"]
+        .into_iter()
+        .cycle()
+        .take(4)
+        .map(|burst| {
+            let burst = format!("burst={burst}");
+            Worker::open(&["name=web", "tags=1", &dir, &burst, "rule=limit"]).unwrap()
+        })
+        .collect();
+    // The bucket is there, under the smaller burst.
+    assert_eq!(workers[0].ask("allow tag 1"), 1);
+    for worker in &mut workers {
+        worker.tell("allow tag 5000");
+    }
+    let sum: i64 = workers.iter_mut().map(|worker| worker.answer()[0]).sum();
+    assert_eq!(sum, 999);
+    for worker in &mut workers {
+        assert_eq!(worker.ask("balance tag"), 0);
+    }
+}

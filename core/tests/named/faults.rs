@@ -1,0 +1,168 @@
+//! A file that is not a table, or not one of ours, is never read as one: the error names it.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
+use std::path::Path;
+
+use dthrottle::ErrorKind;
+
+use crate::folder::Folder;
+use crate::{balance, file, open, slow, take, web};
+
+const PAGE: u64 = 4096;
+/// Where fields lie in the last page of a table.
+const MAGIC: u64 = 0;
+const LAYOUT: u64 = 8;
+const LINES: u64 = 16;
+const BOOT: u64 = 48;
+
+/// Makes a table something else.
+type Spoil = fn(&Path);
+
+/// A table in which a tag has used 3 of 10.
+fn used(folder: &Folder) -> std::path::PathBuf {
+    let throttle = open(web(folder), 10).unwrap();
+    take(&throttle, "tag", 3);
+    file(folder, "web")
+}
+
+/// Changes a field of a table's header.
+fn change(path: &Path, field: u64, change: impl Fn(u64) -> u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let at = file.metadata().unwrap().len() - PAGE + field;
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, at).unwrap();
+    let value = change(u64::from_le_bytes(bytes));
+    file.write_all_at(&value.to_le_bytes(), at).unwrap();
+}
+
+/// The error that names the file.
+fn refusal(folder: &Folder) -> String {
+    let error = open(web(folder), 10).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::File);
+    let message = error.to_string();
+    assert!(message.contains(file(folder, "web").to_str().unwrap()), "{message}");
+    message
+}
+
+#[test]
+fn the_control_a_table_that_was_let_alone_is_used() {
+    let folder = Folder::new();
+    let path = used(&folder);
+    change(&path, MAGIC, |same| same);
+    let throttle = open(web(&folder), 10).unwrap();
+    assert_eq!(balance(&throttle, "tag"), 7);
+    assert_eq!(throttle.warnings(), [""; 0]);
+}
+
+#[test]
+fn what_is_not_a_table_is_refused() {
+    let faults: [(&str, Spoil); 7] = [
+        ("empty", |path| fs::write(path, "").unwrap()),
+        ("text", |path| fs::write(path, "x".repeat(100)).unwrap()),
+        ("a page of zeroes", |path| fs::write(path, [0; PAGE as usize]).unwrap()),
+        ("wrong magic", |path| change(path, MAGIC, |magic| magic ^ 1)),
+        ("fewer lines than it has", |path| change(path, LINES, |lines| lines - 64)),
+        ("more lines than there can be", |path| change(path, LINES, |_| u64::MAX)),
+        ("no lines", |path| change(path, LINES, |_| 0)),
+    ];
+    for (what, make) in faults {
+        let folder = Folder::new();
+        let path = used(&folder);
+        make(&path);
+        let message = refusal(&folder);
+        assert!(message.contains("not a table"), "{what}: {message}");
+        assert!(path.exists(), "{what}: what is not ours is let alone");
+    }
+}
+
+#[test]
+fn a_table_cut_short_is_refused() {
+    let folder = Folder::new();
+    let path = used(&folder);
+    let whole = fs::read(&path).unwrap();
+    let header = &whole[whole.len() - PAGE as usize..];
+    // Without its end; a part of a page; only the header, which says that there is more.
+    for bytes in [&whole[..whole.len() - PAGE as usize], &whole[..whole.len() - 1], header] {
+        fs::write(&path, bytes).unwrap();
+        assert!(refusal(&folder).contains("not a table"));
+    }
+}
+
+#[test]
+fn another_layout_is_told_and_let_alone() {
+    let folder = Folder::new();
+    let path = used(&folder);
+    change(&path, LAYOUT, |layout| layout + 1);
+    let message = refusal(&folder);
+    assert!(message.contains("another version of dthrottle (layout 2, this one has 1)"));
+    assert!(message.contains("choose another name"), "{message}");
+    change(&path, LAYOUT, |layout| layout - 1);
+    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "nothing was touched");
+}
+
+#[test]
+fn a_link_is_not_followed() {
+    let folder = Folder::new();
+    let path = used(&folder);
+    let elsewhere = file(&folder, "elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    symlink(&elsewhere, &path).unwrap();
+    refusal(&folder);
+    fs::remove_file(&path).unwrap();
+    // Nor is one that leads nowhere, where a table could be made.
+    symlink(folder.path().to_string() + "/nowhere", &path).unwrap();
+    refusal(&folder);
+    assert_eq!(folder.files().len(), 2);
+}
+
+#[test]
+fn only_a_plain_file_is_a_table() {
+    let folder = Folder::new();
+    let path = file(&folder, "web");
+    fs::create_dir(&path).unwrap();
+    refusal(&folder);
+    fs::remove_dir(&path).unwrap();
+    let fifo = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the text lives until the call is over.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    assert!(refusal(&folder).contains("not a plain file"));
+}
+
+/// Times of another start of the machine mean nothing in this one.
+#[test]
+fn a_table_of_an_earlier_start_is_begun_anew() {
+    let folder = Folder::new();
+    let path = used(&folder);
+    change(&path, BOOT, |boot| boot ^ 1);
+    let before = File::open(&path).unwrap().metadata().unwrap().ino();
+    let throttle = open(web(&folder), 10).unwrap();
+    assert_eq!(balance(&throttle, "tag"), 10);
+    assert_eq!(throttle.warnings(), [""; 0]);
+    let after = fs::metadata(&path).unwrap().ino();
+    assert_ne!(before, after);
+    assert_eq!(folder.files().len(), 1);
+    take(&throttle, "tag", 1);
+    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 9, "the new one is kept");
+}
+
+/// The size of a table that is there wins. Who asked for another one is told.
+#[test]
+fn an_existing_size_wins() {
+    let folder = Folder::new();
+    let first = open(web(&folder).tags(200_000), 10).unwrap();
+    take(&first, "tag", 3);
+    let same = open(web(&folder).tags(200_000), 10).unwrap();
+    let bare = dthrottle::TableConfig::named("web").dir(folder.path());
+    let unsaid = dthrottle::Throttle::builder().table(bare).rule(slow(10)).build().unwrap();
+    let other = open(web(&folder).tags(500_000), 10).unwrap();
+    for throttle in [&same, &unsaid, &other] {
+        assert_eq!(throttle.table_size(), first.table_size());
+        assert_eq!(balance(throttle, "tag"), 7);
+    }
+    assert_eq!((same.warnings(), unsaid.warnings()), (&[][..], &[][..]));
+    let [warning] = other.warnings() else { panic!("{:?}", other.warnings()) };
+    for part in ["\"web\"", "200001", "500001", "dthrottle table resize web"] {
+        assert!(warning.contains(part), "{part}: {warning}");
+    }
+}

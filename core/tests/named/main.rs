@@ -1,0 +1,64 @@
+//! Named tables: whose they are, where they lie, what becomes of damaged, changed and old ones.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real files and processes")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod care;
+mod changes;
+mod faults;
+#[path = "../processes/folder.rs"]
+mod folder;
+#[path = "../processes/hammer.rs"]
+mod hammer;
+mod owners;
+mod places;
+#[path = "../processes/program.rs"]
+mod program;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dthrottle::{Rate, Result, Rule, TableConfig, Throttle};
+
+use crate::folder::Folder;
+
+/// A rule that gives nothing back while a test runs.
+fn slow(burst: u64) -> Rule {
+    let hardly_ever = Duration::from_secs(100 * 365 * 86_400);
+    Rule::new(Rate::new(1, hardly_ever)).burst(burst).name("limit")
+}
+
+/// The smallest table named `web` in a folder.
+fn web(folder: &Folder) -> TableConfig {
+    TableConfig::named("web").dir(folder.path()).tags(1)
+}
+
+fn open(table: TableConfig, burst: u64) -> Result<Throttle> {
+    Throttle::builder().table(table).rule(slow(burst)).build()
+}
+
+fn user() -> u32 {
+    // SAFETY: a plain system call.
+    unsafe { libc::geteuid() }
+}
+
+/// Only root can be another user or mount a file system; for anyone else there is less to check.
+fn is_root() -> bool {
+    user() == 0
+}
+
+/// The file of a table of this user.
+fn file(folder: &Folder, name: &str) -> PathBuf {
+    PathBuf::from(folder.path()).join(format!("dthrottle-{}-{name}", user()))
+}
+
+fn balance(throttle: &Throttle, tag: &str) -> i64 {
+    throttle.peek(tag).unwrap().balance
+}
+
+/// Takes so many, one by one.
+fn take(throttle: &Throttle, tag: &str, units: u64) {
+    for _ in 0..units {
+        assert!(throttle.allow(tag).unwrap());
+    }
+}

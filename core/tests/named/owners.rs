@@ -1,0 +1,111 @@
+//! A table belongs to one user, or to a group that the configuration names.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+use crate::folder::Folder;
+use crate::hammer::Worker;
+use crate::{balance, file, is_root, open, take, web};
+
+/// Numbers that belong to nobody.
+const ALICE: u32 = 54_321;
+const BOB: u32 = 54_322;
+const STAFF: u32 = 54_400;
+
+/// A worker of this user, on the table `web`.
+fn worker(folder: &Folder, uid: u32, more: &[&str]) -> Result<Worker, String> {
+    let (dir, uid) = (format!("dir={}", folder.path()), format!("uid={uid}"));
+    Worker::open(&[&["name=web", "burst=10", "tags=1", &dir, &uid], more].concat())
+}
+
+#[test]
+fn a_table_is_for_its_user_alone() {
+    let folder = Folder::new();
+    let throttle = open(web(&folder), 10).unwrap();
+    take(&throttle, "tag", 1);
+    let path = file(&folder, "web");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    for mode in [0o660, 0o604, 0o666] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let message = open(web(&folder), 10).unwrap_err().to_string();
+        let reason = format!("others may use it (mode {mode:o}, not 600)");
+        assert!(message.contains(&reason), "{message}");
+        assert!(message.contains(path.to_str().unwrap()), "{message}");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 9);
+}
+
+/// Another user put a file where ours would be, to read what we write or to make us fail.
+#[test]
+fn another_users_file_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    drop(open(web(&folder), 10).unwrap());
+    let path = file(&folder, "web");
+    chown(&path, Some(ALICE), Some(ALICE)).unwrap();
+    let message = open(web(&folder), 10).unwrap_err().to_string();
+    assert!(message.contains("it belongs to user 54321, not to 0"), "{message}");
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+
+    // One that we cannot even open.
+    let theirs = path.with_file_name(format!("dthrottle-{BOB}-web"));
+    fs::rename(&path, &theirs).unwrap();
+    let Err(message) = worker(&folder, BOB, &[]) else { panic!("opened") };
+    assert!(message.contains(theirs.to_str().unwrap()), "{message}");
+    assert!(message.contains("Permission denied"), "{message}");
+}
+
+#[test]
+fn users_do_not_meet_without_a_group() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut alice = worker(&folder, ALICE, &[]).unwrap();
+    let mut bob = worker(&folder, BOB, &[]).unwrap();
+    assert_eq!((alice.ask("allow tag 20"), bob.ask("allow tag 20")), (10, 10));
+    assert_eq!(folder.files(), ["dthrottle-54321-web", "dthrottle-54322-web"]);
+}
+
+#[test]
+fn a_group_shares_its_table() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let (group, member) = (format!("group={STAFF}"), format!("member={STAFF}"));
+    let shared = [group.as_str(), &member];
+    let mut alice = worker(&folder, ALICE, &shared).unwrap();
+    let mut bob = worker(&folder, BOB, &shared).unwrap();
+    for worker in [&alice, &bob] {
+        assert_eq!(worker.warnings, [""; 0]);
+    }
+    assert_eq!((alice.ask("allow tag 7"), bob.ask("allow tag 7")), (7, 3));
+    assert_eq!(folder.files(), ["dthrottle-g54400-web"]);
+    let path = format!("{}/dthrottle-g54400-web", folder.path());
+    let meta = fs::metadata(&path).unwrap();
+    assert_eq!((meta.mode() & 0o777, meta.gid()), (0o660, STAFF));
+
+    // Not for who is no member.
+    let Err(message) = worker(&folder, BOB, &[&group]) else { panic!("opened") };
+    assert!(message.contains(&path) && message.contains("Permission denied"), "{message}");
+    // Not when it is open to all, nor when it is another group's.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
+    assert!(message.contains("others may use it (mode 666, not 660)"), "{message}");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
+    chown(&path, None, Some(BOB)).unwrap();
+    let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
+    assert!(message.contains("it belongs to group 54322, not to 54400"), "{message}");
+}
+
+#[test]
+fn a_group_that_is_not_there_is_named() {
+    let folder = Folder::new();
+    let error = open(web(&folder).group("no-such-group"), 10).unwrap_err();
+    assert_eq!(error.field(), Some("table.group"));
+    assert!(error.to_string().contains("no-such-group"), "{error}");
+}

@@ -1,0 +1,104 @@
+//! Where there is room for a table, and what happens where there is none: it is shared with forked
+//! children only, and one warning says so.
+
+use crate::folder::Folder;
+use crate::hammer::Worker;
+use crate::{balance, is_root, open, take, web};
+
+/// It works, and says once why it is not shared by its name.
+fn falls_back(words: &[&str], reasons: &[&str]) {
+    let mut worker = Worker::open(words).unwrap();
+    let [warning] = &worker.warnings[..] else { panic!("{:?}", worker.warnings) };
+    assert!(warning.contains("shared only with forked children"), "{warning}");
+    for reason in reasons {
+        assert!(warning.contains(reason), "{reason}: {warning}");
+    }
+    assert_eq!(worker.ask("allow tag 20"), 10);
+    // Every page of a table that is larger than the file system.
+    assert_eq!(worker.ask("fill 200000"), 200_001);
+    assert_eq!(worker.ask("balance tag"), 0);
+}
+
+#[test]
+fn a_folder_without_room_is_not_used() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let (dir, mount) = (format!("dir={}", folder.path()), format!("mount={}:4m", folder.path()));
+    let reasons = ["No space left on device", folder.path()];
+    falls_back(&["name=web", "burst=10", &dir, &mount], &reasons);
+}
+
+#[test]
+fn a_folder_that_is_read_only_is_not_used() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let (dir, mount) =
+        (format!("dir={}", folder.path()), format!("mount={}:64m:ro", folder.path()));
+    let reasons = ["Read-only file system", folder.path()];
+    falls_back(&["name=web", "burst=10", &dir, &mount], &reasons);
+}
+
+#[test]
+fn a_folder_that_is_missing_is_not_used() {
+    let folder = Folder::new();
+    let dir = format!("dir={}/missing", folder.path());
+    falls_back(&["name=web", "burst=10", &dir], &["No such file or directory", &dir[4..]]);
+    assert_eq!(folder.files(), [""; 0]);
+}
+
+/// What a container gets.
+#[test]
+fn the_default_table_fits_into_64_megabytes() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let (dir, mount) = (format!("dir={}", folder.path()), format!("mount={}:64m", folder.path()));
+    let mut worker = Worker::open(&["name=web", "burst=10", &dir, &mount]).unwrap();
+    assert_eq!(worker.warnings, [""; 0]);
+    assert_eq!(worker.ask("fill 200000"), 200_000);
+}
+
+/// Without a folder of its own a table goes to /dev/shm, or else to /tmp.
+#[test]
+fn usual_places_are_tried_in_turn() {
+    if !is_root() {
+        return;
+    }
+    let name = format!("name=places-{}", std::process::id());
+    let words = [name.as_str(), "burst=10"];
+    let shm = ["mount=/dev/shm:64m", "mount=/tmp:4m"];
+    let tmp = ["mount=/dev/shm:4m", "mount=/tmp:64m"];
+    for mounts in [shm, tmp] {
+        let mut worker = Worker::open(&[&words[..], &mounts].concat()).unwrap();
+        assert_eq!(worker.warnings, [""; 0]);
+        assert_eq!(worker.ask("allow tag 20"), 10);
+    }
+    let none = ["mount=/dev/shm:4m", "mount=/tmp:64m:ro"];
+    let reasons = ["/dev/shm/", "No space left on device", "/tmp/", "Read-only file system"];
+    falls_back(&[&words[..], &none].concat(), &reasons);
+}
+
+#[test]
+fn the_usual_place_is_dev_shm() {
+    let name = format!("places-{}-usual", std::process::id());
+    let throttle = open(dthrottle::TableConfig::named(&name).tags(1), 10).unwrap();
+    assert_eq!(throttle.warnings(), [""; 0]);
+    let tables = dthrottle::tables::list(None, None).unwrap();
+    let found: Vec<_> = tables.iter().filter(|table| table.name == name).collect();
+    let [table] = found[..] else { panic!("{tables:?}") };
+    assert!(table.path.starts_with("/dev/shm"), "{table:?}");
+    dthrottle::tables::remove(&name, None, None).unwrap();
+}
+
+#[test]
+fn tables_of_one_name_in_two_folders_are_two() {
+    let (one, other) = (Folder::new(), Folder::new());
+    let (first, second) = (open(web(&one), 10).unwrap(), open(web(&other), 10).unwrap());
+    take(&first, "tag", 4);
+    assert_eq!((balance(&first, "tag"), balance(&second, "tag")), (6, 10));
+}

@@ -1,0 +1,13 @@
+//! One table, many real processes: exact, and not to be broken by a kill.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real processes")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod crash;
+mod exact;
+mod fault;
+mod folder;
+mod hammer;
+mod program;
+mod race;
+mod tasks;

@@ -1,0 +1,7 @@
+# What several languages and real servers do together.
+
+test-processes: build-c build-python build-node ## Test one table for many processes: languages mixed, gunicorn, node:cluster
+	@$(NEED) gcc
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/processes
+
+.PHONY: test-processes
