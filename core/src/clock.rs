@@ -64,6 +64,7 @@ pub enum Clock {
 
 impl Clock {
     /// Nanoseconds since the clock's zero.
+    #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         match self {
             #[cfg(feature = "os")]

@@ -57,7 +57,7 @@ impl<'a> Check<'a, 1> {
 
     /// Takes in the simplest case: a bucket that is there and has enough. The TAT after it; nothing
     /// is taken if this is another case.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_at_once(&self, rule: &ActiveRule) -> Option<Tat> {
         let hit = self.domain.host.table.hit(self.keys[0])?;
         let (tat, cost) = (hit.tat(), self.ask.cost);

@@ -106,6 +106,7 @@ impl Domain {
     }
 
     /// Asks for what `ask` says, and takes it if it passes: yes or no.
+    #[inline]
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         self.begin(&ask)?;
         if let [rule] = self.0.rules.as_slice() {
@@ -181,6 +182,7 @@ impl Domain {
     }
 
     /// What must hold before a check: the throttle is open, and the cost can pass at all.
+    #[inline]
     fn begin(&self, ask: &Ask) -> Result<()> {
         self.check_open()?;
         // No burst is below one.
@@ -205,6 +207,7 @@ impl Domain {
         Error::new(ErrorKind::Cost, message)
     }
 
+    #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         // Relaxed: a call that races with close may be before or after it.
         if self.0.host.closed.load(Ordering::Relaxed) {
@@ -216,6 +219,7 @@ impl Domain {
 
 impl Host {
     /// Nanoseconds since the table's zero.
+    #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.clock.now_ns().saturating_sub(self.zero_ns)
     }

@@ -27,6 +27,11 @@ mod error;
 #[doc(hidden)]
 pub mod exchange;
 mod fingerprint;
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux", feature = "os", not(miri))),
+    allow(dead_code, reason = "the system is asked for the time every time")
+)]
+mod local;
 mod open;
 #[cfg(feature = "os")]
 mod os;

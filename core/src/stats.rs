@@ -1,7 +1,8 @@
 //! What a throttle counts about itself.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+
+use crate::local::LOCAL;
 
 /// Counts since the throttle was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,11 +32,6 @@ pub(crate) struct Counters([Stripe; STRIPES]);
 
 const STRIPES: usize = 32;
 const SHARED: usize = STRIPES - 1;
-
-thread_local! {
-    /// Which counters this thread uses; none yet: `STRIPES`.
-    static STRIPE: Cell<usize> = const { Cell::new(STRIPES) };
-}
 
 /// A cache line of counters.
 #[repr(align(64))]
@@ -79,10 +75,8 @@ impl Counter {
 impl Counters {
     #[inline]
     pub(crate) fn add_one(&self, count: Count) {
-        let stripe = match STRIPE.get() {
-            STRIPES => new_stripe(),
-            stripe => stripe,
-        };
+        let stripe = LOCAL.with(|local| local.stripe.get()).unwrap_or_else(new_stripe);
+        let stripe = usize::from(stripe).min(SHARED);
         let counter = &self.0[stripe].0[count as usize];
         if stripe == SHARED {
             counter.add(1);
@@ -107,10 +101,10 @@ impl Counters {
 
 /// Gives a thread its counters. They are not given back: what a thread counted stays.
 #[cold]
-fn new_stripe() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+fn new_stripe() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
     // Relaxed: only the number matters.
-    let stripe = NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED);
-    STRIPE.set(stripe);
-    stripe
+    let next = NEXT.update(Ordering::Relaxed, Ordering::Relaxed, |next| next.saturating_add(1));
+    LOCAL.with(|local| local.stripe.set(Some(next)));
+    next
 }

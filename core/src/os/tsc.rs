@@ -7,8 +7,9 @@
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
 use std::arch::x86_64::_rdtsc;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::local::{Anchor, LOCAL};
 
 /// Counts between two anchors: about a millisecond.
 const SPAN: u64 = 1 << 21;
@@ -19,23 +20,10 @@ const INTERRUPTED: u64 = 1 << 11;
 /// Bits behind the point in `Anchor::speed`.
 const FRACTION: u32 = 32;
 
-/// A moment by both clocks.
-#[derive(Clone, Copy)]
-struct Anchor {
-    count: u64,
-    ns: u64,
-    /// Nanoseconds a count; zero: not known yet.
-    speed: u64,
-}
-
-thread_local! {
-    static ANCHOR: Cell<Anchor> = const { Cell::new(Anchor { count: 0, ns: 0, speed: 0 }) };
-}
-
 /// Nanoseconds by the clock that `precise` reads.
 #[inline]
 pub(super) fn now_ns(precise: fn() -> u64) -> u64 {
-    let anchor = ANCHOR.get();
+    let anchor = LOCAL.with(|local| local.anchor.get());
     let passed = count().wrapping_sub(anchor.count);
     if passed < SPAN && anchor.speed != 0 {
         return anchor.ns + ((passed * anchor.speed) >> FRACTION);
@@ -61,7 +49,7 @@ fn look(precise: fn() -> u64, last: Anchor) -> u64 {
         // As it was, if it was known; the next span will tell.
         _ => last.speed,
     };
-    ANCHOR.set(Anchor { count, ns, speed });
+    LOCAL.with(|local| local.anchor.set(Anchor { count, ns, speed }));
     ns
 }
 

@@ -1,13 +1,18 @@
 //! A slot in loom's memory, in the place of core's module. Loom's atomics have 64 bits, so every
 //! field is narrower than in core; what would not fit is a mistake of the model.
 
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 pub(super) use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::fence;
 
 use super::mistake::Mistake;
-use super::slot::{Head, Mark, Slot};
+use super::slot::{Head, Mark, RULES, Slot};
+use super::witness;
+
+/// No wait: another's claim is overruled at once, at every step of it.
+pub(super) const PATIENCE: usize = 0;
 
 const TAT_BITS: u32 = 40;
 const PENDING_BITS: u32 = 12;
@@ -19,6 +24,10 @@ const PENDING_AT: u32 = TAT_BITS;
 const RULE_AT: u32 = PENDING_AT + PENDING_BITS;
 const DISPLACED_AT: u32 = RULE_AT + RULE_BITS;
 const FINGERPRINT_AT: u32 = DISPLACED_AT + DISPLACED_BITS;
+
+/// The rule index of a reserved slot, there and here.
+const RESERVED: u16 = RULES as u16 - 1;
+const NARROW_RESERVED: u16 = (1 << RULE_BITS) - 1;
 
 pub(super) fn full_fence() {
     if !Mistake::NoFence.is_made() {
@@ -41,13 +50,18 @@ impl Cell {
     }
 
     pub(super) fn replace(&self, old: Slot, new: Slot) -> bool {
-        let emptied = new == new.spent() && Mistake::SpentIsEmptied.is_made();
-        let (old, new) = (narrow(old), if emptied { 0 } else { narrow(new) });
-        if Mistake::NoCompare.is_made() {
-            self.0.store(new, Ordering::Release);
-            return true;
+        witness::tries();
+        let (from, to) = (narrow(old), narrow(new));
+        let replaced = if Mistake::NoCompare.is_made() {
+            self.0.store(to, Ordering::Release);
+            true
+        } else {
+            self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        if replaced {
+            witness::changed(ptr::from_ref(self).addr(), new);
         }
-        self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        replaced
     }
 
     pub(super) fn head(&self) -> Head {
@@ -65,9 +79,11 @@ fn field(value: u64, bits: u32, at: u32) -> u64 {
 }
 
 fn narrow(slot: Slot) -> u64 {
+    assert!(slot.rule() != NARROW_RESERVED, "that index is taken");
+    let rule = if slot.rule() == RESERVED { NARROW_RESERVED } else { slot.rule() };
     field(slot.mark().fingerprint_bits(), FINGERPRINT_BITS, FINGERPRINT_AT)
         | field(slot.mark().is_displaced().into(), DISPLACED_BITS, DISPLACED_AT)
-        | field(slot.rule().into(), RULE_BITS, RULE_AT)
+        | field(rule.into(), RULE_BITS, RULE_AT)
         | field(slot.pending(), PENDING_BITS, PENDING_AT)
         | field(slot.tat(), TAT_BITS, 0)
 }
@@ -80,16 +96,20 @@ fn widen(bits: u64) -> Slot {
         _ => mark.displaced(),
     };
     let rule = field(bits, RULE_BITS, RULE_AT) as u16;
+    let rule = if rule == NARROW_RESERVED { RESERVED } else { rule };
     Slot::new(mark, rule, field(bits, PENDING_BITS, PENDING_AT), field(bits, TAT_BITS, 0))
 }
 
 #[test]
 fn narrow_and_wide_say_the_same() {
     for mark in [Mark::new(0), Mark::new(0x55), Mark::new(0x7f).displaced()] {
-        for (rule, pending, tat) in [(1, 0, 0), (15, 4095, (1 << 40) - 1), (10, 0xaaa, 0xaa)] {
+        for (rule, pending, tat) in [(1, 0, 0), (14, 4095, (1 << 40) - 1), (10, 0xaaa, 0xaa)] {
             let slot = Slot::new(mark, rule, pending, tat);
             assert_eq!(widen(narrow(slot)), slot);
         }
+        let slot = Slot::reserved(mark, 7 << 4);
+        assert!(slot.is_reserved() && widen(narrow(slot)) == slot);
+        assert_eq!(widen(narrow(slot.given_up())), slot.given_up());
     }
     assert_eq!(narrow(Slot::EMPTY), 0);
 }

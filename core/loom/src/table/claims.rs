@@ -1,139 +1,163 @@
-//! Threads that claim: for one tag, against each other, and slots that are past.
+//! Threads that claim a slot for the same tag: in one slot, in two slots of a line, in two lines,
+//! and some that die on the way.
 
 use super::mistake::Mistake;
-use super::model::{Act, Model, NOW, PAST, explore};
+use super::model::{Act, Actor, Ask, Model, NOW, PAST, explore};
+use super::slot::{Mark, Slot};
 
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
 /// More tags with the same home.
 const CROWD: [u64; 4] = [10, 12, 14, 16];
-/// Tags whose home is the second line of the others.
-const FAR: [u64; 4] = [11, 13, 15, 17];
 
-/// Live slots in the home line, from the first on.
-fn crowd(model: &Model, many: usize) {
-    for (place, tag) in CROWD.into_iter().take(many).enumerate() {
-        model.put(tag, place, NOW + 50);
-    }
-}
+/// A moment at which `SOON` is past.
+const LATER: u64 = NOW + 10;
+const SOON: u64 = NOW + 5;
 
-fn claimed_by_two(mistake: Mistake, crowded: usize) {
-    let acts: &[Act] = &[|model| model.update(TAG, 3, 0), |model| model.update(TAG, 5, 0)];
-    explore(
-        mistake,
-        move |model| crowd(model, crowded),
-        acts,
-        move |model| {
-            model.owes(TAG, 8);
-            CROWD.into_iter().take(crowded).for_each(|tag| model.owes(tag, 50));
-        },
-    );
-}
+const ONE: Ask = Ask { burst: 1, ..Ask::new(TAG, 1) };
+const ONE_OF_TWO: Ask = Ask { burst: 2, ..Ask::new(TAG, 1) };
 
-#[test]
-fn two_claims_of_one_tag_keep_both_debts() {
-    claimed_by_two(Mistake::None, 0);
-}
+type Prepare = fn(&Actor);
 
-/// The first to claim makes the home line crowded, so that the other goes to the second line.
-#[test]
-fn two_claims_in_two_lines_keep_both_debts() {
-    claimed_by_two(Mistake::None, 2);
-}
+const EMPTY: Prepare = |_| {};
 
-#[test]
-fn two_claims_in_a_crowded_line_keep_both_debts() {
-    claimed_by_two(Mistake::None, 3);
-    claimed_by_two(Mistake::None, 4);
-}
+/// Both choose the third slot: there the home line becomes crowded.
+const TWO_LIVE: Prepare = |actor| {
+    actor.put(CROWD[0], 0, NOW + 50);
+    actor.put(CROWD[1], 1, NOW + 50);
+};
 
-#[test]
-#[should_panic(expected = "debt of 2")]
-fn no_fold_is_noticed() {
-    claimed_by_two(Mistake::NoFold, 0);
-}
+/// Both choose the second line.
+const THREE_LIVE: Prepare = |actor| {
+    TWO_LIVE(actor);
+    actor.put(CROWD[2], 2, NOW + 50);
+};
 
-#[test]
-#[should_panic(expected = "debt of 2")]
-fn no_fold_over_two_lines_is_noticed() {
-    claimed_by_two(Mistake::NoFold, 2);
-}
+/// Who asks now chooses the second slot, who asks later the first. Other rules: of those none is
+/// better than the first.
+const TWO_SLOTS: Prepare = |actor| {
+    actor.put(CROWD[0], 0, SOON);
+    actor.put_slot(CROWD[1], 1, Slot::new(Mark::new(CROWD[1]), 2, 0, PAST));
+    actor.put(CROWD[2], 2, NOW + 50);
+    actor.put_slot(CROWD[3], 3, Slot::new(Mark::new(CROWD[3]), 3, 0, PAST));
+};
 
-#[test]
-#[should_panic(expected = "debt of 2")]
-fn a_debt_folded_away_is_noticed() {
-    claimed_by_two(Mistake::NoAdd, 0);
-}
+/// Who asks now chooses the second line, who asks later the home line.
+const TWO_LINES: Prepare = |actor| {
+    actor.put(CROWD[0], 0, SOON);
+    actor.put(CROWD[1], 1, NOW + 50);
+    actor.put(CROWD[2], 2, NOW + 50);
+    actor.put_slot(CROWD[3], 3, Slot::new(Mark::new(CROWD[3]), 2, 0, PAST));
+};
 
-/// Another tag makes the home line crowded between the two, so that the second claim has not seen
-/// the first when it goes elsewhere.
-fn claimed_unseen(mistake: Mistake) {
-    let acts: &[Act] = &[
-        |model| model.update(TAG, 3, 0),
-        |model| {
-            model.update(OTHER, 7, 0);
-            model.update(TAG, 5, 0);
-        },
-    ];
-    let prepare = |model: &Model| {
-        crowd(model, 2);
-        model.put(OTHER, 2, PAST);
-    };
-    explore(mistake, prepare, acts, |model| {
-        model.owes(TAG, 8);
-        model.owes(OTHER, 7);
+const EVERY: [Prepare; 5] = [EMPTY, TWO_LIVE, THREE_LIVE, TWO_SLOTS, TWO_LINES];
+
+fn admits(mistake: Mistake, prepare: Prepare, acts: &'static [Act], burst: u64) {
+    explore(mistake, prepare, acts, move |model| {
+        assert_eq!(model.charged(TAG), burst, "admitted");
+        model.owes(TAG, burst);
     });
 }
 
+const ASK_NOW: Act = |actor| _ = actor.ask(ONE);
+const ASK_LATER: Act = |actor| _ = actor.ask(Ask { fresh: LATER, ..ONE });
+const TWO_ASK: &[Act] = &[ASK_NOW, ASK_LATER];
+
 #[test]
-fn two_claims_that_do_not_see_each_other_keep_both_debts() {
-    claimed_unseen(Mistake::None);
+fn two_claims_admit_the_burst_and_no_more() {
+    EVERY.into_iter().for_each(|prepare| admits(Mistake::None, prepare, TWO_ASK, 1));
+}
+
+/// One of the two asks once more after its claim.
+#[test]
+fn two_claims_and_a_hit_admit_the_burst_and_no_more() {
+    const ASK_TWICE: Act = |actor| {
+        actor.ask(ONE_OF_TWO);
+        actor.ask(ONE_OF_TWO);
+    };
+    const ASK: Act = |actor| _ = actor.ask(Ask { fresh: LATER, ..ONE_OF_TWO });
+    EVERY.into_iter().for_each(|prepare| admits(Mistake::None, prepare, &[ASK_TWICE, ASK], 2));
 }
 
 #[test]
-#[should_panic(expected = "debt of 2")]
-fn a_fold_without_a_fence_is_noticed() {
-    claimed_unseen(Mistake::NoFence);
+fn three_claims_admit_the_burst_and_no_more() {
+    const NOW_OF_TWO: Act = |actor| _ = actor.ask(ONE_OF_TWO);
+    const LATER_OF_TWO: Act = |actor| _ = actor.ask(Ask { fresh: LATER, ..ONE_OF_TWO });
+    let acts = &[NOW_OF_TWO, LATER_OF_TWO, NOW_OF_TWO];
+    for prepare in [EMPTY, TWO_SLOTS, TWO_LINES] {
+        admits(Mistake::None, prepare, acts, 2);
+    }
+}
+
+/// So that the mistakes below are the only ones made there.
+#[test]
+fn the_claim_written_again_is_no_mistake() {
+    EVERY.into_iter().for_each(|prepare| admits(Mistake::Rewritten, prepare, TWO_ASK, 1));
+    home_crowded_meanwhile(Mistake::Rewritten);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn a_bucket_put_there_at_once_is_noticed() {
+    admits(Mistake::NoReservation, TWO_SLOTS, TWO_ASK, 1);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn no_second_look_is_noticed() {
+    admits(Mistake::NoSecondLook, TWO_SLOTS, TWO_ASK, 1);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn another_claim_that_may_go_on_is_noticed() {
+    admits(Mistake::NoSilence, TWO_SLOTS, TWO_ASK, 1);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn a_second_look_at_home_only_is_noticed() {
+    admits(Mistake::HomeOnly, TWO_LINES, TWO_ASK, 1);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn a_second_look_without_a_fence_is_noticed() {
+    admits(Mistake::NoFence, TWO_SLOTS, TWO_ASK, 1);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn a_second_look_at_two_lines_without_a_fence_is_noticed() {
+    admits(Mistake::NoFence, TWO_LINES, TWO_ASK, 1);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn a_reservation_that_counts_as_a_bucket_is_noticed() {
+    admits(Mistake::ReservedIsFound, TWO_SLOTS, TWO_ASK, 1);
 }
 
 #[test]
 #[should_panic(expected = "debt of 2")]
 fn a_swap_that_does_not_compare_is_noticed() {
-    claimed_by_two(Mistake::NoCompare, 0);
+    let acts: &[Act] = &[|actor| actor.update(TAG, 3, 0), |actor| actor.update(TAG, 5, 0)];
+    explore(Mistake::NoCompare, EMPTY, acts, |_| {});
 }
 
-/// Two claims, and a third thread that saw the first slot before it was claimed, the second after
-/// it was folded.
-fn hit_on_the_junior(mistake: Mistake, crowded: usize) {
+/// Another tag makes the home line crowded while a claim is under way there, so that the next
+/// claim goes elsewhere.
+fn home_crowded_meanwhile(mistake: Mistake) {
     let acts: &[Act] = &[
-        |model| {
-            model.update_late(TAG, 3, 0);
-            model.update_late(TAG, 5, 0);
+        |actor| actor.update(TAG, 3, 0),
+        |actor| {
+            actor.update(OTHER, 7, 0);
+            actor.update(TAG, 5, 0);
         },
-        |model| model.update(TAG, 7, 0),
     ];
-    let prepare = move |model: &Model| crowd(model, crowded);
-    explore(mistake, prepare, acts, |model| model.owes(TAG, 15));
-}
-
-#[test]
-fn a_hit_on_a_slot_that_is_folded_is_kept() {
-    hit_on_the_junior(Mistake::None, 0);
-    hit_on_the_junior(Mistake::None, 2);
-}
-
-#[test]
-#[should_panic(expected = "debt of 2")]
-fn a_spent_slot_that_comes_alive_without_a_fold_is_noticed() {
-    hit_on_the_junior(Mistake::NoFoldOfSpent, 0);
-}
-
-/// A fold makes a slot worth nothing while another tag is sent away because the line was crowded.
-fn sent_away_during_a_fold(mistake: Mistake) {
-    let acts: &[Act] = &[|model| model.update_late(TAG, 3, 0), |model| model.update(OTHER, 7, 0)];
-    let prepare = |model: &Model| {
-        model.put(CROWD[0], 0, NOW + 50);
-        model.put(TAG, 1, NOW + 5);
+    let prepare = |actor: &Actor| {
+        TWO_LIVE(actor);
+        actor.put(OTHER, 2, PAST);
     };
     explore(mistake, prepare, acts, |model| {
         model.owes(TAG, 8);
@@ -142,44 +166,49 @@ fn sent_away_during_a_fold(mistake: Mistake) {
 }
 
 #[test]
-fn a_tag_sent_away_during_a_fold_is_found() {
-    sent_away_during_a_fold(Mistake::None);
+fn a_claim_sent_away_meets_the_one_at_home() {
+    home_crowded_meanwhile(Mistake::None);
 }
 
 #[test]
-#[should_panic(expected = "debt of 4")]
-fn a_spent_slot_that_is_emptied_is_noticed() {
-    sent_away_during_a_fold(Mistake::SpentIsEmptied);
-}
-
-/// A slot that is past is hit by its own tag while another tag takes it over.
-fn reclaimed(mistake: Mistake, room_at_home: bool) {
-    let acts: &[Act] = &[|model| model.update(TAG, 3, 0), |model| model.update(OTHER, 5, 0)];
-    let prepare = move |model: &Model| {
-        crowd(model, 2);
-        model.put(TAG, 2, PAST);
-        if !room_at_home {
-            model.put(CROWD[3], 3, NOW + 50);
-            for (place, tag) in FAR.into_iter().take(3).enumerate() {
-                model.put(tag, place, NOW + 50);
-            }
-        }
-    };
-    explore(mistake, prepare, acts, move |model| {
-        model.owes(TAG, 3);
-        model.owes(OTHER, 5);
-        CROWD.into_iter().take(2).for_each(|tag| model.owes(tag, 50));
-    });
+#[should_panic(expected = "two buckets of 2")]
+fn a_claim_sent_away_unseen_is_noticed() {
+    home_crowded_meanwhile(Mistake::HomeOnly);
 }
 
 #[test]
-fn a_slot_hit_and_taken_over_charges_each_its_own() {
-    reclaimed(Mistake::None, true);
-    reclaimed(Mistake::None, false);
+#[should_panic(expected = "two buckets of 2")]
+fn a_claim_sent_away_without_a_fence_is_noticed() {
+    home_crowded_meanwhile(Mistake::NoFence);
+}
+
+/// A reservation that was left, in the first slot.
+const LEFT: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9 << 5));
+const GIVEN_UP: Prepare =
+    |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9 << 5).given_up());
+
+#[test]
+fn what_a_dead_claim_left_is_taken_over() {
+    for prepare in [LEFT, GIVEN_UP] {
+        admits(Mistake::None, prepare, TWO_ASK, 1);
+    }
+}
+
+fn dies_after<const SWAPS: usize>(prepare: Prepare) {
+    let acts: &[Act] = &[
+        |actor| actor.ask_and_die(SWAPS, Ask::new(TAG, 3)),
+        |actor| assert!(actor.ask(Ask { fresh: LATER, ..Ask::new(TAG, 5) })),
+    ];
+    let check = |model: &Model| assert!([5, 8].contains(&model.charged(TAG)));
+    explore(Mistake::None, prepare, acts, check);
 }
 
 #[test]
-#[should_panic(expected = "debt of")]
-fn a_slot_taken_over_without_comparing_is_noticed() {
-    reclaimed(Mistake::NoCompare, false);
+fn a_thread_that_dies_leaves_a_tag_that_others_can_claim() {
+    for prepare in EVERY {
+        dies_after::<0>(prepare);
+        dies_after::<1>(prepare);
+        dies_after::<2>(prepare);
+        dies_after::<3>(prepare);
+    }
 }

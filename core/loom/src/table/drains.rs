@@ -2,38 +2,37 @@
 //! or is pending in a line that is marked.
 
 use super::mistake::Mistake;
-use super::model::{Act, Model, NOW, PAST, explore};
+use super::model::{Act, Actor, Ask, NOW, PAST, explore};
 
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
 
 /// Counts hits of a tag that is there, in a line that is marked or not.
 fn hit(mistake: Mistake, marked: bool, acts: &'static [Act], hits: u64) {
-    let prepare = move |model: &Model| {
-        model.put(TAG, 0, PAST);
-        model.put(OTHER, 1, NOW + 50);
+    let prepare = move |actor: &Actor| {
+        actor.put(TAG, 0, PAST);
+        actor.put(OTHER, 1, NOW + 50);
         if marked {
-            model.update(OTHER, 1, 1);
+            actor.update(OTHER, 1, 1);
         }
     };
     explore(mistake, prepare, acts, move |model| {
-        let sum = model.handed() + model.pending();
-        assert_eq!(sum, hits + u64::from(marked), "hits");
+        assert_eq!(model.hits(), hits + u64::from(marked), "hits");
     });
 }
 
-const HIT: Act = |model| {
-    model.update(TAG, 3, 1);
-    model.update(TAG, 3, 2);
+const HIT: Act = |actor| {
+    actor.update(TAG, 3, 1);
+    actor.update(TAG, 3, 2);
 };
-const HIT_ONCE: Act = |model| model.update(TAG, 3, 1);
-const CLAIM: Act = |model| model.update(6, 3, 4);
-const DRAIN: Act = |model| {
-    model.drain(true);
-    model.drain(true);
+const HIT_ONCE: Act = |actor| actor.update(TAG, 3, 1);
+const CLAIM: Act = |actor| actor.update(6, 3, 4);
+const DRAIN: Act = |actor| {
+    actor.drain(true);
+    actor.drain(true);
 };
-const DRAIN_ONCE: Act = |model| model.drain(true);
-const DRAIN_LATER: Act = |model| model.drain(false);
+const DRAIN_ONCE: Act = |actor| actor.drain(true);
+const DRAIN_LATER: Act = |actor| actor.drain(false);
 
 #[test]
 fn every_hit_is_handed_over_once_or_marked() {
@@ -59,35 +58,25 @@ fn a_hit_that_is_not_due_stays_marked() {
     hit(Mistake::None, true, &[CLAIM, DRAIN_LATER], 4);
 }
 
-/// Two claims of one tag, one of which is folded while its hits are taken.
-fn fold(mistake: Mistake) {
-    let acts: &[Act] = &[
-        |model| {
-            model.update_late(TAG, 3, 1);
-            model.update_late(TAG, 5, 2);
-        },
-        DRAIN,
-    ];
-    explore(
-        mistake,
-        |_| {},
-        acts,
-        |model| {
-            assert_eq!(model.handed() + model.pending(), 3, "hits");
-            model.owes(TAG, 8);
-        },
-    );
+/// Two claims of one tag, in one slot, while its hits are taken.
+#[test]
+fn the_hits_of_two_claims_are_handed_over_once_or_marked() {
+    let acts: &[Act] = &[HIT_ONCE, |actor| actor.update(TAG, 5, 2), DRAIN_ONCE];
+    explore(Mistake::None, |_| {}, acts, |model| assert_eq!(model.hits(), 3, "hits"));
 }
 
+/// A slot with hits is evicted while they are taken.
 #[test]
-fn the_hits_of_a_folded_slot_are_handed_over_once_or_marked() {
-    fold(Mistake::None);
-}
-
-#[test]
-#[should_panic(expected = "hits")]
-fn hits_folded_away_are_noticed() {
-    fold(Mistake::NoAdd);
+fn the_hits_of_an_evicted_slot_are_counted_once() {
+    const EVICT: Act = |actor| _ = actor.ask(Ask { evict: true, ..Ask::new(OTHER, 60) });
+    let prepare = |actor: &Actor| {
+        for (tag, place) in [(10, 0), (12, 1), (14, 2), (11, 0), (13, 1), (15, 2), (17, 3)] {
+            actor.put(tag, place, NOW + 50);
+        }
+        actor.update(TAG, 3, 2);
+    };
+    let acts: &[Act] = &[EVICT, DRAIN_ONCE];
+    explore(Mistake::None, prepare, acts, |model| assert_eq!(model.hits(), 2, "hits"));
 }
 
 #[test]

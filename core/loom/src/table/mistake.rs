@@ -6,14 +6,20 @@ use std::cell::Cell;
 pub(super) enum Mistake {
     #[default]
     None,
-    /// A claim is not followed by a fold.
-    NoFold,
-    /// What was folded is not charged again.
-    NoAdd,
-    /// A spent slot that comes alive is not followed by a fold.
-    NoFoldOfSpent,
-    /// A spent slot is made an empty one.
-    SpentIsEmptied,
+    /// None, but the claim is that of `mistaken.rs`.
+    Rewritten,
+    /// A claim puts the bucket there at once.
+    NoReservation,
+    /// A claim does not look again.
+    NoSecondLook,
+    /// A claim looks again for buckets, and does not tell other claims to give up.
+    NoSilence,
+    /// A claim looks again in the home line only, however crowded that is.
+    HomeOnly,
+    /// A slot that is reserved for a tag counts as its bucket.
+    ReservedIsFound,
+    /// All claims have the same token.
+    OneToken,
     /// A change stores what was meant, whatever is there.
     NoCompare,
     /// No order between a change and the loads behind it.
@@ -40,5 +46,11 @@ impl Mistake {
 
     pub(super) fn is_made(self) -> bool {
         MADE.get() == self
+    }
+
+    /// Whether one is made that `line.rs` leaves no room for.
+    pub(super) fn is_in_claim() -> bool {
+        use Mistake::{HomeOnly, NoReservation, NoSecondLook, NoSilence, Rewritten};
+        [Rewritten, NoReservation, NoSecondLook, NoSilence, HomeOnly].contains(&MADE.get())
     }
 }

@@ -11,7 +11,10 @@ mod slot;
 
 mod cell;
 mod mistake;
+mod mistaken;
 mod model;
+mod witness;
 
 mod claims;
 mod drains;
+mod takeovers;

@@ -1,8 +1,9 @@
 //! Two lines, one word of bits, and the loop that `Table` in core runs over them.
 //!
-//! `update`, `settle` and `add` mirror those of core's `Table`, `drain` its `drain` and
-//! `drain_line`, with one rule at one moment. A change there is a change here.
+//! `ask`, `settle` and `worth` mirror `update`, `settle` and `worth` of core's `Table`, `drain` its
+//! `drain` and `drain_line`, with one rule. A change there is a change here.
 
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{self, Ordering};
 
 use loom::model::Builder;
@@ -10,49 +11,176 @@ use loom::sync::Arc;
 
 use super::cell::{AtomicU64, Cell};
 use super::dirty::{self, Visit};
-use super::line::{Claim, Line, Pair, Worth};
+use super::line::{Claim, Line, Pair};
 use super::mistake::Mistake;
 use super::slot::{Mark, Slot};
+use super::{mistaken, witness};
 
 pub(super) const NOW: u64 = 1000;
 pub(super) const PAST: u64 = 500;
 const RULE: u16 = 1;
+const TAGS: usize = 24;
 
 /// What a thread does.
-pub(super) type Act = fn(&Model);
+pub(super) type Act = fn(&Actor);
+
+/// A thread. Its token is always the same, as core's can be: only others' must differ.
+pub(super) struct Actor {
+    model: Arc<Model>,
+    token: u64,
+}
+
+/// What is asked of a bucket.
+#[derive(Clone, Copy)]
+pub(super) struct Ask {
+    pub(super) tag: u64,
+    /// What is charged, if the debt stays within the burst.
+    pub(super) ticks: u64,
+    pub(super) burst: u64,
+    pub(super) hits: u64,
+    /// The moment by which slots are worth something or not: clocks differ.
+    pub(super) fresh: u64,
+    pub(super) evict: bool,
+}
+
+impl Ask {
+    pub(super) const fn new(tag: u64, ticks: u64) -> Ask {
+        Ask { tag, ticks, burst: NOW, hits: 0, fresh: NOW, evict: false }
+    }
+}
+
+/// What came in and went out, for each tag. Not loom's: it takes no part.
+#[derive(Default)]
+struct Sums {
+    charged: atomic::AtomicU64,
+    evicted: atomic::AtomicU64,
+}
 
 #[derive(Default)]
 pub(super) struct Model {
     lines: [Line; 2],
     word: AtomicU64,
-    /// Hits that were handed over. Not loom's: it takes no part.
+    sums: [Sums; TAGS],
     handed: atomic::AtomicU64,
+    unreported: atomic::AtomicU64,
 }
 
 /// Tries all interleavings of threads, each of which does one act, and checks every end.
 pub(super) fn explore(
     mistake: Mistake,
-    prepare: impl Fn(&Model) + Send + Sync + 'static,
+    prepare: impl Fn(&Actor) + Send + Sync + 'static,
     acts: &'static [Act],
     check: impl Fn(&Model) + Send + Sync + 'static,
 ) {
     let mut builder = Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    let bound = if acts.len() > 2 { 2 } else { 3 };
+    builder.preemption_bound = builder.preemption_bound.or(Some(bound));
     builder.check(move || {
         Mistake::None.make();
+        witness::reset();
         let model = Arc::new(Model::default());
-        prepare(&model);
+        prepare(&Actor { model: model.clone(), token: 0 });
         mistake.make();
-        let threads = acts.iter().map(|act| {
-            let model = model.clone();
-            loom::thread::spawn(move || act(&model))
+        let threads = acts.iter().enumerate().map(|(i, act)| {
+            let token = if Mistake::OneToken.is_made() { 1 } else { i as u64 + 1 };
+            let actor = Actor { model: model.clone(), token };
+            loom::thread::spawn(move || act(&actor))
         });
         for thread in threads.collect::<Vec<_>>() {
             thread.join().unwrap();
         }
         Mistake::None.make();
+        model.keeps_every_charge();
         check(&model);
     });
+}
+
+impl Actor {
+    /// Puts a tag into a slot of its home line.
+    pub(super) fn put(&self, tag: u64, place: usize, tat: u64) {
+        self.put_slot(tag, place, Slot::new(Mark::new(tag), RULE, 0, tat));
+    }
+
+    pub(super) fn put_slot(&self, tag: u64, place: usize, slot: Slot) {
+        assert!(self.model.pair(tag).home.0[place].replace(Slot::EMPTY, slot));
+        let debt = if slot.is_reserved() { 0 } else { slot.tat().saturating_sub(NOW) };
+        self.model.sums[tag as usize].charged.fetch_add(debt, Ordering::Relaxed);
+    }
+
+    /// Charges a tag that will be found, or is given a slot.
+    pub(super) fn update(&self, tag: u64, ticks: u64, hits: u64) {
+        assert!(self.ask(Ask { hits, ..Ask::new(tag, ticks) }), "denied");
+    }
+
+    /// Charges a tag unless that is more than its burst.
+    pub(super) fn ask(&self, ask: Ask) -> bool {
+        loop {
+            let Some((cell, old, displaced)) = self.model.find(ask.tag) else {
+                match self.settle(ask) {
+                    Claim::Taken { .. } => return self.model.charge(ask),
+                    Claim::Lost => continue,
+                    Claim::Full => panic!("no room"),
+                }
+            };
+            let tat = old.tat().max(NOW) + ask.ticks;
+            if tat > NOW + ask.burst {
+                if cell.load() == old {
+                    return false;
+                }
+                continue;
+            }
+            let pending = old.pending() + ask.hits;
+            if Mistake::MarkFirst.is_made() {
+                dirty::mark(&self.model.word, Model::bit(ask.tag, displaced));
+            }
+            if cell.replace(old, old.with(RULE, pending, tat)) {
+                if pending > 0 {
+                    self.model.mark(ask.tag, displaced);
+                }
+                return self.model.charge(ask);
+            }
+        }
+    }
+
+    /// The same, but the thread dies instead of trying one more swap after so many.
+    pub(super) fn ask_and_die(&self, swaps: usize, ask: Ask) {
+        witness::dies_after(swaps);
+        if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| self.ask(ask)))
+            && !cause.is::<witness::Dead>()
+        {
+            panic::resume_unwind(cause);
+        }
+    }
+
+    /// Claims a slot for a tag that was found nowhere.
+    fn settle(&self, ask: Ask) -> Claim {
+        let pair = self.model.pair(ask.tag);
+        let new = Slot::new(Mark::new(ask.tag), RULE, ask.hits, NOW + ask.ticks);
+        // So that what is left of it fits into the narrow slot.
+        let token = self.token << 5;
+        let worth = |slot| worth(slot, ask.fresh);
+        let lost = |slot| self.model.lose(slot);
+        let claim = match Mistake::is_in_claim() {
+            true => mistaken::claim(&pair, new, token, worth, lost),
+            false => pair.claim(new, token, ask.evict, worth, lost),
+        };
+        if let Claim::Taken { displaced } = claim
+            && ask.hits > 0
+        {
+            self.model.mark(ask.tag, displaced);
+        }
+        claim
+    }
+
+    /// Takes the hits of the lines that are marked, if they are due.
+    pub(super) fn drain(&self, due: bool) {
+        if Mistake::VisitFirst.is_made() {
+            self.model.visit(u64::MAX, due);
+            dirty::take_bits(&self.model.word);
+        } else {
+            self.model.visit(dirty::take_bits(&self.model.word), due);
+        }
+    }
 }
 
 impl Model {
@@ -63,88 +191,22 @@ impl Model {
         Pair { home, second, mark: Mark::new(tag) }
     }
 
+    fn find(&self, tag: u64) -> Option<(&Cell, Slot, bool)> {
+        let pair = self.pair(tag);
+        let mut home = pair.home.0.iter().map(|cell| (cell, cell.load(), false));
+        match Mistake::ReservedIsFound.is_made() {
+            true => home.find(|(_, slot, _)| slot.mark() == pair.mark && !slot.is_empty()),
+            false => pair.find(),
+        }
+    }
+
     fn bit(tag: u64, displaced: bool) -> u64 {
         1 << ((tag + u64::from(displaced)) % 2)
-    }
-
-    /// Puts a tag into a slot of its home line.
-    pub(super) fn put(&self, tag: u64, place: usize, tat: u64) {
-        let slot = Slot::new(Mark::new(tag), RULE, 0, tat);
-        assert!(self.pair(tag).home.0[place].replace(Slot::EMPTY, slot));
-    }
-
-    /// Charges a tag that will be found, or is given a slot.
-    pub(super) fn update(&self, tag: u64, ticks: u64, hits: u64) {
-        loop {
-            let Some((cell, old, displaced)) = self.pair(tag).find() else {
-                match self.settle(tag, NOW + ticks, hits) {
-                    Claim::Taken { .. } => return,
-                    Claim::Lost => continue,
-                    Claim::Full => panic!("no room"),
-                }
-            };
-            let pending = old.pending() + hits;
-            let new = old.with(RULE, pending, old.tat().max(NOW) + ticks);
-            if Mistake::MarkFirst.is_made() {
-                dirty::mark(&self.word, Model::bit(tag, displaced));
-            }
-            if cell.replace(old, new) {
-                if old == old.spent() && !Mistake::NoFoldOfSpent.is_made() {
-                    self.fold(tag);
-                }
-                if pending > 0 {
-                    self.mark(tag, displaced);
-                }
-                return;
-            }
-        }
-    }
-
-    /// The same, when the tag has just been found nowhere.
-    pub(super) fn update_late(&self, tag: u64, ticks: u64, hits: u64) {
-        if !matches!(self.settle(tag, NOW + ticks, hits), Claim::Taken { .. }) {
-            self.update(tag, ticks, hits);
-        }
-    }
-
-    /// Claims a slot for a tag that was found nowhere.
-    fn settle(&self, tag: u64, tat: u64, hits: u64) -> Claim {
-        let new = Slot::new(Mark::new(tag), RULE, hits, tat);
-        let claim = self.pair(tag).claim(new, worth);
-        let Claim::Taken { displaced, .. } = claim else { return claim };
-        if !Mistake::NoFold.is_made() {
-            self.fold(tag);
-        }
-        if hits > 0 {
-            self.mark(tag, displaced);
-        }
-        claim
-    }
-
-    fn fold(&self, tag: u64) {
-        let (mut owed, mut unheard) = (0, 0);
-        self.pair(tag).fold(|slot| {
-            owed += slot.tat().saturating_sub(NOW);
-            unheard += slot.pending();
-        });
-        if (owed > 0 || unheard > 0) && !Mistake::NoAdd.is_made() {
-            self.update(tag, owed, unheard);
-        }
     }
 
     fn mark(&self, tag: u64, displaced: bool) {
         if !Mistake::NoMark.is_made() && !Mistake::MarkFirst.is_made() {
             dirty::mark(&self.word, Model::bit(tag, displaced));
-        }
-    }
-
-    /// Takes the hits of the lines that are marked, if they are due.
-    pub(super) fn drain(&self, due: bool) {
-        if Mistake::VisitFirst.is_made() {
-            self.visit(u64::MAX, due);
-            dirty::take_bits(&self.word);
-        } else {
-            self.visit(dirty::take_bits(&self.word), due);
         }
     }
 
@@ -166,23 +228,48 @@ impl Model {
         }
     }
 
-    pub(super) fn handed(&self) -> u64 {
-        self.handed.load(Ordering::Relaxed)
+    fn charge(&self, ask: Ask) -> bool {
+        self.sums[ask.tag as usize].charged.fetch_add(ask.ticks, Ordering::Relaxed);
+        true
     }
 
-    /// Asserts that a tag is found with this debt, and that no other slot of it has any.
+    fn lose(&self, slot: Slot) {
+        if slot.is_reserved() {
+            return;
+        }
+        let sums = &self.sums[slot.mark().fingerprint_bits() as usize];
+        sums.evicted.fetch_add(slot.tat().saturating_sub(NOW), Ordering::Relaxed);
+        self.unreported.fetch_add(slot.pending(), Ordering::Relaxed);
+    }
+
+    /// What a tag has been charged, also if that was forgotten since.
+    pub(super) fn charged(&self, tag: u64) -> u64 {
+        self.sums[tag as usize].charged.load(Ordering::Relaxed)
+    }
+
+    /// Asserts that what a tag was charged is in its bucket or was evicted.
+    fn keeps_every_charge(&self) {
+        for (tag, sums) in self.sums.iter().enumerate() {
+            let evicted = sums.evicted.load(Ordering::Relaxed);
+            let kept = sums.charged.load(Ordering::Relaxed).checked_sub(evicted);
+            assert_eq!(Some(self.debt(tag as u64)), kept, "debt of {tag} in {:?}", self.slots());
+        }
+    }
+
+    /// Asserts that a tag has this debt.
     pub(super) fn owes(&self, tag: u64, ticks: u64) {
-        let found = self.pair(tag).find().map_or(0, |(_, slot, _)| slot.tat());
-        assert_eq!(found.saturating_sub(NOW), ticks, "debt of {tag} in {:?}", self.slots());
-        let slots = self.slots().into_iter().filter(|slot| slot.mark().fingerprint_bits() == tag);
-        let live = slots.filter(|slot| slot.tat() > NOW).count();
-        assert_eq!(live, usize::from(ticks > 0), "slots of {tag} in {:?}", self.slots());
+        assert_eq!(self.debt(tag), ticks, "debt of {tag} in {:?}", self.slots());
     }
 
-    /// Hits that are still pending. Asserts that their lines are marked.
-    pub(super) fn pending(&self) -> u64 {
+    fn debt(&self, tag: u64) -> u64 {
+        self.pair(tag).find().map_or(0, |(_, slot, _)| slot.tat().saturating_sub(NOW))
+    }
+
+    /// Hits that were handed over, are pending, or went with their slot. Asserts that the lines of
+    /// those pending are marked.
+    pub(super) fn hits(&self) -> u64 {
         let bits = self.word.load(Ordering::Relaxed);
-        let mut sum = 0;
+        let mut sum = self.handed.load(Ordering::Relaxed) + self.unreported.load(Ordering::Relaxed);
         for (i, line) in self.lines.iter().enumerate() {
             let pending: u64 = line.0.iter().map(|cell| cell.load().pending()).sum();
             assert!(pending == 0 || bits >> i & 1 == 1, "line {i} is not marked");
@@ -196,10 +283,8 @@ impl Model {
     }
 }
 
-fn worth(slot: Slot) -> Worth {
-    match slot.tat().saturating_sub(NOW) {
-        _ if slot.pending() > 0 => Worth::Pending,
-        0 => Worth::Nothing,
-        ticks => Worth::Debt(ticks),
-    }
+fn worth(slot: Slot, fresh: u64) -> u64 {
+    let debt = if slot.is_reserved() { 0 } else { slot.tat().saturating_sub(fresh) };
+    let under_way = slot.is_reserved() && !slot.is_given_up();
+    debt.max(u64::from(under_way || slot.pending() > 0))
 }

@@ -1,0 +1,91 @@
+//! A claim written again, smaller, to make the mistakes that `line.rs` leaves no room for.
+
+use std::ptr;
+
+use super::cell::{Cell, full_fence};
+use super::line::{Claim, Line, Pair, Worth};
+use super::mistake::Mistake;
+use super::slot::{Mark, Slot};
+
+const CROWDED: usize = 3;
+
+/// As `Pair::claim` with `evict`.
+pub(super) fn claim(
+    pair: &Pair<'_>,
+    new: Slot,
+    token: u64,
+    worth: impl Fn(Slot) -> Worth,
+    lost: impl FnOnce(Slot),
+) -> Claim {
+    let Some((cell, slot, displaced)) = choose(pair, &worth) else { return Claim::Lost };
+    let mark = if displaced { pair.mark.displaced() } else { pair.mark };
+    let bucket = Slot::new(mark, new.rule(), new.pending(), new.tat());
+    let at_once = Mistake::NoReservation.is_made();
+    let reserved = if at_once { bucket } else { Slot::reserved(mark, token) };
+    if !cell.replace(slot, reserved) {
+        return Claim::Lost;
+    }
+    lost(slot);
+    if at_once {
+        return Claim::Taken { displaced };
+    }
+    let alone = Mistake::NoSecondLook.is_made() || is_alone(pair, cell);
+    let next = if alone { bucket } else { reserved.given_up() };
+    match cell.replace(reserved, next) && alone {
+        true => Claim::Taken { displaced },
+        false => Claim::Lost,
+    }
+}
+
+fn is_alone(pair: &Pair<'_>, own: &Cell) -> bool {
+    full_fence();
+    let lines = if Mistake::HomeOnly.is_made() { 1 } else { 2 };
+    let marked = [(pair.home, pair.mark), (pair.second, pair.mark.displaced())];
+    for (line, mark) in marked.into_iter().take(lines) {
+        for cell in line.0.iter().filter(|cell| !ptr::eq(*cell, own)) {
+            loop {
+                let slot = cell.load();
+                if slot.is_empty() || slot.mark() != mark || slot.is_given_up() {
+                    break;
+                }
+                if !slot.is_reserved() {
+                    return false;
+                }
+                if Mistake::NoSilence.is_made() || cell.replace(slot, slot.given_up()) {
+                    break;
+                }
+            }
+        }
+    }
+    true
+}
+
+type Chosen<'a> = (&'a Cell, Slot, bool);
+
+fn choose<'a>(pair: &Pair<'a>, worth: &impl Fn(Slot) -> Worth) -> Option<Chosen<'a>> {
+    let (home, live, cell, slot) = survey(pair.home, pair.mark, worth)?;
+    if home == 0 && live < CROWDED {
+        return Some((cell, slot, false));
+    }
+    let (second, _, other, found) = survey(pair.second, pair.mark.displaced(), worth)?;
+    match second <= home {
+        true => Some((other, found, true)),
+        false => Some((cell, slot, false)),
+    }
+}
+
+/// The slot worth least: what it is worth, how many others are worth something, and the slot.
+fn survey<'a>(
+    line: &'a Line,
+    mark: Mark,
+    worth: &impl Fn(Slot) -> Worth,
+) -> Option<(Worth, usize, &'a Cell, Slot)> {
+    let slots: Vec<(&Cell, Slot)> = line.0.iter().map(|cell| (cell, cell.load())).collect();
+    let own = |slot: Slot| slot.mark() == mark && !slot.is_empty();
+    if let Some((cell, slot)) = slots.iter().copied().find(|(_, slot)| own(*slot)) {
+        return slot.is_reserved().then_some((0, 0, cell, slot));
+    }
+    let live = slots.iter().filter(|(_, slot)| worth(*slot) > 0).count();
+    let (cell, slot) = slots.into_iter().min_by_key(|(_, slot)| worth(*slot))?;
+    Some((worth(slot), live, cell, slot))
+}
