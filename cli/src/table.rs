@@ -41,7 +41,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     match &args.action {
         Action::List => show(&tables::list(group, dir)?)?,
         Action::Remove { name } => tables::remove(name, group, dir)?,
-        Action::Resize { name, size } => tables::resize(name, size, group, dir)?,
+        Action::Resize { name, size } => match tables::resize(name, size, group, dir)? {
+            0 => {}
+            buckets => eprintln!("dthrottle: {buckets} buckets did not fit and are forgotten"),
+        },
     }
     Ok(())
 }

@@ -52,8 +52,10 @@ impl Exchange {
             all,
             |_| true,
             |bucket| {
-                if let Some(rule) = table.rule_id(bucket.key.rule) {
-                    out(rule, Entry { fingerprint: bucket.key.fingerprint, hits: bucket.hits });
+                let entry = Entry { fingerprint: bucket.key.fingerprint, hits: bucket.hits };
+                match table.rule_id(bucket.key.rule) {
+                    Some(rule) => out(rule, entry),
+                    None => table.unreported.add(entry.hits),
                 }
             },
         );
@@ -61,8 +63,11 @@ impl Exchange {
 
     /// Charges what peers admitted under a rule of a domain, the first of it `age` ago.
     pub fn apply(&self, domain: &Domain, rule: usize, entries: &[Entry], age: Duration) {
-        let Some(rule) = domain.0.rules.get(rule) else { return };
         let host = &self.0;
+        let Some(rule) = domain.0.rules.get(rule) else { return };
+        if !Arc::ptr_eq(host, &domain.0.host) {
+            return;
+        }
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
         let now = host.now();
         let then = now.saturating_sub(age);

@@ -34,7 +34,7 @@ pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
     for (name, path) in named::files(owner, dir) {
         let bytes = path.metadata().map_or(0, |meta| meta.len());
         let mut info = TableInfo { name, path, bytes, tags: 0, buckets: 0, fault: None };
-        match named::existing(&info.path, owner, named::boot()) {
+        match named::look(&info.path, owner) {
             Ok(Some(region)) => {
                 info.tags = region.geometry().tags();
                 let now = clock::now_ns().saturating_sub(region.birth().zero_ns);
@@ -55,22 +55,24 @@ pub fn remove(name: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> 
     named::remove(&path, owner)
 }
 
-/// Gives a table another size, with all its buckets. Processes that have it open keep the old one
-/// among themselves until they are restarted.
-pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) -> Result<()> {
+/// Gives a table another size, with all its buckets that fit; how many did not. Processes that
+/// have it open keep the old one among themselves until they are restarted.
+pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) -> Result<u64> {
     let size = Some(config::Size::parse(size));
     let wanted = TableConfig { size, ..TableConfig::named(name) };
     wanted.check()?;
     let owner = Owner::of(group)?;
     let path = find(name, owner, dir)?;
-    let boot = named::boot();
-    let Some(old) = named::existing(&path, owner, boot)? else { return Err(missing(name)) };
+    let Some(old) = named::look(&path, owner)? else { return Err(missing(name)) };
     let birth: Birth = old.birth();
     let old = Table::new(old);
+    let mut forgotten = 0;
     named::replace(&path, owner, wanted.shape(), &birth, |new| {
         let new = Table::new(new);
         new.copy_from(&old, clock::now_ns().saturating_sub(birth.zero_ns));
-    })
+        forgotten = new.evicted.get();
+    })?;
+    Ok(forgotten)
 }
 
 fn find(name: &str, owner: Owner, dir: Option<&str>) -> Result<PathBuf> {

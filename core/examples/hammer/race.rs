@@ -9,6 +9,7 @@ use dthrottle::{TableConfig, Throttle, tables};
 use super::Outcome;
 use super::options::{Options, slow};
 use super::process::{Gate, fork, join, shared};
+use super::worker::mount;
 
 const BURST: u64 = 100;
 /// Together they ask for twice the burst.
@@ -18,6 +19,7 @@ const PROCESSES: u64 = 2 * BURST / TRIES;
 /// Prints for every round how many requests passed, and the names of all files that are there
 /// before and after the table is removed.
 pub(crate) fn run(options: &Options) -> Outcome {
+    mount(options)?;
     let dir = options.get("dir").ok_or("dir is missing")?;
     let prefix = options.get("name").ok_or("name is missing")?;
     for round in 0..options.number("rounds")? {
@@ -53,7 +55,7 @@ fn files(dir: &Path, name: &str) -> std::io::Result<usize> {
     let mut count = 0;
     for entry in fs::read_dir(dir)? {
         let file = entry?.file_name().to_string_lossy().into_owned();
-        count += usize::from(file.ends_with(name) || file.contains(".dthrottle"));
+        count += usize::from(file.ends_with(name) || file.starts_with(".dthrottle"));
     }
     Ok(count)
 }

@@ -68,7 +68,7 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
 
 /// Puts a small file system in the place of a folder, for this process only:
 /// `mount=FOLDER:SIZE[:ro]`.
-fn mount(options: &Options) -> Outcome {
+pub(crate) fn mount(options: &Options) -> Outcome {
     if options.get("mount").is_none() {
         return Ok(());
     }

@@ -10,9 +10,9 @@ mod value;
 
 pub use read::Names;
 pub(crate) use table::Kind;
-#[cfg(feature = "os")]
-pub(crate) use table::Size;
 pub use table::TableConfig;
+#[cfg(feature = "os")]
+pub(crate) use table::{Size, check_table_name};
 pub use value::{Entry, Node, Value};
 
 use crate::decide::MAX_RULES;

@@ -76,7 +76,7 @@ impl TableConfig {
 
     pub(crate) fn check(&self) -> Result<()> {
         if let Kind::Named(name) = &self.kind {
-            check_name(name).map_err(|message| Error::config("table.name", message))?;
+            check_table_name(name).map_err(|message| Error::config("table.name", message))?;
         } else if self.group.is_some() {
             let message = "only a named table is shared with a group; add a name";
             return Err(Error::config("table.group", message));
@@ -161,7 +161,7 @@ impl Size {
 }
 
 /// Whether this can be the name of a table: it becomes part of a file's name.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() || name.len() > LONGEST_NAME {
         Err(format!("a name of {} bytes; a table's name has 1 to {LONGEST_NAME}", name.len()))

@@ -10,14 +10,18 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fchmod, fchown, flock,
     linkat, open as open_file,
 };
+use rustix::io::Errno;
 use rustix::process::{Gid, geteuid};
 
 use super::memory::Map;
+use crate::config::check_table_name;
 use crate::error::{Error, ErrorKind};
 use crate::table::{Birth, Geometry, PAGE, Region, Unfit};
 
@@ -25,6 +29,10 @@ use crate::table::{Birth, Geometry, PAGE, Region, Unfit};
 const DIRS: [&str; 2] = ["/dev/shm", "/tmp"];
 /// How often to start again when names come and go meanwhile.
 const TRIES: usize = 100;
+/// How long to wait, so many times, where there is no room: others who start at the same moment
+/// take room for the same table, and give it back when one of them has made it.
+const NO_ROOM: Duration = Duration::from_millis(10);
+const NO_ROOM_TRIES: usize = 50;
 
 /// A table by name.
 pub(crate) struct Asked<'a> {
@@ -59,9 +67,13 @@ pub(crate) fn open(asked: &Asked<'_>) -> Result<Region, Refusal> {
     let dirs = dirs(asked.dir);
     let mut reasons = Vec::new();
     // A table that is there, wherever, comes before a new one.
-    for dir in &dirs {
-        if let Some(region) = existing(&owner.path(dir, asked.name), owner, asked.birth.boot)? {
-            return Ok(region);
+    for (i, dir) in dirs.iter().enumerate() {
+        match existing(&owner.path(dir, asked.name), owner, asked.birth.boot) {
+            Ok(Some(region)) => return Ok(region),
+            // What somebody put into a folder that may not be needed must not stop us.
+            Ok(None) => {}
+            Err(_) if i > 0 => {}
+            Err(error) => return Err(error.into()),
         }
     }
     for dir in dirs {
@@ -80,7 +92,8 @@ fn dirs(dir: Option<&str>) -> Vec<&str> {
 }
 
 fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, Refusal> {
-    for _ in 0..TRIES {
+    let mut no_room = 0;
+    for _ in 0..TRIES + NO_ROOM_TRIES {
         if let Some(region) = existing(path, owner, asked.birth.boot)? {
             return Ok(region);
         }
@@ -91,7 +104,15 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, 
                 asked.geometry.bytes()
             ))
         };
-        let (file, region) = build(path, owner, asked.geometry, &asked.birth).map_err(nowhere)?;
+        let (file, region) = match build(path, owner, asked.geometry, &asked.birth) {
+            Ok(built) => built,
+            Err(cause) if is_no_room(&cause) && no_room < NO_ROOM_TRIES => {
+                no_room += 1;
+                thread::sleep(NO_ROOM);
+                continue;
+            }
+            Err(cause) => return Err(nowhere(cause)),
+        };
         match link(&file, path) {
             Ok(()) => return Ok(region),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
@@ -101,16 +122,41 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, 
     Err(Refusal::Nowhere(format!("{} comes and goes", path.display())))
 }
 
+fn is_no_room(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// The table at a path. Nothing: it is not there, or was left by an earlier start of the machine
 /// and is now gone.
-pub(crate) fn existing(path: &Path, owner: Owner, boot: [u64; 2]) -> Result<Option<Region>, Error> {
+pub(crate) fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Region>, Error> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let region = map(path, &file)?;
-    if region.birth().boot == boot {
+    if !is_stale(&region, boot) {
         return Ok(Some(region));
     }
-    remove_file(path, &file).map_err(|cause| wrong(path, cause))?;
+    remove_file(path, &file).map_err(|cause| match cause.kind() {
+        io::ErrorKind::PermissionDenied => {
+            wrong(path, "left by an earlier start of the machine, and only its owner may remove it")
+        }
+        _ => wrong(path, cause),
+    })?;
     Ok(None)
+}
+
+/// The table at a path, to be looked at only.
+pub(crate) fn look(path: &Path, owner: Owner) -> Result<Option<Region>, Error> {
+    let Some(file) = find(path, owner)? else { return Ok(None) };
+    let region = map(path, &file)?;
+    match is_stale(&region, boot()) {
+        true => Err(wrong(path, "left by an earlier start of the machine")),
+        false => Ok(Some(region)),
+    }
+}
+
+/// Whether a table is of an earlier start of the machine. Who cannot tell must not guess.
+fn is_stale(region: &Region, boot: Boot) -> bool {
+    let born = region.birth().boot;
+    born != boot && born != UNKNOWN_BOOT && boot != UNKNOWN_BOOT
 }
 
 /// All tables, by name.
@@ -121,6 +167,7 @@ pub(crate) fn files(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+            let name = name.filter(|name| check_table_name(name).is_ok());
             found.extend(name.map(|name| (name.to_string(), entry.path())));
         }
     }
@@ -130,10 +177,20 @@ pub(crate) fn files(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
 
 /// Removes the table at a path, whatever it is made of.
 pub(crate) fn remove(path: &Path, owner: Owner) -> Result<(), Error> {
-    match find(path, owner)? {
-        Some(file) => remove_file(path, &file).map_err(|cause| wrong(path, cause)),
+    fs::remove_file(passing(path)).ok();
+    match find_file(path)? {
+        Some((file, meta)) if owner.owns(&meta) => {
+            remove_file(path, &file).map_err(|cause| wrong(path, cause))
+        }
+        Some(_) => Err(wrong(path, "it belongs to somebody else")),
         None => Ok(()),
     }
+}
+
+/// The name of a table that is on its way to the place of another.
+fn passing(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}"))
 }
 
 /// Puts another table in the place of the one at a path.
@@ -144,11 +201,14 @@ pub(crate) fn replace(
     birth: &Birth,
     fill: impl FnOnce(Region),
 ) -> Result<(), Error> {
+    let Some(old) = find(path, owner)? else { return Err(wrong(path, "it is gone")) };
     let swap = || {
+        // One at a time.
+        flock(&old, FlockOperation::LockExclusive)?;
         let (file, region) = build(path, owner, geometry, birth)?;
         fill(region);
-        // A rename needs a name to start from.
-        let passing = path.with_file_name(format!(".dthrottle.{}", std::process::id()));
+        // A rename needs a name to start from. One that is there was left by somebody killed here.
+        let passing = passing(path);
         fs::remove_file(&passing).or_else(|cause| match cause.kind() {
             io::ErrorKind::NotFound => Ok(()),
             _ => Err(cause),
@@ -159,20 +219,27 @@ pub(crate) fn replace(
     swap().map_err(|cause| wrong(path, cause))
 }
 
-/// The file at a path, if it is ours.
+/// The file at a path, if it is ours and nobody else's.
 fn find(path: &Path, owner: Owner) -> Result<Option<File>, Error> {
+    let Some((file, meta)) = find_file(path)? else { return Ok(None) };
+    owner.check(&meta).map_err(|why| wrong(path, why))?;
+    Ok(Some(file))
+}
+
+/// The file at a path. In a file system that cannot be written to there is none of use.
+fn find_file(path: &Path) -> Result<Option<(File, fs::Metadata)>, Error> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match open_file(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ROFS) => return Ok(None),
+        Err(Errno::LOOP) => return Err(wrong(path, "it is a link")),
         Err(cause) => return Err(wrong(path, io::Error::from(cause))),
     };
     let meta = file.metadata().map_err(|cause| wrong(path, cause))?;
     if !meta.is_file() {
         return Err(wrong(path, "not a plain file"));
     }
-    owner.check(&meta).map_err(|why| wrong(path, why))?;
-    Ok(Some(file))
+    Ok(Some((file, meta)))
 }
 
 fn map(path: &Path, file: &File) -> Result<Region, Error> {
@@ -260,6 +327,13 @@ impl Owner {
         }
     }
 
+    fn owns(self, meta: &fs::Metadata) -> bool {
+        match self {
+            Owner::User(id) => meta.uid() == id,
+            Owner::Group(id) => meta.gid() == id,
+        }
+    }
+
     fn check(self, meta: &fs::Metadata) -> Result<(), String> {
         let mode = meta.mode() & 0o777;
         match self {
@@ -280,11 +354,13 @@ impl Owner {
     }
 
     fn give(self, file: &File) -> io::Result<()> {
+        let mut mode = Mode::RUSR | Mode::WUSR;
         if let Owner::Group(id) = self {
             fchown(file, None, Some(Gid::from_raw(id)))?;
-            fchmod(file, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?;
+            mode |= Mode::RGRP | Mode::WGRP;
         }
-        Ok(())
+        // Whatever the process's mask says.
+        Ok(fchmod(file, mode)?)
     }
 }
 
@@ -298,8 +374,12 @@ fn group_id(name: &str) -> Option<u32> {
     })
 }
 
+/// A start of the machine.
+type Boot = [u64; 2];
+const UNKNOWN_BOOT: Boot = [0; 2];
+
 /// This start of the machine.
-pub(crate) fn boot() -> [u64; 2] {
+pub(crate) fn boot() -> Boot {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let id = u128::from_str_radix(&digits, 16).unwrap_or(0);

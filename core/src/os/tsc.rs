@@ -45,7 +45,11 @@ fn look(precise: fn() -> u64, last: Anchor) -> u64 {
     let speed = match passed {
         // Too soon to measure.
         0..SPAN if known => return ns,
-        SPAN..LONG_SPAN if known => ((ns - last.ns) << FRACTION) / passed,
+        SPAN..LONG_SPAN if known && ns - last.ns < 1 << FRACTION => {
+            let speed = ((ns - last.ns) << FRACTION) / passed;
+            // A counter that has stopped or jumped is measured again before it is believed.
+            if last.speed == 0 || speed.abs_diff(last.speed) < last.speed / 64 { speed } else { 0 }
+        }
         // As it was, if it was known; the next span will tell.
         _ => last.speed,
     };

@@ -1,5 +1,7 @@
 //! Looking at many buckets: what has to be reported, what is not full, and moving house.
 
+use std::sync::atomic::Ordering;
+
 use super::cell::Cell;
 use super::dirty::{self, Visit};
 use super::place::Place;
@@ -20,6 +22,9 @@ impl Table {
     /// Takes over rules and buckets of a table with the same zero and key.
     pub(crate) fn copy_from(&self, old: &Table, now: u64) {
         rules::copy(old.region.rules(), self.region.rules());
+        // Else hits that wait for an exchanger would not be taken over.
+        let exchanged = old.region.header().exchanged_ns.load(Ordering::Relaxed);
+        self.region.header().exchanged_ns.store(exchanged, Ordering::Relaxed);
         old.each(now, |bucket, scale| {
             let Bucket { key, hits, tat } = bucket;
             let hits = i64::try_from(hits).unwrap_or(i64::MAX);

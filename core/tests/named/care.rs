@@ -10,7 +10,7 @@ use crate::folder::Folder;
 use crate::hammer::Worker;
 use crate::{balance, file, open, take, user, web};
 
-fn resize(folder: &Folder, size: &str) -> dthrottle::Result<()> {
+fn resize(folder: &Folder, size: &str) -> dthrottle::Result<u64> {
     tables::resize("web", size, None, Some(folder.path()))
 }
 
@@ -87,6 +87,23 @@ fn another_size_keeps_every_debt() {
 
 /// A process goes on with the old table until it ends. What it admits from then on is its own; what
 /// it admitted before is in the new one.
+#[test]
+fn buckets_that_do_not_fit_are_told_and_a_leftover_is_no_hindrance() {
+    let folder = Folder::new();
+    let leftover = format!("{}/.dthrottle-{}-web", folder.path(), crate::user());
+    std::fs::write(&leftover, "left by somebody who was killed").unwrap();
+    let throttle = open(web(&folder).tags(500_000), 10).unwrap();
+    for tag in 0..400_000_u32 {
+        throttle.allow(tag.to_le_bytes()).unwrap();
+    }
+    let before = throttle.stats().buckets;
+    let forgotten = resize(&folder, "1").unwrap();
+    let after = open(web(&folder), 10).unwrap().stats().buckets;
+    assert!(forgotten > 0);
+    assert_eq!(after + forgotten, before);
+    assert_eq!(folder.files().len(), 1);
+}
+
 #[test]
 fn a_process_works_on_while_the_size_changes() {
     let folder = Folder::new();

@@ -108,7 +108,7 @@ fn a_link_is_not_followed() {
     let elsewhere = file(&folder, "elsewhere");
     fs::rename(&path, &elsewhere).unwrap();
     symlink(&elsewhere, &path).unwrap();
-    refusal(&folder);
+    assert!(refusal(&folder).contains("it is a link"));
     fs::remove_file(&path).unwrap();
     // Nor is one that leads nowhere, where a table could be made.
     symlink(folder.path().to_string() + "/nowhere", &path).unwrap();
@@ -144,6 +144,24 @@ fn a_table_of_an_earlier_start_is_begun_anew() {
     assert_eq!(folder.files().len(), 1);
     take(&throttle, "tag", 1);
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 9, "the new one is kept");
+}
+
+/// Who cannot tell one start of the machine from another does not guess, and who only looks removes
+/// nothing.
+#[test]
+fn only_a_start_that_is_known_to_be_earlier_counts() {
+    let folder = Folder::new();
+    let path = used(&folder);
+    let listed = || dthrottle::tables::list(None, Some(folder.path())).unwrap();
+    let faults: Vec<_> = listed().into_iter().map(|table| table.fault).collect();
+    assert_eq!(faults, [None]);
+    change(&path, BOOT, |boot| boot ^ 1);
+    let fault = listed()[0].fault.clone().unwrap();
+    assert!(fault.contains("earlier start"), "{fault}");
+    assert!(path.exists());
+    change(&path, BOOT, |_| 0);
+    change(&path, BOOT + 8, |_| 0);
+    assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "the table is kept");
 }
 
 /// The size of a table that is there wins. Who asked for another one is told.

@@ -11,8 +11,8 @@ use super::mistake::Mistake;
 use super::slot::{Head, Mark, RULES, Slot};
 use super::witness;
 
-/// No wait: another's claim is overruled at once, at every step of it.
-pub(super) const PATIENCE: usize = 0;
+/// Hardly a wait: another's claim is overruled at every step of it.
+pub(super) const PATIENCE: usize = 1;
 
 const TAT_BITS: u32 = 40;
 const PENDING_BITS: u32 = 12;
@@ -51,6 +51,8 @@ impl Cell {
 
     pub(super) fn replace(&self, old: Slot, new: Slot) -> bool {
         witness::tries();
+        let emptied = new.is_given_up() && Mistake::GivenUpIsEmptied.is_made();
+        let new = if emptied { Slot::EMPTY } else { new };
         let (from, to) = (narrow(old), narrow(new));
         let replaced = if Mistake::NoCompare.is_made() {
             self.0.store(to, Ordering::Release);

@@ -182,6 +182,26 @@ fn a_claim_sent_away_without_a_fence_is_noticed() {
     home_crowded_meanwhile(Mistake::NoFence);
 }
 
+/// A claim is told to give up, and before it hears of that, a third one reserves its slot.
+fn reserved_again(mistake: Mistake) {
+    let acts: &[Act] = &[ASK_LATER, |actor| {
+        actor.ask(ONE);
+        actor.claim_late(ONE);
+    }];
+    admits(mistake, TWO_SLOTS, acts, 1);
+}
+
+#[test]
+fn a_claim_told_to_give_up_does_so_although_its_slot_is_reserved_again() {
+    reserved_again(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "two buckets of 2")]
+fn claims_that_cannot_be_told_apart_are_noticed() {
+    reserved_again(Mistake::OneToken);
+}
+
 /// A reservation that was left, in the first slot.
 const LEFT: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9 << 5));
 const GIVEN_UP: Prepare =
@@ -192,6 +212,29 @@ fn what_a_dead_claim_left_is_taken_over() {
     for prepare in [LEFT, GIVEN_UP] {
         admits(Mistake::None, prepare, TWO_ASK, 1);
     }
+}
+
+/// A claim is given up in a line that has sent another tag away.
+fn given_up(mistake: Mistake) {
+    let acts: &[Act] = &[|actor| actor.claim_late(ONE), |actor| actor.update(OTHER, 7, 0)];
+    let prepare = |actor: &Actor| {
+        LEFT(actor);
+        actor.put(TAG, 1, NOW + 50);
+        actor.put(CROWD[0], 2, NOW + 50);
+        actor.update(OTHER, 5, 0);
+    };
+    explore(mistake, prepare, acts, |model| model.owes(OTHER, 12));
+}
+
+#[test]
+fn a_tag_sent_away_is_found_although_a_claim_is_given_up() {
+    given_up(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "of 4 in")]
+fn a_claim_given_up_that_empties_its_slot_is_noticed() {
+    given_up(Mistake::GivenUpIsEmptied);
 }
 
 fn dies_after<const SWAPS: usize>(prepare: Prepare) {

@@ -18,6 +18,8 @@ pub(super) enum Mistake {
     HomeOnly,
     /// A slot that is reserved for a tag counts as its bucket.
     ReservedIsFound,
+    /// A claim that is given up leaves an empty slot.
+    GivenUpIsEmptied,
     /// All claims have the same token.
     OneToken,
     /// A change stores what was meant, whatever is there.

@@ -86,6 +86,7 @@ fn survey<'a>(
         return slot.is_reserved().then_some((0, 0, cell, slot));
     }
     let live = slots.iter().filter(|(_, slot)| worth(*slot) > 0).count();
-    let (cell, slot) = slots.into_iter().min_by_key(|(_, slot)| worth(*slot))?;
+    let (cell, slot) =
+        slots.into_iter().min_by_key(|(_, slot)| (worth(*slot), !slot.is_empty()))?;
     Some((worth(slot), live, cell, slot))
 }

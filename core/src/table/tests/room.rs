@@ -234,7 +234,6 @@ fn a_bigger_table_takes_everything_over() {
     let tags: Vec<u64> = (0..8).map(|n| at_home(0, 2, n)).collect();
     tags.iter().for_each(|tag| small.charge(*tag, SECOND, 4).unwrap());
     let big = Rig { table: empty(64), ..Rig::new(2, 10) };
-    big.table.exchange(SECOND);
     big.table.copy_from(&small.table, SECOND);
     assert_eq!(big.table.rule_id(big.rule), Some(1));
     assert_eq!(big.all_used(2 * SECOND), tags.iter().map(|tag| (*tag, 3)).collect::<Vec<_>>());
