@@ -1,4 +1,4 @@
-//! Lines of four slots, and what may happen to them: find, claim, fold.
+//! Lines of four slots, and what may happen to them: find and claim.
 //!
 //! A tag lives in its home line, or, if three slots of that were in use, perhaps in its second
 //! line. Slots are never emptied, only taken over, so a home line with two empty slots has never

@@ -17,7 +17,6 @@ mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
-use std::ptr;
 use std::sync::atomic::Ordering;
 
 use self::cell::Cell;
@@ -197,8 +196,8 @@ impl Table {
             self.region.mark_used(self.line_of(place, displaced) / PAGE_LINES);
         }
         let new = Slot::new(place.mark, key.rule, pending, tat);
-        // Unlike that of any other claim under way: of another time, or of another stack.
-        let token = (now ^ ptr::from_ref(&new).addr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Unlike that of any other claim. Relaxed: only the number matters.
+        let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
         let worth = |slot| self.worth(slot, fresh);
         let claim = self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {

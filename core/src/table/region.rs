@@ -41,6 +41,10 @@ pub(super) struct Header {
     pub(super) boot: [AtomicU64; 2],
     /// When an exchanger last said that it is there; zero: never.
     pub(super) exchanged_ns: AtomicU64,
+    /// What is read at every check and what is often written lie in different cache lines.
+    gap: [AtomicU64; 7],
+    /// How many claims were begun.
+    pub(super) claims: AtomicU64,
 }
 
 /// What a table is born with.

@@ -97,7 +97,7 @@ impl Slot {
 
     /// A slot that is being claimed for a tag. The token tells claims apart.
     pub(super) fn reserved(mark: Mark, token: u64) -> Slot {
-        Slot::new(mark, RESERVED, 0, token >> (u64::BITS - TAT_BITS) | 1)
+        Slot::new(mark, RESERVED, 0, (token << 1 | 1) & ((1 << TAT_BITS) - 1))
     }
 
     /// Whether the slot is being claimed, or was and is not any more: no bucket of its tag.

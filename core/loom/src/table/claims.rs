@@ -203,9 +203,9 @@ fn claims_that_cannot_be_told_apart_are_noticed() {
 }
 
 /// A reservation that was left, in the first slot.
-const LEFT: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9 << 5));
+const LEFT: Prepare = |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9));
 const GIVEN_UP: Prepare =
-    |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9 << 5).given_up());
+    |actor| actor.put_slot(TAG, 0, Slot::reserved(Mark::new(TAG), 9).given_up());
 
 #[test]
 fn what_a_dead_claim_left_is_taken_over() {

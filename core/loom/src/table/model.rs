@@ -24,7 +24,7 @@ const TAGS: usize = 24;
 /// What a thread does.
 pub(super) type Act = fn(&Actor);
 
-/// A thread. Its token is always the same, as core's can be: only others' must differ.
+/// A thread. Its token is always the same, which is worse than core's: only others' must differ.
 pub(super) struct Actor {
     model: Arc<Model>,
     token: u64,
@@ -165,7 +165,7 @@ impl Actor {
         let pair = self.model.pair(ask.tag);
         let new = Slot::new(Mark::new(ask.tag), RULE, ask.hits, NOW + ask.ticks);
         // So that what is left of it fits into the narrow slot.
-        let token = self.token << 5;
+        let token = self.token;
         let worth = |slot| worth(slot, ask.fresh);
         let lost = |slot| self.model.lose(slot);
         let claim = match Mistake::is_in_claim() {

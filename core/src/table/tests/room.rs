@@ -203,7 +203,7 @@ fn a_reservation_left_behind_is_taken_over() {
     let reserve = |n: u64, place: usize| {
         let Place { home, mark } = rig.table.place(rig.key(tag(n)));
         let cell = &rig.table.region.lines()[home].0[place];
-        assert!(cell.replace(Slot::EMPTY, Slot::reserved(mark, n << 32)));
+        assert!(cell.replace(Slot::EMPTY, Slot::reserved(mark, n)));
     };
     reserve(0, 2);
     reserve(1, 3);
