@@ -21,6 +21,16 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<String>,
 }
 
+/// A table that is to be opened.
+#[derive(Clone, Copy)]
+struct Wish<'a> {
+    config: &'a TableConfig,
+    /// The key of the fingerprints, if it is given.
+    key: Option<[u64; 2]>,
+    /// The table's zero, if it is new.
+    zero_ns: u64,
+}
+
 /// Opens the table that a checked configuration asks for.
 pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -> Result<Opened> {
     match (clock, &config.kind) {
@@ -29,25 +39,34 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
                            leave the name out, or the clock";
             Err(Error::config("table", message))
         }
-        (Clock::Manual(_), _) => private(config, key, 0),
+        (Clock::Manual(_), _) => private(Wish { config, key, zero_ns: 0 }),
         #[cfg(feature = "os")]
         (Clock::System, kind) => {
             let zero_ns = clock.now_ns().saturating_sub(BEFORE_NS);
+            let wish = Wish { config, key, zero_ns };
             match kind {
-                Kind::Private => private(config, key, zero_ns),
-                Kind::Anonymous => shared::anonymous(config, key, zero_ns),
-                Kind::Named(name) => shared::named(name, config, key, zero_ns),
+                Kind::Private => private(wish),
+                Kind::Anonymous => shared::anonymous(wish),
+                Kind::Named(name) => shared::named(name, wish),
             }
         }
     }
 }
 
-fn private(config: &TableConfig, key: Option<[u64; 2]>, zero_ns: u64) -> Result<Opened> {
-    let table = private_table(config.shape()).ok_or_else(|| {
+fn private(wish: Wish<'_>) -> Result<Opened> {
+    let table = private_table(wish.config.shape()).ok_or_else(|| {
         let message = "no memory for a table of this size; ask for fewer tags";
         Error::config("table.size", message)
     })?;
-    Ok(Opened { table, zero_ns, key: key.unwrap_or_else(random_key), warnings: Vec::new() })
+    Ok(wish.fulfilled(table))
+}
+
+impl Wish<'_> {
+    /// What there is with a new table.
+    fn fulfilled(self, table: Table) -> Opened {
+        let key = self.key.unwrap_or_else(random_key);
+        Opened { table, zero_ns: self.zero_ns, key, warnings: Vec::new() }
+    }
 }
 
 #[cfg(all(feature = "os", unix))]
@@ -70,65 +89,50 @@ fn random_key() -> [u64; 2] {
     [0; 2]
 }
 
-#[cfg(all(feature = "os", not(unix)))]
+#[cfg(feature = "os")]
 mod shared {
     use super::*;
-
-    pub(super) fn anonymous(
-        config: &TableConfig,
-        key: Option<[u64; 2]>,
-        zero_ns: u64,
-    ) -> Result<Opened> {
-        private(config, key, zero_ns)
-    }
-
-    pub(super) fn named(
-        _: &str,
-        config: &TableConfig,
-        key: Option<[u64; 2]>,
-        zero_ns: u64,
-    ) -> Result<Opened> {
-        let mut opened = private(config, key, zero_ns)?;
-        opened.warnings.push("named tables need Linux; this one is private".into());
-        Ok(opened)
-    }
-}
-
-#[cfg(all(feature = "os", unix))]
-mod shared {
-    use super::*;
+    #[cfg(unix)]
     use crate::os::memory::Map;
+    #[cfg(target_os = "linux")]
     use crate::os::named::{self, Asked, Refusal};
+    #[cfg(target_os = "linux")]
     use crate::table::Birth;
 
+    /// Where processes are not forked there is nobody to share it with.
+    #[cfg(not(unix))]
+    pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {
+        private(wish)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn named(_: &str, wish: Wish<'_>) -> Result<Opened> {
+        let mut opened = anonymous(wish)?;
+        opened.warnings.push("named tables need Linux; this one has no name".into());
+        Ok(opened)
+    }
+
     /// A table for this process and its children.
-    pub(super) fn anonymous(
-        config: &TableConfig,
-        key: Option<[u64; 2]>,
-        zero_ns: u64,
-    ) -> Result<Opened> {
-        let geometry = config.shape();
+    #[cfg(unix)]
+    pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {
+        let geometry = wish.config.shape();
         if !Table::can_be_shared() {
-            return fall_back(config, key, zero_ns, "this processor cannot share a table");
+            return fall_back(wish, "this processor cannot share a table");
         }
         let map = Map::anonymous(geometry.bytes()).ok();
         let Some(table) = map.and_then(|map| Table::in_memory(map, geometry)) else {
-            return fall_back(config, key, zero_ns, "the system gave no shared memory");
+            return fall_back(wish, "the system gave no shared memory");
         };
-        let key = key.unwrap_or_else(random_key);
-        Ok(Opened { table, zero_ns, key, warnings: Vec::new() })
+        Ok(wish.fulfilled(table))
     }
 
     /// A table for every process that gives this name.
-    pub(super) fn named(
-        name: &str,
-        config: &TableConfig,
-        key: Option<[u64; 2]>,
-        zero_ns: u64,
-    ) -> Result<Opened> {
+    #[cfg(target_os = "linux")]
+    pub(super) fn named(name: &str, wish: Wish<'_>) -> Result<Opened> {
         if !Table::can_be_shared() {
-            return fall_back(config, key, zero_ns, "this processor cannot share a table");
+            return fall_back(wish, "this processor cannot share a table");
         }
+        let Wish { config, key, zero_ns } = wish;
         let geometry = config.shape();
         let birth = Birth { zero_ns, key: key.unwrap_or_else(random_key), boot: named::boot() };
         let dir = config.dir.as_deref();
@@ -154,7 +158,7 @@ mod shared {
             }
             Err(Refusal::Wrong(error)) => Err(error),
             Err(Refusal::Nowhere(why)) => {
-                let mut opened = anonymous(config, key, zero_ns)?;
+                let mut opened = anonymous(wish)?;
                 opened.warnings.push(format!(
                     "the table {name:?} is shared only with forked children, not by its name: \
                      {why}"
@@ -164,13 +168,9 @@ mod shared {
         }
     }
 
-    fn fall_back(
-        config: &TableConfig,
-        key: Option<[u64; 2]>,
-        zero_ns: u64,
-        why: &str,
-    ) -> Result<Opened> {
-        let mut opened = private(config, key, zero_ns)?;
+    #[cfg(unix)]
+    fn fall_back(wish: Wish<'_>, why: &str) -> Result<Opened> {
+        let mut opened = private(wish)?;
         opened.warnings.push(format!("{why}: this process counts for itself"));
         Ok(opened)
     }

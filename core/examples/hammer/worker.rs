@@ -66,10 +66,10 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
     Ok(())
 }
 
-/// Puts a small file system in the place of a folder, for this process only:
-/// `mount=FOLDER:SIZE[:ro]`.
+/// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro]` puts a small one in the
+/// place of a folder, `readonly=FOLDER` forbids writing to one, `hide=FILE` empties a file.
 pub(crate) fn mount(options: &Options) -> Outcome {
-    if options.get("mount").is_none() {
+    if ["mount", "readonly", "hide"].iter().all(|key| options.get(key).is_none()) {
         return Ok(());
     }
     // SAFETY: a plain system call, in a process with one thread.
@@ -88,6 +88,20 @@ pub(crate) fn mount(options: &Options) -> Outcome {
         // SAFETY: as above.
         done(unsafe { libc::mount(none.as_ptr(), to, kind, flags, data.cast()) })?;
     }
+    for folder in options.all("readonly") {
+        bind(folder, folder, libc::MS_BIND)?;
+        bind(folder, folder, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY)?;
+    }
+    for file in options.all("hide") {
+        bind("/dev/null", file, libc::MS_BIND)?;
+    }
+    Ok(())
+}
+
+fn bind(from: &str, to: &str, flags: libc::c_ulong) -> Outcome {
+    let (from, to) = (CString::new(from)?, CString::new(to)?);
+    // SAFETY: the texts live until the call is over.
+    done(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null(), flags, null()) })?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ mod value;
 pub use read::Names;
 pub(crate) use table::Kind;
 pub use table::TableConfig;
-#[cfg(feature = "os")]
+#[cfg(all(feature = "os", target_os = "linux"))]
 pub(crate) use table::{Size, check_table_name};
 pub use value::{Entry, Node, Value};
 

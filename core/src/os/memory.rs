@@ -1,11 +1,12 @@
 //! Memory from the system: of this process alone, or seen by others as well.
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
-use std::fs::File;
 use std::io;
 use std::ptr::{self, NonNull};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+#[cfg(target_os = "linux")]
+use rustix::mm::mmap;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::table::Memory;
 
@@ -38,7 +39,8 @@ impl Map {
     }
 
     /// A file's bytes. The file must have so many: what lies behind its end cannot be touched.
-    pub(crate) fn file(file: &File, len: usize) -> io::Result<Map> {
+    #[cfg(target_os = "linux")]
+    pub(crate) fn file(file: &std::fs::File, len: usize) -> io::Result<Map> {
         let flags = MapFlags::SHARED | MapFlags::FIXED;
         Map::at_huge_page(len, |base| {
             // SAFETY: as above.
@@ -92,8 +94,8 @@ unsafe impl Memory for Map {
         self.len
     }
 
+    #[cfg(target_os = "linux")]
     fn prefer_huge_page(&self, offset: usize) {
-        #[cfg(target_os = "linux")]
         if offset.checked_add(HUGE).is_some_and(|end| end <= self.len) {
             let start = self.base.as_ptr().wrapping_add(offset / HUGE * HUGE);
             // An answer is not needed: older systems cannot, and then the table is only slower.

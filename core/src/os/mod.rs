@@ -6,7 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod file;
 #[cfg(unix)]
 pub(crate) mod memory;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 pub(crate) mod named;
 pub(crate) mod random;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]

@@ -42,6 +42,35 @@ fn a_folder_that_is_read_only_is_not_used() {
     falls_back(&["name=web", "burst=10", &dir, &mount], &reasons);
 }
 
+/// Also if the table is there already, where it cannot be written to.
+#[test]
+fn a_table_that_is_read_only_is_not_used() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    take(&open(web(&folder), 10).unwrap(), "tag", 3);
+    let (dir, readonly) = (format!("dir={}", folder.path()), format!("readonly={}", folder.path()));
+    falls_back(&["name=web", "burst=10", &dir, &readonly], &["Read-only file system"]);
+    assert_eq!(folder.files().len(), 1);
+}
+
+/// Who cannot read which start of the machine this is uses the table as it is.
+#[test]
+fn a_start_that_cannot_be_read_makes_no_table_old() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new();
+    let throttle = open(web(&folder), 10).unwrap();
+    take(&throttle, "tag", 3);
+    let dir = format!("dir={}", folder.path());
+    let hide = "hide=/proc/sys/kernel/random/boot_id";
+    let mut worker = Worker::open(&["name=web", "burst=10", "rule=limit", &dir, hide]).unwrap();
+    assert_eq!(worker.ask("allow tag 20"), 7);
+    assert_eq!(balance(&throttle, "tag"), 0, "the same table");
+}
+
 #[test]
 fn a_folder_that_is_missing_is_not_used() {
     let folder = Folder::new();
