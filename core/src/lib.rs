@@ -18,6 +18,8 @@
 mod batch;
 mod bucket;
 mod clock;
+#[doc(hidden)]
+pub mod cluster;
 pub mod config;
 pub mod convert;
 mod decide;
