@@ -5,6 +5,8 @@
 //! WebAssembly by their own means. The protocol is in docs/protocol.md.
 
 mod window;
+#[doc(hidden)]
+pub mod wire;
 
 pub use window::{Ranges, Verdict, Window};
 
