@@ -51,6 +51,18 @@ pub enum State {
     Left,
 }
 
+impl State {
+    /// How it stands in the table.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            State::Known => 0,
+            State::Up => 1,
+            State::Down(_) => 2,
+            State::Left => 3,
+        }
+    }
+}
+
 impl Peer {
     pub(super) fn is_proven(&self) -> bool {
         self.replay.is_some()

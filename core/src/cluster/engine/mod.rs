@@ -159,7 +159,8 @@ impl Engine {
         for (seat, origin) in &seats {
             let window = self.exchange.window(*seat);
             let address = self.exchange.facts(*seat).address;
-            let peer = Peer { seat: Some(*seat), window, address, heard_at: now, ..Peer::default() };
+            let peer =
+                Peer { seat: Some(*seat), window, address, heard_at: now, ..Peer::default() };
             self.peers.insert(*origin, peer);
         }
         if seats.is_empty() {

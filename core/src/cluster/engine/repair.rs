@@ -11,8 +11,8 @@ use crate::cluster::history::Kept;
 use crate::cluster::pace::age_class;
 use crate::cluster::peer::State;
 use crate::cluster::wire::{
-    ANSWER, Dropped, Kind, RELAYED, Report, ReportEntry, ReportWriter, Section, parse_digest,
-    parse_gaps, write_digest, write_gaps,
+    ANSWER, Dropped, Kind, MAX_BODY, MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report,
+    ReportEntry, ReportWriter, Section, parse_digest, parse_gaps, write_digest, write_gaps,
 };
 use crate::cluster::{Event, Origin, Ranges};
 
@@ -22,8 +22,6 @@ const MOST_RANGES: usize = 32;
 const MOST_ANSWERS: usize = 64;
 /// Questions to the origin itself before others are asked.
 const ASK_ORIGIN: u32 = 3;
-/// Entries that fit a report whatever their numbers.
-const FITTING: usize = 80;
 /// Origins in a digest.
 const MOST_IN_DIGEST: usize = 60;
 
@@ -211,7 +209,8 @@ impl Engine {
     /// Origins whose reports somebody may still have.
     fn digest(&self, now: u64) -> Vec<(Origin, u64)> {
         let fresh = now.saturating_sub(self.retention());
-        let fresh = self.peers.iter().filter(|(_, peer)| peer.applied_at.is_some_and(|at| at > fresh));
+        let fresh =
+            self.peers.iter().filter(|(_, peer)| peer.applied_at.is_some_and(|at| at > fresh));
         fresh.map(|(origin, peer)| (*origin, peer.window.top())).collect()
     }
 
@@ -251,6 +250,8 @@ struct Merger {
     /// First and last number of what is being put together.
     range: Option<(u64, u64)>,
     entries: BTreeMap<(u64, u64, u64), Sum>,
+    /// How long it is at most.
+    bytes: usize,
     done: Vec<Vec<u8>>,
 }
 
@@ -263,17 +264,20 @@ struct Sum {
 
 impl Merger {
     fn new(now: u64, relayed: Option<Origin>) -> Merger {
-        Merger { now, relayed, range: None, entries: BTreeMap::new(), done: Vec::new() }
+        Merger { now, relayed, range: None, entries: BTreeMap::new(), bytes: 0, done: Vec::new() }
     }
 
     fn add(&mut self, first: u64, kept: &Kept) {
         // What is kept was parsed before.
         let Ok(report) = Report::parse(&kept.body, kept.flags) else { return };
-        let more: usize = report.sections().map(|(_, entries)| entries.len()).sum();
+        let length = |entries: usize| MAX_SECTION + entries * MAX_ENTRY;
+        let more: usize = report.sections().map(|(_, entries)| length(entries.len())).sum();
         let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
-        if !follows || self.entries.len() + more > FITTING {
+        // One report alone always fits: room was left for that.
+        if !follows || MAX_HEAD + self.bytes + more > MAX_BODY {
             self.flush();
         }
+        self.bytes += more;
         let (start, _) = *self.range.get_or_insert((first, kept.last));
         self.range = Some((start, kept.last));
         for (section, entries) in report.sections() {
@@ -295,6 +299,7 @@ impl Merger {
     /// Writes what was put together. Ages are those of now.
     fn flush(&mut self) {
         let Some((first, last)) = self.range.take() else { return };
+        self.bytes = 0;
         let mut groups: BTreeMap<(u64, u64, u64), (u64, Vec<ReportEntry>)> = BTreeMap::new();
         for ((rule, quantum, fingerprint), sum) in std::mem::take(&mut self.entries) {
             let age = self.now.saturating_sub(sum.start);

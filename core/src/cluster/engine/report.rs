@@ -11,7 +11,7 @@ use crate::cluster::history::Kept;
 use crate::cluster::pace::{self, age_class, late_after, rule_period};
 use crate::cluster::settings::Settings;
 use crate::cluster::wire::{
-    Dropped, Kind, RELAYED, Report, ReportEntry, ReportWriter, Section, write_digest, ANSWER,
+    ANSWER, Dropped, Kind, RELAYED, Report, ReportEntry, ReportWriter, Section, write_digest,
 };
 use crate::cluster::{Origin, Verdict};
 use crate::exchange::{Charge, Drained, Exchange, KnownRule, Level};

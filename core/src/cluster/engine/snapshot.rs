@@ -123,7 +123,9 @@ impl Engine {
     ) -> Result<(), Dropped> {
         let snapshot = Snapshot::parse(body)?;
         let Start::Waiting { asked, parts, .. } = &mut self.start else { return Ok(()) };
-        if asked.is_none_or(|(peer, _)| peer != sender) || usize::from(snapshot.parts) > MOST_PARTS + 1 {
+        if asked.is_none_or(|(peer, _)| peer != sender)
+            || usize::from(snapshot.parts) > MOST_PARTS + 1
+        {
             return Ok(());
         }
         parts.insert(snapshot.part, body.to_vec());

@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
         Reader { rest: body }
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Dropped> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Dropped> {
         let (array, rest) = self.rest.split_first_chunk().ok_or(Dropped::Malformed)?;
         self.rest = rest;
         Ok(*array)
@@ -110,7 +110,7 @@ pub(super) fn put_origin(out: &mut Vec<u8>, origin: Origin) {
 }
 
 /// The bytes of a varint.
-pub(super) fn varint_len(value: u64) -> usize {
+pub(super) const fn varint_len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
 }
@@ -150,7 +150,7 @@ pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &[(u64, u64)]) {
 
 /// The bytes of an entry.
 #[inline]
-pub(super) fn entry_len(value: u64) -> usize {
+pub(super) const fn entry_len(value: u64) -> usize {
     if value < 0x80 { ENTRY } else { ENTRY - 1 + varint_len(value) }
 }
 

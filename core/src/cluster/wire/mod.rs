@@ -13,11 +13,13 @@ pub mod keys;
 pub mod report;
 pub mod snapshot;
 
-pub use digest::{parse_digest, write_digest};
+pub use digest::{ANSWER, parse_digest, write_digest};
 pub use gap::{parse_gaps, write_gaps};
 pub use hello::Hello;
 pub use keys::{Keys, Secrets};
-pub use report::{Report, ReportEntry, ReportWriter, Section};
+pub use report::{
+    MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report, ReportEntry, ReportWriter, Section,
+};
 pub use snapshot::{Snapshot, SnapshotWriter};
 
 use super::Origin;

@@ -21,6 +21,15 @@ pub const MAX_AGE_US: u64 = 1 << 40;
 const HEAD: usize = 8 + 4 + 1;
 /// A section's rule and number of entries, ahead of its varints.
 const SECTION: usize = 8 + 2;
+/// The most bytes of an age: a report can be sent again when it is older, and by others, so room
+/// is left for its age to grow and for its origin.
+const LONGEST_AGE: usize = varint_len(MAX_AGE_US);
+/// The most bytes of a section's head.
+pub const MAX_SECTION: usize = SECTION + varint_len(MAX_QUANTUM) + LONGEST_AGE;
+/// The most bytes of an entry.
+pub const MAX_ENTRY: usize = entry_len(MAX_HITS << 1 | 1);
+/// What is in a report beside its sections, at most.
+pub const MAX_HEAD: usize = ORIGIN + HEAD;
 
 /// What a section's entries have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +60,8 @@ pub struct ReportWriter {
     relayed: bool,
     open: Option<OpenSection>,
     sections: u8,
+    /// Bytes that are left free.
+    spare: usize,
 }
 
 /// The section that takes entries now.
@@ -72,7 +83,7 @@ impl ReportWriter {
     /// An empty report of the sender's own.
     pub fn new() -> ReportWriter {
         let body = Vec::with_capacity(MAX_BODY);
-        let mut writer = ReportWriter { body, relayed: false, open: None, sections: 0 };
+        let mut writer = ReportWriter { body, relayed: false, open: None, sections: 0, spare: 0 };
         writer.clear(None);
         writer
     }
@@ -87,6 +98,7 @@ impl ReportWriter {
         self.body.extend_from_slice(&[0; HEAD]);
         self.open = None;
         self.sections = 0;
+        self.spare = if self.relayed { 0 } else { ORIGIN };
     }
 
     /// Whether there are no entries.
@@ -108,7 +120,7 @@ impl ReportWriter {
         if entry.hits == 0 {
             return true;
         }
-        let room = MAX_BODY - self.body.len();
+        let room = MAX_BODY - self.body.len() - self.spare;
         match &mut self.open {
             Some(open) if open.head == *section => {
                 if entry_len(value) > room {
@@ -133,9 +145,10 @@ impl ReportWriter {
         debug_assert!((1..=MAX_QUANTUM).contains(&section.quantum), "{section:?}");
         let quantum = section.quantum.clamp(1, MAX_QUANTUM);
         let age_us = section.age_us.min(MAX_AGE_US);
-        if SECTION + varint_len(quantum) + varint_len(age_us) > room || self.sections == u8::MAX {
+        if SECTION + varint_len(quantum) + LONGEST_AGE > room || self.sections == u8::MAX {
             return false;
         }
+        self.spare += LONGEST_AGE - varint_len(age_us);
         self.sections += 1;
         self.body.extend_from_slice(&section.rule.to_be_bytes());
         self.open = Some(OpenSection { head: *section, entries: 1, at: self.body.len() });
