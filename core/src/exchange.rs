@@ -190,6 +190,11 @@ impl Exchange {
             answer: (),
         });
     }
+    pub fn is_saturated(&self, rule: &KnownRule, now: u64, fingerprint: u64) -> bool {
+        let key = Key { fingerprint, rule: rule.index };
+        let tat = self.host.table.read(key, &rule.rule.scale, now);
+        rule.rule.scale.share_used(tat, now) > (1u64 << 32) / 10 * 9
+    }
     pub fn node_id(&self, fresh: u64) -> u64 {
         fresh
     }
