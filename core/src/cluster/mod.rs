@@ -4,8 +4,10 @@
 //! be sent is handed out. `net/` runs it on sockets, `sim/` in virtual time, and the hosts of
 //! WebAssembly by their own means. The protocol is in docs/protocol.md.
 
+mod engine;
 mod window;
 
+pub use engine::{Engine, Event, Output, Settings, To, Transmit};
 pub use window::{Ranges, Verdict, Window};
 
 /// One life of a node's exchange: whose reports they are, and which numbers they have.
