@@ -6,9 +6,13 @@
 
 mod cell;
 mod dirty;
+mod facts;
+mod geometry;
 #[cfg(any(test, not(all(feature = "os", unix))))]
 mod heap;
 mod line;
+mod notes;
+mod origins;
 mod place;
 mod region;
 mod rules;
@@ -26,11 +30,16 @@ use self::slot::{MOST_PENDING, Slot};
 use crate::bucket::{Scale, Tat, carry_over};
 use crate::stats::Counter;
 
+pub use self::facts::Facts;
+use self::geometry::PAGE_LINES;
+pub(crate) use self::geometry::{Geometry, PAGE};
 #[cfg(any(test, not(all(feature = "os", unix))))]
 pub(crate) use self::heap::Heap;
+#[cfg(test)]
+use self::notes::COUNTERS;
+pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
-use self::region::PAGE_LINES;
-pub(crate) use self::region::{Birth, Geometry, Memory, PAGE, Region, Unfit};
+pub(crate) use self::region::{Birth, Memory, Region, Unfit};
 
 /// With no exchanger for so long, hits that wait for one no longer keep their slot.
 const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
@@ -90,10 +99,10 @@ impl Table {
         Region::new(Box::new(memory), geometry).map(Table::new)
     }
 
-    /// Room for so many tags, six tenths full.
-    pub(crate) fn geometry_for(tags: u64) -> Geometry {
+    /// Lines for so many tags, six tenths full.
+    pub(crate) fn lines_for(tags: u64) -> usize {
         let lines = (u128::from(tags) * 10).div_ceil(6 * SLOTS as u128);
-        Geometry::new(usize::try_from(lines).unwrap_or(usize::MAX))
+        usize::try_from(lines).unwrap_or(usize::MAX)
     }
 
     /// Whether memory may be shared with other processes on this machine at all.
@@ -281,6 +290,16 @@ impl Table {
     /// Says that somebody reports to peers, from now on for a while.
     pub(crate) fn exchange(&self, now: u64) {
         self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// Says how much later than their time checks may pass, because of the way to the peers.
+    pub(crate) fn set_slack(&self, ns: u64) {
+        self.region.header().slack_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// Whether the fingerprint of every bucket can be told, as an exchange needs it.
+    pub(crate) fn tells_fingerprints(&self) -> bool {
+        self.region.lines().len() >= FEWEST_SHARED_LINES
     }
 
     /// Asks for a bucket's line to be brought near.

@@ -1,5 +1,6 @@
 //! The table on memory of its own, step by step and with few slots.
 
+mod exchange;
 mod hostile;
 mod pending;
 mod property;
