@@ -73,6 +73,11 @@ impl Table {
         }
     }
 
+    /// The same; zero: it has none.
+    pub(crate) fn known_node_id(&self) -> u64 {
+        self.region.header().board.node_id.load(Ordering::Relaxed)
+    }
+
     /// How many nodes there are, this one included; zero: not known.
     pub(crate) fn nodes(&self) -> u64 {
         self.region.header().board.nodes.load(Ordering::Relaxed)

@@ -37,7 +37,7 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
     let first_id = if cfg!(miri) { 3 << 50 } else { 0 };
     for (id, scale) in (first_id..).zip(&scales) {
         if let Some(index) = table.rule_index(id, scale) {
-            table.rule_id(index);
+            table.rule(index);
         }
     }
     for step in 0..steps {

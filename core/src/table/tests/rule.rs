@@ -48,7 +48,10 @@ fn a_slot_names_the_rule_that_charged_it_last() {
     let step = |tat| Step { tat: other.charge(tat, SECOND, 1), hits: 0, answer: () };
     rig.table.update(Key { fingerprint: 7, rule }, &other, SECOND, Some(SECOND), step).unwrap();
     assert_eq!(named(), [(rule, other)]);
-    assert_eq!((rig.table.rule_id(rule), rig.table.rule_id(rig.rule)), (Some(2), Some(1)));
+    assert_eq!(rig.table.rule(rule), Some((2, other)));
+    assert_eq!(rig.table.rule(rig.rule), Some((1, rig.scale)));
+    let rules: Vec<_> = rig.table.rules().collect();
+    assert_eq!(rules, [(rig.rule, 1, rig.scale), (rule, 2, other)]);
 }
 
 #[test]
@@ -58,7 +61,7 @@ fn a_slot_of_a_rule_that_makes_no_sense_is_worth_nothing() {
     let step = |_| Step { tat: 1 << 50, hits: 0, answer: () };
     rig.table.update(unknown, &rig.scale, SECOND, Some(SECOND), step).unwrap();
     assert_eq!((rig.used(7, SECOND), rig.table.live(SECOND)), (0, 0));
-    assert_eq!((rig.table.rule_id(77), rig.table.rule_id(u16::MAX)), (None, None));
+    assert_eq!((rig.table.rule(77), rig.table.rule(u16::MAX)), (None, None));
     rig.charge(7, SECOND, 3).unwrap();
     assert_eq!(rig.used(7, SECOND), 3);
 }
