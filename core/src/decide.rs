@@ -339,41 +339,4 @@ fn charged<R>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ManualClock, Rule, Throttle};
-
-    fn throttle(first: Rule, second: Rule) -> Throttle {
-        let builder = Throttle::builder().rule(first).rule(second);
-        builder.clock(ManualClock::new()).build().unwrap()
-    }
-
-    /// A bucket that is emptied between looking and taking: nothing may stay taken elsewhere.
-    #[test]
-    fn a_lost_race_gives_everything_back() {
-        let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-        let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
-        let look = check.look();
-        assert_eq!(look.granted, Some(8));
-        // Another thread is faster.
-        assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-        let decision = check.settle(look).decision();
-        assert!(!decision.allowed);
-        assert_eq!((decision.rule, decision.balance), (Some(1), 7));
-        assert_eq!(decision.retry_after, Duration::from_secs(1));
-        let after = throttle.peek_with("tag", Ask::cost(7)).unwrap();
-        assert!(after.allowed && after.balance == 7);
-        assert_eq!(after.reset_after, Duration::from_secs(3), "also under the other rule");
-    }
-
-    #[test]
-    fn a_lost_race_is_a_refusal_that_costs() {
-        let first = Rule::per_second(1).burst(20).charge_refused(true);
-        let throttle = throttle(first, Rule::per_second(1).burst(10));
-        let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
-        let look = check.look();
-        assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-        assert!(!check.settle(look).allowed());
-        assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
-    }
-}
+mod tests;

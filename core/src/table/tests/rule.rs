@@ -82,3 +82,21 @@ fn the_list_of_rules_can_be_full() {
     rig.table.update(key, &rig.scale, SECOND, Some(SECOND), step).unwrap();
     assert_eq!(rig.used(7, SECOND), 4, "the last rule counts like any other");
 }
+
+/// Hits that wait are units, however many of them the next rule counts as one.
+#[test]
+fn pending_hits_are_carried_over_to_another_quantum() {
+    let rig = Rig::new(2, 10);
+    rig.table.exchange(SECOND);
+    let coarse = per_second(1 << 20);
+    let rule = rig.table.rule_index(1, &coarse).unwrap();
+    assert_eq!(coarse.quantum(), 16);
+    rig.charge(7, SECOND, 100).unwrap();
+    let key = Key { fingerprint: 7, rule };
+    let step = |tat| Step { tat, hits: 2, answer: () };
+    rig.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!(rig.drain(false), [(0, 6 + 2)]);
+    rig.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
+    rig.charge(7, SECOND, 1).unwrap();
+    assert_eq!(rig.drain(false), [(0, 33)]);
+}
