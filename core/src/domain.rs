@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::batch::{self, BATCH};
 use crate::bucket::{LAST, Scale, Tat};
 use crate::clock::Clock;
-use crate::decide::{self, Check, MAX_RULES, hits};
+use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
@@ -43,8 +43,16 @@ pub struct ActiveRule {
     pub(crate) name: String,
     pub(crate) scale: Scale,
     pub(crate) charge_refused: bool,
+    /// Its identity, equal wherever domain and rule have these names.
+    pub(crate) id: u64,
     /// Its index in the table.
     pub(crate) index: u16,
+    /// How much later than their time checks may pass while the table is exchanged: the time that
+    /// a report of this rule may wait.
+    pub(crate) tolerance_ns: u64,
+    /// Whether they may be later still by the table's slack: the time that a report may be under
+    /// way.
+    pub(crate) slack: bool,
     pub(crate) fingerprints: Fingerprints,
 }
 
@@ -150,8 +158,10 @@ impl Domain {
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
     /// given up.
     pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
-        let hits = -hits(units);
-        self.each_bucket(tag.as_ref(), |scale, tat, _| (scale.refund(tat, units), hits))
+        self.each_bucket(tag.as_ref(), |scale, tat, _| {
+            let next = scale.refund(tat, units);
+            (next, scale.hits(tat, next))
+        })
     }
 
     /// Fills the tag's buckets.
@@ -174,7 +184,7 @@ impl Domain {
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
-            host.update(rule, rule.key(tag), now, |tat| {
+            host.update(&rule.scale, rule.key(tag), now, |tat| {
                 let (tat, hits) = next(&rule.scale, tat, now);
                 Step { tat, hits, answer: () }
             });
@@ -230,7 +240,7 @@ impl Host {
     #[inline]
     pub(crate) fn update<R>(
         &self,
-        rule: &ActiveRule,
+        scale: &Scale,
         key: Key,
         now: u64,
         mut step: impl FnMut(Tat) -> Step<R>,
@@ -243,8 +253,8 @@ impl Host {
         };
         let counted = self
             .table
-            .update(key, &rule.scale, now, None, &mut watched)
-            .or_else(|| self.table.update(key, &rule.scale, now, Some(self.now()), &mut watched));
+            .update(key, scale, now, None, &mut watched)
+            .or_else(|| self.table.update(key, scale, now, Some(self.now()), &mut watched));
         if clamped {
             self.counters.add_one(Count::Clamped);
         }

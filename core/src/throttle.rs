@@ -68,7 +68,13 @@ impl Throttle {
     /// What the throttle counted so far.
     pub fn stats(&self) -> Stats {
         let host = self.host();
-        host.counters.stats(host.table.evicted.get(), host.table.live(host.now()))
+        let table = &host.table;
+        Stats {
+            evicted: table.evicted.get(),
+            buckets: table.live(host.now()) as u64,
+            unreported: table.unreported.get(),
+            ..host.counters.stats()
+        }
     }
 
     /// What is not as it was asked for, such as a named table that could not be shared by name.
@@ -85,8 +91,7 @@ impl Throttle {
     /// The table for an exchanger.
     #[doc(hidden)]
     pub fn exchange(&self) -> Exchange {
-        let rules = self.domains.iter().flat_map(|domain| domain.0.rules.iter().cloned());
-        Exchange::new(Arc::clone(&self.default.0.host), rules.collect())
+        Exchange::new(Arc::clone(&self.default.0.host), &self.domains)
     }
 
     /// Bytes that the table takes, and slots in it.
@@ -209,7 +214,17 @@ fn active_rules(domain: &DomainConfig, table: &Table, key: [u64; 2]) -> Result<V
             })?;
             let fingerprints = Fingerprints::new(key, id);
             let charge_refused = rule.charge_refused;
-            Ok(ActiveRule { name, scale, charge_refused, index, fingerprints })
+            let (tolerance_ns, slack) = (0, false);
+            Ok(ActiveRule {
+                name,
+                scale,
+                charge_refused,
+                id,
+                index,
+                tolerance_ns,
+                slack,
+                fingerprints,
+            })
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use dthrottle::exchange::Exchange;
 use dthrottle::{Domain, Rule, Throttle};
 
 use super::Outcome;
@@ -86,7 +87,7 @@ impl Stage {
         let [drained, stop] = shared(2)? else { return Err("two words".into()) };
         let (counted, debited) = (shared(KEYS)?, shared(KEYS)?);
         let mut rule = 0;
-        let exchange = exchanged.then(|| throttle.exchange());
+        let exchange = exchanged.then(|| exchange(&throttle));
         for key in 0..KEYS {
             // Half used from the start, so that these are never the cheapest to forget.
             throttle.debit(tag(key), BURST / 2, Duration::ZERO)?;
@@ -94,10 +95,15 @@ impl Stage {
             counted[key].store(u64::from(throttle.allow(tag(key))?), Ordering::Relaxed);
         }
         if let Some(exchange) = exchange {
-            exchange.drain(|id, entry| {
-                rule = id;
-                drained.fetch_add(entry.hits, Ordering::Relaxed);
-            });
+            exchange.drain(
+                exchange.now(),
+                false,
+                |_, _| true,
+                |entry| {
+                    rule = entry.rule;
+                    drained.fetch_add(entry.hits * entry.quantum, Ordering::Relaxed);
+                },
+            );
         }
         let beats = shared(CREW.len())?;
         Ok(Stage { throttle, flood, counted, debited, drained, beats, stop, rule })
@@ -175,16 +181,17 @@ impl Stage {
     }
 
     fn drain(&self, all: bool) {
-        let exchange = self.throttle.exchange();
-        let count = |rule, entry: dthrottle::exchange::Entry| {
-            if rule == self.rule {
-                self.drained.fetch_add(entry.hits, Ordering::Relaxed);
-            }
-        };
-        match all {
-            true => exchange.drain_all(count),
-            false => exchange.drain(count),
-        }
+        let exchange = exchange(&self.throttle);
+        exchange.drain(
+            exchange.now(),
+            all,
+            |_, _| true,
+            |entry| {
+                if entry.rule == self.rule {
+                    self.drained.fetch_add(entry.hits * entry.quantum, Ordering::Relaxed);
+                }
+            },
+        );
     }
 
     /// For every key: units counted, units debited, units missing in the bucket.
@@ -238,6 +245,13 @@ impl Stage {
         println!("slots {slots} {emptied} {}", self.throttle.stats().buckets);
         Ok(())
     }
+}
+
+/// The table for peers, who hear of every hit from now on.
+fn exchange(throttle: &Throttle) -> Exchange {
+    let exchange = throttle.exchange();
+    exchange.stay(exchange.now());
+    exchange
 }
 
 /// Waits for children that were killed, and must not have ended in another way.

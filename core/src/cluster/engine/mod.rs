@@ -85,6 +85,8 @@ pub struct Engine {
     round_at: u64,
     sweep_at: u64,
     outputs: VecDeque<Output>,
+    /// Said goodbye: hears and says nothing any more.
+    is_gone: bool,
     /// What was applied, if somebody keeps the books.
     ledger: Option<Vec<(Origin, u64, u64)>>,
 }
@@ -123,6 +125,7 @@ impl Engine {
             round_at: now + rng.random_range(1..=pace::ROUND),
             sweep_at: now + pace::SWEEP,
             outputs: VecDeque::new(),
+            is_gone: false,
             ledger: None,
             settings,
             exchange,
@@ -196,10 +199,14 @@ impl Engine {
         self.send(told, Kind::Leave, 0, &[]);
         self.members.leave(now);
         self.settle(now);
+        self.is_gone = true;
     }
 
     /// Takes a datagram, which is decrypted in place.
     pub fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
+        if self.is_gone {
+            return;
+        }
         self.count(Counter::DatagramsReceived, 1);
         self.count(Counter::BytesReceived, datagram.len() as u64);
         let (envelope, body) = match self.settings.keys.open(datagram) {
@@ -262,6 +269,9 @@ impl Engine {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: u64) {
+        if self.is_gone {
+            return;
+        }
         if now >= self.tick_at {
             self.exchange.stay(now);
             self.go_on_with_start(now);
@@ -282,6 +292,9 @@ impl Engine {
     /// What to do next.
     pub fn poll(&mut self) -> Output {
         self.outputs.pop_front().unwrap_or_else(|| {
+            if self.is_gone {
+                return Output::Timeout(u64::MAX);
+            }
             let first = self.tick_at.min(self.round_at);
             Output::Timeout(self.members.next_timeout().map_or(first, |at| first.min(at)))
         })

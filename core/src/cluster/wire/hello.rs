@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn hellos_come_back() {
-        ["192.0.2.7:7373", "[2001:db8::7]:65535"].map(comes_back);
+        ["192.0.2.7:7373", "[2001:db8::7]:65535"].into_iter().for_each(comes_back);
     }
 
     fn comes_back(address: &str) {
