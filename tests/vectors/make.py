@@ -19,9 +19,12 @@ import cases_rates
 import cases_rules
 import list_tables
 import selftest
+import selftest_wire
 from list_bad_configs import bad
 from list_configs import good
+from list_dropped import dropped
 from list_inputs import errors, inputs
+from list_protocol import keys, later, written
 from list_rates import rates
 from sequence import Sequence
 
@@ -44,6 +47,9 @@ def files() -> dict[str, str]:
         ),
         "errors.json": listed([line(entry) for entry in errors()]),
         "inputs.json": listed([line(entry) for entry in inputs()]),
+        "protocol.json": grouped(
+            {"keys": keys(), "written": written(), "later": later(), "dropped": dropped()}
+        ),
     }
 
 
@@ -96,6 +102,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     selftest.run()
+    selftest_wire.run()
     stale = []
     for name, text in files().items():
         path = HERE / name

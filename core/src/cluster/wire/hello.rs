@@ -1,9 +1,9 @@
 //! HELLO: a challenge, its echo, or both. It shows that a sender is there now, and is not a
 //! recording.
 
-use super::Dropped;
 use std::net::{IpAddr, SocketAddr};
 
+use super::Dropped;
 use super::bytes::{Reader, put_varint};
 
 /// The body of a HELLO.
