@@ -19,6 +19,8 @@ pub struct TableConfig {
     pub(crate) size: Option<Result<Size, String>>,
     pub(crate) group: Option<String>,
     pub(crate) dir: Option<String>,
+    /// A cluster knows its buckets by fingerprint. `Config` sets it.
+    pub(crate) exchanged: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +39,8 @@ pub(crate) enum Size {
 impl TableConfig {
     /// A table that belongs to this process, and to each of its forked children another copy.
     pub fn private() -> TableConfig {
-        TableConfig { kind: Kind::Private, size: None, group: None, dir: None }
+        let kind = Kind::Private;
+        TableConfig { kind, size: None, group: None, dir: None, exchanged: false }
     }
 
     /// A table shared with all children forked from now on: the default.
@@ -109,6 +112,7 @@ impl TableConfig {
     fn geometry(&self, size: Size) -> Geometry {
         let fewest = match self.kind {
             Kind::Named(_) => FEWEST_SHARED_LINES,
+            _ if self.exchanged => FEWEST_SHARED_LINES,
             _ => 0,
         };
         match size {
