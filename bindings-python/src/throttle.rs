@@ -24,7 +24,8 @@ use crate::{args, clock, config};
 ///
 /// The buckets are shared with all children that are forked later; with table, a name or a dict of
 /// name, size, group, dir and private, also with every process of this user that gives the same
-/// name. What cannot be as it was asked for is a RuntimeWarning.
+/// name. What cannot be as it was asked for is a RuntimeWarning. The nodes of a cluster, a dict of
+/// name, secret, listen, peers and more, tell each other what they admitted.
 ///
 /// Any thread may use it. In a with statement it is closed at the end.
 #[pyclass(frozen, extends = Domain, module = "dthrottle")]
@@ -73,6 +74,7 @@ impl Throttle {
         domains=None,
         dry_run=None,
         table=None,
+        cluster=None,
         clock=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
@@ -85,6 +87,7 @@ impl Throttle {
         domains: Option<&Bound<'_, PyAny>>,
         dry_run: Option<&Bound<'_, PyAny>>,
         table: Option<&Bound<'_, PyAny>>,
+        cluster: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Throttle>> {
         guard(|| {
@@ -98,6 +101,7 @@ impl Throttle {
                 ("domains", domains),
                 ("dry_run", dry_run),
                 ("table", table),
+                ("cluster", cluster),
             ])?;
             build(py, config, clock)
         })

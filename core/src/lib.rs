@@ -54,7 +54,7 @@ mod throttle;
 mod top;
 
 pub use clock::{Clock, ManualClock};
-pub use config::{Config, TableConfig};
+pub use config::{ClusterConfig, Config, TableConfig};
 pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};

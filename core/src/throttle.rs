@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Clock;
-use crate::config::{Config, DomainConfig, TableConfig};
+use crate::config::{ClusterConfig, Config, DomainConfig, Names, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exchange::Exchange;
@@ -168,13 +168,23 @@ impl Builder {
     /// Where the buckets live; shared with forked children by default.
     #[must_use]
     pub fn table(mut self, table: TableConfig) -> Builder {
-        self.config.table = table;
+        self.config.set_table(table);
+        self
+    }
+
+    /// The cluster that this node belongs to; none by default.
+    #[must_use]
+    pub fn cluster(mut self, cluster: ClusterConfig) -> Builder {
+        self.config.set_cluster(cluster);
         self
     }
 
     /// Builds the throttle, or says what is wrong with its rules.
-    pub fn build(self) -> Result<Throttle> {
-        self.config.check()?;
+    pub fn build(mut self) -> Result<Throttle> {
+        self.config.check(Names::Snake)?;
+        if let Some(cluster) = &mut self.config.cluster {
+            cluster.load()?;
+        }
         let clock = self.clock.map_or_else(default_clock, Ok)?;
         let Opened { table, zero_ns, key, warnings } = open(&self.config.table, &clock, self.key)?;
         let domains = self.config.domains.iter().map(|domain| {

@@ -17,6 +17,7 @@ import cases_domains
 import cases_options
 import cases_rates
 import cases_rules
+import list_clusters
 import list_tables
 import selftest
 import selftest_wire
@@ -41,8 +42,8 @@ def files() -> dict[str, str]:
         "rates.json": grouped(rates()),
         "configs.json": grouped(
             {
-                "good": [*good(), *list_tables.good()],
-                "bad": [*bad(), *list_tables.bad()],
+                "good": [*good(), *list_tables.good(), *list_clusters.good()],
+                "bad": [*bad(), *list_tables.bad(), *list_clusters.bad()],
             }
         ),
         "errors.json": listed([line(entry) for entry in errors()]),

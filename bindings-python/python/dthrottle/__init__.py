@@ -17,7 +17,7 @@ from dthrottle._dthrottle import (
     Throttle,
     __version__,
 )
-from dthrottle.config import DomainConfig, RuleConfig, TableConfig
+from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
 from dthrottle.errors import (
     ArgumentError,
     ClosedError,
@@ -33,6 +33,7 @@ __all__ = [
     "UNLIMITED",
     "ArgumentError",
     "ClosedError",
+    "ClusterConfig",
     "ConfigError",
     "CostError",
     "Decision",

@@ -8,7 +8,7 @@ from typing import Final, NoReturn, SupportsFloat, SupportsIndex, final
 
 from typing_extensions import Self, disjoint_base
 
-from dthrottle.config import Domains, Rules, TableConfig
+from dthrottle.config import ClusterConfig, Domains, Rules, TableConfig
 
 __all__ = [
     "UNLIMITED",
@@ -132,6 +132,7 @@ class Throttle(Domain):
         domains: Domains | None = None,
         dry_run: bool | None = None,
         table: str | TableConfig | None = None,
+        cluster: ClusterConfig | None = None,
         clock: ManualClock | None = None,
     ) -> Self: ...
     @staticmethod
