@@ -148,14 +148,15 @@ impl<E: Driven> Driver<E> {
     /// Opens sockets and asks for names where that is due.
     fn open(&mut self) {
         let Driver { setup, hooks, unicast, group, .. } = self;
-        let opened = unicast.open(hooks, || Socket::open(setup.listen, hooks));
+        let wanted = setup.group.as_ref();
+        let opened = unicast.open(hooks, || Group::open_unicast(wanted, setup.listen, hooks));
         if opened && let Some(socket) = unicast.get() {
             // Peers know the port: a later socket must have the same.
             setup.listen.set_port(socket.local().port());
             (hooks.bound)(socket.local());
             group.reopen();
         }
-        if let (Some(wanted), Some(socket)) = (&setup.group, unicast.get()) {
+        if let (Some(wanted), Some(socket)) = (wanted, unicast.get()) {
             group.open(hooks, || wanted.join(socket, hooks));
         }
         let now = self.now();
