@@ -10,7 +10,13 @@ use crate::node::Node;
 use crate::probe::{Around, Probe, Shared, free, one, read, until};
 
 fn setup() -> Setup {
-    Setup { listen: "127.0.0.1:0".parse().unwrap(), group: None, peers: Vec::new() }
+    Setup {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        advertise: None,
+        is_local: false,
+        group: None,
+        peers: Vec::new(),
+    }
 }
 
 /// A lock as the kernel's: whoever has it lets it go when dropped.

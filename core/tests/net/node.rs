@@ -25,6 +25,8 @@ impl Node {
         let (shared, around) = (Arc::<Shared>::default(), Around::default());
         let setup = Setup {
             listen: listen.parse().unwrap(),
+            advertise: None,
+            is_local: false,
             group,
             peers: peers.iter().map(ToString::to_string).collect(),
         };
