@@ -12,6 +12,8 @@ use crate::decide::{Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::os::lock::LockPlace;
 use crate::stats::{Count, Counters};
 use crate::table::{Key, Step, Table};
 
@@ -35,6 +37,9 @@ pub(crate) struct Host {
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
+    /// Where the table's processes agree on the one that runs the exchange.
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    pub(crate) lock: LockPlace,
 }
 
 /// A rule at work in a domain.

@@ -176,7 +176,8 @@ impl Builder {
     pub fn build(self) -> Result<Throttle> {
         self.config.check()?;
         let clock = self.clock.map_or_else(default_clock, Ok)?;
-        let Opened { table, zero_ns, key, warnings } = open(&self.config.table, &clock, self.key)?;
+        let opened = open(&self.config.table, &clock, self.key)?;
+        let Opened { table, zero_ns, key, warnings, .. } = opened;
         let domains = self.config.domains.iter().map(|domain| {
             let dry_run = domain.dry_run.unwrap_or(self.config.dry_run);
             Ok((domain.name.clone(), dry_run, active_rules(domain, &table, key)?))
@@ -184,7 +185,16 @@ impl Builder {
         let domains: Vec<_> = domains.collect::<Result<_>>()?;
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
-        let host = Arc::new(Host { table, clock, zero_ns, counters, closed, warnings });
+        let host = Arc::new(Host {
+            table,
+            clock,
+            zero_ns,
+            counters,
+            closed,
+            warnings,
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            lock: opened.lock,
+        });
         let domains: Arc<[Domain]> = domains
             .into_iter()
             .map(|(name, dry_run, rules)| {
