@@ -84,8 +84,8 @@ impl Builder {
         let clock = self.clock.map_or_else(default_clock, Ok)?;
         // All nodes of a cluster know a tag by the same fingerprint.
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
-        let Opened { table, zero_ns, key, warnings, lock } =
-            open(&self.config.table, &clock, key)?;
+        let opened = open(&self.config.table, &clock, key)?;
+        let Opened { table, zero_ns, key, warnings, .. } = opened;
         let domains = self.config.domains.iter().map(|domain| {
             let dry_run = domain.dry_run.unwrap_or(self.config.dry_run);
             let rules = active_rules(domain, &table, key, node.as_ref())?;
@@ -94,7 +94,16 @@ impl Builder {
         let domains: Vec<_> = domains.collect::<Result<_>>()?;
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
-        let host = Arc::new(Host { table, clock, zero_ns, counters, closed, warnings, lock });
+        let host = Arc::new(Host {
+            table,
+            clock,
+            zero_ns,
+            counters,
+            closed,
+            warnings,
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            lock: opened.lock,
+        });
         let node = node.map(Arc::new);
         let domains = domains.into_iter().map(|(name, dry_run, rules)| {
             let (host, node) = (Arc::clone(&host), node.clone());
@@ -154,5 +163,8 @@ fn default_clock() -> Result<Clock> {
 
 #[cfg(not(feature = "os"))]
 fn default_clock() -> Result<Clock> {
-    Err(Error::new(crate::ErrorKind::Argument, "no clock: give one, this build has no system clock"))
+    Err(Error::new(
+        crate::ErrorKind::Argument,
+        "no clock: give one, this build has no system clock",
+    ))
 }

@@ -12,6 +12,9 @@ use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
+use crate::node::Node;
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::os::lock::LockPlace;
 use crate::stats::{Count, Counters};
 use crate::table::{Key, Step, Table};
 
@@ -24,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) dry_run: bool,
     pub(crate) rules: Vec<ActiveRule>,
     pub(crate) host: Arc<Host>,
+    /// Its part in a cluster.
+    pub(crate) node: Option<Arc<Node>>,
 }
 
 /// What all domains of a throttle share.
@@ -35,6 +40,9 @@ pub(crate) struct Host {
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
+    /// Where the table's processes agree on the one that runs the exchange.
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    pub(crate) lock: LockPlace,
 }
 
 /// A rule at work in a domain.
@@ -129,7 +137,7 @@ impl Domain {
     /// each where tags are many. The answers are in the order of the tags; there must be room for
     /// all of them.
     pub fn allow_many<T: AsRef<[u8]>>(&self, tags: &[T], allowed: &mut [bool]) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         if allowed.len() != tags.len() {
             let message =
                 format!("{} tags and room for {} answers; give as many", tags.len(), allowed.len());
@@ -180,7 +188,7 @@ impl Domain {
 
     /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.
     fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> (Tat, i64)) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
@@ -195,7 +203,7 @@ impl Domain {
     /// What must hold before a check: the throttle is open, and the cost can pass at all.
     #[inline]
     fn begin(&self, ask: &Ask) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         // No burst is below one.
         if ask.partial || ask.cost <= 1 {
             return Ok(());
@@ -216,6 +224,15 @@ impl Domain {
             rule.burst()
         );
         Error::new(ErrorKind::Cost, message)
+    }
+
+    /// The throttle is open, and its exchange runs, if it has one.
+    #[inline]
+    fn ready(&self) -> Result<()> {
+        if let Some(node) = &self.0.node {
+            node.start();
+        }
+        self.check_open()
     }
 
     #[inline]

@@ -27,33 +27,12 @@ impl Node {
         }
     }
 
-    fn keys(&self) -> Keys {
-        let cluster = &self.config.name;
-        let packet_keys: Vec<Vec<u8>> = self.config.packet_key_bytes().map(Into::into).collect();
-        Keys::new(&match self.config.secret_bytes() {
-            Some(secret) => Secrets::Shared { cluster, secret, packet_keys: &packet_keys },
-            None => Secrets::Open { cluster },
-        })
-    }
-
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
-        self.keys().fingerprint_key()
+        self.config.keys().fingerprint_key()
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        let config = &self.config;
-        let listen = config.listen_address();
-        let mut address = config.advertise.unwrap_or(listen);
-        if address.port() == 0 {
-            address.set_port(listen.port());
-        }
-        Settings {
-            multicast: config.multicast.is_some(),
-            period: config.period,
-            retention: config.retention,
-            retention_bytes: config.retention_bytes,
-            ..Settings::new(self.keys(), address)
-        }
+        self.config.settings()
     }
 
     /// How much later than their time checks of a rule may pass, and whether the way to the peers
@@ -73,7 +52,7 @@ impl Node {
     )]
     pub(crate) fn belong_to(&self, throttle: &Throttle) {
         #[cfg(all(feature = "os", target_os = "linux"))]
-        self.life.prepare(&self.config, throttle, self.settings());
+        self.life.prepare(&self.config, throttle);
     }
 
     /// Sees to it that the exchange runs in this process, or waits for its turn.
@@ -87,5 +66,32 @@ impl Node {
     pub(crate) fn stop(&self) {
         #[cfg(all(feature = "os", target_os = "linux"))]
         self.life.stop();
+    }
+}
+
+impl ClusterConfig {
+    fn keys(&self) -> Keys {
+        let cluster = &self.name;
+        let packet_keys: Vec<Vec<u8>> = self.packet_key_bytes().map(Into::into).collect();
+        Keys::new(&match self.secret_bytes() {
+            Some(secret) => Secrets::Shared { cluster, secret, packet_keys: &packet_keys },
+            None => Secrets::Open { cluster },
+        })
+    }
+
+    /// What an engine is told.
+    pub(crate) fn settings(&self) -> Settings {
+        let listen = self.listen_address();
+        let mut address = self.advertise.unwrap_or(listen);
+        if address.port() == 0 {
+            address.set_port(listen.port());
+        }
+        Settings {
+            multicast: self.multicast.is_some(),
+            period: self.period,
+            retention: self.retention,
+            retention_bytes: self.retention_bytes,
+            ..Settings::new(self.keys(), address)
+        }
     }
 }

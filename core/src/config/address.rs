@@ -3,6 +3,7 @@
 //! One address has one form here: an IPv4 address that is written as IPv6 is read as IPv4, so that
 //! no spelling gets past a rule about addresses.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::rate::quoted;
@@ -29,6 +30,15 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
             r#"{text} is not an address with a port; write one like "10.0.0.1:7373" or "[fd00::1]:7373""#
         )
     })
+}
+
+impl fmt::Display for PeerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
 }
 
 impl PeerName {

@@ -77,9 +77,9 @@ impl TableConfig {
     }
 
     /// A table that an exchange between nodes can use.
+    #[doc(hidden)]
     #[must_use]
-    #[allow(dead_code, reason = "for the part of the configuration that is about the cluster")]
-    pub(crate) fn clustered(self) -> TableConfig {
+    pub fn clustered(self) -> TableConfig {
         TableConfig { clustered: true, ..self }
     }
 

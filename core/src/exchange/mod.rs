@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub use self::rule::KnownRule;
 use self::rule::Rules;
 use crate::domain::{Domain, Host};
+#[cfg(all(feature = "os", target_os = "linux"))]
+pub use crate::os::lock::Lock;
 use crate::table::{Bucket, Key, Step};
 pub use crate::table::{Facts, RawEvent};
 
@@ -24,6 +26,7 @@ const OLDEST_NS: u64 = 15_000_000_000;
 const HALF: u64 = 1 << 31;
 
 /// A throttle's table.
+#[derive(Clone)]
 pub struct Exchange {
     host: Arc<Host>,
     rules: Rules,
@@ -101,6 +104,12 @@ impl Exchange {
     /// for peers, and checks have no tolerance.
     pub fn stay(&self, now: u64) {
         self.host.table.exchange(now);
+    }
+
+    /// The right to run the exchange, unless another process of the table has it.
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    pub fn try_lock(&self) -> std::io::Result<Option<Lock>> {
+        self.host.lock.try_lock()
     }
 
     /// Whether the fingerprint of every bucket can be told: a table may be too small.

@@ -49,7 +49,7 @@ impl KnownRule {
 }
 
 /// Rules by identity and by index.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rules {
     all: Vec<KnownRule>,
     /// How many of them are the throttle's own; these come first.

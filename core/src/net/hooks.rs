@@ -5,6 +5,9 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::exchange::Exchange;
+use crate::os::fork;
+
 /// Is told of a descriptor.
 pub type FdHook = Arc<dyn Fn(RawFd) + Send + Sync>;
 
@@ -24,6 +27,20 @@ pub struct Hooks {
     pub bound: Arc<dyn Fn(SocketAddr) + Send + Sync>,
     /// What went wrong.
     pub counters: Arc<Counters>,
+}
+
+impl Hooks {
+    /// Those of a driver at work for a table.
+    pub(crate) fn of_table(exchange: Exchange) -> Hooks {
+        Hooks {
+            now: Arc::new(move || exchange.now()),
+            generation: Arc::new(|| fork::generation().into()),
+            register_fd: Arc::new(fork::register),
+            unregister_fd: Arc::new(fork::unregister),
+            bound: Arc::new(|_| {}),
+            counters: Arc::default(),
+        }
+    }
 }
 
 /// What went wrong, how often.

@@ -4,8 +4,12 @@
 
 pub(crate) mod clock;
 pub(crate) mod file;
+#[cfg(target_os = "linux")]
+pub(crate) mod fork;
 #[cfg(unix)]
 pub(crate) mod interface;
+#[cfg(target_os = "linux")]
+pub(crate) mod lock;
 #[cfg(unix)]
 pub(crate) mod memory;
 #[cfg(target_os = "linux")]
