@@ -166,7 +166,7 @@ impl Deref for Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ManualClock;
+    use crate::{ManualClock, Rule, TableConfig};
 
     /// A few lines, and many tags in debt: somebody has to go, and it is counted.
     #[test]

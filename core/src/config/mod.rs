@@ -97,7 +97,7 @@ impl Config {
 
     /// Where the buckets live.
     pub fn set_table(&mut self, table: TableConfig) {
-        let clustered = self.cluster.is_some();
+        let clustered = table.clustered || self.cluster.is_some();
         self.table = TableConfig { clustered, ..table };
     }
 
