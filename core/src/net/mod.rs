@@ -21,7 +21,7 @@ mod stop;
 
 pub use background::Background;
 pub use driver::{Driven, Setup};
-pub use hooks::{Counters, FdHook, Hooks};
+pub use hooks::{Counters, FdHook, Hooks, Tally};
 pub use inbox::Inbox;
 pub(crate) use life::Life;
 pub use multicast::Group;

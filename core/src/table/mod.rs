@@ -38,8 +38,7 @@ use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
 #[cfg(any(test, not(all(feature = "os", unix))))]
 pub(crate) use self::heap::Heap;
-#[cfg(test)]
-use self::notes::COUNTERS;
+pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use dthrottle::cluster::{Output, To, Transmit};
-use dthrottle::net::{Counters, Driven, Hooks};
+use dthrottle::net::{Counters, Driven, Hooks, Tally};
 
 /// What the test and the engine share.
 #[derive(Default)]
@@ -101,8 +101,8 @@ pub(crate) fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-pub(crate) fn read(counter: &AtomicU64) -> u64 {
-    counter.load(Ordering::Relaxed)
+pub(crate) fn read(counter: &Tally) -> u64 {
+    counter.get()
 }
 
 /// A lock that nobody else wants.
