@@ -2,7 +2,7 @@
 
 # How long each target runs, and which targets there are.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= datagram
+FUZZ_TARGETS ?= datagram engine
 
 fuzz-ready: cargo-ready
 	@rustc +$(NIGHTLY) --version >/dev/null 2>&1 || rustup toolchain install $(NIGHTLY) --profile minimal || \
@@ -16,7 +16,7 @@ fuzz: fuzz-ready ## Feed hostile bytes to the wire format for a minute (FUZZ_SEC
 	$(PYTHON) tests/vectors/seeds.py fuzz/corpus/datagram
 	for target in $(FUZZ_TARGETS); do \
 		$(CARGO) +$(NIGHTLY) fuzz run --target-dir target/fuzz $$target -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=1400 -print_final_stats=1 || exit 1; \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=8000 -print_final_stats=1 || exit 1; \
 	done
 
 test-deep: fuzz

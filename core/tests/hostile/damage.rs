@@ -11,7 +11,7 @@ impl Damage {
     }
 
     /// SplitMix64.
-    fn random(&mut self, below: usize) -> usize {
+    pub(crate) fn random(&mut self, below: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

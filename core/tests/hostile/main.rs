@@ -5,6 +5,7 @@
 
 mod damage;
 mod datagram;
+mod engine;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,6 +16,9 @@ use serde_json::Value as Json;
 
 /// How often each seed is damaged.
 const TIMES: usize = 150;
+/// How many plays an engine hears, and of how many scenes.
+const PLAYS: usize = 40;
+const SCENES: usize = 120;
 /// The most memory that reading takes, for each byte that is there: a range of two bytes becomes
 /// two numbers, a snapshot's are read twice, and vectors grow by doubling.
 const BYTES_PER_BYTE: usize = 32;
@@ -106,5 +110,29 @@ fn damage_is_neither_total_nor_none() {
     }
     for kind in [1, 2, 3, 4, 6, 8] {
         assert!(good[kind - 1] > 10 && bad[kind - 1] > 10, "kind {kind}: {good:?} {bad:?}");
+    }
+}
+
+/// Plays made of seeds, whole and damaged, heard by an engine.
+#[test]
+fn an_engine_survives_what_it_hears() {
+    let seeds = seeds();
+    let mut damage = Damage::new(4);
+    for round in 0..PLAYS {
+        let mut play = Vec::new();
+        for scene in 0..SCENES {
+            let seed = &seeds[damage.random(seeds.len())];
+            let bytes = if scene % 3 == 0 { seed.clone() } else { damage.done_to(seed, &seeds) };
+            let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
+            let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
+            play.extend([kind as u8 - 1, flags, length[0], length[1]]);
+            play.extend_from_slice(body);
+            // Time passes, and the application asks.
+            play.extend([10, damage.random(256) as u8, 0, 0, 9, 0, 0, 1, round as u8]);
+            if scene % 40 == 0 {
+                play.extend([11, damage.random(256) as u8, 0, 0]);
+            }
+        }
+        engine::try_engine(&play);
     }
 }

@@ -14,8 +14,6 @@ use crate::cluster::{Event, Origin};
 
 /// The most challenges that wait for an answer.
 const MOST_CHALLENGES: usize = 4096;
-/// The most senders that are known without being proven.
-const MOST_STRANGERS: usize = 4096;
 
 impl Engine {
     /// Asks whoever is there to answer.
@@ -26,7 +24,7 @@ impl Engine {
 
     /// Asks a sender to show that it is there, but not for every datagram of it.
     pub(super) fn challenge(&mut self, now: u64, at: SocketAddr, origin: Origin) {
-        if !self.peers.contains_key(&origin) && self.peers.len() >= MOST_STRANGERS {
+        if !self.has_room_for(origin) {
             return;
         }
         let peer = self.peer(now, origin);

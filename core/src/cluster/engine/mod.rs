@@ -28,6 +28,9 @@ use super::wire::{Envelope, Kind};
 use super::{Event, Origin};
 use crate::exchange::Exchange;
 
+/// The most origins that are known at a time.
+const MOST_PEERS: usize = 4096;
+
 /// What is to be done next.
 #[derive(Debug)]
 pub enum Output {
@@ -360,6 +363,11 @@ impl Engine {
         let told = told.into_iter().filter(|address| *address != self.settings.address);
         self.told = told.collect();
         self.outbox.nodes = self.members.len() as u64 + 1;
+    }
+
+    /// Whether there is room for an origin, or has been: whoever has the key may name any number.
+    fn has_room_for(&self, origin: Origin) -> bool {
+        self.peers.len() < MOST_PEERS || self.peers.contains_key(&origin)
     }
 
     /// What is known of a peer, which may be nothing yet.

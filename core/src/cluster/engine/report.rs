@@ -10,6 +10,7 @@ use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
 use crate::cluster::pace::{self, age_class, late_after, rule_period};
 use crate::cluster::settings::Settings;
+use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{
     ANSWER, Dropped, Kind, RELAYED, Report, ReportEntry, ReportWriter, Section, write_digest,
 };
@@ -184,7 +185,10 @@ impl Engine {
     ) -> Result<(), Dropped> {
         let report = Report::parse(body, flags)?;
         let origin = report.origin.unwrap_or(sender);
-        if origin.node == self.me.node {
+        if report.last > LAST_NUMBER {
+            return Err(Dropped::Malformed);
+        }
+        if origin.node == self.me.node || !self.has_room_for(origin) {
             return Ok(());
         }
         let delay = self.peers.get(&sender).and_then(|peer| peer.delay).unwrap_or(0);
