@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use dthrottle::net::{Background, Setup};
 
@@ -79,6 +81,36 @@ fn a_thread_that_waits_for_the_lock_ends_as_well() {
     until("end", || (Arc::strong_count(&shared) == 1).then_some(()));
     assert_eq!(read(&shared.lives), 0);
     assert!(lock.take().is_some());
+}
+
+#[test]
+fn a_thread_that_sleeps_is_woken_to_end() {
+    // It could sleep for a second. One of many, for hosts that are busy.
+    let ends = (0..20).any(|_| {
+        let mut node = Node::start("127.0.0.1:0");
+        node.shared.quiet.store(true, Ordering::Relaxed);
+        node.address();
+        sleep(Duration::from_millis(20));
+        node.background.stop();
+        node.around.fds.lock().unwrap().is_empty()
+    });
+    assert!(ends);
+}
+
+#[test]
+fn the_thread_has_a_name_and_leaves_signals_to_others() {
+    let node = Node::start("127.0.0.1:0");
+    node.address();
+    let status = node.shared.status.lock().unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.strip_prefix(':')).unwrap().trim()
+    };
+    assert_eq!(field("Name"), "dthrottle");
+    let blocked = u64::from_str_radix(field("SigBlk"), 16).unwrap();
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD, libc::SIGALRM] {
+        assert_ne!(blocked & 1 << (signal - 1), 0, "{signal}");
+    }
 }
 
 #[test]

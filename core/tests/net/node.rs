@@ -1,6 +1,7 @@
 //! A node: the thread with an engine that the test speaks through. And what nodes do among
 //! themselves.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,6 +33,7 @@ impl Node {
             let shared = shared.clone();
             move || {
                 shared.lives.fetch_add(1, Ordering::Relaxed);
+                *shared.status.lock().unwrap() = fs::read_to_string("/proc/thread-self/status")?;
                 Ok((Probe { shared: shared.clone(), now: 0 }, setup.clone()))
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,6 +21,10 @@ pub(crate) struct Shared {
     pub(crate) goodbye: Mutex<Vec<Transmit>>,
     /// Engines made.
     pub(crate) lives: AtomicU64,
+    /// What the system says of the thread.
+    pub(crate) status: Mutex<String>,
+    /// Whether it never asks for the time.
+    pub(crate) quiet: AtomicBool,
     /// Whoever holds this stops the engine at its next timeout.
     pub(crate) brake: Mutex<()>,
 }
@@ -53,6 +57,7 @@ impl Driven for Probe {
     fn poll(&mut self) -> Output {
         match self.shared.say.lock().unwrap().pop_front() {
             Some(transmit) => Output::Transmit(transmit),
+            None if self.shared.quiet.load(Ordering::Relaxed) => Output::Timeout(u64::MAX),
             None => Output::Timeout(self.now + 5_000_000),
         }
     }
