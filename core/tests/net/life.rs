@@ -37,10 +37,7 @@ impl Drop for Held {
 fn with_lock(lock: &Lock) -> (Arc<Shared>, Around, Background) {
     let (shared, around, lock) = (Arc::<Shared>::default(), Around::default(), lock.clone());
     let engines = shared.clone();
-    let make = move || {
-        engines.lives.fetch_add(1, Ordering::Relaxed);
-        Ok((Probe { shared: engines.clone(), now: 0 }, setup()))
-    };
+    let make = move || Ok((Probe::new(&engines), setup()));
     let background = Background::start(around.hooks(), move || Ok(lock.take()), make).unwrap();
     (shared, around, background)
 }
@@ -119,6 +116,8 @@ fn a_stuck_engine_holds_nobody_up() {
     node.address();
     let shared = node.shared.clone();
     let brake = shared.brake.lock().unwrap();
+    let before = read(&shared.timeouts);
+    until("stuck engine", || (read(&shared.timeouts) > before).then_some(()));
     // Returns, or this test never ends.
     node.background.stop();
     drop(brake);
@@ -161,7 +160,7 @@ fn whatever_fails_at_the_start_is_tried_again() {
     let make = move || match tries.fetch_add(1, Ordering::Relaxed) {
         0 => Err(io::Error::other("no engine")),
         1 => panic!("as it should"),
-        _ => Ok((Probe { shared: engines.clone(), now: 0 }, setup())),
+        _ => Ok((Probe::new(&engines), setup())),
     };
     let _background = Background::start(around.hooks(), try_lock, make).unwrap();
     until("socket", || around.bound.lock().unwrap().last().copied());

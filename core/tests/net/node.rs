@@ -2,14 +2,13 @@
 //! themselves.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use dthrottle::cluster::{To, Transmit};
 use dthrottle::net::{Background, Group, Setup};
 
-use crate::probe::{Around, Probe, Shared, free, one, until};
+use crate::probe::{Around, Probe, Shared, free, one, read, until};
 
 pub(crate) struct Node {
     pub(crate) shared: Arc<Shared>,
@@ -32,9 +31,8 @@ impl Node {
         let make = {
             let shared = shared.clone();
             move || {
-                shared.lives.fetch_add(1, Ordering::Relaxed);
                 *shared.status.lock().unwrap() = fs::read_to_string("/proc/thread-self/status")?;
-                Ok((Probe { shared: shared.clone(), now: 0 }, setup.clone()))
+                Ok((Probe::new(&shared), setup.clone()))
             }
         };
         let background = Background::start(around.hooks(), free, make).unwrap();
@@ -91,6 +89,24 @@ fn a_node_on_any_address_speaks_both_kinds_of_ip() {
     v6.say(one(v6.hears(b"to v6"), *b"from v6"));
     assert_eq!(both.hears(b"from v4"), v4.address(), "not in disguise");
     assert_eq!(both.hears(b"from v6"), v6.address());
+}
+
+#[test]
+fn a_flood_does_not_keep_a_node_from_speaking() {
+    let node = Node::start("127.0.0.1:0");
+    let (address, peer) = (node.address(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let brake = node.shared.brake.lock().unwrap();
+    let before = read(&node.shared.timeouts);
+    until("stuck engine", || (read(&node.shared.timeouts) > before).then_some(()));
+    for _ in 0..2000 {
+        peer.send_to(b"flood", address).unwrap();
+    }
+    drop(brake);
+    // Not all of it where the system gives little room.
+    until("flood", || (node.shared.heard.lock().unwrap().len() >= 400).then_some(()));
+    let asked = node.shared.asked.lock().unwrap();
+    let most = asked.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+    assert!(most <= Some(256), "{most:?} between two words");
 }
 
 #[test]
