@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use dthrottle::net::{Background, Setup};
 
@@ -41,10 +43,7 @@ impl Drop for Held {
 fn with_lock(lock: &Lock) -> (Arc<Shared>, Around, Background) {
     let (shared, around, lock) = (Arc::<Shared>::default(), Around::default(), lock.clone());
     let engines = shared.clone();
-    let make = move || {
-        engines.lives.fetch_add(1, Ordering::Relaxed);
-        Ok((Probe { shared: engines.clone(), now: 0 }, setup()))
-    };
+    let make = move || Ok((Probe::new(&engines), setup()));
     let background = Background::start(around.hooks(), move || Ok(lock.take()), make).unwrap();
     (shared, around, background)
 }
@@ -88,11 +87,43 @@ fn a_thread_that_waits_for_the_lock_ends_as_well() {
 }
 
 #[test]
+fn a_thread_that_sleeps_is_woken_to_end() {
+    // It could sleep for a second. One of many, for hosts that are busy.
+    let ends = (0..20).any(|_| {
+        let mut node = Node::start("127.0.0.1:0");
+        node.shared.quiet.store(true, Ordering::Relaxed);
+        node.address();
+        sleep(Duration::from_millis(20));
+        node.background.stop();
+        node.around.fds.lock().unwrap().is_empty()
+    });
+    assert!(ends);
+}
+
+#[test]
+fn the_thread_has_a_name_and_leaves_signals_to_others() {
+    let node = Node::start("127.0.0.1:0");
+    node.address();
+    let status = node.shared.status.lock().unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.strip_prefix(':')).unwrap().trim()
+    };
+    assert_eq!(field("Name"), "dthrottle");
+    let blocked = u64::from_str_radix(field("SigBlk"), 16).unwrap();
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD, libc::SIGALRM] {
+        assert_ne!(blocked & 1 << (signal - 1), 0, "{signal}");
+    }
+}
+
+#[test]
 fn a_stuck_engine_holds_nobody_up() {
     let mut node = Node::start("127.0.0.1:0");
     node.address();
     let shared = node.shared.clone();
     let brake = shared.brake.lock().unwrap();
+    let before = shared.timeouts.load(Ordering::Relaxed);
+    until("stuck engine", || (shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
     // Returns, or this test never ends.
     node.background.stop();
     drop(brake);
@@ -135,7 +166,7 @@ fn whatever_fails_at_the_start_is_tried_again() {
     let make = move || match tries.fetch_add(1, Ordering::Relaxed) {
         0 => Err(io::Error::other("no engine")),
         1 => panic!("as it should"),
-        _ => Ok((Probe { shared: engines.clone(), now: 0 }, setup())),
+        _ => Ok((Probe::new(&engines), setup())),
     };
     let _background = Background::start(around.hooks(), try_lock, make).unwrap();
     until("socket", || around.bound.lock().unwrap().last().copied());

@@ -1,14 +1,15 @@
 //! A node: the thread with an engine that the test speaks through. And what nodes do among
 //! themselves.
 
-use std::net::SocketAddr;
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dthrottle::cluster::{To, Transmit};
 use dthrottle::net::{Background, Group, Setup};
 
-use crate::probe::{Around, Probe, Shared, free, one, until};
+use crate::probe::{Around, Probe, Shared, free, one, read, until};
 
 pub(crate) struct Node {
     pub(crate) shared: Arc<Shared>,
@@ -33,8 +34,8 @@ impl Node {
         let make = {
             let shared = shared.clone();
             move || {
-                shared.lives.fetch_add(1, Ordering::Relaxed);
-                Ok((Probe { shared: shared.clone(), now: 0 }, setup.clone()))
+                *shared.status.lock().unwrap() = fs::read_to_string("/proc/thread-self/status")?;
+                Ok((Probe::new(&shared), setup.clone()))
             }
         };
         let background = Background::start(around.hooks(), free, make).unwrap();
@@ -91,6 +92,24 @@ fn a_node_on_any_address_speaks_both_kinds_of_ip() {
     v6.say(one(v6.hears(b"to v6"), *b"from v6"));
     assert_eq!(both.hears(b"from v4"), v4.address(), "not in disguise");
     assert_eq!(both.hears(b"from v6"), v6.address());
+}
+
+#[test]
+fn a_flood_does_not_keep_a_node_from_speaking() {
+    let node = Node::start("127.0.0.1:0");
+    let (address, peer) = (node.address(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let brake = node.shared.brake.lock().unwrap();
+    let before = node.shared.timeouts.load(Ordering::Relaxed);
+    until("stuck engine", || (node.shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
+    for _ in 0..2000 {
+        peer.send_to(b"flood", address).unwrap();
+    }
+    drop(brake);
+    // Not all of it where the system gives little room.
+    until("flood", || (node.shared.heard.lock().unwrap().len() >= 400).then_some(()));
+    let asked = node.shared.asked.lock().unwrap();
+    let most = asked.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+    assert!(most <= Some(256), "{most:?} between two words");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,6 +21,14 @@ pub(crate) struct Shared {
     pub(crate) goodbye: Mutex<Vec<Transmit>>,
     /// Engines made.
     pub(crate) lives: AtomicU64,
+    /// What the system says of the thread.
+    pub(crate) status: Mutex<String>,
+    /// Whether it never asks for the time.
+    pub(crate) quiet: AtomicBool,
+    /// How often the engine was asked what to do before it heard each of them.
+    pub(crate) asked: Mutex<Vec<u64>>,
+    /// Timeouts begun.
+    pub(crate) timeouts: AtomicU64,
     /// Whoever holds this stops the engine at its next timeout.
     pub(crate) brake: Mutex<()>,
 }
@@ -28,17 +36,27 @@ pub(crate) struct Shared {
 pub(crate) struct Probe {
     pub(crate) shared: Arc<Shared>,
     pub(crate) now: u64,
+    pub(crate) asked: u64,
+}
+
+impl Probe {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Probe {
+        shared.lives.fetch_add(1, Ordering::Relaxed);
+        Probe { shared: shared.clone(), now: 0, asked: 0 }
+    }
 }
 
 impl Driven for Probe {
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
         self.now = now;
         assert_ne!(datagram, b"panic", "as it was told to");
+        self.shared.asked.lock().unwrap().push(self.asked);
         self.shared.heard.lock().unwrap().push((from, datagram.to_vec()));
     }
 
     fn handle_timeout(&mut self, now: u64) {
         self.now = now;
+        self.shared.timeouts.fetch_add(1, Ordering::SeqCst);
         drop(self.shared.brake.lock().unwrap());
     }
 
@@ -51,8 +69,10 @@ impl Driven for Probe {
     }
 
     fn poll(&mut self) -> Output {
+        self.asked += 1;
         match self.shared.say.lock().unwrap().pop_front() {
             Some(transmit) => Output::Transmit(transmit),
+            None if self.shared.quiet.load(Ordering::Relaxed) => Output::Timeout(u64::MAX),
             None => Output::Timeout(self.now + 5_000_000),
         }
     }
