@@ -95,6 +95,9 @@ impl Engine {
         peer.address = Some(hello.address);
         peer.changed = true;
         if peer.is_proven() {
+            if !matches!(peer.state, State::Up | State::Left) {
+                self.members.announce(now, Identity::new(hello.address, sender));
+            }
             self.hear_of(now, sender, hello.top);
             return;
         }

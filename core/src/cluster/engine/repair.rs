@@ -67,7 +67,8 @@ impl Engine {
             let ranges = peer.window.missing().iter().take(MOST_RANGES).copied().collect();
             let origin_is_there = peer.is_told(now, self.retention()) && peer.asked < ASK_ORIGIN;
             let at_origin = peer.address.filter(|_| origin_is_there);
-            let target = at_origin.or_else(|| self.anybody_but(origin));
+            let address = peer.address;
+            let target = at_origin.or_else(|| self.anybody_but(origin)).or(address);
             if let Some(peer) = self.peers.get_mut(&origin) {
                 peer.ask_later(now);
             }

@@ -34,6 +34,7 @@ pub(super) struct Outbox {
     writer: ReportWriter,
     tail_at: Option<u64>,
     tails: usize,
+    reported_at: u64,
 }
 
 /// Entries that can stand in one section: rule, quantum, class of age.
@@ -70,6 +71,7 @@ impl Outbox {
             writer: ReportWriter::new(),
             tail_at: None,
             tails: 0,
+            reported_at: now,
         }
     }
 
@@ -158,6 +160,7 @@ impl Engine {
         writer.clear(None);
         self.outbox.writer = writer;
         self.outbox.tails = 0;
+        self.outbox.reported_at = now;
         self.outbox.tail_at = Some(now + pace::TAILS[0]);
     }
 
@@ -168,7 +171,11 @@ impl Engine {
             return;
         }
         self.outbox.tails += 1;
-        self.outbox.tail_at = pace::TAILS.get(self.outbox.tails).map(|after| now + after);
+        // A network that heals in silence must be noticed, too.
+        let kept = now < self.outbox.reported_at + self.retention();
+        let later = kept.then_some(pace::ROUND.max(self.outbox.nodes * pace::TICK));
+        let after = pace::TAILS.get(self.outbox.tails).copied().or(later);
+        self.outbox.tail_at = after.map(|after| now + after);
         let mut body = Vec::new();
         write_digest(&[(self.me, self.outbox.top)], &mut body);
         let to = self.everybody();
