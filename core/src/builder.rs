@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprints, rule_id};
 use crate::node::Node;
 use crate::open::{Opened, open};
+use crate::pacing::Pacing;
 use crate::rule::Rule;
 use crate::stats::Counters;
 use crate::table::Table;
@@ -101,6 +102,7 @@ impl Builder {
             counters,
             closed,
             warnings,
+            pacing: node.as_ref().filter(|node| node.is_paced()).map(|_| Pacing::new()),
             #[cfg(all(feature = "os", target_os = "linux"))]
             lock: opened.lock,
         });

@@ -15,6 +15,7 @@ use crate::fingerprint::Fingerprints;
 use crate::node::Node;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
+use crate::pacing::Pacing;
 use crate::stats::{Count, Counters};
 use crate::table::{Key, Step, Table};
 
@@ -40,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
+    /// Whether tags over their limit wait for turns.
+    pub(crate) pacing: Option<Pacing>,
     /// Where the table's processes agree on the one that runs the exchange.
     #[cfg(all(feature = "os", target_os = "linux"))]
     pub(crate) lock: LockPlace,

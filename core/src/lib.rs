@@ -42,6 +42,7 @@ mod node;
 mod open;
 #[cfg(feature = "os")]
 mod os;
+mod pacing;
 mod rate;
 mod rule;
 mod stats;

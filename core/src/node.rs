@@ -45,6 +45,10 @@ impl Node {
         }
     }
 
+    pub(crate) fn is_paced(&self) -> bool {
+        self.config.pacing
+    }
+
     /// Learns whose node it is.
     #[cfg_attr(
         not(all(feature = "os", target_os = "linux")),

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use dthrottle::cluster::{To, Transmit};
 use dthrottle::net::{Background, Group, Setup};
 
-use crate::probe::{Around, Probe, Shared, free, one, read, until};
+use crate::probe::{Around, Probe, Shared, free, one, until};
 
 pub(crate) struct Node {
     pub(crate) shared: Arc<Shared>,
