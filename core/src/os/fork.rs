@@ -10,12 +10,15 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// How many descriptors are watched over.
 const PLACES: usize = 256;
 const FREE: RawFd = -1;
-/// How often to start again when somebody forks meanwhile.
+/// How often to start again when somebody forks meanwhile, and how long to wait: a big process
+/// takes a while.
 const TRIES: usize = 1000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 static PLACE: [AtomicI32; PLACES] = [const { AtomicI32::new(FREE) }; PLACES];
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -52,7 +55,7 @@ pub(crate) fn guard<F: AsFd>(open: impl Fn() -> io::Result<F>) -> io::Result<Gua
                 return Ok(guarded);
             }
         }
-        thread::yield_now();
+        thread::sleep(PAUSE);
     }
     Err(io::Error::new(io::ErrorKind::WouldBlock, "processes are forked all the time"))
 }
