@@ -7,7 +7,7 @@ use rand::RngExt;
 use super::{Engine, To};
 use crate::cluster::members::Identity;
 use crate::cluster::pace;
-use crate::cluster::peer::State;
+use crate::cluster::peer::{Peer, State};
 use crate::cluster::replay::Replay;
 use crate::cluster::wire::{Dropped, Envelope, Hello, Kind};
 use crate::cluster::{Event, Origin};
@@ -77,7 +77,7 @@ impl Engine {
         if let Some(at) = self.challenges.get(&hello.echo).copied() {
             self.prove(now, envelope, &hello, now.saturating_sub(at));
         }
-        let proven = self.peers.get(&sender).is_some_and(|peer| peer.is_proven());
+        let proven = self.peers.get(&sender).is_some_and(Peer::is_proven);
         if hello.challenge != 0 {
             let challenge = if proven { 0 } else { self.new_challenge(now) };
             self.say_hello(To::One(from), challenge, hello.challenge);
