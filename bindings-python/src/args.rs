@@ -39,10 +39,22 @@ impl<'py> Arg<'_, 'py> {
         self.0.map(|value| seconds(name, &value)).transpose()
     }
 
+    /// A number that counts something, if it was given.
+    pub(crate) fn number(self, name: &str) -> Result<Option<u64>, Fault> {
+        self.0.map(|value| number(name, &value)).transpose()
+    }
+
     /// Yes or no, if it was given.
     #[inline]
     pub(crate) fn flag(self, name: &str) -> Result<Option<bool>, Fault> {
         self.0.map(|value| flag(name, &value)).transpose()
+    }
+}
+
+impl<'a, 'py> From<Borrowed<'a, 'py, PyAny>> for Arg<'a, 'py> {
+    #[inline]
+    fn from(value: Borrowed<'a, 'py, PyAny>) -> Self {
+        Arg(Some(value))
     }
 }
 
@@ -51,14 +63,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg<'a, 'py> {
 
     #[inline]
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
-        Ok(Arg(Some(value)))
+        Ok(value.into())
     }
 }
 
 /// A tag: text as its UTF-8, or bytes; neither is copied.
 #[inline]
 pub(crate) fn tag<'a>(value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
-    if let Ok(text) = value.cast::<PyString>() {
+    // Nearly always it is just a `str`, which is seen sooner than that it is some kind of one.
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        Ok(utf8("tag", text)?.as_bytes())
+    } else if let Ok(text) = value.cast::<PyString>() {
         Ok(utf8("tag", text)?.as_bytes())
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
         Ok(bytes.as_bytes())
@@ -106,6 +121,15 @@ pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> Result<Duration, 
             ))
         }),
     }
+}
+
+/// A number that counts something: an `int`, or anything that can be an index.
+fn number(name: &str, value: &Bound<'_, PyAny>) -> Result<u64, Fault> {
+    value.extract::<u64>().or_else(|error| {
+        rejected(error, value, || {
+            Fault::argument(format!("{name} {}: must be an int from 0 to 2**64 - 1", quote(value)))
+        })
+    })
 }
 
 /// `True` or `False`, and nothing that merely counts as one of them.

@@ -201,10 +201,16 @@ impl Scale {
         tat.saturating_sub(self.ticks(now)) > self.burst_ticks - self.burst_ticks / 10
     }
 
-    /// The TAT of a bucket of whose burst so many sixteenths are used.
-    pub(crate) fn level(&self, now: u64, sixteenths: u64) -> Tat {
-        let used = saturate(u128::from(sixteenths) * u128::from(self.burst_ticks) / 16);
+    /// The TAT of a bucket of which so many sixteenths of a unit are used.
+    pub(crate) fn level(&self, now: u64, used_16ths: u64) -> Tat {
+        let used = saturate(u128::from(used_16ths) * u128::from(self.unit_ticks) / 16);
         self.ticks(now).saturating_add(used).min(LAST)
+    }
+
+    /// How much of a bucket is used, in sixteenths of a unit, rounded down.
+    pub(crate) fn used_16ths(&self, tat: Tat, now: u64) -> u64 {
+        let used = tat.saturating_sub(self.ticks(now));
+        saturate(u128::from(used) * 16 / u128::from(self.unit_ticks))
     }
 
     /// The nanosecond at which a bucket was full before its last so many hits, if they came as fast

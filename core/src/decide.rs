@@ -51,7 +51,7 @@ impl<'a> Check<'a, 1> {
 
     /// A check under one rule whose key is known.
     #[inline]
-    pub(crate) fn of_key(domain: &'a Inner, key: Key, ask: Ask, now: u64) -> Self {
+    fn of_key(domain: &'a Inner, key: Key, ask: Ask, now: u64) -> Self {
         Check { domain, ask, now, latest: now.saturating_add(ask.max_wait), keys: [key] }
     }
 
@@ -75,7 +75,7 @@ impl<'a> Check<'a, 1> {
     /// The same where peers have to hear of it.
     #[inline(never)]
     fn take_and_tell(&self, rule: &ActiveRule, hit: Hit<'_>) -> Option<Tat> {
-        let (tat, window) = (hit.tat(), self.window(rule));
+        let (tat, window) = (hit.tat(), self.window(rule, self.keys[0]));
         let next = self.next(rule, window, tat)?;
         let hits = rule.scale.hits_taken(tat, window, next, self.ask.cost);
         if !self.domain.host.table.replace_and_tell(hit, &rule.scale, next, hits, self.now) {
@@ -119,7 +119,7 @@ impl<'a, const N: usize> Check<'a, N> {
         let mut granted = self.ask.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
             outcome.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
-            match self.grant(&rule.scale, outcome.tats[i], self.window(rule)) {
+            match self.grant(&rule.scale, outcome.tats[i], self.window(rule, self.keys[i])) {
                 Some(units) => granted = granted.min(units),
                 None => outcome.refused |= 1 << i,
             }
@@ -136,6 +136,11 @@ impl<'a, const N: usize> Check<'a, N> {
             _ => self.take_all(),
         };
         let counters = &self.domain.host.counters;
+        if let (None, Some(pacing)) = (outcome.granted, &self.domain.host.pacing) {
+            let refused = self.keys.iter().enumerate();
+            let refused = refused.filter(|(i, _)| outcome.refused & (1 << i) != 0);
+            refused.for_each(|(_, key)| pacing.refused(key.fingerprint, self.now));
+        }
         match outcome.granted {
             Some(_) => counters.add_one(Count::Allowed),
             None if self.domain.dry_run => {
@@ -148,7 +153,7 @@ impl<'a, const N: usize> Check<'a, N> {
     }
 
     fn take_one(&self, rule: &ActiveRule) -> Outcome<'a, N> {
-        let window = self.window(rule);
+        let window = self.window(rule, self.keys[0]);
         let (tat, granted) = self.domain.host.update(&rule.scale, self.keys[0], self.now, |tat| {
             let granted = self.grant(&rule.scale, tat, window);
             match granted.or_else(|| self.refused_units(rule)) {
@@ -186,7 +191,7 @@ impl<'a, const N: usize> Check<'a, N> {
     /// Takes from every rule, or from none and tells which one ran out in between.
     fn take_from_each(&self, units: u64, tats: &mut [Tat; N]) -> Result<(), usize> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            let window = self.window(rule);
+            let window = self.window(rule, self.keys[i]);
             let (tat, taken) =
                 self.domain.host.update(&rule.scale, self.keys[i], self.now, |tat| {
                     if rule.scale.passes(tat, window, units) {
@@ -212,7 +217,7 @@ impl<'a, const N: usize> Check<'a, N> {
     fn charge_refused(&self, tats: &mut [Tat; N]) {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             if let Some(units) = self.refused_units(rule) {
-                let window = self.window(rule);
+                let window = self.window(rule, self.keys[i]);
                 let charge = |tat| charged(rule, tat, window, units, ());
                 tats[i] = self.domain.host.update(&rule.scale, self.keys[i], self.now, charge).0;
             }
@@ -228,8 +233,13 @@ impl<'a, const N: usize> Check<'a, N> {
     /// When the check may pass under a rule. What peers admitted may not have been heard of yet,
     /// so that a bucket's TAT may be too early here or, when it is heard of later, too late: that
     /// much is forgiven.
-    fn window(&self, rule: &ActiveRule) -> Window {
-        let tolerance = self.domain.host.table.tolerance(rule.tolerance_ns, rule.slack, self.now);
+    fn window(&self, rule: &ActiveRule, key: Key) -> Window {
+        let host = &self.domain.host;
+        let mut tolerance = host.table.tolerance(rule.tolerance_ns, rule.slack, self.now);
+        if let Some(pacing) = &host.pacing {
+            let node = host.table.known_node_id();
+            tolerance = pacing.share(tolerance, key.fingerprint, node, self.now);
+        }
         rule.scale.window(self.now, self.latest.saturating_add(tolerance))
     }
 
@@ -322,6 +332,19 @@ impl<const N: usize> Outcome<'_, N> {
         let units = if self.ask.partial { self.ask.cost.min(1) } else { self.ask.cost };
         scale.retry_after(tat, self.now, units)
     }
+}
+
+/// A check under one rule whose key is known: yes or no.
+#[inline]
+pub(crate) fn allow_one(domain: &Inner, rule: &ActiveRule, key: Key, ask: Ask, now: u64) -> bool {
+    // Two checks alike, so that one of them never needs memory.
+    Check::of_key(domain, key, ask, now).take_at_once(rule).is_some()
+        || allow_at_length(domain, key, ask, now)
+}
+
+#[inline(never)]
+fn allow_at_length(domain: &Inner, key: Key, ask: Ask, now: u64) -> bool {
+    Check::of_key(domain, key, ask, now).take().allowed()
 }
 
 /// The step that charges units; it answers the TAT after it, and `answer`.

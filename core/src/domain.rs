@@ -8,12 +8,14 @@ use std::time::Duration;
 use crate::batch::{self, BATCH};
 use crate::bucket::{LAST, Scale, Tat};
 use crate::clock::Clock;
-use crate::decide::{Check, MAX_RULES};
+use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
+use crate::node::Node;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
+use crate::pacing::Pacing;
 use crate::stats::{Count, Counters};
 use crate::table::{Key, Step, Table};
 
@@ -26,6 +28,8 @@ pub(crate) struct Inner {
     pub(crate) dry_run: bool,
     pub(crate) rules: Vec<ActiveRule>,
     pub(crate) host: Arc<Host>,
+    /// Its part in a cluster.
+    pub(crate) node: Option<Arc<Node>>,
 }
 
 /// What all domains of a throttle share.
@@ -37,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
+    /// Whether tags over their limit wait for turns.
+    pub(crate) pacing: Option<Pacing>,
     /// Where the table's processes agree on the one that runs the exchange.
     #[cfg(all(feature = "os", target_os = "linux"))]
     pub(crate) lock: LockPlace,
@@ -72,6 +78,7 @@ impl ActiveRule {
         self.scale.burst()
     }
 
+    #[inline]
     pub(crate) fn key(&self, tag: &[u8]) -> Key {
         Key { fingerprint: self.fingerprints.of(tag), rule: self.index }
     }
@@ -119,12 +126,12 @@ impl Domain {
     }
 
     /// Asks for what `ask` says, and takes it if it passes: yes or no.
-    #[inline]
+    #[inline(always)]
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         self.begin(&ask)?;
         if let [rule] = self.0.rules.as_slice() {
-            let check = Check::of_one(&self.0, rule, tag.as_ref(), ask);
-            return Ok(check.take_at_once(rule).is_some() || check.take().allowed());
+            let key = rule.key(tag.as_ref());
+            return Ok(decide::allow_one(&self.0, rule, key, ask, self.0.host.now()));
         }
         Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().allowed())
     }
@@ -133,7 +140,7 @@ impl Domain {
     /// each where tags are many. The answers are in the order of the tags; there must be room for
     /// all of them.
     pub fn allow_many<T: AsRef<[u8]>>(&self, tags: &[T], allowed: &mut [bool]) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         if allowed.len() != tags.len() {
             let message =
                 format!("{} tags and room for {} answers; give as many", tags.len(), allowed.len());
@@ -184,7 +191,7 @@ impl Domain {
 
     /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.
     fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> (Tat, i64)) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
@@ -199,7 +206,7 @@ impl Domain {
     /// What must hold before a check: the throttle is open, and the cost can pass at all.
     #[inline]
     fn begin(&self, ask: &Ask) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         // No burst is below one.
         if ask.partial || ask.cost <= 1 {
             return Ok(());
@@ -220,6 +227,15 @@ impl Domain {
             rule.burst()
         );
         Error::new(ErrorKind::Cost, message)
+    }
+
+    /// The throttle is open, and its exchange runs, if it has one.
+    #[inline]
+    fn ready(&self) -> Result<()> {
+        if let Some(node) = &self.0.node {
+            node.start();
+        }
+        self.check_open()
     }
 
     #[inline]

@@ -58,7 +58,7 @@ impl Rig {
         let rules = inner.rules.iter().cloned();
         let rules = rules.map(|rule| ActiveRule { tolerance_ns, slack, ..rule }).collect();
         let (name, host) = (inner.name.clone(), Arc::clone(&inner.host));
-        let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host }));
+        let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host, node: None }));
         Rig { clock, throttle, domain }
     }
 
@@ -143,7 +143,7 @@ fn every_rule_has_its_own_tolerance() {
     let strict = ActiveRule { fingerprints, ..strict };
     let rules = vec![inner.rules[0].clone(), strict];
     let (name, host) = (inner.name.clone(), Arc::clone(&inner.host));
-    let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host }));
+    let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host, node: None }));
     assert_eq!((0..10).filter(|_| domain.allow("tag").unwrap()).count(), 3);
     assert_eq!(domain.check("tag").unwrap().rule, Some(1));
 }

@@ -10,7 +10,12 @@ impl Exchange {
         self.host.table.node_id(fresh)
     }
 
-    /// The same; zero: it has none.
+    /// Gives it another number.
+    pub fn renew_node_id(&self, fresh: u64) {
+        self.host.table.renew_node_id(fresh);
+    }
+
+    /// The number; zero: it has none.
     pub fn known_node_id(&self) -> u64 {
         self.host.table.known_node_id()
     }

@@ -26,6 +26,7 @@ const OLDEST_NS: u64 = 15_000_000_000;
 const HALF: u64 = 1 << 31;
 
 /// A throttle's table.
+#[derive(Clone)]
 pub struct Exchange {
     host: Arc<Host>,
     rules: Rules,
@@ -84,7 +85,7 @@ pub struct LevelOf {
     pub rule: u64,
     /// Stands for domain, rule and tag.
     pub fingerprint: u64,
-    /// In sixteenths of the burst, rounded down; above 16 in debt.
+    /// In sixteenths of a unit, rounded down.
     pub used_16ths: u64,
 }
 
@@ -214,14 +215,14 @@ impl Exchange {
     /// the whole table.
     pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
         let mut levels = Vec::new();
-        let sort = |levels: &mut Vec<(u64, Key)>| {
-            levels.sort_unstable_by_key(|(used, key)| (u64::MAX - used, key.fingerprint));
+        let sort = |levels: &mut Vec<(u64, Bucket)>| {
+            levels.sort_unstable_by_key(|(used, bucket)| (u64::MAX - used, bucket.key.fingerprint));
             levels.truncate(most);
         };
         self.host.table.each(now, |bucket, scale| {
             let used = scale.share_used(bucket.tat, now);
             if used >= HALF {
-                levels.push((used, bucket.key));
+                levels.push((used, bucket));
                 // Twice as many as are wanted, so that sorting is seldom.
                 if levels.len() >= most.max(1000).saturating_mul(2) {
                     sort(&mut levels);
@@ -229,9 +230,10 @@ impl Exchange {
             }
         });
         sort(&mut levels);
-        let levels = levels.into_iter().filter_map(|(used, key)| {
-            let rule = self.rule_of(key)?.id;
-            Some(LevelOf { rule, fingerprint: key.fingerprint, used_16ths: used >> 28 })
+        let levels = levels.into_iter().filter_map(|(_, Bucket { key, tat, .. })| {
+            let rule = self.rule_of(key)?;
+            let used_16ths = rule.scale.used_16ths(tat, now);
+            Some(LevelOf { rule: rule.id, fingerprint: key.fingerprint, used_16ths })
         });
         levels.collect()
     }

@@ -2,12 +2,10 @@
 //! from the table.
 
 use std::collections::BTreeMap;
-use std::hash::Hasher;
-
-use siphasher::sip::SipHasher13;
 
 use crate::bucket::Scale;
 use crate::domain::ActiveRule;
+use crate::fingerprint::hash_of;
 use crate::table::Key;
 
 /// A rule, as an exchanger knows it.
@@ -51,7 +49,7 @@ impl KnownRule {
 }
 
 /// Rules by identity and by index.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Rules {
     all: Vec<KnownRule>,
     /// How many of them are the throttle's own; these come first.
@@ -103,12 +101,7 @@ impl Rules {
         let own = &self.all[..self.own];
         let mut words: Vec<_> = own.iter().map(|rule| (rule.id, rule.scale.to_words())).collect();
         words.sort_unstable();
-        let mut hash = SipHasher13::new_with_keys(0, 0);
-        for (id, words) in words {
-            for word in [id].into_iter().chain(words) {
-                hash.write(&word.to_le_bytes());
-            }
-        }
-        hash.finish()
+        let words = words.into_iter().flat_map(|(id, words)| [id].into_iter().chain(words));
+        hash_of(&words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
     }
 }

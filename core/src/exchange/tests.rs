@@ -262,17 +262,18 @@ fn levels_are_taken_over() {
         rig.throttle.debit(tag, units, Duration::ZERO).unwrap();
     }
     let levels = rig.exchange.levels(rig.now(), 10);
-    let expected = [("c", 20), ("d", 16), ("b", 8)].map(|(tag, used_16ths)| LevelOf {
+    let expected = [("c", 20), ("d", 16), ("b", 8)].map(|(tag, units)| LevelOf {
         rule: rig.rule().id,
         fingerprint: rig.fingerprint(tag),
-        used_16ths,
+        used_16ths: units * 16,
     });
     assert_eq!(levels, expected);
     assert_eq!(rig.exchange.levels(rig.now(), 1), expected[..1]);
     assert_eq!(rig.exchange.levels(rig.now(), 0), []);
     other.throttle.debit("b", 12, Duration::ZERO).unwrap();
     for level in [("b", 8), ("c", 20), ("e", 4), ("f", 0)] {
-        other.exchange.raise(other.rule(), other.now(), other.fingerprint(level.0), level.1);
+        let fingerprint = other.fingerprint(level.0);
+        other.exchange.raise(other.rule(), other.now(), fingerprint, level.1 * 16);
     }
     let balances = ["b", "c", "e", "f"].map(|tag| other.balance(tag));
     assert_eq!(balances, [4, -4, 12, 16], "never lowered");

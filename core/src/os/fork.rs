@@ -91,6 +91,25 @@ impl<F: AsFd> Drop for Guarded<F> {
     }
 }
 
+/// Has a child close a descriptor that is not used yet. If there is no place left it is inherited.
+pub(crate) fn register(fd: RawFd) {
+    let take = |place: &AtomicI32| {
+        place.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    };
+    if watch().is_ok() {
+        let _ = PLACE.iter().position(take);
+    }
+}
+
+/// The opposite, right before the descriptor is closed.
+pub(crate) fn unregister(fd: RawFd) {
+    for place in &PLACE {
+        if place.compare_exchange(fd, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
 /// Sees to it that forks are heard of. Twice does no harm.
 fn watch() -> io::Result<()> {
     if IS_WATCHING.load(Ordering::SeqCst) {

@@ -7,6 +7,8 @@ pub(crate) mod file;
 #[cfg(unix)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what it guards is for Linux"))]
 pub(crate) mod fork;
+#[cfg(unix)]
+pub(crate) mod interface;
 #[cfg(target_os = "linux")]
 pub(crate) mod lock;
 #[cfg(unix)]
@@ -14,5 +16,7 @@ pub(crate) mod memory;
 #[cfg(target_os = "linux")]
 pub(crate) mod named;
 pub(crate) mod random;
+#[cfg(unix)]
+pub(crate) mod signals;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod tsc;

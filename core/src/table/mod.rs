@@ -38,8 +38,7 @@ use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
 #[cfg(any(test, not(all(feature = "os", unix))))]
 pub(crate) use self::heap::Heap;
-#[cfg(test)]
-use self::notes::COUNTERS;
+pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
@@ -146,8 +145,8 @@ impl Table {
     #[inline]
     pub(crate) fn hit(&self, key: Key) -> Option<Hit<'_>> {
         let place = self.place(key);
-        let (cell, slot) = self.region.lines()[place.home].find(place.mark)?;
-        (slot.rule() == key.rule).then_some(Hit { cell, slot, line: place.home })
+        let (cell, slot) = self.region.lines()[place.home].find_under(key.rule, place.mark)?;
+        Some(Hit { cell, slot, line: place.home })
     }
 
     /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than

@@ -78,6 +78,11 @@ impl Table {
         self.region.header().board.node_id.load(Ordering::Relaxed)
     }
 
+    /// Gives it another number.
+    pub(crate) fn renew_node_id(&self, fresh: u64) {
+        self.region.header().board.node_id.store(fresh.max(1), Ordering::Relaxed);
+    }
+
     /// How many nodes there are, this one included; zero: not known.
     pub(crate) fn nodes(&self) -> u64 {
         self.region.header().board.nodes.load(Ordering::Relaxed)

@@ -83,7 +83,7 @@ fn what_is_counted_adds_up() {
 fn events_are_kept_until_others_need_the_room() {
     let table = exchanged();
     let numbers = |since| table.notes_since(since).iter().map(|e| e.number).collect::<Vec<_>>();
-    assert_eq!(numbers(0), []);
+    assert_eq!(numbers(0), [] as [u64; 0]);
     for at_ns in 1..=3 {
         table.note(RawEvent { at_ns, kind: 2, node: 3, value: 4, number: 99 });
     }
