@@ -1,7 +1,7 @@
 //! The right to run the exchange: who gets it when its holder is killed, and what children inherit.
 
 use std::error::Error;
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -34,7 +34,7 @@ pub(crate) fn orphan(options: &Options) -> Outcome {
             // Gone with this process, so that the child sees its end: it kept the other end, too.
             // SAFETY: a plain system call.
             unsafe { libc::close(say.as_raw_fd()) };
-            for order in (&hear).bytes().map_while(Result::ok) {
+            while let Ok(order) = next(&mut &hear) {
                 let answer = match order {
                     b'?' => is_taken(&exchange),
                     _ => u8::from(lock.is_held()),
@@ -204,7 +204,7 @@ fn is_taken(exchange: &Exchange) -> u8 {
     u8::from(take(exchange).is_some())
 }
 
-fn next(pipe: &mut PipeReader) -> io::Result<u8> {
+fn next(pipe: &mut impl Read) -> io::Result<u8> {
     let mut byte = [0];
     pipe.read_exact(&mut byte)?;
     Ok(byte[0])

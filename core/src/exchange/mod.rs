@@ -91,7 +91,7 @@ pub struct LevelOf {
 
 impl Exchange {
     pub(crate) fn new(host: Arc<Host>, domains: &[Domain]) -> Exchange {
-        let rules = domains.iter().flat_map(|domain| domain.rules());
+        let rules = domains.iter().flat_map(Domain::rules);
         Exchange { host, rules: Rules::new(rules) }
     }
 

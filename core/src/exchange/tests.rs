@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Ask, ManualClock, Rule, TableConfig, Throttle};
+use crate::{Ask, Builder, ManualClock, Rule, TableConfig, Throttle};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -319,7 +319,7 @@ fn of_two_rules_of_a_name_the_own_one_counts() {
 fn the_hash_of_the_rules_tells_them_apart() {
     let hash = |rules: Vec<Rule>| {
         let builder = Throttle::builder().clock(ManualClock::new());
-        let throttle = rules.into_iter().fold(builder, |builder, rule| builder.rule(rule)).build();
+        let throttle = rules.into_iter().fold(builder, Builder::rule).build();
         throttle.unwrap().exchange().rules_hash()
     };
     let (a, b) = (Rule::per_second(1).name("a"), Rule::per_second(2).name("b"));

@@ -4,7 +4,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod file;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what it guards is for Linux"))]
 pub(crate) mod fork;
 #[cfg(unix)]
 pub(crate) mod interface;

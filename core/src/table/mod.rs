@@ -167,8 +167,12 @@ impl Table {
         loop {
             let Some((cell, old, displaced)) = pair.find() else {
                 let Step { tat, hits, answer } = step(0);
-                match self.settle(key, scale, now, evict_at, place, tat, hits) {
-                    Claim::Taken { .. } => return Some(answer),
+                let pending = self.pending(0, hits, now);
+                match self.settle(key, now, evict_at, place, tat, pending.kept) {
+                    Claim::Taken { displaced } => {
+                        self.tell(pending, scale, self.line_of(place, displaced));
+                        return Some(answer);
+                    }
                     Claim::Lost => continue,
                     Claim::Full => return None,
                 }
@@ -195,15 +199,13 @@ impl Table {
     fn settle(
         &self,
         key: Key,
-        scale: &Scale,
         now: u64,
         evict_at: Option<u64>,
         place: Place,
         tat: Tat,
-        hits: i64,
+        pending: u64,
     ) -> Claim {
-        let pending = self.pending(0, hits, now);
-        if tat == 0 && pending.kept == 0 {
+        if tat == 0 && pending == 0 {
             // Nothing to remember.
             return Claim::Taken { displaced: false };
         }
@@ -211,19 +213,15 @@ impl Table {
         for displaced in [false, true] {
             self.region.mark_used(self.line_of(place, displaced) / PAGE_LINES);
         }
-        let new = Slot::new(place.mark, key.rule, pending.kept, tat);
+        let new = Slot::new(place.mark, key.rule, pending, tat);
         // Unlike that of any other claim. Relaxed: only the number matters.
         let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
         let worth = |slot| self.worth(slot, fresh);
-        let claim = self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {
+        self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {
             self.evicted.add(u64::from(self.debt(slot, fresh) > 0));
             self.unreported.add(slot.pending() * self.quantum_of(slot));
-        });
-        if let Claim::Taken { displaced } = claim {
-            self.tell(pending, scale, self.line_of(place, displaced));
-        }
-        claim
+        })
     }
 
     /// What is lost with a slot: the share of the burst that its tag could take again. Hits that

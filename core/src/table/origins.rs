@@ -267,7 +267,7 @@ mod tests {
         let seat = Seat::default();
         let before = window(9, &[(3, 4)]);
         seat.set_window(&before);
-        seat.copies[turns(&seat) as usize % 2 ^ 1].write(&window(70, &[(50, 60)]));
+        seat.copies[(turns(&seat) as usize + 1) % 2].write(&window(70, &[(50, 60)]));
         assert_eq!(seat.window(), before);
         seat.set_window(&window(12, &[(3, 4), (11, 11)]));
         assert_eq!(seat.window(), window(12, &[(3, 4), (11, 11)]));

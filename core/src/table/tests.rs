@@ -115,14 +115,6 @@ impl Rig {
         let key = self.key(fingerprint);
         let tat = self.scale.charge(0, now, units);
         let place = self.table.place(key);
-        self.table.settle(
-            key,
-            &self.scale,
-            now,
-            Some(now),
-            place,
-            tat,
-            i64::try_from(units).unwrap(),
-        )
+        self.table.settle(key, now, Some(now), place, tat, units)
     }
 }
