@@ -1,4 +1,10 @@
 //! Throttles that are nodes of a cluster, on real sockets of this machine.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests may ask the operating system"
+)]
 
 use std::net::UdpSocket;
 use std::thread;
