@@ -1,88 +1,220 @@
-//! The table as an exchanger sees it: what was admitted here goes out, what was admitted elsewhere
-//! comes in. Tags are known by fingerprint only.
-
+//! Stand-in.
+#![allow(missing_docs)]
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::domain::{Domain, Host};
+use crate::cluster::{Origin, Window};
+use crate::domain::{ActiveRule, Host};
 use crate::table::{Key, Step};
 
-/// How many entries ahead their lines are asked for.
-const AHEAD: usize = 16;
-
-/// What was admitted for one tag under one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Stands for domain, rule and tag.
     pub fingerprint: u64,
-    /// Units.
     pub hits: u64,
 }
-
-/// A throttle's table, with hits counted for peers while somebody asks for them.
-pub struct Exchange(Arc<Host>);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawEvent {
+    pub number: u64,
+    pub at_ns: u64,
+    pub kind: u64,
+    pub node: u64,
+    pub value: u64,
+}
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facts {
+    pub address: Option<SocketAddr>,
+    pub state: u64,
+    pub last_heard_ns: u64,
+    pub delay_ns: u64,
+    pub received: u64,
+    pub repaired: u64,
+    pub lost: u64,
+}
+#[derive(Clone, Copy, Debug)]
+pub struct Drained {
+    pub rule: u64,
+    pub quantum: u64,
+    pub fingerprint: u64,
+    pub hits: u64,
+    pub start_ns: u64,
+    pub saturated: bool,
+}
+pub struct Level {
+    pub hits: u64,
+    pub used: u64,
+}
+#[derive(Clone, Copy, Debug)]
+pub struct Charge {
+    pub fingerprint: u64,
+    pub units: u64,
+    pub saturated: bool,
+}
+pub struct Charged {
+    pub charged: u64,
+    pub spared: u64,
+}
+pub struct LevelOf {
+    pub rule: u64,
+    pub fingerprint: u64,
+    pub used_16ths: u64,
+}
+pub struct KnownRule {
+    pub id: u64,
+    pub index: u16,
+    rule: ActiveRule,
+}
+impl KnownRule {
+    pub fn burst(&self) -> u64 {
+        self.rule.burst()
+    }
+    pub fn quantum(&self) -> u64 {
+        1
+    }
+    pub fn fill_ns(&self) -> u64 {
+        self.rule.scale.reset_after(self.rule.scale.charge(0, 0, self.burst()), 0)
+    }
+}
+pub struct Exchange {
+    host: Arc<Host>,
+    rules: Vec<KnownRule>,
+    counters: Vec<AtomicU64>,
+}
 
 impl Exchange {
-    pub(crate) fn new(host: Arc<Host>) -> Exchange {
-        let exchange = Exchange(host);
-        exchange.stay();
-        exchange
+    pub(crate) fn new(host: Arc<Host>, rules: Vec<ActiveRule>) -> Exchange {
+        let rules = rules
+            .into_iter()
+            .map(|rule| KnownRule {
+                id: host.table.rule_id(rule.index).unwrap(),
+                index: rule.index,
+                rule,
+            })
+            .collect();
+        Exchange { host, rules, counters: (0..48).map(|_| AtomicU64::new(0)).collect() }
     }
-
-    /// Says that the exchange goes on: without a word for 15 seconds, hits are no longer counted
-    /// for peers.
-    pub fn stay(&self) {
-        self.0.table.exchange(self.0.now());
+    pub fn now(&self) -> u64 {
+        self.host.now()
     }
-
-    /// Hands over all hits that were not handed over before, with the identity of their rule.
-    pub fn drain(&self, mut out: impl FnMut(u64, Entry)) {
-        self.drain_table(false, &mut out);
+    pub fn stay(&self, now: u64) {
+        self.host.table.exchange(now);
     }
-
-    /// The same, also of buckets that a killed process may have left unmarked. Slower: looks at
-    /// the whole table.
-    pub fn drain_all(&self, mut out: impl FnMut(u64, Entry)) {
-        self.drain_table(true, &mut out);
+    pub fn rule(&self, id: u64) -> Option<&KnownRule> {
+        self.rules.iter().find(|r| r.id == id)
     }
-
-    fn drain_table(&self, all: bool, out: &mut impl FnMut(u64, Entry)) {
-        let table = &self.0.table;
-        table.drain(
+    pub fn rules(&self) -> &[KnownRule] {
+        &self.rules
+    }
+    pub fn rules_hash(&self) -> u64 {
+        1
+    }
+    pub fn drain(
+        &self,
+        now: u64,
+        all: bool,
+        mut due: impl FnMut(&KnownRule, &Level) -> bool,
+        mut out: impl FnMut(Drained),
+    ) {
+        let rule_of = |index: u16| self.rules.iter().find(|r| r.index == index);
+        self.host.table.drain(
             all,
-            |_| true,
-            |bucket| {
-                let entry = Entry { fingerprint: bucket.key.fingerprint, hits: bucket.hits };
-                match table.rule_id(bucket.key.rule) {
-                    Some(rule) => out(rule, entry),
-                    None => table.unreported.add(entry.hits),
-                }
+            |b| {
+                rule_of(b.key.rule).is_none_or(|r| {
+                    due(r, &Level { hits: b.hits, used: r.rule.scale.share_used(b.tat, now) })
+                })
+            },
+            |b| {
+                let Some(r) = rule_of(b.key.rule) else { return };
+                let used = r.rule.scale.share_used(b.tat, now);
+                let before = r.rule.scale.refund(b.tat, b.hits);
+                let start = r
+                    .rule
+                    .scale
+                    .reset_after(before, 0)
+                    .clamp(now.saturating_sub(15_000_000_000), now);
+                out(Drained {
+                    rule: r.id,
+                    quantum: 1,
+                    fingerprint: b.key.fingerprint,
+                    hits: b.hits,
+                    start_ns: start,
+                    saturated: used > (1u64 << 32) / 10 * 9,
+                });
             },
         );
     }
-
-    /// Charges what peers admitted under a rule of a domain, the first of it `age` ago.
-    pub fn apply(&self, domain: &Domain, rule: usize, entries: &[Entry], age: Duration) {
-        let host = &self.0;
-        let Some(rule) = domain.0.rules.get(rule) else { return };
-        if !Arc::ptr_eq(host, &domain.0.host) {
-            return;
-        }
-        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-        let now = host.now();
-        let then = now.saturating_sub(age);
-        let key = |entry: &Entry| Key { fingerprint: entry.fingerprint, rule: rule.index };
-        for entry in entries.iter().take(AHEAD) {
-            host.table.prefetch(key(entry));
-        }
-        for (i, entry) in entries.iter().enumerate() {
-            if let Some(next) = entries.get(i + AHEAD) {
-                host.table.prefetch(key(next));
-            }
-            host.update(rule, key(entry), now, |tat| {
-                let tat = rule.scale.charge(tat, then, entry.hits);
-                Step { tat, hits: 0, answer: () }
+    pub fn charge(
+        &self,
+        rule: &KnownRule,
+        now: u64,
+        then: u64,
+        late: bool,
+        entries: impl Iterator<Item = Charge> + Clone,
+    ) -> Charged {
+        let mut done = Charged { charged: 0, spared: 0 };
+        for entry in entries {
+            let key = Key { fingerprint: entry.fingerprint, rule: rule.index };
+            let scale = rule.rule.scale;
+            let charged = self.host.update(&rule.rule, key, now, |tat| {
+                if late && !entry.saturated && scale.share_used(tat, now) < (1u64 << 32) / 10 * 9 {
+                    return Step { tat, hits: 0, answer: false };
+                }
+                Step { tat: scale.charge(tat, then, entry.units), hits: 0, answer: true }
             });
+            if charged { done.charged += 1 } else { done.spared += 1 }
         }
+        done
     }
+    pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
+        let mut list = Vec::new();
+        self.host.table.each(now, |b, scale| {
+            if list.len() < most
+                && let Some(id) = self.host.table.rule_id(b.key.rule)
+            {
+                let used =
+                    scale.share_used(b.tat, now) as u128 * u128::from(scale.burst()) * 16 >> 32;
+                list.push(LevelOf {
+                    rule: id,
+                    fingerprint: b.key.fingerprint,
+                    used_16ths: used as u64,
+                });
+            }
+        });
+        list
+    }
+    pub fn raise(&self, rule: &KnownRule, now: u64, fingerprint: u64, used_16ths: u64) {
+        let key = Key { fingerprint, rule: rule.index };
+        self.host.update(&rule.rule, key, now, |tat| Step {
+            tat: tat.max(rule.rule.scale.charge(0, now, used_16ths / 16)),
+            hits: 0,
+            answer: (),
+        });
+    }
+    pub fn node_id(&self, fresh: u64) -> u64 {
+        fresh
+    }
+    pub fn seats(&self) -> impl Iterator<Item = (usize, Origin)> + use<> {
+        std::iter::empty()
+    }
+    pub fn take_seat(&self, _: Origin) -> Option<usize> {
+        None
+    }
+    pub fn free_seat(&self, _: usize) {}
+    pub fn window(&self, _: usize) -> Window {
+        Window::default()
+    }
+    pub fn set_window(&self, _: usize, _: &Window) {}
+    pub fn facts(&self, _: usize) -> Facts {
+        Facts::default()
+    }
+    pub fn set_facts(&self, _: usize, _: &Facts) {}
+    pub fn count(&self, counter: usize, by: u64) {
+        self.counters[counter].fetch_add(by, Ordering::Relaxed);
+    }
+    pub fn counted(&self, counter: usize) -> u64 {
+        self.counters[counter].load(Ordering::Relaxed)
+    }
+    pub fn note(&self, _: RawEvent) {}
+    pub fn set_slack(&self, _: u64) {}
+    pub fn set_nodes(&self, _: u64) {}
 }

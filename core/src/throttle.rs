@@ -85,7 +85,8 @@ impl Throttle {
     /// The table for an exchanger.
     #[doc(hidden)]
     pub fn exchange(&self) -> Exchange {
-        Exchange::new(Arc::clone(&self.default.0.host))
+        let rules = self.domains.iter().flat_map(|domain| domain.0.rules.iter().cloned());
+        Exchange::new(Arc::clone(&self.default.0.host), rules.collect())
     }
 
     /// Bytes that the table takes, and slots in it.

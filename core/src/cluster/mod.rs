@@ -4,8 +4,24 @@
 //! be sent is handed out. `net/` runs it on sockets, `sim/` in virtual time, and the hosts of
 //! WebAssembly by their own means. The protocol is in docs/protocol.md.
 
+mod counter;
+mod engine;
+mod event;
+mod history;
+mod members;
+pub(crate) mod pace;
+mod peer;
+mod replay;
+mod settings;
 mod window;
+#[doc(hidden)]
+pub mod wire;
 
+pub use counter::Counter;
+pub use engine::{Engine, Output, To, Transmit};
+pub use event::Event;
+pub use peer::State;
+pub use settings::{Controls, Settings};
 pub use window::{Ranges, Verdict, Window};
 
 /// One life of a node's exchange: whose reports they are, and which numbers they have.

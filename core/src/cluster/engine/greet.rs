@@ -1,0 +1,144 @@
+//! Greetings: a peer is believed once it has answered a number that nobody could have recorded.
+
+use std::net::SocketAddr;
+
+use rand::RngExt;
+
+use super::{Engine, To};
+use crate::cluster::members::Identity;
+use crate::cluster::pace;
+use crate::cluster::peer::State;
+use crate::cluster::replay::Replay;
+use crate::cluster::wire::{Dropped, Envelope, Hello, Kind};
+use crate::cluster::{Event, Origin};
+
+/// The most challenges that wait for an answer.
+const MOST_CHALLENGES: usize = 4096;
+/// The most senders that are known without being proven.
+const MOST_STRANGERS: usize = 4096;
+
+impl Engine {
+    /// Asks whoever is there to answer.
+    pub(super) fn greet(&mut self, now: u64, to: To) {
+        let challenge = self.new_challenge(now);
+        self.say_hello(to, challenge, 0);
+    }
+
+    /// Asks a sender to show that it is there, but not for every datagram of it.
+    pub(super) fn challenge(&mut self, now: u64, at: SocketAddr, origin: Origin) {
+        if !self.peers.contains_key(&origin) && self.peers.len() >= MOST_STRANGERS {
+            return;
+        }
+        let peer = self.peer(now, origin);
+        let lately = |at: u64| now < at + pace::CHALLENGE_AGAIN;
+        if peer.challenged_at.is_some_and(lately) {
+            return;
+        }
+        peer.challenged_at = Some(now);
+        self.greet(now, To::One(at));
+    }
+
+    fn new_challenge(&mut self, now: u64) -> u64 {
+        while let Some(oldest) = self.challenges.iter().min_by_key(|(_, at)| **at)
+            && self.challenges.len() >= MOST_CHALLENGES
+        {
+            let oldest = *oldest.0;
+            self.challenges.remove(&oldest);
+        }
+        let challenge = self.rng.random_range(1..=u64::MAX);
+        self.challenges.insert(challenge, now);
+        challenge
+    }
+
+    pub(super) fn forget_challenges(&mut self, now: u64) {
+        self.challenges.retain(|_, at| now < *at + pace::CHALLENGE);
+    }
+
+    fn say_hello(&mut self, to: To, challenge: u64, echo: u64) {
+        let hello = Hello {
+            challenge,
+            echo,
+            top: self.outbox.top,
+            rules: self.outbox.rules_hash,
+            address: self.settings.address,
+        };
+        let mut body = Vec::new();
+        hello.write(&mut body);
+        self.send(to, Kind::Hello, 0, &body);
+    }
+
+    pub(super) fn handle_hello(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        envelope: &Envelope,
+        body: &[u8],
+    ) -> Result<(), Dropped> {
+        let hello = Hello::parse(body)?;
+        let sender = envelope.sender;
+        if let Some(at) = self.challenges.get(&hello.echo).copied() {
+            self.prove(now, envelope, &hello, now.saturating_sub(at));
+        }
+        let proven = self.peers.get(&sender).is_some_and(|peer| peer.is_proven());
+        if hello.challenge != 0 {
+            let challenge = if proven { 0 } else { self.new_challenge(now) };
+            self.say_hello(To::One(from), challenge, hello.challenge);
+        }
+        Ok(())
+    }
+
+    /// A sender has shown that it is there.
+    fn prove(&mut self, now: u64, envelope: &Envelope, hello: &Hello, round_trip: u64) {
+        let sender = envelope.sender;
+        let rules_differ = hello.rules != self.outbox.rules_hash;
+        let peer = self.peer(now, sender);
+        peer.heard_at = now;
+        peer.saw_round_trip(round_trip);
+        peer.address = Some(hello.address);
+        peer.changed = true;
+        if peer.is_proven() {
+            self.hear_of(now, sender, hello.top);
+            return;
+        }
+        // Whatever it sent before may come from a recording; if not, it can be repaired.
+        peer.replay = Some(Replay::after(envelope.packet));
+        let is_member = peer.state == State::Up;
+        self.seat(sender);
+        self.supersede(now, sender, hello.address);
+        if rules_differ {
+            self.happened(now, Event::RulesDiffer(sender));
+        }
+        if !is_member {
+            self.members.announce(now, Identity::new(hello.address, sender));
+        }
+        self.hear_of(now, sender, hello.top);
+        self.ask_for_snapshot(now, sender);
+    }
+
+    /// What lived at this address, or under this name, before is there no more.
+    fn supersede(&mut self, now: u64, newer: Origin, address: SocketAddr) {
+        let older: Vec<Origin> = self
+            .peers
+            .iter()
+            .filter(|(origin, peer)| {
+                let same = origin.node == newer.node || peer.address == Some(address);
+                same && origin.incarnation < newer.incarnation && peer.state != State::Left
+            })
+            .map(|(origin, _)| *origin)
+            .collect();
+        for origin in older {
+            self.set_state(now, origin, State::Left);
+        }
+    }
+
+    /// Gives a peer a place in the table, so that another process could go on with it.
+    pub(super) fn seat(&mut self, origin: Origin) {
+        let Some(peer) = self.peers.get_mut(&origin) else { return };
+        if peer.seat.is_none() {
+            peer.seat = self.exchange.take_seat(origin);
+            if let Some(seat) = peer.seat {
+                self.exchange.set_window(seat, &peer.window);
+            }
+        }
+    }
+}

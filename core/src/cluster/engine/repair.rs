@@ -1,0 +1,321 @@
+//! Repair: what is missing is noticed, asked for, and sent again, summed up where that is shorter.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use rand::RngExt;
+
+use super::{Engine, To};
+use crate::cluster::counter::Counter;
+use crate::cluster::history::Kept;
+use crate::cluster::pace::age_class;
+use crate::cluster::peer::State;
+use crate::cluster::wire::{
+    ANSWER, Dropped, Kind, MAX_BODY, MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report,
+    ReportEntry, ReportWriter, Section, parse_digest, parse_gaps, write_digest, write_gaps,
+};
+use crate::cluster::{Event, Origin, Ranges};
+
+/// Ranges of one origin in one request.
+const MOST_RANGES: usize = 32;
+/// Reports in answer to one request.
+const MOST_ANSWERS: usize = 64;
+/// Questions to the origin itself before others are asked.
+const ASK_ORIGIN: u32 = 3;
+/// Origins in a digest.
+const MOST_IN_DIGEST: usize = 60;
+
+impl Engine {
+    /// Notes that an origin's reports go up to a number.
+    pub(super) fn hear_of(&mut self, now: u64, origin: Origin, top: u64) {
+        let peer = self.peer(now, origin);
+        let before = peer.window.top();
+        peer.window.hear_of(top);
+        peer.notice(now, before);
+        self.note_missing(origin);
+    }
+
+    /// Keeps the list of those that something is missing of.
+    pub(super) fn note_missing(&mut self, origin: Origin) {
+        let Some(peer) = self.peers.get_mut(&origin) else { return };
+        if peer.window.missing().is_empty() {
+            peer.ask_at = None;
+            peer.since.clear();
+            self.asking.remove(&origin);
+        } else {
+            self.asking.insert(origin);
+        }
+    }
+
+    /// Asks for what has been missing for a while.
+    pub(super) fn ask_for_missing(&mut self, now: u64) {
+        if self.asking.is_empty() || self.is_starting() {
+            return;
+        }
+        let give_up_before = now.saturating_sub(self.retention());
+        let mut questions: BTreeMap<SocketAddr, Vec<(Origin, Ranges)>> = BTreeMap::new();
+        for origin in self.asking.clone() {
+            self.give_up(now, origin, give_up_before);
+            let Some(peer) = self.peers.get(&origin) else { continue };
+            if !self.settings.controls.repair || peer.ask_at.is_none_or(|at| now < at) {
+                continue;
+            }
+            let ranges = peer.window.missing().iter().take(MOST_RANGES).copied().collect();
+            let origin_is_there = peer.is_told(now, self.retention()) && peer.asked < ASK_ORIGIN;
+            let at_origin = peer.address.filter(|_| origin_is_there);
+            let target = at_origin.or_else(|| self.anybody_but(origin));
+            if let Some(peer) = self.peers.get_mut(&origin) {
+                peer.ask_later(now);
+            }
+            if let Some(target) = target {
+                questions.entry(target).or_default().push((origin, ranges));
+            }
+        }
+        for (target, list) in questions {
+            let mut body = Vec::new();
+            // What does not fit is asked for next time.
+            write_gaps(&list, &mut body);
+            self.count(Counter::Asked, 1);
+            self.send(To::One(target), Kind::Gap, 0, &body);
+        }
+    }
+
+    fn give_up(&mut self, now: u64, origin: Origin, before: u64) {
+        let Some(peer) = self.peers.get_mut(&origin) else { return };
+        let lost = peer.give_up(before);
+        if lost > 0 {
+            peer.lost += lost;
+            peer.changed = true;
+            self.store_window(origin);
+            self.note_missing(origin);
+            self.count(Counter::Lost, lost);
+            self.happened(now, Event::Lost(origin, lost));
+        }
+    }
+
+    /// Some member, at random.
+    pub(super) fn anybody_but(&mut self, origin: Origin) -> Option<SocketAddr> {
+        let others = self.peers.iter().filter(|(other, peer)| {
+            **other != origin && peer.state == State::Up && peer.is_proven()
+        });
+        let others: Vec<SocketAddr> = others.filter_map(|(_, peer)| peer.address).collect();
+        match others.len() {
+            0 => None,
+            count => Some(others[self.rng.random_range(0..count)]),
+        }
+    }
+
+    /// Sends what somebody misses.
+    pub(super) fn handle_gap(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        body: &[u8],
+    ) -> Result<(), Dropped> {
+        let mut left = MOST_ANSWERS;
+        let mut gone = Vec::new();
+        for (origin, ranges) in parse_gaps(body)? {
+            let mut merger = Merger::new(now, (origin != self.me).then_some(origin));
+            let mut not_here = Ranges::new();
+            for range in ranges {
+                let mut next = range.0;
+                for (first, kept) in self.history.within(origin, range) {
+                    if merger.done.len() >= left {
+                        next = u64::MAX;
+                        break;
+                    }
+                    if first > next {
+                        not_here.push((next, first - 1));
+                    }
+                    merger.add(first, kept);
+                    next = kept.last.saturating_add(1);
+                }
+                if next <= range.1 {
+                    not_here.push((next, range.1));
+                }
+                merger.flush();
+            }
+            // Others may still have what is not here, unless this is where it came from.
+            if origin == self.me && !not_here.is_empty() {
+                gone.push((origin, not_here));
+            }
+            let flags = if origin == self.me { 0 } else { RELAYED };
+            left = left.saturating_sub(merger.done.len());
+            self.count(Counter::Answered, merger.done.len() as u64);
+            for body in merger.done {
+                self.send(To::One(from), Kind::Report, flags, &body);
+            }
+        }
+        if !gone.is_empty() {
+            let mut body = Vec::new();
+            write_gaps(&gone, &mut body);
+            self.send(To::One(from), Kind::Gone, 0, &body);
+        }
+        Ok(())
+    }
+
+    /// Gives up what its origin has no more.
+    pub(super) fn handle_gone(
+        &mut self,
+        now: u64,
+        sender: Origin,
+        body: &[u8],
+    ) -> Result<(), Dropped> {
+        for (origin, ranges) in parse_gaps(body)? {
+            if origin != sender {
+                continue;
+            }
+            let peer = self.peer(now, origin);
+            let mut lost = 0;
+            for (first, last) in ranges {
+                let top = peer.window.top();
+                if first <= top {
+                    let missing = peer.window.missing().iter();
+                    let missing = missing.map(|(a, b)| (*a.max(&first), *b.min(&last)));
+                    lost += missing.filter(|(a, b)| a <= b).map(|(a, b)| b - a + 1).sum::<u64>();
+                    peer.window.mark(first, last.min(top));
+                }
+            }
+            // What was reported before this node was there is none of its loss.
+            if peer.applied_at.is_none() {
+                lost = 0;
+            }
+            peer.lost += lost;
+            self.count(Counter::Lost, lost);
+            self.store_window(origin);
+            self.note_missing(origin);
+            if lost > 0 {
+                self.happened(now, Event::Lost(origin, lost));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a random member how far the reports of all origins go, as far as is known here.
+    pub(super) fn send_digest(&mut self, now: u64) {
+        let Some(to) = self.anybody_but(self.me) else { return };
+        let mut list = self.digest(now);
+        // Everything has its turn.
+        while list.len() >= MOST_IN_DIGEST {
+            let out = self.rng.random_range(0..list.len());
+            list.swap_remove(out);
+        }
+        list.insert(0, (self.me, self.outbox.top));
+        let mut body = Vec::new();
+        write_digest(&list, &mut body);
+        self.send(To::One(to), Kind::Digest, 0, &body);
+    }
+
+    /// Origins whose reports somebody may still have.
+    fn digest(&self, now: u64) -> Vec<(Origin, u64)> {
+        let fresh = now.saturating_sub(self.retention());
+        let fresh =
+            self.peers.iter().filter(|(_, peer)| peer.applied_at.is_some_and(|at| at > fresh));
+        fresh.map(|(origin, peer)| (*origin, peer.window.top())).collect()
+    }
+
+    /// Learns what is missing here, and tells what is missing there.
+    pub(super) fn handle_digest(
+        &mut self,
+        now: u64,
+        sender: Origin,
+        from: SocketAddr,
+        flags: u8,
+        body: &[u8],
+    ) -> Result<(), Dropped> {
+        let mut ahead = Vec::new();
+        for (origin, top) in parse_digest(body)? {
+            if origin.node == self.me.node {
+                continue;
+            }
+            self.hear_of(now, origin, top);
+            let here = self.peers.get(&origin).map_or(0, |peer| peer.window.top());
+            if here > top && origin != sender {
+                ahead.push((origin, here));
+            }
+        }
+        if flags & ANSWER == 0 && !ahead.is_empty() {
+            let mut body = Vec::new();
+            write_digest(&ahead, &mut body);
+            self.send(To::One(from), Kind::Digest, ANSWER, &body);
+        }
+        Ok(())
+    }
+}
+
+/// Puts reports that follow each other into one, as long as they fit.
+struct Merger {
+    now: u64,
+    relayed: Option<Origin>,
+    /// First and last number of what is being put together.
+    range: Option<(u64, u64)>,
+    entries: BTreeMap<(u64, u64, u64), Sum>,
+    /// How long it is at most.
+    bytes: usize,
+    done: Vec<Vec<u8>>,
+}
+
+/// What several reports say about one tag.
+struct Sum {
+    hits: u64,
+    start: u64,
+    saturated: bool,
+}
+
+impl Merger {
+    fn new(now: u64, relayed: Option<Origin>) -> Merger {
+        Merger { now, relayed, range: None, entries: BTreeMap::new(), bytes: 0, done: Vec::new() }
+    }
+
+    fn add(&mut self, first: u64, kept: &Kept) {
+        // What is kept was parsed before.
+        let Ok(report) = Report::parse(&kept.body, kept.flags) else { return };
+        let length = |entries: usize| MAX_SECTION + entries * MAX_ENTRY;
+        let more: usize = report.sections().map(|(_, entries)| length(entries.len())).sum();
+        let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
+        // One report alone always fits: room was left for that.
+        if !follows || MAX_HEAD + self.bytes + more > MAX_BODY {
+            self.flush();
+        }
+        self.bytes += more;
+        let (start, _) = *self.range.get_or_insert((first, kept.last));
+        self.range = Some((start, kept.last));
+        for (section, entries) in report.sections() {
+            let begun = kept.at.saturating_sub(section.age_us.saturating_mul(1000));
+            for entry in entries {
+                let key = (section.rule, section.quantum, entry.fingerprint);
+                let sum = self.entries.entry(key).or_insert(Sum {
+                    hits: 0,
+                    start: begun,
+                    saturated: false,
+                });
+                sum.hits = (sum.hits + entry.hits).min(u64::from(u32::MAX));
+                sum.start = sum.start.min(begun);
+                sum.saturated |= entry.saturated;
+            }
+        }
+    }
+
+    /// Writes what was put together. Ages are those of now.
+    fn flush(&mut self) {
+        let Some((first, last)) = self.range.take() else { return };
+        self.bytes = 0;
+        let mut groups: BTreeMap<(u64, u64, u64), (u64, Vec<ReportEntry>)> = BTreeMap::new();
+        for ((rule, quantum, fingerprint), sum) in std::mem::take(&mut self.entries) {
+            let age = self.now.saturating_sub(sum.start);
+            let (oldest, group) = groups.entry((rule, quantum, age_class(age))).or_default();
+            *oldest = age.max(*oldest);
+            let Sum { hits, saturated, .. } = sum;
+            group.push(ReportEntry { fingerprint, hits, saturated });
+        }
+        let mut writer = ReportWriter::new();
+        writer.clear(self.relayed);
+        for ((rule, quantum, _), (oldest, entries)) in groups {
+            let section = Section { rule, quantum, age_us: oldest / 1000 };
+            for entry in entries {
+                writer.push(&section, entry);
+            }
+        }
+        self.done.push(writer.finish(first, last, false).to_vec());
+    }
+}

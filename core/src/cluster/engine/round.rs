@@ -1,0 +1,91 @@
+//! What is done about once a second.
+
+use super::{Engine, To};
+use crate::cluster::Origin;
+use crate::cluster::pace;
+use crate::cluster::peer::State;
+use crate::exchange::Facts;
+
+impl Engine {
+    pub(super) fn round(&mut self, now: u64) {
+        self.forget_challenges(now);
+        let retention = self.retention();
+        self.history.expire(now.saturating_sub(retention), self.settings.retention_bytes);
+        self.forget_peers(now);
+        self.try_addresses(now);
+        self.send_digest(now);
+        self.ping(now);
+        self.update_told(now);
+        self.publish(now);
+    }
+
+    /// Greets whoever is not there yet.
+    fn try_addresses(&mut self, now: u64) {
+        let is_there = |address| {
+            self.peers.values().any(|peer| peer.state == State::Up && peer.address == Some(address))
+        };
+        let own = self.settings.address;
+        let missing = self.tried.iter().copied().filter(|at| *at != own && !is_there(*at));
+        for address in missing.collect::<Vec<_>>() {
+            self.greet(now, To::One(address));
+        }
+        if self.settings.multicast {
+            self.greet(now, To::Group);
+        }
+        let unproven = self.peers.iter().filter(|(_, peer)| {
+            peer.state == State::Up && !peer.is_proven() && peer.address.is_some()
+        });
+        let unproven: Vec<(Origin, _)> = unproven.map(|(o, peer)| (*o, peer.address)).collect();
+        for (origin, address) in unproven {
+            address.into_iter().for_each(|address| self.challenge(now, address, origin));
+        }
+    }
+
+    /// Measures a round trip.
+    fn ping(&mut self, now: u64) {
+        if let Some(address) = self.anybody_but(self.me) {
+            self.greet(now, To::One(address));
+        }
+    }
+
+    fn forget_peers(&mut self, now: u64) {
+        let before = now.saturating_sub(self.retention() + pace::FORGET);
+        let old = self.peers.iter().filter(|(_, peer)| {
+            peer.state != State::Up && peer.heard_at.max(peer.applied_at.unwrap_or(0)) < before
+        });
+        for origin in old.map(|(origin, _)| *origin).collect::<Vec<_>>() {
+            let peer = self.peers.remove(&origin);
+            self.asking.remove(&origin);
+            if let Some(seat) = peer.and_then(|peer| peer.seat) {
+                self.exchange.free_seat(seat);
+            }
+        }
+    }
+
+    /// Writes into the table what other processes may want to see, and what their checks need.
+    fn publish(&mut self, now: u64) {
+        let up = self.peers.values().filter(|peer| peer.state == State::Up);
+        let delay = up.filter_map(|peer| peer.delay).max().unwrap_or(0);
+        let slack = (2 * delay).clamp(pace::LEAST_SLACK, pace::MOST_SLACK);
+        self.exchange.set_slack(slack);
+        self.exchange.set_nodes(self.outbox.nodes);
+        for peer in self.peers.values_mut() {
+            let Some(seat) = peer.seat else { continue };
+            let heard = peer.heard_at;
+            if !peer.changed && now.saturating_sub(heard) > 2 * pace::ROUND {
+                continue;
+            }
+            peer.changed = false;
+            let facts = Facts {
+                address: peer.address,
+                state: peer.state.number(),
+                last_heard_ns: heard,
+                delay_ns: peer.delay.unwrap_or(0),
+                received: peer.received,
+                repaired: peer.repaired,
+                lost: peer.lost,
+            };
+            self.exchange.set_facts(seat, &facts);
+        }
+    }
+}

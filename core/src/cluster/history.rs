@@ -1,0 +1,103 @@
+//! Reports that may be asked for again: this node's own and those of others, for a while.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Origin;
+
+/// What a report costs beside its bytes.
+const OVERHEAD: usize = 128;
+
+/// Reports, in the order in which they came.
+#[derive(Default)]
+pub(super) struct History {
+    kept: BTreeMap<(Origin, u64), Kept>,
+    order: VecDeque<(u64, (Origin, u64))>,
+    bytes: usize,
+}
+
+/// A report.
+pub(super) struct Kept {
+    pub(super) last: u64,
+    /// When the ages in it were true.
+    pub(super) at: u64,
+    /// The body, and the flags it came with.
+    pub(super) flags: u8,
+    pub(super) body: Box<[u8]>,
+}
+
+impl History {
+    pub(super) fn keep(&mut self, now: u64, origin: Origin, first: u64, report: Kept) {
+        let key = (origin, first);
+        self.bytes += report.body.len() + OVERHEAD;
+        if let Some(before) = self.kept.insert(key, report) {
+            self.bytes -= before.body.len() + OVERHEAD;
+        } else {
+            self.order.push_back((now, key));
+        }
+    }
+
+    /// Forgets what is older than a time, and the oldest of what is too much.
+    pub(super) fn expire(&mut self, before: u64, most_bytes: usize) {
+        while let Some((at, key)) = self.order.front()
+            && (*at < before || self.bytes > most_bytes)
+        {
+            if let Some(report) = self.kept.remove(key) {
+                self.bytes -= report.body.len() + OVERHEAD;
+            }
+            self.order.pop_front();
+        }
+    }
+
+    /// The reports of an origin that lie wholly in a range, by their first number.
+    pub(super) fn within(
+        &self,
+        origin: Origin,
+        (first, last): (u64, u64),
+    ) -> impl Iterator<Item = (u64, &Kept)> {
+        let range = (origin, first)..=(origin, last.max(first));
+        let found = self.kept.range(range).filter(move |(_, kept)| kept.last <= last);
+        found.map(|((_, first), kept)| (*first, kept))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(last: u64, bytes: usize) -> Kept {
+        Kept { last, at: 0, flags: 0, body: vec![0; bytes].into() }
+    }
+
+    #[test]
+    fn time_and_bytes_bound_it() {
+        let mut history = History::default();
+        let origin = Origin { node: 1, incarnation: 1 };
+        (1..=10).for_each(|n| history.keep(n * 100, origin, n, kept(n, 872)));
+        let numbers = |history: &History| -> Vec<u64> {
+            history.within(origin, (1, 99)).map(|(first, _)| first).collect()
+        };
+        history.expire(301, usize::MAX);
+        assert_eq!(numbers(&history), (4..=10).collect::<Vec<_>>());
+        history.expire(301, 3000);
+        assert_eq!(numbers(&history), [8, 9, 10]);
+        history.keep(2000, origin, 9, kept(9, 2872));
+        assert_eq!(history.bytes, 5000, "the same report again counts once");
+        history.expire(301, 4999);
+        assert_eq!(numbers(&history), [9, 10]);
+    }
+
+    #[test]
+    fn only_whole_reports_are_found() {
+        let mut history = History::default();
+        let origin = Origin { node: 1, incarnation: 1 };
+        let other = Origin { node: 1, incarnation: 2 };
+        history.keep(0, origin, 3, kept(5, 1));
+        history.keep(0, origin, 6, kept(6, 1));
+        history.keep(0, other, 4, kept(4, 1));
+        let find = |range| history.within(origin, range).map(|(n, _)| n).collect::<Vec<_>>();
+        assert_eq!(find((3, 6)), [3, 6]);
+        assert_eq!(find((3, 4)), [] as [u64; 0]);
+        assert_eq!(find((4, 6)), [6]);
+        assert_eq!(find((7, 6)), [] as [u64; 0]);
+    }
+}

@@ -1,0 +1,186 @@
+//! Who is there: membership and failure detection by SWIM, which the `foca` crate does.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::time::Duration;
+
+use foca::{
+    Config, Foca, NoCustomBroadcast, Notification, PeriodicParams, PostcardCodec, Runtime, Timer,
+};
+use rand::rngs::SmallRng;
+use serde::{Deserialize, Serialize};
+
+use super::Origin;
+use super::wire::MAX_BODY;
+
+/// A member. One that was taken for dead comes back under the next generation; its reports go on
+/// as before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub(super) address: SocketAddr,
+    node: u64,
+    incarnation: u64,
+    generation: u16,
+}
+
+impl Identity {
+    pub(super) fn new(address: SocketAddr, origin: Origin) -> Identity {
+        let Origin { node, incarnation } = origin;
+        Identity { address, node, incarnation, generation: 0 }
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        Origin { node: self.node, incarnation: self.incarnation }
+    }
+}
+
+impl foca::Identity for Identity {
+    type Addr = SocketAddr;
+
+    fn renew(&self) -> Option<Identity> {
+        Some(Identity { generation: self.generation.wrapping_add(1), ..self.clone() })
+    }
+
+    fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Who came later is the one who is there.
+    fn win_addr_conflict(&self, other: &Identity) -> bool {
+        (self.incarnation, self.generation) > (other.incarnation, other.generation)
+    }
+}
+
+/// What became of a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Up(Identity),
+    Down(Identity),
+}
+
+/// All members but this one.
+pub(super) struct Members {
+    foca: Foca<Identity, PostcardCodec, SmallRng, NoCustomBroadcast>,
+    desk: Desk,
+    /// The number of members that the configuration was made for.
+    size: u32,
+}
+
+/// What foca asks for, until somebody does it.
+#[derive(Default)]
+struct Desk {
+    now: u64,
+    sends: VecDeque<(SocketAddr, Vec<u8>)>,
+    changes: VecDeque<Change>,
+    timers: BTreeMap<(u64, u64), Timer<Identity>>,
+    count: u64,
+}
+
+impl Runtime<Identity> for &mut Desk {
+    fn notify(&mut self, notification: Notification<'_, Identity>) {
+        match notification {
+            Notification::MemberUp(member) => self.changes.push_back(Change::Up(member.clone())),
+            Notification::MemberDown(member) => {
+                self.changes.push_back(Change::Down(member.clone()));
+            }
+            // The same address, another life.
+            Notification::Rename(before, after) => {
+                self.changes.push_back(Change::Down(before.clone()));
+                self.changes.push_back(Change::Up(after.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    fn send_to(&mut self, to: Identity, data: &[u8]) {
+        self.sends.push_back((to.address, data.to_vec()));
+    }
+
+    fn submit_after(&mut self, event: Timer<Identity>, after: Duration) {
+        let at = self.now.saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+        self.count += 1;
+        self.timers.insert((at, self.count), event);
+    }
+}
+
+impl Members {
+    pub(super) fn new(me: Identity, rng: SmallRng) -> Members {
+        let size = 16;
+        let foca = Foca::new(me, config(size), rng, PostcardCodec);
+        Members { foca, desk: Desk::default(), size }
+    }
+
+    pub(super) fn active(&self) -> impl Iterator<Item = &Identity> {
+        self.foca.iter_members().map(foca::Member::id)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.foca.num_members()
+    }
+
+    /// Tells a member at an address that this one is there.
+    pub(super) fn announce(&mut self, now: u64, to: Identity) {
+        self.desk.now = now;
+        // Errors are about what others sent, or about codecs that cannot fail: nothing to do.
+        self.foca.announce(to, &mut self.desk).ok();
+    }
+
+    /// Whether it could be understood.
+    pub(super) fn handle(&mut self, now: u64, data: &[u8]) -> bool {
+        self.desk.now = now;
+        self.foca.handle_data(data, &mut self.desk).is_ok()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: u64) {
+        self.desk.now = now;
+        while let Some(entry) = self.desk.timers.first_entry()
+            && entry.key().0 <= now
+        {
+            let timer = entry.remove();
+            self.foca.handle_timer(timer, &mut self.desk).ok();
+        }
+        self.fit();
+    }
+
+    pub(super) fn leave(&mut self, now: u64) {
+        self.desk.now = now;
+        self.foca.leave_cluster(&mut self.desk).ok();
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<u64> {
+        self.desk.timers.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    pub(super) fn next_send(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.desk.sends.pop_front()
+    }
+
+    pub(super) fn next_change(&mut self) -> Option<Change> {
+        self.desk.changes.pop_front()
+    }
+
+    /// How long to suspect and how often to repeat depend on how many there are.
+    fn fit(&mut self) {
+        let members = u32::try_from(self.len()).unwrap_or(u32::MAX);
+        let size = members.max(16).next_power_of_two();
+        if size != self.size && self.foca.set_config(config(size)).is_ok() {
+            self.size = size;
+        }
+    }
+}
+
+fn config(size: u32) -> Config {
+    let size = NonZeroU32::new(size).unwrap_or(NonZeroU32::MIN);
+    let often = |millis, members| {
+        let num_members = NonZeroUsize::new(members).unwrap_or(NonZeroUsize::MIN);
+        Some(PeriodicParams { frequency: Duration::from_millis(millis), num_members })
+    };
+    Config {
+        max_packet_size: NonZeroUsize::new(MAX_BODY).unwrap_or(NonZeroUsize::MIN),
+        // A healed network is whole again within a second or two.
+        periodic_announce_to_down_members: often(500, 3),
+        remove_down_after: Some(Duration::from_secs(60)),
+        ..Config::new_lan(size)
+    }
+}

@@ -1,0 +1,54 @@
+//! When what is reported: the times of the exchange, in nanoseconds.
+
+/// How often the table is looked at: eager reports leave at the next look.
+pub(super) const TICK: u64 = 10 * MILLI;
+pub(super) const MILLI: u64 = 1_000_000;
+pub(super) const SECOND: u64 = 1000 * MILLI;
+
+/// Digests, pings, and whatever else is done now and then.
+pub(super) const ROUND: u64 = SECOND;
+/// How long a node that starts waits for the buckets of another.
+pub(super) const WARM_START: u64 = 500 * MILLI;
+/// When the buckets of another are asked for again.
+pub(super) const WARM_START_AGAIN: u64 = 150 * MILLI;
+/// A challenge that was not answered for so long is not answered any more.
+pub(super) const CHALLENGE: u64 = 5 * SECOND;
+/// How often an unknown sender is challenged.
+pub(super) const CHALLENGE_AGAIN: u64 = 100 * MILLI;
+/// Reports that come a little late are not missing yet.
+pub(super) const REORDERED: u64 = 2 * MILLI;
+/// What is missing is asked for again at first after this and a round trip, at last after that.
+pub(super) const ASK_AGAIN: u64 = 10 * MILLI;
+pub(super) const ASK_AT_LAST: u64 = SECOND;
+/// When a node that fell silent says how far its reports go: nobody could notice that the last one
+/// was lost.
+pub(super) const TAILS: [u64; 3] = [50 * MILLI, 150 * MILLI, 350 * MILLI];
+/// Tolerance for delays that cannot be told from none, and at most.
+pub(super) const LEAST_SLACK: u64 = 3 * MILLI;
+pub(super) const MOST_SLACK: u64 = 2 * SECOND;
+/// The whole table is searched for hits that a killed process left unmarked.
+pub(super) const SWEEP: u64 = 10 * SECOND;
+/// A peer that was not heard of for so long, after the time of retention, is forgotten.
+pub(super) const FORGET: u64 = 60 * SECOND;
+/// Repaired hits are late from this age on, or three periods.
+const LATE: u64 = 500 * MILLI;
+
+const SHORTEST_PERIOD: u64 = 5 * MILLI;
+
+/// How often a rule is reported: a tenth of the time in which a bucket fills, within bounds.
+pub(crate) fn rule_period(fill_ns: u64, longest: u64) -> u64 {
+    (fill_ns / 10).clamp(SHORTEST_PERIOD, longest.max(SHORTEST_PERIOD))
+}
+
+/// From which age on hits of a rule are late.
+pub(super) fn late_after(period: u64) -> u64 {
+    LATE.max(3 * period)
+}
+
+/// Ages that may stand together in a report, under the oldest of them.
+pub(super) fn age_class(age: u64) -> u64 {
+    match age / TICK {
+        ticks @ 0..16 => ticks,
+        ticks => 16 + u64::from(ticks.ilog2()),
+    }
+}

@@ -1,0 +1,234 @@
+//! Fields of bodies: big-endian numbers, varints (LEB128), origins, ranges, entries.
+//!
+//! A varint has one form only: at most ten bytes, the last of them not zero unless it is the only
+//! one.
+
+use super::Dropped;
+use crate::cluster::{Origin, Ranges};
+
+/// An origin's bytes.
+pub(super) const ORIGIN: usize = 16;
+/// The fewest bytes of an entry.
+pub(super) const ENTRY: usize = 8;
+
+/// Takes fields from the front of a body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Reader<'a> {
+        Reader { rest: body }
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Dropped> {
+        let (array, rest) = self.rest.split_first_chunk().ok_or(Dropped::Malformed)?;
+        self.rest = rest;
+        Ok(*array)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, Dropped> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, Dropped> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, Dropped> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, Dropped> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    pub(super) fn origin(&mut self) -> Result<Origin, Dropped> {
+        Ok(Origin { node: self.u64()?, incarnation: self.u64()? })
+    }
+
+    pub(super) fn varint(&mut self) -> Result<u64, Dropped> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit.
+            if shift == 63 && bits > 1 {
+                break;
+            }
+            value |= bits << shift;
+            if byte < 0x80 {
+                let over_long = byte == 0 && shift > 0;
+                return if over_long { Err(Dropped::Malformed) } else { Ok(value) };
+            }
+        }
+        Err(Dropped::Malformed)
+    }
+
+    /// A number of things of at least `size` bytes each, all of which can be there.
+    pub(super) fn count(&mut self, size: usize) -> Result<usize, Dropped> {
+        let count = usize::try_from(self.varint()?).map_err(|_| Dropped::Malformed)?;
+        if count > self.rest.len() / size { Err(Dropped::Malformed) } else { Ok(count) }
+    }
+
+    /// Ranges in order, apart from each other, none of them above `top`.
+    pub(super) fn ranges(&mut self, top: u64) -> Result<Ranges, Dropped> {
+        let count = self.count(2)?;
+        let mut ranges = Ranges::with_capacity(count);
+        let mut least = Some(1);
+        for _ in 0..count {
+            let first = self.varint()?;
+            let last = first.checked_add(self.varint()?).ok_or(Dropped::Malformed)?;
+            if last > top || least.is_none_or(|least| first < least) {
+                return Err(Dropped::Malformed);
+            }
+            ranges.push((first, last));
+            least = last.checked_add(2);
+        }
+        Ok(ranges)
+    }
+
+    /// A fingerprint and a varint. The fingerprint's seven bytes and a varint's first are one word.
+    #[inline]
+    pub(super) fn entry(&mut self) -> Result<(u64, u64), Dropped> {
+        let (word, rest) = self.rest.split_first_chunk().ok_or(Dropped::Malformed)?;
+        let word = u64::from_be_bytes(*word);
+        let fingerprint = word & !0xff;
+        if word & 0x80 == 0 {
+            self.rest = rest;
+            return Ok((fingerprint, word & 0x7f));
+        }
+        self.rest = self.rest.get(ENTRY - 1..).ok_or(Dropped::Malformed)?;
+        Ok((fingerprint, self.varint()?))
+    }
+}
+
+pub(super) fn put_origin(out: &mut Vec<u8>, origin: Origin) {
+    out.extend_from_slice(&origin.node.to_be_bytes());
+    out.extend_from_slice(&origin.incarnation.to_be_bytes());
+}
+
+/// The bytes of a varint.
+pub(super) const fn varint_len(value: u64) -> usize {
+    let bits = 64 - (value | 1).leading_zeros() as usize;
+    bits.div_ceil(7)
+}
+
+pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn range_len(range: &(u64, u64)) -> usize {
+    varint_len(range.0) + varint_len(range.1 - range.0)
+}
+
+/// How many of the ranges fit into so many bytes, together with their number, which takes two at
+/// most: no datagram has room for 2^14 ranges.
+pub(super) fn ranges_fitting<'a>(
+    ranges: impl Iterator<Item = &'a (u64, u64)>,
+    room: usize,
+) -> usize {
+    let ends = ranges.scan(2, |end, range| {
+        *end += range_len(range);
+        Some(*end)
+    });
+    ends.take_while(|end| *end <= room).count()
+}
+
+pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &[(u64, u64)]) {
+    put_varint(out, ranges.len() as u64);
+    for (first, last) in ranges {
+        put_varint(out, *first);
+        put_varint(out, last - first);
+    }
+}
+
+/// The bytes of an entry.
+#[inline]
+pub(super) const fn entry_len(value: u64) -> usize {
+    if value < 0x80 { ENTRY } else { ENTRY - 1 + varint_len(value) }
+}
+
+/// The low byte of the fingerprint does not travel.
+#[inline]
+pub(super) fn put_entry(out: &mut Vec<u8>, fingerprint: u64, value: u64) {
+    let fingerprint = fingerprint & !0xff;
+    if value < 0x80 {
+        out.extend_from_slice(&(fingerprint | value).to_be_bytes());
+    } else {
+        out.extend_from_slice(&fingerprint.to_be_bytes()[..ENTRY - 1]);
+        put_varint(out, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn varint(bytes: &[u8]) -> Result<u64, Dropped> {
+        Reader::new(bytes).varint()
+    }
+
+    #[test]
+    fn varints_come_back() {
+        let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, 1 << bit | 1]);
+        for value in edges.chain([u64::MAX, 300]) {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!(out.len(), varint_len(value), "{value}");
+            assert_eq!(varint(&out), Ok(value));
+            assert_eq!(varint(&out[..out.len() - 1]), Err(Dropped::Malformed));
+        }
+    }
+
+    #[test]
+    fn a_varint_has_one_form() {
+        assert_eq!(varint(&[0xac, 0x02]), Ok(300));
+        assert_eq!(varint(&[0x80, 0x00]), Err(Dropped::Malformed));
+        assert_eq!(varint(&[0xac, 0x82, 0x00]), Err(Dropped::Malformed));
+        let mut most = [0xff; 10];
+        most[9] = 1;
+        assert_eq!(varint(&most), Ok(u64::MAX));
+        most[9] = 2;
+        assert_eq!(varint(&most), Err(Dropped::Malformed));
+        assert_eq!(varint(&[0x80; 11]), Err(Dropped::Malformed));
+        most[9] = 0x81;
+        assert_eq!(varint(&[&most[..], &[0]].concat()), Err(Dropped::Malformed));
+    }
+
+    #[test]
+    fn ranges_are_in_order_and_apart() {
+        let read = |ranges: &[(u64, u64)], top| {
+            let mut out = Vec::new();
+            put_ranges(&mut out, ranges);
+            Reader::new(&out).ranges(top)
+        };
+        let good = [(1, 1), (3, 9), (u64::MAX, u64::MAX)];
+        assert_eq!(read(&good, u64::MAX), Ok(good.to_vec()));
+        assert_eq!(read(&good, u64::MAX - 1), Err(Dropped::Malformed));
+        for bad in [
+            [(0, 0), (5, 5)],
+            [(1, 2), (3, 3)],
+            [(3, 4), (1, 1)],
+            [(1, u64::MAX), (5, 5)],
+            [(1, u64::MAX - 1), (u64::MAX, u64::MAX)],
+        ] {
+            assert_eq!(read(&bad, u64::MAX), Err(Dropped::Malformed), "{bad:?}");
+        }
+        let overflow = [&[1][..], &[0xff; 9], &[1, 1]].concat();
+        assert_eq!(Reader::new(&overflow).ranges(u64::MAX), Err(Dropped::Malformed));
+    }
+
+    #[test]
+    fn no_count_is_believed() {
+        assert_eq!(Reader::new(&[2, 0, 0, 0, 0]).count(2), Ok(2));
+        assert_eq!(Reader::new(&[3, 0, 0, 0, 0]).count(2), Err(Dropped::Malformed));
+        let huge = [&[0xff; 9][..], &[1]].concat();
+        assert_eq!(Reader::new(&huge).count(1), Err(Dropped::Malformed));
+    }
+}

@@ -1,0 +1,74 @@
+//! DIGEST: how far the reports of each origin are known.
+
+use super::bytes::{ORIGIN, Reader, put_origin, put_varint, varint_len};
+use super::{Dropped, MAX_BODY};
+use crate::cluster::Origin;
+
+/// Flag of the envelope: it answers a digest, and wants no answer.
+pub const ANSWER: u8 = 1;
+
+/// Writes as many of the list as fit, and says how many.
+pub fn write_digest(list: &[(Origin, u64)], out: &mut Vec<u8>) -> usize {
+    out.clear();
+    // The number of origins: no datagram has room for 128.
+    out.push(0);
+    for (written, (origin, top)) in list.iter().enumerate() {
+        if out.len() + ORIGIN + varint_len(*top) > MAX_BODY {
+            return written;
+        }
+        put_origin(out, *origin);
+        put_varint(out, *top);
+        out[0] += 1;
+    }
+    list.len()
+}
+
+/// Reads all of a body.
+pub fn parse_digest(body: &[u8]) -> Result<Vec<(Origin, u64)>, Dropped> {
+    let mut reader = Reader::new(body);
+    let count = reader.count(ORIGIN + 1)?;
+    let mut list = Vec::with_capacity(count);
+    for _ in 0..count {
+        list.push((reader.origin()?, reader.varint()?));
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(many: u64, top: u64) -> Vec<(Origin, u64)> {
+        (0..many).map(|node| (Origin { node, incarnation: !node }, top + node)).collect()
+    }
+
+    #[test]
+    fn digests_come_back() {
+        let mut out = Vec::new();
+        for list in [list(0, 0), list(1, 0), list(40, 1 << 40)] {
+            assert_eq!(write_digest(&list, &mut out), list.len());
+            assert_eq!(parse_digest(&out).as_ref(), Ok(&list));
+            out.push(9);
+            assert_eq!(parse_digest(&out), Ok(list), "what is added later is ignored");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_waits() {
+        let mut out = Vec::new();
+        for (list, fitting) in [(list(100, 0), 69), (list(100, 1 << 62), 47)] {
+            assert_eq!(write_digest(&list, &mut out), fitting);
+            assert!(out.len() <= MAX_BODY);
+            assert_eq!(parse_digest(&out).unwrap(), list[..fitting]);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_malformed() {
+        let mut out = Vec::new();
+        write_digest(&list(3, 1 << 20), &mut out);
+        for len in 0..out.len() {
+            assert_eq!(parse_digest(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
+        }
+    }
+}

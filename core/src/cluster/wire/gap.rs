@@ -1,0 +1,99 @@
+//! GAP and GONE: reports of some origins, by their numbers.
+
+use super::bytes::{ORIGIN, Reader, put_origin, put_ranges, ranges_fitting};
+use super::{Dropped, MAX_BODY};
+use crate::cluster::{Origin, Ranges};
+
+/// Writes as many of the list as fit, and says how many.
+///
+/// The first is cut if it does not fit alone: its last ranges are left out, to be asked for again
+/// when the others have come. So at least one of the list is always written.
+pub fn write_gaps(list: &[(Origin, Ranges)], out: &mut Vec<u8>) -> usize {
+    out.clear();
+    // The number of origins: no datagram has room for 128.
+    out.push(0);
+    for (written, (origin, ranges)) in list.iter().enumerate() {
+        let room = MAX_BODY.saturating_sub(out.len() + ORIGIN);
+        let fitting = ranges_fitting(ranges.iter(), room);
+        if written > 0 && (fitting < ranges.len() || room < 2) {
+            return written;
+        }
+        put_origin(out, *origin);
+        put_ranges(out, &ranges[..fitting]);
+        out[0] += 1;
+    }
+    list.len()
+}
+
+/// Reads all of a body.
+pub fn parse_gaps(body: &[u8]) -> Result<Vec<(Origin, Ranges)>, Dropped> {
+    let mut reader = Reader::new(body);
+    let count = reader.count(ORIGIN + 1)?;
+    let mut list = Vec::with_capacity(count);
+    for _ in 0..count {
+        list.push((reader.origin()?, reader.ranges(u64::MAX)?));
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(node: u64) -> Origin {
+        Origin { node, incarnation: node << 20 | 5 }
+    }
+
+    fn holes(many: u64) -> Ranges {
+        (1..=many).map(|n| (n << 16, n << 16 | 300)).collect()
+    }
+
+    #[test]
+    fn lists_come_back() {
+        let list = vec![(origin(1), vec![(1, 1), (3, 70_000)]), (origin(2), holes(3))];
+        let mut out = Vec::new();
+        assert_eq!(write_gaps(&list, &mut out), 2);
+        assert_eq!(parse_gaps(&out), Ok(list.clone()));
+        out.extend([7; 9]);
+        assert_eq!(parse_gaps(&out), Ok(list), "what is added later is ignored");
+        assert_eq!(write_gaps(&[], &mut out), 0);
+        assert_eq!(parse_gaps(&out), Ok(vec![]));
+    }
+
+    /// Sent piece by piece, all of it arrives, whatever the sizes.
+    #[test]
+    fn long_lists_go_in_several_datagrams() {
+        for many in [0, 1, 2, 7, 50, 150] {
+            let list: Vec<_> = (0..100).map(|node| (origin(node), holes(many))).collect();
+            let (mut left, mut out, mut seen) = (&list[..], Vec::new(), Vec::new());
+            while !left.is_empty() {
+                let written = write_gaps(left, &mut out);
+                assert!(written > 0 && out.len() <= MAX_BODY);
+                left = &left[written..];
+                seen.extend(parse_gaps(&out).unwrap());
+            }
+            assert_eq!(seen, list);
+        }
+    }
+
+    #[test]
+    fn one_origin_with_many_holes_is_cut() {
+        let list = [(origin(1), holes(1024)), (origin(2), holes(1))];
+        let mut out = Vec::new();
+        assert_eq!(write_gaps(&list, &mut out), 1);
+        assert!((MAX_BODY - 8..=MAX_BODY).contains(&out.len()), "{}", out.len());
+        let parsed = parse_gaps(&out).unwrap();
+        assert_eq!(parsed.len(), 1);
+        let ranges = &parsed[0].1;
+        assert!(ranges.len() > 100 && list[0].1.starts_with(ranges));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_malformed() {
+        let mut out = Vec::new();
+        write_gaps(&[(origin(1), holes(3)), (origin(2), vec![])], &mut out);
+        for len in 0..out.len() {
+            assert_eq!(parse_gaps(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! HELLO: a challenge, its echo, or both. It shows that a sender is there now, and is not a
+//! recording.
+
+use super::Dropped;
+use std::net::{IpAddr, SocketAddr};
+
+use super::bytes::{Reader, put_varint};
+
+/// The body of a HELLO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// To be echoed.
+    pub challenge: u64,
+    /// The receiver's challenge; 0: none.
+    pub echo: u64,
+    /// The number of the sender's last report.
+    pub top: u64,
+    /// A hash of all the sender's rules.
+    pub rules: u64,
+    /// Where the sender is reached.
+    pub address: SocketAddr,
+}
+
+/// Which kind of address follows.
+const V4: u8 = 4;
+const V6: u8 = 6;
+
+impl Hello {
+    /// Makes the body in `out`, which is cleared first.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.challenge.to_be_bytes());
+        out.extend_from_slice(&self.echo.to_be_bytes());
+        put_varint(out, self.top);
+        out.extend_from_slice(&self.rules.to_be_bytes());
+        match self.address.ip() {
+            IpAddr::V4(ip) => {
+                out.push(V4);
+                out.extend_from_slice(&ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                out.push(V6);
+                out.extend_from_slice(&ip.octets());
+            }
+        }
+        out.extend_from_slice(&self.address.port().to_be_bytes());
+    }
+
+    /// Reads all of a body.
+    pub fn parse(body: &[u8]) -> Result<Hello, Dropped> {
+        let mut reader = Reader::new(body);
+        Ok(Hello {
+            challenge: reader.u64()?,
+            echo: reader.u64()?,
+            top: reader.varint()?,
+            rules: reader.u64()?,
+            address: address(&mut reader)?,
+        })
+    }
+}
+
+fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, Dropped> {
+    let ip = match reader.u8()? {
+        V4 => IpAddr::from(reader.array::<4>()?),
+        V6 => IpAddr::from(reader.array::<16>()?),
+        _ => return Err(Dropped::Malformed),
+    };
+    Ok(SocketAddr::new(ip, reader.u16()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hellos_come_back() {
+        ["192.0.2.7:7373", "[2001:db8::7]:65535"].map(comes_back);
+    }
+
+    fn comes_back(address: &str) {
+        let address = address.parse().unwrap();
+        let hello = Hello { challenge: u64::MAX - 1, echo: 2, top: 300, rules: 4 << 56, address };
+        let mut out = vec![1];
+        hello.write(&mut out);
+        assert_eq!(Hello::parse(&out), Ok(hello));
+        for len in 0..out.len() {
+            assert_eq!(Hello::parse(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
+        }
+        out.push(5);
+        assert_eq!(Hello::parse(&out), Ok(hello), "what is added later is ignored");
+    }
+}

@@ -1,0 +1,191 @@
+//! What nodes send each other, byte by byte: docs/protocol.md.
+//!
+//! A datagram is an envelope, a sealed body and a tag. `keys.rs` seals and opens; there is one
+//! file for each kind of body. Nothing here has state or acts on what it reads: a body is checked
+//! to its end before any of it is handed out, no count is believed before the bytes are there,
+//! and bytes after what is known are ignored, so that later versions may add fields.
+
+mod bytes;
+pub mod digest;
+pub mod gap;
+pub mod hello;
+pub mod keys;
+pub mod report;
+pub mod snapshot;
+
+pub use digest::{ANSWER, parse_digest, write_digest};
+pub use gap::{parse_gaps, write_gaps};
+pub use hello::Hello;
+pub use keys::{Keys, Secrets};
+pub use report::{
+    MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report, ReportEntry, ReportWriter, Section,
+};
+pub use snapshot::{Snapshot, SnapshotWriter};
+
+use super::Origin;
+
+/// The most bytes of a datagram: what every IPv6 link carries, less its headers.
+pub const MAX_DATAGRAM: usize = 1232;
+/// The most bytes of a body.
+pub const MAX_BODY: usize = MAX_DATAGRAM - ENVELOPE - TAG;
+
+const ENVELOPE: usize = 32;
+const TAG: usize = 16;
+const MAGIC: [u8; 2] = *b"dT";
+/// Datagrams of another version cannot be understood. What is added at the end of a body, a new
+/// flag or a new kind is not another version.
+const VERSION: u8 = 1;
+
+/// What a datagram is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// What a node admitted.
+    Report = 1,
+    /// Which reports are missing.
+    Gap,
+    /// Which of them nobody has any more.
+    Gone,
+    /// How far the reports of each origin are known.
+    Digest,
+    /// Asks for a snapshot. The body is empty.
+    SnapshotRequest,
+    /// Buckets in debt.
+    Snapshot,
+    /// A message of the membership protocol, in its own format.
+    Swim,
+    /// A challenge, its echo, or both.
+    Hello,
+    /// The sender ends. The body is empty.
+    Leave,
+}
+
+impl Kind {
+    const ALL: [Kind; 9] = [
+        Kind::Report,
+        Kind::Gap,
+        Kind::Gone,
+        Kind::Digest,
+        Kind::SnapshotRequest,
+        Kind::Snapshot,
+        Kind::Swim,
+        Kind::Hello,
+        Kind::Leave,
+    ];
+
+    fn of(byte: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// What stands in front of every body, readable by all and changeable by nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// What the body is.
+    pub kind: Kind,
+    /// What they mean depends on the kind; unknown ones mean nothing.
+    pub flags: u8,
+    /// Who sent it.
+    pub sender: Origin,
+    /// No two datagrams of a sender have the same: it is part of the nonce.
+    pub packet: u64,
+}
+
+impl Envelope {
+    fn to_bytes(self, key: u8, cluster: [u8; 2]) -> [u8; ENVELOPE] {
+        let mut bytes = [0; ENVELOPE];
+        bytes[..2].copy_from_slice(&MAGIC);
+        bytes[2..6].copy_from_slice(&[VERSION, self.kind as u8, self.flags, key]);
+        bytes[6..8].copy_from_slice(&cluster);
+        bytes[8..16].copy_from_slice(&self.sender.node.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.sender.incarnation.to_be_bytes());
+        bytes[24..].copy_from_slice(&self.packet.to_be_bytes());
+        bytes
+    }
+}
+
+/// Why a datagram was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dropped {
+    /// Too short for an envelope and a tag.
+    Short,
+    /// Longer than any datagram may be.
+    Long,
+    /// Something else altogether.
+    Magic,
+    /// Of another version of the protocol.
+    Version,
+    /// Of a cluster with another name.
+    Cluster,
+    /// Sealed with a key that is not known here.
+    Key,
+    /// Forged, damaged, or sealed with another secret.
+    Auth,
+    /// Sealed well, but of a kind that is not known here.
+    Kind,
+    /// Sealed well, but the body is not what its kind says.
+    Malformed,
+}
+
+impl Dropped {
+    /// How many causes there are.
+    pub const COUNT: usize = Dropped::ALL.len();
+    /// All causes, in order of their index.
+    pub const ALL: [Dropped; 9] = [
+        Dropped::Short,
+        Dropped::Long,
+        Dropped::Magic,
+        Dropped::Version,
+        Dropped::Cluster,
+        Dropped::Key,
+        Dropped::Auth,
+        Dropped::Kind,
+        Dropped::Malformed,
+    ];
+
+    /// Its place in a list of counters.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its name, for counters and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dropped::Short => "short",
+            Dropped::Long => "long",
+            Dropped::Magic => "magic",
+            Dropped::Version => "version",
+            Dropped::Cluster => "cluster",
+            Dropped::Key => "key",
+            Dropped::Auth => "auth",
+            Dropped::Kind => "kind",
+            Dropped::Malformed => "malformed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_a_promise() {
+        assert_eq!((MAX_DATAGRAM, MAX_BODY), (1232, 1184));
+    }
+
+    #[test]
+    fn every_cause_has_its_counter() {
+        for (index, cause) in Dropped::ALL.into_iter().enumerate() {
+            assert_eq!(cause.index(), index);
+        }
+        let names: std::collections::BTreeSet<_> = Dropped::ALL.map(Dropped::name).into();
+        assert_eq!(names.len(), Dropped::COUNT);
+    }
+
+    #[test]
+    fn kinds_are_numbered() {
+        assert_eq!(Kind::ALL.map(|kind| kind as u8), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert!((1..=9).all(|byte| Kind::of(byte).is_some_and(|kind| kind as u8 == byte)));
+        assert!([0, 10, 255].into_iter().all(|byte| Kind::of(byte).is_none()));
+    }
+}

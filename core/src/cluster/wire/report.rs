@@ -1,0 +1,261 @@
+//! REPORT: what an origin admitted, by rule and fingerprint.
+//!
+//! Hits are counted in quanta, so that an entry stays small where costs are large.
+
+use super::bytes::{
+    ENTRY, ORIGIN, Reader, entry_len, put_entry, put_origin, put_varint, varint_len,
+};
+use super::{Dropped, MAX_BODY};
+use crate::cluster::Origin;
+
+/// Flag of the envelope: the report is not the sender's own, and its body begins with the origin.
+pub const RELAYED: u8 = 1;
+/// The most hits of an entry, in quanta.
+pub const MAX_HITS: u64 = u32::MAX as u64;
+/// The greatest quantum.
+pub const MAX_QUANTUM: u64 = 1 << 40;
+/// The greatest age, some twelve days: far more than any report is kept.
+pub const MAX_AGE_US: u64 = 1 << 40;
+
+/// First number, span, number of sections.
+const HEAD: usize = 8 + 4 + 1;
+/// A section's rule and number of entries, ahead of its varints.
+const SECTION: usize = 8 + 2;
+/// The most bytes of an age: a report can be sent again when it is older, and by others, so room
+/// is left for its age to grow and for its origin.
+const LONGEST_AGE: usize = varint_len(MAX_AGE_US);
+/// The most bytes of a section's head.
+pub const MAX_SECTION: usize = SECTION + varint_len(MAX_QUANTUM) + LONGEST_AGE;
+/// The most bytes of an entry.
+pub const MAX_ENTRY: usize = entry_len(MAX_HITS << 1 | 1);
+/// What is in a report beside its sections, at most.
+pub const MAX_HEAD: usize = ORIGIN + HEAD;
+
+/// What a section's entries have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The rule's identity: a hash of the names of domain and rule.
+    pub rule: u64,
+    /// The units of one hit.
+    pub quantum: u64,
+    /// How long ago the first of these hits was, in microseconds, when the report was sent.
+    pub age_us: u64,
+}
+
+/// What one tag used under one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportEntry {
+    /// Its low byte is always zero.
+    pub fingerprint: u64,
+    /// In quanta, at least 1.
+    pub hits: u64,
+    /// The tag was at its limit there.
+    pub saturated: bool,
+}
+
+/// Writes the body of a report, entry by entry.
+#[derive(Clone, Debug)]
+pub struct ReportWriter {
+    body: Vec<u8>,
+    relayed: bool,
+    open: Option<OpenSection>,
+    sections: u8,
+    /// Bytes that are left free.
+    spare: usize,
+}
+
+/// The section that takes entries now.
+#[derive(Clone, Copy, Debug)]
+struct OpenSection {
+    head: Section,
+    entries: u16,
+    /// Where its number of entries is.
+    at: usize,
+}
+
+impl Default for ReportWriter {
+    fn default() -> ReportWriter {
+        ReportWriter::new()
+    }
+}
+
+impl ReportWriter {
+    /// An empty report of the sender's own.
+    pub fn new() -> ReportWriter {
+        let body = Vec::with_capacity(MAX_BODY);
+        let mut writer = ReportWriter { body, relayed: false, open: None, sections: 0, spare: 0 };
+        writer.clear(None);
+        writer
+    }
+
+    /// Begins anew: a report of the sender's own, or of the origin given.
+    pub fn clear(&mut self, relayed: Option<Origin>) {
+        self.body.clear();
+        self.relayed = relayed.is_some();
+        if let Some(origin) = relayed {
+            put_origin(&mut self.body, origin);
+        }
+        self.body.extend_from_slice(&[0; HEAD]);
+        self.open = None;
+        self.sections = 0;
+        self.spare = if self.relayed { 0 } else { ORIGIN };
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.sections == 0
+    }
+
+    /// The flags of the envelope that belong to this body.
+    pub fn flags(&self) -> u8 {
+        if self.relayed { RELAYED } else { 0 }
+    }
+
+    /// Adds an entry, in a new section if this one differs from the last. False: there is no room,
+    /// and nothing has changed. An entry of no hits says nothing and is left out.
+    #[inline]
+    pub fn push(&mut self, section: &Section, entry: ReportEntry) -> bool {
+        debug_assert!(entry.hits <= MAX_HITS, "{entry:?} needs a greater quantum");
+        let value = entry.hits.min(MAX_HITS) << 1 | u64::from(entry.saturated);
+        if entry.hits == 0 {
+            return true;
+        }
+        let room = MAX_BODY - self.body.len() - self.spare;
+        match &mut self.open {
+            Some(open) if open.head == *section => {
+                if entry_len(value) > room {
+                    return false;
+                }
+                open.entries += 1;
+                let (at, entries) = (open.at, open.entries);
+                self.body[at..at + 2].copy_from_slice(&entries.to_be_bytes());
+            }
+            _ => {
+                if !self.open_section(section, room.saturating_sub(entry_len(value))) {
+                    return false;
+                }
+            }
+        }
+        put_entry(&mut self.body, entry.fingerprint, value);
+        true
+    }
+
+    /// Writes the head of a section with one entry, if it fits.
+    fn open_section(&mut self, section: &Section, room: usize) -> bool {
+        debug_assert!((1..=MAX_QUANTUM).contains(&section.quantum), "{section:?}");
+        let quantum = section.quantum.clamp(1, MAX_QUANTUM);
+        let age_us = section.age_us.min(MAX_AGE_US);
+        if SECTION + varint_len(quantum) + LONGEST_AGE > room || self.sections == u8::MAX {
+            return false;
+        }
+        self.spare += LONGEST_AGE - varint_len(age_us);
+        self.sections += 1;
+        self.body.extend_from_slice(&section.rule.to_be_bytes());
+        self.open = Some(OpenSection { head: *section, entries: 1, at: self.body.len() });
+        self.body.extend_from_slice(&1_u16.to_be_bytes());
+        put_varint(&mut self.body, quantum);
+        put_varint(&mut self.body, age_us);
+        true
+    }
+
+    /// The body of the reports from `first` to `last`. Padded, it is as long as any can be, so that
+    /// full datagrams are equally long. Nothing more can be added until it is cleared.
+    pub fn finish(&mut self, first: u64, last: u64, padded: bool) -> &[u8] {
+        debug_assert!(first >= 1 && last >= first && last - first <= u64::from(u32::MAX));
+        let span = u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX);
+        let at = if self.relayed { ORIGIN } else { 0 };
+        let head = &mut self.body[at..at + HEAD];
+        head[..8].copy_from_slice(&first.to_be_bytes());
+        head[8..12].copy_from_slice(&span.to_be_bytes());
+        head[12] = self.sections;
+        if padded {
+            self.body.resize(MAX_BODY, 0);
+        }
+        &self.body
+    }
+}
+
+/// The body of a report, checked to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// Whose report it is; none: the sender's own.
+    pub origin: Option<Origin>,
+    /// The first number that it covers, at least 1.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+    sections: u8,
+    rest: Reader<'a>,
+}
+
+impl<'a> Report<'a> {
+    /// Checks all of a body.
+    pub fn parse(body: &'a [u8], flags: u8) -> Result<Report<'a>, Dropped> {
+        let mut reader = Reader::new(body);
+        let origin = if flags & RELAYED == 0 { None } else { Some(reader.origin()?) };
+        let first = reader.u64()?;
+        let last = first.checked_add(reader.u32()?.into()).ok_or(Dropped::Malformed)?;
+        if first == 0 {
+            return Err(Dropped::Malformed);
+        }
+        let sections = reader.u8()?;
+        let rest = reader;
+        for _ in 0..sections {
+            section(&mut reader)?;
+        }
+        Ok(Report { origin, first, last, sections, rest })
+    }
+
+    /// What was reported, by rule and age.
+    pub fn sections(&self) -> impl Iterator<Item = (Section, Entries<'a>)> + use<'a> {
+        let mut reader = self.rest;
+        (0..self.sections).map_while(move |_| section(&mut reader).ok())
+    }
+}
+
+/// Checks a section and goes past it.
+fn section<'a>(reader: &mut Reader<'a>) -> Result<(Section, Entries<'a>), Dropped> {
+    let rule = reader.u64()?;
+    let count = reader.u16()?;
+    let (quantum, age_us) = (reader.varint()?, reader.varint()?);
+    if !(1..=MAX_QUANTUM).contains(&quantum) || age_us > MAX_AGE_US {
+        return Err(Dropped::Malformed);
+    }
+    let entries = Entries { reader: *reader, left: count };
+    for _ in 0..count {
+        let (_, value) = reader.entry()?;
+        if !(1..=MAX_HITS).contains(&(value >> 1)) {
+            return Err(Dropped::Malformed);
+        }
+    }
+    Ok((Section { rule, quantum, age_us }, entries))
+}
+
+/// The entries of a section.
+#[derive(Clone, Debug)]
+pub struct Entries<'a> {
+    reader: Reader<'a>,
+    left: u16,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = ReportEntry;
+
+    #[inline]
+    fn next(&mut self) -> Option<ReportEntry> {
+        self.left = self.left.checked_sub(1)?;
+        let (fingerprint, value) = self.reader.entry().ok()?;
+        Some(ReportEntry { fingerprint, hits: value >> 1, saturated: value & 1 == 1 })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left.into(), Some(self.left.into()))
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}
+
+const _: () = assert!(MAX_BODY / ENTRY < u16::MAX as usize, "no section has too many entries");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! SNAPSHOT: the buckets in debt, and which reports they contain.
+//!
+//! A snapshot may take several datagrams. Each has some of the windows, then some of the buckets.
+
+use super::bytes::{
+    ENTRY, ORIGIN, Reader, entry_len, put_entry, put_origin, put_ranges, put_varint,
+    ranges_fitting, varint_len,
+};
+use super::{Dropped, MAX_BODY};
+use crate::cluster::{Origin, Window};
+
+/// The most that a bucket can have used, in sixteenths of a unit.
+pub const MAX_USED: u64 = 1 << 60;
+
+/// Part, number of parts.
+const HEAD: usize = 2 + 2;
+/// A section's rule and number of entries.
+const SECTION: usize = 8 + 2;
+/// The number of sections, which follows the windows.
+const SECTIONS: usize = 1;
+
+/// Writes the body of a part: windows first, then entries.
+#[derive(Clone, Debug)]
+pub struct SnapshotWriter {
+    body: Vec<u8>,
+    /// Where the number of sections is; none: there are only windows so far.
+    sections_at: Option<usize>,
+    open: Option<OpenSection>,
+}
+
+/// The section that takes entries now.
+#[derive(Clone, Copy, Debug)]
+struct OpenSection {
+    rule: u64,
+    entries: u16,
+    /// Where its number of entries is.
+    at: usize,
+}
+
+impl Default for SnapshotWriter {
+    fn default() -> SnapshotWriter {
+        SnapshotWriter::new()
+    }
+}
+
+impl SnapshotWriter {
+    /// An empty part.
+    pub fn new() -> SnapshotWriter {
+        let body = Vec::with_capacity(MAX_BODY);
+        let mut writer = SnapshotWriter { body, sections_at: None, open: None };
+        writer.clear();
+        writer
+    }
+
+    /// Begins anew.
+    pub fn clear(&mut self) {
+        self.body.clear();
+        // The number of windows is one byte: no datagram has room for 128.
+        self.body.extend_from_slice(&[0; HEAD + 1]);
+        self.sections_at = None;
+        self.open = None;
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.body[HEAD] == 0 && self.sections_at.is_none()
+    }
+
+    /// Adds a window. False: there is no room, or there are entries already, and nothing has
+    /// changed.
+    ///
+    /// A window that does not fit alone loses its oldest holes: these reports count as applied and
+    /// are never charged. So an empty part takes any window.
+    pub fn push_window(&mut self, origin: Origin, window: &Window) -> bool {
+        if self.sections_at.is_some() {
+            return false;
+        }
+        let fixed = ORIGIN + varint_len(window.top()) + SECTIONS;
+        let room = MAX_BODY.saturating_sub(self.body.len() + fixed);
+        let missing = window.missing();
+        let fitting = ranges_fitting(missing.iter().rev(), room);
+        if (fitting < missing.len() || room < 2) && !self.is_empty() {
+            return false;
+        }
+        put_origin(&mut self.body, origin);
+        put_varint(&mut self.body, window.top());
+        put_ranges(&mut self.body, &missing[missing.len() - fitting..]);
+        self.body[HEAD] += 1;
+        true
+    }
+
+    /// Adds what a bucket has used of its burst, in sixteenths of a unit, in a new section if the
+    /// rule differs from the last. False: there is no room, and nothing has changed.
+    pub fn push(&mut self, rule: u64, fingerprint: u64, used_16ths: u64) -> bool {
+        let used = used_16ths.min(MAX_USED);
+        let end = self.body.len() + entry_len(used);
+        match &mut self.open {
+            Some(open) if open.rule == rule => {
+                if end > MAX_BODY {
+                    return false;
+                }
+                open.entries += 1;
+                let (at, entries) = (open.at, open.entries);
+                self.body[at..at + 2].copy_from_slice(&entries.to_be_bytes());
+            }
+            _ => {
+                let at = self.sections_at.unwrap_or(self.body.len());
+                let sections = self.body.get(at).copied().unwrap_or(0);
+                let end = end + SECTION + if self.sections_at.is_none() { SECTIONS } else { 0 };
+                if end > MAX_BODY || sections == u8::MAX {
+                    return false;
+                }
+                self.open_section(at, sections + 1, rule);
+            }
+        }
+        put_entry(&mut self.body, fingerprint, used);
+        true
+    }
+
+    /// Writes the head of a section with one entry.
+    fn open_section(&mut self, sections_at: usize, sections: u8, rule: u64) {
+        if self.sections_at.is_none() {
+            self.body.push(0);
+        }
+        self.sections_at = Some(sections_at);
+        self.body[sections_at] = sections;
+        self.body.extend_from_slice(&rule.to_be_bytes());
+        self.open = Some(OpenSection { rule, entries: 1, at: self.body.len() });
+        self.body.extend_from_slice(&1_u16.to_be_bytes());
+    }
+
+    /// The body of one of the parts, which are numbered from 0. Once all parts are written their
+    /// number may be set by calling it again.
+    pub fn finish(&mut self, part: u16, parts: u16) -> &[u8] {
+        debug_assert!(part < parts, "part {part} of {parts}");
+        if self.sections_at.is_none() {
+            self.sections_at = Some(self.body.len());
+            self.body.push(0);
+        }
+        self.body[..2].copy_from_slice(&part.to_be_bytes());
+        self.body[2..HEAD].copy_from_slice(&parts.to_be_bytes());
+        &self.body
+    }
+}
+
+/// The body of a part, checked to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// Which part it is, from 0.
+    pub part: u16,
+    /// How many there are, at least 1.
+    pub parts: u16,
+    windows: usize,
+    windows_at: Reader<'a>,
+    sections: u8,
+    sections_at: Reader<'a>,
+}
+
+impl<'a> Snapshot<'a> {
+    /// Checks all of a body.
+    pub fn parse(body: &'a [u8]) -> Result<Snapshot<'a>, Dropped> {
+        let mut reader = Reader::new(body);
+        let (part, parts) = (reader.u16()?, reader.u16()?);
+        if part >= parts {
+            return Err(Dropped::Malformed);
+        }
+        let windows = reader.count(ORIGIN + 2)?;
+        let windows_at = reader;
+        for _ in 0..windows {
+            window(&mut reader)?;
+        }
+        let sections = reader.u8()?;
+        let sections_at = reader;
+        for _ in 0..sections {
+            section(&mut reader)?;
+        }
+        Ok(Snapshot { part, parts, windows, windows_at, sections, sections_at })
+    }
+
+    /// Which reports the buckets contain.
+    pub fn windows(&self) -> impl Iterator<Item = (Origin, Window)> + use<'a> {
+        let mut reader = self.windows_at;
+        (0..self.windows).map_while(move |_| window(&mut reader).ok())
+    }
+
+    /// The buckets, by rule.
+    pub fn sections(&self) -> impl Iterator<Item = (u64, Buckets<'a>)> + use<'a> {
+        let mut reader = self.sections_at;
+        (0..self.sections).map_while(move |_| section(&mut reader).ok())
+    }
+}
+
+fn window(reader: &mut Reader<'_>) -> Result<(Origin, Window), Dropped> {
+    let (origin, top) = (reader.origin()?, reader.varint()?);
+    Ok((origin, Window::new(top, reader.ranges(top)?)))
+}
+
+/// Checks a section and goes past it.
+fn section<'a>(reader: &mut Reader<'a>) -> Result<(u64, Buckets<'a>), Dropped> {
+    let (rule, count) = (reader.u64()?, reader.u16()?);
+    let buckets = Buckets { reader: *reader, left: count };
+    for _ in 0..count {
+        let (_, used) = reader.entry()?;
+        if used > MAX_USED {
+            return Err(Dropped::Malformed);
+        }
+    }
+    Ok((rule, buckets))
+}
+
+/// The buckets of one rule: fingerprint, and what is used, in sixteenths of a unit.
+#[derive(Clone, Debug)]
+pub struct Buckets<'a> {
+    reader: Reader<'a>,
+    left: u16,
+}
+
+impl Iterator for Buckets<'_> {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        self.left = self.left.checked_sub(1)?;
+        self.reader.entry().ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left.into(), Some(self.left.into()))
+    }
+}
+
+impl ExactSizeIterator for Buckets<'_> {}
+
+const _: () = assert!(MAX_BODY / ENTRY < u16::MAX as usize, "no section has too many entries");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Engines that talk to each other, in virtual time.
+
+mod net;
+
+use dthrottle::Rule;
+
+use net::{MILLI, Net, SECOND};
+
+fn rule() -> Rule {
+    Rule::per_second(1).burst(10)
+}
+
+#[test]
+fn nodes_find_each_other_and_agree() {
+    let mut net = Net::of(3, &rule());
+    assert!(net.nodes.iter().all(|node| node.engine.peers() == 2));
+    assert!((0..4).all(|_| net.allow(0, "tag")));
+    assert!((0..3).all(|_| net.allow(1, "tag")));
+    net.run(100 * MILLI);
+    for node in 0..3 {
+        assert_eq!(net.balance(node, "tag"), 3, "node {node}");
+    }
+}
+
+/// The example of the first system of this kind, in whole seconds.
+#[test]
+fn the_worked_example() {
+    let mut net = Net::of(2, &rule());
+    assert!((0..9).all(|_| net.allow(0, "C")));
+    assert!((0..8).all(|_| net.allow(1, "C")));
+    assert_eq!((net.balance(0, "C"), net.balance(1, "C")), (1, 2));
+    assert!(net.allow(0, "C") && !net.allow(0, "C"));
+    assert_eq!((net.balance(0, "C"), net.balance(1, "C")), (0, 2));
+    net.run(5 * SECOND);
+    for (second, balance) in (5..10).zip(-3..) {
+        let shown = (net.balance(0, "C"), net.balance(1, "C"));
+        assert_eq!(shown, (balance, balance), "t = {second}");
+        net.run(SECOND);
+    }
+    assert!(net.allow(0, "C") && net.allow(1, "C"));
+}
+
+#[test]
+fn what_is_lost_is_repaired_once() {
+    let mut net = Net::of(3, &Rule::per_second(100).burst(1000));
+    let mut state = 1_u64;
+    net.lose = Box::new(move |_| {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        state >> 33 & 3 == 0
+    });
+    net.copies = 2;
+    for round in 0..100 {
+        assert!(net.allow(round % 3, "tag"));
+        net.run(10 * MILLI);
+    }
+    net.run(500 * MILLI);
+    // A second and a half passed, and 100 units a second came back.
+    let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
+    assert_eq!(balances, [1000; 3], "all is forgotten");
+    assert!((0..300).all(|i| net.allow(i % 3, "tag")));
+    net.run(SECOND);
+    let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
+    assert_eq!(balances, [800; 3], "300 were taken, 100 came back");
+    for node in 0..3 {
+        let mut applied = net.nodes[node].engine.applied();
+        applied.sort_unstable();
+        let overlap = applied.windows(2).any(|two| two[0].0 == two[1].0 && two[0].2 >= two[1].1);
+        assert!(!overlap, "a report was applied twice: {applied:?}");
+        assert!(!applied.is_empty());
+    }
+}
+
+#[test]
+fn a_silent_node_is_found_out_and_comes_back() {
+    let mut net = Net::of(3, &rule());
+    net.lose = Box::new(|datagram| {
+        let cut = |address| address == net::address(2);
+        cut(datagram.from) != cut(datagram.to)
+    });
+    net.run(20 * SECOND);
+    assert_eq!(net.nodes[0].engine.peers(), 1);
+    assert_eq!(net.nodes[2].engine.peers(), 0);
+    net.lose = Box::new(|_| false);
+    net.run(3 * SECOND);
+    let peers: Vec<usize> = net.nodes.iter().map(|node| node.engine.peers()).collect();
+    assert_eq!(peers, [2; 3]);
+}
+
+#[test]
+fn a_partition_heals() {
+    let mut net = Net::of(2, &Rule::per_second(10).burst(100));
+    net.lose = Box::new(|_| true);
+    for _ in 0..100 {
+        net.allow(0, "tag");
+        net.allow(1, "tag");
+        net.allow(1, "tag");
+        net.run(100 * MILLI);
+    }
+    assert_eq!((net.balance(0, "tag"), net.balance(1, "tag")), (100, 1));
+    net.lose = Box::new(|_| false);
+    net.run(2 * SECOND);
+    let shown = (net.balance(0, "tag"), net.balance(1, "tag"));
+    assert_eq!(shown.0, shown.1);
+    assert!(shown.0 < -60, "{shown:?}");
+}
+
+#[test]
+fn a_restarted_node_gets_the_buckets_of_the_others() {
+    let mut net = Net::of(3, &Rule::per_second(1).burst(100));
+    assert!((0..90).all(|i| net.allow(i % 3, "tag")));
+    net.run(SECOND);
+    net.restart(1, Rule::per_second(1).burst(100));
+    assert_eq!(net.balance(1, "tag"), 100);
+    net.run(SECOND);
+    let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
+    assert_eq!(balances, [12; 3]);
+    assert!((0..6).all(|i| net.allow(i % 3, "tag")));
+    net.run(SECOND);
+    let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
+    assert_eq!(balances, [7; 3], "what it admits is heard, and it hears");
+}

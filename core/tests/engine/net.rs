@@ -1,0 +1,189 @@
+//! A few engines on a network in memory, in virtual time: small enough to see every datagram.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dthrottle::cluster::wire::Keys;
+use dthrottle::cluster::{Engine, Event, Output, Settings, To};
+use dthrottle::{ManualClock, Rule, TableConfig, Throttle};
+
+pub(crate) const MILLI: u64 = 1_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// One way.
+pub(crate) const DELAY: u64 = MILLI;
+
+pub(crate) struct Node {
+    pub(crate) throttle: Throttle,
+    pub(crate) engine: Engine,
+    pub(crate) events: Vec<Event>,
+    pub(crate) next: u64,
+    clock: ManualClock,
+    address: SocketAddr,
+}
+
+/// A datagram under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) bytes: Vec<u8>,
+}
+
+pub(crate) struct Net {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) now: u64,
+    /// What arrives when, and in which order.
+    under_way: BTreeMap<(u64, u64), Datagram>,
+    count: u64,
+    /// Everything that was ever sent.
+    pub(crate) sent: Vec<Datagram>,
+    /// Which datagrams get lost.
+    pub(crate) lose: Box<dyn FnMut(&Datagram) -> bool>,
+    /// How often each arrives.
+    pub(crate) copies: u64,
+    secret: Keys,
+}
+
+pub(crate) fn address(node: usize) -> SocketAddr {
+    SocketAddr::from(([10, 0, (node >> 8) as u8, node as u8], 7373))
+}
+
+pub(crate) fn keys() -> Keys {
+    Keys::unsealed("test")
+}
+
+impl Net {
+    pub(crate) fn new() -> Net {
+        Net {
+            nodes: Vec::new(),
+            now: 1000 * SECOND,
+            under_way: BTreeMap::new(),
+            count: 0,
+            sent: Vec::new(),
+            lose: Box::new(|_| false),
+            copies: 1,
+            secret: keys(),
+        }
+    }
+
+    /// A net of so many nodes that know each other, with one rule.
+    pub(crate) fn of(nodes: usize, rule: &Rule) -> Net {
+        let mut net = Net::new();
+        (0..nodes).for_each(|_| net.start(rule.clone(), |_| {}));
+        net.run(3 * SECOND);
+        net
+    }
+
+    /// Starts a node, at the next address.
+    pub(crate) fn start(&mut self, rule: Rule, change: impl FnOnce(&mut Settings)) {
+        let node = self.node(self.nodes.len(), rule, change);
+        self.nodes.push(node);
+    }
+
+    /// Starts a node anew, with nothing left of the old one.
+    pub(crate) fn restart(&mut self, index: usize, rule: Rule) {
+        self.nodes[index] = self.node(index, rule, |_| {});
+    }
+
+    fn node(&self, index: usize, rule: Rule, change: impl FnOnce(&mut Settings)) -> Node {
+        let clock = ManualClock::new();
+        clock.set(Duration::from_nanos(self.now)).unwrap();
+        let throttle = Throttle::builder()
+            .rule(rule)
+            .clock(clock.clone())
+            .fingerprint_key(self.secret.fingerprint_key())
+            .table(TableConfig::private().tags(200_000))
+            .build()
+            .unwrap();
+        let mut settings = Settings::new(keys(), address(index));
+        change(&mut settings);
+        let seed = self.now + index as u64;
+        let mut engine = Engine::new(settings, throttle.exchange(), seed, self.now, self.now);
+        engine.keep_ledger();
+        let peers: Vec<SocketAddr> = (0..self.nodes.len()).map(address).collect();
+        engine.join(self.now, &peers);
+        let (events, next) = (Vec::new(), self.now);
+        Node { throttle, engine, events, next, clock, address: address(index) }
+    }
+
+    pub(crate) fn allow(&self, node: usize, tag: &str) -> bool {
+        self.nodes[node].throttle.allow(tag).unwrap()
+    }
+
+    pub(crate) fn balance(&self, node: usize, tag: &str) -> i64 {
+        self.nodes[node].throttle.peek(tag).unwrap().balance
+    }
+
+    /// Puts a datagram on the way.
+    pub(crate) fn send(&mut self, datagram: Datagram) {
+        self.sent.push(datagram.clone());
+        if (self.lose)(&datagram) {
+            return;
+        }
+        for _ in 0..self.copies {
+            self.count += 1;
+            self.under_way.insert((self.now + DELAY, self.count), datagram.clone());
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn run(&mut self, time: u64) {
+        let end = self.now + time;
+        loop {
+            for index in 0..self.nodes.len() {
+                self.settle(index);
+            }
+            let arrival = self.under_way.first_key_value().map(|((at, _), _)| *at);
+            let timeout = self.nodes.iter().map(|node| node.next).min();
+            let next = arrival.into_iter().chain(timeout).min().unwrap_or(end);
+            if next > end {
+                break;
+            }
+            self.move_clocks(next);
+            if arrival == Some(next) {
+                let (_, mut datagram) = self.under_way.pop_first().unwrap();
+                let node = self.nodes.iter_mut().find(|node| node.address == datagram.to);
+                if let Some(node) = node {
+                    node.engine.handle_datagram(next, datagram.from, &mut datagram.bytes);
+                }
+                continue;
+            }
+            for node in self.nodes.iter_mut().filter(|node| node.next <= next) {
+                node.engine.handle_timeout(next);
+            }
+        }
+        self.move_clocks(end);
+    }
+
+    fn move_clocks(&mut self, to: u64) {
+        self.now = to;
+        for node in &self.nodes {
+            node.clock.set(Duration::from_nanos(to)).unwrap();
+        }
+    }
+
+    /// Does what an engine asks for.
+    pub(crate) fn settle(&mut self, index: usize) {
+        loop {
+            let from = self.nodes[index].address;
+            match self.nodes[index].engine.poll() {
+                Output::Transmit(transmit) => {
+                    let to = match transmit.to {
+                        To::One(address) => vec![address],
+                        To::Each(addresses) => addresses.to_vec(),
+                        To::Group => panic!("no group here"),
+                    };
+                    for to in to {
+                        self.send(Datagram { from, to, bytes: transmit.bytes.clone() });
+                    }
+                }
+                Output::Event(event) => self.nodes[index].events.push(event),
+                Output::Timeout(at) => {
+                    self.nodes[index].next = at;
+                    return;
+                }
+            }
+        }
+    }
+}
