@@ -1,31 +1,31 @@
-//! One node: a throttle with a table and a clock of its own, and the exchange that keeps it in
-//! step with its peers. The only file that knows how these two are called.
+//! One node: a throttle with a table and a clock of its own, and the engine that keeps it in step
+//! with its peers. The only file that knows how these two are called.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use dthrottle::cluster::{Verdict, Window};
-use dthrottle::exchange::{Entry, Exchange};
+use dthrottle::cluster::wire::Keys;
+use dthrottle::cluster::{self, Engine, Origin, Output, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
-use crate::bound;
 use crate::ledger::Life;
-use crate::scenario::Scenario;
-use crate::{MS, Ns};
+use crate::scenario::{Controls, Scenario};
+use crate::{Ns, bound};
 
-const PORT: u16 = 4141;
-const TICK: Ns = 10 * MS;
+const PORT: u16 = 7373;
+/// 10.0.0.1 is the first node.
+const FIRST: u32 = 0x0a00_0001;
+/// Fingerprints of exchanged tables need so many lines. Memory that is never touched costs nothing.
+const TAGS: u64 = 160_000;
 
-/// The address of a node.
-pub fn address(index: usize) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::from(0x0a00_0001 + index as u32), PORT))
+fn address(index: usize) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from(FIRST + index as u32), PORT))
 }
 
-/// The node at an address.
-pub fn index(address: SocketAddr) -> usize {
+fn index(address: SocketAddr) -> usize {
     match address {
-        SocketAddr::V4(address) => (u32::from(*address.ip()) - 0x0a00_0001) as usize,
+        SocketAddr::V4(address) => u32::from(*address.ip()).wrapping_sub(FIRST) as usize,
         SocketAddr::V6(_) => usize::MAX,
     }
 }
@@ -35,27 +35,32 @@ pub enum To {
     /// A node.
     One(usize),
     /// Each of these nodes.
-    Each(Vec<usize>),
+    Each(Receivers),
     /// All that listen to the group.
     Group,
+}
+
+/// Many nodes.
+pub struct Receivers(Arc<[SocketAddr]>);
+
+impl Receivers {
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Which.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().copied().map(index)
+    }
 }
 
 /// A node at work. All times are those of its own clock.
 pub struct Node {
     clock: ManualClock,
     throttle: Throttle,
-    exchange: Exchange,
+    engine: Engine,
     tolerance: Duration,
-    me: usize,
-    life: u64,
-    peers: Vec<usize>,
-    repair: bool,
-    dedupe: bool,
-    next: Ns,
-    sent: Vec<Vec<Entry>>,
-    windows: HashMap<usize, (u64, Window)>,
-    out: Vec<(To, Vec<u8>)>,
-    applied: Vec<(Life, u64, u64)>,
 }
 
 impl Node {
@@ -63,51 +68,44 @@ impl Node {
     pub fn start(scenario: &Scenario, me: usize, incarnation: u64, seed: u64, now: Ns) -> Node {
         let clock = ManualClock::new();
         clock.advance(Duration::from_nanos(now));
-        let rule = Rule::per_second(scenario.limit.rate).burst(scenario.limit.burst);
+        let keys = Keys::unsealed("sim");
         let throttle = Throttle::builder()
-            .rule(rule)
+            .rule(Rule::per_second(scenario.limit.rate).burst(scenario.limit.burst))
             .clock(clock.clone())
-            .fingerprint_key([1, 2])
-            .table(TableConfig::private().tags(160_000))
+            .fingerprint_key(keys.fingerprint_key())
+            .table(TableConfig::private().tags(TAGS))
             .build()
             .expect("a rule of a scenario is a rule");
-        let exchange = throttle.exchange();
-        Node {
-            clock,
-            throttle,
-            exchange,
-            tolerance: Duration::from_nanos(bound::tolerance(scenario)),
-            me,
-            life: incarnation,
-            peers: Vec::new(),
-            repair: scenario.controls.repair,
-            dedupe: scenario.controls.dedupe,
-            next: now + seed % TICK,
-            sent: Vec::new(),
-            windows: HashMap::new(),
-            out: Vec::new(),
-            applied: Vec::new(),
-        }
+        let mut settings = Settings::new(keys, address(me));
+        settings.period = Duration::from_nanos(scenario.period);
+        settings.controls = controls(scenario.controls);
+        let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
+        engine.keep_ledger();
+        let tolerance = Duration::from_nanos(bound::tolerance(scenario));
+        Node { clock, throttle, engine, tolerance }
     }
 
-    /// Tells it addresses to begin with.
-    pub fn join(&mut self, _now: Ns, peers: &[usize]) {
-        self.peers = peers.iter().copied().filter(|peer| *peer != self.me).collect();
+    /// Tells it where others may be.
+    pub fn join(&mut self, now: Ns, peers: &[usize]) {
+        self.set(now);
+        let peers: Vec<SocketAddr> = peers.iter().copied().map(address).collect();
+        self.engine.join(now, &peers);
     }
 
     /// Lets it say goodbye.
     pub fn leave(&mut self, now: Ns) {
-        self.timeout(now);
+        self.set(now);
+        self.engine.leave(now);
     }
 
     /// Its name in ledgers.
     pub fn life(&self) -> Life {
-        Life { node: self.me as u64, incarnation: self.life }
+        life(self.engine.origin())
     }
 
     /// How many peers it knows to be there.
     pub fn peers(&self) -> usize {
-        self.peers.len()
+        self.engine.peers()
     }
 
     /// A client asks.
@@ -120,92 +118,55 @@ impl Node {
     /// Units left in a bucket, below zero in debt.
     pub fn balance(&mut self, now: Ns, tag: &[u8]) -> i64 {
         self.set(now);
-        self.throttle.peek(tag).expect("open").balance
+        self.throttle.peek(tag).expect("an open throttle").balance
     }
 
     /// A datagram arrives.
     pub fn datagram(&mut self, now: Ns, from: usize, bytes: &mut [u8]) {
         self.set(now);
-        let words: Vec<u64> =
-            bytes.chunks(8).map(|w| u64::from_le_bytes(w.try_into().expect("8"))).collect();
-        let (kind, life, first, age) = (words[0], words[1], words[2], words[3]);
-        if kind == 1 {
-            for n in first..=age {
-                self.resend(from, n);
-            }
-            return;
-        }
-        let window = self.windows.entry(from).or_default();
-        if window.0 != life {
-            *window = (life, Window::new(first.saturating_sub(1), vec![]));
-        }
-        if kind == 2 {
-            window.1.hear_of(first);
-            return;
-        }
-        if window.1.verdict(first, first) != Verdict::New && self.dedupe {
-            return;
-        }
-        window.1.mark(first, first);
-        let entries: Vec<Entry> =
-            words[4..].chunks(2).map(|w| Entry { fingerprint: w[0], hits: w[1] }).collect();
-        self.exchange.apply(&self.throttle, 0, &entries, Duration::from_nanos(age));
-        self.applied.push((Life { node: from as u64, incarnation: life }, first, first));
-    }
-
-    fn resend(&mut self, to: usize, n: u64) {
-        let Some(entries) = self.sent.get(n as usize - 1) else { return };
-        let mut words = vec![0, self.life, n, TICK];
-        words.extend(entries.iter().flat_map(|entry| [entry.fingerprint, entry.hits]));
-        self.push(To::One(to), &words);
-    }
-
-    fn push(&mut self, to: To, words: &[u64]) {
-        self.out.push((to, words.iter().flat_map(|word| word.to_le_bytes()).collect()));
+        self.engine.handle_datagram(now, address(from), bytes);
     }
 
     /// Its time has come.
     pub fn timeout(&mut self, now: Ns) {
         self.set(now);
-        self.exchange.stay();
-        let mut entries = Vec::new();
-        self.exchange.drain(|_, entry| entries.push(entry));
-        if !entries.is_empty() {
-            self.sent.push(entries.clone());
-            let mut words = vec![0, self.life, self.sent.len() as u64, TICK];
-            words.extend(entries.iter().flat_map(|entry| [entry.fingerprint, entry.hits]));
-            self.push(To::Each(self.peers.clone()), &words);
-        }
-        if (now / TICK).is_multiple_of(10) {
-            self.push(To::Each(self.peers.clone()), &[2, self.life, self.sent.len() as u64, 0]);
-        }
-        if self.repair && (now / TICK).is_multiple_of(3) {
-            let mut gaps: Vec<(usize, u64, u64, u64)> = Vec::new();
-            for (&peer, (life, window)) in &self.windows {
-                gaps.extend(window.missing().iter().map(|&(a, b)| (peer, *life, a, b)));
-            }
-            gaps.sort_unstable();
-            for (peer, life, a, b) in gaps {
-                self.push(To::One(peer), &[1, life, a, b]);
-            }
-        }
-        self.next = now + TICK;
+        self.engine.handle_timeout(now);
     }
 
     /// Hands out what is to be sent, and says when its time will come.
     pub fn poll(&mut self, mut send: impl FnMut(To, Vec<u8>)) -> Ns {
-        for (to, bytes) in self.out.drain(..) {
-            send(to, bytes);
+        loop {
+            match self.engine.poll() {
+                Output::Transmit(transmit) => send(to(transmit.to), transmit.bytes),
+                Output::Event(_) => {}
+                Output::Timeout(at) => return at,
+            }
         }
-        self.next
     }
 
     /// What it charged since it was asked last: reports of whom, first and last number.
-    pub fn applied(&mut self) -> Vec<(Life, u64, u64)> {
-        std::mem::take(&mut self.applied)
+    pub fn applied(&mut self) -> impl Iterator<Item = (Life, u64, u64)> + use<> {
+        self.engine.applied().into_iter().map(|(origin, first, last)| (life(origin), first, last))
     }
 
     fn set(&mut self, now: Ns) {
         self.clock.set(Duration::from_nanos(now)).expect("a node's time never goes back");
     }
+}
+
+fn to(to: cluster::To) -> To {
+    match to {
+        cluster::To::One(address) => To::One(index(address)),
+        cluster::To::Each(addresses) => To::Each(Receivers(addresses)),
+        cluster::To::Group => To::Group,
+    }
+}
+
+fn life(origin: Origin) -> Life {
+    Life { node: origin.node, incarnation: origin.incarnation }
+}
+
+fn controls(controls: Controls) -> cluster::Controls {
+    let Controls { repair, dedupe, eager, late_rule } = controls;
+    cluster::Controls { repair, dedupe, eager, late_rule }
 }

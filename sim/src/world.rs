@@ -11,7 +11,7 @@ use crate::measure::Meter;
 use crate::network::{Counts, Network};
 use crate::node::{Node, To};
 use crate::scenario::{Fault, Kind, Scenario};
-use crate::{Ns, SEC, bound, random};
+use crate::{Ns, SEC, bound};
 
 /// Clocks do not start at the same time; each node's began so much earlier than the one before.
 const CLOCK_STEP: Ns = 977 * SEC;
@@ -306,8 +306,8 @@ impl<'a> World<'a> {
                 self.send_one(from, *to, &bytes);
             }
             To::Each(all) => {
-                self.network.count(all.len() as u64, bytes.len());
-                all.iter().for_each(|to| self.send_one(from, *to, &bytes));
+                self.network.count(all.count(), bytes.len());
+                all.iter().for_each(|to| self.send_one(from, to, &bytes));
             }
             To::Group => {
                 self.network.count(1, bytes.len());

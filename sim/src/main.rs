@@ -1,0 +1,35 @@
+//! The command: `dthrottle-sim one SEED` and `dthrottle-sim soak N`.
+use dthrottle_sim::judge::judge;
+use dthrottle_sim::random::scenario;
+use dthrottle_sim::soak::soak;
+use dthrottle_sim::world::run;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |i: usize| args.get(i).and_then(|n| n.parse::<u64>().ok()).unwrap_or(1);
+    match args.first().map(String::as_str) {
+        Some("one") => {
+            let scenario = scenario(number(1));
+            println!("{scenario:#?}");
+            let start = std::time::Instant::now();
+            let outcome = run(&scenario);
+            println!("{:?} {:?} {:?}", start.elapsed(), outcome.counts, outcome.conforming);
+            for (kind, meter) in outcome.tags.iter().filter(|(k, _)| !matches!(k, dthrottle_sim::scenario::Kind::Zipf{..})) {
+                println!("{kind:?} {:?} excess {:.1} of {:.1} error {:.4} worst {:.2} dry {} fair {:.3}", meter.totals(), meter.excess(), dthrottle_sim::bound::excess(&scenario, meter.peak_demand()), meter.rate_error(), meter.worst_second(), meter.dry_spell(), meter.fairness());
+            }
+            for view in &outcome.views { println!("{view:?}"); }
+            for breach in judge(&scenario, &outcome) {
+                println!("{breach}");
+            }
+        }
+        Some("soak") => {
+            let from = number(2) - 1;
+            let start = std::time::Instant::now();
+            for failure in soak(from..from + number(1), |_| {}) {
+                println!("{failure}");
+            }
+            println!("{:?}", start.elapsed());
+        }
+        _ => {}
+    }
+}
