@@ -70,7 +70,8 @@ impl Client {
     fn new(scenario: &Scenario, load: &Load, first: Tag) -> Client {
         let mut limit = scenario.limit;
         if let Kind::Conforming { share } = load.kind {
-            limit.rate = ((limit.rate as f64 * share) as u64).max(1);
+            limit.rate = ((limit.rate as f64 * share.0) as u64).max(1);
+            limit.burst = ((limit.burst as f64 * share.1) as u64).max(1);
         }
         let shares = match load.kind {
             Kind::Zipf { exponent } => zipf(load.tags, exponent),
@@ -141,7 +142,7 @@ impl Client {
         let mode = self.random.random_range(0..20);
         let (units, times) = match mode {
             0 => (1, room),
-            1..4 => (2.min(room), 1),
+            1..4 => (room.min(2), 1),
             _ => (1, 1),
         };
         for _ in 0..times.min(room) {
@@ -226,7 +227,7 @@ mod tests {
     fn conforming_clients_conform_and_use_all_of_it() {
         let limit = Scenario::new("", 1, 1).limit;
         let mut meter = Meter::new(limit, 4, 1, (0, 15 * SEC));
-        run(Kind::Conforming { share: 1.0 }, 0.0, |now, request| {
+        run(Kind::CONFORMING, 0.0, |now, request| {
             meter.ask(now, request.node, request.units, true);
             true
         });

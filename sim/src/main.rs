@@ -17,6 +17,7 @@ fn main() {
             for (kind, meter) in outcome.tags.iter().filter(|(k, _)| !matches!(k, dthrottle_sim::scenario::Kind::Zipf{..})) {
                 println!("{kind:?} {:?} excess {:.1} of {:.1} error {:.4} worst {:.2} dry {} fair {:.3}", meter.totals(), meter.excess(), dthrottle_sim::bound::excess(&scenario, meter.peak_demand()), meter.rate_error(), meter.worst_second(), meter.dry_spell(), meter.fairness());
             }
+            for (at, node, event) in &outcome.events { println!("{:10.6} {node} {event}", *at as f64 / 1e9); }
             for view in &outcome.views { println!("{view:?}"); }
             for breach in judge(&scenario, &outcome) {
                 println!("{breach}");

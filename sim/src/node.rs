@@ -133,12 +133,16 @@ impl Node {
         self.engine.handle_timeout(now);
     }
 
-    /// Hands out what is to be sent, and says when its time will come.
-    pub fn poll(&mut self, mut send: impl FnMut(To, Vec<u8>)) -> Ns {
+    /// Hands out what is to be sent and what happened, and says when its time will come.
+    pub fn poll(
+        &mut self,
+        mut send: impl FnMut(To, Vec<u8>),
+        mut happened: impl FnMut(String),
+    ) -> Ns {
         loop {
             match self.engine.poll() {
                 Output::Transmit(transmit) => send(to(transmit.to), transmit.bytes),
-                Output::Event(_) => {}
+                Output::Event(event) => happened(format!("{event:?}")),
                 Output::Timeout(at) => return at,
             }
         }

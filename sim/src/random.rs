@@ -52,7 +52,7 @@ fn calm(seed: u64, random: &mut Random) -> Scenario {
     let exponent = random.random_range(0.6..1.3);
     scenario
         .load(Kind::Greedy, 1, demand)
-        .load(Kind::Conforming { share: 1.0 }, random.random_range(1..6), 1.0)
+        .load(Kind::CONFORMING, random.random_range(1..6), 1.0)
         .load(Kind::Zipf { exponent }, random.random_range(5..300), total)
 }
 
@@ -65,12 +65,14 @@ fn adversaries(seed: u64, random: &mut Random) -> Scenario {
         .load(Kind::Hopper, random.random_range(1..3), demand)
         .load(Kind::Trickle, random.random_range(1..4), 1.0)
         .load(Kind::Blast, 1, 1.0)
-        .load(Kind::Conforming { share: 1.0 }, 2, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
 }
 
 /// Datagrams get lost, each by itself or in bursts.
 fn losses(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("losses", seed, random);
+    // To find each other takes longer, too.
+    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 7 * SEC, 12 * SEC);
     scenario.network.loss = random.random_range(0.0..0.3);
     if random.random_bool(0.5) {
         let every = random.random_range(200 * MS..=2 * SEC);
@@ -81,7 +83,7 @@ fn losses(seed: u64, random: &mut Random) -> Scenario {
     scenario
         .load(Kind::Greedy, 2, demand)
         .load(Kind::Trickle, 1, 1.0)
-        .load(Kind::Conforming { share: 1.0 }, 2, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
 }
 
 /// Datagrams come late, twice and in any order; nothing is lost.
@@ -99,7 +101,7 @@ fn disorder(seed: u64, random: &mut Random) -> Scenario {
     scenario
         .load(Kind::Greedy, 2, demand)
         .load(Kind::Hopper, 1, demand)
-        .load(Kind::Conforming { share: 1.0 }, 2, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
 }
 
 /// The network falls apart and heals.
@@ -113,10 +115,11 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     if random.random_bool(0.3) {
         scenario.network.loss = random.random_range(0.0..0.05);
     }
-    let demand = overload(&scenario, random);
+    // Saturated on every side, also where a node is alone.
+    let demand = overload(&scenario, random) * scenario.nodes as f64;
     look_after(&mut scenario, heal);
     let mut scenario = scenario.load(Kind::Greedy, 2, demand);
-    let others = Load { kind: Kind::Conforming { share: 1.0 }, tags: 3, demand: 1.0, end: Some(heal) };
+    let others = Load { kind: Kind::MODEST, tags: 3, demand: 1.0, end: Some(heal) };
     scenario.loads.push(others);
     scenario
 }
@@ -150,7 +153,7 @@ fn restarts(seed: u64, random: &mut Random) -> Scenario {
     scenario
         .load(Kind::Greedy, 2, demand)
         .load(Kind::Hopper, 1, demand)
-        .load(Kind::Conforming { share: 1.0 }, 2, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
 }
 
 /// Clocks are fast or slow, and jump ahead.
@@ -168,7 +171,7 @@ fn clocks(seed: u64, random: &mut Random) -> Scenario {
     scenario
         .load(Kind::Greedy, 2, demand)
         .load(Kind::Hopper, 1, demand)
-        .load(Kind::Conforming { share: 0.9 }, 2, 1.0)
+        .load(Kind::Conforming { share: (0.9, 0.9) }, 2, 1.0)
 }
 
 /// A minute at ten times the rate, sometimes with losses.
@@ -180,5 +183,5 @@ fn long_run(seed: u64, random: &mut Random) -> Scenario {
     scenario.network.duplicates = random.random_range(0.0..0.1);
     (scenario.settled, scenario.end) = (6 * SEC, 66 * SEC);
     scenario.promises = Promises { rate: true, conforming: !scenario.network.loses() };
-    scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::Conforming { share: 1.0 }, 1, 1.0)
+    scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::CONFORMING, 1, 1.0)
 }

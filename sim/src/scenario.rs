@@ -97,11 +97,11 @@ pub enum Kind {
         /// The weight of tag k is k to the minus this.
         exponent: f64,
     },
-    /// Never asks for more than a perfect bucket of this share of the rate would give, but takes
-    /// all of it, at any node.
+    /// Never asks for more than a perfect bucket with a share of rate and burst would give, but
+    /// takes all of it, at any node.
     Conforming {
-        /// Of the rate.
-        share: f64,
+        /// Of the rate, and of the burst.
+        share: (f64, f64),
     },
     /// Uses a little at all nodes but one, then takes a whole burst at that one.
     Trickle,
@@ -112,6 +112,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Takes all that is allowed.
+    pub const CONFORMING: Kind = Kind::Conforming { share: (1.0, 1.0) };
+    /// Never comes near its limit.
+    pub const MODEST: Kind = Kind::Conforming { share: (0.5, 0.5) };
+
     /// Whether its tag is so busy that its bucket never fills up.
     pub fn saturates(self) -> bool {
         matches!(self, Kind::Greedy | Kind::Hopper)

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub digest: u64,
     /// The first tag over time.
     pub samples: Vec<Sample>,
+    /// What nodes said: when, which, what.
+    pub events: Vec<(Ns, usize, String)>,
 }
 
 /// How a tag looked to all nodes at one moment.
@@ -165,6 +167,7 @@ impl<'a> World<'a> {
             counts: Counts::default(),
             digest: 0xcbf2_9ce4_8422_2325,
             samples: Vec::new(),
+            events: Vec::new(),
         };
         let drift = |index| scenario.drift_ppm.get(index).copied().unwrap_or(0);
         let places = (0..scenario.nodes).map(|index| Place {
@@ -284,7 +287,9 @@ impl<'a> World<'a> {
         let place = &mut self.places[index];
         let Some(node) = &mut place.node else { return };
         let mut out = Vec::new();
-        let due = node.poll(|to, bytes| out.push((to, bytes)));
+        let (now, events) = (self.now, &mut self.outcome.events);
+        let happened = |event| events.push((now, index, event));
+        let due = node.poll(|to, bytes| out.push((to, bytes)), happened);
         // What is due already happens in the next nanosecond: time must go on.
         place.due = place.clock.when(due).max(self.now + 1);
         if place.due < place.woken {
