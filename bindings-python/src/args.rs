@@ -46,19 +46,29 @@ impl<'py> Arg<'_, 'py> {
     }
 }
 
+impl<'a, 'py> From<Borrowed<'a, 'py, PyAny>> for Arg<'a, 'py> {
+    #[inline]
+    fn from(value: Borrowed<'a, 'py, PyAny>) -> Self {
+        Arg(Some(value))
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for Arg<'a, 'py> {
     type Error = Infallible;
 
     #[inline]
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
-        Ok(Arg(Some(value)))
+        Ok(value.into())
     }
 }
 
 /// A tag: text as its UTF-8, or bytes; neither is copied.
 #[inline]
 pub(crate) fn tag<'a>(value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
-    if let Ok(text) = value.cast::<PyString>() {
+    // Nearly always it is just a `str`, which is seen sooner than that it is some kind of one.
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        Ok(utf8("tag", text)?.as_bytes())
+    } else if let Ok(text) = value.cast::<PyString>() {
         Ok(utf8("tag", text)?.as_bytes())
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
         Ok(bytes.as_bytes())

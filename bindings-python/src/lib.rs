@@ -3,7 +3,7 @@
 //! It converts arguments, calls the core once and converts the answer; what it means is in
 //! `docs/semantics.md`. The public package, its exceptions and its types are in `python/dthrottle`.
 //! The doc comments of classes and methods are Python docstrings.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // Only `raw.rs` may.
 
 mod args;
 mod clock;
@@ -11,6 +11,7 @@ mod config;
 mod decision;
 mod domain;
 mod errors;
+mod raw;
 mod stats;
 mod throttle;
 
@@ -28,6 +29,12 @@ mod _dthrottle {
     use crate::stats::Stats;
     #[pymodule_export]
     use crate::throttle::Throttle;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::raw::install::<Domain>(module.py())?;
+        crate::raw::install::<Throttle>(module.py())
+    }
 
     #[pymodule_export]
     const UNLIMITED: u64 = dthrottle::UNLIMITED;

@@ -1,7 +1,7 @@
 //! Many checks at once: all lines are asked for before the first is needed, so that the waits for
 //! memory overlap.
 
-use crate::decide::{Check, MAX_RULES};
+use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::Ask;
 use crate::domain::Inner;
 use crate::table::Key;
@@ -31,7 +31,6 @@ pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [b
     }
     let now = domain.host.now();
     for (key, allowed) in keys.iter().zip(allowed) {
-        let check = Check::of_key(domain, *key, ask, now);
-        *allowed = check.take_at_once(rule).is_some() || check.take().allowed();
+        *allowed = decide::allow_one(domain, rule, *key, ask, now);
     }
 }

@@ -51,7 +51,7 @@ impl<'a> Check<'a, 1> {
 
     /// A check under one rule whose key is known.
     #[inline]
-    pub(crate) fn of_key(domain: &'a Inner, key: Key, ask: Ask, now: u64) -> Self {
+    fn of_key(domain: &'a Inner, key: Key, ask: Ask, now: u64) -> Self {
         Check { domain, ask, now, latest: now.saturating_add(ask.max_wait), keys: [key] }
     }
 
@@ -294,6 +294,19 @@ impl<const N: usize> Outcome<'_, N> {
         let units = if self.ask.partial { self.ask.cost.min(1) } else { self.ask.cost };
         scale.retry_after(tat, self.now, units)
     }
+}
+
+/// A check under one rule whose key is known: yes or no.
+#[inline]
+pub(crate) fn allow_one(domain: &Inner, rule: &ActiveRule, key: Key, ask: Ask, now: u64) -> bool {
+    // Two checks alike, so that one of them never needs memory.
+    Check::of_key(domain, key, ask, now).take_at_once(rule).is_some()
+        || allow_at_length(domain, key, ask, now)
+}
+
+#[inline(never)]
+fn allow_at_length(domain: &Inner, key: Key, ask: Ask, now: u64) -> bool {
+    Check::of_key(domain, key, ask, now).take().allowed()
 }
 
 /// The step that charges units; it answers the TAT after it, and `answer`.

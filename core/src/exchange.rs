@@ -190,6 +190,11 @@ impl Exchange {
             answer: (),
         });
     }
+    pub fn is_saturated(&self, rule: &KnownRule, now: u64, fingerprint: u64) -> bool {
+        let key = Key { fingerprint, rule: rule.index };
+        let tat = self.host.table.read(key, &rule.rule.scale, now);
+        rule.rule.scale.share_used(tat, now) > (1u64 << 32) / 10 * 9
+    }
     pub fn node_id(&self, fresh: u64) -> u64 {
         fresh
     }
@@ -214,6 +219,9 @@ impl Exchange {
     pub fn counted(&self, counter: usize) -> u64 {
         self.counters[counter].load(Ordering::Relaxed)
     }
+    pub fn known_node_id(&self) -> u64 { 0 }
+    pub fn exchanger(&self) -> (u64, u64) { (0, 0) }
+    pub fn notes_since(&self, _: u64) -> Vec<RawEvent> { Vec::new() }
     pub fn note(&self, _: RawEvent) {}
     pub fn set_slack(&self, _: u64) {}
     pub fn set_nodes(&self, _: u64) {}

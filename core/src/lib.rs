@@ -34,6 +34,9 @@ mod fingerprint;
     allow(dead_code, reason = "the system is asked for the time every time")
 )]
 mod local;
+#[doc(hidden)]
+#[cfg(all(feature = "os", unix))]
+pub mod net;
 mod open;
 #[cfg(feature = "os")]
 mod os;

@@ -2,67 +2,79 @@
 
 use super::wire::Dropped;
 
-/// A count, by its place in the table. Places are never reused for something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Counter {
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// A count, by its place in the table. Places are never reused for something else.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[$doc])* $variant,)*
+        }
+
+        /// The names of all counts that do not say why a datagram was dropped.
+        const NAMES: &[&str] = &[$($name,)*];
+    };
+}
+
+counters! {
     /// Datagrams sent, each once for every peer it goes to.
-    DatagramsSent,
+    DatagramsSent = "datagrams_sent",
     /// Their bytes.
-    BytesSent,
+    BytesSent = "bytes_sent",
     /// Datagrams received.
-    DatagramsReceived,
+    DatagramsReceived = "datagrams_received",
     /// Their bytes.
-    BytesReceived,
+    BytesReceived = "bytes_received",
     /// Reports made.
-    ReportsSent,
+    ReportsSent = "reports_sent",
     /// Their entries.
-    EntriesSent,
+    EntriesSent = "entries_sent",
     /// Reports applied.
-    ReportsReceived,
+    ReportsReceived = "reports_received",
     /// Entries charged.
-    EntriesReceived,
+    EntriesReceived = "entries_received",
     /// Reports applied that had been missing.
-    Repaired,
-    /// Reports that were applied before.
-    Duplicates,
+    Repaired = "reports_repaired",
+    /// Reports that had been applied before.
+    Duplicates = "reports_duplicate",
     /// Reports that nobody has any more.
-    Lost,
+    Lost = "reports_lost",
     /// How often something missing was asked for.
-    Asked,
+    Asked = "repairs_asked",
     /// Reports sent again.
-    Answered,
+    Answered = "repairs_sent",
     /// Entries too late to charge those who could not know.
-    Spared,
+    Spared = "entries_late",
     /// Entries of a rule that is not known here.
-    UnknownRule,
+    UnknownRule = "entries_unknown_rule",
     /// Snapshots given to nodes that start.
-    Snapshots,
+    Snapshots = "snapshots_sent",
     /// How often a peer appeared.
-    PeersUp,
+    PeersUp = "peers_up",
     /// How often a peer went away.
-    PeersDown,
-    /// Datagrams that this node sent itself.
-    DroppedOwn,
-    /// Datagrams that came before.
-    DroppedReplay,
-    /// Datagrams of senders that have yet to show that they are there.
-    DroppedUnproven,
+    PeersDown = "peers_down",
     /// Datagrams that could not be sent.
-    SendErrors,
+    SendErrors = "send_errors",
     /// Failures of receiving.
-    ReceiveErrors,
+    ReceiveErrors = "receive_errors",
     /// How often no socket could be had.
-    BindErrors,
+    BindErrors = "bind_errors",
     /// Names that could not be resolved.
-    ResolveErrors,
+    ResolveErrors = "resolve_errors",
     /// How often the exchange failed and began anew.
-    Restarts,
-    /// Datagrams dropped, by cause: the first of `Dropped::COUNT`.
-    Dropped,
+    Restarts = "restarts",
+    /// Datagrams that this node sent itself.
+    DroppedOwn = "dropped_own",
+    /// Datagrams that came before.
+    DroppedReplay = "dropped_replay",
+    /// Datagrams of senders that have yet to show that they are there.
+    DroppedUnproven = "dropped_unproven",
 }
 
 impl Counter {
+    /// How many there are, with those that say why a datagram was dropped.
+    pub const COUNT: usize = NAMES.len() + Dropped::COUNT;
+
     /// Its place in the table.
     pub fn place(self) -> usize {
         self as usize
@@ -70,6 +82,25 @@ impl Counter {
 
     /// The place of the datagrams dropped for a cause.
     pub fn dropped(cause: Dropped) -> usize {
-        Counter::Dropped as usize + cause.index()
+        NAMES.len() + cause.index()
+    }
+
+    /// The names of all counts, by place.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().copied().chain(Dropped::ALL.map(dropped_name))
+    }
+}
+
+fn dropped_name(cause: Dropped) -> &'static str {
+    match cause {
+        Dropped::Short => "dropped_short",
+        Dropped::Long => "dropped_long",
+        Dropped::Magic => "dropped_magic",
+        Dropped::Version => "dropped_version",
+        Dropped::Cluster => "dropped_cluster",
+        Dropped::Key => "dropped_key",
+        Dropped::Auth => "dropped_auth",
+        Dropped::Kind => "dropped_kind",
+        Dropped::Malformed => "dropped_malformed",
     }
 }

@@ -22,6 +22,18 @@ pub enum Event {
 }
 
 impl Event {
+    pub(super) fn kind_name(kind: u64) -> &'static str {
+        match kind {
+            1 => "peer_up",
+            2 => "peer_down",
+            3 => "peer_left",
+            4 => "rules_differ",
+            5 => "reports_lost",
+            6 => "warm_start",
+            _ => "unknown",
+        }
+    }
+
     pub(super) fn raw(self, at_ns: u64) -> RawEvent {
         let (kind, origin, value) = match self {
             Event::PeerUp(origin) => (1, origin, 0),

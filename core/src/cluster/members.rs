@@ -111,10 +111,6 @@ impl Members {
         Members { foca, desk: Desk::default(), size }
     }
 
-    pub(super) fn active(&self) -> impl Iterator<Item = &Identity> {
-        self.foca.iter_members().map(foca::Member::id)
-    }
-
     pub(super) fn len(&self) -> usize {
         self.foca.num_members()
     }

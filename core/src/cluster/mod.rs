@@ -13,6 +13,7 @@ pub(crate) mod pace;
 mod peer;
 mod replay;
 mod settings;
+mod stats;
 mod window;
 #[doc(hidden)]
 pub mod wire;
@@ -22,6 +23,8 @@ pub use engine::{Engine, Output, To, Transmit};
 pub use event::Event;
 pub use peer::State;
 pub use settings::{Controls, Settings};
+pub(crate) use stats::events_since;
+pub use stats::{ClusterEvent, ClusterStats, PeerStats};
 pub use window::{Ranges, Verdict, Window};
 
 /// One life of a node's exchange: whose reports they are, and which numbers they have.

@@ -5,9 +5,13 @@
 pub(crate) mod clock;
 pub(crate) mod file;
 #[cfg(unix)]
+pub(crate) mod interface;
+#[cfg(unix)]
 pub(crate) mod memory;
 #[cfg(target_os = "linux")]
 pub(crate) mod named;
 pub(crate) mod random;
+#[cfg(unix)]
+pub(crate) mod signals;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod tsc;

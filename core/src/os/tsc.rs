@@ -28,12 +28,13 @@ pub(super) fn now_ns(precise: fn() -> u64) -> u64 {
     if passed < SPAN && anchor.speed != 0 {
         return anchor.ns + ((passed * anchor.speed) >> FRACTION);
     }
-    look(precise, anchor)
+    look(precise)
 }
 
 /// Asks the system, and drops the anchor here.
 #[cold]
-fn look(precise: fn() -> u64, last: Anchor) -> u64 {
+fn look(precise: fn() -> u64) -> u64 {
+    let last = LOCAL.with(|local| local.anchor.get());
     let before = count();
     let ns = precise();
     let count = count();

@@ -59,7 +59,12 @@ impl Cell {
     }
 
     /// Replaces the value if it is still this one.
+    #[inline]
     pub(super) fn replace(&self, old: Slot, new: Slot) -> bool {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Some(replaced) = super::x86::replace(&self.0, old.0, new.0) {
+            return replaced;
+        }
         // AcqRel: publishes the rule that the new index names. Relaxed on failure: the caller
         // starts again with a load.
         self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()

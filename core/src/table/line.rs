@@ -58,6 +58,15 @@ impl Line {
         })
     }
 
+    /// The same, if it is counted by this rule: one comparison says all.
+    #[inline]
+    pub(super) fn find_under(&self, rule: u16, mark: Mark) -> Option<(&Cell, Slot)> {
+        self.0.iter().find_map(|cell| {
+            let head = cell.head();
+            head.is_of(mark, rule).then(|| (cell, cell.glance(head)))
+        })
+    }
+
     fn is_crowded(&self) -> bool {
         self.0.iter().filter(|cell| !cell.head().is_empty()).count() >= CROWDED
     }

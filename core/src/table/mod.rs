@@ -128,8 +128,8 @@ impl Table {
     #[inline]
     pub(crate) fn hit(&self, key: Key) -> Option<Hit<'_>> {
         let place = self.place(key);
-        let (cell, slot) = self.region.lines()[place.home].find(place.mark)?;
-        (slot.rule() == key.rule && self.is_alone()).then_some(Hit { cell, slot })
+        let (cell, slot) = self.region.lines()[place.home].find_under(key.rule, place.mark)?;
+        self.is_alone().then_some(Hit { cell, slot })
     }
 
     /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than

@@ -127,6 +127,12 @@ impl Head {
         self.0 >> (MARK_AT - 64) == mark.0
     }
 
+    /// Whether this is a bucket with this mark under this rule.
+    #[inline]
+    pub(super) fn is_of(self, mark: Mark, rule: u16) -> bool {
+        self.0 >> (RULE_AT - 64) == mark.0 << RULE_BITS | u64::from(rule)
+    }
+
     pub(super) fn is_empty(self) -> bool {
         self.0 == 0
     }

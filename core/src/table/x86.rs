@@ -1,4 +1,4 @@
-//! Two instructions of x86-64 that Rust has no safe name for.
+//! Instructions of x86-64 that Rust has no safe name for.
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
 use std::arch::asm;
@@ -37,6 +37,35 @@ fn half<const OFFSET: u8>(cell: &AtomicU128) -> u64 {
         );
     }
     half
+}
+
+/// Replaces a value if it is still the old one, as `compare_exchange` does, which is called by way of
+/// a pointer here. Nothing: this processor has no such instruction.
+#[inline]
+pub(super) fn replace(cell: &AtomicU128, old: u128, new: u128) -> Option<bool> {
+    if !AtomicU128::is_lock_free() {
+        return None;
+    }
+    let replaced: u8;
+    // SAFETY: the processor has the instruction, else the type would need a lock. It reads and
+    // writes sixteen aligned bytes of a live reference in one atomic step, as the type itself does.
+    // rbx, which the compiler keeps for itself, is as before in the end.
+    unsafe {
+        asm!(
+            "xchg rbx, r8",
+            "lock cmpxchg16b xmmword ptr [rdi]",
+            "sete r9b",
+            "mov rbx, r8",
+            in("rdi") cell.as_ptr(),
+            inout("r8") new as u64 => _,
+            in("rcx") (new >> 64) as u64,
+            inout("rax") old as u64 => _,
+            inout("rdx") (old >> 64) as u64 => _,
+            lateout("r9b") replaced,
+            options(nostack),
+        );
+    }
+    Some(replaced != 0)
 }
 
 /// Asks for the line to be brought near.

@@ -1,8 +1,10 @@
 //! Engines that talk to each other, in virtual time.
 
+mod hostile;
 mod net;
 
 use dthrottle::Rule;
+use dthrottle::cluster::Event;
 
 use net::{MILLI, Net, SECOND};
 
@@ -118,4 +120,78 @@ fn a_restarted_node_gets_the_buckets_of_the_others() {
     net.run(SECOND);
     let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
     assert_eq!(balances, [7; 3], "what it admits is heard, and it hears");
+}
+
+#[test]
+fn a_node_that_leaves_is_not_told_any_more() {
+    let mut net = Net::of(3, &rule());
+    assert!(net.allow(2, "tag"));
+    let now = net.now;
+    net.nodes[2].engine.leave(now);
+    net.settle(2);
+    net.nodes[2].next = u64::MAX;
+    net.run(100 * MILLI);
+    assert_eq!(net.balance(0, "tag"), 9, "its last hits are known");
+    let gone = net.nodes[2].engine.origin();
+    for node in &net.nodes[..2] {
+        assert!(node.events.contains(&Event::PeerLeft(gone)), "{:?}", node.events);
+    }
+    net.sent.clear();
+    assert!(net.allow(0, "tag"));
+    net.run(5 * SECOND);
+    let reports = |datagram: &&net::Datagram| datagram.bytes[3] == 1;
+    assert!(net.sent.iter().any(|datagram| reports(&datagram)));
+    assert!(!net.sent.iter().filter(reports).any(|to| to.to == net::address(2)));
+}
+
+#[test]
+fn other_rules_are_told_and_counted_by_ones_own() {
+    let mut net = Net::new();
+    net.start(rule(), |_| {});
+    net.start(Rule::per_second(1).burst(20), |_| {});
+    net.run(3 * SECOND);
+    for (node, other) in [(0, 1), (1, 0)] {
+        let other = net.nodes[other].engine.origin();
+        assert!(net.nodes[node].events.contains(&Event::RulesDiffer(other)));
+    }
+    assert!((0..4).all(|_| net.allow(0, "tag")));
+    net.run(100 * MILLI);
+    assert_eq!((net.balance(0, "tag"), net.balance(1, "tag")), (6, 16));
+    let same = Net::of(2, &rule());
+    let differs = |event: &Event| matches!(event, Event::RulesDiffer(_));
+    assert!(!same.nodes.iter().any(|node| node.events.iter().any(differs)));
+}
+
+/// A machine that slept: its hits are old, its peers are still there.
+#[test]
+fn a_clock_that_jumps_does_no_harm() {
+    let mut net = Net::of(3, &rule());
+    assert!((0..5).all(|_| net.allow(0, "tag")));
+    // All of them sleep, hits and datagrams and all.
+    let later = net.now + 3600 * SECOND;
+    net.move_clocks(later);
+    net.run(5 * SECOND);
+    for node in 0..3 {
+        assert_eq!(net.balance(node, "tag"), 10, "it is full again");
+        assert_eq!(net.nodes[node].engine.peers(), 2);
+    }
+    assert!((0..5).all(|i| net.allow(i % 3, "tag")));
+    net.run(100 * MILLI);
+    assert!((0..3).all(|node| net.balance(node, "tag") == 5));
+}
+
+/// Only what several nodes have to know costs anything.
+#[test]
+fn many_tags_fill_datagrams() {
+    let mut net = Net::of(2, &rule());
+    net.sent.clear();
+    for tag in 0..10_000 {
+        assert!(net.allow(0, &format!("tag {tag}")));
+    }
+    net.run(2 * SECOND);
+    assert!((0..10_000).all(|tag| net.balance(1, &format!("tag {tag}")) >= 9));
+    assert_eq!(net.nodes[1].throttle.stats().buckets, 0, "full again");
+    let reports = net.sent.iter().filter(|datagram| datagram.bytes[3] == 1);
+    let bytes: usize = reports.map(|datagram| datagram.bytes.len()).sum();
+    assert!((80_000..110_000).contains(&bytes), "{bytes} bytes");
 }

@@ -136,12 +136,12 @@ impl Net {
             }
             let arrival = self.under_way.first_key_value().map(|((at, _), _)| *at);
             let timeout = self.nodes.iter().map(|node| node.next).min();
-            let next = arrival.into_iter().chain(timeout).min().unwrap_or(end);
+            let next = arrival.into_iter().chain(timeout).min().unwrap_or(end).max(self.now);
             if next > end {
                 break;
             }
             self.move_clocks(next);
-            if arrival == Some(next) {
+            if arrival.is_some_and(|at| at <= next) {
                 let (_, mut datagram) = self.under_way.pop_first().unwrap();
                 let node = self.nodes.iter_mut().find(|node| node.address == datagram.to);
                 if let Some(node) = node {
@@ -156,7 +156,7 @@ impl Net {
         self.move_clocks(end);
     }
 
-    fn move_clocks(&mut self, to: u64) {
+    pub(crate) fn move_clocks(&mut self, to: u64) {
         self.now = to;
         for node in &self.nodes {
             node.clock.set(Duration::from_nanos(to)).unwrap();

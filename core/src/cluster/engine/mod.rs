@@ -169,6 +169,15 @@ impl Engine {
         self.tried.extend(self.peers.values().filter_map(|peer| peer.address));
     }
 
+    /// Says where peers reach this node, if that became known only now.
+    pub fn set_address(&mut self, address: SocketAddr) {
+        if address != self.settings.address {
+            self.settings.address = address;
+            let identity = Identity::new(address, self.me);
+            self.members = Members::new(identity, SmallRng::seed_from_u64(self.rng.random()));
+        }
+    }
+
     /// Addresses at which there may be peers.
     pub fn join(&mut self, now: u64, addresses: &[SocketAddr]) {
         let new = addresses.iter().filter(|address| !self.tried.contains(address));
@@ -183,10 +192,10 @@ impl Engine {
     /// Says goodbye. What has not been reported yet is.
     pub fn leave(&mut self, now: u64) {
         self.report(now, true);
-        self.members.leave(now);
-        self.settle(now);
         let told = To::Each(Arc::clone(&self.told));
         self.send(told, Kind::Leave, 0, &[]);
+        self.members.leave(now);
+        self.settle(now);
     }
 
     /// Takes a datagram, which is decrypted in place.

@@ -8,13 +8,13 @@ use rand::RngExt;
 use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
-use crate::cluster::pace::age_class;
 use crate::cluster::peer::State;
 use crate::cluster::wire::{
     ANSWER, Dropped, Kind, MAX_BODY, MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report,
     ReportEntry, ReportWriter, Section, parse_digest, parse_gaps, write_digest, write_gaps,
 };
 use crate::cluster::{Event, Origin, Ranges};
+use crate::exchange::Exchange;
 
 /// Ranges of one origin in one request.
 const MOST_RANGES: usize = 32;
@@ -115,7 +115,8 @@ impl Engine {
         let mut left = MOST_ANSWERS;
         let mut gone = Vec::new();
         for (origin, ranges) in parse_gaps(body)? {
-            let mut merger = Merger::new(now, (origin != self.me).then_some(origin));
+            let relayed = (origin != self.me).then_some(origin);
+            let mut merger = Merger::new(now, relayed, &self.exchange);
             let mut not_here = Ranges::new();
             for range in ranges {
                 let mut next = range.0;
@@ -139,10 +140,11 @@ impl Engine {
             if origin == self.me && !not_here.is_empty() {
                 gone.push((origin, not_here));
             }
-            let flags = if origin == self.me { 0 } else { RELAYED };
-            left = left.saturating_sub(merger.done.len());
-            self.count(Counter::Answered, merger.done.len() as u64);
-            for body in merger.done {
+            let flags = if relayed.is_none() { 0 } else { RELAYED };
+            let answers = merger.done;
+            left = left.saturating_sub(answers.len());
+            self.count(Counter::Answered, answers.len() as u64);
+            for body in answers {
                 self.send(To::One(from), Kind::Report, flags, &body);
             }
         }
@@ -244,76 +246,86 @@ impl Engine {
 }
 
 /// Puts reports that follow each other into one, as long as they fit.
-struct Merger {
+struct Merger<'a> {
     now: u64,
     relayed: Option<Origin>,
+    exchange: &'a Exchange,
     /// First and last number of what is being put together.
     range: Option<(u64, u64)>,
-    entries: BTreeMap<(u64, u64, u64), Sum>,
-    /// How long it is at most.
-    bytes: usize,
+    sections: BTreeMap<(u64, u64), Part>,
+    entries: usize,
     done: Vec<Vec<u8>>,
 }
 
+/// What several reports say about one rule: under one age, the oldest.
+#[derive(Default)]
+struct Part {
+    start: Option<u64>,
+    tags: BTreeMap<u64, Sum>,
+}
+
 /// What several reports say about one tag.
+#[derive(Default)]
 struct Sum {
     hits: u64,
-    start: u64,
     saturated: bool,
 }
 
-impl Merger {
-    fn new(now: u64, relayed: Option<Origin>) -> Merger {
-        Merger { now, relayed, range: None, entries: BTreeMap::new(), bytes: 0, done: Vec::new() }
+impl<'a> Merger<'a> {
+    fn new(now: u64, relayed: Option<Origin>, exchange: &'a Exchange) -> Merger<'a> {
+        let (sections, done) = (BTreeMap::new(), Vec::new());
+        Merger { now, relayed, exchange, range: None, sections, entries: 0, done }
     }
 
     fn add(&mut self, first: u64, kept: &Kept) {
         // What is kept was parsed before.
         let Ok(report) = Report::parse(&kept.body, kept.flags) else { return };
-        let length = |entries: usize| MAX_SECTION + entries * MAX_ENTRY;
-        let more: usize = report.sections().map(|(_, entries)| length(entries.len())).sum();
         let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
         // One report alone always fits: room was left for that.
-        if !follows || MAX_HEAD + self.bytes + more > MAX_BODY {
+        if !follows || !self.has_room_for(&report) {
             self.flush();
         }
-        self.bytes += more;
         let (start, _) = *self.range.get_or_insert((first, kept.last));
         self.range = Some((start, kept.last));
         for (section, entries) in report.sections() {
             let begun = kept.at.saturating_sub(section.age_us.saturating_mul(1000));
+            let part = self.sections.entry((section.rule, section.quantum)).or_default();
+            part.start = Some(part.start.map_or(begun, |start| start.min(begun)));
             for entry in entries {
-                let key = (section.rule, section.quantum, entry.fingerprint);
-                let sum = self.entries.entry(key).or_insert(Sum {
-                    hits: 0,
-                    start: begun,
-                    saturated: false,
-                });
+                let before = part.tags.len();
+                let sum = part.tags.entry(entry.fingerprint).or_default();
                 sum.hits = (sum.hits + entry.hits).min(u64::from(u32::MAX));
-                sum.start = sum.start.min(begun);
                 sum.saturated |= entry.saturated;
+                self.entries += part.tags.len() - before;
             }
         }
     }
 
-    /// Writes what was put together. Ages are those of now.
+    fn has_room_for(&self, report: &Report<'_>) -> bool {
+        let (mut sections, mut entries) = (self.sections.len(), self.entries);
+        for (section, tags) in report.sections() {
+            let part = self.sections.get(&(section.rule, section.quantum));
+            sections += usize::from(part.is_none());
+            let known = |tag: u64| part.is_some_and(|part| part.tags.contains_key(&tag));
+            entries += tags.filter(|entry| !known(entry.fingerprint)).count();
+        }
+        MAX_HEAD + sections * MAX_SECTION + entries * MAX_ENTRY <= MAX_BODY
+    }
+
+    /// Writes what was put together, as it is now: a tag may have reached its limit since.
     fn flush(&mut self) {
         let Some((first, last)) = self.range.take() else { return };
-        self.bytes = 0;
-        let mut groups: BTreeMap<(u64, u64, u64), (u64, Vec<ReportEntry>)> = BTreeMap::new();
-        for ((rule, quantum, fingerprint), sum) in std::mem::take(&mut self.entries) {
-            let age = self.now.saturating_sub(sum.start);
-            let (oldest, group) = groups.entry((rule, quantum, age_class(age))).or_default();
-            *oldest = age.max(*oldest);
-            let Sum { hits, saturated, .. } = sum;
-            group.push(ReportEntry { fingerprint, hits, saturated });
-        }
+        self.entries = 0;
         let mut writer = ReportWriter::new();
         writer.clear(self.relayed);
-        for ((rule, quantum, _), (oldest, entries)) in groups {
-            let section = Section { rule, quantum, age_us: oldest / 1000 };
-            for entry in entries {
-                writer.push(&section, entry);
+        for ((rule, quantum), part) in std::mem::take(&mut self.sections) {
+            let age_us = self.now.saturating_sub(part.start.unwrap_or(self.now)) / 1000;
+            let section = Section { rule, quantum, age_us };
+            let known = self.exchange.rule(rule);
+            for (fingerprint, Sum { hits, saturated }) in part.tags {
+                let is_now = |rule| self.exchange.is_saturated(rule, self.now, fingerprint);
+                let saturated = saturated || known.is_some_and(is_now);
+                writer.push(&section, ReportEntry { fingerprint, hits, saturated });
             }
         }
         self.done.push(writer.finish(first, last, false).to_vec());

@@ -1,0 +1,218 @@
+//! What the exchange costs: writing reports, applying those of peers, what a check notices of
+//! that, and a cluster that has nothing to do.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dthrottle::cluster::wire::{Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section};
+use dthrottle::cluster::{Counter, Engine, Origin, Output, Settings};
+use dthrottle::{Rule, Throttle};
+
+use crate::ROUNDS;
+use crate::rivals::{Done, fill, median, table_for, time};
+use crate::tags::{Spread, stream};
+
+const TAGS: u32 = 1_000_000;
+/// Entries a second that arrive while checks are timed.
+const STREAM: f64 = 1e6;
+
+fn keys() -> Keys {
+    let secret = b"a secret of the benchmark";
+    Keys::new(&Secrets::Shared { cluster: "bench", secret, packet_keys: &[] })
+}
+
+/// Entries a second that are written into reports and sealed.
+pub(crate) fn encode() -> Done<f64> {
+    let keys = keys();
+    let section = Section { rule: 7, quantum: 1, age_us: 10_000 };
+    let entries: Vec<ReportEntry> = (0..u64::from(TAGS))
+        .map(|i| ReportEntry {
+            fingerprint: i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0xff,
+            hits: 1 + i % 50,
+            saturated: i % 3 == 0,
+        })
+        .collect();
+    let mut rates = Vec::new();
+    for _ in 0..ROUNDS {
+        let (mut writer, mut out, mut sent) = (ReportWriter::new(), Vec::new(), 0_u64);
+        let mut seal = |writer: &mut ReportWriter| {
+            sent += 1;
+            let sender = Origin { node: 1, incarnation: 1 };
+            let envelope = Envelope { kind: Kind::Report, flags: 0, sender, packet: sent };
+            keys.seal(&envelope, writer.finish(sent, sent, true), &mut out);
+            writer.clear(None);
+        };
+        let start = Instant::now();
+        for entry in &entries {
+            if !writer.push(&section, *entry) {
+                seal(&mut writer);
+                writer.push(&section, *entry);
+            }
+        }
+        seal(&mut writer);
+        rates.push(entries.len() as f64 / start.elapsed().as_secs_f64());
+    }
+    Ok(median(rates))
+}
+
+/// Two nodes that know each other.
+struct Pair {
+    throttles: [Throttle; 2],
+    engines: [Engine; 2],
+}
+
+const ADDRESSES: [([u8; 4], u16); 2] = [([10, 0, 0, 1], 7373), ([10, 0, 0, 2], 7373)];
+
+impl Pair {
+    fn new() -> Done<Pair> {
+        let throttle = || {
+            Throttle::builder()
+                .rule(Rule::per_second(1).burst(1_000_000))
+                .fingerprint_key(keys().fingerprint_key())
+                .table(table_for(TAGS * 3 / 2))
+                .build()
+        };
+        let throttles = [throttle()?, throttle()?];
+        let engine = |node: usize| {
+            let exchange = throttles[node].exchange();
+            let now = exchange.now();
+            let settings = Settings::new(keys(), SocketAddr::from(ADDRESSES[node]));
+            Engine::new(settings, exchange, node as u64, 1, now)
+        };
+        let mut pair = Pair { engines: [engine(0), engine(1)], throttles };
+        let now = pair.now();
+        pair.engines[0].join(now, &[SocketAddr::from(ADDRESSES[1])]);
+        let end = Instant::now() + Duration::from_secs(20);
+        while pair.engines.iter().any(|engine| engine.peers() != 1) {
+            pair.tick();
+            for node in 0..2 {
+                for mut datagram in pair.sent(node) {
+                    let now = pair.now();
+                    let from = SocketAddr::from(ADDRESSES[node]);
+                    pair.engines[1 - node].handle_datagram(now, from, &mut datagram);
+                }
+            }
+            if Instant::now() > end {
+                return Err("two nodes did not find each other".into());
+            }
+        }
+        // A node that starts applies nothing for a moment.
+        thread::sleep(Duration::from_secs(1));
+        pair.tick();
+        (0..2).for_each(|node| drop(pair.sent(node)));
+        Ok(pair)
+    }
+
+    fn now(&self) -> u64 {
+        self.throttles[0].exchange().now()
+    }
+
+    fn tick(&mut self) {
+        thread::sleep(Duration::from_millis(10));
+        for (engine, throttle) in self.engines.iter_mut().zip(&self.throttles) {
+            engine.handle_timeout(throttle.exchange().now());
+        }
+    }
+
+    fn sent(&mut self, node: usize) -> Vec<Vec<u8>> {
+        let mut sent = Vec::new();
+        loop {
+            match self.engines[node].poll() {
+                Output::Transmit(transmit) => sent.push(transmit.bytes),
+                Output::Event(_) => {}
+                Output::Timeout(_) => return sent,
+            }
+        }
+    }
+
+    /// The first node's reports of one hit for every tag.
+    fn reports(&mut self) -> Done<Vec<Vec<u8>>> {
+        fill(TAGS, |tag| self.throttles[0].allow(tag).unwrap_or(false))?;
+        let mut reports = Vec::new();
+        for _ in 0..50 {
+            self.tick();
+            reports.extend(self.sent(0));
+        }
+        // Only full ones: the others are the exchange's, not the entries'.
+        reports.retain(|bytes| bytes[3] == Kind::Report as u8);
+        Ok(reports)
+    }
+
+    fn applied(&self) -> u64 {
+        self.throttles[1].exchange().counted(Counter::EntriesReceived.place())
+    }
+}
+
+/// Entries a second that are decrypted, checked and charged into a table of a million buckets, and
+/// bytes of an entry on the wire.
+pub(crate) fn apply() -> Done<(f64, f64)> {
+    let mut pair = Pair::new()?;
+    let (mut rates, mut bytes_per_entry) = (Vec::new(), 0.0);
+    for round in 0..=ROUNDS {
+        let mut reports = pair.reports()?;
+        let bytes: usize = reports.iter().map(Vec::len).sum();
+        let before = pair.applied();
+        let start = Instant::now();
+        for report in &mut reports {
+            let now = pair.throttles[1].exchange().now();
+            pair.engines[1].handle_datagram(now, SocketAddr::from(ADDRESSES[0]), report);
+        }
+        let time = start.elapsed().as_secs_f64();
+        let entries = (pair.applied() - before) as f64;
+        if entries < f64::from(TAGS) * 0.999 {
+            return Err(format!("{entries} of {TAGS} entries were applied").into());
+        }
+        bytes_per_entry = bytes as f64 / entries;
+        if round > 0 {
+            rates.push(entries / time);
+        }
+        drop(pair.sent(1));
+    }
+    Ok((median(rates), bytes_per_entry))
+}
+
+/// How many times longer a check takes while a million entries a second arrive.
+pub(crate) fn slowdown() -> Done<f64> {
+    let mut pair = Pair::new()?;
+    // Each report counts once, so there must be enough of them for all rounds.
+    let mut reports = Vec::new();
+    for _ in 0..2 * ROUNDS {
+        reports.extend(pair.reports()?);
+    }
+    let Pair { throttles, mut engines } = pair;
+    let throttle = &throttles[1];
+    let stream = stream(TAGS, Spread::Uniform, 500_000);
+    let check = |tag: &[u8; 8]| throttle.allow(tag).unwrap_or(false);
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let mut reports = reports.into_iter();
+    for _ in 0..ROUNDS {
+        quiet.push(time(&stream, check)?);
+        let done = AtomicBool::new(false);
+        let busy_time = thread::scope(|scope| {
+            let feeder = scope.spawn(|| {
+                let (start, before) = (Instant::now(), throttle.exchange().counted(Counter::EntriesReceived.place()));
+                while !done.load(Ordering::Relaxed) {
+                    let exchange = throttle.exchange();
+                    let fed = exchange.counted(Counter::EntriesReceived.place()) - before;
+                    if fed as f64 > start.elapsed().as_secs_f64() * STREAM {
+                        thread::sleep(Duration::from_micros(200));
+                        continue;
+                    }
+                    let Some(mut report) = reports.next() else { return false };
+                    engines[1].handle_datagram(exchange.now(), SocketAddr::from(ADDRESSES[0]), &mut report);
+                }
+                true
+            });
+            let timed = time(&stream, check);
+            done.store(true, Ordering::Relaxed);
+            match feeder.join() {
+                Ok(true) => timed,
+                _ => Err("the stream of reports ran dry".into()),
+            }
+        });
+        busy.push(busy_time?);
+    }
+    Ok(median(busy) / median(quiet))
+}

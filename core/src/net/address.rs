@@ -1,0 +1,93 @@
+//! Addresses as the engine knows them, and as a socket needs them: a socket for IPv6 that also
+//! serves IPv4 sees its addresses in a disguise, which ends here.
+
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+
+/// What a socket bound to an address can send to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This host, by IPv4.
+    Loopback,
+    V4,
+    V6,
+    Both,
+}
+
+impl Reach {
+    pub(crate) fn of(bound: IpAddr) -> Reach {
+        match bound {
+            IpAddr::V4(ip) if ip.is_loopback() => Reach::Loopback,
+            IpAddr::V4(_) => Reach::V4,
+            IpAddr::V6(ip) if ip.is_unspecified() => Reach::Both,
+            IpAddr::V6(_) => Reach::V6,
+        }
+    }
+
+    /// The address as the socket needs it, if it can be sent to at all. To ask here first is not
+    /// only cheaper: the system refuses most of these in the same words as segments that it cannot
+    /// send, and then the socket gives up on segments for good.
+    pub(crate) fn outward(self, to: SocketAddr) -> Option<SocketAddr> {
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return None;
+        }
+        match (self, to) {
+            (Reach::Loopback, SocketAddr::V4(v4)) => {
+                (v4.ip().is_loopback() || v4.ip().is_multicast()).then_some(to)
+            }
+            (Reach::V4, SocketAddr::V4(_)) | (Reach::V6 | Reach::Both, SocketAddr::V6(_)) => {
+                Some(to)
+            }
+            (Reach::Both, SocketAddr::V4(to)) => {
+                Some(SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An address as the engine knows it.
+pub(crate) fn inward(from: SocketAddr) -> SocketAddr {
+    match (from.ip().to_canonical(), from) {
+        (IpAddr::V6(ip), SocketAddr::V6(from)) => {
+            SocketAddrV6::new(ip, from.port(), 0, from.scope_id()).into()
+        }
+        (ip, _) => SocketAddr::new(ip, from.port()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_socket_for_both_sees_ipv4_in_disguise() {
+        let reach = Reach::of("::".parse().unwrap());
+        let outward = reach.outward(address("192.0.2.7:9")).unwrap();
+        assert_eq!(outward, address("[::ffff:192.0.2.7]:9"));
+        assert_eq!(inward(outward), address("192.0.2.7:9"));
+        assert_eq!(reach.outward(address("[2001:db8::1]:9")), Some(address("[2001:db8::1]:9")));
+        assert_eq!(inward(address("[2001:db8::1]:9")), address("[2001:db8::1]:9"));
+        assert_eq!(inward(address("[fe80::1%3]:9")), address("[fe80::1%3]:9"));
+    }
+
+    #[test]
+    fn what_a_socket_cannot_send_to_is_refused() {
+        for (bound, good, bad) in [
+            ("127.0.0.1", "127.0.0.2:9", "192.0.2.7:9"),
+            ("127.0.0.1", "239.1.2.3:9", "[::1]:9"),
+            ("192.0.2.1", "192.0.2.7:9", "[::1]:9"),
+            ("0.0.0.0", "127.0.0.1:9", "127.0.0.1:0"),
+            ("::1", "[::1]:9", "127.0.0.1:9"),
+            ("::1", "[ff02::1]:9", "[::1]:0"),
+            ("::", "[::1]:9", "[::]:9"),
+        ] {
+            let reach = Reach::of(bound.parse().unwrap());
+            assert_eq!(reach.outward(address(good)), Some(address(good)), "{bound}");
+            assert_eq!(reach.outward(address(bad)), None, "{bound} {bad}");
+        }
+    }
+}

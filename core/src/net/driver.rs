@@ -1,0 +1,271 @@
+//! Runs an engine on sockets: hands it what was received and the time, and sends what it says.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::hooks::count;
+use super::multicast::Joined;
+use super::names::Names;
+use super::port::{Port, Use};
+use super::stop::Stop;
+use super::{Group, Hooks, Inbox, Outbox, Socket};
+use crate::cluster::{Engine, Output};
+
+/// The most outputs, and the most datagrams sent, between two looks at the sockets.
+const MOST_OUTPUTS: usize = 1024;
+const MOST_SENDS: usize = 16 * MOST_OUTPUTS;
+/// The most datagrams handled between two looks at the time.
+const MOST_DATAGRAMS: usize = 256;
+/// How long a sleep may be. The table's clock goes on while the host is suspended; timers do not.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How long the goodbye may take.
+const LEAVE: Duration = Duration::from_millis(100);
+
+/// What a driver drives: the engine, or what takes its place in a test.
+pub trait Driven {
+    /// A datagram came.
+    fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]);
+    /// The time that `poll` named has come.
+    fn handle_timeout(&mut self, now: u64);
+    /// These addresses may be peers.
+    fn join(&mut self, now: u64, peers: &[SocketAddr]);
+    /// Says goodbye.
+    fn leave(&mut self, now: u64);
+    /// What is to be done next.
+    fn poll(&mut self) -> Output;
+}
+
+impl Driven for Engine {
+    fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
+        Engine::handle_datagram(self, now, from, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: u64) {
+        Engine::handle_timeout(self, now);
+    }
+
+    fn join(&mut self, now: u64, peers: &[SocketAddr]) {
+        Engine::join(self, now, peers);
+    }
+
+    fn leave(&mut self, now: u64) {
+        Engine::leave(self, now);
+    }
+
+    fn poll(&mut self) -> Output {
+        Engine::poll(self)
+    }
+}
+
+/// Where to listen, and whom to try.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The address of the socket. For `[::]` it serves IPv4 as well. Port 0: any that is free.
+    pub listen: SocketAddr,
+    /// The multicast group.
+    pub group: Option<Group>,
+    /// Addresses and names, each with its port.
+    pub peers: Vec<String>,
+}
+
+/// Runs an engine until it shall stop.
+///
+/// # Errors
+/// The system has no room for it.
+pub(crate) fn run(engine: impl Driven, setup: Setup, hooks: Hooks, stop: &Stop) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(Driver::new(engine, setup, hooks).run(stop));
+    Ok(())
+}
+
+struct Driver<E> {
+    engine: E,
+    setup: Setup,
+    hooks: Hooks,
+    names: Names,
+    unicast: Port<Socket>,
+    group: Port<Joined>,
+    inbox: Inbox,
+    outbox: Outbox,
+    /// Whether the group is read before the unicast socket: they take turns.
+    group_first: bool,
+}
+
+impl<E: Driven> Driver<E> {
+    fn new(engine: E, setup: Setup, hooks: Hooks) -> Driver<E> {
+        Driver {
+            engine,
+            names: Names::new(&setup.peers),
+            setup,
+            hooks,
+            unicast: Port::new(),
+            group: Port::new(),
+            inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            group_first: false,
+        }
+    }
+
+    async fn run(mut self, stop: &Stop) {
+        while !stop.is_wanted() {
+            self.open();
+            let due = self.send().await;
+            let wake = due
+                .unwrap_or(0)
+                .min(self.unicast.due())
+                .min(self.group_due())
+                .min(self.names.due());
+            self.wait(wake, stop).await;
+            self.receive();
+            let now = self.now();
+            if due.is_some_and(|due| now >= due) {
+                self.engine.handle_timeout(now);
+            }
+        }
+        self.leave().await;
+    }
+
+    /// Says goodbye. Late is as good as lost: peers notice by themselves.
+    async fn leave(&mut self) {
+        let end = Instant::now() + LEAVE;
+        self.engine.leave(self.now());
+        while let Ok(None) = timeout_at(end, self.send()).await
+            && Instant::now() < end
+        {}
+    }
+
+    fn now(&self) -> u64 {
+        (self.hooks.now)()
+    }
+
+    /// Opens sockets and asks for names where that is due.
+    fn open(&mut self) {
+        let Driver { setup, hooks, unicast, group, .. } = self;
+        let opened = unicast.open(hooks, || Socket::open(setup.listen, hooks));
+        if opened && let Some(socket) = unicast.get() {
+            // Peers know the port: a later socket must have the same.
+            setup.listen.set_port(socket.local().port());
+            (hooks.bound)(socket.local());
+            group.reopen();
+        }
+        if let (Some(wanted), Some(socket)) = (&setup.group, unicast.get()) {
+            group.open(hooks, || wanted.join(socket, hooks));
+        }
+        let now = self.now();
+        if self.names.look(now, &self.hooks.counters) || opened {
+            let reach = self.unicast.get().map(Socket::reach);
+            let can = |to: &SocketAddr| reach.is_none_or(|reach| reach.outward(*to).is_some());
+            let peers: Vec<SocketAddr> = self.names.addresses().into_iter().filter(can).collect();
+            if !peers.is_empty() {
+                self.engine.join(now, &peers);
+            }
+        }
+    }
+
+    fn group_due(&self) -> u64 {
+        if self.setup.group.is_some() && self.unicast.get().is_some() {
+            self.group.due()
+        } else {
+            u64::MAX
+        }
+    }
+
+    /// Sends what the engine says. Gives the time of its next timeout, unless it has more to
+    /// say.
+    async fn send(&mut self) -> Option<u64> {
+        let mut due = None;
+        for _ in 0..MOST_OUTPUTS {
+            if self.outbox.sends() >= MOST_SENDS {
+                break;
+            }
+            match self.engine.poll() {
+                Output::Transmit(transmit) => self.outbox.push(transmit),
+                Output::Event(_) => {}
+                Output::Timeout(at) => {
+                    due = Some(at);
+                    break;
+                }
+            }
+        }
+        let group = self.group.get().map(|joined| joined.to);
+        match self.outbox.send(self.unicast.get(), group, &self.hooks.counters).await {
+            Ok(true) => self.unicast.worked(Use::Send),
+            Ok(false) => {}
+            Err(_) => self.unicast.failed(Use::Send, self.now()),
+        }
+        due
+    }
+
+    /// Waits for a datagram, a name, the stop, or the time.
+    async fn wait(&mut self, until: u64, stop: &Stop) {
+        let nanos = until.saturating_sub(self.now());
+        if nanos == 0 || !self.inbox.is_empty() {
+            // Lets the runtime look at sockets and timers all the same.
+            return yield_now().await;
+        }
+        let mut time = pin!(sleep(Duration::from_nanos(nanos).min(LONGEST_SLEEP)));
+        let mut stop = pin!(stop.wanted());
+        let Driver { unicast, group, names, .. } = self;
+        let receiver = group.get().and_then(|joined| joined.receiver.as_ref());
+        poll_fn(|cx| {
+            let readable = [unicast.get(), receiver]
+                .into_iter()
+                .flatten()
+                .any(|socket| socket.poll_readable(cx).is_ready());
+            let woken = readable
+                || stop.as_mut().poll(cx).is_ready()
+                || names.poll_answered(cx).is_ready()
+                || time.as_mut().poll(cx).is_ready();
+            if woken { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Hands the engine what has come, up to a limit.
+    fn receive(&mut self) {
+        let mut left = MOST_DATAGRAMS;
+        loop {
+            while let Some((from, datagram)) = self.inbox.next() {
+                self.engine.handle_datagram((self.hooks.now)(), from, datagram);
+                left -= 1;
+                if left == 0 {
+                    return;
+                }
+            }
+            if !self.fill() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the one socket or the other. Says whether something came.
+    fn fill(&mut self) -> bool {
+        self.group_first = !self.group_first;
+        for group in [self.group_first, !self.group_first] {
+            let unicast = self.unicast.get();
+            let joined = self.group.get().and_then(|joined| joined.receiver.as_ref());
+            let Some(socket) = (if group { joined } else { unicast }) else { continue };
+            let filled = self.inbox.fill(socket);
+            if filled.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                continue;
+            }
+            let now = self.now();
+            count(&self.hooks.counters.receive_errors, usize::from(filled.is_err()));
+            match (filled, group) {
+                (Ok(()), true) => self.group.worked(Use::Receive),
+                (Ok(()), false) => self.unicast.worked(Use::Receive),
+                (Err(_), true) => self.group.failed(Use::Receive, now),
+                (Err(_), false) => self.unicast.failed(Use::Receive, now),
+            }
+            return !self.inbox.is_empty();
+        }
+        false
+    }
+}

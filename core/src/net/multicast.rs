@@ -1,0 +1,141 @@
+//! A multicast group: a socket of its own hears it, so that several nodes of one host can, and the
+//! unicast socket sends to it, so that whoever hears knows where to answer.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+
+use socket2::SockRef;
+
+use super::{Hooks, Socket};
+use crate::os::interface::{self, Interface};
+
+/// A multicast group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its address and port.
+    pub address: SocketAddr,
+    /// The name or an address of the interface; otherwise that of the address listened on, and if
+    /// that is any, all of them, of which the system sends on one.
+    pub interface: Option<String>,
+    /// How many routers may pass it on, plus one.
+    pub ttl: u32,
+}
+
+/// A group that was joined.
+pub(crate) struct Joined {
+    /// Hears the group, unless the unicast socket does.
+    pub(crate) receiver: Option<Socket>,
+    /// Where to send.
+    pub(crate) to: SocketAddr,
+}
+
+impl Group {
+    /// Joins the group, to be sent to by the unicast socket.
+    pub(crate) fn join(&self, unicast: &Socket, hooks: &Hooks) -> io::Result<Joined> {
+        let chosen = self.interfaces(unicast.local().ip())?;
+        self.prepare(&unicast.options(), chosen.as_deref())?;
+        let to = match (self.address, chosen.as_deref()) {
+            (SocketAddr::V6(v6), Some([first, ..])) => {
+                SocketAddrV6::new(*v6.ip(), v6.port(), 0, first.index).into()
+            }
+            (address, _) => address,
+        };
+        if unicast.reach().outward(to).is_none() {
+            return Err(io::Error::other("the group and the listener are of different kinds"));
+        }
+        // One port can only be had once by a socket for any address.
+        let local = unicast.local();
+        if local.ip().is_unspecified() && local.port() == self.address.port() {
+            self.enter(&unicast.options(), chosen.as_deref())?;
+            return Ok(Joined { receiver: None, to });
+        }
+        // Bound to the group itself, it hears nothing else.
+        let receiver = Socket::open_with(to, hooks, |socket| {
+            socket.set_reuse_address(true)?;
+            socket.set_reuse_port(true)
+        })?;
+        self.enter(&receiver.options(), chosen.as_deref())?;
+        Ok(Joined { receiver: Some(receiver), to })
+    }
+
+    /// The addresses of the interface, or none: any.
+    fn interfaces(&self, bound: IpAddr) -> io::Result<Option<Vec<Interface>>> {
+        let wanted = match &self.interface {
+            None if bound.is_unspecified() => return Ok(None),
+            None => bound.to_string(),
+            Some(wanted) => wanted.clone(),
+        };
+        let address: Option<IpAddr> = wanted.parse().ok();
+        let all = interface::all()?;
+        let of_name = all
+            .iter()
+            .find(|i| i.name == wanted || Some(i.address) == address)
+            .map(|found| found.name.clone())
+            .ok_or_else(|| io::Error::other(format!("no interface {wanted}")))?;
+        let same = |i: &Interface| {
+            i.name == of_name
+                && i.address.is_ipv4() == self.address.is_ipv4()
+                && address.is_none_or(|address| {
+                    i.address == address || address.is_ipv4() != self.address.is_ipv4()
+                })
+        };
+        let found: Vec<Interface> = all.into_iter().filter(same).collect();
+        if found.is_empty() {
+            return Err(io::Error::other(format!("{wanted} has no address of the group's kind")));
+        }
+        Ok(Some(found))
+    }
+
+    /// How a socket sends to the group.
+    fn prepare(&self, socket: &SockRef<'_>, chosen: Option<&[Interface]>) -> io::Result<()> {
+        let first = chosen.and_then(|chosen| chosen.first());
+        if self.address.is_ipv4() {
+            let address = first.map_or(Ipv4Addr::UNSPECIFIED, v4);
+            socket.set_multicast_if_v4(&address)?;
+            socket.set_multicast_ttl_v4(self.ttl)?;
+            socket.set_multicast_loop_v4(true)
+        } else {
+            socket.set_multicast_if_v6(first.map_or(0, |first| first.index))?;
+            socket.set_multicast_hops_v6(self.ttl)?;
+            socket.set_multicast_loop_v6(true)
+        }
+    }
+
+    /// Makes a socket hear the group, on one interface at least.
+    fn enter(&self, socket: &SockRef<'_>, chosen: Option<&[Interface]>) -> io::Result<()> {
+        let Some(chosen) = chosen else {
+            let any = self.enter_on(socket, None);
+            let all = interface::all().unwrap_or_default();
+            // Most are joined twice, by another address or above, which is an error.
+            let more = all.iter().map(|one| self.enter_on(socket, Some(one)).is_ok());
+            return if more.fold(false, |joined, one| joined | one) { Ok(()) } else { any };
+        };
+        let mut result = Err(io::Error::other("no interface"));
+        for one in chosen {
+            let entered = self.enter_on(socket, Some(one));
+            if result.is_err() {
+                result = entered;
+            }
+        }
+        result
+    }
+
+    fn enter_on(&self, socket: &SockRef<'_>, on: Option<&Interface>) -> io::Result<()> {
+        match self.address.ip() {
+            IpAddr::V4(group) => {
+                if on.is_some_and(|on| on.address.is_ipv6()) {
+                    return Err(io::Error::other("not an IPv4 address"));
+                }
+                socket.join_multicast_v4(&group, &on.map_or(Ipv4Addr::UNSPECIFIED, v4))
+            }
+            IpAddr::V6(group) => socket.join_multicast_v6(&group, on.map_or(0, |on| on.index)),
+        }
+    }
+}
+
+fn v4(interface: &Interface) -> Ipv4Addr {
+    match interface.address {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    }
+}

@@ -1,0 +1,235 @@
+//! Where peers may be: addresses, and names that stand for some, asked for again and again.
+//!
+//! A name is asked for in a thread that lives only as long as that takes: it may take long, and
+//! nobody waits for it. There is at most one such thread.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::thread;
+
+use tokio::sync::oneshot::{self, error::TryRecvError};
+
+use super::hooks::{Counters, count};
+
+const SECOND: u64 = 1_000_000_000;
+/// How often names are asked for.
+const PERIOD: u64 = 30 * SECOND;
+/// How soon again when one has no address; doubles up to the period.
+const RETRY: u64 = SECOND;
+
+/// All addresses of a name.
+type Answer = io::Result<Vec<SocketAddr>>;
+
+/// Where peers may be.
+pub(crate) struct Names {
+    /// Without those below.
+    fixed: Vec<SocketAddr>,
+    /// Each with the addresses that it had when it last had any.
+    names: Vec<(String, Vec<SocketAddr>)>,
+    resolve: fn(&str) -> Answer,
+    asked: Option<oneshot::Receiver<Vec<Answer>>>,
+    answers: Option<Vec<Answer>>,
+    due: u64,
+    retry: u64,
+}
+
+impl Names {
+    /// Each peer is an address or a name, with its port.
+    pub(crate) fn new(peers: &[String]) -> Names {
+        Names::with(peers, |name| Ok(name.to_socket_addrs()?.collect()))
+    }
+
+    fn with(peers: &[String], resolve: fn(&str) -> Answer) -> Names {
+        let (mut fixed, mut names) = (Vec::new(), Vec::new());
+        for peer in peers {
+            match peer.parse() {
+                Ok(address) => fixed.push(address),
+                Err(_) => names.push((peer.clone(), Vec::new())),
+            }
+        }
+        Names { fixed, names, resolve, asked: None, answers: None, due: 0, retry: RETRY }
+    }
+
+    /// When there is something to do here.
+    pub(crate) fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// All addresses known.
+    pub(crate) fn addresses(&self) -> BTreeSet<SocketAddr> {
+        let named = self.names.iter().flat_map(|(_, addresses)| addresses);
+        self.fixed.iter().chain(named).copied().collect()
+    }
+
+    /// Asks if that is due, and says whether there is news: the addresses are to be tried again.
+    pub(crate) fn look(&mut self, now: u64, counters: &Counters) -> bool {
+        let answered = self.answers.take().or_else(|| {
+            let answers = match self.asked.as_mut()?.try_recv() {
+                Err(TryRecvError::Empty) => return None,
+                answers => answers.ok(),
+            };
+            Some(self.answered(answers))
+        });
+        if let Some(answers) = &answered {
+            let failed = answers.iter().filter(|answer| answer.is_err()).count();
+            count(&counters.resolve_errors, failed);
+            let wait = if failed == 0 { PERIOD } else { self.retry.min(PERIOD) };
+            self.retry = if failed == 0 { RETRY } else { wait * 2 };
+            self.due = now.saturating_add(wait);
+        }
+        for ((_, known), answer) in self.names.iter_mut().zip(answered.iter().flatten()) {
+            // A name that is not known for a moment must not scatter a cluster.
+            if let Ok(addresses) = answer {
+                known.clone_from(addresses);
+            }
+        }
+        let due = now >= self.due && self.asked.is_none();
+        if due {
+            self.due = now.saturating_add(PERIOD);
+            if !self.names.is_empty() {
+                self.asked = self.ask();
+                count(&counters.resolve_errors, usize::from(self.asked.is_none()));
+            }
+        }
+        answered.is_some() || due && !self.fixed.is_empty()
+    }
+
+    fn ask(&self) -> Option<oneshot::Receiver<Vec<Answer>>> {
+        let (tell, asked) = oneshot::channel();
+        let names: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
+        let resolve = self.resolve;
+        let ask = move || {
+            // Nobody may want to know any more.
+            let _ = tell.send(names.iter().map(|name| non_empty(resolve(name))).collect());
+        };
+        thread::Builder::new().name("dthrottle names".into()).spawn(ask).ok().map(|_| asked)
+    }
+
+    /// Waits for answers. Then it is time to look.
+    pub(crate) fn poll_answered(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(asked) = &mut self.asked else { return Poll::Pending };
+        let Poll::Ready(answers) = Pin::new(asked).poll(cx) else { return Poll::Pending };
+        self.answers = Some(self.answered(answers.ok()));
+        Poll::Ready(())
+    }
+
+    fn answered(&mut self, answers: Option<Vec<Answer>>) -> Vec<Answer> {
+        self.asked = None;
+        let lost = || self.names.iter().map(|_| Err(io::Error::other("no answer"))).collect();
+        answers.unwrap_or_else(lost)
+    }
+}
+
+fn non_empty(answer: Answer) -> Answer {
+    match answer {
+        Ok(addresses) if addresses.is_empty() => Err(io::Error::other("no address")),
+        answer => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::sync::Mutex;
+    use std::sync::atomic::Ordering;
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    fn answered(names: &mut Names, now: u64, counters: &Counters) -> bool {
+        block_on(poll_fn(|cx| names.poll_answered(cx)));
+        names.look(now, counters)
+    }
+
+    fn texts(names: &Names) -> Vec<String> {
+        names.addresses().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_real_name_has_addresses() {
+        let counters = Counters::default();
+        let mut names = Names::new(&["localhost:7".into(), "192.0.2.1:9".into()]);
+        assert!(names.look(1, &counters), "the address needs no answer");
+        assert_eq!(texts(&names), ["192.0.2.1:9"]);
+        assert!(answered(&mut names, 2, &counters));
+        let loopback = |address: &SocketAddr| address.ip().is_loopback() && address.port() == 7;
+        assert!(names.addresses().iter().any(loopback), "{:?}", texts(&names));
+        assert_eq!(names.due(), 2 + PERIOD);
+    }
+
+    #[test]
+    fn addresses_alone_start_no_thread_and_are_tried_again_each_period() {
+        let counters = Counters::default();
+        let mut names = Names::with(&["[::1]:9".into()], |_| unreachable!());
+        assert!(names.look(5, &counters));
+        assert!(names.asked.is_none());
+        assert!(!names.look(6, &counters));
+        assert!(!names.look(4 + PERIOD, &counters));
+        assert!(names.look(5 + PERIOD, &counters));
+        assert_eq!(texts(&names), ["[::1]:9"]);
+    }
+
+    /// What the name of the test below means.
+    static ANSWER: Mutex<Option<u16>> = Mutex::new(None);
+
+    fn moving(name: &str) -> Answer {
+        match *ANSWER.lock().unwrap() {
+            Some(0) => Ok(Vec::new()),
+            Some(port) if name == "moves:1" => Ok(vec![([192, 0, 2, 1], port).into()]),
+            _ => Err(io::Error::other("not now")),
+        }
+    }
+
+    #[test]
+    fn a_name_keeps_its_addresses_until_it_has_others_and_is_asked_for_soon_if_it_has_none() {
+        let counters = Counters::default();
+        let mut names = Names::with(&["moves:1".into()], moving);
+        let errors = || counters.resolve_errors.load(Ordering::Relaxed);
+        let mut now = 1;
+        for (answer, addresses, wait, failed) in [
+            (None, vec![], 1, 1),
+            (None, vec![], 2, 2),
+            (Some(0), vec![], 4, 3),
+            (Some(7), vec!["192.0.2.1:7"], 30, 3),
+            (None, vec!["192.0.2.1:7"], 1, 4),
+            (Some(8), vec!["192.0.2.1:8"], 30, 4),
+        ] {
+            *ANSWER.lock().unwrap() = answer;
+            assert!(!names.look(now, &counters));
+            assert!(names.asked.is_some());
+            assert!(answered(&mut names, now, &counters));
+            assert_eq!(
+                (texts(&names), errors()),
+                (addresses.iter().map(ToString::to_string).collect(), failed)
+            );
+            assert_eq!(names.due(), now + wait * SECOND);
+            assert!(!names.look(names.due() - 1, &counters) && names.asked.is_none());
+            now = names.due();
+        }
+    }
+
+    #[test]
+    fn only_one_thread_asks_at_a_time() {
+        static STARTED: Mutex<u32> = Mutex::new(0);
+        static GO: Mutex<()> = Mutex::new(());
+        let counters = Counters::default();
+        let mut names = Names::with(&["slow:1".into()], |_| {
+            *STARTED.lock().unwrap() += 1;
+            drop(GO.lock().unwrap());
+            Err(io::Error::other("late"))
+        });
+        let go = GO.lock().unwrap();
+        for period in 1..5 {
+            assert!(!names.look(period * PERIOD, &counters));
+        }
+        drop(go);
+        assert!(answered(&mut names, 5 * PERIOD, &counters));
+        assert_eq!(*STARTED.lock().unwrap(), 1);
+    }
+}

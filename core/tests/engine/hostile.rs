@@ -1,0 +1,128 @@
+//! What comes from a network that somebody else is on, too.
+
+use dthrottle::Rule;
+use dthrottle::cluster::wire::{
+    Dropped, Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section,
+};
+use dthrottle::cluster::{Counter, Origin};
+
+use super::net::{Datagram, MILLI, Net, SECOND, address};
+
+fn rule() -> Rule {
+    Rule::per_second(1).burst(10)
+}
+
+fn counted(net: &Net, node: usize, place: usize) -> u64 {
+    net.nodes[node].throttle.exchange().counted(place)
+}
+
+/// Every datagram ever sent comes again, to everybody.
+#[test]
+fn recordings_change_nothing() {
+    let mut net = Net::of(3, &rule());
+    assert!((0..6).all(|i| net.allow(i % 3, "tag")));
+    net.run(SECOND);
+    let before: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
+    let recorded = net.sent.clone();
+    for mut datagram in recorded {
+        for node in 0..3 {
+            datagram.to = address(node);
+            net.send(datagram.clone());
+        }
+    }
+    net.run(10 * MILLI);
+    let after: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
+    assert_eq!(after, before);
+    assert!(counted(&net, 0, Counter::DroppedReplay.place()) > 0);
+}
+
+/// A node that starts anew has no memory of what it got before: recordings of its peers' reports
+/// must not count.
+#[test]
+fn recordings_change_nothing_after_a_restart() {
+    let mut net = Net::of(2, &rule());
+    assert!((0..6).all(|_| net.allow(0, "tag")));
+    net.run(SECOND);
+    // The node that reported is gone for good.
+    net.nodes[0].next = u64::MAX;
+    net.lose = Box::new(|datagram| datagram.from == address(0) || datagram.to == address(0));
+    net.run(20 * SECOND);
+    let recorded = net.sent.clone();
+    net.restart(1, rule());
+    net.run(SECOND);
+    net.lose = Box::new(|_| false);
+    let own = address(1);
+    for datagram in recorded.into_iter().filter(|datagram| datagram.to == own) {
+        net.send(datagram);
+    }
+    // Its answers must not reach the one that is gone.
+    net.lose = Box::new(|datagram| datagram.to == address(0));
+    net.run(SECOND);
+    assert_eq!(net.balance(1, "tag"), 10);
+    assert!(counted(&net, 1, Counter::DroppedUnproven.place()) > 0);
+}
+
+#[test]
+fn strangers_are_dropped_and_counted() {
+    let mut net = Net::of(2, &rule());
+    let from = address(9);
+    let secrets =
+        Secrets::Shared { cluster: "test", secret: b"another secret..", packet_keys: &[] };
+    let sender = Origin { node: 9, incarnation: 9 };
+    let envelope = Envelope { kind: Kind::Leave, flags: 0, sender, packet: 1 };
+    let mut sealed = Vec::new();
+    Keys::new(&secrets).seal(&envelope, &[], &mut sealed);
+    let mut other_cluster = Vec::new();
+    Keys::unsealed("other").seal(&envelope, &[], &mut other_cluster);
+    let noise: Vec<u8> = (0..200).map(|i| (i * 37) as u8).collect();
+    for bytes in [sealed, other_cluster, noise, vec![], vec![0; 5000]] {
+        net.send(Datagram { from, to: address(0), bytes });
+    }
+    net.run(10 * MILLI);
+    let causes = [Dropped::Cluster, Dropped::Magic, Dropped::Short, Dropped::Long];
+    let counts = causes.map(|cause| counted(&net, 0, Counter::dropped(cause)));
+    assert_eq!(counts, [1; 4], "by cause");
+    let wrong_key =
+        [Dropped::Key, Dropped::Auth].map(|cause| counted(&net, 0, Counter::dropped(cause)));
+    assert_eq!(wrong_key.iter().sum::<u64>(), 1);
+    assert_eq!(net.nodes[0].engine.peers(), 1);
+}
+
+/// A peer with the key that claims the impossible.
+#[test]
+fn impossible_claims_are_bounded() {
+    let mut net = Net::of(2, &rule());
+    let liar = net.nodes[1].engine.origin();
+    let mut packet = 1_000_000;
+    let mut send = |net: &mut Net, body: &[u8]| {
+        packet += 1;
+        let envelope = Envelope { kind: Kind::Report, flags: 0, sender: liar, packet };
+        let mut bytes = Vec::new();
+        super::net::keys().seal(&envelope, body, &mut bytes);
+        net.send(Datagram { from: address(1), to: address(0), bytes });
+        net.run(5 * MILLI);
+    };
+    let mut writer = ReportWriter::new();
+    let rule_id = net.nodes[0].throttle.exchange().rules()[0].id;
+    let entry = ReportEntry { fingerprint: 1 << 20, hits: u32::MAX.into(), saturated: true };
+    let section = Section { rule: rule_id, quantum: 1 << 40, age_us: 1 << 40 };
+    assert!(writer.push(&section, entry));
+    let body = writer.finish(1, 1, false).to_vec();
+    send(&mut net, &body);
+    assert_eq!(net.nodes[0].throttle.stats().clamped, 1);
+    // Numbers far ahead: nobody waits for all that for ever, and nothing grows.
+    let body = writer.finish(1 << 60, 1 << 60, false).to_vec();
+    send(&mut net, &body);
+    let mut unknown = body.clone();
+    unknown[13..21].fill(0xee);
+    unknown[..8].copy_from_slice(&((1_u64 << 60) + 1).to_be_bytes());
+    send(&mut net, &unknown);
+    assert_eq!(counted(&net, 0, Counter::UnknownRule.place()), 1);
+    let mut many = body;
+    many[21..23].fill(0xff);
+    many[..8].copy_from_slice(&((1_u64 << 60) + 2).to_be_bytes());
+    send(&mut net, &many);
+    assert_eq!(counted(&net, 0, Counter::dropped(Dropped::Malformed)), 1, "a count too many");
+    net.run(30 * SECOND);
+    assert!(net.allow(0, "tag"), "others are not hurt");
+}
