@@ -1,6 +1,8 @@
 //! The bound of docs/simulation.md: how much more than burst and rate a cluster may admit.
 
+use crate::measure::Meter;
 use crate::scenario::{Fault, Scenario};
+use crate::world::Outcome;
 use crate::{MS, Ns, SEC};
 
 /// A report that is due waits at most so long.
@@ -10,8 +12,6 @@ const LEAST_ROUND_TRIP: Ns = 3 * MS;
 const SHORTEST_PERIOD: Ns = 5 * MS;
 /// Whole requests where the formula has parts of them.
 const ROUNDING: f64 = 3.0;
-/// A report may be lost so often in a row that no run will see it lost more often.
-const UNLIKELY: f64 = 1e-7;
 
 /// How often a tag of this rule is reported at least.
 pub fn rule_period(scenario: &Scenario) -> Ns {
@@ -26,22 +26,10 @@ pub fn tolerance(scenario: &Scenario) -> Ns {
     scenario.tolerance.unwrap_or(rule_period(scenario) + round_trip)
 }
 
-/// How long a hit of a scarce tag may stay unknown to others: W. With losses, that includes the
-/// time until what was lost was sent again, often enough.
-pub fn unknown(scenario: &Scenario) -> Ns {
-    TICK + scenario.network.longest_delay() + repair(scenario)
-}
-
-fn repair(scenario: &Scenario) -> Ns {
-    let network = &scenario.network;
-    let tries = match network.loss {
-        loss if loss > 0.0 => (UNLIKELY.ln() / (1.0 - (1.0 - loss).powi(2)).ln()).ceil() as u64,
-        _ => u64::from(network.bursts.is_some()),
-    };
-    let deaf = network.bursts.map_or(0, |bursts| 2 * bursts.longest);
-    // Found out with the next report, asked for, answered.
-    let round = scenario.period * 6 / 5 + 2 * network.longest_delay() + TICK;
-    deaf + tries * round
+/// How long a hit of a scarce tag stayed unknown to others at most: W. With losses, that includes
+/// the time until the report was asked for and sent again.
+pub fn unknown(scenario: &Scenario, outcome: &Outcome) -> Ns {
+    TICK + scenario.network.longest_delay().max(outcome.slowest)
 }
 
 /// What faults add.
@@ -60,13 +48,18 @@ pub fn faults(scenario: &Scenario) -> f64 {
     each.sum::<f64>() + tokens(scenario.last()) * fastest as f64 / 1e6
 }
 
-/// The most that a tag may get beyond burst and rate, in any window, when at most `demand` is asked
-/// for within the time that hits stay unknown.
-pub fn excess(scenario: &Scenario, demand: u64) -> f64 {
+/// The most that a tag may get beyond burst and rate, in any window.
+pub fn excess(scenario: &Scenario, outcome: &Outcome, tag: &Meter) -> f64 {
+    let unknown = unknown(scenario, outcome);
+    formula(scenario, unknown, tag.peak_demand(unknown))
+}
+
+/// The same, when at most `demand` is asked for in the time that hits stay unknown.
+fn formula(scenario: &Scenario, unknown: Ns, demand: u64) -> f64 {
     let (rate, burst) = (scenario.limit.rate as f64, scenario.limit.burst as f64);
     let tokens = |time: Ns| rate * time as f64 / SEC as f64;
     let tau = tokens(tolerance(scenario));
-    let others = (scenario.nodes - 1) as f64 * (burst + tau + tokens(unknown(scenario)));
+    let others = (scenario.nodes - 1) as f64 * (burst + tau + tokens(unknown));
     tau + (demand as f64).min(others) + ROUNDING + faults(scenario)
 }
 
@@ -74,27 +67,28 @@ pub fn excess(scenario: &Scenario, demand: u64) -> f64 {
 mod tests {
     use super::*;
 
+    const W: Ns = 11 * MS + MS / 4;
+
     #[test]
     fn as_in_the_design() {
         let scenario = Scenario::new("bound", 1, 50);
         assert_eq!(rule_period(&scenario), 100 * MS);
         assert_eq!(tolerance(&scenario), 103 * MS);
-        assert_eq!(unknown(&scenario), 11 * MS + MS / 4);
-        assert!((excess(&scenario, 12) - (10.3 + 12.0 + 3.0)).abs() < 1e-9);
+        assert!((formula(&scenario, W, 12) - (10.3 + 12.0 + 3.0)).abs() < 1e-9);
         let others = 49.0 * (100.0 + 10.3 + 1.125);
-        assert!((excess(&scenario, 1_000_000) - (10.3 + others + 3.0)).abs() < 1e-9);
+        assert!((formula(&scenario, W, 1_000_000) - (10.3 + others + 3.0)).abs() < 1e-9);
     }
 
     #[test]
     fn faults_add() {
         let mut scenario = Scenario::new("bound", 1, 4);
-        let before = excess(&scenario, 10);
+        let before = formula(&scenario, W, 10);
         scenario.faults = vec![
             Fault::Cut { at: SEC, until: 3 * SEC, sides: vec![0, 1, 2, 0] },
             Fault::Restart { at: SEC, node: 1, down: SEC, graceful: false },
             Fault::Jump { at: SEC, node: 1, by: SEC / 2 },
         ];
-        let added = excess(&scenario, 10) - before;
+        let added = formula(&scenario, W, 10) - before;
         assert!((added - (2.0 * 300.0 + 100.0 + 50.0)).abs() < 1e-9, "{added}");
     }
 }

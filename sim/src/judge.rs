@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::measure::Meter;
-use crate::scenario::Scenario;
+use crate::scenario::{Fault, Scenario};
 use crate::world::{Outcome, View};
 use crate::{Ns, SEC, bound};
 
@@ -11,6 +11,9 @@ use crate::{Ns, SEC, bound};
 const RATE_ERROR: f64 = 0.01;
 /// Whole requests at both ends of the span in which the rate is measured.
 const RATE_ROUNDING: f64 = 3.0;
+
+/// After a partition, everything is known everywhere within this time.
+pub const CONVERGED: Ns = 2 * SEC;
 
 /// A property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +28,8 @@ pub enum Property {
     Conforming,
     /// Every report was charged at most once.
     Ledger,
+    /// Where nothing is lost, no report was under way for long.
+    Repair,
     /// All nodes saw the same balance.
     Views,
 }
@@ -53,7 +58,7 @@ pub fn judge(scenario: &Scenario, outcome: &Outcome) -> Vec<Breach> {
         breach(Property::Formed, seen);
     }
     for (tag, (kind, meter)) in outcome.tags.iter().enumerate() {
-        if let Some(seen) = too_much(scenario, meter) {
+        if let Some(seen) = too_much(scenario, outcome, meter) {
             breach(Property::Excess, format!("tag {tag} ({kind:?}): {seen}"));
         }
         if scenario.promises.rate
@@ -71,6 +76,9 @@ pub fn judge(scenario: &Scenario, outcome: &Outcome) -> Vec<Breach> {
         let seen = format!("{} faults, the first: {first}", outcome.ledger_faults.len());
         breach(Property::Ledger, seen);
     }
+    if let Some(seen) = too_slow(scenario, outcome) {
+        breach(Property::Repair, seen);
+    }
     for view in &outcome.views {
         if let Some(seen) = differs(scenario, view) {
             breach(Property::Views, seen);
@@ -79,10 +87,20 @@ pub fn judge(scenario: &Scenario, outcome: &Outcome) -> Vec<Breach> {
     breaches
 }
 
-fn too_much(scenario: &Scenario, meter: &Meter) -> Option<String> {
-    let bound = bound::excess(scenario, meter.peak_demand());
+fn too_much(scenario: &Scenario, outcome: &Outcome, meter: &Meter) -> Option<String> {
+    let bound = bound::excess(scenario, outcome, meter);
     let (excess, at) = (meter.excess(), seconds(meter.excess_at()));
     (excess > bound).then(|| format!("excess {excess:.1} above {bound:.1} at {at:.3} s"))
+}
+
+/// How long a repair takes depends on luck where datagrams get lost; elsewhere it is needed only
+/// after a partition.
+fn too_slow(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
+    let cut = scenario.faults.iter().any(|fault| matches!(fault, Fault::Cut { .. }));
+    let healed = if cut { CONVERGED } else { 0 };
+    let allowed = scenario.network.longest_delay() + healed;
+    (!scenario.network.loses() && outcome.slowest > allowed)
+        .then(|| format!("a report took {:.3} s", seconds(outcome.slowest)))
 }
 
 fn wrong_rate(scenario: &Scenario, meter: &Meter) -> Option<String> {

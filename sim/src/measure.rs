@@ -95,7 +95,7 @@ pub struct Meter {
     reference: Reference,
     /// The highest level of the reference, and when.
     highest: (f64, Ns),
-    demand: Peak,
+    demand: Vec<(Ns, u64)>,
     asked: u64,
     admitted: u64,
     in_span: u64,
@@ -106,14 +106,14 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// `window` is the time that a hit may stay unknown to others.
-    pub fn new(limit: Limit, nodes: usize, window: Ns, span: (Ns, Ns)) -> Meter {
+    /// Rates, seconds and dry spells are those of the span.
+    pub fn new(limit: Limit, nodes: usize, span: (Ns, Ns)) -> Meter {
         Meter {
             limit,
             span,
             reference: Reference::default(),
             highest: (0.0, 0),
-            demand: Peak::new(window),
+            demand: Vec::new(),
             asked: 0,
             admitted: 0,
             in_span: 0,
@@ -127,7 +127,7 @@ impl Meter {
     /// A client asked a node.
     pub fn ask(&mut self, now: Ns, node: usize, units: u64, allowed: bool) {
         self.asked += units;
-        self.demand.add(now, units);
+        self.demand.push((now, units));
         if !allowed {
             return;
         }
@@ -157,9 +157,11 @@ impl Meter {
         self.highest.1
     }
 
-    /// The most that was asked for within the time that a hit may stay unknown.
-    pub fn peak_demand(&self) -> u64 {
-        self.demand.most()
+    /// The most that was asked for in any window of this length.
+    pub fn peak_demand(&self, window: Ns) -> u64 {
+        let mut peak = Peak::new(window);
+        self.demand.iter().for_each(|(at, units)| peak.add(*at, *units));
+        peak.most()
     }
 
     /// Units asked for and admitted in all.
@@ -213,7 +215,7 @@ mod tests {
             (state >> 33) % below
         };
         for _ in 0..100 {
-            let mut meter = Meter::new(LIMIT, 1, MS, (0, 100 * SEC));
+            let mut meter = Meter::new(LIMIT, 1, (0, 100 * SEC));
             let mut seen: Vec<(Ns, u64)> = Vec::new();
             let mut now = 0;
             for _ in 0..60 {
@@ -252,11 +254,11 @@ mod tests {
 
     #[test]
     fn peaks_and_spells() {
-        let mut meter = Meter::new(LIMIT, 2, 10 * MS, (SEC, 3 * SEC));
+        let mut meter = Meter::new(LIMIT, 2, (SEC, 3 * SEC));
         for at in [5, 9, 14, 16, 1500, 1501, 2400] {
             meter.ask(at * MS, (at % 2) as usize, 1, true);
         }
-        assert_eq!(meter.peak_demand(), 3, "5, 9 and 14");
+        assert_eq!(meter.peak_demand(10 * MS), 3, "5, 9 and 14");
         assert_eq!(meter.dry_spell(), 899 * MS);
         assert_eq!(meter.worst_second(), 3.0 / 7.0);
         assert!((meter.fairness() - 0.9).abs() < 1e-9);

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dthrottle::cluster::wire::Keys;
-use dthrottle::cluster::{self, Engine, Origin, Output, Settings};
+use dthrottle::cluster::wire::{Keys, Kind, Report};
+use dthrottle::cluster::{self, Engine, Origin, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::ledger::Life;
@@ -55,12 +55,26 @@ impl Receivers {
     }
 }
 
+/// What comes out of a node.
+pub enum Output {
+    /// A datagram to send.
+    Send(To, Vec<u8>),
+    /// It made a report of this number, which is sent next.
+    Reported(u64),
+    /// Something happened.
+    Event(String),
+}
+
 /// A node at work. All times are those of its own clock.
 pub struct Node {
     clock: ManualClock,
     throttle: Throttle,
     engine: Engine,
     tolerance: Duration,
+    /// To look into its own datagrams.
+    keys: Keys,
+    /// The number of its last report.
+    reported: u64,
 }
 
 impl Node {
@@ -68,21 +82,20 @@ impl Node {
     pub fn start(scenario: &Scenario, me: usize, incarnation: u64, seed: u64, now: Ns) -> Node {
         let clock = ManualClock::new();
         clock.advance(Duration::from_nanos(now));
-        let keys = Keys::unsealed("sim");
         let throttle = Throttle::builder()
             .rule(Rule::per_second(scenario.limit.rate).burst(scenario.limit.burst))
             .clock(clock.clone())
-            .fingerprint_key(keys.fingerprint_key())
+            .fingerprint_key(keys().fingerprint_key())
             .table(TableConfig::private().tags(TAGS))
             .build()
             .expect("a rule of a scenario is a rule");
-        let mut settings = Settings::new(keys, address(me));
+        let mut settings = Settings::new(keys(), address(me));
         settings.period = Duration::from_nanos(scenario.period);
         settings.controls = controls(scenario.controls);
         let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
         engine.keep_ledger();
         let tolerance = Duration::from_nanos(bound::tolerance(scenario));
-        Node { clock, throttle, engine, tolerance }
+        Node { clock, throttle, engine, tolerance, keys: keys(), reported: 0 }
     }
 
     /// Tells it where others may be.
@@ -133,19 +146,31 @@ impl Node {
         self.engine.handle_timeout(now);
     }
 
-    /// Hands out what is to be sent and what happened, and says when its time will come.
-    pub fn poll(
-        &mut self,
-        mut send: impl FnMut(To, Vec<u8>),
-        mut happened: impl FnMut(String),
-    ) -> Ns {
+    /// Hands out what there is, and says when the node's time will come.
+    pub fn poll(&mut self, mut out: impl FnMut(Output)) -> Ns {
         loop {
             match self.engine.poll() {
-                Output::Transmit(transmit) => send(to(transmit.to), transmit.bytes),
-                Output::Event(event) => happened(format!("{event:?}")),
-                Output::Timeout(at) => return at,
+                cluster::Output::Transmit(mut transmit) => {
+                    if let Some(number) = self.new_report(&mut transmit.bytes) {
+                        self.reported = number;
+                        out(Output::Reported(number));
+                    }
+                    out(Output::Send(to(transmit.to), transmit.bytes));
+                }
+                cluster::Output::Event(event) => out(Output::Event(format!("{event:?}"))),
+                cluster::Output::Timeout(at) => return at,
             }
         }
+    }
+
+    /// The number of a report that is sent for the first time.
+    fn new_report(&self, datagram: &mut [u8]) -> Option<u64> {
+        let (envelope, body) = self.keys.open(datagram).ok()?;
+        if envelope.kind != Kind::Report {
+            return None;
+        }
+        let report = Report::parse(body, envelope.flags).ok()?;
+        (report.origin.is_none() && report.first > self.reported).then_some(report.last)
     }
 
     /// What it charged since it was asked last: reports of whom, first and last number.
@@ -156,6 +181,11 @@ impl Node {
     fn set(&mut self, now: Ns) {
         self.clock.set(Duration::from_nanos(now)).expect("a node's time never goes back");
     }
+}
+
+/// Sealed or not makes no difference to anything but speed.
+fn keys() -> Keys {
+    Keys::unsealed("sim")
 }
 
 fn to(to: cluster::To) -> To {

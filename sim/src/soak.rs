@@ -35,7 +35,15 @@ pub fn soak(seeds: std::ops::Range<u64>, done: impl Fn(u64) + Sync) -> Vec<Failu
             break;
         }
         let scenario = scenario(seed);
-        let breaches = judge(&scenario, &run(&scenario));
+        let outcome = run(&scenario);
+        let breaches = judge(&scenario, &outcome);
+        if std::env::var("STAT").is_ok() {
+            for (kind, meter) in &outcome.tags {
+                let bound = crate::bound::excess(&scenario, &outcome, meter);
+                let kind = format!("{kind:?}");
+                println!("STAT {} {seed} {} {} {:.1} {bound:.1} {:.3} {}", scenario.name.replace(' ', "_"), kind.split(' ').next().unwrap(), scenario.nodes, meter.excess(), meter.excess() / bound, outcome.slowest / 1_000_000);
+            }
+        }
         if !breaches.is_empty() {
             let failure = Failure { seed, name: scenario.name, breaches };
             failures.lock().expect("nobody panics with it").push(failure);

@@ -9,12 +9,17 @@ use crate::clock::LocalClock;
 use crate::ledger::Ledger;
 use crate::measure::Meter;
 use crate::network::{Counts, Network};
-use crate::node::{Node, To};
+use crate::node::{Node, Output, To};
 use crate::scenario::{Fault, Kind, Scenario};
-use crate::{Ns, SEC, bound};
+use crate::{Ns, SEC};
 
 /// Clocks do not start at the same time; each node's began so much earlier than the one before.
 const CLOCK_STEP: Ns = 977 * SEC;
+
+/// Up to so many nodes have a list of all others.
+const ALL_KNOWN: usize = 50;
+/// Larger clusters have so many that are known to all.
+const SEEDS: usize = 5;
 
 /// What came of a run.
 pub struct Outcome {
@@ -26,6 +31,8 @@ pub struct Outcome {
     pub ledger_faults: Vec<String>,
     /// How often something was charged.
     pub ledger_entries: u64,
+    /// The longest that a report was under way between nodes that could reach each other.
+    pub slowest: Ns,
     /// The fewest peers that a node knew when clients began.
     pub fewest_peers: usize,
     /// What nodes saw when they were looked at.
@@ -117,6 +124,7 @@ struct Place {
     node: Option<Node>,
     clock: LocalClock,
     lives: u64,
+    started: Ns,
     /// When the node wants to be woken, and when it will be.
     due: Ns,
     woken: Ns,
@@ -135,6 +143,8 @@ struct World<'a> {
     outcome: Outcome,
     scratch: Vec<u8>,
     sampled: u64,
+    /// When the network was last cut or healed.
+    healed: Ns,
 }
 
 /// Runs a scenario to its end.
@@ -154,14 +164,14 @@ pub fn run(scenario: &Scenario) -> Outcome {
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario) -> World<'a> {
         let (clients, kinds) = clients(scenario);
-        let window = bound::unknown(scenario);
         let span = (scenario.settled, scenario.end);
-        let meter = || Meter::new(scenario.limit, scenario.nodes, window, span);
+        let meter = || Meter::new(scenario.limit, scenario.nodes, span);
         let outcome = Outcome {
             tags: kinds.into_iter().map(|kind| (kind, meter())).collect(),
             conforming: (0, 0),
             ledger_faults: Vec::new(),
             ledger_entries: 0,
+            slowest: 0,
             fewest_peers: 0,
             views: Vec::new(),
             counts: Counts::default(),
@@ -174,6 +184,7 @@ impl<'a> World<'a> {
             node: None,
             clock: LocalClock::new((index as Ns % 64 + 1) * CLOCK_STEP, drift(index)),
             lives: 0,
+            started: 0,
             due: Ns::MAX,
             woken: Ns::MAX,
         });
@@ -190,6 +201,7 @@ impl<'a> World<'a> {
             outcome,
             scratch: Vec::new(),
             sampled: 0,
+            healed: 0,
         }
     }
 
@@ -242,13 +254,13 @@ impl<'a> World<'a> {
     fn start(&mut self, index: usize) {
         let place = &mut self.places[index];
         place.lives += 1;
+        place.started = self.now;
         // Later lives have greater numbers, and no two nodes the same.
         let incarnation = (self.now / 1000) << 20 | place.lives << 10 | index as u64 % 1024;
         let seed = self.scenario.seed ^ (index as u64) << 20 ^ place.lives << 50;
         let local = place.clock.local(self.now);
         let mut node = Node::start(self.scenario, index, incarnation, seed, local);
-        let peers: Vec<usize> = (0..self.scenario.nodes).filter(|peer| *peer != index).collect();
-        node.join(local, &peers);
+        node.join(local, &first_peers(self.scenario.nodes, index));
         place.node = Some(node);
         (place.due, place.woken) = (Ns::MAX, Ns::MAX);
         self.flush(index);
@@ -262,8 +274,9 @@ impl<'a> World<'a> {
         self.scratch.extend_from_slice(bytes);
         node.datagram(place.clock.local(self.now), from, &mut self.scratch);
         let life = node.life();
+        let since = self.healed.max(place.started);
         for (of, first, last) in node.applied() {
-            self.ledger.charge(life, of, first, last);
+            self.ledger.charge(life, of, (first, last), self.now, since);
         }
         self.flush(to);
     }
@@ -287,9 +300,12 @@ impl<'a> World<'a> {
         let place = &mut self.places[index];
         let Some(node) = &mut place.node else { return };
         let mut out = Vec::new();
-        let (now, events) = (self.now, &mut self.outcome.events);
-        let happened = |event| events.push((now, index, event));
-        let due = node.poll(|to, bytes| out.push((to, bytes)), happened);
+        let (now, life) = (self.now, node.life());
+        let due = node.poll(|output| match output {
+            Output::Send(to, bytes) => out.push((to, bytes)),
+            Output::Reported(number) => self.ledger.report(life, number, now),
+            Output::Event(event) => self.outcome.events.push((now, index, event)),
+        });
         // What is due already happens in the next nanosecond: time must go on.
         place.due = place.clock.when(due).max(self.now + 1);
         if place.due < place.woken {
@@ -342,7 +358,10 @@ impl<'a> World<'a> {
 
     fn change(&mut self, i: usize) {
         match &self.changes[i].1 {
-            Change::Divide(sides) => self.network.divide(sides.clone()),
+            Change::Divide(sides) => {
+                self.network.divide(sides.clone());
+                self.healed = self.now;
+            }
             Change::Stop { node, graceful } => {
                 let (index, graceful) = (*node, *graceful);
                 let place = &mut self.places[index];
@@ -414,10 +433,17 @@ impl<'a> World<'a> {
     }
 
     fn finish(mut self) -> Outcome {
+        self.outcome.slowest = self.ledger.slowest();
         self.outcome.ledger_entries = self.ledger.entries();
         self.outcome.ledger_faults = self.ledger.faults().to_vec();
         self.outcome
     }
+}
+
+/// Whom a node is told about: all others, or in a large cluster a few whom everybody knows.
+fn first_peers(nodes: usize, me: usize) -> Vec<usize> {
+    let step = if nodes <= ALL_KNOWN { 1 } else { nodes / SEEDS };
+    (0..nodes).step_by(step).filter(|peer| *peer != me).collect()
 }
 
 /// A client's request, at the node it chose or the next one that is up.
