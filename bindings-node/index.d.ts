@@ -53,6 +53,40 @@ export interface TableOptions {
   private?: boolean | undefined;
 }
 
+/** The cluster that a node belongs to. docs/configuration.md has all of it. */
+export interface ClusterOptions {
+  /** Nodes with the same name and secret are one cluster. */
+  name: string;
+  /** At least 16 bytes, or the file that has it; without one the cluster stays on this machine. */
+  secret?: string | { file: string } | undefined;
+  /** At most four: all are accepted, the first is used. By default one derived from the secret. */
+  packetKeys?: readonly string[] | undefined;
+  /** Whether addresses beyond this machine may be used without a secret. */
+  withoutSecret?: boolean | undefined;
+  /** Address and port of this node; by default `'0.0.0.0:7373'`, or `'127.0.0.1:7373'` without a secret. */
+  listen?: string | undefined;
+  /** Address and port that peers shall use, if it is another; port 0 is that of `listen`. */
+  advertise?: string | undefined;
+  /** `'host:port'` or `'host'`, by name or address. */
+  peers?: readonly string[] | undefined;
+  /** Group and port where peers are found and reports go, instead of `peers`. */
+  multicast?: string | undefined;
+  /** The network interface for multicast, by name or address. */
+  interface?: string | undefined;
+  /** 1 by default: the local network. */
+  multicastTtl?: number | undefined;
+  /** How often a rule is reported; by default `'100ms'`. */
+  period?: string | undefined;
+  /** `'auto'`, or a duration: how late reports may come without a wrong refusal. */
+  tolerance?: string | undefined;
+  /** Whether the nodes get equal shares of a tag that is over its limit. */
+  pacing?: boolean | undefined;
+  /** How long reports are kept for peers that missed them; by default `'15s'`. */
+  retention?: string | undefined;
+  /** How much of them at most; by default `'16 MB'`. */
+  retentionBytes?: number | string | undefined;
+}
+
 /** A throttle: the rules of the default domain, and other domains. */
 export interface ThrottleOptions extends DomainOptions, OpenOptions {
   /**
@@ -60,6 +94,8 @@ export interface ThrottleOptions extends DomainOptions, OpenOptions {
    * type DthrottleWarning. In WebAssembly a table has no name.
    */
   table?: string | TableOptions | undefined;
+  /** The cluster that this node belongs to. */
+  cluster?: ClusterOptions | undefined;
   domains?: Readonly<Record<string, DomainOptions>> | undefined;
 }
 

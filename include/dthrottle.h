@@ -42,11 +42,16 @@
  * Only releasing needs care: no other thread may use the handle then. Domain handles outlive their
  * throttle.
  *
- * fork(). The library has no threads, and throttles and domains have no locks: fork whenever you
- * like, also while other threads are inside a call about a tag. Parent and child share the buckets
- * from then on, exactly, unless the table was asked to be private; each has handles of its own to
- * release. Processes that are not forked from one another share a table by its name:
- * dthrottle_config_set_table(), or table = "name" in TOML.
+ * fork(). Calls about a tag have no locks: fork whenever you like, also while other threads are
+ * inside one. Parent and child share the buckets from then on, exactly, unless the table was asked
+ * to be private; each has handles of its own to release. Processes that are not forked from one
+ * another share a table by its name: dthrottle_config_set_table(), or table = "name" in TOML.
+ *
+ * Clusters. Nodes with one [cluster] in their TOML tell each other what they admitted. For that,
+ * and for nothing else, the library has a thread, named dthrottle, that runs no signal handlers. It
+ * starts with the first check in a process, or dthrottle_start(), and again in a forked child; a
+ * process that only opens and forks has none. Of all processes that share a table one exchanges,
+ * the others wait for their turn.
  */
 
 #ifndef DTHROTTLE_H
@@ -73,9 +78,15 @@
 #define DTHROTTLE_RULE_INIT \
     { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
 #define DTHROTTLE_STATS_INIT \
-    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0, 0, 0 }
 #define DTHROTTLE_TABLE_INIT \
     { sizeof(dthrottle_table_t), false, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
+#define DTHROTTLE_CLUSTER_STATS_INIT \
+    { sizeof(dthrottle_cluster_stats_t), false, 0, 0, 0, 0 }
+#define DTHROTTLE_PEER_INIT \
+    { sizeof(dthrottle_peer_t), 0, 0, "", "", 0, 0, 0, 0, 0 }
+#define DTHROTTLE_EVENT_INIT \
+    { sizeof(dthrottle_event_t), 0, 0, "", 0, 0 }
 
 /** The call did what it was asked. */
 #define DTHROTTLE_OK 0
@@ -152,6 +163,11 @@ typedef struct {
      * for others.
      */
     uint64_t evicted;
+    /**
+     * Units admitted that no other node will hear about: of buckets that were forgotten, or more
+     * than one bucket could keep for the next report.
+     */
+    uint64_t unreported;
 } dthrottle_stats_t;
 
 /**
@@ -197,6 +213,62 @@ typedef struct {
      */
     uint64_t max_wait_ns;
 } dthrottle_ask_t;
+
+/** A cluster, as seen from one node. Begin with DTHROTTLE_CLUSTER_STATS_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_cluster_stats_t). */
+    size_t size;
+    /** Whether the throttle belongs to a cluster at all. If not, the rest is 0. */
+    bool in_cluster;
+    /** This node. */
+    uint64_t node;
+    /** The present life of its exchange; 0: it has not begun. */
+    uint64_t incarnation;
+    /** The process that runs the exchange, or did last. */
+    uint64_t pid;
+    /** How many peers are there or were lately, for dthrottle_cluster_peer(). */
+    uint64_t peer_count;
+} dthrottle_cluster_stats_t;
+
+/** A peer, as seen from one node. Begin with DTHROTTLE_PEER_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_peer_t). */
+    size_t size;
+    /** Which node. */
+    uint64_t node;
+    /** In which life. */
+    uint64_t incarnation;
+    /** Where it is, as "host:port"; empty: that is not known. */
+    char address[64];
+    /** "up", "down", "left", or "known" if it has yet to become a member. */
+    char state[16];
+    /** How long ago it was last heard. */
+    uint64_t age_ns;
+    /** How long a datagram takes. */
+    uint64_t delay_ns;
+    /** Reports applied. */
+    uint64_t received;
+    /** Those of them that had been missing at first. */
+    uint64_t repaired;
+    /** Reports that are lost for good. */
+    uint64_t lost;
+} dthrottle_peer_t;
+
+/** Something that happened in a cluster. Begin with DTHROTTLE_EVENT_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_event_t). */
+    size_t size;
+    /** Counts events, from 1. */
+    uint64_t number;
+    /** How long ago it happened. */
+    uint64_t age_ns;
+    /** "peer_up", "peer_down", "peer_left", "rules_differ", "reports_lost" or "warm_start". */
+    char kind[32];
+    /** The peer it is about. */
+    uint64_t node;
+    /** How many, where that matters. */
+    uint64_t value;
+} dthrottle_event_t;
 
 /** A rule: rate and burst. Begin with DTHROTTLE_RULE_INIT and set at least the rate. */
 typedef struct {
@@ -286,7 +358,8 @@ int32_t dthrottle_open_config(const dthrottle_config_t *config,
 
 /**
  * Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
- * with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED.
+ * with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED. Takes leave of its cluster in
+ * this process, which may take 300 ms.
  */
 void dthrottle_close(dthrottle_t *throttle);
 
@@ -396,6 +469,43 @@ int32_t dthrottle_debit(const dthrottle_domain_t *domain,
                         size_t tag_len,
                         uint64_t hits,
                         uint64_t age_ns);
+
+/**
+ * Starts the exchange with the cluster in this process, unless it has started: otherwise the
+ * first check does. Without a cluster there is nothing to start.
+ */
+int32_t dthrottle_start(const dthrottle_t *throttle);
+
+/** The cluster, as this node sees it. */
+int32_t dthrottle_cluster_stats(const dthrottle_t *throttle, dthrottle_cluster_stats_t *stats);
+
+/**
+ * What the node counted under a name, such as "reports_sent", "reports_received",
+ * "reports_lost", "bytes_sent", or "dropped_auth" for datagrams under another key.
+ * DTHROTTLE_ERR_ARGUMENT if nothing is counted under this name, as without a cluster.
+ */
+int32_t dthrottle_cluster_count(const dthrottle_t *throttle,
+                                const char *name,
+                                size_t name_len,
+                                uint64_t *value);
+
+/**
+ * A peer by its index from 0. DTHROTTLE_ERR_ARGUMENT if there is none, which ends a loop: peers
+ * come and go between two calls.
+ */
+int32_t dthrottle_cluster_peer(const dthrottle_t *throttle, size_t index, dthrottle_peer_t *peer);
+
+/**
+ * What happened in the cluster after the event with the number after, oldest first, as far as it
+ * is still known: begin with 0, and go on with the number of the last one. events has room for so
+ * many, each as large as the first one's size says; count gets how many were written. Fewer than
+ * room: there are no more.
+ */
+int32_t dthrottle_events(const dthrottle_t *throttle,
+                         uint64_t after,
+                         dthrottle_event_t *events,
+                         size_t room,
+                         size_t *count);
 
 /** Makes a configuration: the default domain, without rules. */
 int32_t dthrottle_config_new(dthrottle_config_t **out);

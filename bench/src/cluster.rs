@@ -1,14 +1,15 @@
 //! What the exchange costs: writing reports, applying those of peers, what a check notices of
 //! that, and a cluster that has nothing to do.
 
-use std::net::SocketAddr;
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use dthrottle::cluster::wire::{Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section};
 use dthrottle::cluster::{Counter, Engine, Origin, Output, Settings};
-use dthrottle::{Rule, Throttle};
+use dthrottle::{ClusterConfig, Rule, Throttle};
 
 use crate::ROUNDS;
 use crate::rivals::{Done, fill, median, table_for, time};
@@ -69,7 +70,7 @@ impl Pair {
     fn new() -> Done<Pair> {
         let throttle = || {
             Throttle::builder()
-                .rule(Rule::per_second(1).burst(1_000_000))
+                .rule(Rule::per_second(1).burst(10_000))
                 .fingerprint_key(keys().fingerprint_key())
                 .table(table_for(TAGS * 3 / 2))
                 .build()
@@ -78,7 +79,9 @@ impl Pair {
         let engine = |node: usize| {
             let exchange = throttles[node].exchange();
             let now = exchange.now();
-            let settings = Settings::new(keys(), SocketAddr::from(ADDRESSES[node]));
+            let mut settings = Settings::new(keys(), SocketAddr::from(ADDRESSES[node]));
+            // Reports wait here until all are written. They are charged all the same.
+            settings.controls.late_rule = false;
             Engine::new(settings, exchange, node as u64, 1, now)
         };
         let mut pair = Pair { engines: [engine(0), engine(1)], throttles };
@@ -184,7 +187,7 @@ pub(crate) fn slowdown() -> Done<f64> {
     let Pair { throttles, mut engines } = pair;
     let throttle = &throttles[1];
     let stream = stream(TAGS, Spread::Uniform, 500_000);
-    let check = |tag: &[u8; 8]| throttle.allow(tag).unwrap_or(false);
+    let check = |tag: &String| throttle.allow(tag).unwrap_or(false);
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());
     let mut reports = reports.into_iter();
     for _ in 0..ROUNDS {
@@ -192,7 +195,8 @@ pub(crate) fn slowdown() -> Done<f64> {
         let done = AtomicBool::new(false);
         let busy_time = thread::scope(|scope| {
             let feeder = scope.spawn(|| {
-                let (start, before) = (Instant::now(), throttle.exchange().counted(Counter::EntriesReceived.place()));
+                let (start, before) =
+                    (Instant::now(), throttle.exchange().counted(Counter::EntriesReceived.place()));
                 while !done.load(Ordering::Relaxed) {
                     let exchange = throttle.exchange();
                     let fed = exchange.counted(Counter::EntriesReceived.place()) - before;
@@ -201,7 +205,11 @@ pub(crate) fn slowdown() -> Done<f64> {
                         continue;
                     }
                     let Some(mut report) = reports.next() else { return false };
-                    engines[1].handle_datagram(exchange.now(), SocketAddr::from(ADDRESSES[0]), &mut report);
+                    engines[1].handle_datagram(
+                        exchange.now(),
+                        SocketAddr::from(ADDRESSES[0]),
+                        &mut report,
+                    );
                 }
                 true
             });
@@ -215,4 +223,43 @@ pub(crate) fn slowdown() -> Done<f64> {
         busy.push(busy_time?);
     }
     Ok(median(busy) / median(quiet))
+}
+
+/// The share of a core that a node of an idle cluster takes.
+pub(crate) fn idle() -> Done<f64> {
+    const NODES: usize = 3;
+    const SECONDS: u64 = 5;
+    let sockets: Vec<UdpSocket> =
+        (0..NODES).map(|_| UdpSocket::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
+    let addresses: Vec<String> =
+        sockets.iter().map(|socket| Ok(socket.local_addr()?.to_string())).collect::<Done<_>>()?;
+    drop(sockets);
+    let node = |own: &String| {
+        let cluster = ClusterConfig::new("bench").listen(own);
+        let peers = addresses.iter().filter(|address| *address != own);
+        let cluster = peers.fold(cluster, |cluster, peer| cluster.peer(peer));
+        Throttle::builder().rule(Rule::per_second(100)).cluster(cluster).build()
+    };
+    let nodes: Vec<Throttle> = addresses.iter().map(node).collect::<Result<_, _>>()?;
+    for node in &nodes {
+        node.start()?;
+    }
+    thread::sleep(Duration::from_secs(3));
+    let before = cpu_seconds()?;
+    thread::sleep(Duration::from_secs(SECONDS));
+    let used = cpu_seconds()? - before;
+    let peers = nodes.iter().filter_map(Throttle::cluster_stats).map(|stats| stats.peers.len());
+    match peers.sum::<usize>() == NODES * (NODES - 1) {
+        true => Ok(used / (SECONDS * NODES as u64) as f64),
+        false => Err("the nodes did not find each other".into()),
+    }
+}
+
+/// Of this process, by the system's account.
+fn cpu_seconds() -> Done<f64> {
+    const TICKS: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |at: usize| -> Done<f64> { Ok(fields.get(at).ok_or("no times")?.parse()?) };
+    Ok((ticks(11)? + ticks(12)?) / TICKS)
 }

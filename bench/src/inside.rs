@@ -1,8 +1,8 @@
 //! What there is no rival for: batches, what the exchange does to the table, and memory.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use dthrottle::exchange::Entry;
+use dthrottle::exchange::{Charge, Drained};
 
 use crate::rivals::{Done, dthrottle, fill, median, table_for, time};
 use crate::tags::{Spread, stream};
@@ -40,6 +40,8 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
     // Twice the room, so that next to no bucket finds none.
     let throttle = dthrottle(table_for(2 * EXCHANGE_TAGS))?;
     let exchange = throttle.exchange();
+    exchange.stay(exchange.now());
+    let rule = *exchange.rules().first().ok_or("a rule")?;
     let (mut applied, mut drained) = (Vec::new(), Vec::new());
     let mut entries = Vec::new();
     let mut hits = 0;
@@ -48,15 +50,20 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
         entries.clear();
         entries.reserve(EXCHANGE_TAGS as usize);
         let start = Instant::now();
-        exchange.drain(|_, entry| entries.push(entry));
+        exchange.drain(exchange.now(), false, |_, _| true, |entry| entries.push(entry));
         let drain = entries.len() as f64 / start.elapsed().as_secs_f64();
-        hits += entries.iter().map(|entry: &Entry| entry.hits).sum::<u64>();
+        hits += entries.iter().map(|entry: &Drained| entry.hits * entry.quantum).sum::<u64>();
         // Peers' entries come in any order, not in that of our lines.
         shuffle(&mut entries);
-        let start = Instant::now();
-        exchange.apply(&throttle, 0, &entries, Duration::ZERO);
+        let charges = entries.iter().map(|entry| Charge {
+            fingerprint: entry.fingerprint,
+            units: entry.hits * entry.quantum,
+            saturated: entry.saturated,
+        });
+        let (start, now) = (Instant::now(), exchange.now());
+        exchange.charge(&rule, now, now, false, charges);
         let apply = entries.len() as f64 / start.elapsed().as_secs_f64();
-        exchange.stay();
+        exchange.stay(now);
         if round > 0 {
             applied.push(apply);
             drained.push(drain);
@@ -77,7 +84,7 @@ pub(crate) fn bytes_per_tag() -> Done<f64> {
     Ok(bytes as f64 / (slots as f64 * 0.6))
 }
 
-fn shuffle(entries: &mut [Entry]) {
+fn shuffle(entries: &mut [Drained]) {
     let mut seed = 0x5eed_u64;
     for i in (1..entries.len()).rev() {
         seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);

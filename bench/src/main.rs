@@ -1,13 +1,14 @@
 //! dthrottle side by side with the `governor` crate: whole decisions, hashing and clock included,
 //! in one run, alternating, medians. Then what there is no rival for, and the other languages.
-//! Prints a table and writes `bench/out/core.json`. Arguments name single parts: alone, together,
-//! inside, borders.
+//! Prints a table and writes `bench/out/core.json` and `bench/out/cluster.json`. Arguments name
+//! single parts: alone, together, inside, borders, cluster.
 //!
 //! Times on a busy machine mean little; the ratio of two that were taken in turns means more.
 #![forbid(unsafe_code)]
 
 mod alone;
 mod borders;
+mod cluster;
 mod inside;
 mod rivals;
 mod tags;
@@ -53,13 +54,38 @@ fn main() -> Done<()> {
     if wanted("borders") {
         borders(&mut report)?;
     }
+    if wanted("cluster") {
+        write("cluster.json", &exchange()?)?;
+    }
     if !arguments.is_empty() {
         return Ok(());
     }
+    write("core.json", &Value::from(report))
+}
+
+fn write(name: &str, report: &Value) -> Done<()> {
     let out = Path::new("bench/out");
     fs::create_dir_all(out)?;
-    fs::write(out.join("core.json"), serde_json::to_string_pretty(&report)? + "\n")?;
-    Ok(())
+    Ok(fs::write(out.join(name), serde_json::to_string_pretty(report)? + "\n")?)
+}
+
+fn exchange() -> Done<Value> {
+    let encoded = cluster::encode()?;
+    println!("\n{:<28} {:>7.1} million entries/s", "reports written, sealed", encoded / 1e6);
+    let (applied, bytes) = cluster::apply()?;
+    println!("{:<28} {:>7.1} million entries/s", "reports opened, applied", applied / 1e6);
+    println!("{:<28} {bytes:>10.2}", "bytes an entry");
+    let slowdown = cluster::slowdown()?;
+    println!("{:<28} {slowdown:>9.2}x a million entries/s arriving", "a check is slower by");
+    let idle = cluster::idle()?;
+    println!("{:<28} {:>9.2}% of a core", "an idle node takes", idle * 100.0);
+    Ok(json!({
+        "encode_per_s": encoded.round(),
+        "apply_per_s": applied.round(),
+        "bytes_per_entry": rounded(bytes),
+        "check_slowdown": rounded(slowdown),
+        "idle_cpu": idle,
+    }))
 }
 
 fn one_thread() -> Done<Value> {

@@ -11,6 +11,7 @@ use std::slice;
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
+use crate::cluster::{ClusterStats, Event, Peer};
 use crate::config::{Rule, Table};
 use crate::decision::{Ask, Decision};
 use crate::throttle::Stats;
@@ -153,6 +154,23 @@ impl Caller {
         Ok(Room { to, size, caller: PhantomData })
     }
 
+    /// Room for as many structs that the caller wants filled in, one after the other. All are as
+    /// large as the first says.
+    pub(crate) fn rooms<T: Grows>(
+        &self,
+        to: *mut T,
+        count: usize,
+    ) -> Result<impl Iterator<Item = Room<'_, T>>> {
+        let size = if count == 0 { 0 } else { self.size_of(to)? };
+        match count.checked_mul(size).map(isize::try_from) {
+            Some(Ok(_)) => {}
+            _ => return Err(bad("a count is more than memory can hold")),
+        }
+        let room =
+            move |at| Room { to: to.wrapping_byte_add(at * size), size, caller: PhantomData };
+        Ok((0..count).map(room))
+    }
+
     fn size_of<T: Grows>(&self, at: *const T) -> Result<usize> {
         if at.is_null() {
             return Err(bad("a struct is NULL"));
@@ -239,8 +257,9 @@ impl<T: Grows> Room<'_, T> {
         *value.size_mut() = self.size;
         let from = (&raw const value).cast::<u8>();
         let size = self.size.min(size_of::<T>());
-        // SAFETY: the caller promises as many bytes as the struct's size says, of which this is
-        // no more, nor more than `value` has; and `value` is not theirs.
+        // SAFETY: the caller promises as many bytes as the struct's size says, or the first one's
+        // where there are several, of which this is no more, nor more than `value` has; and
+        // `value` is not theirs.
         unsafe { ptr::copy_nonoverlapping(from, self.to.cast(), size) };
     }
 }
@@ -265,7 +284,8 @@ macro_rules! grows {
         const _: () = assert!(offset_of!($type, size) == 0);
         const _: () = assert!(offset_of!($type, $last) + size_of::<$kind>() == size_of::<$type>());
 
-        // SAFETY: `repr(C)` and made of integers and raw pointers; the rest is asserted above.
+        // SAFETY: `repr(C)` and made of integers, arrays of them, and raw pointers; the rest is
+        // asserted above.
         unsafe impl Grows for $type {
             const FIRST: usize = $first;
 
@@ -282,7 +302,10 @@ grows! {
     Ask ends with max_wait_ns: u64, first version size_of::<Ask>();
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
     Table ends with bytes: u64, first version size_of::<Table>();
-    Stats ends with evicted: u64, first version offset_of!(Stats, evicted);
+    Stats ends with unreported: u64, first version offset_of!(Stats, evicted);
+    ClusterStats ends with peer_count: u64, first version size_of::<ClusterStats>();
+    Peer ends with lost: u64, first version size_of::<Peer>();
+    Event ends with value: u64, first version size_of::<Event>();
 }
 
 /// What an index of C means in a list.

@@ -20,6 +20,8 @@ pub mod domain;
 
 pub mod decision;
 
+pub mod cluster;
+
 pub mod config;
 
 pub mod clock;

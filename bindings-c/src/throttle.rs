@@ -37,6 +37,9 @@ pub struct Stats {
     /// Buckets that were forgotten before they were full, because the table had no better room
     /// for others.
     pub evicted: u64,
+    /// Units admitted that no other node will hear about: of buckets that were forgotten, or more
+    /// than one bucket could keep for the next report.
+    pub unreported: u64,
 }
 
 /// Opens a throttle from a configuration in TOML.
@@ -93,7 +96,8 @@ pub unsafe extern "C" fn dthrottle_open_config(
 }
 
 /// Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
-/// with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED.
+/// with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED. Takes leave of its cluster in
+/// this process, which may take 300 ms.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
     guard!(|c| {
@@ -148,6 +152,7 @@ impl From<dthrottle_core::Stats> for Stats {
             clamped: stats.clamped,
             buckets: stats.buckets,
             evicted: stats.evicted,
+            unreported: stats.unreported,
         }
     }
 }

@@ -39,6 +39,11 @@ impl<'py> Arg<'_, 'py> {
         self.0.map(|value| seconds(name, &value)).transpose()
     }
 
+    /// A number that counts something, if it was given.
+    pub(crate) fn number(self, name: &str) -> Result<Option<u64>, Fault> {
+        self.0.map(|value| number(name, &value)).transpose()
+    }
+
     /// Yes or no, if it was given.
     #[inline]
     pub(crate) fn flag(self, name: &str) -> Result<Option<bool>, Fault> {
@@ -116,6 +121,15 @@ pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> Result<Duration, 
             ))
         }),
     }
+}
+
+/// A number that counts something: an `int`, or anything that can be an index.
+fn number(name: &str, value: &Bound<'_, PyAny>) -> Result<u64, Fault> {
+    value.extract::<u64>().or_else(|error| {
+        rejected(error, value, || {
+            Fault::argument(format!("{name} {}: must be an int from 0 to 2**64 - 1", quote(value)))
+        })
+    })
 }
 
 /// `True` or `False`, and nothing that merely counts as one of them.

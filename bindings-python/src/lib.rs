@@ -7,6 +7,7 @@
 
 mod args;
 mod clock;
+mod cluster;
 mod config;
 mod decision;
 mod domain;
@@ -19,6 +20,8 @@ mod throttle;
 mod _dthrottle {
     #[pymodule_export]
     use crate::clock::ManualClock;
+    #[pymodule_export]
+    use crate::cluster::{ClusterEvent, ClusterStats, PeerStats};
     #[pymodule_export]
     use crate::decision::Decision;
     #[pymodule_export]

@@ -23,6 +23,9 @@ pub(crate) struct Stats {
     evicted: u64,
     /// Buckets that are not full now.
     buckets: u64,
+    /// Units admitted that no other node will hear about: of buckets that were forgotten, or more
+    /// than one bucket could keep for the next report.
+    unreported: u64,
 }
 
 impl From<dthrottle::Stats> for Stats {
@@ -35,6 +38,7 @@ impl From<dthrottle::Stats> for Stats {
             clamped: stats.clamped,
             evicted: stats.evicted,
             buckets: stats.buckets,
+            unreported: stats.unreported,
         }
     }
 }
@@ -45,14 +49,15 @@ impl Stats {
         guard(|| {
             Ok(format!(
                 "Stats(allowed={}, refused={}, dry_run={}, failed_open={}, clamped={}, evicted={}, \
-                 buckets={})",
+                 buckets={}, unreported={})",
                 self.allowed,
                 self.refused,
                 self.dry_run,
                 self.failed_open,
                 self.clamped,
                 self.evicted,
-                self.buckets
+                self.buckets,
+                self.unreported,
             ))
         })
     }

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::args::Arg;
+use crate::cluster::{ClusterEvent, ClusterStats};
 use crate::domain::{self, Domain};
 use crate::errors::{Fault, guard};
 use crate::raw::Hot;
@@ -24,7 +25,9 @@ use crate::{args, clock, config};
 ///
 /// The buckets are shared with all children that are forked later; with table, a name or a dict of
 /// name, size, group, dir and private, also with every process of this user that gives the same
-/// name. What cannot be as it was asked for is a RuntimeWarning.
+/// name. What cannot be as it was asked for is a RuntimeWarning. The nodes of a cluster, a dict of
+/// name, secret, listen, peers and more, tell each other what they admitted, in a thread that starts
+/// with the first check of a process.
 ///
 /// Any thread may use it. In a with statement it is closed at the end.
 #[pyclass(frozen, extends = Domain, module = "dthrottle")]
@@ -39,7 +42,8 @@ fn build(
     if let Some(clock) = clock {
         builder = builder.clock(clock);
     }
-    let throttle = builder.build()?;
+    // It may open files, and no other thread should wait for a disk.
+    let throttle = py.detach(|| builder.build())?;
     for text in throttle.warnings() {
         let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
         // 1: the line that called, as native code has none.
@@ -73,6 +77,7 @@ impl Throttle {
         domains=None,
         dry_run=None,
         table=None,
+        cluster=None,
         clock=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
@@ -85,6 +90,7 @@ impl Throttle {
         domains: Option<&Bound<'_, PyAny>>,
         dry_run: Option<&Bound<'_, PyAny>>,
         table: Option<&Bound<'_, PyAny>>,
+        cluster: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Throttle>> {
         guard(|| {
@@ -98,6 +104,7 @@ impl Throttle {
                 ("domains", domains),
                 ("dry_run", dry_run),
                 ("table", table),
+                ("cluster", cluster),
             ])?;
             build(py, config, clock)
         })
@@ -153,11 +160,33 @@ impl Throttle {
         guard(|| Ok(self.0.stats().into()))
     }
 
-    /// Ends the throttle: every later call about a tag, on it or its domains, raises ClosedError.
-    /// May be called again.
-    fn close(&self) -> PyResult<()> {
+    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
+    /// first check does. Without a cluster there is nothing to start.
+    fn start(&self) -> PyResult<()> {
+        guard(|| Ok(self.0.start()?))
+    }
+
+    /// The cluster, as this node sees it; None if it belongs to none.
+    fn cluster_stats(&self) -> PyResult<Option<ClusterStats>> {
+        guard(|| Ok(self.0.cluster_stats().map(Into::into)))
+    }
+
+    /// What happened in the cluster after the event with this number, as far as it is still known:
+    /// begin with 0, and go on with the number of the last one.
+    #[pyo3(signature = (after=Arg::ABSENT), text_signature = "($self, after=0)")]
+    fn events(&self, after: Arg<'_, '_>) -> PyResult<Vec<ClusterEvent>> {
         guard(|| {
-            self.0.close();
+            let after = after.number("after")?.unwrap_or_default();
+            Ok(self.0.events(after).into_iter().map(Into::into).collect())
+        })
+    }
+
+    /// Ends the throttle: every later call about a tag, on it or its domains, raises ClosedError.
+    /// Takes leave of its cluster in this process, which may take a moment. May be called again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        guard(|| {
+            // It waits for the exchange to end, and no other thread should.
+            py.detach(|| self.0.close());
             Ok(())
         })
     }
@@ -168,10 +197,11 @@ impl Throttle {
 
     fn __exit__(
         &self,
+        py: Python<'_>,
         _exc_type: &Bound<'_, PyAny>,
         _exc_value: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.close()
+        self.close(py)
     }
 }

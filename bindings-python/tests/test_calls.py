@@ -216,7 +216,8 @@ def test_stats_count(throttle: Throttle) -> None:
     assert stats == throttle.stats()
     assert hash(stats) == hash(throttle.stats())
     assert repr(stats) == (
-        "Stats(allowed=1, refused=1, dry_run=0, failed_open=0, clamped=0, evicted=0, buckets=1)"
+        "Stats(allowed=1, refused=1, dry_run=0, failed_open=0, clamped=0, evicted=0, buckets=1, "
+        "unreported=0)"
     )
 
 

@@ -65,7 +65,7 @@ def test_bad_object(config: dict[str, Any]) -> None:
         # An option that is None was left out; only a rate must not be.
         assert Throttle(**options).rules == Throttle(**given).rules
         return
-    known = {"rate", "burst", "charge_refused", "rules", "domains", "dry_run", "table"}
+    known = {"rate", "burst", "charge_refused", "rules", "domains", "dry_run", "table", "cluster"}
     if not set(options) <= known:
         # Python itself refuses a keyword argument that does not exist.
         with pytest.raises(TypeError, match="unexpected keyword argument"):

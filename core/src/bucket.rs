@@ -30,6 +30,9 @@ pub(crate) struct Scale {
     unit_ticks: u64,
     /// B * k.
     burst_ticks: u64,
+    /// Units to one hit that peers hear about: more than one only where a burst would be more than
+    /// 2^16 hits.
+    quantum: u64,
     /// ticks = ns * num / den, in lowest terms; num <= 4 * den.
     num: u64,
     den: u64,
@@ -59,6 +62,7 @@ impl Scale {
             burst,
             unit_ticks,
             burst_ticks: burst * unit_ticks,
+            quantum: quantum(burst),
             num: (ticks / divisor) as u64,
             den: (u128::from(period) / divisor) as u64,
         }
@@ -73,11 +77,36 @@ impl Scale {
     pub(crate) fn from_words([burst, unit_ticks, num, den]: [u64; 4]) -> Option<Scale> {
         let burst_ticks = burst.checked_mul(unit_ticks).filter(|ticks| *ticks <= BURST_TICKS)?;
         let makes_sense = burst_ticks > 0 && num > 0 && den > 0;
-        makes_sense.then_some(Scale { burst, unit_ticks, burst_ticks, num, den })
+        let quantum = quantum(burst);
+        makes_sense.then_some(Scale { burst, unit_ticks, burst_ticks, quantum, num, den })
     }
 
     pub(crate) fn burst(&self) -> u64 {
         self.burst
+    }
+
+    /// Units to one hit that peers hear about.
+    pub(crate) fn quantum(&self) -> u64 {
+        self.quantum
+    }
+
+    /// The hits by which a bucket goes from one TAT to another, negative if it goes back. They are
+    /// counted where the TAT passes a multiple of a quantum, so that no unit is lost or counted
+    /// twice, however small the steps.
+    pub(crate) fn hits(&self, from: Tat, to: Tat) -> i64 {
+        // At most a 2^16th of the burst and one unit: no overflow.
+        let ticks = self.quantum * self.unit_ticks;
+        // A TAT has 60 bits.
+        (to / ticks) as i64 - (from / ticks) as i64
+    }
+
+    /// The hits of `units` that were just taken, and made `tat` into `next`.
+    #[inline]
+    pub(crate) fn hits_taken(&self, tat: Tat, window: Window, next: Tat, units: u64) -> i64 {
+        match self.quantum {
+            1 => i64::try_from(units).unwrap_or(i64::MAX),
+            _ => self.hits(tat.max(window.now), next),
+        }
     }
 
     /// Ticks at a time in nanoseconds, rounded down.
@@ -92,6 +121,9 @@ impl Scale {
 
     /// The first nanosecond at which so many ticks have passed.
     fn first_ns(&self, ticks: u64) -> u64 {
+        if self.num == 1 && self.den == 1 {
+            return ticks;
+        }
         saturate((u128::from(ticks) * u128::from(self.den)).div_ceil(u128::from(self.num)))
     }
 
@@ -164,6 +196,40 @@ impl Scale {
         }
     }
 
+    /// Whether less than a tenth of the burst is left.
+    pub(crate) fn is_saturated(&self, tat: Tat, now: u64) -> bool {
+        tat.saturating_sub(self.ticks(now)) > self.burst_ticks - self.burst_ticks / 10
+    }
+
+    /// The TAT of a bucket of which so many sixteenths of a unit are used.
+    pub(crate) fn level(&self, now: u64, used_16ths: u64) -> Tat {
+        let used = saturate(u128::from(used_16ths) * u128::from(self.unit_ticks) / 16);
+        self.ticks(now).saturating_add(used).min(LAST)
+    }
+
+    /// How much of a bucket is used, in sixteenths of a unit, rounded down.
+    pub(crate) fn used_16ths(&self, tat: Tat, now: u64) -> u64 {
+        let used = tat.saturating_sub(self.ticks(now));
+        saturate(u128::from(used) * 16 / u128::from(self.unit_ticks))
+    }
+
+    /// The nanosecond at which a bucket was full before its last so many hits, if they came as fast
+    /// as they come back.
+    pub(crate) fn start(&self, tat: Tat, hits: u64) -> u64 {
+        let ticks = hits.saturating_mul(self.quantum * self.unit_ticks);
+        self.first_ns(tat.saturating_sub(ticks))
+    }
+
+    /// Nanoseconds in which an empty bucket becomes full.
+    pub(crate) fn fill_ns(&self) -> u64 {
+        self.first_ns(self.burst_ticks)
+    }
+
+    /// Units a second.
+    pub(crate) fn rate(&self) -> f64 {
+        1e9 * self.num as f64 / (self.den as f64 * self.unit_ticks as f64)
+    }
+
     /// Nanoseconds until the turn of the last unit charged: until the bucket is out of debt.
     pub(crate) fn wait(&self, tat: Tat, now: u64) -> u64 {
         self.until(tat.saturating_sub(self.burst_ticks), now)
@@ -202,6 +268,10 @@ pub(crate) fn carry_over(from: &Scale, to: &Scale, tat: Tat, now: u64) -> Tat {
         }
     };
     to.ticks(now).saturating_add(saturate(used)).min(LAST)
+}
+
+fn quantum(burst: u64) -> u64 {
+    burst.div_ceil(1 << 16)
 }
 
 fn saturate(value: u128) -> u64 {
@@ -264,6 +334,50 @@ mod tests {
         assert_eq!(carry_over(&slow, &fast, 17, now), 0, "full stays full");
         assert_eq!(carry_over(&fast, &slow, LAST, now), LAST, "the end of time");
         assert_eq!(carry_over(&slow, &slow, 17, now), 17);
+    }
+
+    #[test]
+    fn a_burst_is_at_most_65536_hits() {
+        for (burst, quantum) in [
+            (1, 1),
+            (65_536, 1),
+            (65_537, 2),
+            (1 << 20, 16),
+            ((1 << 20) + 1, 17),
+            (1 << 50, 1 << 34),
+        ] {
+            let scale = scale(1, 1, burst);
+            assert_eq!(scale.quantum(), quantum);
+            assert!(scale.hits(0, scale.burst_ticks) <= 1 << 16);
+            assert!(scale.hits(LAST, 0) < 0 && scale.hits(0, LAST) > 0);
+        }
+    }
+
+    /// However a way is cut into steps, the hits of the steps add up to those of the way.
+    #[test]
+    fn hits_add_up() {
+        let mut number = 1_u64;
+        for burst in [10, 1 << 20, 12_345_678_901] {
+            let scale = scale(3, 1, burst);
+            let (mut tat, mut sum) = (0, 0);
+            for _ in 0..1000 {
+                number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let units = (number >> 33) % burst.div_ceil(7);
+                let next = match number >> 32 & 3 {
+                    0 => scale.refund(tat, units),
+                    _ => scale.charge(tat, 0, units),
+                };
+                sum += scale.hits(tat, next);
+                if scale.quantum() == 1 {
+                    assert_eq!(
+                        scale.hits(tat, next).unsigned_abs(),
+                        tat.abs_diff(next) / scale.unit_ticks
+                    );
+                }
+                tat = next;
+                assert_eq!(sum, scale.hits(0, tat));
+            }
+        }
     }
 
     #[test]

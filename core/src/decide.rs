@@ -11,7 +11,7 @@ use crate::bucket::{LAST, Scale, Tat, Window};
 use crate::decision::{Ask, Decision};
 use crate::domain::{ActiveRule, Inner};
 use crate::stats::Count;
-use crate::table::{Key, Step};
+use crate::table::{Hit, Key, Step};
 
 /// The most rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
@@ -60,18 +60,40 @@ impl<'a> Check<'a, 1> {
     #[inline(always)]
     pub(crate) fn take_at_once(&self, rule: &ActiveRule) -> Option<Tat> {
         let hit = self.domain.host.table.hit(self.keys[0])?;
-        let (tat, cost) = (hit.tat(), self.ask.cost);
-        let window = self.window(rule);
-        if self.ask.partial || cost == 0 || !rule.scale.passes(tat, window, cost) {
-            return None;
+        if !self.domain.host.table.is_alone() {
+            return self.take_and_tell(rule, hit);
         }
-        let next = rule.scale.take(tat, window, cost);
-        // A clamped bucket is counted elsewhere.
-        if next == LAST || !hit.replace(next) {
+        let window = rule.scale.window(self.now, self.latest);
+        let next = self.next(rule, window, hit.tat())?;
+        if !hit.replace(next) {
             return None;
         }
         self.domain.host.counters.add_one(Count::Allowed);
         Some(next)
+    }
+
+    /// The same where peers have to hear of it.
+    #[inline(never)]
+    fn take_and_tell(&self, rule: &ActiveRule, hit: Hit<'_>) -> Option<Tat> {
+        let (tat, window) = (hit.tat(), self.window(rule, self.keys[0]));
+        let next = self.next(rule, window, tat)?;
+        let hits = rule.scale.hits_taken(tat, window, next, self.ask.cost);
+        if !self.domain.host.table.replace_and_tell(hit, &rule.scale, next, hits, self.now) {
+            return None;
+        }
+        self.domain.host.counters.add_one(Count::Allowed);
+        Some(next)
+    }
+
+    /// The TAT after the check, in the simplest case.
+    #[inline(always)]
+    fn next(&self, rule: &ActiveRule, window: Window, tat: Tat) -> Option<Tat> {
+        let cost = self.ask.cost;
+        if self.ask.partial || cost == 0 || !rule.scale.passes(tat, window, cost) {
+            return None;
+        }
+        // A clamped bucket is counted elsewhere.
+        Some(rule.scale.take(tat, window, cost)).filter(|next| *next != LAST)
     }
 
     /// The outcome of that.
@@ -97,7 +119,7 @@ impl<'a, const N: usize> Check<'a, N> {
         let mut granted = self.ask.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
             outcome.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
-            match self.grant(&rule.scale, outcome.tats[i], self.window(rule)) {
+            match self.grant(&rule.scale, outcome.tats[i], self.window(rule, self.keys[i])) {
                 Some(units) => granted = granted.min(units),
                 None => outcome.refused |= 1 << i,
             }
@@ -114,6 +136,11 @@ impl<'a, const N: usize> Check<'a, N> {
             _ => self.take_all(),
         };
         let counters = &self.domain.host.counters;
+        if let (None, Some(pacing)) = (outcome.granted, &self.domain.host.pacing) {
+            let refused = self.keys.iter().enumerate();
+            let refused = refused.filter(|(i, _)| outcome.refused & (1 << i) != 0);
+            refused.for_each(|(_, key)| pacing.refused(key.fingerprint, self.now));
+        }
         match outcome.granted {
             Some(_) => counters.add_one(Count::Allowed),
             None if self.domain.dry_run => {
@@ -126,8 +153,8 @@ impl<'a, const N: usize> Check<'a, N> {
     }
 
     fn take_one(&self, rule: &ActiveRule) -> Outcome<'a, N> {
-        let window = self.window(rule);
-        let (tat, granted) = self.domain.host.update(rule, self.keys[0], self.now, |tat| {
+        let window = self.window(rule, self.keys[0]);
+        let (tat, granted) = self.domain.host.update(&rule.scale, self.keys[0], self.now, |tat| {
             let granted = self.grant(&rule.scale, tat, window);
             match granted.or_else(|| self.refused_units(rule)) {
                 Some(units) => charged(rule, tat, window, units, granted),
@@ -164,20 +191,21 @@ impl<'a, const N: usize> Check<'a, N> {
     /// Takes from every rule, or from none and tells which one ran out in between.
     fn take_from_each(&self, units: u64, tats: &mut [Tat; N]) -> Result<(), usize> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            let window = self.window(rule);
-            let (tat, taken) = self.domain.host.update(rule, self.keys[i], self.now, |tat| {
-                if rule.scale.passes(tat, window, units) {
-                    charged(rule, tat, window, units, true)
-                } else {
-                    Step { tat, hits: 0, answer: (tat, false) }
-                }
-            });
+            let window = self.window(rule, self.keys[i]);
+            let (tat, taken) =
+                self.domain.host.update(&rule.scale, self.keys[i], self.now, |tat| {
+                    if rule.scale.passes(tat, window, units) {
+                        charged(rule, tat, window, units, true)
+                    } else {
+                        Step { tat, hits: 0, answer: (tat, false) }
+                    }
+                });
             tats[i] = tat;
             if !taken {
                 for (j, rule) in self.domain.rules[..i].iter().enumerate() {
-                    tats[j] = self.domain.host.update(rule, self.keys[j], self.now, |tat| {
-                        let tat = rule.scale.refund(tat, units);
-                        Step { tat, hits: -hits(units), answer: tat }
+                    tats[j] = self.domain.host.update(&rule.scale, self.keys[j], self.now, |tat| {
+                        let next = rule.scale.refund(tat, units);
+                        Step { tat: next, hits: rule.scale.hits(tat, next), answer: next }
                     });
                 }
                 return Err(i);
@@ -189,9 +217,9 @@ impl<'a, const N: usize> Check<'a, N> {
     fn charge_refused(&self, tats: &mut [Tat; N]) {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             if let Some(units) = self.refused_units(rule) {
-                let window = self.window(rule);
+                let window = self.window(rule, self.keys[i]);
                 let charge = |tat| charged(rule, tat, window, units, ());
-                tats[i] = self.domain.host.update(rule, self.keys[i], self.now, charge).0;
+                tats[i] = self.domain.host.update(&rule.scale, self.keys[i], self.now, charge).0;
             }
         }
     }
@@ -202,9 +230,17 @@ impl<'a, const N: usize> Check<'a, N> {
         rule.charge_refused.then(|| self.ask.cost.min(rule.burst()))
     }
 
-    #[inline]
-    fn window(&self, rule: &ActiveRule) -> Window {
-        rule.scale.window(self.now, self.latest)
+    /// When the check may pass under a rule. What peers admitted may not have been heard of yet,
+    /// so that a bucket's TAT may be too early here or, when it is heard of later, too late: that
+    /// much is forgiven.
+    fn window(&self, rule: &ActiveRule, key: Key) -> Window {
+        let host = &self.domain.host;
+        let mut tolerance = host.table.tolerance(rule.tolerance_ns, rule.slack, self.now);
+        if let Some(pacing) = &host.pacing {
+            let node = host.table.known_node_id();
+            tolerance = pacing.share(tolerance, key.fingerprint, node, self.now);
+        }
+        rule.scale.window(self.now, self.latest.saturating_add(tolerance))
     }
 
     /// The units that a rule grants; none: it refuses.
@@ -256,6 +292,8 @@ impl<const N: usize> Outcome<'_, N> {
             }
             None => (Duration::ZERO, longest(&|scale, tat| self.retry_after(scale, tat))),
         };
+        // With tolerance a check may pass before its turn.
+        let wait = wait.min(Duration::from_nanos(self.ask.max_wait));
         let scale = &self.domain.rules[deciding].scale;
         let balance = scale.balance(self.tats[deciding], self.now);
         Decision {
@@ -318,51 +356,10 @@ fn charged<R>(
     units: u64,
     answer: R,
 ) -> Step<(Tat, R)> {
-    let tat = rule.scale.take(tat, window, units);
-    Step { tat, hits: hits(units), answer: (tat, answer) }
-}
-
-/// Units as hits that are reported.
-pub(crate) fn hits(units: u64) -> i64 {
-    i64::try_from(units).unwrap_or(i64::MAX)
+    let next = rule.scale.take(tat, window, units);
+    let hits = rule.scale.hits_taken(tat, window, next, units);
+    Step { tat: next, hits, answer: (next, answer) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ManualClock, Rule, Throttle};
-
-    fn throttle(first: Rule, second: Rule) -> Throttle {
-        let builder = Throttle::builder().rule(first).rule(second);
-        builder.clock(ManualClock::new()).build().unwrap()
-    }
-
-    /// A bucket that is emptied between looking and taking: nothing may stay taken elsewhere.
-    #[test]
-    fn a_lost_race_gives_everything_back() {
-        let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-        let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
-        let look = check.look();
-        assert_eq!(look.granted, Some(8));
-        // Another thread is faster.
-        assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-        let decision = check.settle(look).decision();
-        assert!(!decision.allowed);
-        assert_eq!((decision.rule, decision.balance), (Some(1), 7));
-        assert_eq!(decision.retry_after, Duration::from_secs(1));
-        let after = throttle.peek_with("tag", Ask::cost(7)).unwrap();
-        assert!(after.allowed && after.balance == 7);
-        assert_eq!(after.reset_after, Duration::from_secs(3), "also under the other rule");
-    }
-
-    #[test]
-    fn a_lost_race_is_a_refusal_that_costs() {
-        let first = Rule::per_second(1).burst(20).charge_refused(true);
-        let throttle = throttle(first, Rule::per_second(1).burst(10));
-        let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
-        let look = check.look();
-        assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-        assert!(!check.settle(look).allowed());
-        assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
-    }
-}
+mod tests;

@@ -8,10 +8,14 @@ use std::time::Duration;
 use crate::batch::{self, BATCH};
 use crate::bucket::{LAST, Scale, Tat};
 use crate::clock::Clock;
-use crate::decide::{self, Check, MAX_RULES, hits};
+use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
+use crate::node::Node;
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::os::lock::LockPlace;
+use crate::pacing::Pacing;
 use crate::stats::{Count, Counters};
 use crate::table::{Key, Step, Table};
 
@@ -24,6 +28,8 @@ pub(crate) struct Inner {
     pub(crate) dry_run: bool,
     pub(crate) rules: Vec<ActiveRule>,
     pub(crate) host: Arc<Host>,
+    /// Its part in a cluster.
+    pub(crate) node: Option<Arc<Node>>,
 }
 
 /// What all domains of a throttle share.
@@ -35,6 +41,11 @@ pub(crate) struct Host {
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
+    /// Whether tags over their limit wait for turns.
+    pub(crate) pacing: Option<Pacing>,
+    /// Where the table's processes agree on the one that runs the exchange.
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    pub(crate) lock: LockPlace,
 }
 
 /// A rule at work in a domain.
@@ -43,8 +54,16 @@ pub struct ActiveRule {
     pub(crate) name: String,
     pub(crate) scale: Scale,
     pub(crate) charge_refused: bool,
+    /// Its identity, equal wherever domain and rule have these names.
+    pub(crate) id: u64,
     /// Its index in the table.
     pub(crate) index: u16,
+    /// How much later than their time checks may pass while the table is exchanged: the time that
+    /// a report of this rule may wait.
+    pub(crate) tolerance_ns: u64,
+    /// Whether they may be later still by the table's slack: the time that a report may be under
+    /// way.
+    pub(crate) slack: bool,
     pub(crate) fingerprints: Fingerprints,
 }
 
@@ -121,7 +140,7 @@ impl Domain {
     /// each where tags are many. The answers are in the order of the tags; there must be room for
     /// all of them.
     pub fn allow_many<T: AsRef<[u8]>>(&self, tags: &[T], allowed: &mut [bool]) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         if allowed.len() != tags.len() {
             let message =
                 format!("{} tags and room for {} answers; give as many", tags.len(), allowed.len());
@@ -150,8 +169,10 @@ impl Domain {
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
     /// given up.
     pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
-        let hits = -hits(units);
-        self.each_bucket(tag.as_ref(), |scale, tat, _| (scale.refund(tat, units), hits))
+        self.each_bucket(tag.as_ref(), |scale, tat, _| {
+            let next = scale.refund(tat, units);
+            (next, scale.hits(tat, next))
+        })
     }
 
     /// Fills the tag's buckets.
@@ -170,11 +191,11 @@ impl Domain {
 
     /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.
     fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> (Tat, i64)) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
-            host.update(rule, rule.key(tag), now, |tat| {
+            host.update(&rule.scale, rule.key(tag), now, |tat| {
                 let (tat, hits) = next(&rule.scale, tat, now);
                 Step { tat, hits, answer: () }
             });
@@ -185,7 +206,7 @@ impl Domain {
     /// What must hold before a check: the throttle is open, and the cost can pass at all.
     #[inline]
     fn begin(&self, ask: &Ask) -> Result<()> {
-        self.check_open()?;
+        self.ready()?;
         // No burst is below one.
         if ask.partial || ask.cost <= 1 {
             return Ok(());
@@ -206,6 +227,15 @@ impl Domain {
             rule.burst()
         );
         Error::new(ErrorKind::Cost, message)
+    }
+
+    /// The throttle is open, and its exchange runs, if it has one.
+    #[inline]
+    fn ready(&self) -> Result<()> {
+        if let Some(node) = &self.0.node {
+            node.start();
+        }
+        self.check_open()
     }
 
     #[inline]
@@ -230,7 +260,7 @@ impl Host {
     #[inline]
     pub(crate) fn update<R>(
         &self,
-        rule: &ActiveRule,
+        scale: &Scale,
         key: Key,
         now: u64,
         mut step: impl FnMut(Tat) -> Step<R>,
@@ -243,8 +273,8 @@ impl Host {
         };
         let counted = self
             .table
-            .update(key, &rule.scale, now, None, &mut watched)
-            .or_else(|| self.table.update(key, &rule.scale, now, Some(self.now()), &mut watched));
+            .update(key, scale, now, None, &mut watched)
+            .or_else(|| self.table.update(key, scale, now, Some(self.now()), &mut watched));
         if clamped {
             self.counters.add_one(Count::Clamped);
         }

@@ -101,6 +101,10 @@ impl Error {
         Error { field, ..Error::new(ErrorKind::Config, message) }
     }
 
+    pub(crate) fn in_field(self, field: &str) -> Error {
+        Error { field: Some(field.into()), ..self }
+    }
+
     pub(crate) fn at_line(self, line: Option<u32>) -> Error {
         Error { line, ..self }
     }

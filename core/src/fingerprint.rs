@@ -22,7 +22,12 @@ impl Fingerprints {
 /// A rule's identity, equal wherever domain and rule have these names.
 pub(crate) fn rule_id(domain: &str, rule: &str) -> u64 {
     let length = (domain.len() as u64).to_le_bytes();
-    Sip::new([0, 0]).hash(&[&length, domain.as_bytes(), rule.as_bytes()].concat())
+    hash_of(&[&length, domain.as_bytes(), rule.as_bytes()].concat())
+}
+
+/// A hash without a key, equal everywhere.
+pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
+    Sip::new([0, 0]).hash(bytes)
 }
 
 /// SipHash-1-3 at work, or when it has only seen its key. Written here because every check waits

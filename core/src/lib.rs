@@ -17,6 +17,7 @@
 
 mod batch;
 mod bucket;
+mod builder;
 mod clock;
 #[doc(hidden)]
 pub mod cluster;
@@ -37,9 +38,11 @@ mod local;
 #[doc(hidden)]
 #[cfg(all(feature = "os", unix))]
 pub mod net;
+mod node;
 mod open;
 #[cfg(feature = "os")]
 mod os;
+mod pacing;
 mod rate;
 mod rule;
 mod stats;
@@ -53,15 +56,17 @@ pub mod tables;
 mod throttle;
 mod top;
 
+pub use builder::Builder;
 pub use clock::{Clock, ManualClock};
-pub use config::{Config, TableConfig};
+pub use cluster::{ClusterEvent, ClusterStats, PeerStats};
+pub use config::{ClusterConfig, Config, TableConfig};
 pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};
 pub use rate::Rate;
 pub use rule::Rule;
 pub use stats::Stats;
-pub use throttle::{Builder, Throttle};
+pub use throttle::Throttle;
 pub use top::TopBucket;
 
 /// The Rust blocks of the READMEs, run as doctests.

@@ -3,6 +3,8 @@
 use crate::clock::Clock;
 use crate::config::{Kind, TableConfig};
 use crate::error::{Error, Result};
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::os::lock::LockPlace;
 use crate::table::{Geometry, Table};
 
 /// A table's time begins so long before it was made, 39 hours, so that older hits have a place
@@ -19,6 +21,9 @@ pub(crate) struct Opened {
     pub(crate) key: [u64; 2],
     /// What is not as it was asked for.
     pub(crate) warnings: Vec<String>,
+    /// Where its processes agree on the one that runs the exchange.
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    pub(crate) lock: LockPlace,
 }
 
 /// A table that is to be opened.
@@ -65,7 +70,14 @@ impl Wish<'_> {
     /// What there is with a new table.
     fn fulfilled(self, table: Table) -> Opened {
         let key = self.key.unwrap_or_else(random_key);
-        Opened { table, zero_ns: self.zero_ns, key, warnings: Vec::new() }
+        Opened {
+            table,
+            zero_ns: self.zero_ns,
+            key,
+            warnings: Vec::new(),
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            lock: LockPlace::None,
+        }
     }
 }
 
@@ -95,7 +107,7 @@ mod shared {
     #[cfg(unix)]
     use crate::os::memory::Map;
     #[cfg(target_os = "linux")]
-    use crate::os::named::{self, Asked, Refusal};
+    use crate::os::named::{self, Asked, Found, Refusal};
     #[cfg(target_os = "linux")]
     use crate::table::Birth;
 
@@ -123,7 +135,13 @@ mod shared {
         let Some(table) = map.and_then(|map| Table::in_memory(map, geometry)) else {
             return fall_back(wish, "the system gave no shared memory");
         };
-        Ok(wish.fulfilled(table))
+        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "there is no lock"))]
+        let mut opened = wish.fulfilled(table);
+        #[cfg(target_os = "linux")]
+        if wish.config.clustered {
+            opened.lock = LockPlace::of_memory().map_err(no_lock)?;
+        }
+        Ok(opened)
     }
 
     /// A table for every process that gives this name.
@@ -138,7 +156,7 @@ mod shared {
         let dir = config.dir.as_deref();
         let group = config.group.as_deref();
         match named::open(&Asked { name, dir, group, geometry, birth }) {
-            Ok(region) => {
+            Ok(Found { region, file, path }) => {
                 let found = region.birth();
                 if key.is_some_and(|key| key != found.key) {
                     let message = format!("the table {name:?} has another fingerprint key");
@@ -153,8 +171,12 @@ mod shared {
                         geometry.tags()
                     ));
                 }
+                let lock = match config.clustered {
+                    true => LockPlace::of_table(file, path).map_err(no_lock)?,
+                    false => LockPlace::None,
+                };
                 let table = Table::new(region);
-                Ok(Opened { table, zero_ns: found.zero_ns, key: found.key, warnings })
+                Ok(Opened { table, zero_ns: found.zero_ns, key: found.key, warnings, lock })
             }
             Err(Refusal::Wrong(error)) => Err(error),
             Err(Refusal::Nowhere(why)) => {
@@ -166,6 +188,11 @@ mod shared {
                 Ok(opened)
             }
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn no_lock(cause: std::io::Error) -> Error {
+        Error::config("table", format!("no lock for the exchange: {cause}"))
     }
 
     #[cfg(unix)]

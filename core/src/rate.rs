@@ -1,4 +1,4 @@
-//! Rates and bursts: how they are written and what they mean, as exact fractions.
+//! Rates, bursts and durations: how they are written and what they mean, as exact fractions.
 //!
 //! The grammar is in `docs/semantics.md`. Nothing here is on the hot path.
 
@@ -223,6 +223,18 @@ impl Burst {
         } else {
             Ok(units as u64)
         }
+    }
+}
+
+/// Reads a duration such as `"100ms"` or `"1.5 minutes"`, to the nanosecond.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    let mut rest = Scanner(text.trim());
+    let number = rest.number().ok_or("no number at the start")??;
+    let unit = unit(rest.0).ok_or("no known unit of time at the end")?;
+    let nanos = number.mantissa.saturating_mul(unit.into()) / number.divisor();
+    match nanos > LONGEST {
+        true => Err("the duration is above 100 years"),
+        false => Ok(Duration::from_nanos(nanos as u64)),
     }
 }
 

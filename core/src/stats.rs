@@ -23,6 +23,9 @@ pub struct Stats {
     pub evicted: u64,
     /// Buckets that are not full now.
     pub buckets: u64,
+    /// Units admitted that no other node will hear about: of buckets that were forgotten, or more
+    /// than one bucket could keep for the next report.
+    pub unreported: u64,
 }
 
 /// The counters behind [`Stats`], several times over: each of the first threads has its own, so
@@ -85,7 +88,8 @@ impl Counters {
         }
     }
 
-    pub(crate) fn stats(&self, evicted: u64, buckets: usize) -> Stats {
+    /// What is counted here; the rest is zero.
+    pub(crate) fn stats(&self) -> Stats {
         let sum = |count: Count| self.0.iter().map(|stripe| stripe.0[count as usize].get()).sum();
         Stats {
             allowed: sum(Count::Allowed),
@@ -93,8 +97,7 @@ impl Counters {
             dry_run: sum(Count::DryRun),
             failed_open: sum(Count::FailedOpen),
             clamped: sum(Count::Clamped),
-            evicted,
-            buckets: buckets as u64,
+            ..Stats::default()
         }
     }
 }

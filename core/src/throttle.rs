@@ -1,20 +1,19 @@
-//! The throttle: what an application holds and asks, and how it is built.
+//! The throttle: what an application holds and asks.
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use crate::clock::Clock;
-use crate::config::{Config, DomainConfig, TableConfig};
-use crate::domain::{ActiveRule, Domain, Host, Inner};
+use crate::builder::Builder;
+use crate::cluster::{ClusterEvent, ClusterStats, Engine, events_since};
+#[cfg(feature = "os")]
+use crate::config::Config;
+use crate::domain::{Domain, Host};
 use crate::error::{Error, ErrorKind, Result};
 use crate::exchange::Exchange;
-use crate::fingerprint::{Fingerprints, rule_id};
-use crate::open::{Opened, open};
+use crate::node::Node;
 use crate::rate::quoted;
-use crate::rule::Rule;
-use crate::stats::{Counters, Stats};
-use crate::table::Table;
+use crate::stats::Stats;
 use crate::top::{TopBucket, top};
 
 /// How many domains are listed when one is not found.
@@ -28,6 +27,12 @@ const SHOWN: usize = 20;
 pub struct Throttle {
     default: Domain,
     domains: Arc<[Domain]>,
+}
+
+impl Throttle {
+    pub(crate) fn of(domains: Arc<[Domain]>) -> Throttle {
+        Throttle { default: domains[0].clone(), domains }
+    }
 }
 
 impl Throttle {
@@ -68,7 +73,13 @@ impl Throttle {
     /// What the throttle counted so far.
     pub fn stats(&self) -> Stats {
         let host = self.host();
-        host.counters.stats(host.table.evicted.get(), host.table.live(host.now()))
+        let table = &host.table;
+        Stats {
+            evicted: table.evicted.get(),
+            buckets: table.live(host.now()) as u64,
+            unreported: table.unreported.get(),
+            ..host.counters.stats()
+        }
     }
 
     /// What is not as it was asked for, such as a named table that could not be shared by name.
@@ -85,8 +96,7 @@ impl Throttle {
     /// The table for an exchanger.
     #[doc(hidden)]
     pub fn exchange(&self) -> Exchange {
-        let rules = self.domains.iter().flat_map(|domain| domain.0.rules.iter().cloned());
-        Exchange::new(Arc::clone(&self.default.0.host), rules.collect())
+        Exchange::new(Arc::clone(&self.default.0.host), &self.domains)
     }
 
     /// Bytes that the table takes, and slots in it.
@@ -95,11 +105,49 @@ impl Throttle {
         (self.host().table.bytes(), self.host().table.slots())
     }
 
+    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
+    /// first check does. Without a cluster there is nothing to start.
+    pub fn start(&self) -> Result<()> {
+        self.default.check_open()?;
+        if let Some(node) = self.node() {
+            node.start();
+        }
+        Ok(())
+    }
+
+    /// The cluster, as this node sees it; nothing: it belongs to none.
+    pub fn cluster_stats(&self) -> Option<ClusterStats> {
+        self.node().map(|_| ClusterStats::of(&self.exchange()))
+    }
+
+    /// What happened in the cluster after the event with this number, as far as it is still known:
+    /// begin with 0, and go on with the number of the last one.
+    pub fn events(&self, after: u64) -> Vec<ClusterEvent> {
+        self.node().map_or_else(Vec::new, |_| events_since(&self.exchange(), after))
+    }
+
+    /// The engine of this node, for hosts that carry the datagrams themselves; nothing: it belongs
+    /// to no cluster. `seed` must be random, and `incarnation` greater than that of earlier
+    /// engines.
+    #[doc(hidden)]
+    pub fn engine(&self, seed: u64, incarnation: u64) -> Option<Engine> {
+        let exchange = self.exchange();
+        let now = exchange.now();
+        self.node().map(|node| Engine::new(node.settings(), exchange, seed, incarnation, now))
+    }
+
     /// Ends the throttle: every later check, refund, reset, debit or look-up of a domain, on any
     /// clone or domain, is a `closed` error.
     pub fn close(&self) {
         // Relaxed: nothing else is published with it.
         self.host().closed.store(true, Ordering::Relaxed);
+        if let Some(node) = self.node() {
+            node.stop();
+        }
+    }
+
+    fn node(&self) -> Option<&Arc<Node>> {
+        self.default.0.node.as_ref()
     }
 
     fn host(&self) -> &Host {
@@ -115,119 +163,10 @@ impl Deref for Throttle {
     }
 }
 
-/// Builds a [`Throttle`].
-#[derive(Clone, Debug, Default)]
-pub struct Builder {
-    config: Config,
-    clock: Option<Clock>,
-    key: Option<[u64; 2]>,
-}
-
-impl Builder {
-    /// Adds a rule to the default domain.
-    #[must_use]
-    pub fn rule(mut self, rule: Rule) -> Builder {
-        self.config.domain_mut(Config::DEFAULT).rules.push(rule);
-        self
-    }
-
-    /// Adds rules to a domain.
-    #[must_use]
-    pub fn domain(mut self, name: &str, rules: impl IntoIterator<Item = Rule>) -> Builder {
-        self.config.domain_mut(name).rules.extend(rules);
-        self
-    }
-
-    /// Whether refusals are only counted, in every domain that does not say otherwise.
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Builder {
-        self.config.dry_run = dry_run;
-        self
-    }
-
-    /// The clock; the system's by default.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Into<Clock>) -> Builder {
-        self.clock = Some(clock.into());
-        self
-    }
-
-    /// The key of the fingerprints; random by default. For hosts whose randomness this crate
-    /// cannot reach: without the feature `os` there is no other.
-    #[must_use]
-    pub fn fingerprint_key(mut self, key: [u64; 2]) -> Builder {
-        self.key = Some(key);
-        self
-    }
-
-    /// Where the buckets live; shared with forked children by default.
-    #[must_use]
-    pub fn table(mut self, table: TableConfig) -> Builder {
-        self.config.table = table;
-        self
-    }
-
-    /// Builds the throttle, or says what is wrong with its rules.
-    pub fn build(self) -> Result<Throttle> {
-        self.config.check()?;
-        let clock = self.clock.map_or_else(default_clock, Ok)?;
-        let Opened { table, zero_ns, key, warnings } = open(&self.config.table, &clock, self.key)?;
-        let domains = self.config.domains.iter().map(|domain| {
-            let dry_run = domain.dry_run.unwrap_or(self.config.dry_run);
-            Ok((domain.name.clone(), dry_run, active_rules(domain, &table, key)?))
-        });
-        let domains: Vec<_> = domains.collect::<Result<_>>()?;
-        let counters = Counters::default();
-        let closed = AtomicBool::new(false);
-        let host = Arc::new(Host { table, clock, zero_ns, counters, closed, warnings });
-        let domains: Arc<[Domain]> = domains
-            .into_iter()
-            .map(|(name, dry_run, rules)| {
-                Domain(Arc::new(Inner { name, dry_run, rules, host: Arc::clone(&host) }))
-            })
-            .collect();
-        Ok(Throttle { default: domains[0].clone(), domains })
-    }
-}
-
-impl From<Config> for Builder {
-    fn from(config: Config) -> Builder {
-        Builder { config, ..Builder::default() }
-    }
-}
-
-fn active_rules(domain: &DomainConfig, table: &Table, key: [u64; 2]) -> Result<Vec<ActiveRule>> {
-    let rules = domain.rules.iter().zip(domain.rule_names()).enumerate();
-    rules
-        .map(|(i, (rule, name))| {
-            let scale = rule.scale().map_err(|fault| domain.fault(i, fault))?;
-            let id = rule_id(&domain.name, &name);
-            let index = table.rule_index(id, &scale).ok_or_else(|| {
-                let message = "the table has seen too many rules, and no more fit; \
-                               use a table of another name";
-                Error::config("table", message)
-            })?;
-            let fingerprints = Fingerprints::new(key, id);
-            let charge_refused = rule.charge_refused;
-            Ok(ActiveRule { name, scale, charge_refused, index, fingerprints })
-        })
-        .collect()
-}
-
-#[cfg(feature = "os")]
-fn default_clock() -> Result<Clock> {
-    Ok(Clock::System)
-}
-
-#[cfg(not(feature = "os"))]
-fn default_clock() -> Result<Clock> {
-    Err(Error::new(ErrorKind::Argument, "no clock: give one, this build has no system clock"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ManualClock;
+    use crate::{ManualClock, Rule, TableConfig};
 
     /// A few lines, and many tags in debt: somebody has to go, and it is counted.
     #[test]

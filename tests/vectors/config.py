@@ -7,23 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from cluster import check_cluster
 from rates import Bad, parse_burst, parse_rate
+from shapes import BYTES, BadConfig, Config, flag, only, proper_name
 
 RULE_KEYS = ("name", "rate", "burst", "charge_refused")
 DOMAIN_KEYS = ("rate", "burst", "charge_refused", "rules", "dry_run")
-TOP_KEYS = (*DOMAIN_KEYS, "domains", "table")
+TOP_KEYS = (*DOMAIN_KEYS, "domains", "table", "cluster")
 TABLE_KEYS = ("name", "size", "group", "dir", "private")
 MAX_RULES = 16
 MAX_RULES_IN_ALL = 1000
 MAX_TAGS = 2**36
-# About: what every table has besides its slots, and the 2^16 cache lines that a named one has.
+# About: what every table has besides its slots, and the 2^16 cache lines that a named one has,
+# and that of a cluster.
 FEWEST_BYTES = {True: 4_400_000, False: 200_000}
-UNITS = {"b": 1, "bytes": 1, "k": 10**3, "kb": 10**3, "kib": 2**10, "m": 10**6, "mb": 10**6,
-         "mib": 2**20, "g": 10**9, "gb": 10**9, "gib": 2**30}  # fmt: skip
-
-
-class BadConfig(Exception):
-    """Its text is the path of the field."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +37,14 @@ class Domain:
     dry_run: bool
 
 
-Config = Mapping[str, object]
-
-
 def load(config: Config) -> dict[str, Domain]:
     only(config, TOP_KEYS, "")
     top_dry_run = flag(config, "dry_run", "", default=False)
     domains = {"default": Domain(rules_of(config, ""), top_dry_run)}
     if "table" in config:
-        check_table(config["table"])
+        check_table(config["table"], "cluster" in config)
+    if "cluster" in config:
+        check_cluster(config["cluster"])
     tables = config.get("domains", {})
     if not isinstance(tables, Mapping):
         raise BadConfig("domains")
@@ -105,7 +101,7 @@ def rule_of(table: Config, path: str, name: str) -> Rule:
     return Rule(name, rate.interval, burst, flag(table, "charge_refused", path, default=False))
 
 
-def check_table(table: object) -> None:
+def check_table(table: object, clustered: bool) -> None:
     if isinstance(table, str):
         table = {"name": table}
     if not isinstance(table, Mapping):
@@ -120,7 +116,7 @@ def check_table(table: object) -> None:
             raise BadConfig("table." + key)
         if key in table and "name" not in table:
             raise BadConfig("table." + key)
-    if "size" in table and not proper_size(table["size"], "name" in table):
+    if "size" in table and not proper_size(table["size"], clustered or "name" in table):
         raise BadConfig("table.size")
 
 
@@ -128,7 +124,7 @@ def proper_table_name(name: object) -> bool:
     return isinstance(name, str) and bool(re.fullmatch(r"(?!\.)[A-Za-z0-9_.-]{1,100}", name))
 
 
-def proper_size(size: object, named: bool) -> bool:
+def proper_size(size: object, large: bool) -> bool:
     """Tags, or as text also bytes."""
     if isinstance(size, bool) or not isinstance(size, int | float | str):
         return False
@@ -140,25 +136,4 @@ def proper_size(size: object, named: bool) -> bool:
     number, unit = int(found[1]), found[2].lower()
     if unit in ("", "tags"):
         return 1 <= number <= MAX_TAGS
-    return unit in UNITS and FEWEST_BYTES[named] < number * UNITS[unit] < 2**64
-
-
-def only(table: Config, known: tuple[str, ...], path: str) -> None:
-    for key in table:
-        if key not in known:
-            raise BadConfig(path + key)
-
-
-def flag(table: Config, key: str, path: str, *, default: bool) -> bool:
-    value = table.get(key, default)
-    if not isinstance(value, bool):
-        raise BadConfig(path + key)
-    return value
-
-
-def proper_name(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and 1 <= len(name.encode()) <= 255
-        and not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in name)
-    )
+    return unit in BYTES and FEWEST_BYTES[large] < number * BYTES[unit] < 2**64

@@ -5,8 +5,9 @@ The line of the bad value, or of the unknown key, ends in `#!` here; the mark is
 
 from __future__ import annotations
 
-from config import BadConfig, load
+from config import load
 from list_configs import Entry, many_rules
+from shapes import BadConfig
 
 MARK = " #!"
 RATE_SAYS = '"100/s"'  # every message on a rate shows this example

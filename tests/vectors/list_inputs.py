@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from config import Config
 from model import Failed, Throttle
+from shapes import Config
 
 Entry = dict[str, object]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from config import Config
 from model import Throttle
 from rates import MAX_BURST, UNITS, Bad, parse_burst, parse_rate
+from shapes import Config
 
 Entry = dict[str, object]
 

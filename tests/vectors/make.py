@@ -17,11 +17,15 @@ import cases_domains
 import cases_options
 import cases_rates
 import cases_rules
+import list_clusters
 import list_tables
 import selftest
+import selftest_wire
 from list_bad_configs import bad
 from list_configs import good
+from list_dropped import dropped
 from list_inputs import errors, inputs
+from list_protocol import keys, later, written
 from list_rates import rates
 from sequence import Sequence
 
@@ -38,12 +42,15 @@ def files() -> dict[str, str]:
         "rates.json": grouped(rates()),
         "configs.json": grouped(
             {
-                "good": [*good(), *list_tables.good()],
-                "bad": [*bad(), *list_tables.bad()],
+                "good": [*good(), *list_tables.good(), *list_clusters.good()],
+                "bad": [*bad(), *list_tables.bad(), *list_clusters.bad()],
             }
         ),
         "errors.json": listed([line(entry) for entry in errors()]),
         "inputs.json": listed([line(entry) for entry in inputs()]),
+        "protocol.json": grouped(
+            {"keys": keys(), "written": written(), "later": later(), "dropped": dropped()}
+        ),
     }
 
 
@@ -96,6 +103,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 2
     selftest.run()
+    selftest_wire.run()
     stale = []
     for name, text in files().items():
         path = HERE / name

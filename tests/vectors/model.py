@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from config import Config, Domain, Rule, load
+from config import Domain, Rule, load
+from shapes import Config
 
 UNLIMITED = "unlimited"
 NEVER = Fraction(-(10**40))  # the TAT of a bucket that was never touched: long full

@@ -6,6 +6,7 @@ import random
 from fractions import Fraction
 from importlib import import_module
 
+import list_clusters
 import list_tables
 from list_bad_configs import bad
 from list_configs import good
@@ -122,7 +123,10 @@ def toml_means_object() -> None:
         tomllib = import_module("tomllib")
     except ModuleNotFoundError:  # Python 3.10
         return
-    for entry in [*good(), *bad(), *list_tables.good(), *list_tables.bad()]:
+    entries = [*good(), *bad()]
+    for part in (list_tables, list_clusters):
+        entries += [*part.good(), *part.bad()]
+    for entry in entries:
         if "toml" not in entry:
             continue
         try:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from fractions import Fraction
 
-from config import Config
 from model import Bucket, Decision, Failed, Throttle
 from rates import DAY, HOUR, US, S
+from shapes import Config
 
 Step = dict[str, object]
 

@@ -32,6 +32,16 @@ const DURATIONS = new Map([
   ['reset_after_ns', 'resetAfterMs'],
 ]);
 
+/** The keys of a configuration that have two words. */
+const KEYS = [
+  'charge_refused',
+  'dry_run',
+  'multicast_ttl',
+  'packet_keys',
+  'retention_bytes',
+  'without_secret',
+];
+
 /** @param {string} name */
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
@@ -174,7 +184,7 @@ function throttleOfRate(face, row) {
 function camelKeys(value) {
   if (Array.isArray(value)) return value.map(camelKeys);
   if (typeof value !== 'object' || value === null) return argument(value);
-  const known = (/** @type {string} */ key) => ['charge_refused', 'dry_run'].includes(key);
+  const known = (/** @type {string} */ key) => KEYS.includes(key);
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => [known(key) ? camel(key) : key, camelKeys(member)]),
   );

@@ -1,6 +1,7 @@
 // What a TypeScript program may and may not write: an ES module.
 import { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
-import type { AskOptions, Decision, ErrorCode, Stats, TableOptions, ThrottleOptions } from 'dthrottle';
+import type { AskOptions, ClusterOptions, Decision, ErrorCode } from 'dthrottle';
+import type { Stats, TableOptions, ThrottleOptions } from 'dthrottle';
 
 const clock: ManualClock = new ManualClock(5);
 const options: ThrottleOptions = {
@@ -15,6 +16,8 @@ new Throttle(100);
 new Throttle({ rate: 1, table: 'web' });
 const table: TableOptions = { name: 'web', size: '64 MB', group: 33, dir: '/run', private: false };
 new Throttle({ rate: 1, table });
+const cluster: ClusterOptions = { name: 'web', secret: { file: 'secret' }, peers: ['10.0.0.1'] };
+new Throttle({ rate: 1, cluster: { ...cluster, packetKeys: [], retentionBytes: '16 MB' } });
 new Throttle({ rate: '1/s', clock: () => performance.now() });
 Throttle.fromToml('rate = 1', { clock });
 const fromFile: Throttle = Throttle.fromFile('dthrottle.toml');

@@ -9,15 +9,18 @@
 
 from dthrottle._dthrottle import (
     UNLIMITED,
+    ClusterEvent,
+    ClusterStats,
     Decision,
     Domain,
     ManualClock,
+    PeerStats,
     Rule,
     Stats,
     Throttle,
     __version__,
 )
-from dthrottle.config import DomainConfig, RuleConfig, TableConfig
+from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
 from dthrottle.errors import (
     ArgumentError,
     ClosedError,
@@ -33,6 +36,9 @@ __all__ = [
     "UNLIMITED",
     "ArgumentError",
     "ClosedError",
+    "ClusterConfig",
+    "ClusterEvent",
+    "ClusterStats",
     "ConfigError",
     "CostError",
     "Decision",
@@ -43,6 +49,7 @@ __all__ = [
     "FileError",
     "InternalError",
     "ManualClock",
+    "PeerStats",
     "Rule",
     "RuleConfig",
     "Stats",

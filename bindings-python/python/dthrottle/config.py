@@ -38,6 +38,35 @@ class TableConfig(TypedDict, total=False):
     private: bool
 
 
+class SecretFile(TypedDict):
+    """The file that has a secret."""
+
+    file: str
+
+
+class _Cluster(TypedDict):
+    name: str
+
+
+class ClusterConfig(_Cluster, total=False):
+    """A cluster: only its name must be given. docs/configuration.md has all of it."""
+
+    secret: str | SecretFile
+    packet_keys: list[str] | tuple[str, ...]
+    without_secret: bool
+    listen: str
+    advertise: str
+    peers: list[str] | tuple[str, ...]
+    multicast: str
+    interface: str
+    multicast_ttl: int
+    period: str
+    tolerance: str
+    pacing: bool
+    retention: str
+    retention_bytes: int | str
+
+
 Rules = list[RuleConfig] | tuple[RuleConfig, ...]
 """Rules, in the order in which equal ones decide."""
 

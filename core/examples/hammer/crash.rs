@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use dthrottle::exchange::Exchange;
 use dthrottle::{Domain, Rule, Throttle};
 
 use super::Outcome;
@@ -13,7 +14,6 @@ use super::options::{Options, slow};
 use super::process::{Child, Dice, End, fork, join, rest, shared};
 
 const KEYS: usize = 8;
-const BURST: u64 = 2_000_000_000;
 /// What is left in a bucket for the race to its end.
 const LAST_UNITS: u64 = 1000;
 /// The fewest kills, however slow the machine.
@@ -50,17 +50,20 @@ struct Stage {
     stop: &'static AtomicU64,
     /// The identity of the counted rule.
     rule: u64,
+    /// The burst of the counted rule.
+    burst: u64,
 }
 
-/// `exchanger` is `none`, `spared` or `killed`.
+/// `exchanger` is `none`, `spared` or `killed`; `units` is the burst of the counted tags.
 pub(crate) fn run(options: &Options) -> Outcome {
     let exchanger = options.get("exchanger").ok_or("exchanger is missing")?;
     let time = Duration::from_millis(options.number("ms")?);
     let flood = Rule::per_second(options.number("flood-rate")?);
     let flood = flood.burst(options.number("flood-burst")?);
-    let builder = options.builder()?.rule(slow(BURST));
+    let burst = options.number("units")?;
+    let builder = options.builder()?.rule(slow(burst));
     let throttle = builder.domain("flood", [flood]).domain("fresh", [slow(1000)]).build()?;
-    let stage = Stage::new(throttle, exchanger != "none")?;
+    let stage = Stage::new(throttle, burst, exchanger != "none")?;
     let crew: Vec<Role> = match exchanger {
         "none" => CREW.into_iter().filter(|role| *role != Role::Drain).collect(),
         _ => CREW.to_vec(),
@@ -81,26 +84,27 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 impl Stage {
-    fn new(throttle: Throttle, exchanged: bool) -> Result<Stage, Box<dyn std::error::Error>> {
+    fn new(
+        throttle: Throttle,
+        burst: u64,
+        exchanged: bool,
+    ) -> Result<Stage, Box<dyn std::error::Error>> {
         let flood = throttle.domain("flood")?;
         let [drained, stop] = shared(2)? else { return Err("two words".into()) };
         let (counted, debited) = (shared(KEYS)?, shared(KEYS)?);
         let mut rule = 0;
-        let exchange = exchanged.then(|| throttle.exchange());
+        let exchange = exchanged.then(|| exchange(&throttle));
         for key in 0..KEYS {
             // Half used from the start, so that these are never the cheapest to forget.
-            throttle.debit(tag(key), BURST / 2, Duration::ZERO)?;
-            debited[key].store(BURST / 2, Ordering::Relaxed);
+            throttle.debit(tag(key), burst / 2, Duration::ZERO)?;
+            debited[key].store(burst / 2, Ordering::Relaxed);
             counted[key].store(u64::from(throttle.allow(tag(key))?), Ordering::Relaxed);
         }
         if let Some(exchange) = exchange {
-            exchange.drain(|id, entry| {
-                rule = id;
-                drained.fetch_add(entry.hits, Ordering::Relaxed);
-            });
+            rule = exchange.rules().first().ok_or("a rule")?.id;
         }
         let beats = shared(CREW.len())?;
-        Ok(Stage { throttle, flood, counted, debited, drained, beats, stop, rule })
+        Ok(Stage { throttle, flood, counted, debited, drained, beats, stop, rule, burst })
     }
 
     fn kill_at_random(
@@ -175,22 +179,23 @@ impl Stage {
     }
 
     fn drain(&self, all: bool) {
-        let exchange = self.throttle.exchange();
-        let count = |rule, entry: dthrottle::exchange::Entry| {
-            if rule == self.rule {
-                self.drained.fetch_add(entry.hits, Ordering::Relaxed);
-            }
-        };
-        match all {
-            true => exchange.drain_all(count),
-            false => exchange.drain(count),
-        }
+        let exchange = exchange(&self.throttle);
+        exchange.drain(
+            exchange.now(),
+            all,
+            |_, _| true,
+            |entry| {
+                if entry.rule == self.rule {
+                    self.drained.fetch_add(entry.hits * entry.quantum, Ordering::Relaxed);
+                }
+            },
+        );
     }
 
     /// For every key: units counted, units debited, units missing in the bucket.
     fn report(&self) -> Outcome {
         for key in 0..KEYS {
-            let charged = BURST as i64 - self.throttle.peek(tag(key))?.balance;
+            let charged = self.burst as i64 - self.throttle.peek(tag(key))?.balance;
             let counted = self.counted[key].load(Ordering::Relaxed);
             let debited = self.debited[key].load(Ordering::Relaxed);
             println!("key {counted} {debited} {charged}");
@@ -201,8 +206,8 @@ impl Stage {
     /// Whether the table is as good as new: exact to the last unit, every slot to be had.
     fn finish(&self, is_exchanged: bool) -> Outcome {
         for key in 0..KEYS {
-            let balance = self.throttle.peek(tag(key))?.balance as u64;
-            self.throttle.debit(tag(key), balance - LAST_UNITS, Duration::ZERO)?;
+            self.throttle.reset(tag(key))?;
+            self.throttle.debit(tag(key), self.burst - LAST_UNITS, Duration::ZERO)?;
             self.counted[key].store(0, Ordering::Relaxed);
         }
         let mut children = Vec::new();
@@ -238,6 +243,13 @@ impl Stage {
         println!("slots {slots} {emptied} {}", self.throttle.stats().buckets);
         Ok(())
     }
+}
+
+/// The table for peers, who hear of every hit from now on.
+fn exchange(throttle: &Throttle) -> Exchange {
+    let exchange = throttle.exchange();
+    exchange.stay(exchange.now());
+    exchange
 }
 
 /// Waits for children that were killed, and must not have ended in another way.

@@ -26,6 +26,7 @@ pub(crate) fn die() -> Outcome {
     ] {
         let throttle = Throttle::builder().rule(slow(BURST)).build()?;
         let exchange = throttle.exchange();
+        exchange.stay(exchange.now());
         throttle.allow("tag")?;
         let first = drained(&exchange, false);
         let child = fork(|| {
@@ -49,10 +50,7 @@ pub(crate) fn die() -> Outcome {
 
 fn drained(exchange: &Exchange, all: bool) -> u64 {
     let mut hits = 0;
-    match all {
-        true => exchange.drain_all(|_, entry| hits += entry.hits),
-        false => exchange.drain(|_, entry| hits += entry.hits),
-    }
+    exchange.drain(exchange.now(), all, |_, _| true, |entry| hits += entry.hits);
     hits
 }
 

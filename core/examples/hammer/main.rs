@@ -1,6 +1,7 @@
 //! Processes that use one table hard, for the tests in `core/tests`: `hammer TASK [KEY=VALUE ...]`.
 //!
-//! It has one thread, so that it may fork at any moment and its children may do all that it may.
+//! It has one thread, so that it may fork at any moment and its children may do all that it may;
+//! only `lock-race` and `lock-killed` have two.
 //! It prints what it counted; the tests judge that.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is a test's hand")]
 
@@ -14,6 +15,8 @@ mod crash;
 mod exact;
 #[cfg(target_os = "linux")]
 mod fault;
+#[cfg(target_os = "linux")]
+mod lock;
 #[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
@@ -39,6 +42,10 @@ fn main() -> Outcome {
         "crash" => crash::run(&options),
         "die" => fault::die(),
         "exact" => exact::run(&options),
+        "lock-closed" => lock::closed(&options),
+        "lock-killed" => lock::killed(&options),
+        "lock-orphan" => lock::orphan(&options),
+        "lock-race" => lock::race(&options),
         "quiet" => quiet::run(&options),
         "race" => race::run(&options),
         "stall" => fault::stall(),

@@ -32,8 +32,8 @@ impl Options {
         text.parse().map_err(|_| format!("{key}={text}: not a number").into())
     }
 
-    /// A throttle with a rule for each `burst`, on the table that is described.
-    pub(crate) fn builder(&self) -> Result<Builder, Box<dyn Error>> {
+    /// The table that is described.
+    pub(crate) fn table(&self) -> Result<TableConfig, Box<dyn Error>> {
         let mut table = match self.get("name") {
             Some(name) => TableConfig::named(name),
             None if self.get("private").is_some() => TableConfig::private(),
@@ -48,7 +48,12 @@ impl Options {
         if self.get("tags").is_some() {
             table = table.tags(self.number("tags")?);
         }
-        let mut builder = Throttle::builder().table(table);
+        Ok(table)
+    }
+
+    /// A throttle with a rule for each `burst`, on the table that is described.
+    pub(crate) fn builder(&self) -> Result<Builder, Box<dyn Error>> {
+        let mut builder = Throttle::builder().table(self.table()?);
         for burst in self.all("burst") {
             let rule = slow(burst.parse()?);
             builder = builder.rule(match self.get("rule") {

@@ -14,8 +14,18 @@ pub(crate) enum End {
     Signal(i32),
 }
 
-/// Starts a child that does this work and nothing else.
+/// Starts a child that does this work and nothing else, and dies with this process.
 pub(crate) fn fork(work: impl FnOnce()) -> io::Result<Child> {
+    fork_orphan(|| {
+        // SAFETY: a plain system call; nobody survives the one who counts.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        work();
+    })
+}
+
+/// Starts a child that does this work and nothing else, whatever becomes of this process. It must
+/// find an end by itself.
+pub(crate) fn fork_orphan(work: impl FnOnce()) -> io::Result<Child> {
     // SAFETY: this program never has a second thread, so a child may go on as if it were alone.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
@@ -24,8 +34,6 @@ pub(crate) fn fork(work: impl FnOnce()) -> io::Result<Child> {
     if pid > 0 {
         return Ok(Child(pid));
     }
-    // SAFETY: a plain system call; nobody survives the one who counts.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let code = i32::from(catch_unwind(AssertUnwindSafe(work)).is_err());
     // SAFETY: ends this process, without what the parent has yet to print.
     unsafe { libc::_exit(code) }

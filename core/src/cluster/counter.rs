@@ -61,6 +61,10 @@ counters! {
     BindErrors = "bind_errors",
     /// Names that could not be resolved.
     ResolveErrors = "resolve_errors",
+    /// Failures of the lock that says which process exchanges.
+    LockErrors = "lock_errors",
+    /// How often the exchange could not begin.
+    StartErrors = "start_errors",
     /// How often the exchange failed and began anew.
     Restarts = "restarts",
     /// Datagrams that this node sent itself.
@@ -104,3 +108,5 @@ fn dropped_name(cause: Dropped) -> &'static str {
         Dropped::Malformed => "dropped_malformed",
     }
 }
+
+const _: () = assert!(Counter::COUNT <= crate::table::COUNTERS);

@@ -6,6 +6,8 @@
 /// Ranges, first and last number, in order, apart from each other.
 pub type Ranges = Vec<(u64, u64)>;
 
+/// No origin ever gets there: whatever claims a greater number is not a report.
+pub(super) const LAST_NUMBER: u64 = 1 << 62;
 /// The most holes that are kept: what is older counts as applied and is never charged.
 const MOST_HOLES: usize = 1024;
 

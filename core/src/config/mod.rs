@@ -1,14 +1,19 @@
-//! Configuration: domains and their rules, from TOML, from a language's own object, or built up.
+//! Configuration: domains and their rules, table and cluster, from TOML, from a language's own object, or built up.
 //!
 //! Whatever the source, one check (`Config::check`) looks at the values; the readers only look at
 //! the shape and remember where each field stood.
 
+mod address;
+mod cluster;
 mod read;
+mod reader;
+mod secret;
 mod table;
 mod text;
 mod value;
 
-pub use read::Names;
+pub use cluster::ClusterConfig;
+pub use reader::Names;
 pub(crate) use table::Kind;
 pub use table::TableConfig;
 #[cfg(all(feature = "os", target_os = "linux"))]
@@ -31,6 +36,7 @@ pub struct Config {
     pub(crate) domains: Vec<DomainConfig>,
     pub(crate) dry_run: bool,
     pub(crate) table: TableConfig,
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 /// One domain's part of the configuration.
@@ -49,7 +55,8 @@ pub(crate) struct DomainConfig {
 impl Default for Config {
     fn default() -> Config {
         let default = DomainConfig { name: Config::DEFAULT.into(), ..DomainConfig::default() };
-        Config { domains: vec![default], dry_run: false, table: TableConfig::default() }
+        let table = TableConfig::default();
+        Config { domains: vec![default], dry_run: false, table, cluster: None }
     }
 }
 
@@ -90,7 +97,14 @@ impl Config {
 
     /// Where the buckets live.
     pub fn set_table(&mut self, table: TableConfig) {
-        self.table = table;
+        let clustered = table.clustered || self.cluster.is_some();
+        self.table = TableConfig { clustered, ..table };
+    }
+
+    /// The cluster that this node belongs to.
+    pub fn set_cluster(&mut self, cluster: ClusterConfig) {
+        self.cluster = Some(cluster);
+        self.table.clustered = true;
     }
 
     pub(crate) fn domain_mut(&mut self, name: &str) -> &mut DomainConfig {
@@ -104,8 +118,11 @@ impl Config {
     }
 
     /// Looks at every value: the first that cannot be is an error that names its field.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self, names: Names) -> Result<()> {
         self.table.check()?;
+        if let Some(cluster) = &self.cluster {
+            cluster.check(names)?;
+        }
         for domain in &self.domains {
             check_name(&domain.name).map_err(|message| Error::config(domain.path(), message))?;
             domain.check()?;
@@ -160,7 +177,7 @@ impl DomainConfig {
     }
 
     fn path(&self) -> String {
-        read::join("domains", &self.name)
+        reader::join("domains", &self.name)
     }
 }
 

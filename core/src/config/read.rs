@@ -1,26 +1,18 @@
 //! A tree to a configuration: which keys there are, and what kind of value each takes.
 
+use super::reader::{Names, Reader, Table, join};
 use super::table::{Kind, Size, TableConfig};
 use super::value::{Entry, Node, Value};
 use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
 use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
-use crate::rate::{Burst, Rate, quoted};
+use crate::rate::{Burst, Rate};
 use crate::rule::Rule;
-
-/// How the keys of an object are spelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
-    /// `charge_refused`, as in TOML and Python.
-    Snake,
-    /// `chargeRefused`, as in JavaScript.
-    Camel,
-}
 
 const RULE_KEYS: &[&str] = &["name", "rate", "burst", "charge_refused"];
 const DOMAIN_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run"];
 const TOP_KEYS: &[&str] =
-    &["rate", "burst", "charge_refused", "rules", "dry_run", "domains", "table"];
+    &["rate", "burst", "charge_refused", "rules", "dry_run", "domains", "table", "cluster"];
 const TABLE_KEYS: &[&str] = &["name", "size", "group", "dir", "private"];
 
 pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
@@ -30,7 +22,10 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
     config.domains[0].read(&mut reader, &top, "")?;
     config.dry_run = config.domains[0].dry_run.take().unwrap_or(false);
     if let Some(entry) = top.get("table") {
-        config.table = reader.table_config(entry)?;
+        config.set_table(reader.table_config(entry)?);
+    }
+    if let Some(entry) = top.get("cluster") {
+        config.set_cluster(reader.cluster(entry)?);
     }
     if let Some(entry) = top.get("domains") {
         let Value::Table(domains) = &entry.node.value else {
@@ -58,7 +53,7 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
             domain.read(&mut reader, &table, &path)?;
         }
     }
-    config.check().map_err(|fault| {
+    config.check(names).map_err(|fault| {
         let line = fault.field().and_then(|field| reader.line_of(field));
         fault.at_line(line)
     })?;
@@ -103,49 +98,7 @@ impl DomainConfig {
     }
 }
 
-/// A table whose keys are known.
-struct Table<'a>(Vec<(&'static str, &'a Entry)>);
-
-impl<'a> Table<'a> {
-    fn get(&self, key: &str) -> Option<&'a Entry> {
-        self.0.iter().find(|(known, _)| *known == key).map(|(_, entry)| *entry)
-    }
-
-    fn first(&self, keys: &[&str]) -> Option<&'a Entry> {
-        self.0.iter().find(|(known, _)| keys.contains(known)).map(|(_, entry)| *entry)
-    }
-}
-
-struct Reader {
-    names: Names,
-    /// Where each field stands, for the check of the values.
-    lines: Vec<(String, Option<u32>)>,
-}
-
 impl Reader {
-    fn table<'a>(
-        &self,
-        node: &'a Node,
-        path: &str,
-        keys: &'static [&'static str],
-    ) -> Result<Table<'a>> {
-        let Value::Table(entries) = &node.value else {
-            let message = format!("{} is not a table of {}", node.value, self.list(keys));
-            return Err(Error::config(path, message).at_line(node.line));
-        };
-        let known = |entry: &'a Entry| {
-            let found = keys.iter().find(|key| self.spell(key) == entry.key);
-            found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
-        };
-        let table = Table(entries.iter().map(known).collect::<Result<_>>()?);
-        let twice =
-            (1..table.0.len()).find(|i| table.0[..*i].iter().any(|(key, _)| *key == table.0[*i].0));
-        match twice {
-            None => Ok(table),
-            Some(i) => Err(Error::config(join(path, &entries[i].key), "given twice")),
-        }
-    }
-
     fn rule(&mut self, rate: &Entry, table: &Table<'_>, path: &str) -> Result<Rule> {
         for (key, entry) in &table.0 {
             self.lines.push((join(path, key), entry.node.line.or(entry.line)));
@@ -222,86 +175,4 @@ impl Reader {
         }
         Ok(config)
     }
-
-    fn text<'a>(&self, entry: &'a Entry, path: &str) -> Result<&'a str> {
-        match &entry.node.value {
-            Value::Text(text) => Ok(text),
-            _ => Err(self.kind(entry, path, "text")),
-        }
-    }
-
-    fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {
-        match entry.node.value {
-            Value::Bool(value) => Ok(value),
-            _ => Err(self.kind(entry, path, "true or false")),
-        }
-    }
-
-    /// The error about a value of the wrong kind.
-    fn kind(&self, entry: &Entry, path: &str, fix: &str) -> Error {
-        let message = format!("{} is not possible here; write {fix}", entry.node.value);
-        Error::config(join(path, &entry.key), message).at_line(entry.node.line)
-    }
-
-    fn unknown(&self, entry: &Entry, path: &str, keys: &'static [&'static str]) -> Error {
-        // A key of great length is near to none, and comparing would take long.
-        let comparable = if entry.key.len() <= 64 { keys } else { &[] };
-        let near = comparable.iter().map(|key| (distance(&self.spell(key), &entry.key), key)).min();
-        let hint = match near {
-            Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
-            _ => format!("the keys here are {}", self.list(keys)),
-        };
-        Error::config(join(path, &entry.key), format!("unknown key; {hint}")).at_line(entry.line)
-    }
-
-    fn list(&self, keys: &[&str]) -> String {
-        let keys: Vec<String> = keys.iter().map(|key| self.spell(key)).collect();
-        keys.join(", ")
-    }
-
-    fn spell(&self, key: &str) -> String {
-        match self.names {
-            Names::Snake => key.to_string(),
-            Names::Camel => {
-                let (first, rest) = key.split_once('_').unwrap_or((key, ""));
-                let capital = rest.chars().next().map(|c| c.to_ascii_uppercase());
-                first.chars().chain(capital).chain(rest.chars().skip(1)).collect()
-            }
-        }
-    }
-
-    /// The line of a field, or of what it belongs to if it was not written.
-    fn line_of(&self, field: &str) -> Option<u32> {
-        let known = self.lines.iter().find(|(known, _)| known == field);
-        match known {
-            Some((_, line)) => *line,
-            None => self.line_of(field.rsplit_once('.')?.0),
-        }
-    }
-}
-
-/// The path of a key below a path; a key that is not a plain word is quoted, one of great length
-/// cut short.
-pub(super) fn join(path: &str, key: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-    let key = match key.is_empty() || key.len() > 1000 || !key.chars().all(plain) {
-        true => quoted(key),
-        false => key.to_string(),
-    };
-    if path.is_empty() { key } else { format!("{path}.{key}") }
-}
-
-/// How many letters must be changed, added or dropped to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.chars().count()]
 }

@@ -19,6 +19,8 @@ pub struct TableConfig {
     pub(crate) size: Option<Result<Size, String>>,
     pub(crate) group: Option<String>,
     pub(crate) dir: Option<String>,
+    /// Whether other nodes hear of what is in it.
+    pub(crate) clustered: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub(crate) enum Size {
 impl TableConfig {
     /// A table that belongs to this process, and to each of its forked children another copy.
     pub fn private() -> TableConfig {
-        TableConfig { kind: Kind::Private, size: None, group: None, dir: None }
+        TableConfig { kind: Kind::Private, size: None, group: None, dir: None, clustered: false }
     }
 
     /// A table shared with all children forked from now on: the default.
@@ -74,6 +76,13 @@ impl TableConfig {
         TableConfig { dir: Some(dir.into()), ..self }
     }
 
+    /// A table that an exchange between nodes can use.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn clustered(self) -> TableConfig {
+        TableConfig { clustered: true, ..self }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if let Kind::Named(name) = &self.kind {
             check_table_name(name).map_err(|message| Error::config("table.name", message))?;
@@ -107,13 +116,14 @@ impl TableConfig {
     }
 
     fn geometry(&self, size: Size) -> Geometry {
-        let fewest = match self.kind {
-            Kind::Named(_) => FEWEST_SHARED_LINES,
-            _ => 0,
+        // A named table may be used by a clustered process at any time.
+        let (fewest, kind) = match self.clustered || matches!(self.kind, Kind::Named(_)) {
+            true => (FEWEST_SHARED_LINES, Geometry::new(0).with_seats()),
+            false => (0, Geometry::new(0)),
         };
         match size {
-            Size::Tags(tags) => Table::geometry_for(tags).at_least(fewest),
-            Size::Bytes(bytes) => Geometry::within(bytes).at_least(fewest),
+            Size::Tags(tags) => kind.at_least(Table::lines_for(tags)).at_least(fewest),
+            Size::Bytes(bytes) => kind.within(bytes).at_least(fewest),
         }
     }
 }
@@ -202,6 +212,10 @@ mod tests {
             assert!(shape.bytes() as u64 > bytes - 20_000, "{} of {bytes}", shape.bytes());
         }
         assert!(TableConfig::private().bytes(1000).check().is_err());
+        for clustered in [TableConfig::private().clustered(), TableConfig::named("x")] {
+            let shape = clustered.bytes(64 << 20).shape();
+            assert!(shape.bytes() as u64 <= 64 << 20 && shape.bytes() as u64 > (64 << 20) - 20_000);
+        }
         assert!(TableConfig::named("x").bytes(4 << 20).check().is_err(), "too few lines to share");
     }
 

@@ -1,7 +1,7 @@
 //! Addresses as the engine knows them, and as a socket needs them: a socket for IPv6 that also
 //! serves IPv4 sees its addresses in a disguise, which ends here.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// What a socket bound to an address can send to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,30 @@ impl Reach {
             }
             _ => None,
         }
+    }
+}
+
+/// The address of this machine from which one is reached; without one, from which most are. Sends
+/// nothing.
+pub(crate) fn own_address(towards: Option<SocketAddr>, bound: SocketAddr) -> IpAddr {
+    // Addresses that belong to nobody: all the system has to know is where the way begins.
+    let (any, nobody) = match bound {
+        SocketAddr::V4(_) => (([0; 4], 0).into(), ([192, 0, 2, 1], 9).into()),
+        SocketAddr::V6(_) => (([0; 16], 0).into(), ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9).into()),
+    };
+    let (any, towards): (SocketAddr, SocketAddr) = match towards {
+        Some(v4 @ SocketAddr::V4(_)) => (([0; 4], 0).into(), v4),
+        Some(v6) => (([0; 16], 0).into(), v6),
+        None => (any, nobody),
+    };
+    let found = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(towards)?;
+        socket.local_addr()
+    });
+    match (found, bound) {
+        (Ok(found), _) if !found.ip().is_unspecified() => found.ip(),
+        (_, SocketAddr::V4(_)) => IpAddr::from([127, 0, 0, 1]),
+        (_, SocketAddr::V6(_)) => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::address::{inward, own_address};
 use super::hooks::count;
 use super::multicast::Joined;
 use super::names::Names;
@@ -38,6 +39,8 @@ pub trait Driven {
     fn join(&mut self, now: u64, peers: &[SocketAddr]);
     /// Says goodbye.
     fn leave(&mut self, now: u64);
+    /// Peers reach this node here.
+    fn set_address(&mut self, _address: SocketAddr) {}
     /// What is to be done next.
     fn poll(&mut self) -> Output;
 }
@@ -59,6 +62,10 @@ impl Driven for Engine {
         Engine::leave(self, now);
     }
 
+    fn set_address(&mut self, address: SocketAddr) {
+        Engine::set_address(self, address);
+    }
+
     fn poll(&mut self) -> Output {
         Engine::poll(self)
     }
@@ -69,6 +76,10 @@ impl Driven for Engine {
 pub struct Setup {
     /// The address of the socket. For `[::]` it serves IPv4 as well. Port 0: any that is free.
     pub listen: SocketAddr,
+    /// Where peers reach it, if that is somewhere else. Port 0: that of the socket.
+    pub advertise: Option<SocketAddr>,
+    /// Nothing may go beyond this machine, whatever a name means.
+    pub is_local: bool,
     /// The multicast group.
     pub group: Option<Group>,
     /// Addresses and names, each with its port.
@@ -148,25 +159,44 @@ impl<E: Driven> Driver<E> {
     /// Opens sockets and asks for names where that is due.
     fn open(&mut self) {
         let Driver { setup, hooks, unicast, group, .. } = self;
-        let opened = unicast.open(hooks, || Socket::open(setup.listen, hooks));
+        let wanted = setup.group.as_ref();
+        let opened = unicast.open(hooks, || Group::open_unicast(wanted, setup.listen, hooks));
         if opened && let Some(socket) = unicast.get() {
             // Peers know the port: a later socket must have the same.
             setup.listen.set_port(socket.local().port());
             (hooks.bound)(socket.local());
             group.reopen();
         }
-        if let (Some(wanted), Some(socket)) = (&setup.group, unicast.get()) {
+        if let (Some(wanted), Some(socket)) = (wanted, unicast.get()) {
             group.open(hooks, || wanted.join(socket, hooks));
         }
         let now = self.now();
         if self.names.look(now, &self.hooks.counters) || opened {
             let reach = self.unicast.get().map(Socket::reach);
-            let can = |to: &SocketAddr| reach.is_none_or(|reach| reach.outward(*to).is_some());
+            let is_local = self.setup.is_local;
+            let can = |to: &SocketAddr| {
+                (to.ip().is_loopback() || !is_local)
+                    && reach.is_none_or(|reach| reach.outward(*to).is_some())
+            };
             let peers: Vec<SocketAddr> = self.names.addresses().into_iter().filter(can).collect();
-            if !peers.is_empty() {
-                self.engine.join(now, &peers);
-            }
+            self.tell_address(peers.first().copied());
+            self.engine.join(now, &peers);
         }
+    }
+
+    /// Tells the engine where it is reached: at an address of its own, if it listens on all of
+    /// them that from which a peer is reached.
+    fn tell_address(&mut self, peer: Option<SocketAddr>) {
+        let Some(socket) = self.unicast.get() else { return };
+        let mut address = self.setup.advertise.unwrap_or_else(|| inward(socket.local()));
+        if address.ip().is_unspecified() {
+            let towards = peer.or(self.setup.group.as_ref().map(|group| group.address));
+            address.set_ip(own_address(towards, address));
+        }
+        if address.port() == 0 {
+            address.set_port(socket.local().port());
+        }
+        self.engine.set_address(address);
     }
 
     fn group_due(&self) -> u64 {

@@ -5,6 +5,10 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::cluster::Counter;
+use crate::exchange::Exchange;
+use crate::os::fork;
+
 /// Is told of a descriptor.
 pub type FdHook = Arc<dyn Fn(RawFd) + Send + Sync>;
 
@@ -26,27 +30,75 @@ pub struct Hooks {
     pub counters: Arc<Counters>,
 }
 
+impl Hooks {
+    /// Those of a driver at work for a table.
+    pub(crate) fn of_table(exchange: Exchange) -> Hooks {
+        let counters = Arc::new(Counters::of_table(&exchange));
+        Hooks {
+            now: Arc::new(move || exchange.now()),
+            generation: Arc::new(|| fork::generation().into()),
+            register_fd: Arc::new(fork::register),
+            unregister_fd: Arc::new(fork::unregister),
+            bound: Arc::new(|_| {}),
+            counters,
+        }
+    }
+}
+
 /// What went wrong, how often.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Counters {
     /// Datagrams that the system did not take.
-    pub send_errors: AtomicU64,
+    pub send_errors: Tally,
     /// Calls that should have received something.
-    pub receive_errors: AtomicU64,
+    pub receive_errors: Tally,
     /// Sockets that could not be opened.
-    pub bind_errors: AtomicU64,
+    pub bind_errors: Tally,
     /// Names without an address.
-    pub resolve_errors: AtomicU64,
+    pub resolve_errors: Tally,
     /// Locks that could neither be taken nor were taken by others.
-    pub lock_errors: AtomicU64,
+    pub lock_errors: Tally,
     /// Exchanges that could not begin.
-    pub start_errors: AtomicU64,
+    pub start_errors: Tally,
     /// Exchanges that ended in a panic.
-    pub panics: AtomicU64,
+    pub panics: Tally,
+}
+
+impl Counters {
+    fn of_table(exchange: &Exchange) -> Counters {
+        let tally =
+            |counter| Tally { shared: Some((exchange.clone(), counter)), ..Tally::default() };
+        Counters {
+            send_errors: tally(Counter::SendErrors),
+            receive_errors: tally(Counter::ReceiveErrors),
+            bind_errors: tally(Counter::BindErrors),
+            resolve_errors: tally(Counter::ResolveErrors),
+            lock_errors: tally(Counter::LockErrors),
+            start_errors: tally(Counter::StartErrors),
+            panics: tally(Counter::Restarts),
+        }
+    }
+}
+
+/// A count, here and for all processes of the table to see.
+#[derive(Default)]
+pub struct Tally {
+    count: AtomicU64,
+    shared: Option<(Exchange, Counter)>,
+}
+
+impl Tally {
+    /// What was counted here.
+    pub fn get(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
 }
 
 /// Adds to a counter.
-pub(crate) fn count(counter: &AtomicU64, more: usize) {
+pub(crate) fn count(tally: &Tally, more: usize) {
     // Relaxed: a count orders nothing.
-    counter.fetch_add(more as u64, Ordering::Relaxed);
+    tally.count.fetch_add(more as u64, Ordering::Relaxed);
+    if let Some((exchange, counter)) = &tally.shared {
+        exchange.count(counter.place(), more as u64);
+    }
 }

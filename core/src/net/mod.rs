@@ -11,6 +11,7 @@ mod backoff;
 mod driver;
 mod hooks;
 mod inbox;
+mod life;
 mod multicast;
 mod names;
 mod outbox;
@@ -20,8 +21,9 @@ mod stop;
 
 pub use background::Background;
 pub use driver::{Driven, Setup};
-pub use hooks::{Counters, FdHook, Hooks};
+pub use hooks::{Counters, FdHook, Hooks, Tally};
 pub use inbox::Inbox;
+pub(crate) use life::Life;
 pub use multicast::Group;
 pub use outbox::Outbox;
 pub use socket::Socket;

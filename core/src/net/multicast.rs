@@ -2,7 +2,7 @@
 //! unicast socket sends to it, so that whoever hears knows where to answer.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 use socket2::SockRef;
 
@@ -30,6 +30,29 @@ pub(crate) struct Joined {
 }
 
 impl Group {
+    /// Opens the unicast socket.
+    pub(crate) fn open_unicast(
+        group: Option<&Group>,
+        listen: SocketAddr,
+        hooks: &Hooks,
+    ) -> io::Result<Socket> {
+        if !group.is_some_and(|group| group.is_shared(listen)) {
+            return Socket::open(listen, hooks);
+        }
+        // Other nodes of this host may hear the group, now or later, by sockets that allow both
+        // kinds of reuse. But no two nodes may listen here: at first this socket allows the one
+        // kind, and then only the other.
+        let socket = Socket::open_with(listen, hooks, |raw| raw.set_reuse_address(true))?;
+        socket.options().set_reuse_address(false)?;
+        socket.options().set_reuse_port(true)?;
+        Ok(socket)
+    }
+
+    /// Whether the listener has the group's port for itself, and so must hear the group.
+    fn is_shared(&self, listen: SocketAddr) -> bool {
+        listen.ip().is_unspecified() && listen.port() == self.address.port()
+    }
+
     /// Joins the group, to be sent to by the unicast socket.
     pub(crate) fn join(&self, unicast: &Socket, hooks: &Hooks) -> io::Result<Joined> {
         let chosen = self.interfaces(unicast.local().ip())?;
@@ -43,14 +66,20 @@ impl Group {
         if unicast.reach().outward(to).is_none() {
             return Err(io::Error::other("the group and the listener are of different kinds"));
         }
-        // One port can only be had once by a socket for any address.
-        let local = unicast.local();
-        if local.ip().is_unspecified() && local.port() == self.address.port() {
+        if self.is_shared(unicast.local()) {
             self.enter(&unicast.options(), chosen.as_deref())?;
             return Ok(Joined { receiver: None, to });
         }
-        // Bound to the group itself, it hears nothing else.
-        let receiver = Socket::open_with(to, hooks, |socket| {
+        // Bound to the group itself, it hears nothing else. On any interface that is not possible
+        // for all groups.
+        let bind = match to {
+            SocketAddr::V6(v6) if v6.scope_id() == 0 => (Ipv6Addr::UNSPECIFIED, v6.port()).into(),
+            to => to,
+        };
+        let receiver = Socket::open_with(bind, hooks, |socket| {
+            if bind.is_ipv6() {
+                socket.set_only_v6(true)?;
+            }
             socket.set_reuse_address(true)?;
             socket.set_reuse_port(true)
         })?;

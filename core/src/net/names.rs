@@ -136,7 +136,6 @@ mod tests {
     use super::*;
     use std::future::poll_fn;
     use std::sync::Mutex;
-    use std::sync::atomic::Ordering;
 
     fn block_on<T>(future: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
@@ -190,7 +189,7 @@ mod tests {
     fn a_name_keeps_its_addresses_until_it_has_others_and_is_asked_for_soon_if_it_has_none() {
         let counters = Counters::default();
         let mut names = Names::with(&["moves:1".into()], moving);
-        let errors = || counters.resolve_errors.load(Ordering::Relaxed);
+        let errors = || counters.resolve_errors.get();
         let mut now = 1;
         for (answer, addresses, wait, failed) in [
             (None, vec![], 1, 1),

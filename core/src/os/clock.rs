@@ -10,7 +10,15 @@ pub(crate) fn now_ns() -> u64 {
     return precise_ns();
 }
 
-/// The same, always asked of the system.
+/// Milliseconds since 1970, by a clock that may be set at any time.
+pub(crate) fn unix_ms() -> u64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Nanoseconds since the machine started, always asked of the system.
 #[cfg(unix)]
 fn precise_ns() -> u64 {
     use rustix::time::{ClockId, clock_gettime};

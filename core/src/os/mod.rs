@@ -5,7 +5,12 @@
 pub(crate) mod clock;
 pub(crate) mod file;
 #[cfg(unix)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what it guards is for Linux"))]
+pub(crate) mod fork;
+#[cfg(unix)]
 pub(crate) mod interface;
+#[cfg(target_os = "linux")]
+pub(crate) mod lock;
 #[cfg(unix)]
 pub(crate) mod memory;
 #[cfg(target_os = "linux")]

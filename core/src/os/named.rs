@@ -47,6 +47,13 @@ pub(crate) struct Asked<'a> {
     pub(crate) birth: Birth,
 }
 
+/// A table that was found or made.
+pub(crate) struct Found {
+    pub(crate) region: Region,
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+}
+
 /// Why there is no table.
 pub(crate) enum Refusal {
     /// One is there that must not or cannot be used.
@@ -62,14 +69,14 @@ impl From<Error> for Refusal {
 }
 
 /// Opens a named table, which is made if it is not there.
-pub(crate) fn open(asked: &Asked<'_>) -> Result<Region, Refusal> {
+pub(crate) fn open(asked: &Asked<'_>) -> Result<Found, Refusal> {
     let owner = Owner::of(asked.group)?;
     let dirs = dirs(asked.dir);
     let mut reasons = Vec::new();
     // A table that is there, wherever, comes before a new one.
     for (i, dir) in dirs.iter().enumerate() {
         match existing(&owner.path(dir, asked.name), owner, asked.birth.boot) {
-            Ok(Some(region)) => return Ok(region),
+            Ok(Some(found)) => return Ok(found),
             // What somebody put into a folder that may not be needed must not stop us.
             Ok(None) => {}
             Err(_) if i > 0 => {}
@@ -79,7 +86,7 @@ pub(crate) fn open(asked: &Asked<'_>) -> Result<Region, Refusal> {
     for dir in dirs {
         let path = owner.path(dir, asked.name);
         match open_or_make(&path, owner, asked) {
-            Ok(region) => return Ok(region),
+            Ok(found) => return Ok(found),
             Err(Refusal::Nowhere(why)) => reasons.push(why),
             Err(wrong) => return Err(wrong),
         }
@@ -91,11 +98,11 @@ fn dirs(dir: Option<&str>) -> Vec<&str> {
     dir.map_or(DIRS.to_vec(), |dir| vec![dir])
 }
 
-fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, Refusal> {
+fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Found, Refusal> {
     let mut no_room = 0;
     for _ in 0..TRIES + NO_ROOM_TRIES {
-        if let Some(region) = existing(path, owner, asked.birth.boot)? {
-            return Ok(region);
+        if let Some(found) = existing(path, owner, asked.birth.boot)? {
+            return Ok(found);
         }
         let nowhere = |cause: io::Error| {
             let shown = path.display();
@@ -114,7 +121,7 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Region, 
             Err(cause) => return Err(nowhere(cause)),
         };
         match link(&file, path) {
-            Ok(()) => return Ok(region),
+            Ok(()) => return Ok(Found { region, file, path: path.into() }),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
             Err(cause) => return Err(nowhere(cause)),
         }
@@ -128,11 +135,11 @@ fn is_no_room(cause: &io::Error) -> bool {
 
 /// The table at a path. Nothing: it is not there, or was left by an earlier start of the machine
 /// and is now gone.
-pub(crate) fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Region>, Error> {
+pub(crate) fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Found>, Error> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let region = map(path, &file)?;
     if !is_stale(&region, boot) {
-        return Ok(Some(region));
+        return Ok(Some(Found { region, file, path: path.into() }));
     }
     remove_file(path, &file).map_err(|cause| match cause.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -6,9 +6,14 @@
 
 mod cell;
 mod dirty;
+mod facts;
+mod geometry;
 #[cfg(any(test, not(all(feature = "os", unix))))]
 mod heap;
 mod line;
+mod notes;
+mod origins;
+mod pending;
 mod place;
 mod region;
 mod rules;
@@ -22,18 +27,22 @@ use std::sync::atomic::Ordering;
 use self::cell::Cell;
 use self::line::{Claim, Pair, SLOTS, Worth};
 use self::place::Place;
-use self::slot::{MOST_PENDING, Slot};
+#[cfg(test)]
+use self::slot::MOST_PENDING;
+use self::slot::Slot;
 use crate::bucket::{Scale, Tat, carry_over};
 use crate::stats::Counter;
 
+pub use self::facts::Facts;
+use self::geometry::PAGE_LINES;
+pub(crate) use self::geometry::{Geometry, PAGE};
 #[cfg(any(test, not(all(feature = "os", unix))))]
 pub(crate) use self::heap::Heap;
+pub(crate) use self::notes::COUNTERS;
+pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
-use self::region::PAGE_LINES;
-pub(crate) use self::region::{Birth, Geometry, Memory, PAGE, Region, Unfit};
-
-/// With no exchanger for so long, hits that wait for one no longer keep their slot.
-const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
+pub(crate) use self::region::{Birth, Memory, Region, Unfit};
+pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +55,7 @@ pub(crate) struct Key {
 /// What one step does to a bucket.
 pub(crate) struct Step<R> {
     pub(crate) tat: Tat,
-    /// Units that peers must hear about; negative: that they need not hear about after all.
+    /// Hits that peers must hear about; negative: that they need not hear about after all.
     pub(crate) hits: i64,
     pub(crate) answer: R,
 }
@@ -55,6 +64,7 @@ pub(crate) struct Step<R> {
 pub(crate) struct Hit<'a> {
     cell: &'a Cell,
     slot: Slot,
+    line: usize,
 }
 
 impl Hit<'_> {
@@ -64,7 +74,7 @@ impl Hit<'_> {
     }
 
     /// Makes it another TAT, unless somebody was faster. Must be another one: only a change shows
-    /// that the glance was right.
+    /// that the glance was right. Nobody is told.
     #[inline]
     pub(crate) fn replace(self, tat: Tat) -> bool {
         self.cell.replace(self.slot, self.slot.with_tat(tat))
@@ -90,10 +100,10 @@ impl Table {
         Region::new(Box::new(memory), geometry).map(Table::new)
     }
 
-    /// Room for so many tags, six tenths full.
-    pub(crate) fn geometry_for(tags: u64) -> Geometry {
+    /// Lines for so many tags, six tenths full.
+    pub(crate) fn lines_for(tags: u64) -> usize {
         let lines = (u128::from(tags) * 10).div_ceil(6 * SLOTS as u128);
-        Geometry::new(usize::try_from(lines).unwrap_or(usize::MAX))
+        usize::try_from(lines).unwrap_or(usize::MAX)
     }
 
     /// Whether memory may be shared with other processes on this machine at all.
@@ -106,9 +116,16 @@ impl Table {
         rules::index_of(self.region.rules(), id, scale)
     }
 
-    /// The identity of a rule.
-    pub(crate) fn rule_id(&self, index: u16) -> Option<u64> {
-        self.region.rule(index)?.id()
+    /// The identity of a rule, and how it counts.
+    pub(crate) fn rule(&self, index: u16) -> Option<(u64, Scale)> {
+        self.region.rule(index)?.read()
+    }
+
+    /// All rules that the table has seen, with their indexes.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (u16, u64, Scale)> {
+        let places = (0..).zip(self.region.rules()).skip(1);
+        let taken = places.take_while(|(_, place)| !place.is_free());
+        taken.filter_map(|(index, place)| place.read().map(|(id, scale)| (index, id, scale)))
     }
 
     /// The TAT of a bucket.
@@ -123,13 +140,13 @@ impl Table {
         }
     }
 
-    /// The bucket in the simplest case, which is nearly every case: it is in its home line, counted
-    /// by the rule that it is asked about, and nobody has to be told of a change.
+    /// The bucket in the simplest case, which is nearly every case: it is in its home line, and
+    /// counted by the rule that it is asked about.
     #[inline]
     pub(crate) fn hit(&self, key: Key) -> Option<Hit<'_>> {
         let place = self.place(key);
         let (cell, slot) = self.region.lines()[place.home].find_under(key.rule, place.mark)?;
-        self.is_alone().then_some(Hit { cell, slot })
+        Some(Hit { cell, slot, line: place.home })
     }
 
     /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than
@@ -150,15 +167,19 @@ impl Table {
         loop {
             let Some((cell, old, displaced)) = pair.find() else {
                 let Step { tat, hits, answer } = step(0);
-                match self.settle(key, now, evict_at, place, tat, hits) {
-                    Claim::Taken { .. } => return Some(answer),
+                let pending = self.pending(0, hits, now);
+                match self.settle(key, now, evict_at, place, tat, pending.kept) {
+                    Claim::Taken { displaced } => {
+                        self.tell(pending, scale, self.line_of(place, displaced));
+                        return Some(answer);
+                    }
                     Claim::Lost => continue,
                     Claim::Full => return None,
                 }
             };
             let Step { tat, hits, answer } = step(self.tat_of(old, key, scale, now));
-            let pending = self.pending(old, hits, now);
-            let new = old.with(key.rule, pending, tat);
+            let pending = self.pending(self.pending_of(old, key, scale), hits, now);
+            let new = old.with(key.rule, pending.kept, tat);
             if new == old {
                 // An answer is given about a value that was there, as a whole.
                 if cell.load() == old {
@@ -167,9 +188,7 @@ impl Table {
                 continue;
             }
             if cell.replace(old, new) {
-                if pending > 0 {
-                    self.mark_dirty(self.line_of(place, displaced));
-                }
+                self.tell(pending, scale, self.line_of(place, displaced));
                 return Some(answer);
             }
         }
@@ -184,9 +203,8 @@ impl Table {
         evict_at: Option<u64>,
         place: Place,
         tat: Tat,
-        hits: i64,
+        pending: u64,
     ) -> Claim {
-        let pending = self.pending(Slot::EMPTY, hits, now);
         if tat == 0 && pending == 0 {
             // Nothing to remember.
             return Claim::Taken { displaced: false };
@@ -200,16 +218,10 @@ impl Table {
         let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
         let worth = |slot| self.worth(slot, fresh);
-        let claim = self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {
+        self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {
             self.evicted.add(u64::from(self.debt(slot, fresh) > 0));
-            self.unreported.add(slot.pending());
-        });
-        if let Claim::Taken { displaced } = claim
-            && pending > 0
-        {
-            self.mark_dirty(self.line_of(place, displaced));
-        }
-        claim
+            self.unreported.add(slot.pending() * self.quantum_of(slot));
+        })
     }
 
     /// What is lost with a slot: the share of the burst that its tag could take again. Hits that
@@ -244,43 +256,9 @@ impl Table {
         self.region.rule(slot.rule())?.scale()
     }
 
-    /// Hits pending after so many more.
-    #[inline]
-    fn pending(&self, slot: Slot, hits: i64, now: u64) -> u64 {
-        let pending = slot.pending();
-        if hits <= 0 {
-            return pending.saturating_sub(hits.unsigned_abs());
-        }
-        if !self.is_exchanged(now) {
-            return pending;
-        }
-        let sum = pending.saturating_add(hits.unsigned_abs());
-        if sum > MOST_PENDING {
-            self.unreported.add(sum - MOST_PENDING);
-        }
-        sum.min(MOST_PENDING)
-    }
-
-    /// Whether nobody has ever reported to peers.
-    #[inline]
-    fn is_alone(&self) -> bool {
-        // Relaxed: as below.
-        self.region.header().exchanged_ns.load(Ordering::Relaxed) == 0
-    }
-
-    /// Whether somebody reports to peers.
-    #[inline]
-    fn is_exchanged(&self, now: u64) -> bool {
-        // Relaxed: a moment sooner or later does not matter.
-        match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
-            0 => false,
-            at => now.saturating_sub(at) < EXCHANGER_GONE_NS,
-        }
-    }
-
-    /// Says that somebody reports to peers, from now on for a while.
-    pub(crate) fn exchange(&self, now: u64) {
-        self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
+    /// Whether the fingerprint of every bucket can be told, as an exchange needs it.
+    pub(crate) fn tells_fingerprints(&self) -> bool {
+        self.region.lines().len() >= FEWEST_SHARED_LINES
     }
 
     /// Asks for a bucket's line to be brought near.
@@ -316,11 +294,6 @@ impl Table {
             false => place.home,
             true => place.second(self.region.lines().len()),
         }
-    }
-
-    fn mark_dirty(&self, line: usize) {
-        let (word, bit) = Region::bit_of(line);
-        dirty::mark(&self.region.dirty()[word], bit);
     }
 }
 

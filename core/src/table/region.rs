@@ -1,4 +1,4 @@
-//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, header.
+//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, origins, header.
 //!
 //! The lines come first, where a huge page can begin; the header is the last page. Everything in
 //! it is atomic, because any process may write at any time, and nothing read from it is trusted:
@@ -10,14 +10,12 @@ use std::slice;
 use std::sync::atomic::Ordering;
 
 use super::cell::AtomicU64;
-use super::line::{Line, SLOTS};
+use super::geometry::{Geometry, PAGE, PAGE_LINES};
+use super::line::Line;
+use super::notes::Board;
+use super::origins::Seat;
 use super::rules::SharedRule;
 use super::slot::RULES;
-
-/// Bytes of a page: the unit of mapping.
-pub(crate) const PAGE: usize = 4096;
-/// Lines in a page: each has a bit of one word.
-pub(super) const PAGE_LINES: usize = PAGE / size_of::<Line>();
 
 /// Pages that one huge page can replace.
 const HUGE_PAGES: usize = 512;
@@ -27,7 +25,7 @@ const MANY_PAGES: u32 = 64;
 
 /// The last page of a region.
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Header {
     /// Says what this file is. Written last.
     pub(super) magic: AtomicU64,
@@ -41,10 +39,16 @@ pub(super) struct Header {
     pub(super) boot: [AtomicU64; 2],
     /// When an exchanger last said that it is there; zero: never.
     pub(super) exchanged_ns: AtomicU64,
+    /// How much later than their time checks may pass, because of the way to the peers.
+    pub(super) slack_ns: AtomicU64,
     /// What is read at every check and what is often written lie in different cache lines.
-    gap: [AtomicU64; 7],
+    gap: [AtomicU64; 6],
     /// How many claims were begun.
     pub(super) claims: AtomicU64,
+    /// How many places there are for origins.
+    pub(super) seats: AtomicU64,
+    /// What the processes of the table tell each other about the exchange.
+    pub(super) board: Board,
 }
 
 /// What a table is born with.
@@ -65,73 +69,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 1;
-
-/// How big everything is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Geometry {
-    pub(super) lines: usize,
-}
-
-impl Geometry {
-    /// Two lines that differ are the least that a tag needs.
-    const FEWEST_LINES: usize = 2;
-    /// 16 TB: more than any machine maps, far from overflow.
-    const MOST_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
-
-    pub(crate) fn new(lines: usize) -> Geometry {
-        Geometry { lines: lines.clamp(Geometry::FEWEST_LINES, Geometry::MOST_LINES) }
-    }
-
-    /// The biggest that takes at most so many bytes.
-    pub(crate) fn within(bytes: u64) -> Geometry {
-        let all = Geometry::new(usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Line>());
-        // A little less than linear in lines, so that a few steps come close.
-        let mut lines = all.lines;
-        while lines > Geometry::FEWEST_LINES && Geometry::new(lines).bytes() as u64 > bytes {
-            let over = Geometry::new(lines).bytes() as u64 - bytes;
-            let fewer = usize::try_from(over.div_ceil(72)).unwrap_or(usize::MAX);
-            lines = lines.saturating_sub(fewer);
-        }
-        Geometry::new(lines)
-    }
-
-    pub(crate) fn at_least(self, lines: usize) -> Geometry {
-        Geometry::new(self.lines.max(lines))
-    }
-
-    /// How many tags fit with six tenths of the slots in use.
-    pub(crate) fn tags(self) -> u64 {
-        (self.lines * SLOTS) as u64 * 6 / 10
-    }
-
-    /// One word of bits for every page of lines.
-    fn words(self) -> usize {
-        self.lines.div_ceil(PAGE_LINES)
-    }
-
-    fn bitmap_at(self) -> usize {
-        self.words() * PAGE
-    }
-
-    /// A bit for every page that was ever used.
-    fn used_at(self) -> usize {
-        self.bitmap_at() + self.words() * size_of::<AtomicU64>()
-    }
-
-    fn rules_at(self) -> usize {
-        self.used_at() + self.words().div_ceil(64) * size_of::<AtomicU64>()
-    }
-
-    fn header_at(self) -> usize {
-        (self.rules_at() + RULES * size_of::<SharedRule>()).next_multiple_of(PAGE)
-    }
-
-    /// Bytes of the whole region.
-    pub(crate) fn bytes(self) -> usize {
-        self.header_at() + PAGE
-    }
-}
+const LAYOUT: u64 = 2;
 
 /// Where memory comes from and how it is given back.
 ///
@@ -183,6 +121,7 @@ impl Region {
         // Relaxed: the file has no name yet, so nobody looks.
         header.layout.store(LAYOUT, Ordering::Relaxed);
         header.lines.store(geometry.lines as u64, Ordering::Relaxed);
+        header.seats.store(geometry.seats as u64, Ordering::Relaxed);
         header.zero_ns.store(birth.zero_ns, Ordering::Relaxed);
         for i in 0..2 {
             header.key[i].store(birth.key[i], Ordering::Relaxed);
@@ -208,11 +147,10 @@ impl Region {
         if found != LAYOUT {
             return Err(Unfit::Layout { found, ours: LAYOUT });
         }
-        let lines = usize::try_from(header.lines.load(Ordering::Relaxed)).unwrap_or(0);
-        let geometry = Geometry::new(lines);
-        if geometry.lines != lines || geometry.bytes() != len {
-            return Err(Unfit::NotATable);
-        }
+        let lines = header.lines.load(Ordering::Relaxed);
+        let geometry = Geometry::found(lines, header.seats.load(Ordering::Relaxed));
+        let geometry = geometry.filter(|geometry| geometry.bytes() == len);
+        let geometry = geometry.ok_or(Unfit::NotATable)?;
         Region::new(memory, geometry).ok_or(Unfit::NotATable)
     }
 
@@ -254,6 +192,11 @@ impl Region {
         let index = usize::from(index);
         let at = self.geometry.rules_at() + index * size_of::<SharedRule>();
         (index < RULES).then(|| &self.part(at, 1)[0])
+    }
+
+    /// What is known of the origins of reports; there may be no room for that.
+    pub(super) fn seats(&self) -> &[Seat] {
+        self.part(self.geometry.seats_at(), self.geometry.seats)
     }
 
     #[inline]
@@ -314,6 +257,7 @@ trait Part {}
 impl Part for Line {}
 impl Part for AtomicU64 {}
 impl Part for SharedRule {}
+impl Part for Seat {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

@@ -34,8 +34,13 @@ impl SharedRule {
         Scale::from_words(self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    pub(super) fn id(&self) -> Option<u64> {
-        self.scale().map(|_| self.id.load(Ordering::Relaxed))
+    /// The rule's identity as well.
+    pub(super) fn read(&self) -> Option<(u64, Scale)> {
+        self.scale().map(|scale| (self.id.load(Ordering::Relaxed), scale))
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.id.load(Ordering::Relaxed) == 0
     }
 
     fn write(&self, scale: &Scale) {

@@ -51,6 +51,7 @@ impl Mark {
 pub(super) struct Slot(pub(super) u128);
 
 impl Slot {
+    #[cfg(test)]
     pub(super) const EMPTY: Slot = Slot(0);
 
     /// `rule` is below `RULES` and not zero, `pending` at most `MOST_PENDING`.

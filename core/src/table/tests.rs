@@ -1,5 +1,6 @@
 //! The table on memory of its own, step by step and with few slots.
 
+mod exchange;
 mod hostile;
 mod pending;
 mod property;
@@ -114,6 +115,6 @@ impl Rig {
         let key = self.key(fingerprint);
         let tat = self.scale.charge(0, now, units);
         let place = self.table.place(key);
-        self.table.settle(key, now, Some(now), place, tat, i64::try_from(units).unwrap())
+        self.table.settle(key, now, Some(now), place, tat, units)
     }
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use super::cell::Cell;
 use super::dirty::{self, Visit};
+use super::geometry::PAGE_LINES;
 use super::place::Place;
-use super::region::PAGE_LINES;
 use super::slot::Slot;
 use super::{Key, Step, Table, rules};
 use crate::bucket::{Scale, Tat};
@@ -19,17 +19,33 @@ pub(crate) struct Bucket {
 }
 
 impl Table {
-    /// Takes over rules and buckets of a table with the same zero and key.
+    /// Takes over rules, buckets and what an exchange needs to know of a table with the same zero
+    /// and key.
     pub(crate) fn copy_from(&self, old: &Table, now: u64) {
         rules::copy(old.region.rules(), self.region.rules());
-        // Else hits that wait for an exchanger would not be taken over.
-        let exchanged = old.region.header().exchanged_ns.load(Ordering::Relaxed);
-        self.region.header().exchanged_ns.store(exchanged, Ordering::Relaxed);
+        self.copy_exchange(old);
         old.each(now, |bucket, scale| {
             let Bucket { key, hits, tat } = bucket;
             let hits = i64::try_from(hits).unwrap_or(i64::MAX);
             self.update(key, scale, now, Some(now), |_| Step { tat, hits, answer: () });
         });
+    }
+
+    /// Without the origins a peer's reports would be charged twice; without the time of the last
+    /// exchange, hits that wait for an exchanger would not be taken over.
+    fn copy_exchange(&self, old: &Table) {
+        let (from, to) = (old.region.header(), self.region.header());
+        for (from, to) in [(&from.exchanged_ns, &to.exchanged_ns), (&from.slack_ns, &to.slack_ns)] {
+            // Relaxed: nobody else sees the new table yet.
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        from.board.copy_node_to(&to.board);
+        for (seat, origin) in old.seats() {
+            if let Some(place) = self.take_seat(origin) {
+                self.set_window(place, &old.window(seat));
+                self.set_facts(place, &old.facts(seat));
+            }
+        }
     }
 
     /// Takes all hits that are pending and due. Buckets whose line was marked are visited, or all.

@@ -1,4 +1,5 @@
 //! Engines that talk to each other, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod hostile;
 mod net;

@@ -95,7 +95,7 @@ fn another_layout_is_told_and_let_alone() {
     let path = used(&folder);
     change(&path, LAYOUT, |layout| layout + 1);
     let message = refusal(&folder);
-    assert!(message.contains("another version of dthrottle (layout 2, this one has 1)"));
+    assert!(message.contains("another version of dthrottle (layout 3, this one has 2)"));
     assert!(message.contains("choose another name"), "{message}");
     change(&path, LAYOUT, |layout| layout - 1);
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "nothing was touched");

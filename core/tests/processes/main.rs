@@ -8,6 +8,7 @@ mod exact;
 mod fault;
 mod folder;
 mod hammer;
+mod lock;
 mod program;
 mod race;
 mod tasks;

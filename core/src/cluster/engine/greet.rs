@@ -7,15 +7,13 @@ use rand::RngExt;
 use super::{Engine, To};
 use crate::cluster::members::Identity;
 use crate::cluster::pace;
-use crate::cluster::peer::State;
+use crate::cluster::peer::{Peer, State};
 use crate::cluster::replay::Replay;
 use crate::cluster::wire::{Dropped, Envelope, Hello, Kind};
 use crate::cluster::{Event, Origin};
 
 /// The most challenges that wait for an answer.
 const MOST_CHALLENGES: usize = 4096;
-/// The most senders that are known without being proven.
-const MOST_STRANGERS: usize = 4096;
 
 impl Engine {
     /// Asks whoever is there to answer.
@@ -26,7 +24,7 @@ impl Engine {
 
     /// Asks a sender to show that it is there, but not for every datagram of it.
     pub(super) fn challenge(&mut self, now: u64, at: SocketAddr, origin: Origin) {
-        if !self.peers.contains_key(&origin) && self.peers.len() >= MOST_STRANGERS {
+        if !self.has_room_for(origin) {
             return;
         }
         let peer = self.peer(now, origin);
@@ -79,7 +77,7 @@ impl Engine {
         if let Some(at) = self.challenges.get(&hello.echo).copied() {
             self.prove(now, envelope, &hello, now.saturating_sub(at));
         }
-        let proven = self.peers.get(&sender).is_some_and(|peer| peer.is_proven());
+        let proven = self.peers.get(&sender).is_some_and(Peer::is_proven);
         if hello.challenge != 0 {
             let challenge = if proven { 0 } else { self.new_challenge(now) };
             self.say_hello(To::One(from), challenge, hello.challenge);
@@ -97,6 +95,9 @@ impl Engine {
         peer.address = Some(hello.address);
         peer.changed = true;
         if peer.is_proven() {
+            if !matches!(peer.state, State::Up | State::Left) {
+                self.members.announce(now, Identity::new(hello.address, sender));
+            }
             self.hear_of(now, sender, hello.top);
             return;
         }

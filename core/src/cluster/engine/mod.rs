@@ -28,6 +28,9 @@ use super::wire::{Envelope, Kind};
 use super::{Event, Origin};
 use crate::exchange::Exchange;
 
+/// The most origins that are known at a time.
+const MOST_PEERS: usize = 4096;
+
 /// What is to be done next.
 #[derive(Debug)]
 pub enum Output {
@@ -85,6 +88,8 @@ pub struct Engine {
     round_at: u64,
     sweep_at: u64,
     outputs: VecDeque<Output>,
+    /// Said goodbye: hears and says nothing any more.
+    is_gone: bool,
     /// What was applied, if somebody keeps the books.
     ledger: Option<Vec<(Origin, u64, u64)>>,
 }
@@ -123,6 +128,7 @@ impl Engine {
             round_at: now + rng.random_range(1..=pace::ROUND),
             sweep_at: now + pace::SWEEP,
             outputs: VecDeque::new(),
+            is_gone: false,
             ledger: None,
             settings,
             exchange,
@@ -196,10 +202,14 @@ impl Engine {
         self.send(told, Kind::Leave, 0, &[]);
         self.members.leave(now);
         self.settle(now);
+        self.is_gone = true;
     }
 
     /// Takes a datagram, which is decrypted in place.
     pub fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
+        if self.is_gone {
+            return;
+        }
         self.count(Counter::DatagramsReceived, 1);
         self.count(Counter::BytesReceived, datagram.len() as u64);
         let (envelope, body) = match self.settings.keys.open(datagram) {
@@ -262,6 +272,9 @@ impl Engine {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: u64) {
+        if self.is_gone {
+            return;
+        }
         if now >= self.tick_at {
             self.exchange.stay(now);
             self.go_on_with_start(now);
@@ -282,6 +295,9 @@ impl Engine {
     /// What to do next.
     pub fn poll(&mut self) -> Output {
         self.outputs.pop_front().unwrap_or_else(|| {
+            if self.is_gone {
+                return Output::Timeout(u64::MAX);
+            }
             let first = self.tick_at.min(self.round_at);
             Output::Timeout(self.members.next_timeout().map_or(first, |at| first.min(at)))
         })
@@ -347,6 +363,11 @@ impl Engine {
         let told = told.into_iter().filter(|address| *address != self.settings.address);
         self.told = told.collect();
         self.outbox.nodes = self.members.len() as u64 + 1;
+    }
+
+    /// Whether there is room for an origin, or has been: whoever has the key may name any number.
+    fn has_room_for(&self, origin: Origin) -> bool {
+        self.peers.len() < MOST_PEERS || self.peers.contains_key(&origin)
     }
 
     /// What is known of a peer, which may be nothing yet.

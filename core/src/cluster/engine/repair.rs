@@ -9,6 +9,7 @@ use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
 use crate::cluster::peer::State;
+use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{
     ANSWER, Dropped, Kind, MAX_BODY, MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report,
     ReportEntry, ReportWriter, Section, parse_digest, parse_gaps, write_digest, write_gaps,
@@ -28,6 +29,9 @@ const MOST_IN_DIGEST: usize = 60;
 impl Engine {
     /// Notes that an origin's reports go up to a number.
     pub(super) fn hear_of(&mut self, now: u64, origin: Origin, top: u64) {
+        if top > LAST_NUMBER || !self.has_room_for(origin) {
+            return;
+        }
         let peer = self.peer(now, origin);
         let before = peer.window.top();
         peer.window.hear_of(top);
@@ -63,7 +67,8 @@ impl Engine {
             let ranges = peer.window.missing().iter().take(MOST_RANGES).copied().collect();
             let origin_is_there = peer.is_told(now, self.retention()) && peer.asked < ASK_ORIGIN;
             let at_origin = peer.address.filter(|_| origin_is_there);
-            let target = at_origin.or_else(|| self.anybody_but(origin));
+            let address = peer.address;
+            let target = at_origin.or_else(|| self.anybody_but(origin)).or(address);
             if let Some(peer) = self.peers.get_mut(&origin) {
                 peer.ask_later(now);
             }

@@ -10,6 +10,7 @@ use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
 use crate::cluster::pace::{self, age_class, late_after, rule_period};
 use crate::cluster::settings::Settings;
+use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{
     ANSWER, Dropped, Kind, RELAYED, Report, ReportEntry, ReportWriter, Section, write_digest,
 };
@@ -33,6 +34,7 @@ pub(super) struct Outbox {
     writer: ReportWriter,
     tail_at: Option<u64>,
     tails: usize,
+    reported_at: u64,
 }
 
 /// Entries that can stand in one section: rule, quantum, class of age.
@@ -69,6 +71,7 @@ impl Outbox {
             writer: ReportWriter::new(),
             tail_at: None,
             tails: 0,
+            reported_at: now,
         }
     }
 
@@ -157,6 +160,7 @@ impl Engine {
         writer.clear(None);
         self.outbox.writer = writer;
         self.outbox.tails = 0;
+        self.outbox.reported_at = now;
         self.outbox.tail_at = Some(now + pace::TAILS[0]);
     }
 
@@ -167,7 +171,11 @@ impl Engine {
             return;
         }
         self.outbox.tails += 1;
-        self.outbox.tail_at = pace::TAILS.get(self.outbox.tails).map(|after| now + after);
+        // A network that heals in silence must be noticed, too.
+        let kept = now < self.outbox.reported_at + self.retention();
+        let later = kept.then_some(pace::ROUND.max(self.outbox.nodes * pace::TICK));
+        let after = pace::TAILS.get(self.outbox.tails).copied().or(later);
+        self.outbox.tail_at = after.map(|after| now + after);
         let mut body = Vec::new();
         write_digest(&[(self.me, self.outbox.top)], &mut body);
         let to = self.everybody();
@@ -184,7 +192,10 @@ impl Engine {
     ) -> Result<(), Dropped> {
         let report = Report::parse(body, flags)?;
         let origin = report.origin.unwrap_or(sender);
-        if origin.node == self.me.node {
+        if report.last > LAST_NUMBER {
+            return Err(Dropped::Malformed);
+        }
+        if origin.node == self.me.node || !self.has_room_for(origin) {
             return Ok(());
         }
         let delay = self.peers.get(&sender).and_then(|peer| peer.delay).unwrap_or(0);

@@ -9,6 +9,7 @@ use crate::exchange::Facts;
 impl Engine {
     pub(super) fn round(&mut self, now: u64) {
         self.forget_challenges(now);
+        self.exchange.learn();
         let retention = self.retention();
         self.history.expire(now.saturating_sub(retention), self.settings.retention_bytes);
         self.forget_peers(now);

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::pace;
+use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{Dropped, Kind, Snapshot, SnapshotWriter};
 use crate::cluster::{Event, Origin, Window};
 
@@ -154,7 +155,10 @@ impl Engine {
             return false;
         }
         for (origin, window) in parsed.iter().flat_map(Snapshot::windows) {
-            if origin.node == self.me.node {
+            if origin.node == self.me.node
+                || window.top() > LAST_NUMBER
+                || !self.has_room_for(origin)
+            {
                 continue;
             }
             self.peer(now, origin).window.fast_forward(&window);

@@ -127,15 +127,14 @@ fn range_len(range: &(u64, u64)) -> usize {
     varint_len(range.0) + varint_len(range.1 - range.0)
 }
 
-/// How many of the ranges fit into so many bytes, together with their number, which takes two at
-/// most: no datagram has room for 2^14 ranges.
+/// How many of the ranges fit into so many bytes, together with their number.
 pub(super) fn ranges_fitting<'a>(
     ranges: impl Iterator<Item = &'a (u64, u64)>,
     room: usize,
 ) -> usize {
-    let ends = ranges.scan(2, |end, range| {
+    let ends = ranges.enumerate().scan(0, |end, (before, range)| {
         *end += range_len(range);
-        Some(*end)
+        Some(*end + varint_len(before as u64 + 1))
     });
     ends.take_while(|end| *end <= room).count()
 }

@@ -15,7 +15,7 @@ pub fn write_gaps(list: &[(Origin, Ranges)], out: &mut Vec<u8>) -> usize {
     for (written, (origin, ranges)) in list.iter().enumerate() {
         let room = MAX_BODY.saturating_sub(out.len() + ORIGIN);
         let fitting = ranges_fitting(ranges.iter(), room);
-        if written > 0 && (fitting < ranges.len() || room < 2) {
+        if written > 0 && (fitting < ranges.len() || room == 0) {
             return written;
         }
         put_origin(out, *origin);

@@ -1,9 +1,9 @@
 //! HELLO: a challenge, its echo, or both. It shows that a sender is there now, and is not a
 //! recording.
 
-use super::Dropped;
 use std::net::{IpAddr, SocketAddr};
 
+use super::Dropped;
 use super::bytes::{Reader, put_varint};
 
 /// The body of a HELLO.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn hellos_come_back() {
-        ["192.0.2.7:7373", "[2001:db8::7]:65535"].map(comes_back);
+        ["192.0.2.7:7373", "[2001:db8::7]:65535"].into_iter().for_each(comes_back);
     }
 
     fn comes_back(address: &str) {

@@ -101,7 +101,7 @@ impl Keys {
         out.extend_from_slice(&tag);
     }
 
-    /// Opens a datagram in place. What was dropped is left as it was.
+    /// Opens a datagram in place. What is not authentic is left as it was.
     pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<(Envelope, &'a [u8]), Dropped> {
         if datagram.len() > MAX_DATAGRAM {
             return Err(Dropped::Long);

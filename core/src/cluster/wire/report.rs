@@ -120,7 +120,7 @@ impl ReportWriter {
         if entry.hits == 0 {
             return true;
         }
-        let room = MAX_BODY - self.body.len() - self.spare;
+        let room = MAX_BODY.saturating_sub(self.body.len() + self.spare);
         match &mut self.open {
             Some(open) if open.head == *section => {
                 if entry_len(value) > room {

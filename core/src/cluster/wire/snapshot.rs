@@ -79,7 +79,7 @@ impl SnapshotWriter {
         let room = MAX_BODY.saturating_sub(self.body.len() + fixed);
         let missing = window.missing();
         let fitting = ranges_fitting(missing.iter().rev(), room);
-        if (fitting < missing.len() || room < 2) && !self.is_empty() {
+        if (fitting < missing.len() || room == 0) && !self.is_empty() {
             return false;
         }
         put_origin(&mut self.body, origin);

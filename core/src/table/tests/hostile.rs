@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::*;
+use crate::cluster::{Origin, Window};
 
 /// Memory full of words of all kinds. Some look like a rule.
 fn garbage(geometry: Geometry, seed: u64) -> Heap {
@@ -36,7 +37,7 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
     let first_id = if cfg!(miri) { 3 << 50 } else { 0 };
     for (id, scale) in (first_id..).zip(&scales) {
         if let Some(index) = table.rule_index(id, scale) {
-            table.rule_id(index);
+            table.rule(index);
         }
     }
     for step in 0..steps {
@@ -62,12 +63,47 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
             table.drain(number.is_multiple_of(64), |bucket| bucket.hits % 3 > 0, |_| {});
         }
     }
+    exchange_all(table, &mut numbers);
     let now = numbers.next();
     assert!(table.live(now) <= table.slots());
     other.copy_from(table, now);
     let mut hits = 0;
     other.drain(true, |_| true, |bucket| hits += bucket.hits);
     assert!(hits <= MOST_PENDING * other.slots() as u64);
+}
+
+/// Everything that an exchange reads makes sense, and can be written over.
+fn exchange_all(table: &Table, numbers: &mut Numbers) {
+    let seats: Vec<_> = table.seats().collect();
+    let made_up = [0, usize::MAX, numbers.next() as usize % 2000];
+    for seat in seats.iter().map(|(seat, _)| *seat).chain(made_up) {
+        let window = table.window(seat);
+        let mut end = 0;
+        for (first, last) in window.missing() {
+            assert!(end < *first && first <= last && *last <= window.top(), "{window:?}");
+            end = *last;
+        }
+        table.facts(seat);
+        let (top, first) = (numbers.next() >> 1, numbers.next() >> 2);
+        table.set_window(seat, &Window::new(top, vec![(first.min(top), top)]));
+        if seat < table.region.seats().len() {
+            assert_eq!(table.window(seat).top(), top);
+        }
+    }
+    let origin = Origin { node: numbers.next(), incarnation: numbers.next() };
+    if let Some(seat) = table.take_seat(origin) {
+        assert_eq!((table.window(seat), table.facts(seat)), Default::default());
+    }
+    table.node_id(numbers.next());
+    table.exchanger();
+    table.count(0, u64::MAX);
+    for _ in 0..3 {
+        table.note(RawEvent { at_ns: 7, ..RawEvent::default() });
+        let events = table.notes_since(0);
+        assert!(events.is_sorted_by(|a, b| a.number < b.number));
+    }
+    // The number before the first may have been the last there is.
+    assert!(table.notes_since(0).iter().any(|event| event.at_ns == 7));
 }
 
 #[test]
@@ -77,6 +113,10 @@ fn there_is_an_answer_whatever_is_in_memory() {
         let (small, big) = (Geometry::new(2 + seed as usize % 4), Geometry::new(70));
         let table = |geometry, seed| Table::in_memory(garbage(geometry, seed), geometry).unwrap();
         use_all(&table(small, seed), &table(big, !seed), seed, steps);
+        if seed.is_multiple_of(8) {
+            let (small, big) = (small.with_seats(), big.with_seats());
+            use_all(&table(small, seed), &table(big, !seed), seed, steps / 10);
+        }
     }
 }
 
@@ -120,6 +160,10 @@ fn a_region_is_opened_as_it_was_made() {
         header.lines.store(lines, Ordering::Relaxed);
         assert!(matches!(existing(), Err(Unfit::NotATable)), "{lines} lines");
     }
+    header.lines.store(5, Ordering::Relaxed);
+    assert!(existing().is_ok());
+    header.seats.store(1024, Ordering::Relaxed);
+    assert!(matches!(existing(), Err(Unfit::NotATable)), "too short for origins");
     header.layout.store(9, Ordering::Relaxed);
     assert!(matches!(existing(), Err(Unfit::Layout { found: 9, .. })));
 }

@@ -33,8 +33,9 @@ fn a_bucket_is_hit_only_in_the_simplest_case() {
     assert!(rig.table.hit(rig.key(tags[3])).is_none(), "in the second line");
     let other = Key { rule: rig.rule + 1, ..rig.key(tags[0]) };
     assert!(rig.table.hit(other).is_none(), "under another rule");
+    assert!(rig.table.is_alone());
     rig.table.exchange(SECOND);
-    assert!(rig.table.hit(rig.key(tags[0])).is_none(), "somebody must be told");
+    assert!(!rig.table.is_alone(), "somebody must be told");
 }
 
 #[test]
@@ -235,7 +236,7 @@ fn a_bigger_table_takes_everything_over() {
     tags.iter().for_each(|tag| small.charge(*tag, SECOND, 4).unwrap());
     let big = Rig { table: empty(64), ..Rig::new(2, 10) };
     big.table.copy_from(&small.table, SECOND);
-    assert_eq!(big.table.rule_id(big.rule), Some(1));
+    assert_eq!(big.table.rule(big.rule), Some((1, big.scale)));
     assert_eq!(big.all_used(2 * SECOND), tags.iter().map(|tag| (*tag, 3)).collect::<Vec<_>>());
     assert_eq!(big.drain(false).len(), 8);
 }

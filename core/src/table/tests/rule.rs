@@ -48,7 +48,10 @@ fn a_slot_names_the_rule_that_charged_it_last() {
     let step = |tat| Step { tat: other.charge(tat, SECOND, 1), hits: 0, answer: () };
     rig.table.update(Key { fingerprint: 7, rule }, &other, SECOND, Some(SECOND), step).unwrap();
     assert_eq!(named(), [(rule, other)]);
-    assert_eq!((rig.table.rule_id(rule), rig.table.rule_id(rig.rule)), (Some(2), Some(1)));
+    assert_eq!(rig.table.rule(rule), Some((2, other)));
+    assert_eq!(rig.table.rule(rig.rule), Some((1, rig.scale)));
+    let rules: Vec<_> = rig.table.rules().collect();
+    assert_eq!(rules, [(rig.rule, 1, rig.scale), (rule, 2, other)]);
 }
 
 #[test]
@@ -58,7 +61,7 @@ fn a_slot_of_a_rule_that_makes_no_sense_is_worth_nothing() {
     let step = |_| Step { tat: 1 << 50, hits: 0, answer: () };
     rig.table.update(unknown, &rig.scale, SECOND, Some(SECOND), step).unwrap();
     assert_eq!((rig.used(7, SECOND), rig.table.live(SECOND)), (0, 0));
-    assert_eq!((rig.table.rule_id(77), rig.table.rule_id(u16::MAX)), (None, None));
+    assert_eq!((rig.table.rule(77), rig.table.rule(u16::MAX)), (None, None));
     rig.charge(7, SECOND, 3).unwrap();
     assert_eq!(rig.used(7, SECOND), 3);
 }
@@ -78,4 +81,22 @@ fn the_list_of_rules_can_be_full() {
     let step = |tat| Step { tat: rig.scale.charge(tat, SECOND, 4), hits: 0, answer: () };
     rig.table.update(key, &rig.scale, SECOND, Some(SECOND), step).unwrap();
     assert_eq!(rig.used(7, SECOND), 4, "the last rule counts like any other");
+}
+
+/// Hits that wait are units, however many of them the next rule counts as one.
+#[test]
+fn pending_hits_are_carried_over_to_another_quantum() {
+    let rig = Rig::new(2, 10);
+    rig.table.exchange(SECOND);
+    let coarse = per_second(1 << 20);
+    let rule = rig.table.rule_index(1, &coarse).unwrap();
+    assert_eq!(coarse.quantum(), 16);
+    rig.charge(7, SECOND, 100).unwrap();
+    let key = Key { fingerprint: 7, rule };
+    let step = |tat| Step { tat, hits: 2, answer: () };
+    rig.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!(rig.drain(false), [(0, 6 + 2)]);
+    rig.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
+    rig.charge(7, SECOND, 1).unwrap();
+    assert_eq!(rig.drain(false), [(0, 33)]);
 }

@@ -56,7 +56,8 @@ fn a_body_is_as_documented() {
     assert_eq!(writer.finish(9, 11, false), expected.concat());
 }
 
-/// Whatever is pushed, a full body is full to within one entry, and holds what was accepted.
+/// Whatever is pushed, a full body is full to within one entry, and holds what was accepted. It
+/// could be sent by another, and as late as can be.
 #[test]
 fn a_full_body_takes_no_more() {
     for (relayed, step) in [(None, 1), (None, 1 << 20), (Some(OTHER), 77)] {
@@ -77,10 +78,17 @@ fn a_full_body_takes_no_more() {
                     _ => list.push((section, vec![entry])),
                 }
             }
-            let flags = writer.flags();
+            let (flags, spare) = (writer.flags(), writer.spare);
             let body = writer.finish(1, 1, false);
-            assert!(body.len() <= MAX_BODY && body.len() > MAX_BODY - 35, "{}", body.len());
+            assert!((MAX_BODY - 35..=MAX_BODY).contains(&(body.len() + spare)), "{}", body.len());
             assert_eq!(listed(&Report::parse(body, flags).unwrap()), list);
+            writer.clear(Some(OTHER));
+            for (n, (section, entries)) in list.iter().enumerate() {
+                let late = Section { age_us: MAX_AGE_US - n as u64, ..*section };
+                assert!(entries.iter().all(|entry| writer.push(&late, *entry)));
+            }
+            writer.finish(1, 1, true);
+            assert!(!writer.push(&SECTION_1, entry(1)), "padding leaves no room");
         }
     }
 }

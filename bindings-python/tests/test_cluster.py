@@ -1,0 +1,262 @@
+"""Clusters: nodes on real sockets of this machine, and what a fork makes of a node."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+from test_processes import run
+
+from dthrottle import ArgumentError, ClosedError, ClusterConfig, ClusterStats, ManualClock, Throttle
+
+RATE = "1/100 years"
+BURST = 100_000
+
+
+def ports(count: int) -> list[int]:
+    """Find ports that were free a moment ago."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def config(own: int, peer: int) -> ClusterConfig:
+    """Describe a node that knows where the other one is."""
+    return {"name": "test", "listen": f"127.0.0.1:{own}", "peers": [f"127.0.0.1:{peer}"]}
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait. How long it takes is not the question here."""
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def stats(throttle: Throttle) -> ClusterStats:
+    """Give the stats of a node."""
+    found = throttle.cluster_stats()
+    assert found is not None
+    return found
+
+
+def sees(throttle: Throttle, state: str) -> Callable[[], bool]:
+    """Ask whether a node sees its one peer in a state."""
+    return lambda: [peer.state for peer in stats(throttle).peers] == [state]
+
+
+def kinds(throttle: Throttle, after: int = 0) -> list[str]:
+    """Give the kinds of the events after a number."""
+    return [event.kind for event in throttle.events(after)]
+
+
+def test_nodes_hold_a_tag_to_one_bucket() -> None:
+    own, other = ports(2)
+    one = Throttle(RATE, burst=BURST, cluster=config(own, other))
+    two = Throttle(RATE, burst=BURST, cluster=config(other, own))
+    with closing(one), closing(two):
+        one.start()
+        # Starts itself.
+        two.allow("first")
+        until(sees(one, "up"))
+        until(sees(two, "up"))
+        # Until it has been heard: what comes too late is not charged.
+        until(lambda: one.allow("tag") and two.peek("tag").remaining < BURST)
+        until(lambda: two.allow("back") and one.peek("back").remaining < BURST)
+        assert one.stats().unreported == 0
+        # What was counted is written down now and then.
+        until(lambda: stats(one).peers[0].received > 0)
+        until(lambda: stats(one).counts["reports_sent"] > 0)
+
+        mine, (peer,) = stats(one), stats(one).peers
+        assert mine.pid == os.getpid()
+        assert mine.node != stats(two).node
+        assert (peer.node, peer.incarnation) == (stats(two).node, stats(two).incarnation)
+        assert peer.address == f"127.0.0.1:{other}"
+        assert (peer.lost, mine.counts["reports_lost"]) == (0, 0)
+        assert isinstance(peer.age, float)
+        assert isinstance(peer.delay, float)
+        assert 0 <= peer.age < 60
+        assert 0 <= peer.delay < 60
+        assert mine.counts["reports_received"] > 0
+        assert mine.counts["dropped_malformed"] == 0
+        assert repr(peer).startswith(
+            f"PeerStats(node={peer.node}, incarnation={peer.incarnation}, "
+            f"address='127.0.0.1:{other}', state='up', age="
+        )
+        assert repr(mine).startswith(f"ClusterStats(node={mine.node}, incarnation=")
+        assert repr(mine).endswith(f", counts={mine.counts})")
+
+        up, *rest = [event for event in one.events() if event.kind == "peer_up"]
+        assert (up.node, up.value, rest) == (peer.node, 0, [])
+        assert repr(up).startswith(f"ClusterEvent(number={up.number}, age=")
+        last = one.events()[-1].number
+        assert one.events(last) == []
+        assert one.events(after=up.number - 1)[0].number == up.number
+
+        two.close()
+        until(lambda: "peer_left" in kinds(one, last))
+        until(sees(one, "left"))
+
+
+def test_what_is_seen_does_not_change() -> None:
+    own, other = ports(2)
+    with Throttle("1/s", cluster=config(own, other)) as throttle:
+        seen = stats(throttle)
+        for name in ["node", "incarnation", "pid", "peers", "counts"]:
+            with pytest.raises(AttributeError):
+                setattr(seen, name, 0)
+        seen.counts.clear()
+        assert "reports_sent" in seen.counts
+        assert seen == seen
+        assert {seen} == {seen}
+        # A throttle that nobody has asked has nothing running.
+        assert (seen.incarnation, seen.pid, seen.peers) == (0, 0, [])
+        assert set(seen.counts.values()) == {0}
+
+
+def test_without_a_cluster_there_is_nothing() -> None:
+    with Throttle("1/s") as throttle:
+        throttle.start()
+        assert throttle.cluster_stats() is None
+        assert throttle.events() == []
+        assert throttle.stats().unreported == 0
+
+
+def test_a_clock_moved_by_hand_starts_nothing(clock: ManualClock) -> None:
+    own, other = ports(2)
+    throttle = Throttle("1/s", cluster=config(own, other), clock=clock)
+    throttle.start()
+    assert throttle.allow("tag")
+    assert stats(throttle).pid == 0
+
+
+def test_a_closed_throttle_starts_nothing() -> None:
+    own, other = ports(2)
+    throttle = Throttle("1/s", cluster=config(own, other))
+    throttle.close()
+    with pytest.raises(ClosedError):
+        throttle.start()
+    assert stats(throttle).pid == 0
+    assert throttle.events() == []
+
+
+@pytest.mark.parametrize("after", [-1, 2**64, 1.0, "1", None])
+def test_bad_number_of_an_event(throttle: Throttle, after: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^after .*: must be an int from 0 to 2\*\*64 - 1$"):
+        throttle.events(after)
+
+
+def test_other_threads_run_while_a_throttle_closes() -> None:
+    """With this interval a thread runs only when another lets it."""
+    own, other = ports(2)
+    throttles = [Throttle("1/s", cluster=config(own, other)) for _ in range(5)]
+    for throttle in throttles:
+        throttle.start()
+    held, ran = threading.Lock(), []
+
+    def wait() -> None:
+        with held:
+            ran.append(True)
+
+    held.acquire()
+    thread = threading.Thread(target=wait)
+    thread.start()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        held.release()
+        for throttle in throttles:
+            throttle.close()
+        while_closing = bool(ran)
+    finally:
+        sys.setswitchinterval(before)
+    thread.join()
+    assert while_closing
+
+
+FORK = """
+import os, signal, sys, time
+from pathlib import Path
+from dthrottle import Throttle
+
+BURST = 100_000
+
+def node(own, peer):
+    cluster = {"name": "test", "listen": "127.0.0.1:" + own, "peers": ["127.0.0.1:" + peer]}
+    return Throttle("1/100 years", burst=BURST, cluster=cluster)
+
+def threads():
+    # The main thread has the program's name.
+    tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != str(os.getpid())]
+    return [(task / "comm").read_text().strip() for task in tasks]
+
+def until(done):
+    end = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+def fork(work):
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+
+shared, peer = node(*sys.argv[1:3]), node(*sys.argv[2:0:-1])
+heard, tell = os.pipe()
+os.set_blocking(heard, False)
+
+def listen():
+    peer.start()
+    for tag in ["child", "parent", "heir"]:
+        until(lambda: peer.peek(tag).remaining < BURST)
+        os.write(tell, b"!")
+    until(lambda: any(event.kind == "peer_left" for event in peer.events()))
+
+def is_heard():
+    try:
+        return os.read(heard, 1) == b"!"
+    except BlockingIOError:
+        return False
+
+def worker():
+    until(lambda: shared.allow("child") and os.getppid() != parent)
+
+parent = os.getpid()
+listener = fork(listen)
+child = fork(worker)
+until(is_heard)
+# This process has only forked so far, and looked.
+assert threads() == [], threads()
+assert shared.cluster_stats().pid == child
+# Its hits are in the same table, and the child still exchanges.
+until(lambda: shared.allow("parent") and is_heard())
+assert threads() == ["dthrottle"], threads()
+assert shared.cluster_stats().pid == child
+# Who is killed is followed by who is left.
+os.kill(child, signal.SIGKILL)
+assert os.waitpid(child, 0)[1] == signal.SIGKILL
+until(lambda: shared.allow("heir") and is_heard())
+assert shared.cluster_stats().pid == parent
+shared.close()
+assert threads() == [], threads()
+assert os.waitpid(listener, 0)[1] == 0
+"""
+
+
+def test_forked_processes_are_one_node() -> None:
+    run(FORK, *map(str, ports(2)))

@@ -1,0 +1,211 @@
+//! The right to run the exchange: who gets it when its holder is killed, and what children inherit.
+
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use dthrottle::Throttle;
+use dthrottle::exchange::{Exchange, Lock};
+
+use super::Outcome;
+use super::options::Options;
+use super::process::{Dice, End, fork, fork_orphan, shared};
+
+/// Said by the holder when it holds the lock.
+const READY: u8 = 2;
+/// Milliseconds in which a child runs on the busiest machine.
+const PATIENCE: usize = 10_000;
+/// There is no file to lock.
+const NO_FILE: u8 = 9;
+
+/// A holder is killed while its own child lives on. Prints whether the child holds what it
+/// inherited; then whether each could take the lock: this process and the child while the holder
+/// lives, both right after its death, and the child when this process has given it back.
+pub(crate) fn orphan(options: &Options) -> Outcome {
+    let exchange = clustered(options)?.exchange();
+    let (mut told, tell) = io::pipe()?;
+    let (hear, mut say) = io::pipe()?;
+    let holder = fork(|| {
+        let lock = take(&exchange).expect("free");
+        let child = fork_orphan(|| {
+            // Gone with this process, so that the child sees its end: it kept the other end, too.
+            // SAFETY: a plain system call.
+            unsafe { libc::close(say.as_raw_fd()) };
+            while let Ok(order) = next(&mut &hear) {
+                let answer = match order {
+                    b'?' => is_taken(&exchange),
+                    _ => u8::from(lock.is_held()),
+                };
+                (&tell).write_all(&[answer]).expect("a pipe");
+            }
+        });
+        child.expect("a child");
+        assert!(lock.is_held());
+        (&tell).write_all(&[READY]).expect("a pipe");
+        loop {
+            thread::park();
+        }
+    })?;
+    drop((hear, tell));
+    assert_eq!(next(&mut told)?, READY);
+    let mut ask = |order: u8| -> io::Result<u8> {
+        say.write_all(&[order])?;
+        next(&mut told)
+    };
+    println!("shadow {}", ask(b'!')?);
+    println!("alive {} {}", is_taken(&exchange), ask(b'?')?);
+    holder.kill();
+    if holder.wait()? != End::Signal(libc::SIGKILL) {
+        return Err("the holder was to be killed".into());
+    }
+    let lock = take(&exchange);
+    println!("dead {} {}", u8::from(lock.is_some()), ask(b'?')?);
+    drop(lock);
+    println!("back {}", ask(b'?')?);
+    Ok(())
+}
+
+/// Prints whether the lock can be had after all descriptors were closed, as daemons do, without
+/// and with something else in their place; and after the table's name was removed, by one.
+pub(crate) fn closed(options: &Options) -> Outcome {
+    let exchange = clustered(options)?.exchange();
+    for (name, reused) in [("closed", false), ("reused", true)] {
+        let (mut told, tell) = io::pipe()?;
+        let child = fork(|| {
+            let keep = tell.as_raw_fd();
+            for fd in (3..100).filter(|fd| *fd != keep) {
+                // SAFETY: a plain system call; nothing that is closed here is used again.
+                unsafe { libc::close(fd) };
+                if reused {
+                    // SAFETY: as above; standard error stands for anything.
+                    unsafe { libc::dup2(2, fd) };
+                }
+            }
+            let answer = exchange.try_lock().map_or(NO_FILE, |lock| u8::from(lock.is_some()));
+            (&tell).write_all(&[answer]).expect("a pipe");
+        })?;
+        drop(tell);
+        println!("{name} {}", next(&mut told)?);
+        child.wait()?;
+    }
+    if let Some(name) = options.get("name") {
+        dthrottle::tables::remove(name, None, options.get("dir"))?;
+        let lock = take(&exchange);
+        println!("removed {} {}", u8::from(lock.is_some()), is_taken(&exchange));
+    }
+    Ok(())
+}
+
+/// One thread forks all the time, and the children live on; another takes the lock and gives it
+/// back. Prints how many children there were, how often the lock could not be had, and whether it
+/// can be had in the end.
+pub(crate) fn race(options: &Options) -> Outcome {
+    let exchange = clustered(options)?.exchange();
+    let rounds = options.number("rounds")?;
+    let (mut held, mut tries) = (0, 0);
+    let (end, alive) = io::pipe()?;
+    let fds = (end.as_raw_fd(), alive.as_raw_fd());
+    let forks = thread::spawn(move || fork_idle(rounds, fds));
+    while !forks.is_finished() {
+        tries += 1;
+        held += u64::from(take(&exchange).is_none());
+    }
+    let children = forks.join().map_err(|_| "the forks failed")?;
+    println!("children {}", children.len());
+    println!("tries {tries}");
+    println!("held {held}");
+    println!("after {}", is_taken(&exchange));
+    drop(alive);
+    for child in children {
+        // SAFETY: nothing is to be written.
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    }
+    Ok(())
+}
+
+/// The same in a child that is killed after a while: prints how often it had the lock just then,
+/// and how often no other process got it as long as the children lived.
+pub(crate) fn killed(options: &Options) -> Outcome {
+    let exchange = clustered(options)?.exchange();
+    let rounds = options.number("rounds")?;
+    let holding = &shared(1)?[0];
+    let mut dice = Dice::new(rounds);
+    let (mut tries, mut held) = (0, 0);
+    for _ in 0..rounds {
+        let (end, alive) = io::pipe()?;
+        let fds = (end.as_raw_fd(), alive.as_raw_fd());
+        holding.store(0, Ordering::SeqCst);
+        let holder = fork(|| {
+            thread::spawn(move || fork_idle(10, fds));
+            for _ in 0..10 {
+                holding.store(0, Ordering::SeqCst);
+                let lock = take(&exchange);
+                holding.store(u64::from(lock.is_some()), Ordering::SeqCst);
+                thread::sleep(Duration::from_micros(100));
+            }
+            loop {
+                thread::park();
+            }
+        })?;
+        thread::sleep(Duration::from_micros(dice.roll(3000) as u64));
+        holder.kill();
+        holder.wait()?;
+        tries += holding.load(Ordering::SeqCst);
+        // A child that was just being forked must first run to close what it inherited.
+        let is_free = (0..PATIENCE).any(|_| {
+            let lock = take(&exchange);
+            thread::sleep(Duration::from_millis(u64::from(lock.is_none())));
+            lock.is_some()
+        });
+        held += u64::from(!is_free);
+        drop(alive);
+    }
+    println!("tries {tries}");
+    println!("held {held}");
+    Ok(())
+}
+
+/// Children that wait for the end of this process, or of a pipe that it has; with system calls
+/// only, as it is allowed in the child of a process with threads.
+fn fork_idle(count: u64, (end, alive): (RawFd, RawFd)) -> Vec<libc::pid_t> {
+    let mut children = Vec::new();
+    let mut dice = Dice::new(count);
+    for _ in 0..count {
+        thread::sleep(Duration::from_micros(dice.roll(500) as u64));
+        // SAFETY: the child makes system calls only.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            // SAFETY: a plain system call.
+            unsafe { libc::close(alive) };
+            // SAFETY: nothing is to be written: there is nothing to read.
+            unsafe { libc::read(end, std::ptr::null_mut(), 1) };
+            // SAFETY: a plain system call.
+            unsafe { libc::_exit(0) };
+        }
+        if pid > 0 {
+            children.push(pid);
+        }
+    }
+    children
+}
+
+fn clustered(options: &Options) -> Result<Throttle, Box<dyn Error>> {
+    Ok(Throttle::builder().table(options.table()?.clustered()).build()?)
+}
+
+fn take(exchange: &Exchange) -> Option<Lock> {
+    exchange.try_lock().expect("a file to lock")
+}
+
+fn is_taken(exchange: &Exchange) -> u8 {
+    u8::from(take(exchange).is_some())
+}
+
+fn next(pipe: &mut impl Read) -> io::Result<u8> {
+    let mut byte = [0];
+    pipe.read_exact(&mut byte)?;
+    Ok(byte[0])
+}

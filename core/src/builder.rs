@@ -1,0 +1,172 @@
+//! How a throttle is built: rules, clock, table and cluster become one.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::Throttle;
+use crate::clock::Clock;
+use crate::config::{ClusterConfig, Config, DomainConfig, Names, TableConfig};
+use crate::domain::{ActiveRule, Domain, Host, Inner};
+use crate::error::{Error, Result};
+use crate::fingerprint::{Fingerprints, rule_id};
+use crate::node::Node;
+use crate::open::{Opened, open};
+use crate::pacing::Pacing;
+use crate::rule::Rule;
+use crate::stats::Counters;
+use crate::table::Table;
+
+/// Builds a [`Throttle`].
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    config: Config,
+    clock: Option<Clock>,
+    key: Option<[u64; 2]>,
+}
+
+impl Builder {
+    /// Adds a rule to the default domain.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Builder {
+        self.config.domain_mut(Config::DEFAULT).rules.push(rule);
+        self
+    }
+
+    /// Adds rules to a domain.
+    #[must_use]
+    pub fn domain(mut self, name: &str, rules: impl IntoIterator<Item = Rule>) -> Builder {
+        self.config.domain_mut(name).rules.extend(rules);
+        self
+    }
+
+    /// Whether refusals are only counted, in every domain that does not say otherwise.
+    #[must_use]
+    pub fn dry_run(mut self, dry_run: bool) -> Builder {
+        self.config.dry_run = dry_run;
+        self
+    }
+
+    /// The clock; the system's by default.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Into<Clock>) -> Builder {
+        self.clock = Some(clock.into());
+        self
+    }
+
+    /// The key of the fingerprints; random by default. For hosts whose randomness this crate
+    /// cannot reach: without the feature `os` there is no other.
+    #[must_use]
+    pub fn fingerprint_key(mut self, key: [u64; 2]) -> Builder {
+        self.key = Some(key);
+        self
+    }
+
+    /// Where the buckets live; shared with forked children by default.
+    #[must_use]
+    pub fn table(mut self, table: TableConfig) -> Builder {
+        self.config.set_table(table);
+        self
+    }
+
+    /// The cluster that this node belongs to; none by default.
+    #[must_use]
+    pub fn cluster(mut self, cluster: ClusterConfig) -> Builder {
+        self.config.set_cluster(cluster);
+        self
+    }
+
+    /// Builds the throttle, or says what is wrong with its rules.
+    pub fn build(mut self) -> Result<Throttle> {
+        self.config.check(Names::Snake)?;
+        if let Some(cluster) = &mut self.config.cluster {
+            cluster.load()?;
+        }
+        let node = self.config.cluster.map(Node::new);
+        let clock = self.clock.map_or_else(default_clock, Ok)?;
+        // All nodes of a cluster know a tag by the same fingerprint.
+        let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
+        let opened = open(&self.config.table, &clock, key)?;
+        let Opened { table, zero_ns, key, warnings, .. } = opened;
+        let domains = self.config.domains.iter().map(|domain| {
+            let dry_run = domain.dry_run.unwrap_or(self.config.dry_run);
+            let rules = active_rules(domain, &table, key, node.as_ref())?;
+            Ok((domain.name.clone(), dry_run, rules))
+        });
+        let domains: Vec<_> = domains.collect::<Result<_>>()?;
+        let counters = Counters::default();
+        let closed = AtomicBool::new(false);
+        let host = Arc::new(Host {
+            table,
+            clock,
+            zero_ns,
+            counters,
+            closed,
+            warnings,
+            pacing: node.as_ref().filter(|node| node.is_paced()).map(|_| Pacing::new()),
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            lock: opened.lock,
+        });
+        let node = node.map(Arc::new);
+        let domains = domains.into_iter().map(|(name, dry_run, rules)| {
+            let (host, node) = (Arc::clone(&host), node.clone());
+            Domain(Arc::new(Inner { name, dry_run, rules, host, node }))
+        });
+        let throttle = Throttle::of(domains.collect());
+        if let Some(node) = node {
+            node.belong_to(&throttle);
+        }
+        Ok(throttle)
+    }
+}
+
+impl From<Config> for Builder {
+    fn from(config: Config) -> Builder {
+        Builder { config, ..Builder::default() }
+    }
+}
+
+fn active_rules(
+    domain: &DomainConfig,
+    table: &Table,
+    key: [u64; 2],
+    node: Option<&Node>,
+) -> Result<Vec<ActiveRule>> {
+    let rules = domain.rules.iter().zip(domain.rule_names()).enumerate();
+    rules
+        .map(|(i, (rule, name))| {
+            let scale = rule.scale().map_err(|fault| domain.fault(i, fault))?;
+            let id = rule_id(&domain.name, &name);
+            let index = table.rule_index(id, &scale).ok_or_else(|| {
+                let message = "the table has seen too many rules, and no more fit; \
+                               use a table of another name";
+                Error::config("table", message)
+            })?;
+            let fingerprints = Fingerprints::new(key, id);
+            let charge_refused = rule.charge_refused;
+            let (tolerance_ns, slack) = node.map_or((0, false), |node| node.tolerance(&scale));
+            Ok(ActiveRule {
+                name,
+                scale,
+                charge_refused,
+                id,
+                index,
+                tolerance_ns,
+                slack,
+                fingerprints,
+            })
+        })
+        .collect()
+}
+
+#[cfg(feature = "os")]
+fn default_clock() -> Result<Clock> {
+    Ok(Clock::System)
+}
+
+#[cfg(not(feature = "os"))]
+fn default_clock() -> Result<Clock> {
+    Err(Error::new(
+        crate::ErrorKind::Argument,
+        "no clock: give one, this build has no system clock",
+    ))
+}

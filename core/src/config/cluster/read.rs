@@ -1,0 +1,189 @@
+//! A cluster from a tree. Of its secrets nothing is ever quoted in an error.
+
+use std::time::Duration;
+
+use super::ClusterConfig;
+use super::check::MOST_PEERS;
+use crate::config::reader::{Reader, Table, join};
+use crate::config::table::Size;
+use crate::config::value::{Entry, Value};
+use crate::error::{Error, Result};
+use crate::rate::{parse_duration, quoted};
+
+const PATH: &str = "cluster";
+const KEYS: &[&str] = &[
+    "name",
+    "secret",
+    "packet_keys",
+    "without_secret",
+    "listen",
+    "advertise",
+    "peers",
+    "multicast",
+    "interface",
+    "multicast_ttl",
+    "period",
+    "tolerance",
+    "pacing",
+    "retention",
+    "retention_bytes",
+];
+const SECRET_KEYS: &[&str] = &["file"];
+
+impl Reader {
+    pub(in crate::config) fn cluster(&mut self, entry: &Entry) -> Result<ClusterConfig> {
+        self.lines.push((PATH.into(), entry.line));
+        let table = self.table(&entry.node, PATH, KEYS)?;
+        for (_, entry) in &table.0 {
+            self.lines.push((join(PATH, &entry.key), entry.node.line.or(entry.line)));
+        }
+        let Some(name) = table.get("name") else {
+            let message = "a cluster needs a name, the same on all its nodes; add one";
+            return Err(Error::config(join(PATH, "name"), message).at_line(entry.line));
+        };
+        let cluster = ClusterConfig::new(self.text(name, PATH)?);
+        let cluster = self.secrets(cluster, &table)?;
+        let cluster = self.places(cluster, &table)?;
+        self.habits(cluster, &table)
+    }
+
+    fn secrets(&mut self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
+        if let Some(entry) = table.get("secret") {
+            cluster = match &entry.node.value {
+                Value::Text(secret) => cluster.secret(secret),
+                Value::Table(_) => {
+                    let path = join(PATH, "secret");
+                    let table = self.table(&entry.node, &path, SECRET_KEYS)?;
+                    let Some(file) = table.get("file") else {
+                        let message = r#"the path is missing; write { file = "path" }"#;
+                        return Err(Error::config(path, message).at_line(entry.line));
+                    };
+                    cluster.secret_file(self.text(file, &path)?)
+                }
+                _ => {
+                    let fix = r#"write text of at least 16 bytes, or { file = "path" }"#;
+                    return Err(self.fault(entry, fix));
+                }
+            };
+        }
+        if let Some(entry) = table.get("packet_keys") {
+            let fix = "write a list of texts of at least 16 bytes each";
+            let Value::List(nodes) = &entry.node.value else {
+                return Err(self.fault(entry, fix));
+            };
+            let mut keys = Vec::new();
+            for (i, node) in nodes.iter().enumerate() {
+                let path = format!("{}[{i}]", join(PATH, &entry.key));
+                let Value::Text(key) = &node.value else {
+                    let fix = "write text of at least 16 bytes";
+                    return Err(Error::config(path, fix).at_line(node.line));
+                };
+                self.lines.push((path, node.line));
+                keys.push(key);
+            }
+            cluster = cluster.packet_keys(keys);
+        }
+        if let Some(entry) = table.get("without_secret") {
+            cluster = cluster.without_secret(self.bool(entry, PATH)?);
+        }
+        Ok(cluster)
+    }
+
+    fn places(&mut self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
+        if let Some(entry) = table.get("listen") {
+            cluster = cluster.listen(self.text(entry, PATH)?);
+        }
+        if let Some(entry) = table.get("advertise") {
+            cluster = cluster.advertise(self.text(entry, PATH)?);
+        }
+        if let Some(entry) = table.get("peers") {
+            let Value::List(nodes) = &entry.node.value else {
+                return Err(self.kind(entry, PATH, r#"a list such as ["10.0.0.1", "10.0.0.2"]"#));
+            };
+            // Too many are told by the check of the values; there is no need to read them all.
+            for (i, node) in nodes.iter().take(MOST_PEERS + 1).enumerate() {
+                let path = format!("{PATH}.peers[{i}]");
+                let Value::Text(peer) = &node.value else {
+                    let message =
+                        format!(r#"{} is not possible here; write "host:port""#, node.value);
+                    return Err(Error::config(path, message).at_line(node.line));
+                };
+                self.lines.push((path, node.line));
+                cluster = cluster.peer(peer);
+            }
+        }
+        if let Some(entry) = table.get("multicast") {
+            cluster = cluster.multicast(self.text(entry, PATH)?);
+        }
+        if let Some(entry) = table.get("interface") {
+            cluster = cluster.interface(self.text(entry, PATH)?);
+        }
+        if let Some(entry) = table.get("multicast_ttl") {
+            let ttl = self.whole(entry, "a whole number from 0 to 255")?;
+            cluster = cluster.multicast_ttl(ttl);
+        }
+        Ok(cluster)
+    }
+
+    fn habits(&self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
+        if let Some(entry) = table.get("period") {
+            cluster = cluster.period(self.duration(entry, r#"a duration like "100ms""#)?);
+        }
+        if let Some(entry) = table.get("tolerance")
+            && !matches!(&entry.node.value, Value::Text(text) if text == "auto")
+        {
+            let fix = r#""auto", or a duration like "50ms""#;
+            cluster = cluster.tolerance(self.duration(entry, fix)?);
+        }
+        if let Some(entry) = table.get("pacing") {
+            cluster = cluster.pacing(self.bool(entry, PATH)?);
+        }
+        if let Some(entry) = table.get("retention") {
+            cluster = cluster.retention(self.duration(entry, r#"a duration like "15s""#)?);
+        }
+        if let Some(entry) = table.get("retention_bytes") {
+            let fix = r#"bytes like "16 MB""#;
+            cluster = cluster.retention_bytes(match &entry.node.value {
+                Value::Text(text) => bytes(text).ok_or_else(|| {
+                    self.fault(entry, &format!("{} is not a size; write {fix}", quoted(text)))
+                })?,
+                _ => self.whole(entry, fix)? as usize,
+            });
+        }
+        Ok(cluster)
+    }
+
+    fn duration(&self, entry: &Entry, fix: &str) -> Result<Duration> {
+        let Value::Text(text) = &entry.node.value else {
+            return Err(self.kind(entry, PATH, fix));
+        };
+        parse_duration(text)
+            .map_err(|what| self.fault(entry, &format!("{}: {what}; write {fix}", quoted(text))))
+    }
+
+    fn whole(&self, entry: &Entry, fix: &str) -> Result<u32> {
+        match entry.node.value {
+            Value::Number(n) if n.fract() == 0.0 && (0.0..=u32::MAX.into()).contains(&n) => {
+                Ok(n as u32)
+            }
+            _ => Err(self.kind(entry, PATH, fix)),
+        }
+    }
+
+    fn fault(&self, entry: &Entry, message: &str) -> Error {
+        let line = entry.node.line.or(entry.line);
+        Error::config(join(PATH, &entry.key), message).at_line(line)
+    }
+}
+
+/// Bytes, with a unit or without.
+fn bytes(text: &str) -> Option<usize> {
+    let plain = text.trim().bytes().all(|byte| byte.is_ascii_digit());
+    let bytes = match Size::parse(text).ok()? {
+        Size::Bytes(bytes) => bytes,
+        Size::Tags(bytes) if plain => bytes,
+        Size::Tags(_) => return None,
+    };
+    // What does not fit is too many in any case.
+    Some(usize::try_from(bytes).unwrap_or(usize::MAX))
+}

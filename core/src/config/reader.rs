@@ -1,0 +1,147 @@
+//! A tree read key by key: unknown keys, values of the wrong kind, and where each field stood.
+
+use super::value::{Entry, Node, Value};
+use crate::error::{Error, Result};
+use crate::rate::quoted;
+
+/// How the keys of an object are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// `charge_refused`, as in TOML and Python.
+    Snake,
+    /// `chargeRefused`, as in JavaScript.
+    Camel,
+}
+
+impl Names {
+    /// A key as it is spelled in errors, for whoever wrote it.
+    pub(super) fn spell(self, key: &str) -> String {
+        match self {
+            Names::Snake => key.to_string(),
+            Names::Camel => {
+                let (first, rest) = key.split_once('_').unwrap_or((key, ""));
+                let capital = rest.chars().next().map(|c| c.to_ascii_uppercase());
+                first.chars().chain(capital).chain(rest.chars().skip(1)).collect()
+            }
+        }
+    }
+}
+
+/// A table whose keys are known.
+pub(super) struct Table<'a>(pub(super) Vec<(&'static str, &'a Entry)>);
+
+impl<'a> Table<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<&'a Entry> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, entry)| *entry)
+    }
+
+    pub(super) fn first(&self, keys: &[&str]) -> Option<&'a Entry> {
+        self.0.iter().find(|(known, _)| keys.contains(known)).map(|(_, entry)| *entry)
+    }
+}
+
+pub(super) struct Reader {
+    pub(super) names: Names,
+    /// Where each field stands, for the check of the values.
+    pub(super) lines: Vec<(String, Option<u32>)>,
+}
+
+impl Reader {
+    pub(super) fn table<'a>(
+        &self,
+        node: &'a Node,
+        path: &str,
+        keys: &'static [&'static str],
+    ) -> Result<Table<'a>> {
+        let Value::Table(entries) = &node.value else {
+            let message = format!("{} is not a table of {}", node.value, self.list(keys));
+            return Err(Error::config(path, message).at_line(node.line));
+        };
+        let known = |entry: &'a Entry| {
+            let found = keys.iter().find(|key| self.spell(key) == entry.key);
+            found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
+        };
+        let table = Table(entries.iter().map(known).collect::<Result<_>>()?);
+        let twice =
+            (1..table.0.len()).find(|i| table.0[..*i].iter().any(|(key, _)| *key == table.0[*i].0));
+        match twice {
+            None => Ok(table),
+            Some(i) => Err(Error::config(join(path, &entries[i].key), "given twice")),
+        }
+    }
+
+    pub(super) fn text<'a>(&self, entry: &'a Entry, path: &str) -> Result<&'a str> {
+        match &entry.node.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.kind(entry, path, "text")),
+        }
+    }
+
+    pub(super) fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {
+        match entry.node.value {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.kind(entry, path, "true or false")),
+        }
+    }
+
+    /// The error about a value of the wrong kind.
+    pub(super) fn kind(&self, entry: &Entry, path: &str, fix: &str) -> Error {
+        let message = format!("{} is not possible here; write {fix}", entry.node.value);
+        Error::config(join(path, &entry.key), message).at_line(entry.node.line)
+    }
+
+    fn unknown(&self, entry: &Entry, path: &str, keys: &'static [&'static str]) -> Error {
+        // A key of great length is near to none, and comparing would take long.
+        let comparable = if entry.key.len() <= 64 { keys } else { &[] };
+        let near = comparable.iter().map(|key| (distance(&self.spell(key), &entry.key), key)).min();
+        let hint = match near {
+            Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
+            _ => format!("the keys here are {}", self.list(keys)),
+        };
+        Error::config(join(path, &entry.key), format!("unknown key; {hint}")).at_line(entry.line)
+    }
+
+    fn list(&self, keys: &[&str]) -> String {
+        let keys: Vec<String> = keys.iter().map(|key| self.spell(key)).collect();
+        keys.join(", ")
+    }
+
+    fn spell(&self, key: &str) -> String {
+        self.names.spell(key)
+    }
+
+    /// The line of a field, or of what it belongs to if it was not written.
+    pub(super) fn line_of(&self, field: &str) -> Option<u32> {
+        let known = self.lines.iter().find(|(known, _)| known == field);
+        match known {
+            Some((_, line)) => *line,
+            None => self.line_of(field.rsplit_once('.')?.0),
+        }
+    }
+}
+
+/// The path of a key below a path; a key that is not a plain word is quoted, one of great length
+/// cut short.
+pub(super) fn join(path: &str, key: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let key = match key.is_empty() || key.len() > 1000 || !key.chars().all(plain) {
+        true => quoted(key),
+        false => key.to_string(),
+    };
+    if path.is_empty() { key } else { format!("{path}.{key}") }
+}
+
+/// How many letters must be changed, added or dropped to turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.chars().count()]
+}

@@ -1,0 +1,77 @@
+//! The secret of a cluster and its packet keys: bytes that no message and no `Debug` output shows.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+
+const SHORTEST: usize = 16;
+/// What is longer is another file, given by mistake.
+const LONGEST: usize = 4096;
+
+/// Bytes that are not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Hidden(pub(crate) Vec<u8>);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("hidden")
+    }
+}
+
+impl Hidden {
+    pub(super) fn check(&self, what: &str) -> Result<(), String> {
+        match self.0.len() {
+            SHORTEST..=LONGEST => Ok(()),
+            bytes => Err(format!("{what} of {bytes} bytes; give it {SHORTEST} to {LONGEST}")),
+        }
+    }
+}
+
+/// A secret, or the file that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Secret {
+    Known(Hidden),
+    File(PathBuf),
+}
+
+impl Secret {
+    pub(super) fn check(&self) -> Result<(), String> {
+        match self {
+            Secret::Known(secret) => secret.check("a secret"),
+            Secret::File(path) if path.as_os_str().is_empty() => {
+                Err("the path of the file is empty".into())
+            }
+            Secret::File(_) => Ok(()),
+        }
+    }
+
+    /// Reads the file, if it is one; the newline at its end does not count.
+    pub(super) fn load(&mut self) -> Result<()> {
+        let Secret::File(path) = self else { return Ok(()) };
+        let mut bytes = read(path).map_err(|error| error.in_field("cluster.secret"))?;
+        if bytes.ends_with(b"\n") {
+            bytes.pop();
+            if bytes.ends_with(b"\r") {
+                bytes.pop();
+            }
+        }
+        let secret = Hidden(bytes);
+        secret.check("the file has a secret").map_err(|message| {
+            Error::config("cluster.secret", format!("{}: {message}", path.display()))
+        })?;
+        *self = Secret::Known(secret);
+        Ok(())
+    }
+}
+
+#[cfg(feature = "os")]
+fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+    // And a newline, and one to see that it is too long.
+    crate::os::file::read_start(path, LONGEST + 3)
+}
+
+#[cfg(not(feature = "os"))]
+fn read(_: &std::path::Path) -> Result<Vec<u8>> {
+    Err(Error::config("cluster.secret", "there are no files here; give the secret as text"))
+}

@@ -1,0 +1,149 @@
+//! Lost races, and tolerance where peers have a say.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{Domain, ManualClock, Rule, Throttle};
+
+fn throttle(first: Rule, second: Rule) -> Throttle {
+    let builder = Throttle::builder().rule(first).rule(second);
+    builder.clock(ManualClock::new()).build().unwrap()
+}
+
+/// A bucket that is emptied between looking and taking: nothing may stay taken elsewhere.
+#[test]
+fn a_lost_race_gives_everything_back() {
+    let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
+    let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
+    let look = check.look();
+    assert_eq!(look.granted, Some(8));
+    // Another thread is faster.
+    assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
+    let decision = check.settle(look).decision();
+    assert!(!decision.allowed);
+    assert_eq!((decision.rule, decision.balance), (Some(1), 7));
+    assert_eq!(decision.retry_after, Duration::from_secs(1));
+    let after = throttle.peek_with("tag", Ask::cost(7)).unwrap();
+    assert!(after.allowed && after.balance == 7);
+    assert_eq!(after.reset_after, Duration::from_secs(3), "also under the other rule");
+}
+
+#[test]
+fn a_lost_race_is_a_refusal_that_costs() {
+    let first = Rule::per_second(1).burst(20).charge_refused(true);
+    let throttle = throttle(first, Rule::per_second(1).burst(10));
+    let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
+    let look = check.look();
+    assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
+    assert!(!check.settle(look).allowed());
+    assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A table that is exchanged, and a rule of a unit a second with a burst of 2 that knows tolerance.
+struct Rig {
+    clock: ManualClock,
+    throttle: Throttle,
+    domain: Domain,
+}
+
+impl Rig {
+    fn new(tolerance_ns: u64, slack: bool) -> Rig {
+        let clock = ManualClock::new();
+        clock.advance(Duration::from_secs(1000));
+        let builder = Throttle::builder().rule(Rule::per_second(1).burst(2));
+        let throttle = builder.clock(clock.clone()).build().unwrap();
+        let inner = &throttle.0;
+        let rules = inner.rules.iter().cloned();
+        let rules = rules.map(|rule| ActiveRule { tolerance_ns, slack, ..rule }).collect();
+        let (name, host) = (inner.name.clone(), Arc::clone(&inner.host));
+        let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host, node: None }));
+        Rig { clock, throttle, domain }
+    }
+
+    fn stay(&self) {
+        let exchange = self.throttle.exchange();
+        exchange.stay(exchange.now());
+    }
+
+    /// How many pass at once.
+    fn passes(&self, tag: &str) -> usize {
+        (0..100).take_while(|_| self.domain.allow(tag).unwrap()).count()
+    }
+}
+
+#[test]
+fn tolerance_lets_pass_what_would_pass_that_much_later() {
+    let rig = Rig::new(3 * SECOND, false);
+    assert_eq!(rig.passes("alone"), 2, "nobody to wait for");
+    rig.stay();
+    rig.throttle.exchange().set_slack(4 * SECOND);
+    assert_eq!(rig.passes("tag"), 5);
+    let refused = rig.domain.check("tag").unwrap();
+    assert_eq!((refused.balance, refused.remaining), (-3, 0));
+    assert_eq!(refused.retry_after, Duration::from_secs(4), "as if there were no tolerance");
+    assert_eq!(refused.reset_after, Duration::from_secs(5));
+    rig.clock.advance(Duration::from_secs(1));
+    assert_eq!(rig.passes("tag"), 1, "the rate is as it was");
+    rig.clock.advance(Duration::from_secs(14));
+    assert_eq!(rig.passes("gone"), 2, "no exchanger for 15 seconds");
+}
+
+/// Just as much, and not a nanosecond more.
+#[test]
+fn tolerance_is_exact() {
+    for (tolerance, passes) in [(SECOND, 3), (SECOND - 1, 2)] {
+        let rig = Rig::new(tolerance, false);
+        rig.stay();
+        assert_eq!(rig.passes("tag"), passes);
+        assert!(rig.domain.peek("other").unwrap().allowed);
+        rig.domain.debit("other", 2, Duration::ZERO).unwrap();
+        assert_eq!(rig.domain.peek("other").unwrap().allowed, passes == 3);
+    }
+}
+
+#[test]
+fn slack_adds_to_tolerance_where_it_is_wanted() {
+    for (slack, passes) in [(true, 5), (false, 3)] {
+        let rig = Rig::new(SECOND, slack);
+        rig.stay();
+        rig.throttle.exchange().set_slack(2 * SECOND);
+        assert_eq!(rig.passes("tag"), passes);
+        rig.throttle.exchange().set_slack(u64::MAX);
+        assert_eq!(rig.domain.allow("tag").unwrap(), slack, "no sum is too big");
+    }
+}
+
+/// A wait is never longer than asked, though the turn may come later.
+#[test]
+fn a_wait_is_at_most_what_was_asked() {
+    let rig = Rig::new(3 * SECOND, false);
+    rig.stay();
+    let two = Ask::cost(2).max_wait(Duration::from_secs(1));
+    let waits: Vec<Duration> = (0..4)
+        .map_while(|_| {
+            let peek = rig.domain.peek_with("tag", two).unwrap();
+            let check = rig.domain.check_with("tag", two).unwrap();
+            assert_eq!((peek.allowed, peek.wait), (check.allowed, check.wait));
+            check.allowed.then_some(check.wait)
+        })
+        .collect();
+    assert_eq!(waits, [0, 1, 1].map(Duration::from_secs));
+}
+
+/// Several rules: each its own.
+#[test]
+fn every_rule_has_its_own_tolerance() {
+    let rig = Rig::new(3 * SECOND, false);
+    rig.stay();
+    let inner = &rig.domain.0;
+    let strict = ActiveRule { tolerance_ns: SECOND, ..inner.rules[0].clone() };
+    let fingerprints = crate::fingerprint::Fingerprints::new([1, 2], 3);
+    let strict = ActiveRule { fingerprints, ..strict };
+    let rules = vec![inner.rules[0].clone(), strict];
+    let (name, host) = (inner.name.clone(), Arc::clone(&inner.host));
+    let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host, node: None }));
+    assert_eq!((0..10).filter(|_| domain.allow("tag").unwrap()).count(), 3);
+    assert_eq!(domain.check("tag").unwrap().rule, Some(1));
+}

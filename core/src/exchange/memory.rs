@@ -1,0 +1,103 @@
+//! What lies in the table for the next exchanger, and for all processes that want to know how the
+//! exchange goes. See `table/origins.rs`, `table/facts.rs` and `table/notes.rs`.
+
+use super::{Exchange, Facts, RawEvent};
+use crate::cluster::{Origin, Window};
+
+impl Exchange {
+    /// What the cluster knows this table as: from now on this, unless it has a number already.
+    pub fn node_id(&self, fresh: u64) -> u64 {
+        self.host.table.node_id(fresh)
+    }
+
+    /// Gives it another number.
+    pub fn renew_node_id(&self, fresh: u64) {
+        self.host.table.renew_node_id(fresh);
+    }
+
+    /// The number; zero: it has none.
+    pub fn known_node_id(&self) -> u64 {
+        self.host.table.known_node_id()
+    }
+
+    /// The origins that have a place.
+    pub fn seats(&self) -> impl Iterator<Item = (usize, Origin)> {
+        self.host.table.seats()
+    }
+
+    /// The place of an origin, which is given one if it has none. `None`: all are taken.
+    pub fn take_seat(&self, origin: Origin) -> Option<usize> {
+        self.host.table.take_seat(origin)
+    }
+
+    /// Gives a place back.
+    pub fn free_seat(&self, seat: usize) {
+        self.host.table.free_seat(seat);
+    }
+
+    /// Which reports of an origin have been applied.
+    pub fn window(&self, seat: usize) -> Window {
+        self.host.table.window(seat)
+    }
+
+    /// Notes which reports have been applied. Of more than 15 missing ranges the newest are kept,
+    /// and nothing that lies more than 2^32 numbers back: the rest counts as applied.
+    pub fn set_window(&self, seat: usize, window: &Window) {
+        self.host.table.set_window(seat, window);
+    }
+
+    /// What is known of an origin.
+    pub fn facts(&self, seat: usize) -> Facts {
+        self.host.table.facts(seat)
+    }
+
+    /// Notes what is known of an origin.
+    pub fn set_facts(&self, seat: usize, facts: &Facts) {
+        self.host.table.set_facts(seat, facts);
+    }
+
+    /// Adds to one of the counters.
+    pub fn count(&self, counter: usize, by: u64) {
+        self.host.table.count(counter, by);
+    }
+
+    /// What a counter says.
+    pub fn counted(&self, counter: usize) -> u64 {
+        self.host.table.counted(counter)
+    }
+
+    /// Notes an event.
+    pub fn note(&self, event: RawEvent) {
+        self.host.table.note(event);
+    }
+
+    /// The events after a number that are still there, in order.
+    pub fn notes_since(&self, number: u64) -> Vec<RawEvent> {
+        self.host.table.notes_since(number)
+    }
+
+    /// How many nodes there are, this one included; zero: not known.
+    pub fn nodes(&self) -> u64 {
+        self.host.table.nodes()
+    }
+
+    /// Notes how many there are.
+    pub fn set_nodes(&self, nodes: u64) {
+        self.host.table.set_nodes(nodes);
+    }
+
+    /// The life of the exchange, and the process that ran it last.
+    pub fn exchanger(&self) -> (u64, u64) {
+        self.host.table.exchanger()
+    }
+
+    /// Notes both.
+    pub fn set_exchanger(&self, incarnation: u64, pid: u64) {
+        self.host.table.set_exchanger(incarnation, pid);
+    }
+
+    /// Says how much later than their time checks may pass, because of the way to the peers.
+    pub fn set_slack(&self, ns: u64) {
+        self.host.table.set_slack(ns);
+    }
+}

@@ -1,0 +1,263 @@
+//! The table as an exchanger sees it: what was admitted here goes out, what was admitted elsewhere
+//! comes in, and what has to be remembered between two exchangers lies in the table.
+//!
+//! Tags are known by fingerprint only. Times are nanoseconds since the table's zero.
+
+mod memory;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use self::rule::KnownRule;
+use self::rule::Rules;
+use crate::domain::{Domain, Host};
+#[cfg(all(feature = "os", target_os = "linux"))]
+pub use crate::os::lock::Lock;
+use crate::table::{Bucket, Key, Step};
+pub use crate::table::{Facts, RawEvent};
+
+/// How many entries ahead their lines are asked for.
+const AHEAD: usize = 16;
+/// Hits are never told to be older.
+const OLDEST_NS: u64 = 15_000_000_000;
+/// Half of a burst, as shares of it are told.
+const HALF: u64 = 1 << 31;
+
+/// A throttle's table.
+#[derive(Clone)]
+pub struct Exchange {
+    host: Arc<Host>,
+    rules: Rules,
+}
+
+/// What waits to be reported of one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Hits: quanta of the rule.
+    pub hits: u64,
+    /// How much of the burst is used, in 2^-32 of it; above 2^32 in debt.
+    pub used: u64,
+}
+
+/// What was admitted for one tag under one rule since the last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// The identity of the rule.
+    pub rule: u64,
+    /// Units to a hit.
+    pub quantum: u64,
+    /// Stands for domain, rule and tag.
+    pub fingerprint: u64,
+    /// Quanta.
+    pub hits: u64,
+    /// When these hits began, if all that is in the bucket was admitted here.
+    pub start_ns: u64,
+    /// Whether less than a tenth of the burst is left.
+    pub saturated: bool,
+}
+
+/// What a peer admitted for one tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Stands for domain, rule and tag.
+    pub fingerprint: u64,
+    /// Units.
+    pub units: u64,
+    /// Whether the peer had less than a tenth of the burst left.
+    pub saturated: bool,
+}
+
+/// What became of peers' entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charged {
+    /// Entries charged.
+    pub charged: u64,
+    /// Entries that were too late to be charged.
+    pub spared: u64,
+}
+
+/// How much of its burst a tag has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelOf {
+    /// The identity of the rule.
+    pub rule: u64,
+    /// Stands for domain, rule and tag.
+    pub fingerprint: u64,
+    /// In sixteenths of a unit, rounded down.
+    pub used_16ths: u64,
+}
+
+impl Exchange {
+    pub(crate) fn new(host: Arc<Host>, domains: &[Domain]) -> Exchange {
+        let rules = domains.iter().flat_map(Domain::rules);
+        Exchange { host, rules: Rules::new(rules) }
+    }
+
+    /// The table's time.
+    pub fn now(&self) -> u64 {
+        self.host.now()
+    }
+
+    /// Says that the exchange goes on: without a word for 15 seconds, hits are no longer counted
+    /// for peers, and checks have no tolerance.
+    pub fn stay(&self, now: u64) {
+        self.host.table.exchange(now);
+    }
+
+    /// The right to run the exchange, unless another process of the table has it.
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    pub fn try_lock(&self) -> std::io::Result<Option<Lock>> {
+        self.host.lock.try_lock()
+    }
+
+    /// Whether the fingerprint of every bucket can be told: a table may be too small.
+    pub fn tells_fingerprints(&self) -> bool {
+        self.host.table.tells_fingerprints()
+    }
+
+    /// The rule with this identity.
+    pub fn rule(&self, id: u64) -> Option<&KnownRule> {
+        self.rules.of_id(id)
+    }
+
+    /// The throttle's rules, and those that were learned.
+    pub fn rules(&self) -> &[KnownRule] {
+        self.rules.all()
+    }
+
+    /// Stands for names, rates and bursts of the throttle's own rules: the same on all nodes that
+    /// have the same.
+    pub fn rules_hash(&self) -> u64 {
+        self.rules.hash()
+    }
+
+    /// Looks in the table for rules of other processes, whose buckets peers report as well.
+    pub fn learn(&mut self) {
+        for (index, id, scale) in self.host.table.rules() {
+            self.rules.learn(KnownRule::new(id, index, scale));
+        }
+    }
+
+    /// Hands over all hits that were not handed over before and that `due` says are due. Hits of a
+    /// rule that is not known always are. With `all` also those of buckets that a killed process
+    /// may have left unmarked: that looks at the whole table.
+    pub fn drain(
+        &self,
+        now: u64,
+        all: bool,
+        mut due: impl FnMut(&KnownRule, &Level) -> bool,
+        mut out: impl FnMut(Drained),
+    ) {
+        let table = &self.host.table;
+        let is_due = |bucket: &Bucket| {
+            let rule = self.rules.of_index(bucket.key.rule);
+            rule.is_none_or(|rule| {
+                let used = rule.scale.share_used(bucket.tat, now);
+                due(rule, &Level { hits: bucket.hits, used })
+            })
+        };
+        table.drain(all, is_due, |bucket| match self.rule_of(bucket.key) {
+            Some(rule) => out(drained(&rule, &bucket, now)),
+            None => table.unreported.add(bucket.hits),
+        });
+    }
+
+    /// The rule of a bucket, also of one that another process has.
+    fn rule_of(&self, key: Key) -> Option<KnownRule> {
+        self.rules.of_index(key.rule).copied().or_else(|| {
+            let (id, scale) = self.host.table.rule(key.rule)?;
+            Some(KnownRule::new(id, key.rule, scale))
+        })
+    }
+
+    /// Charges what peers admitted under a rule, the first of it at `then`. What is `late` is
+    /// charged only where it matters: if less than a tenth of the burst is left, there or here.
+    pub fn charge(
+        &self,
+        rule: &KnownRule,
+        now: u64,
+        then: u64,
+        late: bool,
+        entries: impl Iterator<Item = Charge> + Clone,
+    ) -> Charged {
+        let (host, scale) = (&self.host, &rule.scale);
+        let mut ahead = entries.clone();
+        for entry in ahead.by_ref().take(AHEAD) {
+            host.table.prefetch(rule.key(entry.fingerprint));
+        }
+        let mut done = Charged::default();
+        for entry in entries {
+            if let Some(next) = ahead.next() {
+                host.table.prefetch(rule.key(next.fingerprint));
+            }
+            let is_charged = host.update(scale, rule.key(entry.fingerprint), now, |tat| {
+                let answer = !late || entry.saturated || scale.is_saturated(tat, now);
+                let next = if answer { scale.charge(tat, then, entry.units) } else { tat };
+                Step { tat: next, hits: 0, answer }
+            });
+            match is_charged {
+                true => done.charged += 1,
+                false => done.spared += 1,
+            }
+        }
+        done
+    }
+
+    /// Whether less than a tenth of a tag's burst is left.
+    pub fn is_saturated(&self, rule: &KnownRule, now: u64, fingerprint: u64) -> bool {
+        let tat = self.host.table.read(rule.key(fingerprint), &rule.scale, now);
+        rule.scale.is_saturated(tat, now)
+    }
+
+    /// The tags that have used half of their burst or more, the deepest in debt first. Looks at
+    /// the whole table.
+    pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
+        let mut levels = Vec::new();
+        let sort = |levels: &mut Vec<(u64, Bucket)>| {
+            levels.sort_unstable_by_key(|(used, bucket)| (u64::MAX - used, bucket.key.fingerprint));
+            levels.truncate(most);
+        };
+        self.host.table.each(now, |bucket, scale| {
+            let used = scale.share_used(bucket.tat, now);
+            if used >= HALF {
+                levels.push((used, bucket));
+                // Twice as many as are wanted, so that sorting is seldom.
+                if levels.len() >= most.max(1000).saturating_mul(2) {
+                    sort(&mut levels);
+                }
+            }
+        });
+        sort(&mut levels);
+        let levels = levels.into_iter().filter_map(|(_, Bucket { key, tat, .. })| {
+            let rule = self.rule_of(key)?;
+            let used_16ths = rule.scale.used_16ths(tat, now);
+            Some(LevelOf { rule: rule.id, fingerprint: key.fingerprint, used_16ths })
+        });
+        levels.collect()
+    }
+
+    /// Takes a level over from a peer: at least so much of the burst is used.
+    pub fn raise(&self, rule: &KnownRule, now: u64, fingerprint: u64, used_16ths: u64) {
+        let level = rule.scale.level(now, used_16ths);
+        self.host.update(&rule.scale, rule.key(fingerprint), now, |tat| Step {
+            tat: tat.max(level),
+            hits: 0,
+            answer: (),
+        });
+    }
+}
+
+fn drained(rule: &KnownRule, bucket: &Bucket, now: u64) -> Drained {
+    let Bucket { key, hits, tat } = *bucket;
+    let start = rule.scale.start(tat, hits);
+    Drained {
+        rule: rule.id,
+        quantum: rule.quantum(),
+        fingerprint: key.fingerprint,
+        hits,
+        start_ns: start.clamp(now.saturating_sub(OLDEST_NS), now),
+        saturated: rule.scale.is_saturated(tat, now),
+    }
+}

@@ -1,0 +1,116 @@
+//! From a throttle to its thread: started in the process that needs it, and again after a fork.
+
+use std::mem;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::background::Background;
+use super::driver::Setup;
+use super::hooks::Hooks;
+use super::multicast::Group;
+use crate::clock::Clock;
+use crate::cluster::Engine;
+use crate::config::ClusterConfig;
+use crate::exchange::Exchange;
+use crate::os::lock::LockPlace;
+use crate::os::{clock, fork, random};
+use crate::throttle::Throttle;
+
+/// The thread of a node.
+#[derive(Default)]
+pub(crate) struct Life {
+    plan: OnceLock<Plan>,
+    /// The generation of the process in which it was started, and one; zero: it was not.
+    started: AtomicU32,
+    background: Mutex<Option<Background>>,
+}
+
+/// All that the thread needs.
+#[derive(Clone)]
+struct Plan {
+    config: Arc<ClusterConfig>,
+    exchange: Exchange,
+    lock: LockPlace,
+}
+
+impl Life {
+    /// Learns what to run. With a clock that is moved by hand the hand runs the engine, too.
+    pub(crate) fn prepare(&self, config: &ClusterConfig, throttle: &Throttle) {
+        let host = &throttle.0.host;
+        if matches!(host.clock, Clock::System) {
+            let (config, lock) = (Arc::new(config.clone()), host.lock.clone());
+            let _ = self.plan.set(Plan { config, exchange: throttle.exchange(), lock });
+        }
+    }
+
+    /// Starts the thread in this process, once.
+    #[inline]
+    pub(crate) fn start(&self) {
+        let here = fork::generation().wrapping_add(1);
+        // Relaxed: the one who changes it starts the thread, and nobody else waits for it.
+        let before = self.started.load(Ordering::Relaxed);
+        if before != here {
+            self.start_here(before, here);
+        }
+    }
+
+    #[cold]
+    fn start_here(&self, before: u32, here: u32) {
+        let claim =
+            self.started.compare_exchange(before, here, Ordering::Relaxed, Ordering::Relaxed);
+        let (Some(plan), Ok(_)) = (self.plan.get(), claim) else { return };
+        // Whatever the system does not give cannot be had by asking at every check.
+        let Ok(background) = plan.clone().start() else { return };
+        match self.background.try_lock() {
+            // A parent's is dropped, which does nothing in a child.
+            Ok(mut place) => *place = Some(background),
+            // Held by a thread that a fork has left behind: nobody can stop it, or has to.
+            Err(_) => mem::forget(background),
+        }
+    }
+
+    /// Says goodbye and ends the thread.
+    pub(crate) fn stop(&self) {
+        let taken = self.background.try_lock().ok().and_then(|mut place| place.take());
+        drop(taken);
+    }
+}
+
+impl Plan {
+    fn start(self) -> std::io::Result<Background> {
+        let (exchange, lock) = (self.exchange.clone(), self.lock.clone());
+        let hooks = Hooks::of_table(exchange);
+        Background::start(hooks, move || lock.try_lock(), move || Ok((self.engine(), self.setup())))
+    }
+
+    fn engine(&self) -> Engine {
+        let exchange = self.exchange.clone();
+        let [seed, bits] = random::key();
+        // Greater than that of any earlier life, whatever the clock says.
+        let incarnation = clock::unix_ms() << 20 | bits & 0xf_ffff;
+        let incarnation = incarnation.max(exchange.exchanger().0.saturating_add(1));
+        if matches!(self.lock, LockPlace::None) {
+            // A copy of a table is another node.
+            exchange.renew_node_id(seed);
+        }
+        exchange.set_exchanger(incarnation, process::id().into());
+        let now = exchange.now();
+        Engine::new(self.config.settings(), exchange, seed, incarnation, now)
+    }
+
+    fn setup(&self) -> Setup {
+        let config = &self.config;
+        Setup {
+            listen: config.listen_address(),
+            advertise: config.advertise,
+            is_local: config.is_loopback_only(),
+            group: config.multicast.map(|address| Group {
+                address,
+                interface: config.interface.clone(),
+                ttl: config.ttl(),
+            }),
+            peers: config.peers.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

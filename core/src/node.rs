@@ -1,0 +1,101 @@
+//! A throttle's part in a cluster: what its engine is told, and the thread that runs it.
+
+use crate::bucket::Scale;
+use crate::cluster::Settings;
+use crate::cluster::pace::rule_period;
+use crate::cluster::wire::{Keys, Secrets};
+use crate::config::ClusterConfig;
+use crate::throttle::Throttle;
+
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::net::Life;
+
+/// A node of a cluster.
+pub(crate) struct Node {
+    config: ClusterConfig,
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    life: Life,
+}
+
+impl Node {
+    /// The configuration has been checked, and its secret loaded.
+    pub(crate) fn new(config: ClusterConfig) -> Node {
+        Node {
+            config,
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            life: Life::default(),
+        }
+    }
+
+    pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
+        self.config.keys().fingerprint_key()
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        self.config.settings()
+    }
+
+    /// How much later than their time checks of a rule may pass, and whether the way to the peers
+    /// is added.
+    pub(crate) fn tolerance(&self, scale: &Scale) -> (u64, bool) {
+        let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self.config.tolerance {
+            Some(tolerance) => (ns(tolerance), false),
+            None => (rule_period(scale.fill_ns(), ns(self.config.period)), true),
+        }
+    }
+
+    pub(crate) fn is_paced(&self) -> bool {
+        self.config.pacing
+    }
+
+    /// Learns whose node it is.
+    #[cfg_attr(
+        not(all(feature = "os", target_os = "linux")),
+        allow(unused_variables, reason = "others run the engine")
+    )]
+    pub(crate) fn belong_to(&self, throttle: &Throttle) {
+        #[cfg(all(feature = "os", target_os = "linux"))]
+        self.life.prepare(&self.config, throttle);
+    }
+
+    /// Sees to it that the exchange runs in this process, or waits for its turn.
+    #[inline]
+    pub(crate) fn start(&self) {
+        #[cfg(all(feature = "os", target_os = "linux"))]
+        self.life.start();
+    }
+
+    /// Says goodbye.
+    pub(crate) fn stop(&self) {
+        #[cfg(all(feature = "os", target_os = "linux"))]
+        self.life.stop();
+    }
+}
+
+impl ClusterConfig {
+    fn keys(&self) -> Keys {
+        let cluster = &self.name;
+        let packet_keys: Vec<Vec<u8>> = self.packet_key_bytes().map(Into::into).collect();
+        Keys::new(&match self.secret_bytes() {
+            Some(secret) => Secrets::Shared { cluster, secret, packet_keys: &packet_keys },
+            None => Secrets::Open { cluster },
+        })
+    }
+
+    /// What an engine is told.
+    pub(crate) fn settings(&self) -> Settings {
+        let listen = self.listen_address();
+        let mut address = self.advertise.unwrap_or(listen);
+        if address.port() == 0 {
+            address.set_port(listen.port());
+        }
+        Settings {
+            multicast: self.multicast.is_some(),
+            period: self.period,
+            retention: self.retention,
+            retention_bytes: self.retention_bytes,
+            ..Settings::new(self.keys(), address)
+        }
+    }
+}

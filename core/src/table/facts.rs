@@ -1,0 +1,193 @@
+//! What the table remembers of a peer for people and for the next exchanger: where it is, when it
+//! was last heard, what it sent.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::sync::atomic::{Ordering, fence};
+
+use super::Table;
+use super::cell::AtomicU64;
+
+/// What is known of the origin of reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Where it sends from.
+    pub address: Option<SocketAddr>,
+    /// A number of the engine's choice.
+    pub state: u64,
+    /// When it was last heard, by the table's time.
+    pub last_heard_ns: u64,
+    /// The way from there to here.
+    pub delay_ns: u64,
+    /// Reports that came in order, that were repaired, that were given up.
+    pub received: u64,
+    /// As above.
+    pub repaired: u64,
+    /// As above.
+    pub lost: u64,
+}
+
+/// The same in the region.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(super) struct SharedFacts {
+    /// From below: kind, port, scope, and how often it was written; no kind: none. Then the
+    /// number, in two words.
+    address: [AtomicU64; 3],
+    numbers: [AtomicU64; 6],
+}
+
+/// All of the first word but the count of writes.
+const KIND: u64 = (1 << 56) - 1;
+const V4: u64 = 4;
+const V6: u64 = 6;
+
+impl Table {
+    /// What is known of the origin in a place.
+    pub(crate) fn facts(&self, seat: usize) -> Facts {
+        self.region.seats().get(seat).map_or_else(Facts::default, |seat| seat.facts.read())
+    }
+
+    /// Notes what is known of it.
+    pub(crate) fn set_facts(&self, seat: usize, facts: &Facts) {
+        if let Some(seat) = self.region.seats().get(seat) {
+            seat.facts.write(facts);
+        }
+    }
+}
+
+impl SharedFacts {
+    pub(super) fn clear(&self) {
+        self.write(&Facts::default());
+    }
+
+    fn write(&self, facts: &Facts) {
+        self.write_address(facts.address.map_or([0; 3], words));
+        let Facts { state, last_heard_ns, delay_ns, received, repaired, lost, .. } = *facts;
+        let numbers = [state, last_heard_ns, delay_ns, received, repaired, lost];
+        for (place, number) in self.numbers.iter().zip(numbers) {
+            place.store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Whoever is killed here leaves no address, and never half of one.
+    fn write_address(&self, new: [u64; 3]) {
+        let [kind, high, low] = &self.address;
+        let old = self.address.each_ref().map(|word| word.load(Ordering::Relaxed));
+        if [old[0] & KIND, old[1], old[2]] == new {
+            return;
+        }
+        let times = (old[0] & !KIND).wrapping_add(KIND + 1);
+        kind.store(times, Ordering::Relaxed);
+        // Who reads a word of the new number sees that something is being written.
+        fence(Ordering::Release);
+        high.store(new[1], Ordering::Relaxed);
+        low.store(new[2], Ordering::Relaxed);
+        // Release: who sees the kind sees the number.
+        kind.store(times | new[0], Ordering::Release);
+    }
+
+    fn read(&self) -> Facts {
+        let [kind, high, low] = &self.address;
+        // Acquire: pairs with the last store of `write_address`.
+        let seen = kind.load(Ordering::Acquire);
+        let words = [seen & KIND, high.load(Ordering::Relaxed), low.load(Ordering::Relaxed)];
+        // Pairs with the fence there.
+        fence(Ordering::Acquire);
+        let is_whole = kind.load(Ordering::Relaxed) == seen;
+        let [state, last_heard_ns, delay_ns, received, repaired, lost] =
+            self.numbers.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let address = if is_whole { socket_address(words) } else { None };
+        Facts { address, state, last_heard_ns, delay_ns, received, repaired, lost }
+    }
+}
+
+fn words(address: SocketAddr) -> [u64; 3] {
+    let port = u64::from(address.port()) << 8;
+    match address {
+        SocketAddr::V4(v4) => [V4 | port, 0, v4.ip().to_bits().into()],
+        SocketAddr::V6(v6) => {
+            let bits = v6.ip().to_bits();
+            let scope = u64::from(v6.scope_id()) << 24;
+            [V6 | port | scope, (bits >> 64) as u64, bits as u64]
+        }
+    }
+}
+
+/// The other way, if the words can be an address.
+fn socket_address([kind, high, low]: [u64; 3]) -> Option<SocketAddr> {
+    let port = (kind >> 8) as u16;
+    match kind & 0xff {
+        V4 => {
+            let ip = Ipv4Addr::from_bits(u32::try_from(low).ok()?);
+            Some(SocketAddr::new(IpAddr::V4(ip), port))
+        }
+        V6 => {
+            let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+            let scope = (kind >> 24) as u32;
+            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, 0, scope)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn facts_are_read_as_they_were_written() {
+        let place = SharedFacts::default();
+        assert_eq!(place.read(), Facts::default());
+        let numbers = Facts {
+            state: 1,
+            last_heard_ns: 2,
+            delay_ns: 3,
+            received: 4,
+            repaired: 5,
+            lost: u64::MAX,
+            address: None,
+        };
+        for text in ["203.0.113.7:65535", "[2001:db8::7]:1", "[fe80::1%4294967295]:7946"] {
+            let facts = Facts { address: Some(text.parse().unwrap()), ..numbers };
+            place.write(&facts);
+            assert_eq!(place.read(), facts);
+        }
+        place.write(&numbers);
+        assert_eq!(place.read(), numbers);
+    }
+
+    #[test]
+    fn an_address_half_written_is_none() {
+        let place = SharedFacts::default();
+        let address = Some("[2001:db8::7]:1".parse().unwrap());
+        place.write(&Facts { address, ..Facts::default() });
+        place.address[0].store(0, Ordering::Relaxed);
+        place.address[1].store(77, Ordering::Relaxed);
+        assert_eq!(place.read().address, None);
+        for kind in [1, 5, 7 << 56, u64::MAX] {
+            place.address[0].store(kind, Ordering::Relaxed);
+            assert_eq!(place.read().address, None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn readers_see_whole_addresses() {
+        let place = SharedFacts::default();
+        let rounds = if cfg!(miri) { 20 } else { 50_000 };
+        let both = ["[1::1]:5", "[2::2]:5"].map(|text| text.parse().ok());
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for i in 0..rounds {
+                    place.write(&Facts { address: both[i % 2], ..Facts::default() });
+                }
+            });
+            while !writer.is_finished() {
+                let address = place.read().address;
+                assert!(address.is_none() || both.contains(&address), "{address:?}");
+            }
+        });
+        assert_eq!(place.read().address, both[1]);
+    }
+}

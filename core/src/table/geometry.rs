@@ -1,0 +1,102 @@
+//! How big the parts of a region are, and where each of them begins.
+
+use super::cell::AtomicU64;
+use super::line::{Line, SLOTS};
+use super::origins::Seat;
+use super::rules::SharedRule;
+use super::slot::RULES;
+
+/// Bytes of a page: the unit of mapping.
+pub(crate) const PAGE: usize = 4096;
+/// Lines in a page: each has a bit of one word.
+pub(super) const PAGE_LINES: usize = PAGE / size_of::<Line>();
+/// Places for origins, where there are any: as many nodes as a cluster may have.
+const SEATS: usize = 1024;
+
+/// How big everything is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub(super) lines: usize,
+    /// Places for the origins of reports: none where there is no exchange.
+    pub(super) seats: usize,
+}
+
+impl Geometry {
+    /// Two lines that differ are the least that a tag needs.
+    const FEWEST_LINES: usize = 2;
+    /// 16 TB: more than any machine maps, far from overflow.
+    const MOST_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
+
+    pub(crate) fn new(lines: usize) -> Geometry {
+        Geometry { lines: lines.clamp(Geometry::FEWEST_LINES, Geometry::MOST_LINES), seats: 0 }
+    }
+
+    /// What a header says, if it can be.
+    pub(super) fn found(lines: u64, seats: u64) -> Option<Geometry> {
+        let geometry = Geometry::new(usize::try_from(lines).ok()?);
+        let is_possible = geometry.lines as u64 == lines && [0, SEATS as u64].contains(&seats);
+        is_possible.then_some(Geometry { seats: seats as usize, ..geometry })
+    }
+
+    /// The biggest of its kind that takes at most so many bytes.
+    pub(crate) fn within(self, bytes: u64) -> Geometry {
+        let lines = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Line>();
+        let mut fit = self.with_lines(lines);
+        // A little less than linear in lines, so that a few steps come close.
+        while fit.lines > Geometry::FEWEST_LINES && fit.bytes() as u64 > bytes {
+            let over = fit.bytes() as u64 - bytes;
+            let fewer = usize::try_from(over.div_ceil(72)).unwrap_or(usize::MAX);
+            fit = self.with_lines(fit.lines.saturating_sub(fewer));
+        }
+        fit
+    }
+
+    pub(crate) fn at_least(self, lines: usize) -> Geometry {
+        self.with_lines(self.lines.max(lines))
+    }
+
+    /// The same with room for what an exchange remembers.
+    pub(crate) fn with_seats(self) -> Geometry {
+        Geometry { seats: SEATS, ..self }
+    }
+
+    fn with_lines(self, lines: usize) -> Geometry {
+        Geometry { lines: Geometry::new(lines).lines, ..self }
+    }
+
+    /// How many tags fit with six tenths of the slots in use.
+    pub(crate) fn tags(self) -> u64 {
+        (self.lines * SLOTS) as u64 * 6 / 10
+    }
+
+    /// One word of bits for every page of lines.
+    pub(super) fn words(self) -> usize {
+        self.lines.div_ceil(PAGE_LINES)
+    }
+
+    pub(super) fn bitmap_at(self) -> usize {
+        self.words() * PAGE
+    }
+
+    /// A bit for every page that was ever used.
+    pub(super) fn used_at(self) -> usize {
+        self.bitmap_at() + self.words() * size_of::<AtomicU64>()
+    }
+
+    pub(super) fn rules_at(self) -> usize {
+        self.used_at() + self.words().div_ceil(64) * size_of::<AtomicU64>()
+    }
+
+    pub(super) fn seats_at(self) -> usize {
+        (self.rules_at() + RULES * size_of::<SharedRule>()).next_multiple_of(align_of::<Seat>())
+    }
+
+    pub(super) fn header_at(self) -> usize {
+        (self.seats_at() + self.seats * size_of::<Seat>()).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of the whole region.
+    pub(crate) fn bytes(self) -> usize {
+        self.header_at() + PAGE
+    }
+}

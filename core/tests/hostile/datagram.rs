@@ -1,0 +1,165 @@
+//! Any bytes at all, as a datagram and as a body: nothing panics, and what is understood means the
+//! same when it is written again. The fuzz target `datagram` runs this, too.
+
+use std::sync::LazyLock;
+
+use dthrottle::cluster::wire::{
+    Envelope, Hello, Keys, Kind, MAX_BODY, Report, ReportWriter, Secrets, Snapshot, SnapshotWriter,
+    parse_digest, parse_gaps, write_digest, write_gaps,
+};
+
+/// In order of their numbers, from 1.
+pub(crate) const KINDS: [Kind; 9] = [
+    Kind::Report,
+    Kind::Gap,
+    Kind::Gone,
+    Kind::Digest,
+    Kind::SnapshotRequest,
+    Kind::Snapshot,
+    Kind::Swim,
+    Kind::Hello,
+    Kind::Leave,
+];
+
+/// The sealed one is `shared` of the vectors.
+static KEYS: LazyLock<[Keys; 2]> = LazyLock::new(|| {
+    let secret = b"correct horse battery staple";
+    let shared = Secrets::Shared { cluster: "web", secret, packet_keys: &[] };
+    [Keys::new(&shared), Keys::unsealed("web")]
+});
+
+/// Tries bytes as a datagram, sealed or not, and as a body behind its kind and flags.
+pub(crate) fn try_all(bytes: &[u8]) {
+    for keys in KEYS.iter() {
+        try_datagram(keys, bytes);
+    }
+    if let Some((kind, flags, body)) = as_body(bytes) {
+        try_body(kind, flags, body);
+    }
+}
+
+/// A kind, flags and a body that a datagram could have.
+pub(crate) fn as_body(bytes: &[u8]) -> Option<(Kind, u8, &[u8])> {
+    let (&[kind, flags], body) = bytes.split_first_chunk()?;
+    let kind = KINDS[usize::from(kind.wrapping_sub(1)) % KINDS.len()];
+    (body.len() <= MAX_BODY).then_some((kind, flags, body))
+}
+
+fn try_datagram(keys: &Keys, bytes: &[u8]) {
+    let mut datagram = bytes.to_vec();
+    if let Ok((envelope, body)) = keys.open(&mut datagram) {
+        let mut again = Vec::new();
+        keys.seal(&envelope, body, &mut again);
+        assert_eq!(again, bytes);
+        try_body(envelope.kind, envelope.flags, body);
+    }
+}
+
+/// The body of a datagram of the vectors, behind its kind and flags.
+pub(crate) fn opened(bytes: &mut [u8]) -> Option<Vec<u8>> {
+    KEYS.iter().find_map(|keys| {
+        let (envelope, body) = keys.open(bytes).ok()?;
+        Some([&[envelope.kind as u8, envelope.flags], body].concat())
+    })
+}
+
+/// Opens and reads, and nothing else.
+pub(crate) fn read_only(bytes: &mut [u8]) {
+    if let Some((kind, flags, body)) = as_body(bytes) {
+        understood(kind, flags, body);
+    }
+    for keys in KEYS.iter() {
+        if let Ok((Envelope { kind, flags, .. }, body)) = keys.open(bytes) {
+            understood(kind, flags, body);
+        }
+    }
+}
+
+/// Whether a body is what its kind says.
+pub(crate) fn understood(kind: Kind, flags: u8, body: &[u8]) -> bool {
+    match kind {
+        Kind::Report => Report::parse(body, flags).is_ok(),
+        Kind::Gap | Kind::Gone => parse_gaps(body).is_ok(),
+        Kind::Digest => parse_digest(body).is_ok(),
+        Kind::Snapshot => Snapshot::parse(body).map(|all| all.windows().count()).is_ok(),
+        Kind::Hello => Hello::parse(body).is_ok(),
+        Kind::Swim | Kind::SnapshotRequest | Kind::Leave => true,
+    }
+}
+
+fn try_body(kind: Kind, flags: u8, body: &[u8]) {
+    let mut out = Vec::new();
+    match kind {
+        Kind::Report => try_report(flags, body),
+        Kind::Snapshot => try_snapshot(body),
+        Kind::Gap | Kind::Gone => {
+            let Ok(list) = parse_gaps(body) else { return };
+            assert_eq!(write_gaps(&list, &mut out), list.len());
+            assert!(is_beginning(&out, body));
+        }
+        Kind::Digest => {
+            let Ok(list) = parse_digest(body) else { return };
+            assert_eq!(write_digest(&list, &mut out), list.len());
+            assert!(is_beginning(&out, body));
+        }
+        Kind::Hello => {
+            let Ok(hello) = Hello::parse(body) else { return };
+            hello.write(&mut out);
+            assert!(is_beginning(&out, body));
+        }
+        Kind::Swim | Kind::SnapshotRequest | Kind::Leave => {}
+    }
+}
+
+/// A number has one form, so what was read is what would be written; more may follow it.
+fn is_beginning(written: &[u8], body: &[u8]) -> bool {
+    written.len() <= MAX_BODY && body.starts_with(written)
+}
+
+/// A writer leaves room that a hostile sender need not: it may stop early, and sections that are
+/// empty or like the one before are not the same again, but their entries are.
+fn try_report(flags: u8, body: &[u8]) {
+    let Ok(report) = Report::parse(body, flags) else { return };
+    assert!(report.first >= 1 && report.last >= report.first);
+    let entries = |report: &Report<'_>| {
+        let sections = report.sections();
+        let all = sections.flat_map(|(head, entries)| {
+            let left = entries.len();
+            assert_eq!(entries.clone().count(), left, "all that were announced");
+            entries.map(move |entry| (head, entry))
+        });
+        all.collect::<Vec<_>>()
+    };
+    let before = entries(&report);
+    assert!(before.len() <= body.len() / 8);
+    let mut writer = ReportWriter::new();
+    writer.clear(report.origin);
+    let fitting = before.iter().take_while(|(head, entry)| writer.push(head, *entry)).count();
+    assert!(fitting == before.len() || body.len() > MAX_BODY / 2, "there was room for more");
+    let flags = writer.flags();
+    let again = writer.finish(report.first, report.last, false);
+    assert!(again.len() <= MAX_BODY);
+    let again = Report::parse(again, flags).expect("what is written can be read");
+    assert_eq!((again.origin, again.first, again.last), (report.origin, report.first, report.last));
+    assert_eq!(entries(&again), before[..fitting]);
+}
+
+fn try_snapshot(body: &[u8]) {
+    let Ok(snapshot) = Snapshot::parse(body) else { return };
+    let buckets = |snapshot: &Snapshot<'_>| {
+        let all = snapshot.sections().flat_map(|(rule, buckets)| buckets.map(move |b| (rule, b)));
+        all.collect::<Vec<_>>()
+    };
+    let (windows, before) = (snapshot.windows().collect::<Vec<_>>(), buckets(&snapshot));
+    let mut writer = SnapshotWriter::new();
+    for (origin, window) in &windows {
+        assert!(window.missing().last().is_none_or(|(_, last)| *last <= window.top()));
+        assert!(writer.push_window(*origin, window), "what came in a body fits a body");
+    }
+    assert!(before.iter().all(|(rule, (tag, used))| writer.push(*rule, *tag, *used)));
+    let again = writer.finish(snapshot.part, snapshot.parts).to_vec();
+    assert!(again.len() <= body.len());
+    let again = Snapshot::parse(&again).expect("what is written can be read");
+    assert_eq!(again.windows().collect::<Vec<_>>(), windows);
+    assert_eq!(buckets(&again), before);
+}

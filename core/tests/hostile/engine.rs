@@ -1,0 +1,145 @@
+//! Any bytes as what a peer with the right key may say, in any order, at any time, to an engine at
+//! work.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dthrottle::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
+use dthrottle::cluster::{Engine, Origin, Output, Settings};
+use dthrottle::{ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
+
+const SECOND: u64 = 1_000_000_000;
+/// Datagrams that one may set free: those that answer a request, and timers.
+const MOST_OUTPUTS: usize = 4000;
+
+/// An engine, and the peer that talks to it.
+struct Stage {
+    throttle: Throttle,
+    engine: Engine,
+    clock: ManualClock,
+    now: u64,
+    packet: u64,
+    peer: Origin,
+}
+
+fn keys() -> Keys {
+    Keys::unsealed("fuzz")
+}
+
+fn address(last: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, last], 7373))
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let clock = ManualClock::new();
+        clock.advance(Duration::from_secs(100_000));
+        let throttle = Throttle::builder()
+            .rule(Rule::per_second(10).burst(100))
+            .clock(clock.clone())
+            .fingerprint_key(keys().fingerprint_key())
+            .table(TableConfig::private().tags(1))
+            .cluster(ClusterConfig::new("fuzz"))
+            .build()
+            .expect("a throttle");
+        let now = 100_000 * SECOND;
+        let mut settings = Settings::new(keys(), address(1));
+        settings.retention_bytes = 1 << 16;
+        let engine = Engine::new(settings, throttle.exchange(), 1, 5, now);
+        let peer = Origin { node: 77, incarnation: 9 };
+        let mut stage = Stage { throttle, engine, clock, now, packet: 0, peer };
+        stage.engine.join(now, &[address(2)]);
+        stage.settle();
+        stage.pass(SECOND);
+        stage
+    }
+
+    fn pass(&mut self, time: u64) {
+        self.now += time;
+        self.clock.advance(Duration::from_nanos(time));
+        self.engine.handle_timeout(self.now);
+        self.settle();
+    }
+
+    fn say(&mut self, kind: Kind, flags: u8, body: &[u8]) {
+        self.packet += 1;
+        let envelope = Envelope { kind, flags, sender: self.peer, packet: self.packet };
+        let mut bytes = Vec::new();
+        keys().seal(&envelope, body, &mut bytes);
+        self.engine.handle_datagram(self.now, address(2), &mut bytes);
+        self.settle();
+    }
+
+    /// Looks at what the engine says, and answers its greetings.
+    fn settle(&mut self) {
+        for _ in 0..MOST_OUTPUTS {
+            match self.engine.poll() {
+                Output::Timeout(at) => {
+                    assert!(at > self.now.saturating_sub(SECOND), "never late");
+                    return;
+                }
+                Output::Event(_) => {}
+                Output::Transmit(transmit) => {
+                    assert!(transmit.bytes.len() <= MAX_DATAGRAM);
+                    let mut bytes = transmit.bytes;
+                    let (envelope, body) = keys().open(&mut bytes).expect("its own words");
+                    if envelope.kind == Kind::Hello
+                        && let Ok(hello) = Hello::parse(body)
+                        && hello.challenge != 0
+                    {
+                        self.answer(&hello);
+                    }
+                }
+            }
+        }
+        panic!("it never stops talking");
+    }
+
+    fn answer(&mut self, hello: &Hello) {
+        let answer =
+            Hello { challenge: 0, echo: hello.challenge, top: 3, rules: 1, address: address(2) };
+        let mut body = Vec::new();
+        answer.write(&mut body);
+        self.packet += 1;
+        let sender = self.peer;
+        let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: self.packet };
+        let mut bytes = Vec::new();
+        keys().seal(&envelope, &body, &mut bytes);
+        self.engine.handle_datagram(self.now, address(2), &mut bytes);
+    }
+}
+
+const KINDS: [Kind; 9] = [
+    Kind::Report,
+    Kind::Gap,
+    Kind::Gone,
+    Kind::Digest,
+    Kind::SnapshotRequest,
+    Kind::Snapshot,
+    Kind::Swim,
+    Kind::Hello,
+    Kind::Leave,
+];
+
+/// Lets an engine hear all of it: each message has a kind, flags, a length and a body; some are
+/// checks of the application or the passing of time.
+pub(crate) fn try_engine(mut bytes: &[u8]) {
+    let mut stage = Stage::new();
+    while let [kind, flags, high, low, rest @ ..] = bytes {
+        let length = (usize::from(*high) << 8 | usize::from(*low)).min(rest.len()).min(MAX_BODY);
+        let (body, rest) = rest.split_at(length);
+        bytes = rest;
+        match usize::from(*kind) % 12 {
+            known @ 0..9 => stage.say(KINDS[known], *flags, body),
+            9 => {
+                stage.throttle.allow(body).expect("an answer");
+            }
+            10 => stage.pass(u64::from(*flags) * 3_000_000),
+            _ => stage.pass(u64::from(*flags) * 20 * SECOND),
+        }
+    }
+    // Whatever it heard: it goes on.
+    stage.pass(20 * SECOND);
+    stage.throttle.allow("a tag").expect("an answer");
+    stage.engine.leave(stage.now);
+}

@@ -1,0 +1,138 @@
+//! Hostile bytes, as fuzzing tries them, but the same ones every time and on stable Rust: all
+//! datagrams of the vectors, and what becomes of them when they are damaged.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
+
+mod damage;
+mod datagram;
+mod engine;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+
+use damage::Damage;
+use serde_json::Value as Json;
+
+/// How often each seed is damaged.
+const TIMES: usize = 150;
+/// How many plays an engine hears, and of how many scenes.
+const PLAYS: usize = 40;
+const SCENES: usize = 120;
+/// The most memory that reading takes, for each byte that is there: a range of two bytes becomes
+/// two numbers, a snapshot's are read twice, and vectors grow by doubling.
+const BYTES_PER_BYTE: usize = 32;
+
+/// The system's allocator, with a count of the bytes that each thread asks of it.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + layout.size());
+        // SAFETY: the caller's promises are the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Every datagram of the vectors; and every body, behind its kind and flags.
+fn seeds() -> Vec<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/protocol.json");
+    let vectors: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut seeds = Vec::new();
+    for each in ["written", "later", "dropped"].into_iter().flat_map(|key| vectors[key].as_array())
+    {
+        for each in each {
+            let hex = each["hex"].as_str().unwrap();
+            let pairs = (0..hex.len()).step_by(2);
+            let mut bytes: Vec<u8> =
+                pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+            seeds.push(bytes.clone());
+            seeds.extend(datagram::opened(&mut bytes));
+        }
+    }
+    assert!(seeds.len() > 150, "{} seeds", seeds.len());
+    seeds
+}
+
+#[test]
+fn damaged_datagrams_do_no_harm() {
+    let seeds = seeds();
+    let mut damage = Damage::new(1);
+    for seed in &seeds {
+        datagram::try_all(seed);
+        for _ in 0..TIMES {
+            datagram::try_all(&damage.done_to(seed, &seeds));
+        }
+    }
+}
+
+#[test]
+fn damaged_datagrams_take_no_memory() {
+    let seeds = seeds();
+    let mut damage = Damage::new(2);
+    for seed in &seeds {
+        for _ in 0..TIMES {
+            let mut bytes = damage.done_to(seed, &seeds);
+            let before = ALLOCATED.get();
+            datagram::read_only(&mut bytes);
+            let allocated = ALLOCATED.get() - before;
+            assert!(allocated <= BYTES_PER_BYTE * bytes.len(), "{allocated} for {bytes:02x?}");
+        }
+    }
+}
+
+/// The damage reaches what it is meant for: most bodies are refused, but not all.
+#[test]
+fn damage_is_neither_total_nor_none() {
+    let seeds = seeds();
+    let mut damage = Damage::new(3);
+    let (mut good, mut bad) = ([0; 9], [0; 9]);
+    for seed in &seeds {
+        for _ in 0..20 {
+            let bytes = damage.done_to(seed, &seeds);
+            let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
+            let read = datagram::understood(kind, flags, body);
+            if read { good[kind as usize - 1] += 1 } else { bad[kind as usize - 1] += 1 }
+        }
+    }
+    for kind in [1, 2, 3, 4, 6, 8] {
+        assert!(good[kind - 1] > 10 && bad[kind - 1] > 10, "kind {kind}: {good:?} {bad:?}");
+    }
+}
+
+/// Plays made of seeds, whole and damaged, heard by an engine.
+#[test]
+fn an_engine_survives_what_it_hears() {
+    let seeds = seeds();
+    let mut damage = Damage::new(4);
+    for round in 0..PLAYS {
+        let mut play = Vec::new();
+        for scene in 0..SCENES {
+            let seed = &seeds[damage.random(seeds.len())];
+            let bytes = if scene % 3 == 0 { seed.clone() } else { damage.done_to(seed, &seeds) };
+            let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
+            let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
+            play.extend([kind as u8 - 1, flags, length[0], length[1]]);
+            play.extend_from_slice(body);
+            // Time passes, and the application asks.
+            play.extend([10, damage.random(256) as u8, 0, 0, 9, 0, 0, 1, round as u8]);
+            if scene % 40 == 0 {
+                play.extend([11, damage.random(256) as u8, 0, 0]);
+            }
+        }
+        engine::try_engine(&play);
+    }
+}

@@ -1,0 +1,35 @@
+//! A forked child has the thread's owner but not the thread: it must not wait for it, and can have
+//! its own.
+
+use crate::node::Node;
+use crate::probe::one;
+
+#[test]
+fn a_child_starts_its_own() {
+    let (mut node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
+    let (address, to) = (node.address(), peer.address());
+    assert!(node.background.is_here());
+    // SAFETY: the child uses nothing that another thread of the parent may have locked, except
+    // memory, which the system's library sees to.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let foreign = !node.background.is_here();
+        node.background.stop();
+        let own = Node::start("127.0.0.1:0");
+        own.say(one(to, own.address().to_string()));
+        own.say(one(own.address(), *b"to itself"));
+        own.hears(b"to itself");
+        drop(own);
+        // SAFETY: ends the child without what belongs to the parent.
+        unsafe { libc::_exit(if foreign { 42 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: writes the status of our own child.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(libc::WEXITSTATUS(status), 42, "{status:x}");
+    node.say(one(to, *b"the parent goes on"));
+    assert_eq!(peer.hears(b"the parent goes on"), address);
+    let heard = peer.shared.heard.lock().unwrap();
+    assert!(heard.iter().any(|(from, bytes)| bytes == from.to_string().as_bytes()));
+}

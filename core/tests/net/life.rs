@@ -1,0 +1,198 @@
+//! The thread: it waits its turn, survives what goes wrong in it, and ends when it shall.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use dthrottle::net::{Background, Setup};
+
+use crate::node::Node;
+use crate::probe::{Around, Probe, Shared, free, one, read, until};
+
+fn setup() -> Setup {
+    Setup {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        advertise: None,
+        is_local: false,
+        group: None,
+        peers: Vec::new(),
+    }
+}
+
+/// A lock as the kernel's: whoever has it lets it go when dropped.
+#[derive(Clone, Default)]
+struct Lock(Arc<AtomicBool>);
+
+struct Held(Lock);
+
+impl Lock {
+    fn take(&self) -> Option<Held> {
+        (!self.0.swap(true, Ordering::SeqCst)).then(|| Held(self.clone()))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::SeqCst);
+    }
+}
+
+/// A thread that exchanges while it has the lock.
+fn with_lock(lock: &Lock) -> (Arc<Shared>, Around, Background) {
+    let (shared, around, lock) = (Arc::<Shared>::default(), Around::default(), lock.clone());
+    let engines = shared.clone();
+    let make = move || Ok((Probe::new(&engines), setup()));
+    let background = Background::start(around.hooks(), move || Ok(lock.take()), make).unwrap();
+    (shared, around, background)
+}
+
+#[test]
+fn a_goodbye_is_said_and_everything_is_closed() {
+    let (mut node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
+    let address = node.address();
+    node.shared.goodbye.lock().unwrap().push(one(peer.address(), *b"goodbye"));
+    node.background.stop();
+    assert_eq!(peer.hears(b"goodbye"), address);
+    until("end", || node.around.fds.lock().unwrap().is_empty().then_some(()));
+    assert_eq!(node.shared.lives.load(Ordering::Relaxed), 1);
+    node.background.stop();
+}
+
+#[test]
+fn one_of_two_exchanges_and_the_other_takes_over() {
+    let lock = Lock::default();
+    let (first, _, mut background) = with_lock(&lock);
+    until("first", || (first.lives.load(Ordering::Relaxed) == 1).then_some(()));
+    let (second, around, _background) = with_lock(&lock);
+    assert!(lock.take().is_none());
+    assert!(around.bound.lock().unwrap().is_empty());
+    assert_eq!(second.lives.load(Ordering::Relaxed), 0);
+    background.stop();
+    until("takeover", || (second.lives.load(Ordering::Relaxed) == 1).then_some(()));
+}
+
+#[test]
+fn a_thread_that_waits_for_the_lock_ends_as_well() {
+    let lock = Lock::default();
+    let held = lock.take();
+    let (shared, _, background) = with_lock(&lock);
+    drop(background);
+    drop(held);
+    // The thread held the other one.
+    until("end", || (Arc::strong_count(&shared) == 1).then_some(()));
+    assert_eq!(shared.lives.load(Ordering::Relaxed), 0);
+    assert!(lock.take().is_some());
+}
+
+#[test]
+fn a_thread_that_sleeps_is_woken_to_end() {
+    // It could sleep for a second. One of many, for hosts that are busy.
+    let ends = (0..20).any(|_| {
+        let mut node = Node::start("127.0.0.1:0");
+        node.shared.quiet.store(true, Ordering::Relaxed);
+        node.address();
+        sleep(Duration::from_millis(20));
+        node.background.stop();
+        node.around.fds.lock().unwrap().is_empty()
+    });
+    assert!(ends);
+}
+
+#[test]
+fn the_thread_has_a_name_and_leaves_signals_to_others() {
+    let node = Node::start("127.0.0.1:0");
+    node.address();
+    let status = node.shared.status.lock().unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.strip_prefix(':')).unwrap().trim()
+    };
+    assert_eq!(field("Name"), "dthrottle");
+    let blocked = u64::from_str_radix(field("SigBlk"), 16).unwrap();
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCHLD, libc::SIGALRM] {
+        assert_ne!(blocked & 1 << (signal - 1), 0, "{signal}");
+    }
+}
+
+#[test]
+fn a_stuck_engine_holds_nobody_up() {
+    let mut node = Node::start("127.0.0.1:0");
+    node.address();
+    let shared = node.shared.clone();
+    let brake = shared.brake.lock().unwrap();
+    let before = shared.timeouts.load(Ordering::Relaxed);
+    until("stuck engine", || (shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
+    // Returns, or this test never ends.
+    node.background.stop();
+    drop(brake);
+    until("end", || node.around.fds.lock().unwrap().is_empty().then_some(()));
+}
+
+#[test]
+fn an_engine_that_panics_is_replaced() {
+    let lock = Lock::default();
+    let (shared, around, _background) = with_lock(&lock);
+    let peer = Node::start("127.0.0.1:0");
+    for life in 1..4 {
+        let address = until("socket", || {
+            let bound = around.bound.lock().unwrap();
+            (bound.len() == life).then(|| bound[life - 1])
+        });
+        peer.say(one(address, *b"panic"));
+        until("panic", || (read(&around.counters.panics) == life as u64).then_some(()));
+    }
+    until("socket", || (around.bound.lock().unwrap().len() == 4).then_some(()));
+    assert_eq!(shared.lives.load(Ordering::Relaxed), 4);
+    assert_eq!(around.fds.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn whatever_fails_at_the_start_is_tried_again() {
+    let (shared, around) = (Arc::<Shared>::default(), Around::default());
+    let (engines, tries) = (shared.clone(), AtomicU64::new(0));
+    let try_lock = {
+        let mut tries = 0;
+        move || {
+            tries += 1;
+            match tries {
+                1 => Err(io::Error::other("no lock")),
+                2 => panic!("as it should"),
+                _ => free(),
+            }
+        }
+    };
+    let make = move || match tries.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(io::Error::other("no engine")),
+        1 => panic!("as it should"),
+        _ => Ok((Probe::new(&engines), setup())),
+    };
+    let _background = Background::start(around.hooks(), try_lock, make).unwrap();
+    until("socket", || around.bound.lock().unwrap().last().copied());
+    let counters = &around.counters;
+    assert_eq!(read(&counters.lock_errors), 1);
+    assert_eq!(read(&counters.start_errors), 1);
+    assert_eq!(read(&counters.panics), 2);
+}
+
+#[test]
+fn a_background_may_be_dropped_by_its_own_thread() {
+    let slot: Arc<Mutex<Option<Background>>> = Arc::default();
+    let (around, dropped) = (Around::default(), Arc::new(AtomicBool::new(false)));
+    let (own, done) = (slot.clone(), dropped.clone());
+    let try_lock = move || {
+        match own.try_lock() {
+            Ok(mut slot) => done.store(slot.take().is_some(), Ordering::SeqCst),
+            Err(TryLockError::WouldBlock) => {}
+            Err(error) => panic!("{error}"),
+        }
+        Ok(None::<()>)
+    };
+    let make = || Err::<(Probe, Setup), _>(io::Error::other("never"));
+    *slot.lock().unwrap() = Some(Background::start(around.hooks(), try_lock, make).unwrap());
+    until("drop", || dropped.load(Ordering::SeqCst).then_some(()));
+    // All that the thread held goes with it.
+    until("end", || (Arc::strong_count(&dropped) == 1).then_some(()));
+    assert_eq!(read(&around.counters.panics), 0);
+}

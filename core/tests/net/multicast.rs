@@ -1,0 +1,144 @@
+//! Nodes of one host in a multicast group on the loopback interface: all hear it, and know the
+//! address of who speaks.
+
+use std::net::SocketAddr;
+
+use dthrottle::cluster::{To, Transmit};
+use dthrottle::net::Group;
+
+use crate::node::Node;
+use crate::probe::{read, until};
+
+/// A port of this run alone: others on this host would hear it.
+fn port(test: u32) -> u16 {
+    u16::try_from(20_000 + (std::process::id() * 16 + test) % 12_000).unwrap()
+}
+
+fn group(address: &str, test: u32, interface: Option<&str>) -> Option<Group> {
+    let address = SocketAddr::new(address.parse().unwrap(), port(test));
+    Some(Group { address, interface: interface.map(Into::into), ttl: 1 })
+}
+
+/// Repeats it: nobody knows when the others have joined.
+fn all_hear(nodes: &[Node], port_only: bool) {
+    for (i, speaker) in nodes.iter().enumerate() {
+        let text = format!("node {i} speaks").into_bytes();
+        for listener in nodes {
+            let from = until("word", || {
+                speaker.say(Transmit { to: To::Group, bytes: text.clone() });
+                let heard = listener.shared.heard.lock().unwrap();
+                heard.iter().find(|(_, bytes)| *bytes == text).map(|(from, _)| *from)
+            });
+            let address = speaker.address();
+            if port_only {
+                assert_eq!(from.port(), address.port());
+                assert_eq!(from.ip().to_canonical(), from.ip(), "not in disguise");
+            } else {
+                assert_eq!(from, address);
+            }
+        }
+    }
+}
+
+#[test]
+fn ipv4_by_the_address_listened_on() {
+    let start = || Node::with("127.0.0.1:0", group("239.255.77.1", 1, None), &[]);
+    all_hear(&[start(), start(), start()], false);
+}
+
+#[test]
+fn ipv4_by_the_name_of_the_interface() {
+    let start = || Node::with("127.0.0.1:0", group("239.255.77.2", 2, Some("lo")), &[]);
+    all_hear(&[start(), start()], false);
+}
+
+#[test]
+fn ipv4_by_the_address_of_the_interface_from_any_address() {
+    let start = |listen| Node::with(listen, group("239.255.77.3", 3, Some("127.0.0.1")), &[]);
+    all_hear(&[start("0.0.0.0:0"), start("[::]:0"), start("127.0.0.1:0")], true);
+}
+
+/// Only a real interface needs to be told that this host shall hear it as well.
+#[test]
+fn ipv4_on_any_interface() {
+    let start = || Node::with("0.0.0.0:0", group("239.255.77.7", 9, None), &[]);
+    let (speaker, listener) = (start(), start());
+    let counters = &speaker.around.counters;
+    until("word, or an error where there is no interface", || {
+        speaker.say(Transmit { to: To::Group, bytes: b"to all".into() });
+        let heard = !listener.shared.heard.lock().unwrap().is_empty();
+        // The first words come before there is a group to send them to.
+        (heard || read(&counters.send_errors) > 1000).then_some(())
+    });
+}
+
+/// An interface that can do IPv6, by name and address. The loopback interface mostly cannot do
+/// multicast by IPv6.
+fn ipv6_interface() -> Option<(String, String)> {
+    let all = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
+    let link = all.lines().find(|line| line.starts_with("fe80"))?;
+    let digits: Vec<char> = link.chars().take(32).collect();
+    let groups: Vec<String> = digits.chunks(4).map(|group| group.iter().collect()).collect();
+    Some((link.split_whitespace().last()?.into(), groups.join(":")))
+}
+
+/// On a host without it, that is counted.
+fn all_hear_by_ipv6(nodes: &[Node]) {
+    if ipv6_interface().is_some() {
+        return all_hear(nodes, true);
+    }
+    let counters = &nodes[0].around.counters;
+    until("error", || {
+        nodes[0].say(Transmit { to: To::Group, bytes: vec![1] });
+        (read(&counters.bind_errors) + read(&counters.send_errors) > 0).then_some(())
+    });
+}
+
+#[test]
+fn ipv6_on_any_interface() {
+    for address in ["ff15::7:1", "ff12::7:1"] {
+        let start = || Node::with("[::]:0", group(address, 4, None), &[]);
+        all_hear_by_ipv6(&[start(), start(), start()]);
+    }
+}
+
+#[test]
+fn ipv6_by_the_name_or_address_of_the_interface() {
+    let (name, address) = ipv6_interface().unwrap_or(("lo".into(), "::1".into()));
+    for group_address in ["ff15::7:2", "ff12::7:2"] {
+        let start = |interface| Node::with("[::]:0", group(group_address, 5, Some(interface)), &[]);
+        all_hear_by_ipv6(&[start(&name), start(&address)]);
+    }
+}
+
+#[test]
+fn the_group_may_have_the_port_of_a_listener_whoever_comes_first() {
+    let group = group("239.255.77.4", 6, Some("lo"));
+    let other = || Node::with("127.0.0.1:0", group.clone(), &[]);
+    let first = other();
+    all_hear(std::slice::from_ref(&first), false);
+    let listener = Node::with(&format!("0.0.0.0:{}", port(6)), group.clone(), &[]);
+    all_hear(&[first, listener, other()], true);
+}
+
+#[test]
+fn two_nodes_cannot_listen_at_the_port_of_the_group() {
+    let start =
+        || Node::with(&format!("0.0.0.0:{}", port(8)), group("239.255.77.6", 8, Some("lo")), &[]);
+    let first = start();
+    first.address();
+    let second = start();
+    until("conflict", || (read(&second.around.counters.bind_errors) >= 2).then_some(()));
+    assert!(second.around.bound.lock().unwrap().is_empty());
+    drop(first);
+    assert_eq!(second.address().port(), port(8));
+}
+
+#[test]
+fn without_its_interface_a_node_is_heard_all_the_same() {
+    let lost = Node::with("127.0.0.1:0", group("239.255.77.5", 7, Some("no-such0")), &[]);
+    let other = Node::start("127.0.0.1:0");
+    lost.say(crate::probe::one(other.address(), *b"I am here"));
+    assert_eq!(other.hears(b"I am here"), lost.address());
+    until("second attempt", || (read(&lost.around.counters.bind_errors) >= 2).then_some(()));
+}

@@ -1,0 +1,130 @@
+//! A node: the thread with an engine that the test speaks through. And what nodes do among
+//! themselves.
+
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use dthrottle::cluster::{To, Transmit};
+use dthrottle::net::{Background, Group, Setup};
+
+use crate::probe::{Around, Probe, Shared, free, one, until};
+
+pub(crate) struct Node {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) around: Around,
+    pub(crate) background: Background,
+}
+
+impl Node {
+    pub(crate) fn start(listen: &str) -> Node {
+        Node::with(listen, None, &[])
+    }
+
+    pub(crate) fn with(listen: &str, group: Option<Group>, peers: &[&str]) -> Node {
+        let (shared, around) = (Arc::<Shared>::default(), Around::default());
+        let setup = Setup {
+            listen: listen.parse().unwrap(),
+            advertise: None,
+            is_local: false,
+            group,
+            peers: peers.iter().map(ToString::to_string).collect(),
+        };
+        let make = {
+            let shared = shared.clone();
+            move || {
+                *shared.status.lock().unwrap() = fs::read_to_string("/proc/thread-self/status")?;
+                Ok((Probe::new(&shared), setup.clone()))
+            }
+        };
+        let background = Background::start(around.hooks(), free, make).unwrap();
+        Node { shared, around, background }
+    }
+
+    /// Where it listens, once it does.
+    pub(crate) fn address(&self) -> SocketAddr {
+        until("socket", || self.around.bound.lock().unwrap().last().copied())
+    }
+
+    pub(crate) fn say(&self, transmit: Transmit) {
+        self.shared.say.lock().unwrap().push_back(transmit);
+    }
+
+    /// Who said this, once it was heard.
+    pub(crate) fn hears(&self, what: &[u8]) -> SocketAddr {
+        until("datagram", || {
+            let heard = self.shared.heard.lock().unwrap();
+            heard.iter().find(|(_, bytes)| bytes == what).map(|(from, _)| *from)
+        })
+    }
+}
+
+#[test]
+fn nodes_hear_each_other_and_know_who_spoke() {
+    for listen in ["127.0.0.1:0", "[::1]:0"] {
+        let nodes = [(); 3].map(|()| Node::start(listen));
+        let addresses = nodes.each_ref().map(Node::address);
+        nodes[0].say(one(addresses[1], *b"to one"));
+        assert_eq!(nodes[1].hears(b"to one"), addresses[0]);
+        let each: Arc<[SocketAddr]> = Arc::new([addresses[1], addresses[2]]);
+        for text in ["first", "other", "last"] {
+            nodes[0].say(Transmit { to: To::Each(each.clone()), bytes: text.into() });
+        }
+        for node in &nodes[1..] {
+            for text in ["first", "other", "last"] {
+                assert_eq!(node.hears(text.as_bytes()), addresses[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_on_any_address_speaks_both_kinds_of_ip() {
+    let (both, v4, v6) =
+        (Node::start("[::]:0"), Node::start("127.0.0.1:0"), Node::start("[::1]:0"));
+    let port = both.address().port();
+    both.say(one(v4.address(), *b"to v4"));
+    both.say(one(v6.address(), *b"to v6"));
+    assert_eq!(v4.hears(b"to v4"), SocketAddr::from(([127, 0, 0, 1], port)));
+    assert_eq!(v6.hears(b"to v6"), SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], port)));
+    v4.say(one(v4.hears(b"to v4"), *b"from v4"));
+    v6.say(one(v6.hears(b"to v6"), *b"from v6"));
+    assert_eq!(both.hears(b"from v4"), v4.address(), "not in disguise");
+    assert_eq!(both.hears(b"from v6"), v6.address());
+}
+
+#[test]
+fn a_flood_does_not_keep_a_node_from_speaking() {
+    let node = Node::start("127.0.0.1:0");
+    let (address, peer) = (node.address(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let brake = node.shared.brake.lock().unwrap();
+    let before = node.shared.timeouts.load(Ordering::Relaxed);
+    until("stuck engine", || (node.shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
+    for _ in 0..2000 {
+        peer.send_to(b"flood", address).unwrap();
+    }
+    drop(brake);
+    // Not all of it where the system gives little room.
+    until("flood", || (node.shared.heard.lock().unwrap().len() >= 400).then_some(()));
+    let asked = node.shared.asked.lock().unwrap();
+    let most = asked.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+    assert!(most <= Some(256), "{most:?} between two words");
+}
+
+#[test]
+fn peers_are_tried_by_address_and_by_name() {
+    let peers = ["127.0.0.1:7001", "localhost:7002", "[::1]:7003", "192.0.2.1:7004"];
+    let node = Node::with("127.0.0.1:0", None, &peers);
+    let joined = |ports: &[u16]| {
+        let joined = node.shared.joined.lock().unwrap();
+        let found = joined.iter().any(|peers| {
+            let found: Vec<u16> = peers.iter().map(SocketAddr::port).collect();
+            found == ports
+        });
+        found.then_some(())
+    };
+    // Neither what this socket cannot reach.
+    until("address", || joined(&[7001]));
+    until("name", || joined(&[7001, 7002]));
+}

@@ -1,0 +1,132 @@
+//! An engine that says what it is told to, and shows what it heard.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dthrottle::cluster::{Output, To, Transmit};
+use dthrottle::net::{Counters, Driven, Hooks, Tally};
+
+/// What the test and the engine share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) say: Mutex<VecDeque<Transmit>>,
+    pub(crate) heard: Mutex<Vec<(SocketAddr, Vec<u8>)>>,
+    pub(crate) joined: Mutex<Vec<Vec<SocketAddr>>>,
+    /// Said at the end.
+    pub(crate) goodbye: Mutex<Vec<Transmit>>,
+    /// Engines made.
+    pub(crate) lives: AtomicU64,
+    /// What the system says of the thread.
+    pub(crate) status: Mutex<String>,
+    /// Whether it never asks for the time.
+    pub(crate) quiet: AtomicBool,
+    /// How often the engine was asked what to do before it heard each of them.
+    pub(crate) asked: Mutex<Vec<u64>>,
+    /// Timeouts begun.
+    pub(crate) timeouts: AtomicU64,
+    /// Whoever holds this stops the engine at its next timeout.
+    pub(crate) brake: Mutex<()>,
+}
+
+pub(crate) struct Probe {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) now: u64,
+    pub(crate) asked: u64,
+}
+
+impl Probe {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Probe {
+        shared.lives.fetch_add(1, Ordering::Relaxed);
+        Probe { shared: shared.clone(), now: 0, asked: 0 }
+    }
+}
+
+impl Driven for Probe {
+    fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
+        self.now = now;
+        assert_ne!(datagram, b"panic", "as it was told to");
+        self.shared.asked.lock().unwrap().push(self.asked);
+        self.shared.heard.lock().unwrap().push((from, datagram.to_vec()));
+    }
+
+    fn handle_timeout(&mut self, now: u64) {
+        self.now = now;
+        self.shared.timeouts.fetch_add(1, Ordering::SeqCst);
+        drop(self.shared.brake.lock().unwrap());
+    }
+
+    fn join(&mut self, _: u64, peers: &[SocketAddr]) {
+        self.shared.joined.lock().unwrap().push(peers.to_vec());
+    }
+
+    fn leave(&mut self, _: u64) {
+        self.shared.say.lock().unwrap().extend(self.shared.goodbye.lock().unwrap().drain(..));
+    }
+
+    fn poll(&mut self) -> Output {
+        self.asked += 1;
+        match self.shared.say.lock().unwrap().pop_front() {
+            Some(transmit) => Output::Transmit(transmit),
+            None if self.shared.quiet.load(Ordering::Relaxed) => Output::Timeout(u64::MAX),
+            None => Output::Timeout(self.now + 5_000_000),
+        }
+    }
+}
+
+/// Hooks with a clock, and a list of the descriptors that are open.
+#[derive(Clone, Default)]
+pub(crate) struct Around {
+    pub(crate) fds: Arc<Mutex<Vec<i32>>>,
+    pub(crate) bound: Arc<Mutex<Vec<SocketAddr>>>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Around {
+    pub(crate) fn hooks(&self) -> Hooks {
+        let (start, fds, closed) = (Instant::now(), self.fds.clone(), self.fds.clone());
+        let bound = self.bound.clone();
+        Hooks {
+            now: Arc::new(move || u64::try_from(start.elapsed().as_nanos()).unwrap()),
+            generation: Arc::new(|| u64::from(std::process::id())),
+            register_fd: Arc::new(move |fd| fds.lock().unwrap().push(fd)),
+            unregister_fd: Arc::new(move |fd| {
+                let mut open = closed.lock().unwrap();
+                let at = open.iter().position(|one| *one == fd).expect("was registered");
+                open.remove(at);
+            }),
+            bound: Arc::new(move |address| bound.lock().unwrap().push(address)),
+            counters: self.counters.clone(),
+        }
+    }
+}
+
+pub(crate) fn one(to: SocketAddr, bytes: impl Into<Vec<u8>>) -> Transmit {
+    Transmit { to: To::One(to), bytes: bytes.into() }
+}
+
+/// Waits until something is there. How long that takes is not the question here.
+pub(crate) fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = there() {
+            return found;
+        }
+        assert!(Instant::now() < end, "no {what}");
+        sleep(Duration::from_millis(2));
+    }
+}
+
+pub(crate) fn read(counter: &Tally) -> u64 {
+    counter.get()
+}
+
+/// A lock that nobody else wants.
+#[allow(clippy::unnecessary_wraps, reason = "as a real one")]
+pub(crate) fn free() -> io::Result<Option<()>> {
+    Ok(Some(()))
+}

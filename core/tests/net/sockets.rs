@@ -1,0 +1,148 @@
+//! Many datagrams of all sizes between two sockets: each arrives once, whole and unchanged.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dthrottle::cluster::{To, Transmit};
+use dthrottle::net::{Inbox, Outbox, Socket};
+
+use crate::probe::{Around, one};
+
+const ROUNDS: u32 = 60;
+const EACH_ROUND: u32 = 100;
+
+/// A datagram that shows its number, and whether it is whole.
+fn datagram(number: u32) -> Vec<u8> {
+    // Runs of one size, of the greatest, with a shorter one between, and all kinds of sizes.
+    let size = match number % EACH_ROUND {
+        0..40 => 1232,
+        40 => 700,
+        41..70 => 300,
+        _ => 8 + number.wrapping_mul(2_654_435_761) % 1225,
+    };
+    let mut bytes = number.to_be_bytes().to_vec();
+    bytes.extend((4..size).map(|at| (number.wrapping_mul(31) ^ at) as u8));
+    bytes
+}
+
+async fn next(inbox: &mut Inbox, socket: &Socket) -> (SocketAddr, Vec<u8>) {
+    loop {
+        if let Some((from, bytes)) = inbox.next() {
+            return (from, bytes.to_vec());
+        }
+        socket.readable().await.unwrap();
+        match inbox.fill(socket) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            filled => filled.unwrap(),
+        }
+    }
+}
+
+fn run(test: impl AsyncFnOnce(&Around)) {
+    let around = Around::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(test(&around));
+    assert!(around.fds.lock().unwrap().is_empty(), "all are closed");
+}
+
+async fn all_arrive(around: &Around, from: &str, to: &str, seen: &str) {
+    let hooks = around.hooks();
+    let sender = Socket::open(from.parse().unwrap(), &hooks).unwrap();
+    let receiver = Socket::open(to.parse().unwrap(), &hooks).unwrap();
+    let destination = SocketAddr::new(receiver.local().ip(), receiver.local().port());
+    let source = SocketAddr::new(seen.parse().unwrap(), sender.local().port());
+    let (mut inbox, mut outbox) = (Inbox::default(), Outbox::default());
+    for round in 0..ROUNDS {
+        let numbers = || round * EACH_ROUND..(round + 1) * EACH_ROUND;
+        for number in numbers() {
+            outbox.push(one(destination, datagram(number)));
+        }
+        assert!(outbox.send(Some(&sender), None, &around.counters).await.unwrap());
+        for number in numbers() {
+            let (from, bytes) = next(&mut inbox, &receiver).await;
+            assert_eq!((from, bytes), (source, datagram(number)));
+        }
+    }
+    assert!(inbox.next().is_none());
+    assert_eq!(inbox.fill(&receiver).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn thousands_arrive_whole_by_ipv4() {
+    run(async |around| all_arrive(around, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1").await);
+}
+
+#[test]
+fn thousands_arrive_whole_by_ipv6() {
+    run(async |around| all_arrive(around, "[::1]:0", "[::1]:0", "::1").await);
+}
+
+#[test]
+fn thousands_arrive_whole_by_a_socket_for_both() {
+    run(async |around| all_arrive(around, "[::]:0", "127.0.0.1:0", "127.0.0.1").await);
+    run(async |around| all_arrive(around, "[::]:0", "[::1]:0", "::1").await);
+}
+
+#[test]
+fn a_list_of_destinations_gets_all_of_it_each() {
+    run(async |around| {
+        let hooks = around.hooks();
+        let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
+        let (sender, receivers) = (open(), [open(), open(), open()]);
+        let list: Arc<[SocketAddr]> = receivers.iter().map(Socket::local).collect();
+        let mut outbox = Outbox::default();
+        for number in 0..EACH_ROUND {
+            outbox.push(Transmit { to: To::Each(list.clone()), bytes: datagram(number) });
+        }
+        outbox.send(Some(&sender), None, &around.counters).await.unwrap();
+        for receiver in &receivers {
+            let mut inbox = Inbox::default();
+            for number in 0..EACH_ROUND {
+                assert_eq!(next(&mut inbox, receiver).await.1, datagram(number));
+            }
+        }
+    });
+}
+
+#[test]
+fn empty_datagrams_are_datagrams() {
+    run(async |around| {
+        let hooks = around.hooks();
+        let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
+        let (sender, receiver) = (open(), open());
+        let (mut inbox, mut outbox) = (Inbox::default(), Outbox::default());
+        for size in [0, 0, 5, 5, 0, 3] {
+            outbox.push(one(receiver.local(), vec![7; size]));
+        }
+        outbox.send(Some(&sender), None, &around.counters).await.unwrap();
+        for size in [0, 0, 5, 5, 0, 3] {
+            assert_eq!(next(&mut inbox, &receiver).await.1, vec![7; size]);
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_sent_is_counted_and_stops_nothing() {
+    run(async |around| {
+        let hooks = around.hooks();
+        let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
+        let (sender, receiver) = (open(), open());
+        let segments = sender.most_segments();
+        let mut outbox = Outbox::default();
+        for nowhere in ["192.0.2.7:9", "[::1]:9", "127.0.0.1:0", "0.0.0.0:9"] {
+            outbox.push(one(nowhere.parse().unwrap(), [1; 9]));
+            outbox.push(one(nowhere.parse().unwrap(), [1; 9]));
+        }
+        outbox.push(Transmit { to: To::Group, bytes: vec![2; 9] });
+        assert!(!outbox.send(Some(&sender), None, &around.counters).await.unwrap());
+        assert_eq!(crate::probe::read(&around.counters.send_errors), 9);
+        outbox.push(one(receiver.local(), *b"still here"));
+        assert!(!outbox.send(None, None, &around.counters).await.unwrap());
+        assert_eq!(crate::probe::read(&around.counters.send_errors), 10);
+        outbox.push(one(receiver.local(), *b"still here"));
+        assert!(outbox.send(Some(&sender), None, &around.counters).await.unwrap());
+        assert_eq!(next(&mut Inbox::default(), &receiver).await.1, b"still here");
+        assert_eq!(sender.most_segments(), segments, "one bad address costs nobody segments");
+    });
+}

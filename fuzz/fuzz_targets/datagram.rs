@@ -1,0 +1,8 @@
+//! Any bytes as a datagram, and as the body of one.
+#![no_main]
+
+#[allow(dead_code, reason = "the tests on stable Rust use all of it")]
+#[path = "../../core/tests/hostile/datagram.rs"]
+mod datagram;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| datagram::try_all(bytes));

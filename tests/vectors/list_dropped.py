@@ -1,0 +1,142 @@
+"""protocol.json: datagrams that are dropped, and why. Bodies are wrong in one thing each."""
+
+from __future__ import annotations
+
+import struct
+
+from list_protocol import KEYS, MOST, NODE, OTHER, Entry, entries, mark, report, section
+from wire_bodies import origin, read, varint, write
+from wire_keys import KINDS, Dropped, Envelope, seal, unseal
+
+HELLO = write("hello", {
+    "challenge": 1, "echo": 2, "top": 3, "rules": 4, "address": "192.0.2.7:7373"
+})  # fmt: skip
+GAP = {"origins": [{**NODE, "ranges": [[1, 1], [3, 300]]}]}
+SNAPSHOT = {
+    "part": 0, "parts": 1, "windows": [{**NODE, "top": 9, "missing": [[2, 3]]}],
+    "sections": [{"rule": 1, "entries": [[mark(1), 5]]}],
+}  # fmt: skip
+TEN = b"\xff" * 9 + b"\x01"  # 2^64 - 1
+
+
+def envelope(kind: str = "hello", flags: int = 0) -> Envelope:
+    return Envelope(KINDS.index(kind) + 1, flags, NODE["node"], NODE["incarnation"], 2000)
+
+
+def changed(datagram: bytes, at: int, by: int = 1) -> bytes:
+    changed = bytearray(datagram)
+    changed[at] ^= by
+    return bytes(changed)
+
+
+def outside() -> list[tuple[str, str, str, bytes]]:
+    """Cause, name, the reader's keys, datagram."""
+    shared = KEYS["shared"]
+    good = seal(shared, envelope(), HELLO)
+    other_version, other_magic = envelope(), envelope()
+    other_version.version, other_magic.magic = 2, b"dt"
+    unknown, none = envelope(), envelope()
+    unknown.kind, none.kind = 10, 0
+    return [
+        ("short", "empty", "shared", b""),
+        ("short", "envelope alone", "shared", good[:32]),
+        ("short", "one byte less than envelope and tag", "shared", good[:31] + good[-16:]),
+        ("long", "one byte too long", "shared", good.ljust(1233, b"\0")),
+        ("magic", "another magic", "shared", seal(shared, other_magic, HELLO)),
+        ("version", "another version", "shared", seal(shared, other_version, HELLO)),
+        ("cluster", "another cluster of the same secret", "shared", seal(KEYS["binary"], envelope(), HELLO)),
+        ("key", "another secret", "other secret", good),
+        ("key", "a packet key that is not accepted any more", "last month's", seal(KEYS["rotating"], envelope(), HELLO)),
+        ("key", "sealed, where nothing is", "unsealed", good),
+        ("auth", "another kind", "shared", changed(good, 3)),
+        ("auth", "another flag", "shared", changed(good, 4)),
+        ("auth", "another sender", "shared", changed(good, 15)),
+        ("auth", "another incarnation", "shared", changed(good, 16, 0x80)),
+        ("auth", "another packet number", "shared", changed(good, 31)),
+        ("auth", "body changed", "shared", changed(good, 32)),
+        ("auth", "tag changed", "shared", changed(good, -1)),
+        ("auth", "cut off", "shared", good[:-1]),
+        ("auth", "unsealed, with a tag", "unsealed", changed(seal(KEYS["unsealed"], envelope(), HELLO), -1)),
+        ("kind", "kind 0", "shared", seal(shared, none, HELLO)),
+        ("kind", "kind 10", "shared", seal(shared, unknown, HELLO)),
+    ]  # fmt: skip
+
+
+def bodies() -> list[tuple[str, str, int, bytes]]:
+    """Name, kind, flags, a body that is malformed."""
+    one = report(section(entries(1)))
+    head = struct.pack(">QLB", 1, 0, 1) + struct.pack(">QH", 7, 1)
+
+    def entry(quantum: bytes = b"\1", age: bytes = b"\0", value: bytes = b"\2") -> bytes:
+        return head + quantum + age + bytes(7) + value
+
+    return [
+        ("report: empty", "report", 0, b""),
+        ("report: number 0", "report", 0, write("report", report(first=0, last=0))),
+        ("report: above the last number", "report", 0, struct.pack(">QLB", MOST, 1, 0)),
+        ("report: relayed, but no origin", "report", 1, struct.pack(">QLB", 1, 0, 0)),
+        ("report: a section is missing", "report", 0, struct.pack(">QLB", 1, 0, 1)),
+        ("report: an entry is missing", "report", 0, write("report", one)[:-8]),
+        ("report: a fingerprint is cut off", "report", 0, write("report", one)[:-2]),
+        ("report: 65535 entries that are not there", "report", 0, struct.pack(">QLBQH", 1, 0, 1, 7, 65535) + b"\1\0"),
+        ("report: quantum 0", "report", 0, entry(quantum=b"\0")),
+        ("report: quantum too great", "report", 0, entry(quantum=varint(2**40 + 1))),
+        ("report: age too great", "report", 0, entry(age=varint(2**40 + 1))),
+        ("report: no hits", "report", 0, entry(value=b"\0")),
+        ("report: no hits, saturated", "report", 0, entry(value=b"\1")),
+        ("report: too many hits", "report", 0, entry(value=varint(2**33))),
+        ("varint: not the shortest", "report", 0, entry(age=b"\x80\0")),
+        ("varint: not the shortest, hits", "report", 0, entry(value=b"\x82\0")),
+        ("varint: does not end", "report", 0, entry(value=b"\x82")),
+        ("varint: eleven bytes", "hello", 0, bytes(16) + b"\x80" * 10 + b"\1" + HELLO[17:]),
+        ("varint: more than 64 bits", "hello", 0, bytes(16) + b"\xff" * 9 + b"\2" + HELLO[17:]),
+        ("gap: empty", "gap", 0, b""),
+        ("gap: as many origins as can be counted", "gap", 0, TEN + bytes(100)),
+        ("gap: one origin too many", "gap", 0, b"\2" + write("gap", GAP)[1:]),
+        ("gap: more ranges than bytes", "gap", 0, b"\1" + origin(NODE) + TEN + b"\1\0" * 3),
+        ("gap: number 0", "gap", 0, b"\1" + origin(NODE) + b"\1\0\0"),
+        ("gap: ranges that touch", "gap", 0, b"\1" + origin(NODE) + b"\2\1\1\3\0"),
+        ("gap: ranges that overlap", "gap", 0, b"\1" + origin(NODE) + b"\2\1\4\3\0"),
+        ("gap: ranges out of order", "gap", 0, b"\1" + origin(NODE) + b"\2\5\0\1\0"),
+        ("gap: above the last number", "gap", 0, b"\1" + origin(NODE) + b"\1" + TEN + b"\1"),
+        ("gap: a range behind the last number", "gap", 0, b"\1" + origin(NODE) + b"\2" + TEN + b"\0\1\0"),
+        ("gone: cut off", "gone", 0, write("gone", GAP)[:-1]),
+        ("digest: empty", "digest", 0, b""),
+        ("digest: one origin too many", "digest", 0, b"\2" + origin(NODE) + b"\5"),
+        ("digest: cut off", "digest", 0, b"\1" + origin(OTHER)),
+        ("hello: empty", "hello", 0, b""),
+        ("hello: cut off", "hello", 0, HELLO[:-1]),
+        ("hello: neither IPv4 nor IPv6", "hello", 0, HELLO[:-7] + b"\5" + HELLO[-6:]),
+        ("hello: IPv6, cut off", "hello", 0, HELLO[:-7] + b"\6" + bytes(17)),
+        ("snapshot: empty", "snapshot", 0, b""),
+        ("snapshot: no parts", "snapshot", 0, bytes(4) + write("snapshot", SNAPSHOT)[4:]),
+        ("snapshot: part 2 of 2", "snapshot", 0, b"\0\2\0\2" + write("snapshot", SNAPSHOT)[4:]),
+        ("snapshot: too many windows", "snapshot", 0, b"\0\0\0\1" + TEN + bytes(100)),
+        ("snapshot: missing above the top", "snapshot", 0, b"\0\0\0\1\1" + origin(NODE) + b"\5\1\5\1\0"),
+        ("snapshot: no sections", "snapshot", 0, b"\0\0\0\1\0"),
+        ("snapshot: cut off", "snapshot", 0, write("snapshot", SNAPSHOT)[:-1]),
+        ("snapshot: used too much", "snapshot", 0, write("snapshot", SNAPSHOT)[:-1] + varint(2**60 + 1)),
+    ]  # fmt: skip
+
+
+def dropped() -> list[Entry]:
+    list_ = outside()
+    for name, kind, flags, body in bodies():
+        datagram = seal(KEYS["shared"], envelope(kind, flags), body)
+        list_.append(("malformed", name, "shared", datagram))
+    for cause, name, keys, datagram in list_:
+        assert why(keys, datagram) == cause, f"{name}: {why(keys, datagram)}, not {cause}"
+    return [
+        {"name": name, "keys": keys, "cause": cause, "hex": datagram.hex()}
+        for cause, name, keys, datagram in list_
+    ]
+
+
+def why(keys: str, datagram: bytes) -> str | None:
+    """What the model says."""
+    try:
+        envelope, body = unseal(KEYS[keys], datagram)
+        read(KINDS[envelope.kind - 1], envelope.flags, body)
+    except Dropped as cause:
+        return str(cause)
+    return None
