@@ -227,7 +227,7 @@ mod tests {
     fn conforming_clients_conform_and_use_all_of_it() {
         let limit = Scenario::new("", 1, 1).limit;
         let mut meter = Meter::new(limit, 4, (0, 15 * SEC));
-        run(Kind::CONFORMING, 0.0, |now, request| {
+        run(Kind::CONFORMING, 10.0, |now, request| {
             meter.ask(now, request.node, request.units, true);
             true
         });

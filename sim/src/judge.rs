@@ -94,11 +94,11 @@ fn too_much(scenario: &Scenario, outcome: &Outcome, meter: &Meter) -> Option<Str
 }
 
 /// How long a repair takes depends on luck where datagrams get lost; elsewhere it is needed only
-/// after a partition.
+/// after a partition, and by nodes that start.
 fn too_slow(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
-    let cut = scenario.faults.iter().any(|fault| matches!(fault, Fault::Cut { .. }));
-    let healed = if cut { CONVERGED } else { 0 };
-    let allowed = scenario.network.longest_delay() + healed;
+    let jump = |fault: &Fault| matches!(fault, Fault::Jump { .. });
+    let repair = if scenario.faults.iter().all(jump) { 0 } else { CONVERGED };
+    let allowed = scenario.network.longest_delay() + repair;
     (!scenario.network.loses() && outcome.slowest > allowed)
         .then(|| format!("a report took {:.3} s", seconds(outcome.slowest)))
 }
@@ -111,12 +111,13 @@ fn wrong_rate(scenario: &Scenario, meter: &Meter) -> Option<String> {
 }
 
 /// Views are compared when nobody has asked for a while, so nothing is under way; what is left is
-/// what hits may be early or late in a report.
+/// what hits may be early or late in a report. All nodes could be wrong alike: what is left in
+/// truth counts as one more view.
 fn differs(scenario: &Scenario, view: &View) -> Option<String> {
-    let (least, most) = (view.balances.iter().min()?, view.balances.iter().max()?);
+    let (least, most) = (*view.balances.iter().min()?, *view.balances.iter().max()?);
     let rate = scenario.limit.rate as f64;
     let allowed = 1.0 + rate * seconds(bound::tolerance(scenario));
-    let apart = (most - least) as f64;
+    let apart = view.truth.max(most as f64) - view.truth.min(least as f64);
     (apart > allowed).then(|| {
         let (at, tag, truth) = (seconds(view.at), view.tag, view.truth);
         format!("tag {tag} at {at:.3} s: {least} to {most}, in truth {truth:.1}")

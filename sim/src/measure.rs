@@ -164,6 +164,11 @@ impl Meter {
         peak.most()
     }
 
+    /// When it was asked last.
+    pub fn last_asked(&self) -> Ns {
+        self.demand.last().map_or(0, |(at, _)| *at)
+    }
+
     /// Units asked for and admitted in all.
     pub fn totals(&self) -> (u64, u64) {
         (self.asked, self.admitted)

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::{Keys, Kind, Report};
 use dthrottle::cluster::{self, Engine, Origin, Settings};
+use dthrottle::config::ClusterConfig;
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::ledger::Life;
 use crate::scenario::{Controls, Scenario};
-use crate::{Ns, bound};
+use crate::Ns;
 
+const CLUSTER: &str = "sim";
 const PORT: u16 = 7373;
 /// 10.0.0.1 is the first node.
 const FIRST: u32 = 0x0a00_0001;
@@ -70,7 +72,6 @@ pub struct Node {
     clock: ManualClock,
     throttle: Throttle,
     engine: Engine,
-    tolerance: Duration,
     /// To look into its own datagrams.
     keys: Keys,
     /// The number of its last report.
@@ -85,8 +86,8 @@ impl Node {
         let throttle = Throttle::builder()
             .rule(Rule::per_second(scenario.limit.rate).burst(scenario.limit.burst))
             .clock(clock.clone())
-            .fingerprint_key(keys().fingerprint_key())
             .table(TableConfig::private().tags(TAGS))
+            .cluster(cluster_config(scenario))
             .build()
             .expect("a rule of a scenario is a rule");
         let mut settings = Settings::new(keys(), address(me));
@@ -94,8 +95,7 @@ impl Node {
         settings.controls = controls(scenario.controls);
         let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
         engine.keep_ledger();
-        let tolerance = Duration::from_nanos(bound::tolerance(scenario));
-        Node { clock, throttle, engine, tolerance, keys: keys(), reported: 0 }
+        Node { clock, throttle, engine, keys: keys(), reported: 0 }
     }
 
     /// Tells it where others may be.
@@ -124,8 +124,7 @@ impl Node {
     /// A client asks.
     pub fn ask(&mut self, now: Ns, tag: &[u8], units: u64) -> bool {
         self.set(now);
-        let ask = Ask::cost(units).max_wait(self.tolerance);
-        self.throttle.allow_with(tag, ask).expect("no request costs more than the burst")
+        self.throttle.allow_with(tag, Ask::cost(units)).expect("no request costs more than the burst")
     }
 
     /// Units left in a bucket, below zero in debt.
@@ -183,9 +182,20 @@ impl Node {
     }
 }
 
+/// What checks are told about the cluster.
+fn cluster_config(scenario: &Scenario) -> ClusterConfig {
+    let config = ClusterConfig::new(CLUSTER)
+        .period(Duration::from_nanos(scenario.period))
+        .pacing(scenario.pacing);
+    match scenario.tolerance {
+        Some(tolerance) => config.tolerance(Duration::from_nanos(tolerance)),
+        None => config,
+    }
+}
+
 /// Sealed or not makes no difference to anything but speed.
 fn keys() -> Keys {
-    Keys::unsealed("sim")
+    Keys::unsealed(CLUSTER)
 }
 
 fn to(to: cluster::To) -> To {

@@ -118,9 +118,10 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     // Saturated on every side, also where a node is alone.
     let demand = overload(&scenario, random) * scenario.nodes as f64;
     look_after(&mut scenario, heal);
-    let mut scenario = scenario.load(Kind::Greedy, 2, demand);
-    let others = Load { kind: Kind::MODEST, tags: 3, demand: 1.0, end: Some(heal) };
-    scenario.loads.push(others);
+    // Who is far from the limit does not notice: not the partition, and not what comes after it.
+    scenario.promises.conforming = !scenario.network.loses();
+    let mut scenario = scenario.load(Kind::Greedy, 2, demand).load(Kind::MODEST, 2, 1.0);
+    scenario.loads.push(Load { kind: Kind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
     scenario
 }
 

@@ -167,7 +167,8 @@ pub enum Fault {
 pub struct Look {
     /// When.
     pub at: Ns,
-    /// At the saturated tags, or at the others.
+    /// At the saturated tags, or at the others that nobody has asked about for as long as a bucket
+    /// needs to fill.
     pub saturated: bool,
 }
 

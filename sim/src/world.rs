@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::clients::{Client, Request, Tag, clients};
 use crate::clock::LocalClock;
 use crate::ledger::Ledger;
-use crate::measure::Meter;
+use crate::measure::{Limit, Meter};
 use crate::network::{Counts, Network};
 use crate::node::{Node, Output, To};
 use crate::scenario::{Fault, Kind, Scenario};
@@ -385,12 +385,15 @@ impl<'a> World<'a> {
 
     fn look(&mut self, i: usize) {
         let look = self.scenario.looks[i];
+        let Limit { rate, burst } = self.scenario.limit;
+        let full = burst * SEC / rate;
         for tag in 0..self.outcome.tags.len() {
             let (kind, meter) = &self.outcome.tags[tag];
-            if kind.saturates() != look.saturated {
+            let quiet = self.now.saturating_sub(meter.last_asked());
+            if kind.saturates() != look.saturated || !look.saturated && quiet < full {
                 continue;
             }
-            let truth = self.scenario.limit.burst as f64 - meter.level(self.now);
+            let truth = burst as f64 - meter.level(self.now);
             let balances = self.balances(tag as Tag);
             self.outcome.views.push(View {
                 at: self.now,
