@@ -1,0 +1,94 @@
+//! The bound of docs/simulation.md: how much more than burst and rate a cluster may admit.
+
+use crate::measure::Meter;
+use crate::scenario::{Fault, Scenario};
+use crate::world::Outcome;
+use crate::{MS, Ns, SEC};
+
+/// A report that is due waits at most so long.
+const TICK: Ns = 10 * MS;
+/// The least that is allowed for the way there and back.
+const LEAST_ROUND_TRIP: Ns = 3 * MS;
+const SHORTEST_PERIOD: Ns = 5 * MS;
+/// Whole requests where the formula has parts of them.
+const ROUNDING: f64 = 3.0;
+
+/// How often a tag of this rule is reported at least.
+pub fn rule_period(scenario: &Scenario) -> Ns {
+    let tenth = u128::from(scenario.limit.burst) * u128::from(SEC / 10);
+    let tenth = (tenth / u128::from(scenario.limit.rate)) as Ns;
+    tenth.clamp(SHORTEST_PERIOD, scenario.period.max(SHORTEST_PERIOD))
+}
+
+/// How far a node may overdraw: tau.
+pub fn tolerance(scenario: &Scenario) -> Ns {
+    let round_trip = (2 * scenario.network.longest_delay()).max(LEAST_ROUND_TRIP);
+    scenario.tolerance.unwrap_or(rule_period(scenario) + round_trip)
+}
+
+/// How long a hit of a scarce tag stayed unknown to others at most: W. With losses, that includes
+/// the time until the report was asked for and sent again.
+pub fn unknown(scenario: &Scenario, outcome: &Outcome) -> Ns {
+    TICK + scenario.network.longest_delay().max(outcome.slowest)
+}
+
+/// What faults add.
+pub fn faults(scenario: &Scenario) -> f64 {
+    let (rate, burst) = (scenario.limit.rate as f64, scenario.limit.burst as f64);
+    let tokens = |time: Ns| rate * time as f64 / SEC as f64;
+    let each = scenario.faults.iter().map(|fault| match fault {
+        Fault::Cut { at, until, sides } => {
+            let sides = f64::from(*sides.iter().max().unwrap_or(&0));
+            sides * (burst + tokens(until - at))
+        }
+        Fault::Restart { .. } => burst,
+        Fault::Jump { by, .. } => tokens(*by),
+    });
+    let fastest = scenario.drift_ppm.iter().copied().max().unwrap_or(0).max(0);
+    each.sum::<f64>() + tokens(scenario.last()) * fastest as f64 / 1e6
+}
+
+/// The most that a tag may get beyond burst and rate, in any window.
+pub fn excess(scenario: &Scenario, outcome: &Outcome, tag: &Meter) -> f64 {
+    let unknown = unknown(scenario, outcome);
+    formula(scenario, unknown, tag.peak_demand(unknown))
+}
+
+/// The same, when at most `demand` is asked for in the time that hits stay unknown.
+fn formula(scenario: &Scenario, unknown: Ns, demand: u64) -> f64 {
+    let (rate, burst) = (scenario.limit.rate as f64, scenario.limit.burst as f64);
+    let tokens = |time: Ns| rate * time as f64 / SEC as f64;
+    let tau = tokens(tolerance(scenario));
+    let others = (scenario.nodes - 1) as f64 * (burst + tau + tokens(unknown));
+    tau + (demand as f64).min(others) + ROUNDING + faults(scenario)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const W: Ns = 11 * MS + MS / 4;
+
+    #[test]
+    fn as_in_the_design() {
+        let scenario = Scenario::new("bound", 1, 50);
+        assert_eq!(rule_period(&scenario), 100 * MS);
+        assert_eq!(tolerance(&scenario), 103 * MS);
+        assert!((formula(&scenario, W, 12) - (10.3 + 12.0 + 3.0)).abs() < 1e-9);
+        let others = 49.0 * (100.0 + 10.3 + 1.125);
+        assert!((formula(&scenario, W, 1_000_000) - (10.3 + others + 3.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn faults_add() {
+        let mut scenario = Scenario::new("bound", 1, 4);
+        let before = formula(&scenario, W, 10);
+        scenario.faults = vec![
+            Fault::Cut { at: SEC, until: 3 * SEC, sides: vec![0, 1, 2, 0] },
+            Fault::Restart { at: SEC, node: 1, down: SEC, graceful: false },
+            Fault::Jump { at: SEC, node: 1, by: SEC / 2 },
+        ];
+        let added = formula(&scenario, W, 10) - before;
+        assert!((added - (2.0 * 300.0 + 100.0 + 50.0)).abs() < 1e-9, "{added}");
+    }
+}

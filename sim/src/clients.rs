@@ -1,0 +1,268 @@
+//! Those who ask: each client plans when it asks which node for how much, and learns only whether
+//! it was allowed.
+
+use std::collections::VecDeque;
+
+use rand::RngExt;
+
+use crate::bound::rule_period;
+use crate::measure::{Limit, Reference};
+use crate::scenario::{Kind, Load, Scenario};
+use crate::{Ns, Random, SEC, random};
+
+/// The number of a tag in a run.
+pub type Tag = u32;
+
+/// One request. A node that is down is replaced by the next one that is up.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Where.
+    pub node: usize,
+    /// Who.
+    pub tag: Tag,
+    /// How much.
+    pub units: u64,
+}
+
+/// Something planned: to ask a node so often, or until it refuses.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    at: Ns,
+    node: usize,
+    times: u64,
+}
+
+/// One client.
+pub struct Client {
+    kind: Kind,
+    limit: Limit,
+    nodes: usize,
+    first: Tag,
+    demand: f64,
+    end: Ns,
+    random: Random,
+    plans: VecDeque<Plan>,
+    /// What a conforming client may still ask for.
+    reference: Reference,
+    /// Where a hopper is.
+    at: usize,
+    /// The shares of tags, summed up.
+    shares: Vec<f64>,
+    period: Ns,
+}
+
+/// All clients of a scenario, and what kind of load each tag has.
+pub fn clients(scenario: &Scenario) -> (Vec<Client>, Vec<Kind>) {
+    let (mut clients, mut kinds) = (Vec::new(), Vec::new());
+    for load in &scenario.loads {
+        let first = kinds.len() as Tag;
+        kinds.extend((0..load.tags).map(|_| load.kind));
+        let tags = match load.kind {
+            Kind::Zipf { .. } => 1,
+            _ => load.tags,
+        };
+        clients.extend((0..tags).map(|tag| Client::new(scenario, load, first + tag)));
+    }
+    (clients, kinds)
+}
+
+impl Client {
+    fn new(scenario: &Scenario, load: &Load, first: Tag) -> Client {
+        let mut limit = scenario.limit;
+        if let Kind::Conforming { share } = load.kind {
+            limit.rate = ((limit.rate as f64 * share.0) as u64).max(1);
+            limit.burst = ((limit.burst as f64 * share.1) as u64).max(1);
+        }
+        let shares = match load.kind {
+            Kind::Zipf { exponent } => zipf(load.tags, exponent),
+            _ => Vec::new(),
+        };
+        Client {
+            kind: load.kind,
+            limit,
+            nodes: scenario.nodes,
+            first,
+            demand: load.demand,
+            end: load.end.unwrap_or(scenario.end).min(scenario.end),
+            random: random(scenario.seed, 1000 + u64::from(first)),
+            plans: VecDeque::new(),
+            reference: Reference::default(),
+            at: first as usize % scenario.nodes,
+            shares,
+            period: rule_period(scenario),
+        }
+    }
+
+    /// When it asks for the first time.
+    pub fn begin(&mut self, at: Ns) -> Option<Ns> {
+        let at = at + self.pause();
+        (at < self.end).then_some(at)
+    }
+
+    /// Asks as it likes, and says when it will ask again.
+    pub fn act(&mut self, now: Ns, mut ask: impl FnMut(Request) -> bool) -> Option<Ns> {
+        let next = match self.kind {
+            Kind::Greedy => {
+                ask(self.request());
+                now + self.pause()
+            }
+            Kind::Zipf { .. } => {
+                let share = self.random.random_range(0.0..1.0);
+                let rank = self.shares.partition_point(|sum| *sum < share);
+                let rank = rank.min(self.shares.len() - 1) as Tag;
+                ask(Request { tag: self.first + rank, ..self.request() });
+                now + self.pause()
+            }
+            Kind::Hopper => {
+                if !ask(Request { node: self.at, ..self.request() }) {
+                    self.at = (self.at + 1) % self.nodes;
+                }
+                now + self.pause()
+            }
+            Kind::Conforming { .. } => self.conform(now, &mut ask),
+            Kind::Trickle | Kind::Blast => self.follow_plans(now, &mut ask),
+        };
+        (next < self.end).then_some(next)
+    }
+
+    fn request(&mut self) -> Request {
+        Request { node: self.random.random_range(0..self.nodes), tag: self.first, units: 1 }
+    }
+
+    /// A random time that leads to the wanted demand.
+    fn pause(&mut self) -> Ns {
+        let uniform: f64 = self.random.random_range(f64::EPSILON..1.0);
+        1 + (-uniform.ln() / self.demand.max(1e-3) * SEC as f64) as Ns
+    }
+
+    /// Singles, pairs, all there is, or nothing for a while; always within the limit, and often
+    /// exactly at it.
+    fn conform(&mut self, now: Ns, ask: &mut impl FnMut(Request) -> bool) -> Ns {
+        let room = self.reference.room(self.limit, now);
+        let mode = self.random.random_range(0..20);
+        let (units, times) = match mode {
+            0 => (1, room),
+            1..4 => (room.min(2), 1),
+            _ => (1, 1),
+        };
+        for _ in 0..times.min(room) {
+            let request = Request { units, ..self.request() };
+            self.reference.add(self.limit, now, units);
+            ask(request);
+        }
+        let unit = SEC / self.limit.rate;
+        let burst = unit * self.limit.burst;
+        let pause = match self.random.random_range(0..40) {
+            0 => self.random.random_range(0..=burst),
+            1..10 => self.random.random_range(0..=2 * unit),
+            _ => 1,
+        };
+        self.reference.when(self.limit, now + pause, 1)
+    }
+
+    fn follow_plans(&mut self, now: Ns, ask: &mut impl FnMut(Request) -> bool) -> Ns {
+        if let Some(plan) = self.plans.pop_front() {
+            for _ in 0..plan.times {
+                if !ask(Request { node: plan.node, ..self.request() }) {
+                    break;
+                }
+            }
+        }
+        if self.plans.is_empty() {
+            self.plan(now);
+        }
+        self.plans.front().map_or(Ns::MAX, |plan| plan.at)
+    }
+
+    fn plan(&mut self, now: Ns) {
+        let full = self.limit.burst * SEC / self.limit.rate;
+        let pause = self.random.random_range(0..=2 * full);
+        let mut at = now + 1 + pause;
+        let target = self.random.random_range(0..self.nodes);
+        if self.kind == Kind::Trickle {
+            let span = self.random.random_range(1..=3 * self.period);
+            let units = (self.limit.burst / 4).max(1);
+            for i in 0..units {
+                let node = (target + 1 + i as usize) % self.nodes;
+                self.plans.push_back(Plan { at: at + span * i / units, node, times: 1 });
+            }
+            at += span;
+        }
+        let targets = if self.kind == Kind::Blast { 0..self.nodes } else { target..target + 1 };
+        for node in targets {
+            self.plans.push_back(Plan { at, node, times: 2 * self.limit.burst });
+        }
+    }
+}
+
+/// Shares that fall with the rank, summed up to 1.
+fn zipf(tags: u32, exponent: f64) -> Vec<f64> {
+    let weights: Vec<f64> = (1..=tags).map(|rank| f64::from(rank).powf(-exponent)).collect();
+    let all: f64 = weights.iter().sum();
+    weights
+        .iter()
+        .scan(0.0, |sum, weight| {
+            *sum += weight / all;
+            Some(*sum)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Meter;
+
+    fn run(kind: Kind, demand: f64, mut answer: impl FnMut(Ns, Request) -> bool) {
+        let scenario = Scenario::new("clients", 5, 4).load(kind, 1, demand);
+        let (mut clients, _) = clients(&scenario);
+        let mut next = clients[0].begin(0);
+        while let Some(now) = next {
+            next = clients[0].act(now, |request| answer(now, request));
+            assert!(next.is_none_or(|next| next > now), "time goes on");
+        }
+    }
+
+    #[test]
+    fn conforming_clients_conform_and_use_all_of_it() {
+        let limit = Scenario::new("", 1, 1).limit;
+        let mut meter = Meter::new(limit, 4, (0, 15 * SEC));
+        run(Kind::CONFORMING, 10.0, |now, request| {
+            meter.ask(now, request.node, request.units, true);
+            true
+        });
+        assert!(meter.excess() <= 0.0, "{}", meter.excess());
+        assert!(meter.excess() > -1.0, "it comes close: {}", meter.excess());
+        assert!(meter.totals().1 > 1000, "{:?}", meter.totals());
+    }
+
+    #[test]
+    fn greedy_clients_ask_as_often_as_said() {
+        let mut asked = [0; 4];
+        run(Kind::Greedy, 1000.0, |_, request| {
+            asked[request.node] += 1;
+            false
+        });
+        assert!(asked.iter().all(|n| (3400..4100).contains(n)), "{asked:?}");
+    }
+
+    #[test]
+    fn hoppers_hop_when_refused() {
+        let mut last = None;
+        run(Kind::Hopper, 1000.0, |now, request| {
+            let allowed = now % 7 != 0;
+            if let Some((node, allowed)) = last {
+                assert_eq!(request.node == node, allowed);
+            }
+            last = Some((request.node, allowed));
+            allowed
+        });
+    }
+
+    #[test]
+    fn zipf_shares_fall() {
+        let shares = zipf(100, 1.0);
+        assert!((shares[99] - 1.0).abs() < 1e-9);
+        assert!((shares[0] / (shares[1] - shares[0]) - 2.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,156 @@
+//! The shadow ledger: what every node says it charged, kept apart from the engine's own windows.
+//! A number charged twice is a fault, whatever the engine thinks of it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::Ns;
+
+/// One life of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Life {
+    /// The node.
+    pub node: u64,
+    /// Which of its lives.
+    pub incarnation: u64,
+}
+
+/// Ranges of numbers, first to last, none touching another.
+type Ranges = BTreeMap<u64, u64>;
+
+/// What each life of each node charged of every other.
+#[derive(Default)]
+pub struct Ledger {
+    charged: HashMap<(Life, Life), Ranges>,
+    /// When each report was made, by its number less one.
+    made: HashMap<Life, Vec<Ns>>,
+    slowest: Ns,
+    faults: Vec<String>,
+    entries: u64,
+}
+
+impl Ledger {
+    /// `of` sent the report of this number. Those before it that were never sent were made when
+    /// nobody else was there.
+    pub fn report(&mut self, of: Life, number: u64, now: Ns) {
+        let made = self.made.entry(of).or_default();
+        if made.len() as u64 >= number {
+            self.faults.push(format!("{of:?} made report {number} after {}", made.len()));
+        } else {
+            made.resize(number as usize, now);
+        }
+    }
+
+    /// `by` charged the reports `first` to `last` of `of`, which it could have had since `since` at
+    /// the earliest.
+    pub fn charge(&mut self, by: Life, of: Life, (first, last): (u64, u64), now: Ns, since: Ns) {
+        self.entries += 1;
+        let made = self.made.get(&of).map_or(&[][..], Vec::as_slice);
+        match made.get(first.saturating_sub(1) as usize) {
+            Some(at) if last <= made.len() as u64 => {
+                self.slowest = self.slowest.max(now - since.max(*at));
+            }
+            _ => self.faults.push(format!("{by:?} charged {first} to {last}, never made by {of:?}")),
+        }
+        if by.node == of.node && by.incarnation == of.incarnation {
+            self.faults.push(format!("{by:?} charged reports {first} to {last} of its own"));
+        }
+        if first > last || first == 0 {
+            self.faults.push(format!("{by:?} charged reports {first} to {last} of {of:?}"));
+            return;
+        }
+        let ranges = self.charged.entry((by, of)).or_default();
+        let before = ranges.range(..=last).next_back().map(|(first, last)| (*first, *last));
+        if before.is_some_and(|(_, end)| end >= first) {
+            self.faults.push(format!("{by:?} charged reports {first} to {last} of {of:?} again"));
+            return;
+        }
+        insert(ranges, first, last);
+    }
+
+    /// What is wrong.
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// The longest that a report was under way.
+    pub fn slowest(&self) -> Ns {
+        self.slowest
+    }
+
+    /// How often something was charged.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+}
+
+/// Adds a range that overlaps with none, and joins it to its neighbours.
+fn insert(ranges: &mut Ranges, first: u64, last: u64) {
+    let (mut start, mut end) = (first, last);
+    if let Some((&a, &b)) = ranges.range(..first).next_back()
+        && b + 1 == first
+    {
+        start = a;
+    }
+    if let Some(b) = ranges.remove(&(last + 1)) {
+        end = b;
+    }
+    ranges.insert(start, end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Life = Life { node: 1, incarnation: 1 };
+    const B: Life = Life { node: 2, incarnation: 1 };
+    const LATER: Life = Life { node: 2, incarnation: 2 };
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::default();
+        for life in [A, B, LATER] {
+            (1..=20).for_each(|number| ledger.report(life, number, number));
+        }
+        ledger
+    }
+
+    #[test]
+    fn each_number_once() {
+        let mut ledger = ledger();
+        for range in [(1, 1), (5, 9), (2, 3), (4, 4), (10, 12)] {
+            ledger.charge(A, B, range, 30, 0);
+        }
+        assert_eq!(ledger.charged[&(A, B)], Ranges::from([(1, 12)]));
+        ledger.charge(B, A, (3, 3), 30, 0);
+        ledger.charge(A, LATER, (3, 3), 30, 0);
+        assert!(ledger.faults().is_empty(), "{:?}", ledger.faults());
+        assert_eq!(ledger.slowest(), 29);
+    }
+
+    #[test]
+    fn twice_is_a_fault() {
+        for range in [(5, 5), (4, 5), (9, 12), (1, 20), (6, 7)] {
+            let mut ledger = ledger();
+            ledger.charge(A, B, (5, 9), 30, 0);
+            ledger.charge(A, B, range, 30, 0);
+            assert_eq!(ledger.faults().len(), 1, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn own_reports_and_reports_of_nobody_are_faults() {
+        for (of, range) in [(A, (1, 1)), (B, (20, 21)), (B, (5, 4)), (B, (0, 1))] {
+            let mut ledger = ledger();
+            ledger.charge(A, of, range, 30, 0);
+            assert!(!ledger.faults().is_empty(), "{of:?} {range:?}");
+        }
+    }
+
+    #[test]
+    fn waiting_counts_from_when_it_could_have_come() {
+        let mut ledger = ledger();
+        ledger.charge(A, B, (10, 10), 15, 0);
+        assert_eq!(ledger.slowest(), 5);
+        ledger.charge(A, B, (1, 2), 30, 24);
+        assert_eq!(ledger.slowest(), 6);
+    }
+}

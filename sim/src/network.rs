@@ -1,0 +1,215 @@
+//! The network between the nodes: what is lost, when the rest arrives, who can reach whom. It also
+//! counts what was sent. It never looks into a datagram.
+
+use rand::RngExt;
+
+use crate::{MS, Ns, Random, random};
+
+/// How the network behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conditions {
+    /// Every link has a delay of its own in this range.
+    pub delay: (Ns, Ns),
+    /// Each datagram takes up to so much longer.
+    pub jitter: Ns,
+    /// The share of datagrams lost, each by itself.
+    pub loss: f64,
+    /// Times at which a link loses everything.
+    pub bursts: Option<Bursts>,
+    /// The share of datagrams that arrive twice.
+    pub duplicates: f64,
+    /// The share of datagrams that are held up, and for how long at most.
+    pub held: (f64, Ns),
+}
+
+/// Losses in bursts: a link is deaf for a while, now and then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bursts {
+    /// The mean time between two bursts of a link.
+    pub every: Ns,
+    /// The longest burst; the mean is half of it.
+    pub longest: Ns,
+}
+
+impl Default for Conditions {
+    /// A data centre on a good day.
+    fn default() -> Conditions {
+        Conditions {
+            delay: (MS / 4, MS),
+            jitter: MS / 4,
+            loss: 0.0,
+            bursts: None,
+            duplicates: 0.0,
+            held: (0.0, 0),
+        }
+    }
+}
+
+impl Conditions {
+    /// The longest time between sending and arriving.
+    pub fn longest_delay(&self) -> Ns {
+        let held = if self.held.0 > 0.0 { self.held.1 } else { 0 };
+        self.delay.1 + self.jitter + held
+    }
+
+    /// Whether anything is lost at all.
+    pub fn loses(&self) -> bool {
+        self.loss > 0.0 || self.bursts.is_some()
+    }
+}
+
+/// What was sent and what became of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Datagrams sent, one for each receiver, or one for a whole group.
+    pub packets: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// Copies that never arrived.
+    pub lost: u64,
+}
+
+/// The network of one run.
+pub struct Network {
+    conditions: Conditions,
+    nodes: usize,
+    random: Random,
+    /// The delay of each link.
+    links: Vec<u32>,
+    deaf: Vec<Deaf>,
+    sides: Option<Vec<u8>>,
+    /// Since the beginning of the measurement.
+    pub counts: Counts,
+}
+
+/// Whether a link is deaf, and until when it stays as it is.
+#[derive(Clone, Copy)]
+struct Deaf {
+    deaf: bool,
+    until: Ns,
+}
+
+impl Network {
+    /// A network of so many nodes.
+    pub fn new(conditions: &Conditions, nodes: usize, seed: u64) -> Network {
+        let mut random = random(seed, 1);
+        let (least, most) = conditions.delay;
+        let links = (0..nodes * nodes).map(|_| random.random_range(least..=most) as u32).collect();
+        let deaf = match conditions.bursts {
+            None => Vec::new(),
+            Some(_) => vec![Deaf { deaf: true, until: 0 }; nodes * nodes],
+        };
+        let conditions = conditions.clone();
+        Network { conditions, nodes, random, links, deaf, sides: None, counts: Counts::default() }
+    }
+
+    /// Divides the nodes; `None` heals.
+    pub fn divide(&mut self, sides: Option<Vec<u8>>) {
+        self.sides = sides;
+    }
+
+    /// Notes what leaves a node.
+    pub fn count(&mut self, packets: u64, len: usize) {
+        self.counts.packets += packets;
+        self.counts.bytes += packets * len as u64;
+    }
+
+    /// When a datagram arrives, once or twice or never.
+    pub fn send(&mut self, now: Ns, from: usize, to: usize) -> [Option<Ns>; 2] {
+        if self.is_cut(from, to) || self.is_deaf(now, from, to) {
+            self.counts.lost += 1;
+            return [None, None];
+        }
+        let first = self.copy(now, from, to);
+        let again = self.conditions.duplicates > 0.0
+            && self.random.random_bool(self.conditions.duplicates);
+        [first, if again { self.copy(now, from, to) } else { None }]
+    }
+
+    fn copy(&mut self, now: Ns, from: usize, to: usize) -> Option<Ns> {
+        let Conditions { loss, jitter, held, .. } = self.conditions;
+        if loss > 0.0 && self.random.random_bool(loss) {
+            self.counts.lost += 1;
+            return None;
+        }
+        let mut at = now + Ns::from(self.links[from * self.nodes + to]);
+        if jitter > 0 {
+            at += self.random.random_range(0..=jitter);
+        }
+        if held.0 > 0.0 && self.random.random_bool(held.0) {
+            at += self.random.random_range(0..=held.1);
+        }
+        Some(at)
+    }
+
+    fn is_cut(&self, from: usize, to: usize) -> bool {
+        self.sides.as_ref().is_some_and(|sides| sides[from] != sides[to])
+    }
+
+    fn is_deaf(&mut self, now: Ns, from: usize, to: usize) -> bool {
+        let Some(Bursts { every, longest }) = self.conditions.bursts else { return false };
+        let link = &mut self.deaf[from * self.nodes + to];
+        while link.until <= now {
+            link.deaf = !link.deaf;
+            let most = if link.deaf { longest } else { 2 * every };
+            link.until += self.random.random_range(1..=most);
+        }
+        link.deaf
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SEC;
+
+    fn share_lost(conditions: &Conditions) -> f64 {
+        let mut network = Network::new(conditions, 4, 7);
+        let sent = 200_000_u64;
+        let arrived = (0..sent)
+            .filter(|i| network.send(i * MS / 10, 1, 2).iter().any(Option::is_some))
+            .count();
+        1.0 - arrived as f64 / sent as f64
+    }
+
+    #[test]
+    fn loses_what_it_should() {
+        assert_eq!(share_lost(&Conditions::default()), 0.0);
+        let loss = share_lost(&Conditions { loss: 0.1, ..Conditions::default() });
+        assert!((loss - 0.1).abs() < 0.005, "{loss}");
+        let bursts = Some(Bursts { every: 90 * MS, longest: 20 * MS });
+        let loss = share_lost(&Conditions { bursts, ..Conditions::default() });
+        assert!((loss - 0.1).abs() < 0.03, "{loss}");
+    }
+
+    #[test]
+    fn delays_and_duplicates() {
+        let conditions = Conditions {
+            delay: (5 * MS, 9 * MS),
+            duplicates: 0.5,
+            held: (0.2, 50 * MS),
+            ..Conditions::default()
+        };
+        let mut network = Network::new(&conditions, 3, 7);
+        let mut twice = 0;
+        for i in 0..10_000 {
+            let arrivals = network.send(i * SEC, 0, 1);
+            for at in arrivals.iter().flatten() {
+                let delay = at - i * SEC;
+                assert!((5 * MS..=conditions.longest_delay()).contains(&delay));
+            }
+            twice += u32::from(arrivals.iter().all(Option::is_some));
+        }
+        assert!((4500..5500).contains(&twice), "{twice}");
+    }
+
+    #[test]
+    fn a_cut_is_between_sides_only() {
+        let mut network = Network::new(&Conditions::default(), 3, 7);
+        network.divide(Some(vec![0, 0, 1]));
+        assert!(network.send(0, 0, 1)[0].is_some());
+        assert_eq!(network.send(0, 0, 2), [None, None]);
+        network.divide(None);
+        assert!(network.send(0, 0, 2)[0].is_some());
+    }
+}

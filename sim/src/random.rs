@@ -1,0 +1,188 @@
+//! Scenarios from seeds: a family by the seed's remainder, everything else at random.
+
+use rand::RngExt;
+
+use crate::measure::Limit;
+use crate::network::{Bursts, Conditions};
+use crate::scenario::{Fault, Kind, Load, Look, Promises, Scenario};
+use crate::{MS, Ns, Random, SEC, random};
+
+/// How many kinds of scenarios there are: as many seeds in a row see all of them.
+pub const FAMILIES: u64 = 8;
+
+/// The scenario of a seed.
+pub fn scenario(seed: u64) -> Scenario {
+    let mut random = random(seed, 0);
+    let random = &mut random;
+    match seed % FAMILIES {
+        0 => calm(seed, random),
+        1 => adversaries(seed, random),
+        2 => losses(seed, random),
+        3 => disorder(seed, random),
+        4 => partition(seed, random),
+        5 => restarts(seed, random),
+        6 => clocks(seed, random),
+        _ => long_run(seed, random),
+    }
+}
+
+fn base(name: &str, seed: u64, random: &mut Random) -> Scenario {
+    let nodes = random.random_range(2..=8);
+    let mut scenario = Scenario::new(name, seed, nodes);
+    let rate = [20, 50, 100, 200, 333, 1000][random.random_range(0..6)];
+    // Buckets that fill within 0.1 to 3 seconds.
+    let burst = rate * random.random_range(1..=30) / 10;
+    scenario.limit = Limit { rate, burst: burst.max(5) };
+    scenario.network.delay = (MS / 10, random.random_range(MS / 5..=5 * MS));
+    scenario.network.jitter = random.random_range(0..=2 * MS);
+    scenario.end = 10 * SEC;
+    scenario
+}
+
+fn overload(scenario: &Scenario, random: &mut Random) -> f64 {
+    scenario.limit.rate as f64 * random.random_range(2.0..12.0)
+}
+
+/// Nothing goes wrong: everybody behaves as they like.
+fn calm(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("calm", seed, random);
+    let demand = overload(&scenario, random);
+    let total = scenario.limit.rate as f64 * 3.0;
+    scenario.promises = Promises { conforming: true, ..Promises::default() };
+    let exponent = random.random_range(0.6..1.3);
+    scenario
+        .load(Kind::Greedy, 1, demand)
+        .load(Kind::CONFORMING, random.random_range(1..6), 1.0)
+        .load(Kind::Zipf { exponent }, random.random_range(5..300), total)
+}
+
+/// Clients that know how it works and make the most of it.
+fn adversaries(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("adversaries", seed, random);
+    scenario.promises.conforming = true;
+    let demand = overload(&scenario, random);
+    scenario
+        .load(Kind::Hopper, random.random_range(1..3), demand)
+        .load(Kind::Trickle, random.random_range(1..4), 1.0)
+        .load(Kind::Blast, 1, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
+}
+
+/// Datagrams get lost, each by itself or in bursts.
+fn losses(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("losses", seed, random);
+    // To find each other takes longer, too.
+    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 7 * SEC, 12 * SEC);
+    scenario.network.loss = random.random_range(0.0..0.3);
+    if random.random_bool(0.5) {
+        let every = random.random_range(200 * MS..=2 * SEC);
+        let longest = random.random_range(10 * MS..=300 * MS);
+        scenario.network.bursts = Some(Bursts { every, longest });
+    }
+    let demand = overload(&scenario, random);
+    scenario
+        .load(Kind::Greedy, 2, demand)
+        .load(Kind::Trickle, 1, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
+}
+
+/// Datagrams come late, twice and in any order; nothing is lost.
+fn disorder(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("disorder", seed, random);
+    let slowest = random.random_range(5 * MS..=40 * MS);
+    scenario.network = Conditions {
+        delay: (slowest / 4, slowest),
+        jitter: random.random_range(0..=10 * MS),
+        duplicates: random.random_range(0.0..0.5),
+        held: (random.random_range(0.0..0.2), random.random_range(0..=50 * MS)),
+        ..Conditions::default()
+    };
+    let demand = overload(&scenario, random);
+    scenario
+        .load(Kind::Greedy, 2, demand)
+        .load(Kind::Hopper, 1, demand)
+        .load(Kind::CONFORMING, 2, 1.0)
+}
+
+/// The network falls apart and heals.
+fn partition(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("partition", seed, random);
+    let sides = random.random_range(2..=scenario.nodes.min(4)) as u8;
+    let at = 4 * SEC + random.random_range(0..SEC);
+    let heal = at + random.random_range(200 * MS..=8 * SEC);
+    let sides = (0..scenario.nodes).map(|node| (node % usize::from(sides)) as u8).collect();
+    scenario.faults = vec![Fault::Cut { at, until: heal, sides }];
+    if random.random_bool(0.3) {
+        scenario.network.loss = random.random_range(0.0..0.05);
+    }
+    // Saturated on every side, also where a node is alone.
+    let demand = overload(&scenario, random) * scenario.nodes as f64;
+    look_after(&mut scenario, heal);
+    // Who is far from the limit does not notice: not the partition, and not what comes after it.
+    scenario.promises.conforming = !scenario.network.loses();
+    let mut scenario = scenario.load(Kind::Greedy, 2, demand).load(Kind::MODEST, 2, 1.0);
+    scenario.loads.push(Load { kind: Kind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
+    scenario
+}
+
+/// Looks at all views when they must be equal again; everybody has been quiet for a moment then.
+pub fn look_after(scenario: &mut Scenario, heal: Ns) {
+    let Limit { rate, burst } = scenario.limit;
+    let full = burst * SEC / rate;
+    scenario.end = heal + 3 * SEC / 2;
+    scenario.looks = vec![
+        Look { at: heal + 2 * SEC, saturated: true },
+        Look { at: heal + full.max(2 * SEC), saturated: false },
+    ];
+}
+
+/// Nodes end and come back with nothing.
+fn restarts(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("restarts", seed, random);
+    for _ in 0..random.random_range(1..=3) {
+        let node = random.random_range(0..scenario.nodes);
+        let after = scenario.faults.len() as Ns * 3 * SEC;
+        scenario.faults.push(Fault::Restart {
+            at: 3 * SEC + after + random.random_range(0..SEC),
+            node,
+            down: random.random_range(MS..=SEC),
+            graceful: random.random_bool(0.5),
+        });
+    }
+    scenario.end = 13 * SEC;
+    let demand = overload(&scenario, random);
+    scenario
+        .load(Kind::Greedy, 2, demand)
+        .load(Kind::Hopper, 1, demand)
+        .load(Kind::CONFORMING, 2, 1.0)
+}
+
+/// Clocks are fast or slow, and jump ahead.
+fn clocks(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("clocks", seed, random);
+    scenario.drift_ppm = (0..scenario.nodes).map(|_| random.random_range(-300..=300)).collect();
+    for _ in 0..random.random_range(0..=2) {
+        scenario.faults.push(Fault::Jump {
+            at: random.random_range(3 * SEC..9 * SEC),
+            node: random.random_range(0..scenario.nodes),
+            by: random.random_range(MS..=20 * SEC),
+        });
+    }
+    let demand = overload(&scenario, random);
+    scenario
+        .load(Kind::Greedy, 2, demand)
+        .load(Kind::Hopper, 1, demand)
+        .load(Kind::Conforming { share: (0.9, 0.9) }, 2, 1.0)
+}
+
+/// A minute at ten times the rate, sometimes with losses.
+fn long_run(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("long run", seed, random);
+    scenario.nodes = random.random_range(2..=4);
+    scenario.limit = Limit { rate: 100, burst: random.random_range(20..=200) };
+    scenario.network.loss = if random.random_bool(0.5) { 0.1 } else { 0.0 };
+    scenario.network.duplicates = random.random_range(0.0..0.1);
+    (scenario.settled, scenario.end) = (6 * SEC, 66 * SEC);
+    scenario.promises = Promises { rate: true, conforming: !scenario.network.loses() };
+    scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::CONFORMING, 1, 1.0)
+}

@@ -1,0 +1,109 @@
+//! The scenarios of the table: each for several sizes of clusters.
+
+use crate::network::{Bursts, Conditions};
+use crate::scenario::{Fault, Kind, Load, Scenario};
+use crate::{MS, Ns, SEC};
+
+/// The sizes.
+pub const SIZES: [usize; 4] = [2, 10, 50, 200];
+
+/// How a scenario differs from the plain one.
+type Twist = fn(Scenario) -> Scenario;
+
+/// All of them by name.
+const TWISTS: [(&str, Twist); 12] = [
+    ("10x overload", |scenario| scenario),
+    ("100x overload", |mut scenario| {
+        scenario.loads[0].demand *= 10.0;
+        scenario
+    }),
+    ("paced 10x overload", |scenario| Scenario { pacing: true, ..scenario }),
+    ("loss 10 %", |mut scenario| {
+        scenario.network.loss = 0.1;
+        scenario
+    }),
+    ("loss in bursts", |mut scenario| {
+        scenario.network.bursts = Some(Bursts { every: SEC, longest: 200 * MS });
+        scenario
+    }),
+    ("delay 10 to 40 ms", |mut scenario| {
+        scenario.network = Conditions { delay: (10 * MS, 40 * MS), ..scenario.network };
+        scenario
+    }),
+    ("duplicates, disorder", |mut scenario| {
+        (scenario.network.duplicates, scenario.network.held) = (0.2, (0.2, 30 * MS));
+        scenario
+    }),
+    ("partition of 5 s", |mut scenario| {
+        let sides = Scenario::sides(scenario.nodes, 2);
+        let at = scenario.settled + 2 * SEC;
+        scenario.faults = vec![Fault::Cut { at, until: at + 5 * SEC, sides }];
+        scenario
+    }),
+    ("restarts", |mut scenario| {
+        let restart = |i: u64| Fault::Restart {
+            at: scenario.settled + i * 3 * SEC,
+            node: i as usize % scenario.nodes,
+            down: SEC / 2,
+            graceful: i % 2 == 1,
+        };
+        scenario.faults = (0..3).map(restart).collect();
+        scenario
+    }),
+    ("clocks drift and jump", |mut scenario| {
+        scenario.drift_ppm = (0..scenario.nodes as i64).map(|node| node * 37 % 201 - 100).collect();
+        let at = scenario.settled + 3 * SEC;
+        scenario.faults = vec![Fault::Jump { at, node: 1, by: SEC }];
+        scenario
+    }),
+    ("hopper, trickle, blast", |mut scenario| {
+        scenario.loads[0].kind = Kind::Hopper;
+        scenario.load(Kind::Trickle, 2, 1.0).load(Kind::Blast, 1, 1.0)
+    }),
+    ("zipf over 2,000 tags", |scenario| {
+        scenario.load(Kind::Zipf { exponent: 1.0 }, 2000, 2000.0)
+    }),
+];
+
+/// All scenarios of the table: by kind, then by size.
+pub fn scenarios() -> Vec<Scenario> {
+    let each = TWISTS.iter().flat_map(|(name, twist)| {
+        SIZES.iter().map(move |nodes| twist(plain(name, *nodes)))
+    });
+    each.chain([thousand()]).collect()
+}
+
+/// One tag at ten times its rate, and some that keep to theirs.
+fn plain(name: &str, nodes: usize) -> Scenario {
+    let mut scenario = Scenario::new(name, 7, nodes);
+    scenario.begin = 3 * SEC;
+    scenario.settled = 8 * SEC;
+    scenario.end = scenario.settled + measured(nodes);
+    let demand = 10.0 * scenario.limit.rate as f64;
+    scenario.load(Kind::Greedy, 1, demand).load(Kind::CONFORMING, 5, 1.0)
+}
+
+/// Large clusters take longer to simulate, and need it less: everything averages out.
+fn measured(nodes: usize) -> Ns {
+    if nodes > 100 { 20 * SEC } else { 60 * SEC }
+}
+
+/// A thousand nodes, for ten seconds.
+fn thousand() -> Scenario {
+    let mut scenario = Scenario::new("1,000 nodes", 7, 1000);
+    (scenario.begin, scenario.settled, scenario.end) = (3 * SEC, 5 * SEC, 10 * SEC);
+    scenario.period = 500 * MS;
+    scenario.load(Kind::Greedy, 1, 1000.0)
+}
+
+/// A partition in detail, for a plot.
+pub fn partition_in_detail() -> Scenario {
+    let mut scenario = Scenario::new("partition in detail", 7, 10);
+    (scenario.begin, scenario.settled, scenario.end) = (2 * SEC, 4 * SEC, 26 * SEC);
+    let sides = Scenario::sides(10, 2);
+    scenario.faults = vec![Fault::Cut { at: 7 * SEC, until: 12 * SEC, sides }];
+    scenario.sample = Some(100 * MS);
+    let demand = 10.0 * scenario.limit.rate as f64;
+    let load = Load { kind: Kind::Greedy, tags: 1, demand, end: None };
+    Scenario { loads: vec![load], ..scenario }
+}

@@ -1,0 +1,492 @@
+//! Runs a scenario: one queue of events in virtual time, all nodes, all clients, one network.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use crate::clients::{Client, Request, Tag, clients};
+use crate::clock::LocalClock;
+use crate::ledger::Ledger;
+use crate::measure::{Limit, Meter};
+use crate::network::{Counts, Network};
+use crate::node::{Node, Output, To};
+use crate::scenario::{Fault, Kind, Scenario};
+use crate::{Ns, SEC};
+
+/// Clocks do not start at the same time; each node's began so much earlier than the one before.
+const CLOCK_STEP: Ns = 977 * SEC;
+
+/// Up to so many nodes have a list of all others.
+const ALL_KNOWN: usize = 50;
+/// Larger clusters have so many that are known to all.
+const SEEDS: usize = 5;
+
+/// What came of a run.
+pub struct Outcome {
+    /// All about each tag, and who used it.
+    pub tags: Vec<(Kind, Meter)>,
+    /// How often conforming clients asked, and were refused.
+    pub conforming: (u64, u64),
+    /// What is wrong with the ledger.
+    pub ledger_faults: Vec<String>,
+    /// How often something was charged.
+    pub ledger_entries: u64,
+    /// The longest that a report was under way between nodes that could reach each other.
+    pub slowest: Ns,
+    /// The fewest peers that a node knew when clients began.
+    pub fewest_peers: usize,
+    /// What nodes saw when they were looked at.
+    pub views: Vec<View>,
+    /// What was sent from the beginning of the clients to their end.
+    pub counts: Counts,
+    /// Stands for everything that happened.
+    pub digest: u64,
+    /// The first tag over time.
+    pub samples: Vec<Sample>,
+    /// What nodes said: when, which, what.
+    pub events: Vec<(Ns, usize, String)>,
+}
+
+/// How a tag looked to all nodes at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// When.
+    pub at: Ns,
+    /// Which tag.
+    pub tag: Tag,
+    /// Whether it was saturated.
+    pub saturated: bool,
+    /// What every admission together left, below zero in debt.
+    pub truth: f64,
+    /// What each node that is up had left.
+    pub balances: Vec<i64>,
+}
+
+/// The first tag at one moment.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// When.
+    pub at: Ns,
+    /// Units admitted since the sample before.
+    pub admitted: u64,
+    /// What each node had left.
+    pub balances: Vec<i64>,
+}
+
+enum Event {
+    Deliver { to: u32, from: u32, bytes: Rc<[u8]> },
+    Wake(u32),
+    Act(u32),
+    Change(u32),
+    Look(u32),
+    Sample,
+    Begin,
+    End,
+}
+
+struct Timed {
+    at: Ns,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Timed) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Timed {}
+
+impl PartialOrd for Timed {
+    fn partial_cmp(&self, other: &Timed) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timed {
+    /// The first comes last, for the heap; at one moment, in the order in which they were planned.
+    fn cmp(&self, other: &Timed) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// What a fault does, and when.
+enum Change {
+    Divide(Option<Vec<u8>>),
+    Stop { node: usize, graceful: bool },
+    Start(usize),
+    Jump { node: usize, by: Ns },
+}
+
+/// A place for a node, which may be down.
+struct Place {
+    node: Option<Node>,
+    clock: LocalClock,
+    lives: u64,
+    started: Ns,
+    /// When the node wants to be woken, and when it will be.
+    due: Ns,
+    woken: Ns,
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    now: Ns,
+    queue: BinaryHeap<Timed>,
+    number: u64,
+    places: Vec<Place>,
+    network: Network,
+    clients: Vec<Client>,
+    changes: Vec<(Ns, Change)>,
+    ledger: Ledger,
+    outcome: Outcome,
+    scratch: Vec<u8>,
+    sampled: u64,
+    /// When the network was last cut or healed.
+    healed: Ns,
+}
+
+/// Runs a scenario to its end.
+pub fn run(scenario: &Scenario) -> Outcome {
+    let mut world = World::new(scenario);
+    world.begin();
+    while let Some(timed) = world.queue.pop() {
+        if timed.at > scenario.last() {
+            break;
+        }
+        world.now = timed.at;
+        world.handle(timed.event);
+    }
+    world.finish()
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario) -> World<'a> {
+        let (clients, kinds) = clients(scenario);
+        let span = (scenario.settled, scenario.end);
+        let meter = || Meter::new(scenario.limit, scenario.nodes, span);
+        let outcome = Outcome {
+            tags: kinds.into_iter().map(|kind| (kind, meter())).collect(),
+            conforming: (0, 0),
+            ledger_faults: Vec::new(),
+            ledger_entries: 0,
+            slowest: 0,
+            fewest_peers: 0,
+            views: Vec::new(),
+            counts: Counts::default(),
+            digest: 0xcbf2_9ce4_8422_2325,
+            samples: Vec::new(),
+            events: Vec::new(),
+        };
+        let drift = |index| scenario.drift_ppm.get(index).copied().unwrap_or(0);
+        let places = (0..scenario.nodes).map(|index| Place {
+            node: None,
+            clock: LocalClock::new((index as Ns % 64 + 1) * CLOCK_STEP, drift(index)),
+            lives: 0,
+            started: 0,
+            due: Ns::MAX,
+            woken: Ns::MAX,
+        });
+        World {
+            scenario,
+            now: 0,
+            queue: BinaryHeap::new(),
+            number: 0,
+            places: places.collect(),
+            network: Network::new(&scenario.network, scenario.nodes, scenario.seed),
+            clients,
+            changes: changes(&scenario.faults),
+            ledger: Ledger::default(),
+            outcome,
+            scratch: Vec::new(),
+            sampled: 0,
+            healed: 0,
+        }
+    }
+
+    fn begin(&mut self) {
+        for index in 0..self.scenario.nodes {
+            self.start(index);
+        }
+        for i in 0..self.changes.len() {
+            self.push(self.changes[i].0, Event::Change(i as u32));
+        }
+        for (i, look) in self.scenario.looks.iter().enumerate() {
+            self.push(look.at, Event::Look(i as u32));
+        }
+        if let Some(every) = self.scenario.sample {
+            self.push(every, Event::Sample);
+        }
+        self.push(self.scenario.begin, Event::Begin);
+        self.push(self.scenario.end, Event::End);
+    }
+
+    fn push(&mut self, at: Ns, event: Event) {
+        self.number += 1;
+        self.queue.push(Timed { at, number: self.number, event });
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Deliver { to, from, bytes } => self.deliver(to as usize, from as usize, &bytes),
+            Event::Wake(index) => self.wake(index as usize),
+            Event::Act(client) => self.act(client as usize),
+            Event::Change(i) => self.change(i as usize),
+            Event::Look(i) => self.look(i as usize),
+            Event::Sample => self.sample(),
+            Event::Begin => self.begin_clients(),
+            Event::End => self.outcome.counts = self.network.counts,
+        }
+    }
+
+    fn begin_clients(&mut self) {
+        let up = self.places.iter().filter_map(|place| place.node.as_ref());
+        self.outcome.fewest_peers = up.map(Node::peers).min().unwrap_or(0);
+        self.network.counts = Counts::default();
+        for i in 0..self.clients.len() {
+            if let Some(at) = self.clients[i].begin(self.now) {
+                self.push(at, Event::Act(i as u32));
+            }
+        }
+    }
+
+    fn start(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        place.lives += 1;
+        place.started = self.now;
+        // Later lives have greater numbers, and no two nodes the same.
+        let incarnation = (self.now / 1000) << 20 | place.lives << 10 | index as u64 % 1024;
+        let seed = self.scenario.seed ^ (index as u64) << 20 ^ place.lives << 50;
+        let local = place.clock.local(self.now);
+        let mut node = Node::start(self.scenario, index, incarnation, seed, local);
+        node.join(local, &first_peers(self.scenario.nodes, index));
+        place.node = Some(node);
+        (place.due, place.woken) = (Ns::MAX, Ns::MAX);
+        self.flush(index);
+    }
+
+    fn deliver(&mut self, to: usize, from: usize, bytes: &[u8]) {
+        let place = &mut self.places[to];
+        let Some(node) = &mut place.node else { return };
+        // The engine opens datagrams in place, and others get the same one.
+        self.scratch.clear();
+        self.scratch.extend_from_slice(bytes);
+        node.datagram(place.clock.local(self.now), from, &mut self.scratch);
+        let life = node.life();
+        let since = self.healed.max(place.started);
+        for (of, first, last) in node.applied() {
+            self.ledger.charge(life, of, (first, last), self.now, since);
+        }
+        self.flush(to);
+    }
+
+    fn wake(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        if place.woken != self.now {
+            return;
+        }
+        place.woken = Ns::MAX;
+        if place.due <= self.now
+            && let Some(node) = &mut place.node
+        {
+            node.timeout(place.clock.local(self.now));
+        }
+        self.flush(index);
+    }
+
+    /// Sends what a node has to send, and sees to it that it is woken in time.
+    fn flush(&mut self, index: usize) {
+        let place = &mut self.places[index];
+        let Some(node) = &mut place.node else { return };
+        let mut out = Vec::new();
+        let (now, life) = (self.now, node.life());
+        let due = node.poll(|output| match output {
+            Output::Send(to, bytes) => out.push((to, bytes)),
+            Output::Reported(number) => self.ledger.report(life, number, now),
+            Output::Event(event) => self.outcome.events.push((now, index, event)),
+        });
+        // What is due already happens in the next nanosecond: time must go on.
+        place.due = place.clock.when(due).max(self.now + 1);
+        if place.due < place.woken {
+            place.woken = place.due;
+            let at = place.due;
+            self.push(at, Event::Wake(index as u32));
+        }
+        for (to, bytes) in out {
+            self.send(index, &to, &bytes);
+        }
+    }
+
+    fn send(&mut self, from: usize, to: &To, bytes: &[u8]) {
+        self.note(bytes);
+        let bytes: Rc<[u8]> = Rc::from(bytes);
+        match to {
+            To::One(to) => {
+                self.network.count(1, bytes.len());
+                self.send_one(from, *to, &bytes);
+            }
+            To::Each(all) => {
+                self.network.count(all.count(), bytes.len());
+                all.iter().for_each(|to| self.send_one(from, to, &bytes));
+            }
+            To::Group => {
+                self.network.count(1, bytes.len());
+                let all = (0..self.places.len()).filter(|to| *to != from);
+                all.for_each(|to| self.send_one(from, to, &bytes));
+            }
+        }
+    }
+
+    fn send_one(&mut self, from: usize, to: usize, bytes: &Rc<[u8]>) {
+        if to >= self.places.len() {
+            return;
+        }
+        for at in self.network.send(self.now, from, to).into_iter().flatten() {
+            let bytes = Rc::clone(bytes);
+            self.push(at, Event::Deliver { to: to as u32, from: from as u32, bytes });
+        }
+    }
+
+    fn act(&mut self, i: usize) {
+        let World { clients, places, outcome, now, .. } = self;
+        let next = clients[i].act(*now, |request| ask(places, outcome, *now, request));
+        if let Some(at) = next {
+            self.push(at, Event::Act(i as u32));
+        }
+    }
+
+    fn change(&mut self, i: usize) {
+        match &self.changes[i].1 {
+            Change::Divide(sides) => {
+                self.network.divide(sides.clone());
+                self.healed = self.now;
+            }
+            Change::Stop { node, graceful } => {
+                let (index, graceful) = (*node, *graceful);
+                let place = &mut self.places[index];
+                let local = place.clock.local(self.now);
+                if let Some(node) = &mut place.node
+                    && graceful
+                {
+                    node.leave(local);
+                    self.flush(index);
+                }
+                self.places[index].node = None;
+            }
+            Change::Start(index) => self.start(*index),
+            Change::Jump { node, by } => {
+                let (index, by) = (*node, *by);
+                self.places[index].clock.jump(self.now, by);
+                self.flush(index);
+            }
+        }
+    }
+
+    fn look(&mut self, i: usize) {
+        let look = self.scenario.looks[i];
+        let Limit { rate, burst } = self.scenario.limit;
+        let full = burst * SEC / rate;
+        for tag in 0..self.outcome.tags.len() {
+            let (kind, meter) = &self.outcome.tags[tag];
+            let quiet = self.now.saturating_sub(meter.last_asked());
+            if kind.saturates() != look.saturated || !look.saturated && quiet < full {
+                continue;
+            }
+            let truth = burst as f64 - meter.level(self.now);
+            let balances = self.balances(tag as Tag);
+            self.outcome.views.push(View {
+                at: self.now,
+                tag: tag as Tag,
+                saturated: look.saturated,
+                truth,
+                balances,
+            });
+        }
+    }
+
+    fn balances(&mut self, tag: Tag) -> Vec<i64> {
+        let now = self.now;
+        let up = self.places.iter_mut().filter_map(|place| {
+            let local = place.clock.local(now);
+            place.node.as_mut().map(|node| node.balance(local, &tag.to_le_bytes()))
+        });
+        up.collect()
+    }
+
+    fn sample(&mut self) {
+        let admitted = self.outcome.tags.first().map_or(0, |(_, meter)| meter.totals().1);
+        let balances = self.balances(0);
+        let sample = Sample { at: self.now, admitted: admitted - self.sampled, balances };
+        self.sampled = admitted;
+        self.outcome.samples.push(sample);
+        if let Some(every) = self.scenario.sample {
+            self.push(self.now + every, Event::Sample);
+        }
+    }
+
+    fn note(&mut self, bytes: &[u8]) {
+        let digest = &mut self.outcome.digest;
+        mix(digest, self.now);
+        for word in bytes.chunks(8) {
+            let mut whole = [0; 8];
+            whole[..word.len()].copy_from_slice(word);
+            mix(digest, u64::from_le_bytes(whole));
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.outcome.slowest = self.ledger.slowest();
+        self.outcome.ledger_entries = self.ledger.entries();
+        self.outcome.ledger_faults = self.ledger.faults().to_vec();
+        self.outcome
+    }
+}
+
+/// Whom a node is told about: all others, or in a large cluster a few whom everybody knows.
+fn first_peers(nodes: usize, me: usize) -> Vec<usize> {
+    let step = if nodes <= ALL_KNOWN { 1 } else { nodes / SEEDS };
+    (0..nodes).step_by(step).filter(|peer| *peer != me).collect()
+}
+
+/// A client's request, at the node it chose or the next one that is up.
+fn ask(places: &mut [Place], outcome: &mut Outcome, now: Ns, request: Request) -> bool {
+    let Request { node, tag, units } = request;
+    let count = places.len();
+    let up = (0..count).map(|i| (node + i) % count).find(|i| places[*i].node.is_some());
+    let Some(index) = up else { return false };
+    let place = &mut places[index];
+    let local = place.clock.local(now);
+    let Some(node) = &mut place.node else { return false };
+    let allowed = node.ask(local, &tag.to_le_bytes(), units);
+    let (kind, meter) = &mut outcome.tags[tag as usize];
+    meter.ask(now, index, units, allowed);
+    if kind.conforms() {
+        outcome.conforming.0 += 1;
+        outcome.conforming.1 += u64::from(!allowed);
+    }
+    mix(&mut outcome.digest, now << 1 | u64::from(allowed));
+    allowed
+}
+
+fn mix(digest: &mut u64, word: u64) {
+    *digest = (*digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+}
+
+fn changes(faults: &[Fault]) -> Vec<(Ns, Change)> {
+    let mut changes = Vec::new();
+    for fault in faults {
+        match fault.clone() {
+            Fault::Cut { at, until, sides } => {
+                changes.push((at, Change::Divide(Some(sides))));
+                changes.push((until, Change::Divide(None)));
+            }
+            Fault::Restart { at, node, down, graceful } => {
+                changes.push((at, Change::Stop { node, graceful }));
+                changes.push((at + down, Change::Start(node)));
+            }
+            Fault::Jump { at, node, by } => changes.push((at, Change::Jump { node, by })),
+        }
+    }
+    changes
+}

@@ -1,0 +1,101 @@
+//! Negative controls: with a part of the engine left out, the property that it is there for must
+//! fail, or the property says nothing. Each is run twice: with the part, and without.
+
+use dthrottle_sim::judge::{Property, judge};
+use dthrottle_sim::random::look_after;
+use dthrottle_sim::scenario::{Fault, Kind, Promises, Scenario};
+use dthrottle_sim::world::run;
+use dthrottle_sim::{MS, SEC};
+
+fn broken(scenario: &Scenario) -> Vec<Property> {
+    judge(scenario, &run(scenario)).iter().map(|breach| breach.property).collect()
+}
+
+/// Holds as it is, and breaks the properties when something is left out.
+#[track_caller]
+fn breaks(scenario: &Scenario, leave_out: impl Fn(&mut Scenario), properties: &[Property]) {
+    assert_eq!(broken(scenario), [], "with everything, seed {}", scenario.seed);
+    let mut without = scenario.clone();
+    leave_out(&mut without);
+    let broken = broken(&without);
+    for property in properties {
+        assert!(broken.contains(property), "{property:?} is not among {broken:?}");
+    }
+}
+
+fn minute(seed: u64, nodes: usize) -> Scenario {
+    let mut scenario = Scenario::new("control", seed, nodes);
+    (scenario.begin, scenario.settled, scenario.end) = (3 * SEC, 6 * SEC, 66 * SEC);
+    scenario.promises.rate = true;
+    scenario.load(Kind::Greedy, 1, 1000.0)
+}
+
+/// The network falls apart into two sides for four seconds.
+fn partition(seed: u64) -> Scenario {
+    let mut scenario = Scenario::new("control", seed, 4);
+    let (at, until) = (4 * SEC, 8 * SEC);
+    scenario.faults = vec![Fault::Cut { at, until, sides: vec![0, 1, 0, 1] }];
+    look_after(&mut scenario, until);
+    scenario.promises.conforming = true;
+    scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::MODEST, 5, 10.0)
+}
+
+#[test]
+fn without_tolerance_the_innocent_are_refused() {
+    let mut scenario = Scenario::new("control", 1, 8).load(Kind::CONFORMING, 10, 1.0);
+    scenario.promises = Promises { conforming: true, ..Promises::default() };
+    breaks(&scenario, |scenario| scenario.tolerance = Some(0), &[Property::Conforming]);
+}
+
+#[test]
+fn without_repair_losses_become_a_higher_rate() {
+    let mut scenario = minute(2, 4);
+    scenario.network.loss = 0.1;
+    let without = |scenario: &mut Scenario| scenario.controls.repair = false;
+    breaks(&scenario, without, &[Property::Rate, Property::Excess]);
+}
+
+#[test]
+fn without_repair_views_stay_apart() {
+    let without = |scenario: &mut Scenario| scenario.controls.repair = false;
+    breaks(&partition(3), without, &[Property::Views]);
+}
+
+#[test]
+fn without_windows_duplicates_are_charged() {
+    let mut scenario = minute(4, 4);
+    scenario.network.duplicates = 0.2;
+    let without = |scenario: &mut Scenario| scenario.controls.dedupe = false;
+    breaks(&scenario, without, &[Property::Ledger]);
+}
+
+#[test]
+fn without_eager_reports_more_gets_through() {
+    let scenario = minute(5, 8);
+    let without = |scenario: &mut Scenario| scenario.controls.eager = false;
+    breaks(&scenario, without, &[Property::Excess]);
+}
+
+#[test]
+fn without_the_late_rule_the_innocent_pay_for_a_partition() {
+    let without = |scenario: &mut Scenario| scenario.controls.late_rule = false;
+    breaks(&partition(6), without, &[Property::Conforming]);
+}
+
+/// The bound is no larger than it has to be: with twice the tolerance it breaks.
+#[test]
+fn more_tolerance_than_the_bound_counts_with_is_noticed() {
+    let scenario = Scenario::new("control", 7, 2).load(Kind::Blast, 1, 1.0);
+    let outcome = run(&Scenario { tolerance: Some(300 * MS), ..scenario.clone() });
+    let broken: Vec<Property> =
+        judge(&scenario, &outcome).iter().map(|breach| breach.property).collect();
+    assert!(broken.contains(&Property::Excess), "{broken:?}");
+    assert_eq!(self::broken(&scenario), []);
+}
+
+#[test]
+fn a_cluster_that_does_not_form_is_noticed() {
+    let cut = Fault::Cut { at: 0, until: 9 * SEC, sides: vec![0, 1] };
+    let scenario = Scenario::new("control", 8, 2).load(Kind::Greedy, 1, 300.0);
+    breaks(&scenario, |scenario| scenario.faults.push(cut.clone()), &[Property::Formed]);
+}

@@ -1,0 +1,40 @@
+//! Every property in every run, over some hundred seeds. `make sim-soak` runs many more.
+
+use dthrottle_sim::random::{FAMILIES, scenario};
+use dthrottle_sim::soak::soak;
+use dthrottle_sim::world::run;
+
+const SEEDS: u64 = 320;
+
+#[test]
+fn all_properties_hold() {
+    let failures = soak(0..SEEDS, |_| {});
+    let list: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    let again = "run one again with `make sim-one SEED=...`";
+    assert!(list.is_empty(), "{} of {SEEDS} seeds failed; {again}\n{}", list.len(), list.join("\n"));
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    for seed in 0..FAMILIES {
+        let (one, two) = (run(&scenario(seed)), run(&scenario(seed)));
+        assert_eq!(one.digest, two.digest, "seed {seed} was not the same twice");
+        let other = run(&scenario(seed + FAMILIES));
+        assert_ne!(one.digest, other.digest, "seeds {seed} and {} are the same", seed + FAMILIES);
+    }
+}
+
+/// Nothing holds of a run in which nothing happened.
+#[test]
+fn runs_are_about_something() {
+    for seed in 0..2 * FAMILIES {
+        let outcome = run(&scenario(seed));
+        let (asked, admitted) = outcome.tags.iter().fold((0, 0), |sum, (_, meter)| {
+            let (asked, admitted) = meter.totals();
+            (sum.0 + asked, sum.1 + admitted)
+        });
+        assert!(admitted > 100 && asked > admitted, "seed {seed}: {asked} {admitted}");
+        assert!(outcome.ledger_entries > 50, "seed {seed}: {}", outcome.ledger_entries);
+        assert!(outcome.conforming.0 > 50, "seed {seed}: {:?}", outcome.conforming);
+    }
+}
