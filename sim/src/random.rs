@@ -80,10 +80,11 @@ fn losses(seed: u64, random: &mut Random) -> Scenario {
         scenario.network.bursts = Some(Bursts { every, longest });
     }
     let demand = overload(&scenario, random);
-    scenario
-        .load(Kind::Greedy, 2, demand)
-        .load(Kind::Trickle, 1, 1.0)
-        .load(Kind::CONFORMING, 2, 1.0)
+    scenario.load(Kind::Greedy, 2, demand).load(Kind::Trickle, 1, 1.0).load(
+        Kind::CONFORMING,
+        2,
+        1.0,
+    )
 }
 
 /// Datagrams come late, twice and in any order; nothing is lost.
@@ -98,10 +99,11 @@ fn disorder(seed: u64, random: &mut Random) -> Scenario {
         ..Conditions::default()
     };
     let demand = overload(&scenario, random);
-    scenario
-        .load(Kind::Greedy, 2, demand)
-        .load(Kind::Hopper, 1, demand)
-        .load(Kind::CONFORMING, 2, 1.0)
+    scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
+        Kind::CONFORMING,
+        2,
+        1.0,
+    )
 }
 
 /// The network falls apart and heals.
@@ -151,10 +153,11 @@ fn restarts(seed: u64, random: &mut Random) -> Scenario {
     }
     scenario.end = 13 * SEC;
     let demand = overload(&scenario, random);
-    scenario
-        .load(Kind::Greedy, 2, demand)
-        .load(Kind::Hopper, 1, demand)
-        .load(Kind::CONFORMING, 2, 1.0)
+    scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
+        Kind::CONFORMING,
+        2,
+        1.0,
+    )
 }
 
 /// Clocks are fast or slow, and jump ahead.
@@ -169,10 +172,11 @@ fn clocks(seed: u64, random: &mut Random) -> Scenario {
         });
     }
     let demand = overload(&scenario, random);
-    scenario
-        .load(Kind::Greedy, 2, demand)
-        .load(Kind::Hopper, 1, demand)
-        .load(Kind::Conforming { share: (0.9, 0.9) }, 2, 1.0)
+    scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
+        Kind::Conforming { share: (0.9, 0.9) },
+        2,
+        1.0,
+    )
 }
 
 /// A minute at ten times the rate, sometimes with losses.

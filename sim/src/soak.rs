@@ -41,7 +41,15 @@ pub fn soak(seeds: std::ops::Range<u64>, done: impl Fn(u64) + Sync) -> Vec<Failu
             for (kind, meter) in &outcome.tags {
                 let bound = crate::bound::excess(&scenario, &outcome, meter);
                 let kind = format!("{kind:?}");
-                println!("STAT {} {seed} {} {} {:.1} {bound:.1} {:.3} {}", scenario.name.replace(' ', "_"), kind.split(' ').next().unwrap(), scenario.nodes, meter.excess(), meter.excess() / bound, outcome.slowest / 1_000_000);
+                println!(
+                    "STAT {} {seed} {} {} {:.1} {bound:.1} {:.3} {}",
+                    scenario.name.replace(' ', "_"),
+                    kind.split(' ').next().unwrap(),
+                    scenario.nodes,
+                    meter.excess(),
+                    meter.excess() / bound,
+                    outcome.slowest / 1_000_000
+                );
             }
         }
         if !breaches.is_empty() {

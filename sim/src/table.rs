@@ -60,16 +60,14 @@ const TWISTS: [(&str, Twist); 12] = [
         scenario.loads[0].kind = Kind::Hopper;
         scenario.load(Kind::Trickle, 2, 1.0).load(Kind::Blast, 1, 1.0)
     }),
-    ("zipf over 2,000 tags", |scenario| {
-        scenario.load(Kind::Zipf { exponent: 1.0 }, 2000, 2000.0)
-    }),
+    ("zipf over 2,000 tags", |scenario| scenario.load(Kind::Zipf { exponent: 1.0 }, 2000, 2000.0)),
 ];
 
 /// All scenarios of the table: by kind, then by size.
 pub fn scenarios() -> Vec<Scenario> {
-    let each = TWISTS.iter().flat_map(|(name, twist)| {
-        SIZES.iter().map(move |nodes| twist(plain(name, *nodes)))
-    });
+    let each = TWISTS
+        .iter()
+        .flat_map(|(name, twist)| SIZES.iter().map(move |nodes| twist(plain(name, *nodes))));
     each.chain([thousand()]).collect()
 }
 

@@ -37,8 +37,8 @@ impl Engine {
     }
 
     fn new_challenge(&mut self, now: u64) -> u64 {
-        while let Some(oldest) = self.challenges.iter().min_by_key(|(_, at)| **at)
-            && self.challenges.len() >= MOST_CHALLENGES
+        while self.challenges.len() >= MOST_CHALLENGES
+            && let Some(oldest) = self.challenges.iter().min_by_key(|(_, at)| **at)
         {
             let oldest = *oldest.0;
             self.challenges.remove(&oldest);
