@@ -21,6 +21,7 @@ import list_clusters
 import list_tables
 import selftest
 import selftest_wire
+from list_addresses import addresses
 from list_bad_configs import bad
 from list_configs import good
 from list_dropped import dropped
@@ -46,6 +47,7 @@ def files() -> dict[str, str]:
                 "bad": [*bad(), *list_tables.bad(), *list_clusters.bad()],
             }
         ),
+        "addresses.json": grouped(addresses()),
         "errors.json": listed([line(entry) for entry in errors()]),
         "inputs.json": listed([line(entry) for entry in inputs()]),
         "protocol.json": grouped(
