@@ -1,0 +1,164 @@
+"""What a response says about the throttle: header fields of several kinds, Retry-After, a problem.
+
+The standard kind is that of draft-ietf-httpapi-ratelimit-headers, versions 08 to 11, in structured
+fields (RFC 9651):
+
+    RateLimit-Policy: "default";q=200;w=2
+    RateLimit: "default";r=199;t=1
+
+A leaky bucket has no window that begins and ends. ``q`` is the burst and ``w`` the time in which an
+empty bucket fills; ``r`` is what is left, and ``t`` the time until there is more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal, NamedTuple
+from urllib.parse import quote
+
+from dthrottle._dthrottle import Decision
+
+__all__ = ["KINDS", "Fields", "Headers", "Kind", "Policy", "more_after", "problem", "retry_after"]
+
+Kind = Literal["standard", "draft-7", "draft-6", "x-ratelimit", "none"]
+Fields = list[tuple[str, str]]
+
+KINDS: Final[tuple[Kind, ...]] = ("standard", "draft-7", "draft-6", "x-ratelimit", "none")
+PROBLEM_TYPE: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+# The largest integer of a structured field; about as many seconds as the age of the dinosaurs.
+_LARGEST: Final = 10**15 - 1
+
+
+class Policy(NamedTuple):
+    """A rule as clients see it."""
+
+    name: str
+    quota: int
+    window: float | None = None
+    """How many seconds it takes to fill the bucket, where that is known."""
+
+
+class Headers:
+    """Writes the fields of one kind for the rules of a domain."""
+
+    def __init__(self, kind: Kind, policies: Mapping[str, Policy]) -> None:
+        self._policies = dict(policies)
+        # Which rule decided when none refused: a decision has its limit.
+        self._by_limit: dict[int, Policy] = {}
+        for policy in self._policies.values():
+            self._by_limit.setdefault(policy.quota, policy)
+        self._quoted = {policy.name: _string(policy.name) for policy in self._policies.values()}
+        writers: dict[Kind, Callable[[Decision, Policy], Fields]] = {
+            "standard": self._standard,
+            "draft-7": self._draft_7,
+            "draft-6": self._draft_6,
+            "x-ratelimit": self._x_ratelimit,
+        }
+        self._write = writers.get(kind)
+        named = [f"{_string(p.name)};q={_integer(p.quota)}{_window(p)}" for p in policies.values()]
+        bare = [f"{_integer(p.quota)}{_window(p)}" for p in policies.values()]
+        self._policy = ("RateLimit-Policy", ", ".join(named if kind == "standard" else bare))
+        self.is_list = kind == "standard"
+        """Whether fields of several throttles may stand in one response."""
+
+    def fields(self, decision: Decision) -> Fields:
+        """Write the fields for a decision; none for a domain without rules."""
+        policy = self.policy(decision)
+        if self._write is None or policy is None:
+            return []
+        return self._write(decision, policy)
+
+    def policy(self, decision: Decision) -> Policy | None:
+        """Give the rule that decided."""
+        if decision.rule is not None:
+            return self._policies.get(decision.rule)
+        return self._by_limit.get(decision.limit)
+
+    def _standard(self, decision: Decision, policy: Policy) -> Fields:
+        left = f"{self._quoted[policy.name]};r={_integer(decision.remaining)}"
+        more = more_after(decision, policy)
+        return [self._policy, ("RateLimit", f"{left};t={more}" if more else left)]
+
+    def _draft_7(self, decision: Decision, policy: Policy) -> Fields:
+        limit, left = _integer(policy.quota), _integer(decision.remaining)
+        more = more_after(decision, policy)
+        return [self._policy, ("RateLimit", f"limit={limit}, remaining={left}, reset={more}")]
+
+    def _draft_6(self, decision: Decision, policy: Policy) -> Fields:
+        return [
+            self._policy,
+            ("RateLimit-Limit", str(_integer(policy.quota))),
+            ("RateLimit-Remaining", str(_integer(decision.remaining))),
+            ("RateLimit-Reset", str(more_after(decision, policy))),
+        ]
+
+    def _x_ratelimit(self, decision: Decision, policy: Policy) -> Fields:
+        # Its reset is a time of day, in seconds since 1970.
+        return [
+            ("X-RateLimit-Limit", str(policy.quota)),
+            ("X-RateLimit-Remaining", str(decision.remaining)),
+            ("X-RateLimit-Reset", str(math.ceil(time.time()) + more_after(decision, policy))),
+        ]
+
+
+def retry_after(decision: Decision) -> int:
+    """Give the whole seconds after which the same request would pass, at least one."""
+    return max(1, _seconds(decision.retry_after))
+
+
+def more_after(decision: Decision, policy: Policy) -> int:
+    """Give whole seconds after which more is left than now; 0 when the bucket is full.
+
+    What is missing comes back in ``reset_after``, unit by unit, and the first no later than the
+    average of all.
+    """
+    if decision.rule is not None:
+        return retry_after(decision)
+    missing = decision.limit - decision.balance
+    if missing <= 0:
+        return 0
+    seconds = decision.reset_after / missing
+    if policy.window is not None:
+        # With several rules the reset may be another's.
+        seconds = min(seconds, policy.window / policy.quota)
+    return max(1, _seconds(seconds))
+
+
+def problem(status: int, violated: Iterable[str], seconds: int) -> bytes:
+    """Write a refusal as application/problem+json (RFC 9457)."""
+    return json.dumps(
+        {
+            "type": PROBLEM_TYPE,
+            "title": "Request cannot be satisfied as assigned quota has been exceeded",
+            "status": status,
+            "detail": f"Try again in {seconds} s.",
+            "violated-policies": list(violated),
+        }
+    ).encode()
+
+
+# Structured fields.
+
+
+def _seconds(seconds: float) -> int:
+    # A nanosecond that comes of writing seconds as a float is no further second.
+    return min(_LARGEST, math.ceil(seconds - 1e-9))
+
+
+def _integer(number: int) -> int:
+    return min(_LARGEST, number)
+
+
+def _window(policy: Policy) -> str:
+    return "" if policy.window is None else f";w={max(1, _seconds(policy.window))}"
+
+
+def _string(text: str) -> str:
+    # Strings are of printable ASCII; the rest is percent-encoded.
+    printable = "".join(chr(code) for code in range(0x20, 0x7F))
+    escaped = quote(text, safe=printable).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,183 @@
+"""What a response says: every field is read back by a parser of structured fields."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import http_sf
+import pytest
+
+from dthrottle import Decision, ManualClock, Throttle
+from dthrottle.headers import Headers, Kind, Policy, problem, retry_after
+
+
+def read(value: str, kind: str) -> Any:
+    """Read a structured field."""
+    return http_sf.parse(value.encode("ascii"), tltype=kind)
+
+
+def parsed(value: str) -> list[tuple[Any, dict[str, Any]]]:
+    """Read a list of items with their parameters."""
+    return [(item, dict(parameters)) for item, parameters in read(value, "list")]
+
+
+def dictionary(value: str) -> dict[str, Any]:
+    """Read a dictionary of items without parameters."""
+    return {key: item for key, (item, _) in read(value, "dictionary").items()}
+
+
+def headers(kind: Kind, throttle: Throttle, window: float | None = None) -> Headers:
+    """Make headers whose policies have the names of the rules."""
+    return Headers(kind, {r.name: Policy(r.name, r.limit, window) for r in throttle.rules})
+
+
+def fields(kind: Kind, throttle: Throttle, decision: Decision, **more: Any) -> dict[str, str]:
+    """Write the fields for a decision."""
+    written = headers(kind, throttle, **more).fields(decision)
+    assert len(dict(written)) == len(written)
+    return dict(written)
+
+
+def test_standard(throttle: Throttle) -> None:
+    decision = throttle.check("t", 3)
+    written = fields("standard", throttle, decision, window=1.0)
+    assert set(written) == {"RateLimit", "RateLimit-Policy"}
+    assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 10, "w": 1})]
+    assert parsed(written["RateLimit"]) == [("rule1", {"r": 7, "t": 1})]
+
+
+def test_standard_when_refused(clock: ManualClock) -> None:
+    throttle = Throttle("1/minute", burst=5, clock=clock)
+    throttle.check("t", 5)
+    clock.advance(1.5)
+    decision = throttle.check("t", 2)
+    written = fields("standard", throttle, decision)
+    assert parsed(written["RateLimit"]) == [("rule1", {"r": 0, "t": 119})]
+    assert retry_after(decision) == 119
+    # A window that nobody knows is left out.
+    assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 5})]
+
+
+def test_time_until_there_is_more_is_never_too_early(clock: ManualClock) -> None:
+    throttle = Throttle("1 per 100 s", burst=7, clock=clock)
+    for step in (0.0, 0.5, 130.0, 33.3, 250.0, 1.0, 99.0, 18.25):
+        clock.advance(step)
+        decision = throttle.check("t")
+        if decision:
+            ((_, known),) = parsed(
+                fields("standard", throttle, decision, window=700.0)["RateLimit"]
+            )
+            ((_, unknown),) = parsed(fields("standard", throttle, decision)["RateLimit"])
+            assert known["t"] == unknown["t"] <= 100
+            clock.advance(float(known["t"]))
+            assert throttle.peek("t").remaining > decision.remaining
+
+
+def test_a_rule_that_fills_fast_is_not_blamed_for_one_that_fills_slowly(clock: ManualClock) -> None:
+    rules: Any = [{"name": "second", "rate": "2/s"}, {"name": "day", "rate": "1000/day"}]
+    throttle = Throttle(rules=rules, clock=clock)
+    policies = {"second": Policy("second", 2, 1.0), "day": Policy("day", 1000, 86400.0)}
+    written = dict(Headers("standard", policies).fields(throttle.check("t")))
+    assert parsed(written["RateLimit-Policy"]) == [
+        ("second", {"q": 2, "w": 1}),
+        ("day", {"q": 1000, "w": 86400}),
+    ]
+    assert parsed(written["RateLimit"]) == [("second", {"r": 1, "t": 1})]
+
+
+def test_a_full_bucket_has_no_time(throttle: Throttle) -> None:
+    written = fields("standard", throttle, throttle.peek("t"))
+    assert parsed(written["RateLimit"]) == [("rule1", {"r": 10})]
+
+
+def test_debt_is_nothing_left(throttle: Throttle) -> None:
+    throttle.debit("t", 55)
+    decision = throttle.check("t")
+    assert decision.balance < 0
+    assert parsed(fields("standard", throttle, decision)["RateLimit"]) == [
+        ("rule1", {"r": 0, "t": 5})
+    ]
+
+
+def test_the_refusing_rule_is_named(clock: ManualClock) -> None:
+    rules: Any = [{"name": "a", "rate": "5/s"}, {"name": "b", "rate": "5/minute"}]
+    throttle = Throttle(rules=rules, clock=clock)
+    throttle.check("t", 5)
+    written = fields("standard", throttle, throttle.check("t"))
+    assert parsed(written["RateLimit"]) == [("b", {"r": 0, "t": 12})]
+
+
+@pytest.mark.parametrize("name", ['qu"ote', "back\\slash", "blank s", "ü", "50% ;q=1", "日本"])
+def test_names_of_any_kind_are_strings(clock: ManualClock, name: str) -> None:
+    throttle = Throttle(rules=[{"name": name, "rate": "5/s"}], clock=clock)
+    written = fields("standard", throttle, throttle.check("t"))
+    ((policy, parameters),) = parsed(written["RateLimit-Policy"])
+    assert parameters == {"q": 5}
+    assert policy == (name if name.isascii() else http_quoted(name))
+    assert parsed(written["RateLimit"])[0][0] == policy
+
+
+def http_quoted(name: str) -> str:
+    """Percent-encode everything."""
+    return "".join(f"%{byte:02X}" for byte in name.encode())
+
+
+def test_the_largest_numbers_are_numbers(clock: ManualClock) -> None:
+    throttle = Throttle("1/100 years", burst=2**40, clock=clock)
+    throttle.debit("t", 2**40)
+    decision = throttle.check("t")
+    written = fields("standard", throttle, decision, window=1e30)
+    assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 2**40, "w": 10**15 - 1})]
+    assert parsed(written["RateLimit"])[0][1]["r"] == 0
+
+
+def test_draft_7(throttle: Throttle) -> None:
+    written = fields("draft-7", throttle, throttle.check("t", 4), window=1.0)
+    assert set(written) == {"RateLimit", "RateLimit-Policy"}
+    assert dictionary(written["RateLimit"]) == {"limit": 10, "remaining": 6, "reset": 1}
+    assert parsed(written["RateLimit-Policy"]) == [(10, {"w": 1})]
+
+
+def test_draft_6(throttle: Throttle) -> None:
+    written = fields("draft-6", throttle, throttle.check("t", 4), window=1.0)
+    assert parsed(written.pop("RateLimit-Policy")) == [(10, {"w": 1})]
+    numbers = {name: read(value, "item")[0] for name, value in written.items()}
+    assert numbers == {"RateLimit-Limit": 10, "RateLimit-Remaining": 6, "RateLimit-Reset": 1}
+
+
+def test_x_ratelimit(throttle: Throttle) -> None:
+    before = time.time()
+    written = fields("x-ratelimit", throttle, throttle.check("t", 4))
+    reset = int(written.pop("X-RateLimit-Reset"))
+    assert before + 1 <= reset <= time.time() + 2
+    assert written == {"X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "6"}
+
+
+def test_none(throttle: Throttle) -> None:
+    assert fields("none", throttle, throttle.check("t")) == {}
+
+
+def test_without_rules_there_is_nothing_to_say() -> None:
+    throttle = Throttle()
+    assert fields("standard", throttle, throttle.check("t")) == {}
+
+
+def test_retry_after_is_whole_seconds_rounded_up(clock: ManualClock) -> None:
+    throttle = Throttle("1 per 3 s", clock=clock)
+    throttle.check("t")
+    assert retry_after(throttle.check("t")) == 3
+    clock.advance(0.000001)
+    assert retry_after(throttle.check("t")) == 3
+    clock.advance(1.0)
+    assert retry_after(throttle.check("t")) == 2
+    clock.advance(1.9)
+    assert retry_after(throttle.check("t")) == 1
+
+
+def test_problem() -> None:
+    body = json.loads(problem(429, ["daily"], 5))
+    assert body["type"].startswith("https://iana.org/assignments/http-problem-types#quota")
+    assert (body["status"], body["violated-policies"]) == (429, ["daily"])
+    assert "5 s" in body["detail"]
