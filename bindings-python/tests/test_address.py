@@ -28,7 +28,7 @@ PIECES = [
 
 @pytest.mark.parametrize("case", VECTORS["good"], ids=lambda case: str(case["why"]))
 def test_vectors(case: dict[str, Any]) -> None:
-    options = {"trusted": case["trusted"], "ipv6_prefix": case["ipv6_prefix"]}
+    options = {"trusted_proxies": case["trusted_proxies"], "ipv6_prefix": case["ipv6_prefix"]}
     found = client_address(case["peer"], case["forwarded_for"], **options)
     assert (None if found is None else found.hex()) == case["tag_hex"]
     joined = client_address(case["peer"], ", ".join(case["forwarded_for"]), **options)
@@ -64,7 +64,7 @@ def test_all_spellings_of_an_address_are_one_tag() -> None:
 def test_no_text_is_an_error() -> None:
     dice = random.Random(2)
     trusted: list[Any] = [0, 1, 3, ["unix", "0.0.0.0/1", "::/1"]]
-    finders = [ClientAddress(trusted=value) for value in trusted]
+    finders = [ClientAddress(trusted_proxies=value) for value in trusted]
     seen = set()
     for _ in range(20_000):
         peer, forwarded = (
@@ -79,8 +79,10 @@ def test_no_text_is_an_error() -> None:
 @pytest.mark.parametrize("peer", [None, b"10.0.0.1", 7, ("10.0.0.1", 80), object()])
 def test_no_value_is_an_error(peer: Any) -> None:
     assert client_address(peer) is None
-    assert client_address(peer, None, trusted=1) is None
-    assert client_address(peer, [peer, "203.0.113.7"], trusted=1) == parse_address("203.0.113.7")
+    assert client_address(peer, None, trusted_proxies=1) is None
+    assert client_address(peer, [peer, "203.0.113.7"], trusted_proxies=1) == parse_address(
+        "203.0.113.7"
+    )
 
 
 def test_agrees_with_the_standard_library() -> None:
@@ -102,6 +104,6 @@ def test_agrees_with_the_standard_library() -> None:
 
 
 def test_a_header_of_any_length_is_read() -> None:
-    find = ClientAddress(trusted=["10.0.0.0/8"])
+    find = ClientAddress(trusted_proxies=["10.0.0.0/8"])
     assert find("10.0.0.1", "10.0.0.9," * 50_000) == parse_address("10.0.0.9")
     assert find("10.0.0.1", "6.6.6.6," * 50_000 + "203.0.113.7") == parse_address("203.0.113.7")

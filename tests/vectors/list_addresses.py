@@ -30,7 +30,7 @@ def row(why: str, peer: str | None, expect: str | None, *, forwarded: str | list
     made = tag(client(peer, lines, trusted), prefix)
     wanted = None if expect is None else ip_address(expect).packed
     assert made == wanted, f"{why}: the model says {made!r}, the author {wanted!r}"
-    return {"why": why, "peer": peer, "forwarded_for": lines, "trusted": trusted,
+    return {"why": why, "peer": peer, "forwarded_for": lines, "trusted_proxies": trusted,
             "ipv6_prefix": prefix, "tag_hex": None if made is None else made.hex()}
 
 
@@ -185,20 +185,20 @@ def bad() -> list[Entry]:
         return {"why": why, "field": field, "value": value, "says": [field, *says]}
 
     return [
-        case("true would trust whoever", "trusted", True, "number"),
-        case("false is no number", "trusted", False, "number"),
-        case("less than nobody", "trusted", -1, "0 or more"),
-        case("a part of a proxy", "trusted", 1.5, "list"),
-        case("a network that is not in a list", "trusted", "10.0.0.0/8", "list"),
-        case("null", "trusted", None, "list"),
-        case("a name", "trusted", ["proxy.internal"], "proxy.internal"),
-        case("a number in the list", "trusted", [10], "text"),
-        case("bits behind the network", "trusted", ["10.1.2.3/8"], "10.0.0.0/8"),
-        case("bits behind the IPv6 network", "trusted", ["2001:db8::1/32"], "2001:db8::/32"),
-        case("too many bits", "trusted", ["10.0.0.0/33"], "10.0.0.0/33"),
-        case("all of IPv4", "trusted", ["0.0.0.0/0"], "everyone"),
-        case("all of IPv6", "trusted", ["::/0"], "everyone"),
-        case("an empty text", "trusted", [""], "10.0.0.0/8"),
+        case("true would trust whoever", "trusted_proxies", True, "number"),
+        case("false is no number", "trusted_proxies", False, "number"),
+        case("less than nobody", "trusted_proxies", -1, "0 or more"),
+        case("a part of a proxy", "trusted_proxies", 1.5, "list"),
+        case("a network that is not in a list", "trusted_proxies", "10.0.0.0/8", "list"),
+        case("null", "trusted_proxies", None, "list"),
+        case("a name", "trusted_proxies", ["proxy.internal"], "proxy.internal"),
+        case("a number in the list", "trusted_proxies", [10], "text"),
+        case("bits behind the network", "trusted_proxies", ["10.1.2.3/8"], "10.0.0.0/8"),
+        case("bits behind the IPv6 network", "trusted_proxies", ["2001:db8::1/32"], "2001:db8::/32"),
+        case("too many bits", "trusted_proxies", ["10.0.0.0/33"], "10.0.0.0/33"),
+        case("all of IPv4", "trusted_proxies", ["0.0.0.0/0"], "everyone"),
+        case("all of IPv6", "trusted_proxies", ["::/0"], "everyone"),
+        case("an empty text", "trusted_proxies", [""], "10.0.0.0/8"),
         case("no bits", "ipv6_prefix", 0, "1 to 128"),
         case("too many bits", "ipv6_prefix", 129, "1 to 128"),
         case("bits as text", "ipv6_prefix", "64", "1 to 128"),

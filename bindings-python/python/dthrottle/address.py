@@ -3,7 +3,7 @@
 >>> from dthrottle.address import client_address
 >>> client_address("203.0.113.7").hex()
 'cb007107'
->>> client_address("10.0.0.1", "6.6.6.6, 203.0.113.7", trusted=["10.0.0.0/8"]).hex()
+>>> client_address("10.0.0.1", "6.6.6.6, 203.0.113.7", trusted_proxies=["10.0.0.0/8"]).hex()
 'cb007107'
 
 The rules are in docs/python.md, and in numbers in tests/vectors/addresses.json. Mistakes in what an
@@ -41,7 +41,7 @@ def client_address(
     peer: str | None,
     forwarded_for: Forwarded = None,
     *,
-    trusted: Trusted = 0,
+    trusted_proxies: Trusted = 0,
     ipv6_prefix: int = 64,
 ) -> bytes | None:
     """Give the client's address as a tag, or None if nothing of it is known.
@@ -49,30 +49,36 @@ def client_address(
     The peer is who opened the connection. The header X-Forwarded-For, in one text or several, is
     only read when proxies are trusted. To ask often, make a ClientAddress once.
     """
-    return ClientAddress(trusted=trusted, ipv6_prefix=ipv6_prefix)(peer, forwarded_for)
+    return ClientAddress(trusted_proxies=trusted_proxies, ipv6_prefix=ipv6_prefix)(
+        peer, forwarded_for
+    )
 
 
 class ClientAddress:
     """Finds the client behind trusted proxies: 4 bytes for IPv4, 16 for IPv6.
 
-    Of an IPv6 address the first ``ipv6_prefix`` bits are kept: a client has at least that many
-    addresses to choose from. ``ipaddress.ip_address(tag)`` makes a tag readable.
+    Of an IPv6 address the first ``ipv6_prefix`` bits are kept, because one client commonly has all
+    addresses behind them. ``ipaddress.ip_address(tag)`` makes a tag readable.
     """
 
     __slots__ = ("_count", "_mask", "_networks")
 
-    def __init__(self, *, trusted: Trusted = 0, ipv6_prefix: int = 64) -> None:
+    def __init__(self, *, trusted_proxies: Trusted = 0, ipv6_prefix: int = 64) -> None:
         self._mask = _mask(ipv6_prefix)
         self._count = 0
         self._networks: Networks | None = None
-        if isinstance(trusted, bool):
-            raise _error("trusted", trusted, "a number of proxies, or a list of their networks")
-        if isinstance(trusted, int):
-            if trusted < 0:
-                raise _error("trusted", trusted, "0 or more proxies")
-            self._count = trusted
+        if isinstance(trusted_proxies, bool):
+            raise _error(
+                "trusted_proxies",
+                trusted_proxies,
+                "a number of proxies, or a list of their networks",
+            )
+        if isinstance(trusted_proxies, int):
+            if trusted_proxies < 0:
+                raise _error("trusted_proxies", trusted_proxies, "0 or more proxies")
+            self._count = trusted_proxies
         else:
-            self._networks = Networks(trusted, "trusted") or None
+            self._networks = Networks(trusted_proxies, "trusted_proxies") or None
 
     def __call__(self, peer: str | None, forwarded_for: Forwarded = None) -> bytes | None:
         """Give the tag of whoever sent this request."""

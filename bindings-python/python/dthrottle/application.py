@@ -1,0 +1,92 @@
+"""The name of the running application, after which its table is named.
+
+All workers of an application must find the same name, however their server starts them, and so must
+the workers of tomorrow; another application, or the same one in another folder, must find another.
+So the name is made of what the workers of one server have in common:
+
+- the folder that they run in;
+- the application as the command line names it, ``shop.wsgi:app``; where it names none, the whole
+  command line; under uWSGI, which hides its command line, the option that names it;
+- the Python environment (``sys.prefix``);
+- the file of the application that makes the middleware, where there is one on the stack.
+
+The user is not part of it: tables of different users are apart anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+__all__ = ["application_name"]
+
+# As gunicorn, uvicorn, hypercorn, granian and waitress take it; not unix:/run/a.sock.
+_SPEC = re.compile(r"(?!(?:unix|fd|tcp):)[A-Za-z_][\w.]*:[A-Za-z_][\w.]*(?:\(.*\))?")
+_UWSGI_OPTIONS = ("module", "wsgi", "wsgi-file", "file", "mount", "paste", "ini")
+
+
+def application_name() -> str | None:
+    """Give a name for a table; None in an interactive Python, which is no application."""
+    command = sys.argv[0] if sys.argv else ""
+    if command in ("", "-", "-c"):
+        return None
+    folder, spec = _folder(), _uwsgi() or _spec(sys.argv[1:])
+    parts = [folder, spec or "\0".join(sys.argv), sys.prefix, _file_on_the_stack(folder, command)]
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    shown = [Path(folder).name, spec or Path(command).name, digest]
+    return "-".join(filter(None, map(_plain, shown)))
+
+
+def _folder() -> str:
+    """Give the folder, by the name that it was entered by: a link may lead elsewhere tomorrow."""
+    try:
+        folder = Path.cwd()
+    except OSError:  # it was removed
+        return ""
+    entered = Path(os.environ.get("PWD", ""))
+    try:
+        return str(entered if entered.is_absolute() and entered.samefile(folder) else folder)
+    except OSError:
+        return str(folder)
+
+
+def _spec(arguments: list[str]) -> str:
+    return next((text for text in arguments if _SPEC.fullmatch(text)), "")
+
+
+def _uwsgi() -> str:
+    module: Any = sys.modules.get("uwsgi")
+    options: dict[Any, Any] = getattr(module, "opt", {})
+    for name in _UWSGI_OPTIONS:
+        value = options.get(name, options.get(name.encode()))
+        if value:
+            values = value if isinstance(value, list) else [value]
+            return " ".join(
+                v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v) for v in values
+            )
+    return ""
+
+
+def _file_on_the_stack(folder: str, command: str) -> str:
+    """Give the innermost file that is neither Python's nor a package's nor the command itself."""
+    others = (str(Path(__file__).parent), str(Path(os.__file__).parent))
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        inside = file.startswith("<") or file.startswith(others)
+        packaged = "site-packages" in file or "dist-packages" in file
+        path = Path(folder, file)
+        if not inside and not packaged and path != Path(folder, command):
+            return str(path)
+        frame = frame.f_back
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Give what may stand in the name of a table."""
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:40]

@@ -1,0 +1,198 @@
+"""Middleware for any ASGI application: Starlette, FastAPI, Quart, Django, or a plain function.
+
+    app.add_middleware(dthrottle.asgi.ThrottleMiddleware, throttle="100/s")
+
+All workers of the server count together, without being told. The loop is never blocked: a request
+that is held waits with ``asyncio.sleep``. Only HTTP is throttled; lifespan and websockets pass.
+docs/python.md has the options; functions that are given may be coroutines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+from dthrottle.gate import Counts, Gate, Verdict
+from dthrottle.options import Options, read_options
+from dthrottle.source import Source
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["DECISION", "ThrottleMiddleware"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+DECISION = "dthrottle.decision"
+"""Where in the scope the application finds the decision."""
+
+# How much of a body is read while its request is held, to hear whether the client is still there.
+_READ_AHEAD = 65536
+
+
+class AsgiReader:
+    """Reads a scope."""
+
+    def method(self, request: Scope) -> str:
+        """Give the method."""
+        return str(request.get("method", ""))
+
+    def path(self, request: Scope) -> str:
+        """Give the path."""
+        return str(request.get("path", ""))
+
+    def header(self, request: Scope, name: str) -> str | None:
+        """Give a header; all lines of it, as one list."""
+        return ", ".join(self._lines(request, name.lower().encode("latin-1"))) or None
+
+    def peer(self, request: Scope) -> str | None:
+        """Give the peer's address; there is none for Unix sockets."""
+        client = request.get("client")
+        return client[0] if client else None
+
+    def forwarded_for(self, request: Scope) -> list[str]:
+        """Give all lines of the header."""
+        return self._lines(request, b"x-forwarded-for")
+
+    def _lines(self, request: Scope, name: bytes) -> list[str]:
+        return [value.decode("latin-1") for key, value in request.get("headers", ()) if key == name]
+
+
+class ThrottleMiddleware:
+    """Asks a throttle about every request before the application sees it."""
+
+    def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None:
+        self.app = app
+        self._gate = Gate(read_options(throttle, options, can_await=True), AsgiReader())
+
+    @property
+    def counts(self) -> Counts:
+        """What happened to requests in this process."""
+        return self._gate.counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        verdict = await self._ask(scope)
+        if verdict is None:
+            return await self.app(scope, receive, send)
+        scope[DECISION] = verdict.decision
+        await self._settle("on_refused", self._gate.tell(scope, verdict))
+        if verdict.refused:
+            return await self._refuse(scope, send, verdict)
+        sending = self._adding(send, verdict)
+        if not verdict.wait:
+            return await self.app(scope, receive, sending)
+        return await self._hold(scope, receive, sending, verdict)
+
+    async def _ask(self, scope: Scope) -> Verdict | None:
+        gate = self._gate
+        if not gate.concerns(scope):
+            return None
+        tag = await self._settle("tag", gate.tag(scope))
+        return gate.ask(tag, await self._settle("cost", gate.cost(scope)))
+
+    async def _settle(self, option: str, value: Any) -> Any:
+        """Await what a function of the application gave, if it is to be awaited."""
+        if not isawaitable(value):
+            return value
+        try:
+            return await value
+        except Exception:
+            self._gate.failed(option)
+            return None
+
+    async def _refuse(self, scope: Scope, send: Send, verdict: Verdict) -> None:
+        with self._gate.slowed() as delay:
+            if delay:
+                await asyncio.sleep(delay)
+        body = await self._settle("body", self._gate.body(scope, verdict))
+        refusal = self._gate.refusal(verdict, body)
+        start = {"type": "http.response.start", "status": refusal.status}
+        await send({**start, "headers": _encoded(refusal.fields)})
+        content = b"" if scope.get("method") == "HEAD" else refusal.body
+        await send({"type": "http.response.body", "body": content})
+
+    async def _hold(self, scope: Scope, receive: Receive, send: Send, verdict: Verdict) -> None:
+        waiting = _Listener(receive)
+        try:
+            with self._gate.held(verdict):
+                here = await waiting.stays(verdict.wait)
+            if here:
+                await self.app(scope, waiting.receive, send)
+            else:
+                self._gate.give_up(verdict)
+        finally:
+            waiting.close()
+
+    def _adding(self, send: Send, verdict: Verdict) -> Send:
+        gate, fields = self._gate, verdict.fields
+        if not fields:
+            return send
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = list(message.get("headers", ()))
+                more = gate.merged(present, fields, lambda pair: pair[0].decode("latin-1").lower())
+                message = {**message, "headers": present + _encoded(more)}
+            await send(message)
+
+        return sending
+
+
+class _Listener:
+    """Listens whether the client is still there, and keeps for the application what it hears."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._heard: deque[Message] = deque()
+        self._size = 0
+        self._next: asyncio.Future[Message] | None = None
+
+    async def stays(self, seconds: float) -> bool:
+        """Wait; False, and at once, when the client has gone."""
+        end = asyncio.ensure_future(asyncio.sleep(seconds))
+        try:
+            while not end.done():
+                if self._next is None and self._size <= _READ_AHEAD:
+                    self._next = asyncio.ensure_future(self._receive())
+                waiting: set[asyncio.Future[Any]] = {end}
+                if self._next is not None:
+                    waiting.add(self._next)
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if self._next is not None and self._next.done():
+                    message = self._next.result()
+                    self._next = None
+                    if message["type"] == "http.disconnect":
+                        return False
+                    self._heard.append(message)
+                    self._size += len(message.get("body", b"")) + 1
+        finally:
+            end.cancel()
+        return True
+
+    async def receive(self) -> Message:
+        """Give what was heard, then what comes."""
+        if self._heard:
+            return self._heard.popleft()
+        if self._next is not None:
+            pending, self._next = self._next, None
+            return await pending
+        return await self._receive()
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._next is not None:
+            self._next.cancel()
+
+
+def _encoded(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in fields]

@@ -1,0 +1,323 @@
+"""What WSGI and ASGI have in common: which requests are asked about, what is answered, what goes wrong.
+
+A gate never blocks and never raises during a request. Whoever has it does the waiting: with
+``time.sleep``, ``asyncio.sleep``, or as the framework likes. Whatever goes wrong lets the request
+pass, is counted (``counts``), and is logged once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import operator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from dthrottle._dthrottle import Decision
+from dthrottle.address import Forwarded
+from dthrottle.headers import Fields, Headers, problem, retry_after
+from dthrottle.options import Settings
+
+__all__ = ["Counts", "Gate", "Reader", "Refusal", "Verdict"]
+
+Request = TypeVar("Request")
+R = TypeVar("R", contravariant=True)
+
+_logger = logging.getLogger("dthrottle")
+
+# Before the address of a client that sent no header: no header can have a NUL, so nobody can
+# pretend to be it.
+_NO_HEADER: Final = b"address\0"
+_MOST_DEBT: Final = 2**40
+_UNTAGGED: Final = (
+    "a request has no tag, and passes (behind a proxy on a Unix socket, set trusted_proxies)"
+)
+
+
+class Reader(Protocol[R]):
+    """How to read a request of some kind."""
+
+    def method(self, request: R) -> str:
+        """Give the method, in capitals."""
+
+    def path(self, request: R) -> str:
+        """Give the whole path, decoded, without the query."""
+
+    def header(self, request: R, name: str) -> str | None:
+        """Give the value of a header."""
+
+    def peer(self, request: R) -> str | None:
+        """Give the address of whoever opened the connection."""
+
+    def forwarded_for(self, request: R) -> Forwarded:
+        """Give the header X-Forwarded-For."""
+
+
+@dataclass
+class Counts:
+    """What happened in this process; ``throttle.stats()`` has the rest."""
+
+    passed: int = 0
+    refused: int = 0
+    dry_run: int = 0
+    """Would have been refused."""
+    delayed: int = 0
+    """Were held for a while."""
+    gave_up: int = 0
+    """Were gone before their turn."""
+    untagged: int = 0
+    """Passed because nobody could say whose they are."""
+    failed: int = 0
+    """Errors of functions that were given as options, and of the throttle."""
+
+
+class Verdict(NamedTuple):
+    """What becomes of a request."""
+
+    decision: Decision
+    fields: Fields
+    tag: str | bytes
+    cost: int
+    refused: bool
+    wait: float
+    """Seconds for which to hold the request, inside ``Gate.held``."""
+
+
+class Refusal(NamedTuple):
+    """The response to a request that is refused."""
+
+    status: int
+    fields: Fields
+    body: bytes
+
+
+class Gate(Generic[Request]):
+    """Decides about requests."""
+
+    def __init__(self, settings: Settings, reader: Reader[Request]) -> None:
+        self.settings = settings
+        self.counts = Counts()
+        self._reader = reader
+        self._domain = settings.opened.domain
+        self._headers = Headers(settings.headers, settings.opened.policies)
+        self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
+        # One for each request that may be held. A deque needs no lock, which a fork might copy
+        # while it is taken.
+        self._room = deque([None] * settings.max_held)
+        self._said: set[str] = set()
+        table = settings.opened.table
+        _logger.info(
+            "throttling by domain %r, %s",
+            self._domain.name,
+            f"shared in table {table}" if table else "in the table that its throttle has",
+        )
+
+    def concerns(self, request: Request) -> bool:
+        """Say whether a request is to be throttled, as far as it does not depend on its tag."""
+        s, reader = self.settings, self._reader
+        if s.methods is not None and reader.method(request) not in s.methods:
+            return False
+        if s.routes:
+            path = reader.path(request)
+            if not any(route.fullmatch(path) for route in s.routes):
+                return False
+        if s.allow is not None:
+            return not self.call("allow", s.allow, request)
+        if s.allow_networks is not None:
+            address = s.address.find(reader.peer(request), reader.forwarded_for(request))
+            return address is None or address not in s.allow_networks
+        return True
+
+    def tag(self, request: Request) -> Any:
+        """Give the tag; None if there is none."""
+        s, reader = self.settings, self._reader
+        if s.tag is not None:
+            return self.call("tag", s.tag, request)
+        if s.header is not None:
+            value = reader.header(request, s.header)
+            if value:
+                return value
+        address = s.address(reader.peer(request), reader.forwarded_for(request))
+        return address if s.header is None or address is None else _NO_HEADER + address
+
+    def cost(self, request: Request) -> Any:
+        """Give the cost, as the option says."""
+        cost = self.settings.cost
+        return cost if isinstance(cost, int) else self.call("cost", cost, request)
+
+    def ask(self, tag: Any, cost: Any) -> Verdict | None:
+        """Ask the throttle; None: the request passes, and nothing is to be said about it."""
+        if tag is None:
+            self.counts.untagged += 1
+            self._log("tag", _UNTAGGED)
+            return None
+        try:
+            if self.settings.allow_tags and self._is_allowed(tag):
+                return None
+            units = self._units(cost)
+            decision = self._check(tag, units)
+        except Exception:
+            self.failed("check")
+            return None
+        refused = not decision.allowed and not self.settings.dry_run
+        if refused:
+            self.counts.refused += 1
+        elif decision.rule is not None:
+            self.counts.dry_run += 1
+        else:
+            self.counts.passed += 1
+        fields = self._headers.fields(decision)
+        return Verdict(decision, fields, tag, units, refused, decision.wait)
+
+    def _check(self, tag: str | bytes, cost: int) -> Decision:
+        s = self.settings
+        beyond = cost - self._largest
+        if beyond > 0:
+            # Passes when the bucket is full, and takes it into debt.
+            cost = int(self._largest)
+        room = s.max_delay > 0 and not s.dry_run and self._enter()
+        wait = 0.0
+        try:
+            decision = self._domain.check(tag, cost, max_wait=s.max_delay if room else 0.0)
+            wait = decision.wait
+        finally:
+            if room and not wait:
+                self._leave()
+        if beyond > 0 and decision.granted:
+            self._domain.debit(tag, int(min(beyond, _MOST_DEBT)))
+        return decision
+
+    def _is_allowed(self, tag: str | bytes) -> bool:
+        return (tag.encode() if isinstance(tag, str) else tag) in self.settings.allow_tags
+
+    def _units(self, cost: Any) -> int:
+        if type(cost) is int and cost >= 0:
+            return cost
+        try:
+            units = int(cost) if isinstance(cost, float) else operator.index(cost)
+            if units < 0 or units != cost:
+                raise ValueError(f"cost {cost!r}: must be a whole number, and not negative")
+        except (TypeError, ValueError, OverflowError):
+            # To pass for nothing would be an invitation.
+            self.failed("cost")
+            return 1
+        return units
+
+    # Requests that wait.
+
+    def _enter(self) -> bool:
+        try:
+            self._room.pop()
+        except IndexError:
+            return False
+        return True
+
+    def _leave(self) -> None:
+        self._room.append(None)
+
+    @contextmanager
+    def held(self, verdict: Verdict) -> Iterator[None]:
+        """Hold a request until its turn. Who does not wait to the end gives back what it took."""
+        self.counts.delayed += 1
+        try:
+            yield
+        except BaseException:
+            self.give_up(verdict)
+            raise
+        finally:
+            self._leave()
+
+    def give_up(self, verdict: Verdict) -> None:
+        """Give back what a request took that nobody waits for."""
+        self.counts.gave_up += 1
+        try:
+            self._domain.refund(verdict.tag, verdict.cost)
+        except Exception:
+            self.failed("refund")
+
+    @contextmanager
+    def slowed(self) -> Iterator[float]:
+        """Give the time for which to hold a refusal: none if too many requests are held."""
+        delay = self.settings.refusal_delay
+        if not delay or not self._enter():
+            yield 0.0
+            return
+        try:
+            yield delay
+        finally:
+            self._leave()
+
+    # Refusals.
+
+    def tell(self, request: Request, verdict: Verdict) -> Any:
+        """Tell the application of a refusal, also one in dry run."""
+        function = self.settings.on_refused
+        if function is None or verdict.decision.rule is None:
+            return None
+        return self.call("on_refused", function, request, verdict.decision)
+
+    def body(self, request: Request, verdict: Verdict) -> Any:
+        """Give the body of a refusal, as the option says."""
+        body = self.settings.body
+        return self.call("body", body, request, verdict.decision) if callable(body) else body
+
+    def refusal(self, verdict: Verdict, body: Any) -> Refusal:
+        """Write the response."""
+        status, seconds = self.settings.status, retry_after(verdict.decision)
+        if body == "problem+json":
+            policy = self._headers.policy(verdict.decision)
+            content = problem(status, [policy.name] if policy else [], seconds)
+            kind = "application/problem+json"
+        else:
+            content, kind = self._content(body)
+        fields = [
+            ("Content-Type", kind),
+            ("Content-Length", str(len(content))),
+            ("Retry-After", str(seconds)),
+        ]
+        return Refusal(status, fields + verdict.fields, content)
+
+    def _content(self, body: Any) -> tuple[bytes, str]:
+        if isinstance(body, bytes):
+            return body, "application/octet-stream"
+        if isinstance(body, Mapping):
+            try:
+                return json.dumps(dict(body)).encode(), "application/json"
+            except (TypeError, ValueError):
+                self.failed("body")
+        elif isinstance(body, str):
+            return body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
+        elif body is not None:
+            self._log("body", f"body: {body!r} is neither text nor bytes nor a dict")
+        return b"Too Many Requests\n", "text/plain; charset=utf-8"
+
+    def merged(self, present: list[Any], fields: Fields, name: Callable[[Any], str]) -> Fields:
+        """Leave out what another throttle has written, unless both may stand there."""
+        if self._headers.is_list or not fields:
+            return fields
+        there = {name(pair) for pair in present}
+        return [pair for pair in fields if pair[0].lower() not in there]
+
+    # What goes wrong.
+
+    def call(self, option: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the application; None if it fails."""
+        try:
+            return function(*arguments)
+        except Exception:
+            self.failed(option)
+            return None
+
+    def failed(self, cause: str) -> None:
+        """Count an exception, and log the first of each cause. To be called while handling it."""
+        self.counts.failed += 1
+        self._log(cause, f"{cause} failed", exception=True)
+
+    def _log(self, cause: str, message: str, *, exception: bool = False) -> None:
+        if cause not in self._said:
+            self._said.add(cause)
+            _logger.error("%s; this is logged once, and counted", message, exc_info=exception)

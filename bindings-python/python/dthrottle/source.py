@@ -1,0 +1,181 @@
+"""From what a middleware was given to a throttle: a Throttle itself, a rate, a dict, or a file.
+
+A throttle that is made here has its table named after the application, so that all workers share
+it, unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dthrottle._dthrottle import Domain, ManualClock, Throttle
+from dthrottle.application import application_name
+from dthrottle.config import TableConfig
+from dthrottle.errors import ConfigError
+from dthrottle.headers import Policy
+from dthrottle.near import known
+
+__all__ = ["Opened", "Source", "Table", "open_source"]
+
+Source = Domain | str | float | Mapping[str, Any] | os.PathLike[str]
+"""A throttle, one of its domains, a rate, the keywords of a Throttle, or the path of a file."""
+
+Table = str | TableConfig | bool | None
+"""The name of a table, its description, False for a private one."""
+
+_logger = logging.getLogger("dthrottle")
+
+# Keys of a domain, which stand at the top where there is only one.
+_OF_DOMAIN = ("rate", "burst", "charge_refused", "rules")
+_OF_THROTTLE = (*_OF_DOMAIN, "domains", "dry_run", "table", "cluster", "clock")
+_HAS_TABLE = re.compile(r"""^[ \t]*(\[[ \t]*)?["']?table["']?[ \t]*[\].=]""", re.MULTILINE)
+
+# What has been opened in this process: rules by table and domain.
+_opened: dict[tuple[str, str], tuple[Policy, ...]] = {}
+
+
+class Opened(NamedTuple):
+    """A domain, and what is known about it."""
+
+    domain: Domain
+    policies: dict[str, Policy]
+    """What clients may know of its rules, by the name of the rule."""
+    table: str | None
+    """The table's name; None: it has none, or the throttle came with it."""
+
+
+def open_source(source: object, domain: str | None, table: Table, label: str) -> Opened:
+    """Open a throttle. The label names the domain of a source that has only one, and no name."""
+    if isinstance(source, Domain):
+        return _given(source, domain, table)
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and source.endswith(".toml")):
+        return _from_file(Path(source), domain or "default", table)
+    if isinstance(source, (str, float, int)) and not isinstance(source, bool):
+        source = {"rate": source}
+    if isinstance(source, Mapping):
+        return _from_mapping(dict(source), domain, table, label)
+    right = "a Throttle, a rate, a dict, or the path of a file"
+    raise ConfigError(f"throttle: {source!r} cannot be; must be {right}", field="throttle")
+
+
+def _given(source: Domain, domain: str | None, table: Table) -> Opened:
+    if table is not None:
+        raise ConfigError("table: the throttle has one already; give it there", field="table")
+    if domain is not None:
+        if not isinstance(source, Throttle):
+            raise ConfigError("domain: the throttle is a domain already", field="domain")
+        source = source.domain(domain)
+    return Opened(source, _policies(source, None), None)
+
+
+def _from_file(path: Path, domain: str, table: Table) -> Opened:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        Throttle.from_file(path)  # says what is wrong with it
+        raise
+    name = None
+    if _HAS_TABLE.search(text):
+        if table is not None:
+            raise ConfigError(f"table: {path} has one already; give it there", field="table")
+    else:
+        made = _table(table)
+        name = made.get("name")
+        # At the end, so that errors have the lines of the file.
+        text += "".join(["\n[table]\n", *[f"{key} = {_toml(made[key])}\n" for key in made]])  # type: ignore[literal-required]
+    try:
+        throttle = Throttle.from_toml(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}", field=error.field, line=error.line) from None
+    found = throttle.domain(domain)
+    return _remembered(Opened(found, _policies(found, None), name))
+
+
+def _from_mapping(config: dict[str, Any], domain: str | None, table: Table, label: str) -> Opened:
+    known("throttle", config, _OF_THROTTLE)
+    name = None
+    if "table" in config and table is not None:
+        raise ConfigError("table: the configuration has one already", field="table")
+    # A clock moved by hand has a table of its own.
+    if "table" not in config and "clock" not in config:
+        config["table"] = _table(table)
+        name = config["table"].get("name")
+    if "domains" not in config:
+        domain = domain or label
+        if domain != "default":
+            config["domains"] = {
+                domain: {key: config.pop(key) for key in _OF_DOMAIN if key in config}
+            }
+    found = Throttle(**config).domain(domain or "default")
+    return _remembered(Opened(found, _policies(found, config), name))
+
+
+def _table(table: Table) -> TableConfig:
+    if table is False:
+        return {"private": True}
+    if isinstance(table, str):
+        return {"name": table}
+    if table is not None and not isinstance(table, Mapping):
+        right = "a name, a dict, or False for a private one"
+        raise ConfigError(f"table: {table!r} cannot be; must be {right}", field="table")
+    made: TableConfig = {**table} if table else {}
+    if "name" not in made and not made.get("private"):
+        name = application_name()
+        if name:
+            made["name"] = name
+    return made
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+# What clients may know.
+
+
+def _policies(domain: Domain, config: Mapping[str, Any] | None) -> dict[str, Policy]:
+    windows = _windows(config, domain.name) if config else {}
+    rules = domain.rules
+    # A rule that nobody named is known by the domain's name.
+    alone = len(rules) == 1 and rules[0].name == "rule1"
+    return {
+        rule.name: Policy(domain.name if alone else rule.name, rule.limit, windows.get(rule.name))
+        for rule in rules
+    }
+
+
+def _windows(config: Mapping[str, Any], domain: str) -> dict[str, float]:
+    """How many seconds each rule takes to fill its bucket: by a bucket that is emptied."""
+    part = config.get("domains", {}).get(domain, config)
+    rules = part.get("rules", [part] if "rate" in part else [])
+    windows = {}
+    for number, rule in enumerate(rules, 1):
+        burst = rule.get("burst")
+        twin = Throttle(rule["rate"], burst=burst, table={"size": 1}, clock=ManualClock())
+        name = rule.get("name", f"rule{number}")
+        windows[name] = twin.check(b"", twin.rules[0].limit).reset_after
+    return windows
+
+
+def _remembered(opened: Opened) -> Opened:
+    """Say so when two middlewares would count under one name by different rules."""
+    if opened.table is not None:
+        key, rules = (opened.table, opened.domain.name), tuple(opened.policies.values())
+        if _opened.setdefault(key, rules) != rules:
+            _logger.warning(
+                "another middleware of this application counts under domain %r of table %s by other "
+                "rules, and they will disturb each other: give one of them domain=..., or give one "
+                "middleware all the rules",
+                opened.domain.name,
+                opened.table,
+            )
+    return opened

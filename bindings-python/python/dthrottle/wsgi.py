@@ -1,0 +1,114 @@
+"""Middleware for any WSGI application: Flask, Django, Pyramid, Bottle, or a plain function.
+
+    from dthrottle.wsgi import ThrottleMiddleware
+
+    application = ThrottleMiddleware(application, "100/s")
+
+All workers of the server count together, without being told. docs/python.md has the options.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from dthrottle.gate import Counts, Gate, Verdict
+from dthrottle.options import Options, read_options
+from dthrottle.source import Source
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from typing_extensions import Unpack
+
+__all__ = ["DECISION", "ThrottleMiddleware"]
+
+DECISION = "dthrottle.decision"
+"""Where in the environ the application finds the decision."""
+
+
+class WsgiReader:
+    """Reads an environ."""
+
+    def method(self, request: WSGIEnvironment) -> str:
+        """Give the method."""
+        return str(request.get("REQUEST_METHOD", ""))
+
+    def path(self, request: WSGIEnvironment) -> str:
+        """Give the path; WSGI has it as bytes in the clothes of latin-1."""
+        path = str(request.get("SCRIPT_NAME", "")) + str(request.get("PATH_INFO", ""))
+        return path.encode("latin-1", "replace").decode("utf-8", "replace")
+
+    def header(self, request: WSGIEnvironment, name: str) -> str | None:
+        """Give a header."""
+        value = request.get("HTTP_" + name.upper().replace("-", "_"))
+        return value if isinstance(value, str) else None
+
+    def peer(self, request: WSGIEnvironment) -> str | None:
+        """Give the peer's address; servers leave it empty for Unix sockets."""
+        return request.get("REMOTE_ADDR")
+
+    def forwarded_for(self, request: WSGIEnvironment) -> str | None:
+        """Give the header, which servers join from its lines."""
+        return request.get("HTTP_X_FORWARDED_FOR")
+
+
+class ThrottleMiddleware:
+    """Asks a throttle about every request before the application sees it."""
+
+    def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
+        self.app = app
+        self._gate = Gate(read_options(throttle, options, can_await=False), WsgiReader())
+
+    @property
+    def counts(self) -> Counts:
+        """What happened to requests in this process."""
+        return self._gate.counts
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        gate = self._gate
+        if not gate.concerns(environ):
+            return self.app(environ, start_response)
+        verdict = gate.ask(gate.tag(environ), gate.cost(environ))
+        if verdict is None:
+            return self.app(environ, start_response)
+        environ[DECISION] = verdict.decision
+        gate.tell(environ, verdict)
+        if verdict.refused:
+            return self._refuse(environ, start_response, verdict)
+        if verdict.wait:
+            with gate.held(verdict):
+                time.sleep(verdict.wait)
+        return self.app(environ, self._adding(start_response, verdict))
+
+    def _refuse(
+        self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
+    ) -> list[bytes]:
+        with self._gate.slowed() as delay:
+            if delay:
+                time.sleep(delay)
+        refusal = self._gate.refusal(verdict, self._gate.body(environ, verdict))
+        start_response(_status_line(refusal.status), refusal.fields)
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
+
+    def _adding(self, start_response: StartResponse, verdict: Verdict) -> StartResponse:
+        gate, fields = self._gate, verdict.fields
+        if not fields:
+            return start_response
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
+            more = gate.merged(headers, fields, lambda pair: pair[0].lower())
+            if exc_info is None:
+                return start_response(status, [*headers, *more])
+            return start_response(status, [*headers, *more], exc_info)
+
+        return start
+
+
+def _status_line(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} Throttled"

@@ -1,0 +1,240 @@
+"""The name of an application: the same in all its workers, another elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web import WsgiClient
+
+from dthrottle import source
+from dthrottle.application import application_name
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(source, "_opened", {})
+
+
+def name(monkeypatch: pytest.MonkeyPatch, *argv: str) -> str:
+    """Give the name under a command line."""
+    monkeypatch.setattr(sys, "argv", list(argv))
+    found = application_name()
+    assert found is not None
+    assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}", found)
+    return found
+
+
+def test_how_a_server_is_told_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = name(monkeypatch, "/venv/bin/gunicorn", "shop.wsgi:app")
+    assert "shop.wsgi-app" in bare
+    for argv in [
+        ("/venv/bin/gunicorn", "-w", "8", "--bind", "127.0.0.1:8000", "shop.wsgi:app"),
+        ("/venv/lib/gunicorn/__main__.py", "--bind", "unix:run.sock", "shop.wsgi:app", "--preload"),
+        ("uvicorn", "--host=localhost", "--fd", "3", "shop.wsgi:app", "--workers", "2"),
+    ]:
+        assert name(monkeypatch, *argv) == bare
+
+
+def test_what_is_another_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = {name(monkeypatch, "gunicorn", "shop:app")}
+    names.add(name(monkeypatch, "gunicorn", "shop:admin"))
+    names.add(name(monkeypatch, "gunicorn", "blog:app"))
+    names.add(name(monkeypatch, "gunicorn", "-c", "a.py"))
+    names.add(name(monkeypatch, "gunicorn", "-c", "b.py"))
+    names.add(name(monkeypatch, "manage.py", "runserver"))
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    names.add(name(monkeypatch, "gunicorn", "shop:app"))
+    monkeypatch.setattr(sys, "prefix", "/srv/venv")
+    names.add(name(monkeypatch, "gunicorn", "shop:app"))
+    assert len(names) == 8
+
+
+def test_the_file_that_makes_the_middleware_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mod_wsgi"])
+    monkeypatch.chdir("/")
+    found = []
+    for folder in ("a", "b", "a"):
+        file = tmp_path / folder / "app.py"
+        space: dict[str, Any] = {"application_name": application_name}
+        exec(compile("made = application_name()", str(file), "exec"), space)
+        found.append(space["made"])
+    assert found[0] == found[2] != found[1]
+
+
+@pytest.mark.parametrize("argv", [[], [""], ["-c"], ["-"]])
+def test_an_interactive_python_is_no_application(
+    monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", argv)
+    assert application_name() is None
+
+
+def test_uwsgi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["uwsgi"])
+    names = set()
+    options: list[dict[Any, Any]] = [
+        {"module": b"shop:app", "workers": b"4"},
+        {b"module": "shop:app", b"workers": b"8"},
+        {"wsgi-file": b"blog.py"},
+        {"mount": [b"/a=a.py", b"/b=b.py"]},
+        {},
+    ]
+    for option in options:
+        module: Any = types.ModuleType("uwsgi")
+        module.opt = option
+        monkeypatch.setitem(sys.modules, "uwsgi", module)
+        names.add(application_name())
+    assert len(names) == 4
+
+
+def test_a_link_is_the_folder_that_was_entered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = []
+    for release in ("1", "2"):
+        (tmp_path / release).mkdir()
+        current = tmp_path / "current"
+        current.unlink(missing_ok=True)
+        current.symlink_to(release)
+        monkeypatch.chdir(current)
+        monkeypatch.setenv("PWD", str(current))
+        names.append(name(monkeypatch, "gunicorn", "shop:app"))
+        monkeypatch.setenv("PWD", "/")
+        names.append(name(monkeypatch, "gunicorn", "shop:app"))
+    assert names[0] == names[2]
+    assert names[1] != names[3]
+
+
+def test_a_folder_that_is_gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert name(monkeypatch, "gunicorn", "shop:app")
+
+
+@pytest.mark.parametrize(
+    "word", ["x" * 300, "größe:app", "../..", "--", ".hidden", "a b", "\udcff", "日本.py"]
+)
+def test_any_command_gives_a_name(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    name(monkeypatch, word)
+    name(monkeypatch, "gunicorn", word)
+
+
+SCRIPT = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+from dthrottle.wsgi import ThrottleMiddleware
+def ask(app, peer="203.0.113.7", path="/"):
+    statuses = []
+    environ = {"REQUEST_METHOD": "GET", "REMOTE_ADDR": peer, "PATH_INFO": path}
+    app(environ, lambda status, headers: statuses.append(status[:3]))
+    return statuses[0]
+def hello(environ, start_response):
+    start_response("200 OK", [])
+    return []
+"""
+
+
+def run(folder: Path, code: str) -> list[str]:
+    """Run an application, and give what it prints."""
+    (folder / "app.py").write_text(SCRIPT + code, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "app.py"], cwd=folder, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def shm() -> Iterator[None]:
+    """Remove the tables that a test leaves behind."""
+    before = set(Path("/dev/shm").iterdir())
+    yield
+    for file in set(Path("/dev/shm").iterdir()) - before:
+        if file.name.startswith(f"dthrottle-{os.getuid()}-shop-"):
+            file.unlink()
+
+
+@pytest.mark.usefixtures("shm")
+def test_buckets_survive_a_restart_and_are_apart_elsewhere(tmp_path: Path) -> None:
+    code = "app = ThrottleMiddleware(hello, '2/day', table={'size': 1000})\nprint(ask(app))\n"
+    said = []
+    for folder in ("one/shop", "one/shop", "one/shop", "two/shop"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        said.append(run(tmp_path / folder, code))
+    assert [lines[-1] for lines in said] == ["200", "200", "429", "200"]
+    assert [len(lines) for lines in said] == [2, 2, 2, 2]
+    tables = [re.findall(r"table (shop-app.py-\w+)", lines[0])[0] for lines in said]
+    assert tables[0] == tables[1] == tables[2] != tables[3]
+
+
+@pytest.mark.usefixtures("shm")
+def test_two_middlewares_of_one_application_do_not_disturb_each_other(tmp_path: Path) -> None:
+    code = """
+app = ThrottleMiddleware(hello, "1/day", routes=["/login"], table={"size": 1000})
+app = ThrottleMiddleware(app, "5/day", table={"size": 1000})
+print([ask(app, path="/login"), ask(app, path="/login"), ask(app), ask(app), ask(app), ask(app)])
+"""
+    (tmp_path / "shop").mkdir()
+    said = run(tmp_path / "shop", code)
+    assert said[-1] == str(["200", "429", "200", "200", "200", "429"])
+    assert len(said) == 3
+
+
+@pytest.mark.usefixtures("shm")
+def test_two_that_would_are_told_so(tmp_path: Path) -> None:
+    code = """
+app = ThrottleMiddleware(hello, "5/day", table={"size": 1000})
+app = ThrottleMiddleware(hello, "5/day", table={"size": 1000})
+app = ThrottleMiddleware(app, "9/day", table={"size": 1000})
+"""
+    (tmp_path / "shop").mkdir()
+    said = run(tmp_path / "shop", code)
+    assert ["disturb" in line for line in said] == [False, False, True, False]
+
+
+def test_the_log_says_which_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "dthrottle")
+    WsgiClient("1/s", table={"name": "web", "dir": str(tmp_path), "size": 1000})
+    WsgiClient("1/s", table=False)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "throttling by domain 'default', shared in table web",
+        "throttling by domain 'default', in the table that its throttle has",
+    ]
+
+
+def test_a_table_that_cannot_be_is_one_warning(tmp_path: Path) -> None:
+    table: Any = {"name": "web", "dir": str(tmp_path / "missing"), "size": 1000}
+    with pytest.warns(RuntimeWarning, match="shared only with forked children") as caught:
+        web = WsgiClient("1/day", table=table)
+    assert len(caught) == 1
+    assert web.statuses(2) == [200, 429]
+
+
+def test_a_file_s_table_is_its_own_or_the_application_s(tmp_path: Path) -> None:
+    file = tmp_path / "web.toml"
+    for line in ['table = "x"', "[table]", "[ table ]", "table.size = 5", ' "table" = "x"']:
+        assert source._HAS_TABLE.search(f"rate = 1\n{line}\n"), line
+    for line in ["tables = 1", "# table = 1", "[domains.table]", 'rate = "table = 1"']:
+        assert not source._HAS_TABLE.search(f"rate = 1\n{line}\n"), line
+    file.write_text('rate = "1/day"\n[domains.table]\nrate = "5/day"', "utf-8")
+    table: Any = {"name": "a", "dir": str(tmp_path), "size": 1000}
+    assert WsgiClient(file, table=table).statuses(2) == [200, 429]
+    assert WsgiClient(str(file), table=table).statuses(1) == [429]
+    assert [path.name for path in tmp_path.iterdir() if path != file] == [
+        f"dthrottle-{os.getuid()}-a"
+    ]

@@ -1,0 +1,284 @@
+"""Requests that are held: until their turn, or until they are refused, and those who give up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from web import PEER, AsgiClient, Client, WsgiClient, kinds, once
+
+from dthrottle import ManualClock, Throttle, asgi
+from dthrottle.address import parse_address
+
+TAG = parse_address(PEER) or b""
+
+
+@pytest.fixture
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let nobody sleep, but note for how long."""
+    times: list[float] = []
+    sleep = asyncio.sleep
+
+    async def instead(seconds: float) -> None:
+        times.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(time, "sleep", times.append)
+    monkeypatch.setattr(asyncio, "sleep", instead)
+    return times
+
+
+@kinds
+def test_delayed_requests_are_spaced(client: Any, clock: ManualClock, slept: list[float]) -> None:
+    web = client(Throttle("1/s", burst=2, clock=clock), max_delay=2)
+    answers = [web.get() for _ in range(5)]
+    assert [answer.status for answer in answers] == [200, 200, 200, 200, 429]
+    assert slept == pytest.approx([1.0, 2.0])
+    assert answers[4].headers["retry-after"] == "3"
+    assert (web.counts.delayed, web.counts.gave_up) == (2, 0)
+
+
+@kinds
+def test_without_a_delay_nobody_waits(client: Any, clock: ManualClock, slept: list[float]) -> None:
+    assert client(once(clock)).statuses(3) == [200, 429, 429]
+    assert client(once(clock), max_delay=3600, dry_run=True).statuses(2) == [200, 200]
+    assert slept == []
+
+
+@kinds
+def test_throttle_milliseconds(client: Any, clock: ManualClock, slept: list[float]) -> None:
+    web = client(once(clock), throttle_milliseconds=250)
+    assert web.statuses(3) == [200, 429, 429]
+    assert slept == [0.25, 0.25]
+
+
+@kinds
+def test_no_room_no_waiting(client: Any, clock: ManualClock, slept: list[float]) -> None:
+    web = client(once(clock), max_delay=3600, max_held=0, throttle_milliseconds=5)
+    assert web.statuses(3) == [200, 429, 429]
+    assert slept == []
+
+
+@kinds
+def test_room_is_given_back(client: Any, clock: ManualClock, slept: list[float]) -> None:
+    web = client(once(clock), max_delay=3600, max_held=1, throttle_milliseconds=5)
+    assert web.statuses(62) == [200] * 61 + [429]
+    assert len(slept) == 61
+
+
+def test_threads_that_are_held_are_counted(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web, asleep, wake = WsgiClient(once(clock), max_delay=3600, max_held=2), [], threading.Event()
+    both = threading.Barrier(3)
+
+    def sleep(seconds: float) -> None:
+        asleep.append(seconds)
+        both.wait(60)
+        wake.wait(60)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    web.get()
+    statuses: list[int] = []
+    threads = [threading.Thread(target=lambda: statuses.append(web.get().status)) for _ in "12"]
+    for thread in threads:
+        thread.start()
+    both.wait(60)
+    assert web.get().status == 429, "the third has no room"
+    assert web.get(peer="198.51.100.1").status == 200, "who need not wait needs none"
+    wake.set()
+    for thread in threads:
+        thread.join(60)
+    assert statuses == [200, 200]
+
+
+@kinds
+def test_who_gives_up_gives_back(
+    client: Callable[..., Client], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    throttle = once(clock, 4)
+    web = client(throttle, max_delay=3600, max_held=1, cost=2)
+
+    def stop(_seconds: float) -> None:
+        raise SystemExit  # as gunicorn stops a worker
+
+    async def cancel(_seconds: float) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(time, "sleep", stop)
+    monkeypatch.setattr(asgi._Listener, "stays", lambda _self, seconds: cancel(seconds))
+    assert web.statuses(2) == [200, 200]
+    for _ in range(3):
+        with pytest.raises((SystemExit, asyncio.CancelledError)):
+            web.get()
+        assert throttle.peek(TAG).balance == 0
+    assert web.counts.gave_up == 3
+
+
+class Connection:
+    """A client of ASGI whose messages come when a test wants them to."""
+
+    def __init__(self) -> None:
+        self.messages: asyncio.Queue[Any] = asyncio.Queue()
+        self.sent: list[Any] = []
+        self.received: list[Any] = []
+        self.started = asyncio.Event()
+
+    async def app(self, _scope: Any, receive: Any, send: Any) -> None:
+        """Read the whole body, then answer."""
+        self.started.set()
+        while True:
+            self.received.append(await receive())
+            if not self.received[-1].get("more_body"):
+                break
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(self, message: Any) -> None:
+        """Note an answer."""
+        self.sent.append(message)
+
+    async def ask(self, middleware: Any, peer: str = PEER) -> None:
+        """Send a request."""
+        scope = {"type": "http", "method": "POST", "path": "/", "client": (peer, 1), "headers": []}
+        await middleware(scope, self.messages.get, self.send)
+
+
+def part(body: bytes, more: bool = True) -> dict[str, Any]:
+    """Write a part of a body."""
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def held(clock: ManualClock, seconds: float, connection: Connection, **options: Any) -> Any:
+    """Make a middleware that will hold the next request for so many seconds."""
+    throttle = Throttle(f"1 per {seconds} s", clock=clock)
+    middleware = asgi.ThrottleMiddleware(connection.app, throttle, max_delay=3600, **options)
+    throttle.check(TAG)
+    return throttle, middleware
+
+
+def test_a_client_that_leaves_gives_back(clock: ManualClock) -> None:
+    async def main() -> None:
+        connection = Connection()
+        throttle, middleware = held(clock, 3000, connection)
+        asked = asyncio.ensure_future(connection.ask(middleware))
+        connection.messages.put_nowait(part(b"a", more=False))
+        await asyncio.sleep(0.05)
+        assert throttle.peek(TAG).balance == -1
+        connection.messages.put_nowait({"type": "http.disconnect"})
+        await asyncio.wait_for(asked, 60)
+        assert throttle.peek(TAG).balance == 0
+        assert (connection.sent, connection.started.is_set()) == ([], False)
+        assert (middleware.counts.delayed, middleware.counts.gave_up) == (1, 1)
+
+    asyncio.run(main())
+
+
+def test_what_was_sent_while_held_reaches_the_application(clock: ManualClock) -> None:
+    async def main() -> None:
+        connection = Connection()
+        _, middleware = held(clock, 0.2, connection)
+        sent = [part(b"a"), part(b"b"), part(b"c", more=False)]
+        asked = asyncio.ensure_future(connection.ask(middleware))
+        for message in sent[:2]:
+            await asyncio.sleep(0)
+            connection.messages.put_nowait(message)
+        await asyncio.wait_for(connection.started.wait(), 60)
+        connection.messages.put_nowait(sent[2])
+        await asyncio.wait_for(asked, 60)
+        assert connection.received == sent
+        assert connection.sent[0]["status"] == 200
+
+    asyncio.run(main())
+
+
+def test_of_a_large_body_only_the_beginning_is_kept(clock: ManualClock) -> None:
+    async def main() -> None:
+        connection = Connection()
+        _, middleware = held(clock, 0.2, connection)
+        sent = [*(part(bytes(40_000)) for _ in range(9)), part(b"", more=False)]
+        for message in sent:
+            connection.messages.put_nowait(message)
+        asked = asyncio.ensure_future(connection.ask(middleware))
+        await asyncio.sleep(0.05)
+        assert not connection.started.is_set()
+        assert connection.messages.qsize() == len(sent) - 2
+        await asyncio.wait_for(asked, 60)
+        assert connection.received == sent
+
+    asyncio.run(main())
+
+
+def test_the_loop_goes_on_while_requests_are_held(clock: ManualClock) -> None:
+    async def main() -> None:
+        waiting, other = Connection(), Connection()
+        throttle, middleware = held(clock, 3000, waiting)
+        asked = [asyncio.ensure_future(waiting.ask(middleware)) for _ in range(20)]
+        await asyncio.sleep(0)
+        middleware.app = other.app
+        other.messages.put_nowait(part(b"", more=False))
+        await asyncio.wait_for(other.ask(middleware, "198.51.100.1"), 60)
+        assert other.sent[0]["status"] == 200
+        # One may wait so long; the others are refused.
+        assert [task.done() for task in asked] == [False] + [True] * 19
+        asked[0].cancel()
+        await asyncio.wait(asked)
+        assert throttle.peek(TAG).balance == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["lifespan", "websocket"])
+def test_only_http_is_throttled(clock: ManualClock, kind: str) -> None:
+    async def main() -> None:
+        seen: list[Any] = []
+
+        async def app(*given: Any) -> None:
+            seen.append(given)
+
+        throttle = once(clock)
+        middleware = asgi.ThrottleMiddleware(app, throttle)
+        given: Any = ({"type": kind, "client": (PEER, 1), "headers": []}, object(), object())
+        for _ in range(3):
+            await middleware(*given)
+        assert seen == [given] * 3
+        assert throttle.peek(TAG).remaining == 1
+
+    asyncio.run(main())
+
+
+def test_functions_may_be_coroutines(clock: ManualClock) -> None:
+    told: list[Any] = []
+
+    async def tag(_scope: Any) -> str:
+        await asyncio.sleep(0)
+        return "t"
+
+    async def cost(_scope: Any) -> int:
+        return 2
+
+    async def on_refused(_scope: Any, decision: Any) -> None:
+        told.append(decision)
+
+    async def body(_scope: Any, _decision: Any) -> str:
+        return "later"
+
+    throttle = once(clock, 4)
+    web = AsgiClient(throttle, tag=tag, cost=cost, on_refused=on_refused, body=body)
+    assert web.statuses(2) == [200, 200]
+    assert web.get().body == b"later"
+    assert (len(told), throttle.peek("t").remaining) == (1, 0)
+
+
+def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(*_given: Any) -> Any:
+        raise KeyError("user")
+
+    assert AsgiClient(once(clock), tag=fail).statuses(3) == [200] * 3
+    assert AsgiClient(once(clock), body=fail, on_refused=fail).statuses(2) == [200, 429]
+    assert AsgiClient(once(clock), cost=fail).statuses(2) == [200, 429]
+    assert len(caplog.records) == 4

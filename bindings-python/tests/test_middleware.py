@@ -1,0 +1,429 @@
+"""What WSGI and ASGI middleware do alike, request by request."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import http_sf
+import pytest
+from web import CLIENTS, Client, kinds, once
+
+from dthrottle import Decision, ManualClock, Throttle
+from dthrottle.address import parse_address
+
+
+@kinds
+def test_one_line(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock, 2))
+    answers = [web.get() for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    first, _, last = answers
+    assert (first.body, first.headers["x-app"]) == (b"hello", "1")
+    assert first.headers["ratelimit"] == '"default";r=1;t=60'
+    assert first.headers["ratelimit-policy"] == '"default";q=2'
+    assert "retry-after" not in first.headers
+    assert last.body == b"Too Many Requests\n"
+    assert last.headers["retry-after"] == "60"
+    assert last.headers["ratelimit"] == '"default";r=0;t=60'
+    assert last.headers["content-length"] == str(len(last.body))
+    assert last.headers["content-type"].startswith("text/plain")
+    assert "x-app" not in last.headers
+    clock.advance(60.0)
+    assert web.statuses(2) == [200, 429]
+    assert (web.counts.passed, web.counts.refused) == (3, 2)
+
+
+@kinds
+def test_the_application_finds_the_decision(client: Any, clock: ManualClock) -> None:
+    decision = client(once(clock, 5)).get().request["dthrottle.decision"]
+    assert isinstance(decision, Decision)
+    assert decision.remaining == 4
+
+
+@kinds
+def test_clients_are_told_apart_by_address(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock))
+    assert web.statuses(2, peer="198.51.100.1") == [200, 429]
+    assert web.statuses(2, peer="198.51.100.2") == [200, 429]
+    assert web.statuses(1, peer="::ffff:198.51.100.1") == [429]
+    assert web.statuses(1, peer="2001:db8::1") == [200]
+    assert web.statuses(1, peer="2001:db8::2") == [429]
+    assert web.statuses(1, peer="2001:db8:0:1::") == [200]
+
+
+@kinds
+def test_nobody_can_choose_an_address(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock))
+    assert web.get(x_forwarded_for="6.6.6.1").status == 200
+    assert web.get(x_forwarded_for="6.6.6.2").status == 429
+
+
+@kinds
+def test_trusted_proxies(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), trusted_proxies=["10.0.0.0/8"])
+    for peer, forwarded, status in [
+        ("10.0.0.1", "203.0.113.1", 200),
+        ("10.0.0.2", "6.6.6.6, 203.0.113.1", 429),
+        ("10.0.0.2", "203.0.113.2", 200),
+        ("203.0.113.1", "203.0.113.3", 429),
+    ]:
+        assert web.get(peer=peer, x_forwarded_for=forwarded).status == status
+    web = client(once(clock), trusted_proxies=1, ipv6_prefix=48)
+    assert web.get(peer="10.0.0.1", x_forwarded_for="6.6.6.6, 2001:db8:1::1").status == 200
+    assert web.get(peer="10.0.0.1", x_forwarded_for="6.6.6.7, 2001:db8:1:2::").status == 429
+
+
+@kinds
+@pytest.mark.parametrize("peer", ["", None, "/run/app.sock"])
+def test_without_an_address_requests_pass(
+    client: Any, clock: ManualClock, peer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(once(clock))
+    assert web.statuses(3, peer=peer) == [200] * 3
+    assert web.counts.untagged == 3
+    assert [r.levelname for r in caplog.records] == ["ERROR"]
+    assert "trusted_proxies" in caplog.text
+
+
+@kinds
+def test_tag_function(client: Any, clock: ManualClock) -> None:
+    seen: list[Any] = []
+
+    def tag(request: Any) -> str:
+        seen.append(request)
+        return "everybody"
+
+    web = client(once(clock), tag=tag)
+    answer = web.get(peer="198.51.100.1")
+    assert seen == [answer.request]
+    assert web.get(peer="198.51.100.2").status == 429
+
+
+def fail(*_arguments: Any) -> Any:
+    """Fail as functions of applications do."""
+    raise KeyError("user")
+
+
+@kinds
+@pytest.mark.parametrize(
+    "tag", [fail, lambda _request: None, lambda _request: 5, lambda _request: []]
+)
+def test_a_tag_that_fails_lets_requests_pass(
+    client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(once(clock), tag=tag, allow=["alice"])
+    assert web.statuses(3) == [200] * 3
+    assert web.counts.untagged + web.counts.failed >= 3
+    assert web.counts.passed == 0
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@kinds
+def test_tag_by_header(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), tag="header:X-Api-Key")
+    assert web.get(x_api_key="a").status == 200
+    assert web.get(x_api_key="a", peer="198.51.100.1").status == 429
+    assert web.get(x_api_key="b").status == 200
+
+
+@kinds
+def test_without_its_header_a_client_is_its_address(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), tag="header:X-Api-Key")
+    assert web.statuses(2) == [200, 429]
+    assert web.get(x_api_key="").status == 429
+    assert web.get(peer="198.51.100.1").status == 200
+    # Nobody can use up the budget of an address by a header that is spelled like it.
+    address = parse_address("97.98.99.100")
+    assert address == b"abcd"
+    assert web.get(x_api_key="abcd").status == 200
+    assert web.get(peer="97.98.99.100").status == 200
+
+
+@kinds
+def test_cost(client: Any, clock: ManualClock) -> None:
+    assert client(once(clock, 5), cost=2).statuses(3) == [200, 200, 429]
+    assert client(once(clock, 5), cost=0).statuses(9) == [200] * 9
+    web = client(once(clock, 5), cost=lambda _request: 4)
+    assert web.statuses(2) == [200, 429]
+
+
+@kinds
+@pytest.mark.parametrize(
+    "cost", [fail, *[lambda _r, c=c: c for c in (None, "4", -1, 0.5, float("nan"))]]
+)
+def test_a_cost_that_fails_is_one(
+    client: Any, clock: ManualClock, cost: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(once(clock, 2), cost=cost)
+    assert web.statuses(3) == [200, 200, 429]
+    assert web.counts.failed >= 3
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@kinds
+@pytest.mark.parametrize("cost", [7, 7.0])
+def test_a_cost_above_the_burst_is_paid_off(client: Any, clock: ManualClock, cost: Any) -> None:
+    costs: list[Any] = [cost, 1, 1, cost]
+    web = client(once(clock, 5), cost=lambda _request: costs.pop(0))
+    assert web.get().status == 200
+    clock.advance(60.0 * 2)
+    assert web.get().status == 429, "still in debt"
+    clock.advance(60.0)
+    assert web.get().status == 200
+    assert web.get().status == 429, "passes only when the bucket is full"
+
+
+@kinds
+@pytest.mark.parametrize("cost", [10**6, 2**70, 1e300])
+def test_a_huge_cost_is_refused_for_long(client: Any, clock: ManualClock, cost: Any) -> None:
+    throttle = once(clock, 5)
+    web = client(throttle, cost=lambda _request: cost)
+    assert web.statuses(2) == [200, 429]
+    assert throttle.peek(b"\xcb\x00\x71\x07").balance < -900_000
+
+
+@kinds
+def test_methods(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), methods=["POST", "PUT"])
+    assert web.statuses(3) == [200] * 3
+    assert "ratelimit" not in web.get().headers
+    assert web.get(method="POST").status == 200
+    assert web.get(method="PUT").status == 429
+
+
+@kinds
+def test_routes(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), routes=["/login", "/ap[ij]/.*", "/größe"])
+    assert web.statuses(3, "/") == [200] * 3
+    assert web.statuses(3, "/login/x") == [200] * 3, "the whole path must match"
+    assert web.get("/login").status == 200
+    assert web.get("/api/x").status == 429
+    assert web.get("/größe").status == 429
+
+
+@kinds
+def test_allow(client: Any, clock: ManualClock) -> None:
+    allow = ["198.51.100.0/24", "2001:db8::1", "key", b"other"]
+    web = client(once(clock), allow=allow, tag="header:X-Api-Key")
+    assert web.statuses(3, peer="198.51.100.9") == [200] * 3
+    assert web.statuses(3, peer="::ffff:198.51.100.9") == [200] * 3
+    assert web.statuses(3, peer="2001:db8::1") == [200] * 3
+    assert web.statuses(2, peer="2001:db8::2") == [200, 429]
+    assert web.statuses(3, x_api_key="key") == [200] * 3
+    assert web.statuses(3, x_api_key="other") == [200] * 3
+    assert web.statuses(2, x_api_key="keys") == [200, 429]
+
+
+@kinds
+def test_allow_function(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), allow=lambda request: "alice" in str(request))
+    assert web.statuses(3, user="alice") == [200] * 3
+    assert web.statuses(2, user="bob") == [200, 429]
+    web = client(once(clock), allow=fail)
+    assert web.statuses(2) == [200, 429], "who cannot be looked up is not allowed"
+
+
+@kinds
+def test_dry_run(client: Any, clock: ManualClock) -> None:
+    told: list[Decision] = []
+    throttles = [(once(clock), True), (once(clock, dry_run=True), False)]
+    for throttle, dry_run in throttles:
+        told.clear()
+        web = client(throttle, dry_run=dry_run, on_refused=lambda _request, d: told.append(d))
+        assert web.statuses(3) == [200] * 3
+        assert (web.counts.passed, web.counts.dry_run, web.counts.refused) == (1, 2, 0)
+        assert [d.rule for d in told] == ["rule1", "rule1"]
+
+
+@kinds
+def test_status(client: Any, clock: ManualClock) -> None:
+    assert client(once(clock), status=503).statuses(2) == [200, 503]
+    assert client(once(clock), status=499).statuses(2) == [200, 499]
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("body", "content", "kind"),
+    [
+        ("slow dówn", "slow dówn".encode(), "text/plain; charset=utf-8"),
+        (b"\x00\xff", b"\x00\xff", "application/octet-stream"),
+        ({"error": "slow"}, b'{"error": "slow"}', "application/json"),
+        (lambda _r, d: f"{d.retry_after:.0f}", b"60", "text/plain; charset=utf-8"),
+        (lambda _r, _d: {"a": 1}, b'{"a": 1}', "application/json"),
+        ("", b"", "text/plain; charset=utf-8"),
+    ],
+)
+def test_body(client: Any, clock: ManualClock, body: Any, content: bytes, kind: str) -> None:
+    web = client(once(clock), body=body)
+    web.get()
+    answer = web.get()
+    assert (answer.status, answer.body) == (429, content)
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["content-length"] == str(len(content))
+
+
+@kinds
+@pytest.mark.parametrize("body", [fail, lambda _r, _d: 5, lambda _r, _d: {"a": object()}])
+def test_a_body_that_fails(
+    client: Any, clock: ManualClock, body: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(once(clock), body=body)
+    web.get()
+    answers = [web.get() for _ in range(3)]
+    assert {(a.status, a.body) for a in answers} == {(429, b"Too Many Requests\n")}
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@kinds
+def test_problem(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), body="problem+json")
+    web.get()
+    answer = web.get()
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = json.loads(answer.body)
+    assert (said["status"], said["violated-policies"]) == (429, ["default"])
+
+
+@kinds
+def test_head_has_no_body(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock))
+    web.get()
+    answer = web.get(method="HEAD")
+    assert (answer.status, answer.body) == (429, b"")
+    assert answer.headers["content-length"] == "18"
+
+
+@kinds
+def test_on_refused(client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Any] = []
+    web = client(once(clock), on_refused=lambda *given: told.append(given))
+    answers = [web.get() for _ in range(3)]
+    assert [request for request, _ in told] == [a.request for a in answers[1:]]
+    assert all(not decision.allowed for _, decision in told)
+    web = client(once(clock), on_refused=fail)
+    assert web.statuses(3) == [200, 429, 429]
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (True, {"ratelimit", "ratelimit-policy"}),
+        ("standard", {"ratelimit", "ratelimit-policy"}),
+        ("draft-7", {"ratelimit", "ratelimit-policy"}),
+        (
+            "draft-6",
+            {"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "ratelimit-policy"},
+        ),
+        ("x-ratelimit", {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}),
+        ("none", set()),
+        (False, set()),
+    ],
+)
+def test_headers(client: Any, clock: ManualClock, kind: Any, names: set[str]) -> None:
+    web = client(once(clock), headers=kind)
+    for status in (200, 429):
+        answer = web.get()
+        assert answer.status == status
+        assert {name for name in answer.headers if "ratelimit" in name} == names
+        assert ("retry-after" in answer.headers) is (status == 429)
+
+
+def stacked(client: Any, clock: ManualClock, kind: str) -> Any:
+    """Put one middleware around another."""
+    inner = client(once(clock, 5), headers=kind)
+    outer = client(once(clock, 9), headers=kind)
+    outer.made.app = inner.made
+    return outer
+
+
+@pytest.mark.parametrize("kind", ["draft-6", "x-ratelimit", "draft-7"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_of_two_throttles_the_inner_one_speaks(client: Any, clock: ManualClock, kind: str) -> None:
+    answer = stacked(client, clock, kind).get()  # which also sees that no field is there twice
+    assert "4" in " ".join(v for name, v in answer.headers.items() if "ratelimit" in name)
+    assert "8" not in answer.headers.get("ratelimit-remaining", "")
+
+
+def test_of_two_throttles_both_speak_where_they_can(clock: ManualClock) -> None:
+    from web import WsgiClient
+
+    outer = stacked(WsgiClient, clock, "standard")
+    pairs: list[Any] = []
+    outer.made(
+        {"REQUEST_METHOD": "GET", "REMOTE_ADDR": "203.0.113.7"},
+        lambda _status, headers: pairs.extend(headers),
+    )
+    lines = ", ".join(value for name, value in pairs if name == "RateLimit")
+    items: Any = http_sf.parse(lines.encode(), tltype="list")
+    assert [(name, parameters["r"]) for name, parameters in items] == [
+        ("default", 4),
+        ("default", 8),
+    ]
+
+
+@kinds
+def test_domain(client: Any, clock: ManualClock) -> None:
+    throttle = Throttle("100/s", domains={"login": {"rate": "1/minute"}}, clock=clock)
+    assert client(throttle).statuses(3) == [200] * 3
+    assert client(throttle, domain="login").statuses(2) == [200, 429]
+    web = client(throttle.domain("login"))
+    answer = web.get()
+    assert (answer.status, answer.headers["ratelimit-policy"]) == (429, '"login";q=1')
+
+
+@kinds
+def test_a_domain_without_rules_lets_everything_pass(client: Any) -> None:
+    web = client(Throttle(domains={"free": {}}), domain="free")
+    answers = [web.get() for _ in range(3)]
+    assert [answer.status for answer in answers] == [200] * 3
+    assert "ratelimit" not in answers[0].headers
+
+
+@kinds
+def test_a_closed_throttle_lets_requests_pass(
+    client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    throttle = once(clock)
+    web = client(throttle, max_delay=5)
+    throttle.close()
+    assert web.statuses(3) == [200] * 3
+    assert web.counts.failed == 3
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@kinds
+def test_configurations(client: Any, tmp_path: Path) -> None:
+    here: Any = {"name": "web", "dir": str(tmp_path), "size": 1000}
+    toml = f'rate = "1/day"\n[table]\nname = "file"\nsize = 1000\ndir = "{tmp_path}"\n'
+    file = tmp_path / "dthrottle.toml"
+    file.write_text(toml, "utf-8")
+    sources: list[Any] = [
+        {"rate": "1/day", "table": {"private": True}},
+        file,
+        {"rules": [{"name": "daily", "rate": "1/day"}], "table": {"private": True}},
+    ]
+    for source in sources:
+        assert client(source).statuses(2) == [200, 429]
+    web = client("1/day", table=here, domain=client.kind)
+    assert web.statuses(2) == [200, 429]
+    assert client("1/day", table=here, domain=client.kind).statuses(1) == [429], "one table"
+    answer = client("1 per 90 s", burst=4, table=False).get()
+    assert answer.headers["ratelimit-policy"] == '"default";q=4;w=360'
+
+
+@kinds
+def test_policies_of_several_rules(client: Any) -> None:
+    rules = [{"name": "quick", "rate": "5/s"}, {"rate": "100/hour", "burst": 10}]
+    answer = client({"rules": rules, "table": {"private": True}}).get()
+    assert answer.headers["ratelimit-policy"] == '"quick";q=5;w=1, "rule2";q=10;w=360'
+    assert answer.headers["ratelimit"] == '"quick";r=4;t=1'
+
+
+def test_kinds_are_both() -> None:
+    assert [client.kind for client in CLIENTS] == ["wsgi", "asgi"]
+    assert all(issubclass(client, Client) for client in CLIENTS)

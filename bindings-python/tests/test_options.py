@@ -1,0 +1,163 @@
+"""Options are checked when a middleware is made, and the error says what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web import WsgiClient, kinds
+
+from dthrottle import ConfigError, DomainError, DthrottleError, FileError, Throttle
+from dthrottle.options import Options
+
+
+async def later(*_given: Any) -> None:
+    """Be a coroutine."""
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("domain", "", "text"),
+    ("domain", 5, "text"),
+    ("tag", 5, "a function"),
+    ("tag", "header", "header:X-Api-Key"),
+    ("tag", "header:", "header:X-Api-Key"),
+    ("tag", "header:a b", "header:X-Api-Key"),
+    ("tag", "addres", '"address"'),
+    ("cost", "1", "whole number"),
+    ("cost", -1, "whole number"),
+    ("cost", 1.5, "whole number"),
+    ("cost", True, "whole number"),
+    ("cost", 11, "at most 10, the burst"),
+    ("methods", "GET", 'list such as ["GET"'),
+    ("methods", ["get"], '"GET"'),
+    ("methods", [5], "text"),
+    ("methods", 5, "list"),
+    ("routes", "/api", "list"),
+    ("routes", ["/(api"], "regular expression"),
+    ("routes", [None], "text"),
+    ("allow", "10.0.0.1", "list"),
+    ("allow", ["10.0.0.1/8"], "10.0.0.0/8"),
+    ("allow", ["10.0.0.300"], "network"),
+    ("allow", ["2001:db8::/129"], "network"),
+    ("allow", [5], "text or bytes"),
+    ("allow", 5, "list"),
+    ("allow", later, "plain function"),
+    ("dry_run", 1, "True or False"),
+    ("dry_run", "yes", "True or False"),
+    ("status", 200, "400 to 599"),
+    ("status", "429", "400 to 599"),
+    ("status", True, "400 to 599"),
+    ("status", 429.0, "whole number"),
+    ("body", 5, "problem+json"),
+    ("on_refused", "log", "a function"),
+    ("headers", "standart", "did you mean 'standard'?"),
+    ("headers", "draft-5", "did you mean"),
+    ("headers", 5, "one of standard"),
+    ("max_delay", "1s", "a number"),
+    ("max_delay", -1, "from 0"),
+    ("max_delay", float("nan"), "from 0"),
+    ("max_delay", float("inf"), "from 0"),
+    ("max_held", 1.5, "whole number"),
+    ("max_held", -1, "from 0"),
+    ("throttle_milliseconds", -5, "from 0"),
+    ("trusted_proxies", True, "number of proxies"),
+    ("trusted_proxies", "10.0.0.1", "list"),
+    ("ipv6_prefix", 0, "1 to 128"),
+    ("table", 5, "False for a private one"),
+    ("table", True, "False for a private one"),
+    ("table", "a/b", "letters, digits"),
+    ("table", {"nam": "web"}, "name"),
+    ("burst", 0, "burst"),
+]
+
+
+@kinds
+@pytest.mark.parametrize(("option", "value", "says"), WRONG)
+def test_wrong_values(client: Any, option: str, value: Any, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        client("10/s", **{"table": False, option: value})
+    assert option in (caught.value.field or "")
+    assert says in str(caught.value)
+
+
+def test_every_option_is_tried() -> None:
+    assert {option for option, _, _ in WRONG} == set(Options.__annotations__)
+
+
+@pytest.mark.parametrize("option", ["tag", "cost", "body", "on_refused"])
+def test_wsgi_awaits_nobody(option: str) -> None:
+    with pytest.raises(ConfigError, match="nobody awaits"):
+        WsgiClient("10/s", table=False, **{option: later})
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("option", "near"),
+    [
+        ("tags", "tag"),
+        ("max_dealy", "max_delay"),
+        ("dryrun", "dry_run"),
+        ("Status", "status"),
+        ("key_func", "tag"),
+        ("status_code", "status"),
+        ("trust_proxy", "trusted_proxies"),
+        ("on_breach", "on_refused"),
+        ("xyzzy", "known are: burst, domain, tag"),
+    ],
+)
+def test_unknown_names(client: Any, option: str, near: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        client("10/s", table=False, **{option: 1})
+    assert caught.value.field == option
+    assert f"{near}?" in str(caught.value) or near in str(caught.value)
+
+
+@kinds
+@pytest.mark.parametrize("source", [None, True, ["10/s"], b"10/s", object()])
+def test_what_is_no_throttle(client: Any, source: Any) -> None:
+    with pytest.raises(ConfigError, match="a Throttle, a rate") as caught:
+        client(source)
+    assert caught.value.field == "throttle"
+
+
+@kinds
+def test_bad_configurations(client: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="rate"):
+        client("10/fortnight", table=False)
+    with pytest.raises(ConfigError, match="did you mean burst"):
+        client({"rate": "10/s", "brust": 5})
+    with pytest.raises(DomainError):
+        client({"domains": {"a": {}}, "table": {"private": True}}, domain="b")
+    with pytest.raises(FileError):
+        client(tmp_path / "missing.toml")
+    file = tmp_path / "bad.toml"
+    file.write_text('rate = "10/s"\nbrust = 5\n', "utf-8")
+    for source in (file, str(file)):
+        with pytest.raises(ConfigError, match=r"bad.toml: line 2: brust") as caught:
+            client(source, table=False)
+        assert (caught.value.field, caught.value.line) == ("brust", 2)
+    file.write_bytes(b"\xff")
+    with pytest.raises(DthrottleError):
+        client(file)
+
+
+@kinds
+def test_a_table_or_burst_in_two_places(client: Any, tmp_path: Path) -> None:
+    table = {"private": True}
+    file = tmp_path / "web.toml"
+    file.write_text('rate = "10/s"\ntable = { private = true }\n', "utf-8")
+    for source in (Throttle("10/s"), {"rate": "10/s", "table": table}, file):
+        with pytest.raises(ConfigError, match="table") as caught:
+            client(source, table="web")
+        assert caught.value.field == "table"
+    with pytest.raises(ConfigError, match="beside a rate"):
+        client(Throttle("10/s"), burst=5)
+    with pytest.raises(ConfigError, match="domain already"):
+        client(Throttle("1/s").domain("default"), domain="default")
+
+
+@kinds
+def test_none_is_the_default(client: Any) -> None:
+    options = dict.fromkeys(Options.__annotations__)
+    assert client("1/day", **{**options, "table": False}).statuses(2) == [200, 429]

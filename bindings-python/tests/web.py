@@ -1,0 +1,125 @@
+"""Requests to middleware, without a server: each kind answers with the same Answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from dthrottle import ManualClock, Throttle, asgi, wsgi
+from dthrottle.gate import Counts
+
+PEER = "203.0.113.7"
+
+
+@dataclass
+class Answer:
+    """What a client gets, and what the application saw."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    request: dict[str, Any] = field(repr=False)
+
+
+class Client:
+    """Sends requests through a middleware of one kind around an application that says hello."""
+
+    kind: str
+
+    def __init__(self, throttle: Any, **options: Any) -> None:
+        self.made = self.make(throttle, options)
+
+    @property
+    def counts(self) -> Counts:
+        """Give the middleware's counts."""
+        return self.made.counts  # type: ignore[no-any-return]
+
+    def make(self, throttle: Any, options: dict[str, Any]) -> Any:
+        """Make the middleware."""
+        raise NotImplementedError
+
+    def get(
+        self, path: str = "/", *, method: str = "GET", peer: Any = PEER, **headers: str
+    ) -> Answer:
+        """Send a request; headers are given with underscores."""
+        raise NotImplementedError
+
+    def statuses(self, count: int, *arguments: Any, **more: Any) -> list[int]:
+        """Send so many requests."""
+        return [self.get(*arguments, **more).status for _ in range(count)]
+
+
+class WsgiClient(Client):
+    kind = "wsgi"
+
+    def make(self, throttle: Any, options: dict[str, Any]) -> Any:
+        def app(_environ: Any, start_response: Any) -> list[bytes]:
+            start_response("200 OK", [("Content-Type", "text/plain"), ("X-App", "1")])
+            return [b"hello"]
+
+        return wsgi.ThrottleMiddleware(app, throttle, **options)
+
+    def get(
+        self, path: str = "/", *, method: str = "GET", peer: Any = PEER, **headers: str
+    ) -> Answer:
+        environ: dict[str, Any] = {"REQUEST_METHOD": method, "REMOTE_ADDR": peer, "SCRIPT_NAME": ""}
+        environ["PATH_INFO"] = path.encode().decode("latin-1")
+        environ.update({f"HTTP_{name.upper()}": value for name, value in headers.items()})
+        started: list[Any] = []
+        body = b"".join(self.made(environ, lambda *given: started.append(given)))
+        ((status, pairs),) = started
+        given = {name.lower(): value for name, value in pairs}
+        assert len(given) == len(pairs)
+        return Answer(int(status.split()[0]), given, body, environ)
+
+
+class AsgiClient(Client):
+    kind = "asgi"
+
+    def make(self, throttle: Any, options: dict[str, Any]) -> Any:
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            headers = [(b"content-type", b"text/plain"), (b"x-app", b"1")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"hello"})
+
+        return asgi.ThrottleMiddleware(app, throttle, **options)
+
+    def get(
+        self, path: str = "/", *, method: str = "GET", peer: Any = PEER, **headers: str
+    ) -> Answer:
+        scope: dict[str, Any] = {"type": "http", "method": method, "path": path}
+        scope["client"] = None if peer is None else (peer, 12345)
+        scope["headers"] = [
+            (name.replace("_", "-").encode(), value.encode("latin-1"))
+            for name, value in headers.items()
+        ]
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            await asyncio.Event().wait()
+
+        asyncio.run(self.made(scope, receive, send))
+        start, body = sent
+        given = {name.decode(): value.decode() for name, value in start["headers"]}
+        assert len(given) == len(start["headers"])
+        return Answer(start["status"], given, body["body"], scope)
+
+
+CLIENTS: list[type[Client]] = [WsgiClient, AsgiClient]
+
+kinds = pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.kind)
+"""Run a test with every kind of middleware."""
+
+Make = Callable[..., Client]
+
+
+def once(clock: ManualClock, burst: int = 1, rate: str = "1/minute", **more: Any) -> Throttle:
+    """Make a throttle that lets so many pass, and no more during a test."""
+    return Throttle(rate, burst=burst, clock=clock, **more)
