@@ -4,4 +4,7 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 	@$(NEED) gcc
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/processes
 
-.PHONY: test-processes
+test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/web
+
+.PHONY: test-processes test-web

@@ -1,0 +1,69 @@
+"""A Starlette application that is throttled by one line for each route, and says who answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from dthrottle.asgi import ThrottleMiddleware
+
+OPTIONS: dict[str, Any] = json.loads(os.environ["OPTIONS"])
+
+# To look at what middleware counted, which Starlette makes only when it starts.
+made: list[ThrottleMiddleware] = []
+
+
+class Watched(ThrottleMiddleware):
+    """A middleware that can be found again."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        made.append(self)
+
+
+async def hello(request: Request) -> PlainTextResponse:
+    """Answer one request."""
+    if request.url.path == "/burst":
+        await asyncio.sleep(0.005)
+    return PlainTextResponse("hello", headers={"X-Process": str(os.getpid())})
+
+
+async def counts(_request: Request) -> JSONResponse:
+    """Say how many were held, and how many gave up."""
+    each = [middleware.counts for middleware in made]
+    return JSONResponse(
+        {"delayed": sum(c.delayed for c in each), "gave_up": sum(c.gave_up for c in each)}
+    )
+
+
+async def talk(socket: WebSocket) -> None:
+    """Say hello by websocket."""
+    await socket.accept()
+    await socket.close()
+
+
+app = Starlette(
+    routes=[
+        *(Route(path, hello) for path in ("/", "/burst", "/rate", "/held", "/proxied")),
+        Route("/counts", counts),
+        WebSocketRoute("/talk", talk),
+    ]
+)
+app.add_middleware(
+    Watched, "1 per 100 years", burst=100, routes=["/burst"], tag="header:X-Client", **OPTIONS
+)
+app.add_middleware(Watched, "50/s", burst=50, routes=["/rate"], tag="header:X-Client", **OPTIONS)
+app.add_middleware(
+    Watched, "1/minute", routes=["/held"], tag="header:X-Client", max_delay=90, **OPTIONS
+)
+app.add_middleware(
+    Watched, "1/day", routes=["/proxied"], trusted_proxies=["unix", "127.0.0.1"], **OPTIONS
+)

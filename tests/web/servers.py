@@ -1,0 +1,130 @@
+"""Real servers, each in a folder of its own with a copy of the applications."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+BIN = Path(sys.executable).parent
+SECONDS = 60
+
+
+@dataclass
+class Server:
+    """A server that runs."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    port: int = 0
+    path: str = ""
+    """Of its Unix socket, if that is where it listens."""
+
+    def connection(self) -> http.client.HTTPConnection:
+        """Give a connection, which is yet to be opened."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        if self.path:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(SECONDS)
+        return connection
+
+    def get(
+        self, path: str = "/", *, method: str = "GET", **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Make a request on a connection of its own: status, headers, body."""
+        connection = self.connection()
+        try:
+            if self.path:
+                connection.sock.connect(self.path)
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, headers=named)
+            response = connection.getresponse()
+            fields = {name.lower(): value for name, value in response.getheaders()}
+            return response.status, fields, response.read()
+        finally:
+            connection.close()
+
+    def wait(self) -> None:
+        """Wait until it answers."""
+        end = time.monotonic() + SECONDS
+        while True:
+            assert self.process.poll() is None, f"the server ended with {self.process.returncode}"
+            try:
+                self.get("/")
+                return
+            except (OSError, http.client.HTTPException):
+                assert time.monotonic() < end, "the server does not answer"
+                time.sleep(0.05)
+
+
+def free_port() -> int:
+    """Find a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def tables(folder: Path) -> list[Path]:
+    """Give the tables of the applications in a folder, by the names that they have by default."""
+    return sorted(Path("/dev/shm").glob(f"dthrottle-{os.getuid()}-{folder.name}-*"))
+
+
+@contextmanager
+def serve(
+    folder: Path, command: list[str], options: dict[str, Any], **where: Any
+) -> Iterator[Server]:
+    """Run a server in a folder, until the end of the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("wsgi_app.py", "asgi_app.py"):
+        shutil.copy(HERE / name, folder)
+    environment = {**os.environ, "OPTIONS": json.dumps(options), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PWD"] = str(folder)
+    process = subprocess.Popen(command, cwd=folder, env=environment)
+    server = Server(process, folder, **where)
+    try:
+        server.wait()
+        yield server
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+
+def gunicorn(folder: Path, *arguments: str, **options: Any) -> Any:
+    """Run gunicorn with four workers, or as the arguments say."""
+    port = free_port()
+    command = [str(BIN / "gunicorn"), "--workers", "4", "--bind", f"127.0.0.1:{port}"]
+    command += ["--log-level", "warning", *arguments, "wsgi_app:application"]
+    return serve(folder, command, options, port=port)
+
+
+def uvicorn(folder: Path, *arguments: str, **options: Any) -> Any:
+    """Run uvicorn with two workers, or as the arguments say."""
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "--workers", "2", "--port", str(port)]
+    command += ["--log-level", "error", *arguments, "asgi_app:app"]
+    return serve(folder, command, options, port=port)
+
+
+def uwsgi(folder: Path, *arguments: str, **options: Any) -> Any:
+    """Run uWSGI with four workers that load the application each for itself."""
+    port = free_port()
+    command = [str(BIN / "uwsgi"), "--master", "--processes", "4", "--lazy-apps", "--need-app"]
+    command += ["--http-socket", f"127.0.0.1:{port}", "--die-on-term", "--disable-logging"]
+    command += ["--virtualenv", sys.prefix, "--wsgi-file", "wsgi_app.py", *arguments]
+    return serve(folder, command, options, port=port)

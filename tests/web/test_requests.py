@@ -1,0 +1,114 @@
+"""Single requests to real servers: what clients see, proxies, and clients that wait or leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import http_sf
+import pytest
+from servers import BIN, Server, gunicorn, serve, tables, uvicorn
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder for an application, and remove its tables afterwards."""
+    made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
+    yield made
+    for table in tables(made):
+        table.unlink()
+
+
+def listed(value: str) -> Any:
+    """Read a list of items with parameters."""
+    return http_sf.parse(value.encode(), tltype="list")
+
+
+@pytest.mark.parametrize("run", [gunicorn, uvicorn], ids=["wsgi", "starlette"])
+def test_what_a_client_sees(folder: Path, run: Any) -> None:
+    with run(folder) as server:
+        status, headers, body = server.get("/burst", X_Client="a")
+        assert (status, body) == (200, b"hello")
+        for field, letter, number in [("ratelimit-policy", "q", 100), ("ratelimit", "r", 99)]:
+            ((name, parameters),) = listed(headers[field])
+            assert (name, parameters[letter]) == ("/burst", number)
+        for _ in range(99):
+            server.get("/burst", X_Client="a")
+        status, headers, body = server.get("/burst", X_Client="a")
+        assert (status, body) == (429, b"Too Many Requests\n")
+        assert int(headers["retry-after"]) > 10**9
+        assert listed(headers["ratelimit"])[0][1]["r"] == 0
+        status, headers, body = server.get("/burst", method="HEAD", X_Client="a")
+        assert (status, body, headers["content-length"]) == (429, b"", "18")
+        status, headers, _ = server.get("/")
+        assert status == 200
+        assert "ratelimit" not in headers
+
+
+@pytest.mark.parametrize("run", [gunicorn, uvicorn], ids=["wsgi", "starlette"])
+def test_behind_a_proxy(folder: Path, run: Any) -> None:
+    with run(folder) as server:
+        assert server.get("/proxied", X_Forwarded_For="203.0.113.1")[0] == 200
+        assert server.get("/proxied", X_Forwarded_For="6.6.6.6, 203.0.113.1")[0] == 429
+        assert server.get("/proxied", X_Forwarded_For="203.0.113.2")[0] == 200
+
+
+def test_behind_a_unix_socket(folder: Path) -> None:
+    path = str(folder / "sock")
+    commands = {
+        "gunicorn": ["--bind", f"unix:{path}", "--log-level", "warning", "wsgi_app:application"],
+        "uvicorn": ["--uds", path, "--log-level", "error", "asgi_app:app"],
+    }
+    for number, (name, arguments) in enumerate(commands.items()):
+        with serve(folder, [str(BIN / name), *arguments], {}, path=path) as server:
+            host = f"203.0.113.{number}"
+            assert server.get("/proxied", X_Forwarded_For=f"6.6.6.6, {host}")[0] == 200
+            assert server.get("/proxied", X_Forwarded_For=f"6.6.6.7, {host}")[0] == 429
+
+
+def test_a_request_is_held_until_its_turn(folder: Path) -> None:
+    with gunicorn(folder, "--worker-class", "gthread", "--threads", "4") as server:
+        assert server.get("/held", X_Client="a")[0] == 200
+        begin = time.monotonic()
+        statuses: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: statuses.append(server.get("/held", X_Client="a")[0]))
+            for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # Three turns, one a second.
+        assert statuses == [200, 200, 200]
+        assert time.monotonic() - begin > 1.9
+
+
+def until_counts(server: Server, **expect: int) -> None:
+    """Wait until the middleware has counted so many."""
+    end = time.monotonic() + 60
+    while json.loads(server.get("/counts")[2]) != expect:
+        assert time.monotonic() < end, server.get("/counts")
+        time.sleep(0.05)
+
+
+def test_a_client_that_leaves_while_held_gives_its_turn_back(folder: Path) -> None:
+    with uvicorn(folder, "--workers", "1") as server:
+        assert server.get("/held", X_Client="a")[0] == 200
+        for number in range(3):
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(b"GET /held HTTP/1.1\r\nHost: a\r\nX-Client: a\r\n\r\n")
+                # Its turn is in a minute, and is there for the taking only if the last one's was
+                # given back.
+                until_counts(server, delayed=number + 1, gave_up=number)
+                assert server.get("/held", X_Client="a")[0] == 429
+                # Others are served meanwhile.
+                assert server.get("/held", X_Client=f"b{number}")[0] == 200
+            until_counts(server, delayed=number + 1, gave_up=number + 1)

@@ -1,0 +1,37 @@
+"""A plain WSGI application that is throttled by one line for each route, and says who answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dthrottle.wsgi import ThrottleMiddleware
+
+OPTIONS: dict[str, Any] = json.loads(os.environ["OPTIONS"])
+
+
+def hello(
+    environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]
+) -> Iterable[bytes]:
+    """Answer one request."""
+    if environ["PATH_INFO"] == "/burst":
+        time.sleep(0.005)  # long enough that the next request finds another worker
+    start_response("200 OK", [("Content-Type", "text/plain"), ("X-Process", str(os.getpid()))])
+    return [b"hello"]
+
+
+application = ThrottleMiddleware(
+    hello, "1 per 100 years", burst=100, routes=["/burst"], tag="header:X-Client", **OPTIONS
+)
+application = ThrottleMiddleware(
+    application, "50/s", burst=50, routes=["/rate"], tag="header:X-Client", **OPTIONS
+)
+application = ThrottleMiddleware(
+    application, "1/s", routes=["/held"], tag="header:X-Client", max_delay=10, **OPTIONS
+)
+application = ThrottleMiddleware(
+    application, "1/day", routes=["/proxied"], trusted_proxies=["unix", "127.0.0.1"], **OPTIONS
+)
