@@ -133,6 +133,9 @@ def test_readme(
             Path("dthrottle.toml").write_text(text, "utf-8")
         else:
             exec(compile(text, f"README block {index}", "exec"), names)
+    # Named after the folder, and meant to stay.
+    for table in Path("/dev/shm").glob(f"dthrottle-*-{tmp_path.name}-*"):
+        table.unlink()
     said = capsys.readouterr().out
     assert "go on\n" in said
     assert "send 19" in said

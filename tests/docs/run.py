@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/configuration.md"]
+PAGES = ["README.md", "docs/configuration.md", "docs/python.md"]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
@@ -81,6 +81,10 @@ def check(language: str, code: str) -> str | None:
             printed = RUNNERS[language](code, Path(folder)).splitlines()
         except RuntimeError as error:
             return str(error)
+        finally:
+            # Middleware names its table after the folder, and leaves it behind.
+            for table in Path("/dev/shm").glob(f"dthrottle-*-{Path(folder).name}-*"):
+                table.unlink()
     wanted = promised(code)
     if language != "toml" and not wanted:
         return "the block promises no output, so it shows nothing"

@@ -195,7 +195,8 @@ def _entries(forwarded_for: Forwarded) -> list[str]:
         return []
     if not isinstance(forwarded_for, str):
         forwarded_for = ",".join(line for line in forwarded_for if isinstance(line, str))
-    return [entry for entry in forwarded_for.split(",") if entry.strip(" \t")]
+    stripped = [entry.strip(" \t") for entry in forwarded_for.split(",")]
+    return [entry for entry in stripped if entry]
 
 
 # What an application may say.
