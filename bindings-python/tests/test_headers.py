@@ -10,7 +10,7 @@ import http_sf
 import pytest
 
 from dthrottle import Decision, ManualClock, Throttle
-from dthrottle.headers import Headers, Kind, Policy, problem, retry_after
+from dthrottle.headers import Headers, Policy, problem, retry_after
 
 
 def read(value: str, kind: str) -> Any:
@@ -28,12 +28,12 @@ def dictionary(value: str) -> dict[str, Any]:
     return {key: item for key, (item, _) in read(value, "dictionary").items()}
 
 
-def headers(kind: Kind, throttle: Throttle, window: float | None = None) -> Headers:
+def headers(kind: str, throttle: Throttle, window: float | None = None) -> Headers:
     """Make headers whose policies have the names of the rules."""
     return Headers(kind, {r.name: Policy(r.name, r.limit, window) for r in throttle.rules})
 
 
-def fields(kind: Kind, throttle: Throttle, decision: Decision, **more: Any) -> dict[str, str]:
+def fields(kind: str, throttle: Throttle, decision: Decision, **more: Any) -> dict[str, str]:
     """Write the fields for a decision."""
     written = headers(kind, throttle, **more).fields(decision)
     assert len(dict(written)) == len(written)

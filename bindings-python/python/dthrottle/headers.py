@@ -23,13 +23,15 @@ from dthrottle._dthrottle import Decision
 
 __all__ = ["KINDS", "Fields", "Headers", "Kind", "Policy", "more_after", "problem", "retry_after"]
 
-Kind = Literal["standard", "draft-7", "draft-6", "x-ratelimit", "none"]
+Kind = Literal["standard", "draft-7", "draft-6", "x-ratelimit", "none"] | bool
+"""Which fields to write; True: the standard ones, False: none."""
+
 Fields = list[tuple[str, str]]
 
-KINDS: Final[tuple[Kind, ...]] = ("standard", "draft-7", "draft-6", "x-ratelimit", "none")
+KINDS: Final = ("standard", "draft-7", "draft-6", "x-ratelimit", "none")
 PROBLEM_TYPE: Final = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-# The largest integer of a structured field; about as many seconds as the age of the dinosaurs.
+# The largest integer of a structured field.
 _LARGEST: Final = 10**15 - 1
 
 
@@ -45,14 +47,14 @@ class Policy(NamedTuple):
 class Headers:
     """Writes the fields of one kind for the rules of a domain."""
 
-    def __init__(self, kind: Kind, policies: Mapping[str, Policy]) -> None:
+    def __init__(self, kind: str, policies: Mapping[str, Policy]) -> None:
         self._policies = dict(policies)
         # Which rule decided when none refused: a decision has its limit.
         self._by_limit: dict[int, Policy] = {}
         for policy in self._policies.values():
             self._by_limit.setdefault(policy.quota, policy)
         self._quoted = {policy.name: _string(policy.name) for policy in self._policies.values()}
-        writers: dict[Kind, Callable[[Decision, Policy], Fields]] = {
+        writers: dict[str, Callable[[Decision, Policy], Fields]] = {
             "standard": self._standard,
             "draft-7": self._draft_7,
             "draft-6": self._draft_6,

@@ -42,7 +42,7 @@ class Options(TypedDict, total=False):
     status: int
     body: Body | Callable[[Any, Decision], Any]
     on_refused: Callable[[Any, Decision], Any]
-    headers: Kind | bool
+    headers: Kind
     max_delay: float
     max_held: int
     throttle_milliseconds: float
@@ -90,7 +90,7 @@ class Settings:
     status: int
     body: Body | Callable[[Any, Decision], Any] | None
     on_refused: Callable[[Any, Decision], Any] | None
-    headers: Kind
+    headers: str
     max_delay: float
     max_held: int
     refusal_delay: float
@@ -250,7 +250,7 @@ class _Reader:
             raise _wrong("body", value, 'text, bytes, a dict, a function, or "problem+json"')
         return value
 
-    def headers(self) -> Kind:
+    def headers(self) -> str:
         value = self._given.get("headers", True)
         if isinstance(value, bool):
             return "standard" if value else "none"
