@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,17 +57,21 @@ class Server:
         finally:
             connection.close()
 
-    def wait(self) -> None:
-        """Wait until it answers."""
-        end = time.monotonic() + SECONDS
-        while True:
+    def wait(self, workers: int) -> None:
+        """Wait until so many workers have answered."""
+        end, seen = time.monotonic() + SECONDS, set[str]()
+        while len(seen) < workers:
             assert self.process.poll() is None, f"the server ended with {self.process.returncode}"
-            try:
-                self.get("/")
-                return
-            except (OSError, http.client.HTTPException):
-                assert time.monotonic() < end, "the server does not answer"
-                time.sleep(0.05)
+            assert time.monotonic() < end, f"{len(seen)} of {workers} workers answer"
+            with ThreadPoolExecutor(2 * workers) as threads:
+                seen.update(filter(None, threads.map(self._who, range(4 * workers))))
+
+    def _who(self, _number: int) -> str | None:
+        try:
+            return self.get("/")[1]["x-process"]
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.05)
+            return None
 
 
 def free_port() -> int:
@@ -82,9 +87,9 @@ def tables(folder: Path) -> list[Path]:
 
 @contextmanager
 def serve(
-    folder: Path, command: list[str], options: dict[str, Any], **where: Any
+    folder: Path, command: list[str], options: dict[str, Any], workers: int = 1, **where: Any
 ) -> Iterator[Server]:
-    """Run a server in a folder, until the end of the block."""
+    """Run a server in a folder, until the end of the block; begin when all workers are there."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("wsgi_app.py", "asgi_app.py"):
         shutil.copy(HERE / name, folder)
@@ -93,7 +98,7 @@ def serve(
     process = subprocess.Popen(command, cwd=folder, env=environment)
     server = Server(process, folder, **where)
     try:
-        server.wait()
+        server.wait(workers)
         yield server
     finally:
         process.send_signal(signal.SIGTERM)
@@ -106,19 +111,19 @@ def serve(
 
 
 def gunicorn(folder: Path, *arguments: str, **options: Any) -> Any:
-    """Run gunicorn with four workers, or as the arguments say."""
+    """Run gunicorn with four workers."""
     port = free_port()
     command = [str(BIN / "gunicorn"), "--workers", "4", "--bind", f"127.0.0.1:{port}"]
     command += ["--log-level", "warning", *arguments, "wsgi_app:application"]
-    return serve(folder, command, options, port=port)
+    return serve(folder, command, options, 4, port=port)
 
 
-def uvicorn(folder: Path, *arguments: str, **options: Any) -> Any:
-    """Run uvicorn with two workers, or as the arguments say."""
+def uvicorn(folder: Path, *arguments: str, workers: int = 2, **options: Any) -> Any:
+    """Run uvicorn with two workers."""
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "--workers", "2", "--port", str(port)]
+    command = [sys.executable, "-m", "uvicorn", "--workers", str(workers), "--port", str(port)]
     command += ["--log-level", "error", *arguments, "asgi_app:app"]
-    return serve(folder, command, options, port=port)
+    return serve(folder, command, options, workers, port=port)
 
 
 def uwsgi(folder: Path, *arguments: str, **options: Any) -> Any:
@@ -127,4 +132,4 @@ def uwsgi(folder: Path, *arguments: str, **options: Any) -> Any:
     command = [str(BIN / "uwsgi"), "--master", "--processes", "4", "--lazy-apps", "--need-app"]
     command += ["--http-socket", f"127.0.0.1:{port}", "--die-on-term", "--disable-logging"]
     command += ["--virtualenv", sys.prefix, "--wsgi-file", "wsgi_app.py", *arguments]
-    return serve(folder, command, options, port=port)
+    return serve(folder, command, options, 4, port=port)

@@ -100,7 +100,7 @@ def until_counts(server: Server, **expect: int) -> None:
 
 
 def test_a_client_that_leaves_while_held_gives_its_turn_back(folder: Path) -> None:
-    with uvicorn(folder, "--workers", "1") as server:
+    with uvicorn(folder, workers=1) as server:
         assert server.get("/held", X_Client="a")[0] == 200
         for number in range(3):
             with socket.create_connection(("127.0.0.1", server.port)) as connection:

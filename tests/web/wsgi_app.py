@@ -17,7 +17,7 @@ def hello(
     environ: dict[str, Any], start_response: Callable[[str, list[tuple[str, str]]], object]
 ) -> Iterable[bytes]:
     """Answer one request."""
-    if environ["PATH_INFO"] == "/burst":
+    if environ["PATH_INFO"] in ("/", "/burst"):
         time.sleep(0.005)  # long enough that the next request finds another worker
     start_response("200 OK", [("Content-Type", "text/plain"), ("X-Process", str(os.getpid()))])
     return [b"hello"]
