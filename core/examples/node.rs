@@ -1,8 +1,8 @@
 //! A node that is asked at an even pace, for `tests/cluster`: see `tests/cluster/hammer.py`.
 //!
 //! `node CONFIG [observe]`, the configuration as TOML. With `observe` it only looks at the table
-//! and never exchanges. It has one more word, `stats`: prints what is known of the cluster as
-//! `NAME=NUMBER ...`.
+//! and never exchanges. It has two more words: `stats` prints what is known of the cluster as
+//! `NAME=NUMBER ...`, and `take UNITS TAG` takes many at once and prints what is left.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this runs in real time")]
 
 use std::env;
@@ -11,7 +11,7 @@ use std::io::{self, BufRead};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use dthrottle::Throttle;
+use dthrottle::{Ask, Throttle};
 
 const TENTH_US: u64 = 100_000;
 
@@ -38,6 +38,10 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
             run(throttle, start * 1000, rate.parse()?, ms * 1000, tag)?;
         }
         ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
+        ["take", units, tag] => {
+            let ask = Ask::cost(units.parse()?);
+            println!("{}", throttle.check_with(tag, ask)?.balance);
+        }
         ["stats"] => stats(throttle)?,
         _ => return Err(format!("cannot {line:?}").into()),
     }

@@ -89,7 +89,7 @@ class Network:
 
     def _filter(self, host: int, rule: str) -> None:
         hook = "type filter hook input priority 0; policy accept;"
-        rules = f"flush ruleset\ntable inet test {{ chain in {{ {hook} {rule}; }} }}\n"
+        rules = f"flush ruleset\ntable inet test {{\nchain in {{\n{hook}\n{rule}\n}}\n}}\n"
         call(*self.on(host), "nft", "-f", "-", text=rules)
 
     def _give_address(self, host: int, device: str) -> None:

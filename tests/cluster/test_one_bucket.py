@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from network import PORT, Network
-from nodes import HERE, LANGUAGES, Node
+from nodes import HERE, LANGUAGES, NEVER, Node
 from scenario import BURST, RATE, SECRET, TAG, Result, Scenario, Stage
 
 # A partition begins and ends; then it takes as long again until the debt is paid.
@@ -45,11 +46,10 @@ def restart(stage: Stage) -> None:
 def attack(stage: Stage) -> None:
     """Throw everything at every port, and let nodes with other secrets try to join."""
     network = stage.network
-    addresses = [network.ip_address(host) for host in network.hosts]
+    addresses = [network.ip_address(host) for host in (0, *network.hosts)]
     command = [*network.on(0), sys.executable, str(HERE / "attack.py"), str(PORT), *addresses]
-    attacker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    stage.stack.callback(attacker.communicate)
-    stage.stack.callback(attacker.kill)
+    attacker = subprocess.Popen(command)
+    stage.stack.callback(end_attack, attacker)
     keys = {"secret": f"{SECRET}?"}, {"without_secret": True}
     for port, key in enumerate(keys, PORT):
         cluster = {"name": "test", **key, **listed(network, 0), "listen": network.address(0, port)}
@@ -59,6 +59,12 @@ def attack(stage: Stage) -> None:
         stranger.wait_ready()
         # What it admits it reports, under its own key.
         stage.run(stranger, RATE, TAG)
+
+
+def end_attack(attacker: subprocess.Popen[bytes]) -> None:
+    """See that it went on to the end."""
+    attacker.terminate()
+    assert attacker.wait(NEVER) == -signal.SIGTERM
 
 
 SCENARIOS = {
@@ -76,6 +82,10 @@ SCENARIOS = {
     ),
     "kill": Scenario(cluster=listed, faults=[(KILLED, kill), (RESTARTED, restart)]),
     "attack": Scenario(cluster=listed, faults=[(0, attack)]),
+    # A node that has forgotten what it heard must not believe the recordings either.
+    "attack and kill": Scenario(
+        cluster=listed, faults=[(0, attack), (KILLED, kill), (RESTARTED, restart)]
+    ),
     "alone": Scenario(),
 }
 
@@ -128,8 +138,9 @@ def test_kill(play: Play) -> None:
     assert result.stats["up"] == len(LANGUAGES) - 1
 
 
-def test_attack(play: Play) -> None:
-    result = play("attack")
+@pytest.mark.parametrize("name", ["attack", "attack and kill"])
+def test_attack(play: Play, name: str) -> None:
+    result = play(name)
     result.is_one_bucket()
     assert result.stats["up"] == len(LANGUAGES) - 1
     dropped = {name: n for name, n in result.stats.items() if name.startswith("dropped_")}
