@@ -128,7 +128,12 @@ impl Engine {
             .map(|(origin, _)| *origin)
             .collect();
         for origin in older {
-            self.set_state(now, origin, State::Left);
+            match self.peers.get_mut(&origin) {
+                // It is known to be dead; that it did not even say goodbye is no news.
+                Some(peer) if peer.state != State::Up => peer.state = State::Left,
+                _ => self.set_state(now, origin, State::Left),
+            }
+            self.told_changed = true;
         }
     }
 

@@ -347,6 +347,8 @@ impl Engine {
                 self.count(Counter::PeersDown, 1);
                 Event::PeerLeft(origin)
             }
+            // Others said so first.
+            (State::Down(_), State::Left) => Event::PeerLeft(origin),
             (State::Up, State::Down(_)) => {
                 self.count(Counter::PeersDown, 1);
                 Event::PeerDown(origin)
