@@ -260,3 +260,29 @@ assert os.waitpid(listener, 0)[1] == 0
 
 def test_forked_processes_are_one_node() -> None:
     run(FORK, *map(str, ports(2)))
+
+
+# Forked at once, before the thread has done anything: the child must notice that it has none.
+FORK_AT_ONCE = """
+import os, sys, time
+from dthrottle import Throttle
+
+cluster = {"name": "at once", "listen": f"127.0.0.1:{sys.argv[1]}"}
+throttle = Throttle("1/s", burst=1000, cluster=cluster)
+throttle.start()
+child = os.fork()
+if child == 0:
+    end = time.monotonic() + 60
+    while len(os.listdir("/proc/self/task")) < 2:
+        throttle.allow("tag")
+        if time.monotonic() > end:
+            os._exit(1)
+        time.sleep(0.01)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+throttle.close()
+"""
+
+
+def test_a_child_forked_at_once_has_a_thread_of_its_own() -> None:
+    run(FORK_AT_ONCE, *map(str, ports(1)))
