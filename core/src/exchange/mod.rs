@@ -22,8 +22,6 @@ pub use crate::table::{Facts, RawEvent};
 const AHEAD: usize = 16;
 /// Hits are never told to be older.
 const OLDEST_NS: u64 = 15_000_000_000;
-/// Half of a burst, as shares of it are told.
-const HALF: u64 = 1 << 31;
 
 /// A throttle's table.
 #[derive(Clone)]
@@ -216,8 +214,8 @@ impl Exchange {
         rule.scale.is_saturated(tat, now)
     }
 
-    /// The tags that have used half of their burst or more, the deepest in debt first. Looks at
-    /// the whole table.
+    /// The tags whose buckets are not full, those that have used most of their burst first. Looks
+    /// at the whole table.
     pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
         let mut levels = Vec::new();
         let sort = |levels: &mut Vec<(u64, Bucket)>| {
@@ -226,12 +224,10 @@ impl Exchange {
         };
         self.host.table.each(now, |bucket, scale| {
             let used = scale.share_used(bucket.tat, now);
-            if used >= HALF {
-                levels.push((used, bucket));
-                // Twice as many as are wanted, so that sorting is seldom.
-                if levels.len() >= most.max(1000).saturating_mul(2) {
-                    sort(&mut levels);
-                }
+            levels.push((used, bucket));
+            // Twice as many as are wanted, so that sorting is seldom.
+            if levels.len() >= most.max(1000).saturating_mul(2) {
+                sort(&mut levels);
             }
         });
         sort(&mut levels);

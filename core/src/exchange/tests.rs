@@ -262,7 +262,7 @@ fn levels_are_taken_over() {
         rig.throttle.debit(tag, units, Duration::ZERO).unwrap();
     }
     let levels = rig.exchange.levels(rig.now(), 10);
-    let expected = [("c", 20), ("d", 16), ("b", 8)].map(|(tag, units)| LevelOf {
+    let expected = [("c", 20), ("d", 16), ("b", 8), ("a", 7)].map(|(tag, units)| LevelOf {
         rule: rig.rule().id,
         fingerprint: rig.fingerprint(tag),
         used_16ths: units * 16,
