@@ -57,6 +57,24 @@ async function until(what, done) {
   assert.fail(`never: ${what}`);
 }
 
+/**
+ * Uses a tag, and waits for all to know of it. A node takes no reports while it starts, and what is
+ * late on a busy machine is not charged: so this is tried again, with another tag.
+ * @param {(tag: string) => unknown} use
+ * @param {(tag: string) => unknown} known
+ */
+async function agree(use, known) {
+  for (let i = 0; i < 50; i += 1) {
+    const tag = `tag ${i}`;
+    await use(tag);
+    for (let look = 0; look < 100; look += 1) {
+      if (await known(tag)) return;
+      await setTimeout(10);
+    }
+  }
+  assert.fail('never: agreement');
+}
+
 /** @param {Throttle} throttle */
 function statsOf(throttle) {
   const stats = throttle.clusterStats();
@@ -80,6 +98,12 @@ function program(code, config) {
     const threads = () => readdirSync('/proc/self/task')
       .map((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8'))
       .filter((name) => name === 'dthrottle\\n').length;
+    const sleep = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    /** A thread takes a moment to have its name, and to be gone. */
+    function threadsUntil(count) {
+      for (let i = 0; i < 6000 && threads() !== count; i += 1) sleep(10);
+      return threads();
+    }
   `;
   const { status, signal, stdout, stderr } = spawnSync(process.execPath, ['-e', head + code], {
     encoding: 'utf8',
@@ -97,10 +121,16 @@ describe('nodes of one process', () => {
     for (const node of [one, two]) node.start();
     await until('two nodes', () => peersUp(one).length === 1 && peersUp(two).length === 1);
 
-    assert.equal(one.allow('tag', 30), true);
-    for (let i = 0; i < 20; i += 1) two.check('tag');
-    await until('agreement', () => [one, two].every((node) => node.peek('tag').balance === 950));
+    await agree(
+      (tag) => {
+        assert.equal(one.allow(tag, 30), true);
+        for (let i = 0; i < 20; i += 1) two.check(tag);
+      },
+      (tag) => [one, two].every((node) => node.peek(tag).balance === 950),
+    );
 
+    // What is told of a peer is written down now and then.
+    await until('a report that is told of', () => peersUp(one)[0].received > 0);
     const [mine, theirs] = [statsOf(one), statsOf(two)];
     assert.match(mine.node, /^[0-9a-f]{16}$/);
     assert.notEqual(mine.node, theirs.node);
@@ -110,7 +140,7 @@ describe('nodes of one process', () => {
     assert.equal(peer.node, theirs.node);
     assert.equal(peer.incarnation, theirs.incarnation);
     assert.equal(peer.address, `127.0.0.1:${ports[1]}`);
-    assert.ok(peer.received > 0 && peer.lost === 0 && peer.repaired >= 0);
+    assert.ok(peer.lost === 0 && peer.repaired >= 0);
     assert.ok(peer.ageMs >= 0 && peer.delayMs >= 0);
     assert.ok(mine.counts.datagramsSent > 0 && mine.counts.reportsReceived > 0);
     assert.equal(mine.counts.droppedMalformed, 0);
@@ -125,7 +155,7 @@ describe('nodes of one process', () => {
 
     two.close();
     await until('goodbye', () => one.events(last).some(({ kind }) => kind === 'peer_left'));
-    assert.deepEqual(peersUp(one), []);
+    await until('a peer that is told to have left', () => peersUp(one).length === 0);
     one.close();
   });
 
@@ -150,13 +180,15 @@ describe('the exchange', () => {
     for (const call of calls) {
       const code = `
         const throttle = new Throttle(config);
+        sleep(50);
         console.log(threads(), throttle.clusterStats().incarnation);
         throttle.${call};
-        console.log(threads());
+        console.log(threadsUntil(1));
         throttle.start();
+        sleep(50);
         console.log(threads());
         throttle.close();
-        console.log(threads());
+        console.log(threadsUntil(0));
       `;
       assert.equal(program(code, options(ports[0], [])), `0 ${ZEROS}\n1\n1\n0`, call);
     }
@@ -167,7 +199,9 @@ describe('the exchange', () => {
     const code = `
       const throttle = new Throttle({ ...config, clock: () => performance.now() });
       throttle.start();
-      console.log(throttle.allow('t'), threads());
+      const allowed = throttle.allow('t');
+      sleep(50);
+      console.log(allowed, threads());
     `;
     assert.equal(program(code, options(port, [])), 'true 0');
   });
@@ -187,7 +221,7 @@ describe('the exchange', () => {
 });
 
 describe('a node of another process', () => {
-  it('agrees, and says goodbye', async () => {
+  it('agrees, and says goodbye', async (t) => {
     const ports = await freePorts(2);
     const code = `
       const { Throttle } = require(${JSON.stringify(INDEX)});
@@ -195,22 +229,27 @@ describe('a node of another process', () => {
       const answers = {
         start: () => throttle.start(),
         stats: () => throttle.clusterStats(),
-        allow: () => throttle.allow('tag', 5),
-        balance: () => throttle.peek('tag').balance,
+        allow: (tag) => throttle.allow(tag, 5),
+        balance: (tag) => throttle.peek(tag).balance,
       };
-      process.on('message', (name) => {
-        if (name !== 'close') return process.send({ answer: answers[name]() });
+      process.on('message', ({ name, tag }) => {
+        if (name !== 'close') return process.send({ answer: answers[name](tag) });
         throttle.close();
         process.disconnect();
       });
     `;
     const child = spawn(process.execPath, ['-e', code], { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
-    /** @param {string} name */
-    const ask = async (name) => {
+    /**
+     * @param {string} name
+     * @param {string} [tag]
+     */
+    const ask = async (name, tag) => {
       const answer = once(child, 'message');
-      child.send(name);
+      child.send({ name, tag });
       return (await answer)[0].answer;
     };
+    // When the test fails, nothing must keep its process alive.
+    t.after(() => child.kill());
     const here = new Throttle(options(ports[0], [ports[1]]));
     here.start();
     await ask('start');
@@ -221,12 +260,13 @@ describe('a node of another process', () => {
     const there = await ask('stats');
     assert.deepEqual([there.pid, there.peers[0].node], [child.pid, statsOf(here).node]);
 
-    assert.equal(here.allow('tag', 7), true);
-    assert.equal(await ask('allow'), true);
-    await until('agreement', async () => (await ask('balance')) === 988 && here.peek('tag').balance === 988);
+    await agree(
+      async (tag) => assert.deepEqual([here.allow(tag, 7), await ask('allow', tag)], [true, true]),
+      async (tag) => (await ask('balance', tag)) === 988 && here.peek(tag).balance === 988,
+    );
 
     const exit = once(child, 'exit');
-    child.send('close');
+    child.send({ name: 'close' });
     assert.deepEqual(await exit, [0, null]);
     await until('goodbye', () => here.events().some(({ kind }) => kind === 'peer_left'));
     here.close();
@@ -264,7 +304,7 @@ describe('a thread', () => {
     assert.equal(stdout, '0\n1\n'.repeat(3));
   });
 
-  it('has the node of its own throttle', async () => {
+  it('has the node of its own throttle', async (t) => {
     const ports = await freePorts(2);
     const here = new Throttle(options(ports[0], [ports[1]]));
     here.start();
@@ -272,15 +312,21 @@ describe('a thread', () => {
       const { parentPort, workerData } = require('node:worker_threads');
       const { Throttle } = require(workerData.index);
       const throttle = new Throttle(workerData.options);
-      parentPort.on('message', () => parentPort.postMessage(throttle.allow('tag', 100)));
+      parentPort.on('message', (tag) => parentPort.postMessage(throttle.allow(tag, 100)));
       throttle.start();
     `;
     const workerData = { index: INDEX, options: options(ports[1], []) };
     const worker = new Worker(code, { eval: true, workerData });
+    t.after(() => worker.terminate());
     await until('two nodes', () => peersUp(here).length === 1);
-    worker.postMessage('allow');
-    assert.deepEqual(await once(worker, 'message'), [true]);
-    await until('its report', () => here.peek('tag').balance === 900);
+    await agree(
+      async (tag) => {
+        const answer = once(worker, 'message');
+        worker.postMessage(tag);
+        assert.deepEqual(await answer, [true]);
+      },
+      (tag) => here.peek(tag).balance === 900,
+    );
     await worker.terminate();
     await until('goodbye', () => peersUp(here).length === 0);
     here.close();

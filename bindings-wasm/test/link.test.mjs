@@ -269,7 +269,7 @@ async function until(what, done) {
 }
 
 describe('a link over a socket', () => {
-  it('is a node beside native ones', async () => {
+  it('is a node beside native ones', async (t) => {
     const sockets = [createSocket('udp4'), createSocket('udp4')];
     for (const socket of sockets) await once(socket.bind(0, '127.0.0.1'), 'listening');
     const [ours, free] = sockets.map((socket) => `127.0.0.1:${socket.address().port}`);
@@ -283,14 +283,28 @@ describe('a link over a socket', () => {
     const link = here.link({ address: ours });
     link.join([free]);
     const leave = carry(link, sockets[0]);
+    // When the test fails, nothing must keep its process alive.
+    t.after(() => {
+      leave();
+      sockets[0].close();
+    });
     const nodes = [{ throttle: here }, { throttle: there }];
     await until('two nodes', () => nodes.every((node) => peersUp(node).length === 1));
     assert.equal(peersUp(nodes[1])[0].address, ours);
     assert.equal(peersUp(nodes[0])[0].node, there.clusterStats().node);
 
-    assert.equal(here.allow('tag', 30), true);
-    for (let i = 0; i < 12; i += 1) assert.equal(there.allow('tag'), true);
-    await until('agreement', () => nodes.every(({ throttle }) => throttle.peek('tag').balance === 958));
+    // A node takes no reports while it starts, and what is late on a busy machine is not charged.
+    let tag;
+    let looks = 0;
+    await until('agreement', () => {
+      if (looks % 100 === 0) {
+        tag = `tag ${looks}`;
+        assert.equal(here.allow(tag, 30), true);
+        for (let i = 0; i < 12; i += 1) assert.equal(there.allow(tag), true);
+      }
+      looks += 1;
+      return nodes.every(({ throttle }) => throttle.peek(tag).balance === 958);
+    });
     assert.ok(!kinds([...here.events(), ...there.events()]).includes('rules_differ'));
     const { counts } = here.clusterStats();
     assert.equal(counts.droppedAuth + counts.droppedMalformed + counts.droppedKey, 0);
@@ -298,6 +312,5 @@ describe('a link over a socket', () => {
     leave();
     await until('goodbye', () => kinds(there.events()).includes('peer_left'));
     there.close();
-    sockets[0].close();
   });
 });
