@@ -80,10 +80,13 @@ class Net {
   /** Lets time pass. */
   run(ms) {
     const end = this.now + ms;
+    let standing = 0;
     for (;;) {
       const due = [...this.nodes.map((node) => node.due), ...this.#underWay.map(({ at }) => at)];
       const next = Math.max(this.now, Math.min(...due));
       if (next > end) break;
+      standing = next > this.now ? 0 : standing + 1;
+      if (standing > 1000) throw new Error('a link has always something to do, and time stands still');
       this.#moveTo(next);
       this.#deliver();
       for (const node of this.nodes.filter((one) => one.due <= next)) {
