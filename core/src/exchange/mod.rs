@@ -198,7 +198,9 @@ impl Exchange {
             let is_charged = host.update(scale, rule.key(entry.fingerprint), now, |tat| {
                 let answer = !late || entry.saturated || scale.is_saturated(tat, now);
                 let next = if answer { scale.charge(tat, then, entry.units) } else { tat };
-                Step { tat: next, hits: 0, answer }
+                // A bucket that is full again is worth no room.
+                let is_over = tat == 0 && next <= scale.ticks(now);
+                Step { tat: if is_over { 0 } else { next }, hits: 0, answer }
             });
             match is_charged {
                 true => done.charged += 1,
@@ -231,9 +233,10 @@ impl Exchange {
             }
         });
         sort(&mut levels);
-        let levels = levels.into_iter().filter_map(|(_, Bucket { key, tat, .. })| {
+        let levels = levels.into_iter().filter_map(|(_, Bucket { key, hits, tat })| {
             let rule = self.rule_of(key)?;
-            let used_16ths = rule.scale.used_16ths(tat, now);
+            // Without what is yet to be reported: it will be charged by that report.
+            let used_16ths = rule.scale.used_16ths(rule.scale.before(tat, hits), now);
             Some(LevelOf { rule: rule.id, fingerprint: key.fingerprint, used_16ths })
         });
         levels.collect()

@@ -1,5 +1,8 @@
 //! What is done about once a second.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
 use super::{Engine, To};
 use crate::cluster::Origin;
 use crate::cluster::pace;
@@ -8,10 +11,8 @@ use crate::exchange::Facts;
 
 impl Engine {
     pub(super) fn round(&mut self, now: u64) {
-        self.forget_challenges(now);
-        self.exchange.learn();
-        let retention = self.retention();
-        self.history.expire(now.saturating_sub(retention), self.settings.retention_bytes);
+        self.learn(now);
+        self.history.expire(now.saturating_sub(self.retention()));
         self.forget_peers(now);
         self.try_addresses(now);
         self.send_digest(now);
@@ -20,13 +21,19 @@ impl Engine {
         self.publish(now);
     }
 
+    /// Finds rules that other processes of the table have.
+    pub(super) fn learn(&mut self, now: u64) {
+        self.learned_at = now;
+        self.exchange.learn();
+        self.outbox.learn(&self.exchange, &self.settings, now);
+    }
+
     /// Greets whoever is not there yet.
-    fn try_addresses(&mut self, now: u64) {
-        let is_there = |address| {
-            self.peers.values().any(|peer| peer.state == State::Up && peer.address == Some(address))
-        };
+    pub(super) fn try_addresses(&mut self, now: u64) {
+        let up = self.peers.values().filter(|peer| peer.state == State::Up);
+        let up: BTreeSet<SocketAddr> = up.filter_map(|peer| peer.address).collect();
         let own = self.settings.address;
-        let missing = self.tried.iter().copied().filter(|at| *at != own && !is_there(*at));
+        let missing = self.tried.iter().copied().filter(|at| *at != own && !up.contains(at));
         for address in missing.collect::<Vec<_>>() {
             self.greet(now, To::One(address));
         }
@@ -42,17 +49,26 @@ impl Engine {
         }
     }
 
-    /// Measures a round trip.
+    /// Measures round trips: to anybody, and to the one that seems farthest, so that a moment's
+    /// delay is soon forgotten.
     fn ping(&mut self, now: u64) {
-        if let Some(address) = self.anybody_but(self.me) {
+        let up = self.peers.values().filter(|peer| peer.state == State::Up);
+        let farthest = up.max_by_key(|peer| peer.delay).and_then(|peer| peer.address);
+        for address in self.anybody().into_iter().chain(farthest) {
             self.greet(now, To::One(address));
         }
     }
 
     fn forget_peers(&mut self, now: u64) {
-        let before = now.saturating_sub(self.retention() + pace::FORGET);
+        let retention = self.retention();
         let old = self.peers.iter().filter(|(_, peer)| {
-            peer.state != State::Up && peer.heard_at.max(peer.applied_at.unwrap_or(0)) < before
+            // Nobody who said goodbye, or lives on as another, comes back.
+            let after = match peer.state {
+                State::Up => return false,
+                State::Left => retention,
+                State::Known | State::Down(_) => retention + pace::FORGET,
+            };
+            peer.heard_at.max(peer.applied_at.unwrap_or(0)) < now.saturating_sub(after)
         });
         for origin in old.map(|(origin, _)| *origin).collect::<Vec<_>>() {
             let peer = self.peers.remove(&origin);
