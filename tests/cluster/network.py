@@ -9,7 +9,6 @@ import itertools
 import os
 import subprocess
 from collections.abc import Iterable
-from types import TracebackType
 
 PORT = 7373
 _numbers = itertools.count()
@@ -27,26 +26,14 @@ class Network:
         self.hosts = range(1, hosts + 1)
         self._ipv6 = ipv6
         self._name = f"dthrottle-{os.getpid()}-{next(_numbers)}"
+        try:
+            self._build()
+        except BaseException:
+            self.close()
+            raise
 
-    def __enter__(self) -> Network:
-        for host in (0, *self.hosts):
-            call("ip", "netns", "add", self.namespace(host))
-        self._ip(0, "link set lo up", "link add br0 type bridge", "link set br0 up")
-        self._give_address(0, "br0")
-        for host in self.hosts:
-            peer = f"peer name eth0 netns {self.namespace(host)}"
-            self._ip(0, f"link add host{host} type veth {peer}")
-            self._ip(0, f"link set host{host} master br0 up")
-            self._ip(host, "link set lo up", "link set eth0 up")
-            self._give_address(host, "eth0")
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Remove all hosts that there are. Their processes must have ended."""
         for host in (0, *self.hosts):
             subprocess.run(["ip", "netns", "delete", self.namespace(host)], check=False)
 
@@ -87,15 +74,27 @@ class Network:
         for host in self.hosts:
             call(*self.on(host), "nft", "flush", "ruleset")
 
+    def _build(self) -> None:
+        for host in (0, *self.hosts):
+            call("ip", "netns", "add", self.namespace(host))
+        self._ip(0, "link set lo up", "link add br0 type bridge", "link set br0 up")
+        self._give_address(0, "br0")
+        for host in self.hosts:
+            peer = f"peer name eth0 netns {self.namespace(host)}"
+            self._ip(0, f"link add host{host} type veth {peer}")
+            self._ip(0, f"link set host{host} master br0 up")
+            self._ip(host, "link set lo up", "link set eth0 up")
+            self._give_address(host, "eth0")
+
     def _filter(self, host: int, rule: str) -> None:
         hook = "type filter hook input priority 0; policy accept;"
         rules = f"flush ruleset\ntable inet test {{\nchain in {{\n{hook}\n{rule}\n}}\n}}\n"
         call(*self.on(host), "nft", "-f", "-", text=rules)
 
     def _give_address(self, host: int, device: str) -> None:
-        ip = self.ip_address(host)
-        self._ip(host, f"address add {ip}/64 dev {device} nodad" if self._ipv6
-                 else f"address add {ip}/24 dev {device}")
+        # nodad: it is there at once.
+        rest = f"/64 dev {device} nodad" if self._ipv6 else f"/24 dev {device}"
+        self._ip(host, f"address add {self.ip_address(host)}{rest}")
 
     def _ip(self, host: int, *lines: str) -> None:
         call("ip", "-n", self.namespace(host), "-batch", "-", text="\n".join(lines) + "\n")

@@ -148,10 +148,10 @@ def start_all(nodes: Sequence[Node]) -> None:
         node.wait_ready()
 
 
-def poll(what: str, seconds: float = NEVER) -> Iterator[float]:
+def poll(what: str) -> Iterator[float]:
     """Give the time that has passed, again and again, and fail when it is too much."""
     begin = time.monotonic()
-    while (passed := time.monotonic() - begin) < seconds:
+    while (passed := time.monotonic() - begin) < NEVER:
         yield passed
         time.sleep(0.01)
     raise AssertionError(f"never: {what}")

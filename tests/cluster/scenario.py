@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,8 @@ class Scenario:
 
     def play(self) -> Result:
         """Run it all, in hosts of its own."""
-        with Network(len(LANGUAGES), ipv6=self.ipv6) as network, ExitStack() as stack:
+        with ExitStack() as stack:
+            network = stack.enter_context(closing(Network(len(LANGUAGES), ipv6=self.ipv6)))
             if self.before:
                 self.before(network)
 

@@ -50,7 +50,7 @@ def attack(stage: Stage) -> None:
     command = [*network.on(0), sys.executable, str(HERE / "attack.py"), str(PORT), *addresses]
     attacker = subprocess.Popen(command)
     stage.stack.callback(end_attack, attacker)
-    keys = {"secret": f"{SECRET}?"}, {"without_secret": True}
+    keys: list[dict[str, Any]] = [{"secret": f"{SECRET}?"}, {"without_secret": True}]
     for port, key in enumerate(keys, PORT):
         cluster = {"name": "test", **key, **listed(network, 0), "listen": network.address(0, port)}
         rule = {"rate": f"{RATE}/s", "burst": BURST}
