@@ -93,7 +93,7 @@ def clusters() -> Iterator[dict[str, Any]]:
             each.bind(("127.0.0.1", 0))
         addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
     for address in addresses:
-        # Equal shares for all nodes: otherwise whoever asks first gets most.
+        yield {"name": "demo", "listen": address, "peers": addresses}
 
 
 def soon() -> int:
@@ -173,6 +173,7 @@ def main() -> None:
     print(
         f"\nIn {SECONDS} s the limit is {BURST} + {RATE} x {SECONDS} = {limit}. The three nodes "
         f"admitted {total}: {100 * total / limit - 100:+.1f} %.\n"
+        "Which of them admits a request is up to chance; that all of them count it is not.\n"
         f"Without the exchange each would hold the client to a limit of its own: {without} in all."
     )
     if abs(total - limit) > NEAR * limit or without < 2 * limit:

@@ -122,12 +122,14 @@ def test_partition(play: Play) -> None:
     admitted = result.until(HEALED)
     print(f"admitted {admitted} until the partition ends, one bucket {one}, bound {one + more}")
     assert one + more / 2 < admitted <= 1.02 * (one + more)
-    # Two seconds later all agree about the debt, as far as they look at the same time.
-    balances = result.balances(HEALED + 2)
+    # From two seconds later on all agree about the debt. Nobody looks at exactly the same time, so
+    # the best of many looks counts.
+    looks = [result.balances(HEALED + 2 + tenth / 10) for tenth in range(50)]
+    spread, balances = min((max(look) - min(look), look) for look in looks)
     print("balances", balances)
     assert len(balances) == len(LANGUAGES)
     assert max(balances) < -RATE
-    assert max(balances) - min(balances) <= 0.1 * RATE
+    assert spread <= 0.02 * RATE
     result.is_one_bucket()
 
 
