@@ -49,7 +49,9 @@ impl Ledger {
             Some(at) if last <= made.len() as u64 => {
                 self.slowest = self.slowest.max(now - since.max(*at));
             }
-            _ => self.faults.push(format!("{by:?} charged {first} to {last}, never made by {of:?}")),
+            _ => {
+                self.faults.push(format!("{by:?} charged {first} to {last}, never made by {of:?}"));
+            }
         }
         if by.node == of.node && by.incarnation == of.incarnation {
             self.faults.push(format!("{by:?} charged reports {first} to {last} of its own"));

@@ -121,8 +121,8 @@ impl Network {
             return [None, None];
         }
         let first = self.copy(now, from, to);
-        let again = self.conditions.duplicates > 0.0
-            && self.random.random_bool(self.conditions.duplicates);
+        let again =
+            self.conditions.duplicates > 0.0 && self.random.random_bool(self.conditions.duplicates);
         [first, if again { self.copy(now, from, to) } else { None }]
     }
 

@@ -10,9 +10,9 @@ use dthrottle::cluster::{self, Engine, Origin, Settings};
 use dthrottle::config::ClusterConfig;
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
+use crate::Ns;
 use crate::ledger::Life;
 use crate::scenario::{Controls, Scenario};
-use crate::Ns;
 
 const CLUSTER: &str = "sim";
 const PORT: u16 = 7373;
@@ -92,6 +92,7 @@ impl Node {
             .expect("a rule of a scenario is a rule");
         let mut settings = Settings::new(keys(), address(me));
         settings.period = Duration::from_nanos(scenario.period);
+        settings.multicast = scenario.multicast;
         settings.controls = controls(scenario.controls);
         let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
         engine.keep_ledger();
@@ -124,7 +125,9 @@ impl Node {
     /// A client asks.
     pub fn ask(&mut self, now: Ns, tag: &[u8], units: u64) -> bool {
         self.set(now);
-        self.throttle.allow_with(tag, Ask::cost(units)).expect("no request costs more than the burst")
+        self.throttle
+            .allow_with(tag, Ask::cost(units))
+            .expect("no request costs more than the burst")
     }
 
     /// Units left in a bucket, below zero in debt.

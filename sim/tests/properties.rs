@@ -11,7 +11,12 @@ fn all_properties_hold() {
     let failures = soak(0..SEEDS, |_| {});
     let list: Vec<String> = failures.iter().map(ToString::to_string).collect();
     let again = "run one again with `make sim-one SEED=...`";
-    assert!(list.is_empty(), "{} of {SEEDS} seeds failed; {again}\n{}", list.len(), list.join("\n"));
+    assert!(
+        list.is_empty(),
+        "{} of {SEEDS} seeds failed; {again}\n{}",
+        list.len(),
+        list.join("\n")
+    );
 }
 
 #[test]
