@@ -90,11 +90,10 @@ impl Pair {
         let end = Instant::now() + Duration::from_secs(20);
         while pair.engines.iter().any(|engine| engine.peers() != 1) {
             pair.tick();
-            for node in 0..2 {
+            for (node, from) in ADDRESSES.into_iter().enumerate() {
                 for mut datagram in pair.sent(node) {
                     let now = pair.now();
-                    let from = SocketAddr::from(ADDRESSES[node]);
-                    pair.engines[1 - node].handle_datagram(now, from, &mut datagram);
+                    pair.engines[1 - node].handle_datagram(now, from.into(), &mut datagram);
                 }
             }
             if Instant::now() > end {

@@ -83,3 +83,100 @@ fn another_secret_is_another_cluster() {
     until("a datagram under another key", || refused(&all[1]) > 2);
     assert!(all[1].cluster_stats().unwrap().peers.is_empty());
 }
+
+/// Keys are changed while the cluster runs: each step overlaps with the one before.
+#[test]
+fn packet_keys_rotate() {
+    let (old, new) = ("the old packet key", "the new packet key");
+    let steps: [&[&str]; 4] = [&[old], &[old, new], &[new, old], &[new]];
+    for step in steps.windows(2) {
+        let ports = ports(2);
+        let secret = |config: ClusterConfig| config.secret("a secret of sixteen");
+        let address = |at: usize| format!("127.0.0.1:{}", ports[at]);
+        let mut all = Vec::new();
+        for (own, keys) in step.iter().enumerate() {
+            let keys = keys.to_vec();
+            let peer = address(1 - own);
+            all.extend(nodes(&ports[own..=own], |config| {
+                secret(config).packet_keys(&keys).peer(&peer)
+            }));
+        }
+        until("two nodes with overlapping keys", || is_whole(&all));
+    }
+    let ports = ports(2);
+    let peer = format!("127.0.0.1:{}", ports[1]);
+    let mut all = nodes(&ports[..1], |config| {
+        config.secret("a secret of sixteen").packet_keys([old]).peer(&peer)
+    });
+    all.extend(nodes(&ports[1..], |config| {
+        config.secret("a secret of sixteen").packet_keys([new])
+    }));
+    let refused = |node: &Throttle| {
+        let stats = node.cluster_stats().unwrap();
+        stats.count("dropped_key") + stats.count("dropped_auth")
+    };
+    until("a datagram under a key that is gone", || refused(&all[1]) > 2);
+    assert!(!is_whole(&all));
+}
+
+#[test]
+fn nodes_find_each_other_by_multicast() {
+    let group = format!("239.73.73.73:{}", ports(1)[0]);
+    let node = || {
+        let cluster = ClusterConfig::new("group").listen("127.0.0.1:0");
+        let cluster = cluster.multicast(&group).interface("127.0.0.1").without_secret(true);
+        let rule = Rule::per_second(1).burst(1000);
+        let throttle = Throttle::builder().rule(rule).cluster(cluster).build().unwrap();
+        throttle.start().unwrap();
+        throttle
+    };
+    let nodes = [node(), node(), node()];
+    until("three nodes of a group", || is_whole(&nodes));
+    assert!((0..300).all(|i| nodes[i % 3].allow("tag").unwrap()));
+    let balance = |node: &Throttle| node.peek("tag").unwrap().balance;
+    until("agreement", || nodes.iter().all(|node| (700..710).contains(&balance(node))));
+}
+
+#[test]
+fn nodes_talk_by_ipv6() {
+    let sockets: Vec<_> = (0..2).map(|_| UdpSocket::bind("[::1]:0").unwrap()).collect();
+    let addresses: Vec<String> =
+        sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
+    drop(sockets);
+    let node = |own: usize| {
+        let cluster = ClusterConfig::new("six").listen(&addresses[own]).peer(&addresses[1 - own]);
+        let rule = Rule::per_second(1).burst(1000);
+        let throttle = Throttle::builder().rule(rule).cluster(cluster).build().unwrap();
+        throttle.start().unwrap();
+        throttle
+    };
+    let nodes = [node(0), node(1)];
+    until("two nodes", || is_whole(&nodes));
+}
+
+/// Nobody listens there, and the port is taken: the application notices nothing.
+#[test]
+fn a_node_without_a_socket_goes_on_alone() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let nodes = nodes(&[port], |config| config.peer("127.0.0.1:9"));
+    until("an error that is counted", || {
+        nodes[0].cluster_stats().unwrap().count("bind_errors") > 1
+    });
+    assert!((0..1000).all(|_| nodes[0].allow("tag").unwrap()));
+    drop(taken);
+    until("the port", || nodes[0].cluster_stats().unwrap().count("datagrams_sent") > 3);
+}
+
+/// A throttle that is closed starts nothing.
+#[test]
+fn closed_is_closed() {
+    let rule = Rule::per_second(1).burst(1000);
+    let cluster = ClusterConfig::new("closed").listen("127.0.0.1:0");
+    let throttle = Throttle::builder().rule(rule).cluster(cluster).build().unwrap();
+    let domain = throttle.domain("default").unwrap();
+    throttle.close();
+    assert!(domain.allow("tag").is_err() && throttle.start().is_err());
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(throttle.cluster_stats().unwrap().incarnation, 0, "no engine was made");
+}

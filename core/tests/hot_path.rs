@@ -81,6 +81,11 @@ fn no_check_allocates() {
         ask(&two, 0..10);
         assert_eq!(allocations(|| ask(&throttle, 0..150)), 0);
         assert_eq!(allocations(|| ask(&two, 0..20)), 0);
+        // The same when peers have to hear of it.
+        let exchange = throttle.exchange();
+        exchange.stay(exchange.now());
+        assert_eq!(allocations(|| ask(&throttle, 0..50)), 0);
+        assert_eq!(allocations(|| ask(&two, 0..20)), 0);
         // The control: a list has to be somewhere.
         assert!(allocations(|| drop(throttle.top(3))) > 0);
     }

@@ -75,7 +75,7 @@ fn adversaries(seed: u64, random: &mut Random) -> Scenario {
 fn losses(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("losses", seed, random);
     // To find each other takes longer, too.
-    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 7 * SEC, 12 * SEC);
+    (scenario.begin, scenario.settled, scenario.end) = (8 * SEC, 10 * SEC, 16 * SEC);
     scenario.network.loss = random.random_range(0.0..0.3);
     if random.random_bool(0.5) {
         let every = random.random_range(200 * MS..=2 * SEC);

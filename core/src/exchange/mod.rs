@@ -112,6 +112,11 @@ impl Exchange {
         self.host.lock.try_lock()
     }
 
+    /// How long nobody has said so; nothing: nobody ever has.
+    pub fn idle_for(&self, now: u64) -> Option<u64> {
+        self.host.table.idle_for(now)
+    }
+
     /// Whether the fingerprint of every bucket can be told: a table may be too small.
     pub fn tells_fingerprints(&self) -> bool {
         self.host.table.tells_fingerprints()

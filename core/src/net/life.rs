@@ -38,6 +38,9 @@ impl Life {
     /// Learns what to run. With a clock that is moved by hand the hand runs the engine, too.
     pub(crate) fn prepare(&self, config: &ClusterConfig, throttle: &Throttle) {
         let host = &throttle.0.host;
+        // Before anything is started: a child must know that it is one. Where that fails, threads
+        // are not started again after a fork, and nothing worse.
+        let _ = fork::watch();
         if matches!(host.clock, Clock::System) {
             let (config, lock) = (Arc::new(config.clone()), host.lock.clone());
             let _ = self.plan.set(Plan { config, exchange: throttle.exchange(), lock });

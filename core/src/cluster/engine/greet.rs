@@ -37,8 +37,8 @@ impl Engine {
     }
 
     fn new_challenge(&mut self, now: u64) -> u64 {
-        while let Some(oldest) = self.challenges.iter().min_by_key(|(_, at)| **at)
-            && self.challenges.len() >= MOST_CHALLENGES
+        while self.challenges.len() >= MOST_CHALLENGES
+            && let Some(oldest) = self.challenges.iter().min_by_key(|(_, at)| **at)
         {
             let oldest = *oldest.0;
             self.challenges.remove(&oldest);
@@ -128,7 +128,12 @@ impl Engine {
             .map(|(origin, _)| *origin)
             .collect();
         for origin in older {
-            self.set_state(now, origin, State::Left);
+            match self.peers.get_mut(&origin) {
+                // It is known to be dead; that it did not even say goodbye is no news.
+                Some(peer) if peer.state != State::Up => peer.state = State::Left,
+                _ => self.set_state(now, origin, State::Left),
+            }
+            self.told_changed = true;
         }
     }
 

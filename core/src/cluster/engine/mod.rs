@@ -110,6 +110,7 @@ impl Engine {
         let identity = Identity::new(settings.address, me);
         let members = Members::new(identity, SmallRng::seed_from_u64(rng.random()));
         let outbox = Outbox::new(&exchange, &settings, now, &mut rng);
+        let idle = exchange.idle_for(now);
         exchange.stay(now);
         let mut engine = Engine {
             me,
@@ -134,7 +135,7 @@ impl Engine {
             exchange,
             rng,
         };
-        engine.resume(now);
+        engine.resume(now, idle);
         engine
     }
 
@@ -160,7 +161,7 @@ impl Engine {
 
     /// Takes over where another process with the same table left off: what it applied is not
     /// applied again.
-    fn resume(&mut self, now: u64) {
+    fn resume(&mut self, now: u64, idle: Option<u64>) {
         let seats: Vec<(usize, Origin)> = self.exchange.seats().collect();
         for (seat, origin) in &seats {
             let window = self.exchange.window(*seat);
@@ -169,7 +170,8 @@ impl Engine {
                 Peer { seat: Some(*seat), window, address, heard_at: now, ..Peer::default() };
             self.peers.insert(*origin, peer);
         }
-        if seats.is_empty() {
+        // What was missed meanwhile cannot all be repaired: others know it as a whole.
+        if seats.is_empty() || idle.is_none_or(|idle| idle > self.retention()) {
             self.start = Start::waiting(now);
         }
         self.tried.extend(self.peers.values().filter_map(|peer| peer.address));
@@ -345,6 +347,8 @@ impl Engine {
                 self.count(Counter::PeersDown, 1);
                 Event::PeerLeft(origin)
             }
+            // Others said so first.
+            (State::Down(_), State::Left) => Event::PeerLeft(origin),
             (State::Up, State::Down(_)) => {
                 self.count(Counter::PeersDown, 1);
                 Event::PeerDown(origin)
@@ -363,6 +367,7 @@ impl Engine {
         let told = told.into_iter().filter(|address| *address != self.settings.address);
         self.told = told.collect();
         self.outbox.nodes = self.members.len() as u64 + 1;
+        self.publish_slack();
     }
 
     /// Whether there is room for an origin, or has been: whoever has the key may name any number.

@@ -63,13 +63,18 @@ impl Engine {
         }
     }
 
-    /// Writes into the table what other processes may want to see, and what their checks need.
-    fn publish(&mut self, now: u64) {
+    /// Writes into the table what checks need: how long reports are under way. Without peers none
+    /// are.
+    pub(super) fn publish_slack(&mut self) {
         let up = self.peers.values().filter(|peer| peer.state == State::Up);
-        let delay = up.filter_map(|peer| peer.delay).max().unwrap_or(0);
-        let slack = (2 * delay).clamp(pace::LEAST_SLACK, pace::MOST_SLACK);
-        self.exchange.set_slack(slack);
+        let delay = up.map(|peer| peer.delay.unwrap_or(0)).max();
+        let slack = |delay: u64| (2 * delay).clamp(pace::LEAST_SLACK, pace::MOST_SLACK);
+        self.exchange.set_slack(delay.map_or(0, slack));
         self.exchange.set_nodes(self.outbox.nodes);
+    }
+
+    /// Writes into the table what other processes may want to see.
+    fn publish(&mut self, now: u64) {
         for peer in self.peers.values_mut() {
             let Some(seat) = peer.seat else { continue };
             let heard = peer.heard_at;
