@@ -32,7 +32,7 @@ test-deep: test-crash-deep test-loom-deep test-miri ## Run what takes longer: a 
 lint: lint-rust lint-python lint-js header-check vectors-check ## Check style, types, and that what is generated is fresh
 
 clean: ## Remove everything that was built or installed here
-	rm -rf target $(VENV) node_modules bindings-wasm/pkg bindings-node/*.node bench/out
+	rm -rf target $(VENV) node_modules bindings-wasm/pkg bindings-node/*.node bench/out sim/out
 
 include make/*.mk
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::measure::Meter;
+use crate::outcome::{Outcome, View};
 use crate::scenario::{Fault, Scenario};
-use crate::world::{Outcome, View};
 use crate::{Ns, SEC, bound};
 
 /// How far the long-run rate may be off.
@@ -106,7 +106,7 @@ fn too_slow(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
 fn wrong_rate(scenario: &Scenario, meter: &Meter) -> Option<String> {
     let units = seconds(scenario.end - scenario.settled) * scenario.limit.rate as f64;
     let error = meter.rate_error();
-    let allowed = RATE_ERROR.max(RATE_ROUNDING / units);
+    let allowed = RATE_ERROR.max(RATE_ROUNDING * scenario.cost as f64 / units);
     (error.abs() > allowed).then(|| format!("rate off by {:+.2} %", error * 100.0))
 }
 
@@ -116,7 +116,7 @@ fn wrong_rate(scenario: &Scenario, meter: &Meter) -> Option<String> {
 fn differs(scenario: &Scenario, view: &View) -> Option<String> {
     let (least, most) = (*view.balances.iter().min()?, *view.balances.iter().max()?);
     let rate = scenario.limit.rate as f64;
-    let allowed = 1.0 + rate * seconds(bound::tolerance(scenario));
+    let allowed = scenario.cost as f64 + rate * seconds(bound::tolerance(scenario));
     let apart = view.truth.max(most as f64) - view.truth.min(least as f64);
     (apart > allowed).then(|| {
         let (at, tag, truth) = (seconds(view.at), view.tag, view.truth);

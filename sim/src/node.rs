@@ -92,6 +92,7 @@ impl Node {
             .expect("a rule of a scenario is a rule");
         let mut settings = Settings::new(keys(), address(me));
         settings.period = Duration::from_nanos(scenario.period);
+        settings.multicast = scenario.multicast;
         settings.controls = controls(scenario.controls);
         let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
         engine.keep_ledger();

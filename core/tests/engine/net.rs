@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub(crate) events: Vec<Event>,
     pub(crate) next: u64,
     clock: ManualClock,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// A datagram under way.

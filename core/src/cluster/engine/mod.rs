@@ -163,6 +163,11 @@ impl Engine {
         self.members.len()
     }
 
+    /// How many origins are known, whatever became of them.
+    pub fn origins(&self) -> usize {
+        self.peers.len()
+    }
+
     /// Starts to keep the books: which reports were applied.
     pub fn keep_ledger(&mut self) {
         self.ledger = Some(Vec::new());
