@@ -60,15 +60,10 @@ impl Engine {
     }
 
     fn forget_peers(&mut self, now: u64) {
-        let retention = self.retention();
+        // Long after anybody has reports of it that could be charged again.
+        let before = now.saturating_sub(self.retention() + pace::FORGET);
         let old = self.peers.iter().filter(|(_, peer)| {
-            // Nobody who said goodbye, or lives on as another, comes back.
-            let after = match peer.state {
-                State::Up => return false,
-                State::Left => retention,
-                State::Known | State::Down(_) => retention + pace::FORGET,
-            };
-            peer.heard_at.max(peer.applied_at.unwrap_or(0)) < now.saturating_sub(after)
+            peer.state != State::Up && peer.heard_at.max(peer.applied_at.unwrap_or(0)) < before
         });
         for origin in old.map(|(origin, _)| *origin).collect::<Vec<_>>() {
             let peer = self.peers.remove(&origin);
