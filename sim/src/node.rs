@@ -165,14 +165,14 @@ impl Node {
         }
     }
 
-    /// The number of a report that is sent for the first time.
+    /// The number of a report that is sent for the first time, alone or summed up with others.
     fn new_report(&self, datagram: &mut [u8]) -> Option<u64> {
         let (envelope, body) = self.keys.open(datagram).ok()?;
         if envelope.kind != Kind::Report {
             return None;
         }
         let report = Report::parse(body, envelope.flags).ok()?;
-        (report.origin.is_none() && report.first > self.reported).then_some(report.last)
+        (report.origin.is_none() && report.last > self.reported).then_some(report.last)
     }
 
     /// What it charged since it was asked last: reports of whom, first and last number.

@@ -125,8 +125,14 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     look_after(&mut scenario, heal);
     // Who is far from the limit does not notice: not the partition, and not what comes after it.
     scenario.promises.conforming = !scenario.network.loses();
-    let mut scenario = scenario.load(Kind::Greedy, 2, demand).load(Kind::MODEST, 2, 1.0);
+    let mut scenario = scenario.load(Kind::Greedy, 1, demand).load(Kind::MODEST, 2, 1.0);
+    // Nobody may say anything any more when the network heals.
+    let end = random.random_bool(0.5).then(|| at + (heal - at) * 3 / 4);
+    scenario.loads.push(Load { kind: Kind::Greedy, tags: 1, demand, end });
     scenario.loads.push(Load { kind: Kind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
+    if end.is_some() {
+        scenario.loads.iter_mut().for_each(|load| load.end = end);
+    }
     scenario
 }
 
@@ -154,6 +160,7 @@ fn restarts(seed: u64, random: &mut Random) -> Scenario {
         });
     }
     scenario.end = 13 * SEC;
+    scenario.looks = vec![Look { at: 14 * SEC, saturated: true }];
     let demand = overload(&scenario, random);
     scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
         Kind::CONFORMING,
