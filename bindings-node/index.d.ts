@@ -156,6 +156,56 @@ export interface Stats {
   evicted: number;
   /** Buckets that are not full now. */
   buckets: number;
+  /** Units admitted that no other node of the cluster will hear about. */
+  unreported: number;
+}
+
+/** A cluster, as one node sees it. All processes of a table see the same. */
+export interface ClusterStats {
+  /** This node: 16 hexadecimal digits, as are all nodes and incarnations; zeros before the start. */
+  node: string;
+  /** The present life of its exchange; zeros: it has not begun. Later ones are greater. */
+  incarnation: string;
+  /** The process that runs the exchange, or did last; 0 in WebAssembly. */
+  pid: number;
+  /** Peers that are there or were lately. */
+  peers: PeerStats[];
+  /** What was counted, such as datagramsSent, reportsReceived, droppedAuth. */
+  counts: Record<string, number>;
+}
+
+/** A peer: another node of the cluster. */
+export interface PeerStats {
+  node: string;
+  incarnation: string;
+  /** Address and port. */
+  address: string | null;
+  /** `known`: it has yet to become a member. */
+  state: 'up' | 'down' | 'left' | 'known';
+  /** How long ago it was last heard. */
+  ageMs: number;
+  /** How long a datagram takes. */
+  delayMs: number;
+  /** Reports applied. */
+  received: number;
+  /** Those of them that had been missing at first. */
+  repaired: number;
+  /** Reports that are lost for good. */
+  lost: number;
+}
+
+/** Something that happened in the cluster. */
+export interface ClusterEvent {
+  /** Counts events, from 1. */
+  number: number;
+  /** How long ago it happened. */
+  ageMs: number;
+  /** `peer_up`, `peer_down`, `peer_left`, `rules_differ`, `reports_lost` or `warm_start`. */
+  kind: string;
+  /** The peer it is about. */
+  node: string;
+  /** How many, where that matters: reports lost, buckets taken over at the start. */
+  value: number;
 }
 
 /** A named list of rules. It comes from `throttle.domain(name)`. */
@@ -200,8 +250,21 @@ export class Throttle extends Domain {
   /** What was counted so far, also after close. */
   stats(): Stats;
   /**
+   * Starts the exchange with the cluster in this process, unless it has started: otherwise the
+   * first check does. Without a cluster, with a clock of one's own, and in WebAssembly, where the
+   * host carries the datagrams, it does nothing.
+   */
+  start(): void;
+  /** The cluster, as this node sees it, also after close; null: it belongs to none. */
+  clusterStats(): ClusterStats | null;
+  /**
+   * What happened in the cluster after the event of this number, as far as it is still known: go
+   * on with the number of the last one.
+   */
+  events(after?: number): ClusterEvent[];
+  /**
    * Ends the throttle: every later call about a tag, on it or its domains, is a DTHROTTLE_CLOSED
-   * error. May be called again.
+   * error. Says goodbye to the cluster, which may take up to 300 ms. May be called again.
    */
   close(): void;
 }

@@ -26,8 +26,14 @@ export interface Native {
   name(handle: Handle): string;
   ruleNames(handle: Handle): string[];
   ruleLimits(handle: Handle): ArrayLike<number>;
-  /** allowed, refused, dryRun, failedOpen, clamped, evicted, buckets. */
+  /** allowed, refused, dryRun, failedOpen, clamped, evicted, buckets, unreported. */
   stats(handle: Handle): ArrayLike<number>;
+  /** Starts the exchange with the cluster, unless it has started or somebody else carries it. */
+  start(handle: Handle): void;
+  /** JSON of a ClusterStats, or of null. */
+  clusterStats(handle: Handle): string;
+  /** JSON of a list of ClusterEvents: those after a number, which is whole and not negative. */
+  events(handle: Handle, after: number): string;
   close(handle: Handle): void;
 
   /**

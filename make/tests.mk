@@ -7,4 +7,15 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/web
 
-.PHONY: test-processes test-web
+# The node in C that tests and demonstration start beside those in Python and JavaScript.
+demo-node: build-c
+	@$(NEED) gcc
+	gcc -O2 -Wall -Wextra -Werror -Iinclude tests/cluster/hammer.c -o target/hammer \
+		-L$(RELEASE) -ldthrottle -Wl,-rpath,$(CURDIR)/$(RELEASE)
+
+test-cluster: build-python build-node demo-node ## Test nodes of all languages on hosts of their own, as root: loss, partitions, kills, attacks
+	@$(NEED) ip=iproute2 nft=nftables
+	$(CARGO) build --quiet --release --package dthrottle --example node
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/cluster
+
+.PHONY: test-processes test-web demo-node test-cluster

@@ -6,7 +6,8 @@ build-wasm: wasm-ready ## Build the WebAssembly package: bindings-wasm/pkg
 	$(CARGO) build --quiet --release --package dthrottle-wasm --target $(WASM_TARGET)
 	$(CARGO) run --quiet --package xtask -- wasm
 
-test-wasm: node-ready build-wasm ## Test the WebAssembly package, for Node and for the web
+# A native node takes part in one of the tests.
+test-wasm: node-ready build-node build-wasm ## Test the WebAssembly package, for Node and for the web
 	$(CARGO) test --quiet --package xtask
 	$(TSC) --project tsconfig.wasm.json
 	$(NODE_TEST) $(WASM_DIR)/test/*.test.mjs

@@ -3,8 +3,6 @@
 use std::ffi::c_char;
 use std::time::Duration;
 
-use dthrottle_core::Result;
-
 use crate::ffi::{Flag, Grows, bad};
 use crate::throttle::Throttle;
 

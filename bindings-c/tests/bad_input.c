@@ -294,6 +294,42 @@ static void test_config(void)
     dthrottle_close(free_for_all);
 }
 
+static void test_cluster(void)
+{
+    dthrottle_cluster_stats_t stats = DTHROTTLE_CLUSTER_STATS_INIT;
+    dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
+    dthrottle_event_t event = DTHROTTLE_EVENT_INIT;
+    uint64_t value = 7;
+    size_t count = 7;
+
+    BAD(dthrottle_start(NULL));
+    OK(dthrottle_start(throttle));
+    BAD(dthrottle_cluster_stats(NULL, &stats));
+    BAD(dthrottle_cluster_stats(throttle, NULL));
+
+    BAD(dthrottle_cluster_count(NULL, "restarts", 8, &value));
+    EQUAL(value, 0);
+    BAD(dthrottle_cluster_count(throttle, "restarts", 8, NULL));
+    BAD(dthrottle_cluster_count(throttle, NULL, 8, &value));
+    BAD(dthrottle_cluster_count(throttle, "restarts", TOO_LONG, &value));
+    BAD(dthrottle_cluster_count(throttle, NOT_UTF8, 2, &value));
+    BAD(dthrottle_cluster_count(throttle, NULL, 0, &value));
+
+    BAD(dthrottle_cluster_peer(NULL, 0, &peer));
+    BAD(dthrottle_cluster_peer(throttle, 0, NULL));
+    BAD(dthrottle_cluster_peer(throttle, 0, &peer));
+    BAD(dthrottle_cluster_peer(throttle, SIZE_MAX, &peer));
+
+    BAD(dthrottle_events(NULL, 0, &event, 1, &count));
+    EQUAL(count, 0);
+    BAD(dthrottle_events(throttle, 0, NULL, 1, &count));
+    BAD(dthrottle_events(throttle, 0, &event, 1, NULL));
+    BAD(dthrottle_events(throttle, 0, &event, SIZE_MAX, &count));
+    BAD(dthrottle_events(throttle, 0, &event, PTRDIFF_MAX / sizeof event + 1, &count));
+    OK(dthrottle_events(throttle, UINT64_MAX, &event, 1, &count));
+    OK(dthrottle_events(throttle, 0, NULL, 0, &count));
+}
+
 static void test_rest(void)
 {
     uint64_t now = 7;
@@ -342,6 +378,7 @@ int main(void)
     test_many();
     test_tags();
     test_config();
+    test_cluster();
     test_rest();
     dthrottle_close(throttle);
     dthrottle_domain_free(domain);

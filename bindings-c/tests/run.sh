@@ -11,7 +11,7 @@ prefix=$out/prefix
 make=${MAKE:-make}
 warnings="-Wall -Wextra -pedantic -Werror"
 examples="quickstart domains waiting clock"
-tests="bad_input structs life table threads vectors_calls vectors_config"
+tests="bad_input structs life table cluster threads vectors_calls vectors_config"
 passed=0
 failed=0
 
@@ -117,7 +117,8 @@ all_ways() {
             step "compile $name" compile "$name" "$name" $libs
             step "run $name" run_program "$name" "./$name"
             step "$name under valgrind" run_program "$name" valgrind --quiet --error-exitcode=1 \
-                --leak-check=full --errors-for-leak-kinds=definite,indirect,possible "./$name"
+                --leak-check=full --errors-for-leak-kinds=definite,indirect,possible \
+                "--suppressions=$here/tests/valgrind.supp" "./$name"
             step "compile $name with sanitizers" compile "$name" "$name-asan" \
                 -fsanitize=address,undefined -fno-sanitize-recover=all $libs
             step "$name with sanitizers" run_program "$name" "./$name-asan"
@@ -142,7 +143,7 @@ controls() {
     step "control with sanitizers without a mistake" ./control-asan none
     for mistake in leak overflow; do
         step "valgrind sees the $mistake" fails valgrind --quiet --error-exitcode=9 \
-            --leak-check=full ./control "$mistake"
+            --leak-check=full "--suppressions=$here/tests/valgrind.supp" ./control "$mistake"
         step "sanitizers see the $mistake" fails env ASAN_OPTIONS=exitcode=9 \
             ./control-asan "$mistake"
     done

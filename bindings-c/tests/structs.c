@@ -98,7 +98,34 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     OK(dthrottle_stats(throttle, &stats));
     EQUAL(stats.size, first);
     CHECK(stats.allowed > 0 && stats.allowed < 77);
-    all_bytes_are(&stats.evicted, sizeof stats.evicted, GUARD);
+    all_bytes_are((char *)&stats + first, sizeof stats - first, GUARD);
+    /* The second before unreported. */
+    const size_t second = offsetof(dthrottle_stats_t, unreported);
+    memset(&stats, GUARD, sizeof stats);
+    stats.size = second;
+    OK(dthrottle_stats(throttle, &stats));
+    EQUAL(stats.evicted, 0);
+    all_bytes_are(&stats.unreported, sizeof stats.unreported, GUARD);
+    stats.size = sizeof stats;
+    OK(dthrottle_stats(throttle, &stats));
+    EQUAL(stats.unreported, 0);
+}
+
+static void test_smaller_cluster(const dthrottle_t *throttle)
+{
+    dthrottle_cluster_stats_t stats = DTHROTTLE_CLUSTER_STATS_INIT;
+    stats.size = sizeof stats - 1;
+    stats.pid = 77;
+    BAD(dthrottle_cluster_stats(throttle, &stats));
+    EQUAL(stats.pid, 77);
+    dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
+    peer.size = sizeof peer - 1;
+    BAD(dthrottle_cluster_peer(throttle, 0, &peer));
+    dthrottle_event_t event = DTHROTTLE_EVENT_INIT;
+    size_t count = 77;
+    event.size = sizeof event - 1;
+    BAD(dthrottle_events(throttle, 0, &event, 1, &count));
+    EQUAL(count, 0);
 }
 
 /* A bool that is neither 0 nor 1 counts as true. */
@@ -167,6 +194,7 @@ int main(void)
     domain = domain_of(throttle, NULL);
     test_larger();
     test_smaller(throttle, config);
+    test_smaller_cluster(throttle);
     test_odd_bool();
     test_init();
     test_error_text();

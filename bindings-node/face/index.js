@@ -5,12 +5,13 @@
 
 const { makeClocks } = require('./clocks.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
-const { describe, isTable, toNumber, toOptions, toTag, toTags } = require('./values.js');
-const { toText, toTruth } = require('./values.js');
+const { describe, isTable, toCount, toNumber, toOptions } = require('./values.js');
+const { toTag, toTags, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
 
 /** @import { Clock, Handle, Native, Seat, Tag } from '../surface.js' */
-/** @import { AskOptions, Decision, DomainRule, OpenOptions, Stats, ThrottleOptions } from '../index.js' */
+/** @import { AskOptions, ClusterEvent, ClusterStats, Decision } from '../index.js' */
+/** @import { DomainRule, OpenOptions, Stats, ThrottleOptions } from '../index.js' */
 
 const UNLIMITED = Infinity;
 
@@ -41,8 +42,10 @@ class Parts {
  * @param {Native} native
  * @param {() => number} [defaultNow] The clock of throttles that are given none, if the native part
  *   has none of its own.
+ * @param {(throttle: object, partsOf: (throttle: any) => Parts) => void} [extend] Adds to the
+ *   prototype of throttles what only this native part can do.
  */
-function makeFace(native, defaultNow) {
+function makeFace(native, defaultNow, extend) {
   const { ManualClock, toSource } = makeClocks(native, defaultNow);
 
   /**
@@ -295,8 +298,30 @@ function makeFace(native, defaultNow) {
     stats() {
       const { handle } = partsOf(this).present();
       const counts = attempt(() => native.stats(handle));
-      const [allowed, refused, dryRun, failedOpen, clamped, evicted, buckets] = Array.from(counts);
-      return { allowed, refused, dryRun, failedOpen, clamped, evicted, buckets };
+      const [allowed, refused, dryRun, failedOpen, ...others] = Array.from(counts);
+      const [clamped, evicted, buckets, unreported] = others;
+      return { allowed, refused, dryRun, failedOpen, clamped, evicted, buckets, unreported };
+    }
+
+    start() {
+      const { handle } = partsOf(this).present();
+      attempt(() => native.start(handle));
+    }
+
+    /** @returns {ClusterStats | null} */
+    clusterStats() {
+      const { handle } = partsOf(this).present();
+      return JSON.parse(attempt(() => native.clusterStats(handle)));
+    }
+
+    /**
+     * @param {number} [after]
+     * @returns {ClusterEvent[]}
+     */
+    events(after = 0) {
+      const { handle } = partsOf(this).present();
+      const number = toCount('after', after);
+      return JSON.parse(attempt(() => native.events(handle, number)));
     }
 
     close() {
@@ -316,6 +341,7 @@ function makeFace(native, defaultNow) {
     return Object.setPrototypeOf(new Throttle(parts), asked.prototype);
   }
 
+  extend?.(Throttle.prototype, partsOf);
   return { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED };
 }
 

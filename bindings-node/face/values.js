@@ -110,6 +110,17 @@ function toNumber(name, value) {
 }
 
 /**
+ * A number that counts something.
+ * @param {string} name
+ * @param {unknown} value
+ * @returns {number}
+ */
+function toCount(name, value) {
+  if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
+  throw badArgument(`${name}: must be a whole number, 0 or more, not ${describe(value)}`);
+}
+
+/**
  * @param {string} name
  * @param {unknown} value
  * @returns {string}
@@ -148,4 +159,4 @@ function toOptions(options, known) {
   return own;
 }
 
-module.exports = { describe, isPlain, isTable, toNumber, toOptions, toTag, toTags, toText, toTruth };
+module.exports = { describe, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };

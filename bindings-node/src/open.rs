@@ -99,6 +99,25 @@ pub fn stats(handle: &External<Handle>) -> Vec<f64> {
     common::counts(&handle.throttle.stats())
 }
 
+/// Starts the exchange with the cluster, unless it has started.
+#[napi(catch_unwind)]
+pub fn start(handle: &External<Handle>) -> Result<()> {
+    handle.throttle.start().map_err(failure)
+}
+
+/// The cluster, as JSON.
+#[napi(catch_unwind)]
+pub fn cluster_stats(handle: &External<Handle>) -> String {
+    common::cluster::stats(handle.throttle.cluster_stats().as_ref())
+}
+
+/// What happened in the cluster after the event of a number, as JSON.
+#[napi(catch_unwind)]
+pub fn events(handle: &External<Handle>, after: f64) -> String {
+    // The face has seen to it that it is a whole number.
+    common::cluster::events(&handle.throttle.events(after as u64))
+}
+
 /// Ends the throttle.
 #[napi(catch_unwind)]
 pub fn close(handle: &External<Handle>) {

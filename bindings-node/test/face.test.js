@@ -3,6 +3,7 @@
 
 const { testCalls } = require('./shared/calls.js');
 const { testClocks } = require('./shared/clocks.js');
+const { testCluster } = require('./shared/cluster.js');
 const { testConfigs } = require('./shared/configs.js');
 
 const face = require('../index.js');
@@ -10,3 +11,4 @@ const face = require('../index.js');
 testCalls('Node', face);
 testClocks('Node', face);
 testConfigs('Node', face);
+testCluster('Node', face);

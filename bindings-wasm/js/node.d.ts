@@ -1,5 +1,6 @@
-// The public face of dthrottle-wasm in Node: that of dthrottle for Node, and `init`.
+// The public face of dthrottle-wasm in Node: that of dthrottle for Node, links, and `init`.
 
+export * from './links.js';
 export * from './types.js';
 
 /** Does nothing: it is here so that a program for the web runs as it is. */

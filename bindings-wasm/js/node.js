@@ -4,11 +4,12 @@
 const { adapt } = require('./adapt.js');
 const glue = require('./dthrottle.js');
 const { makeFace } = require('./face/index.js');
+const { linksOf } = require('./link.js');
 
-const face = makeFace(adapt(glue), () => performance.now());
+const face = makeFace(adapt(glue), () => performance.now(), linksOf(glue));
 
 /** Does nothing: it is here so that the same program runs on the web. */
 async function init() {}
 
-/** @type {typeof import('./index.js')} */
-module.exports = { ...face, init };
+// What `linksOf` adds is not seen by the checker.
+module.exports = /** @type {typeof import('./index.js')} */ (/** @type {any} */ ({ ...face, init }));

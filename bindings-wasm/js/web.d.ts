@@ -1,5 +1,6 @@
-// The public face of dthrottle-wasm on the web: that of dthrottle for Node, and `init`.
+// The public face of dthrottle-wasm on the web: that of dthrottle for Node, links, and `init`.
 
+export * from './links.js';
 export * from './types.js';
 
 /**

@@ -3,6 +3,7 @@ import { adapt } from './adapt.js';
 import * as glue from './dthrottle.js';
 import { badArgument } from './face/errors.js';
 import { makeFace } from './face/index.js';
+import { linksOf } from './link.js';
 
 let ready = false;
 
@@ -33,6 +34,7 @@ export const { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = make
     },
   },
   () => performance.now(),
+  linksOf(glue),
 );
 
 export default init;

@@ -1,7 +1,7 @@
 //! dthrottle for WebAssembly: the native half. The public classes are those of Node
 //! (`bindings-node/face`); `js/adapt.js` makes of these exports the native part that they need.
 //!
-//! There is no clock and no file here. The face moves a manual clock to the host's time before each
+//! There is no clock, no file and no socket here. The face moves a manual clock to the host's time before each
 //! call. A panic is a trap; the face makes an Error of it.
 #![forbid(unsafe_code)]
 
@@ -10,4 +10,5 @@ pub mod clock;
 #[path = "../../bindings-node/src/common/mod.rs"]
 mod common;
 pub mod failure;
+pub mod link;
 pub mod open;

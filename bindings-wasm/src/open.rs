@@ -10,7 +10,7 @@ use crate::failure::{Result, failure};
 /// A throttle, seen through one of its domains.
 #[wasm_bindgen]
 pub struct Handle {
-    throttle: Throttle,
+    pub(crate) throttle: Throttle,
     pub(crate) domain: Domain,
 }
 
@@ -47,7 +47,8 @@ fn open(config: dthrottle::Result<Config>, clock: &Clock) -> Result<Handle> {
     Ok(Handle { throttle, domain })
 }
 
-fn random_key() -> Result<[u64; 2]> {
+/// Two numbers that nobody can guess.
+pub(crate) fn random_key() -> Result<[u64; 2]> {
     let mut bytes = [0; 16];
     get_random_values(&mut bytes)?;
     let key = u128::from_le_bytes(bytes);
@@ -84,6 +85,25 @@ pub fn rule_limits(handle: &Handle) -> Vec<f64> {
 #[wasm_bindgen]
 pub fn stats(handle: &Handle) -> Vec<f64> {
     common::counts(&handle.throttle.stats())
+}
+
+/// Does nothing: the host carries the datagrams, see `link.rs`.
+#[wasm_bindgen]
+pub fn start(handle: &Handle) -> Result<()> {
+    handle.throttle.start().map_err(failure)
+}
+
+/// The cluster, as JSON.
+#[wasm_bindgen(js_name = clusterStats)]
+pub fn cluster_stats(handle: &Handle) -> String {
+    common::cluster::stats(handle.throttle.cluster_stats().as_ref())
+}
+
+/// What happened in the cluster after the event of a number, as JSON.
+#[wasm_bindgen]
+pub fn events(handle: &Handle, after: f64) -> String {
+    // The face has seen to it that it is a whole number.
+    common::cluster::events(&handle.throttle.events(after as u64))
 }
 
 /// Ends the throttle.

@@ -1,6 +1,7 @@
 // The vectors and the public classes, through both builds: the tests are those of Node.
 import calls from '../../bindings-node/test/shared/calls.js';
 import clocks from '../../bindings-node/test/shared/clocks.js';
+import cluster from '../../bindings-node/test/shared/cluster.js';
 import configs from '../../bindings-node/test/shared/configs.js';
 import vectors from '../../bindings-node/test/shared/vectors.js';
 import builds from './builds.js';
@@ -12,4 +13,5 @@ for (const [label, face] of Object.entries({ 'WASM for Node': builds.node, 'WASM
   calls.testCalls(label, face);
   clocks.testClocks(label, face);
   configs.testConfigs(label, face);
+  cluster.testCluster(label, face);
 }

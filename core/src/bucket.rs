@@ -216,8 +216,12 @@ impl Scale {
     /// The nanosecond at which a bucket was full before its last so many hits, if they came as fast
     /// as they come back.
     pub(crate) fn start(&self, tat: Tat, hits: u64) -> u64 {
-        let ticks = hits.saturating_mul(self.quantum * self.unit_ticks);
-        self.first_ns(tat.saturating_sub(ticks))
+        self.first_ns(self.before(tat, hits))
+    }
+
+    /// The TAT without its last so many hits.
+    pub(crate) fn before(&self, tat: Tat, hits: u64) -> Tat {
+        tat.saturating_sub(hits.saturating_mul(self.quantum * self.unit_ticks))
     }
 
     /// Nanoseconds in which an empty bucket becomes full.

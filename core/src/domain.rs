@@ -232,10 +232,11 @@ impl Domain {
     /// The throttle is open, and its exchange runs, if it has one.
     #[inline]
     fn ready(&self) -> Result<()> {
+        self.check_open()?;
         if let Some(node) = &self.0.node {
             node.start();
         }
-        self.check_open()
+        Ok(())
     }
 
     #[inline]

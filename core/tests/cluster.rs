@@ -167,3 +167,16 @@ fn a_node_without_a_socket_goes_on_alone() {
     drop(taken);
     until("the port", || nodes[0].cluster_stats().unwrap().count("datagrams_sent") > 3);
 }
+
+/// A throttle that is closed starts nothing.
+#[test]
+fn closed_is_closed() {
+    let rule = Rule::per_second(1).burst(1000);
+    let cluster = ClusterConfig::new("closed").listen("127.0.0.1:0");
+    let throttle = Throttle::builder().rule(rule).cluster(cluster).build().unwrap();
+    let domain = throttle.domain("default").unwrap();
+    throttle.close();
+    assert!(domain.allow("tag").is_err() && throttle.start().is_err());
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(throttle.cluster_stats().unwrap().incarnation, 0, "no engine was made");
+}

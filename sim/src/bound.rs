@@ -1,8 +1,8 @@
 //! The bound of docs/simulation.md: how much more than burst and rate a cluster may admit.
 
 use crate::measure::Meter;
+use crate::outcome::Outcome;
 use crate::scenario::{Fault, Scenario};
-use crate::world::Outcome;
 use crate::{MS, Ns, SEC};
 
 /// A report that is due waits at most so long.
@@ -15,9 +15,7 @@ const ROUNDING: f64 = 3.0;
 
 /// How often a tag of this rule is reported at least.
 pub fn rule_period(scenario: &Scenario) -> Ns {
-    let tenth = u128::from(scenario.limit.burst) * u128::from(SEC / 10);
-    let tenth = (tenth / u128::from(scenario.limit.rate)) as Ns;
-    tenth.clamp(SHORTEST_PERIOD, scenario.period.max(SHORTEST_PERIOD))
+    (scenario.limit.fill() / 10).clamp(SHORTEST_PERIOD, scenario.period.max(SHORTEST_PERIOD))
 }
 
 /// How far a node may overdraw: tau.
@@ -60,7 +58,7 @@ fn formula(scenario: &Scenario, unknown: Ns, demand: u64) -> f64 {
     let tokens = |time: Ns| rate * time as f64 / SEC as f64;
     let tau = tokens(tolerance(scenario));
     let others = (scenario.nodes - 1) as f64 * (burst + tau + tokens(unknown));
-    tau + (demand as f64).min(others) + ROUNDING + faults(scenario)
+    tau + (demand as f64).min(others) + ROUNDING * scenario.cost as f64 + faults(scenario)
 }
 
 #[cfg(test)]

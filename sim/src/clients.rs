@@ -38,6 +38,7 @@ pub struct Client {
     limit: Limit,
     nodes: usize,
     first: Tag,
+    cost: u64,
     demand: f64,
     end: Ns,
     random: Random,
@@ -71,7 +72,7 @@ impl Client {
         let mut limit = scenario.limit;
         if let Kind::Conforming { share } = load.kind {
             limit.rate = ((limit.rate as f64 * share.0) as u64).max(1);
-            limit.burst = ((limit.burst as f64 * share.1) as u64).max(1);
+            limit.burst = ((limit.burst as f64 * share.1) as u64).max(2 * scenario.cost);
         }
         let shares = match load.kind {
             Kind::Zipf { exponent } => zipf(load.tags, exponent),
@@ -82,6 +83,7 @@ impl Client {
             limit,
             nodes: scenario.nodes,
             first,
+            cost: scenario.cost,
             demand: load.demand,
             end: load.end.unwrap_or(scenario.end).min(scenario.end),
             random: random(scenario.seed, 1000 + u64::from(first)),
@@ -126,7 +128,7 @@ impl Client {
     }
 
     fn request(&mut self) -> Request {
-        Request { node: self.random.random_range(0..self.nodes), tag: self.first, units: 1 }
+        Request { node: self.random.random_range(0..self.nodes), tag: self.first, units: self.cost }
     }
 
     /// A random time that leads to the wanted demand.
@@ -138,7 +140,7 @@ impl Client {
     /// Singles, pairs, all there is, or nothing for a while; always within the limit, and often
     /// exactly at it.
     fn conform(&mut self, now: Ns, ask: &mut impl FnMut(Request) -> bool) -> Ns {
-        let room = self.reference.room(self.limit, now);
+        let room = self.reference.room(self.limit, now) / self.cost;
         let mode = self.random.random_range(0..20);
         let (units, times) = match mode {
             0 => (1, room),
@@ -146,18 +148,18 @@ impl Client {
             _ => (1, 1),
         };
         for _ in 0..times.min(room) {
-            let request = Request { units, ..self.request() };
-            self.reference.add(self.limit, now, units);
+            let request = Request { units: units * self.cost, ..self.request() };
+            self.reference.add(self.limit, now, request.units);
             ask(request);
         }
-        let unit = SEC / self.limit.rate;
-        let burst = unit * self.limit.burst;
+        let unit = (self.cost * SEC).div_ceil(self.limit.rate);
+        let burst = unit * self.limit.burst / self.cost;
         let pause = match self.random.random_range(0..40) {
             0 => self.random.random_range(0..=burst),
             1..10 => self.random.random_range(0..=2 * unit),
             _ => 1,
         };
-        self.reference.when(self.limit, now + pause, 1)
+        self.reference.when(self.limit, now + pause, self.cost)
     }
 
     fn follow_plans(&mut self, now: Ns, ask: &mut impl FnMut(Request) -> bool) -> Ns {
@@ -175,22 +177,22 @@ impl Client {
     }
 
     fn plan(&mut self, now: Ns) {
-        let full = self.limit.burst * SEC / self.limit.rate;
+        let full = self.limit.fill();
         let pause = self.random.random_range(0..=2 * full);
         let mut at = now + 1 + pause;
         let target = self.random.random_range(0..self.nodes);
         if self.kind == Kind::Trickle {
             let span = self.random.random_range(1..=3 * self.period);
-            let units = (self.limit.burst / 4).max(1);
-            for i in 0..units {
+            let times = (self.limit.burst / 4 / self.cost).max(1);
+            for i in 0..times {
                 let node = (target + 1 + i as usize) % self.nodes;
-                self.plans.push_back(Plan { at: at + span * i / units, node, times: 1 });
+                self.plans.push_back(Plan { at: at + span * i / times, node, times: 1 });
             }
             at += span;
         }
         let targets = if self.kind == Kind::Blast { 0..self.nodes } else { target..target + 1 };
         for node in targets {
-            self.plans.push_back(Plan { at, node, times: 2 * self.limit.burst });
+            self.plans.push_back(Plan { at, node, times: 2 * self.limit.burst / self.cost });
         }
     }
 }

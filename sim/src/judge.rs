@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::measure::Meter;
+use crate::outcome::{Outcome, View};
 use crate::scenario::{Fault, Scenario};
-use crate::world::{Outcome, View};
 use crate::{Ns, SEC, bound};
 
 /// How far the long-run rate may be off.
@@ -106,18 +106,21 @@ fn too_slow(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
 fn wrong_rate(scenario: &Scenario, meter: &Meter) -> Option<String> {
     let units = seconds(scenario.end - scenario.settled) * scenario.limit.rate as f64;
     let error = meter.rate_error();
-    let allowed = RATE_ERROR.max(RATE_ROUNDING / units);
+    let allowed = RATE_ERROR.max(RATE_ROUNDING * scenario.cost as f64 / units);
     (error.abs() > allowed).then(|| format!("rate off by {:+.2} %", error * 100.0))
 }
 
 /// Views are compared when nobody has asked for a while, so nothing is under way; what is left is
 /// what hits may be early or late in a report. All nodes could be wrong alike: what is left in
-/// truth counts as one more view.
+/// truth counts as one more view. A node that ended without a word takes with it what it had not
+/// reported yet, and one that starts forgets: where nodes restart, views may be too friendly.
 fn differs(scenario: &Scenario, view: &View) -> Option<String> {
     let (least, most) = (*view.balances.iter().min()?, *view.balances.iter().max()?);
     let rate = scenario.limit.rate as f64;
-    let allowed = 1.0 + rate * seconds(bound::tolerance(scenario));
-    let apart = view.truth.max(most as f64) - view.truth.min(least as f64);
+    let allowed = scenario.cost as f64 + rate * seconds(bound::tolerance(scenario));
+    let restarts = scenario.faults.iter().any(|fault| matches!(fault, Fault::Restart { .. }));
+    let highest = if restarts { view.truth } else { view.truth.max(most as f64) };
+    let apart = highest - view.truth.min(least as f64);
     (apart > allowed).then(|| {
         let (at, tag, truth) = (seconds(view.at), view.tag, view.truth);
         format!("tag {tag} at {at:.3} s: {least} to {most}, in truth {truth:.1}")

@@ -50,7 +50,7 @@ impl Ledger {
                 self.slowest = self.slowest.max(now - since.max(*at));
             }
             _ => {
-                self.faults.push(format!("{by:?} charged {first} to {last}, never made by {of:?}"))
+                self.faults.push(format!("{by:?} charged {first} to {last}, never made by {of:?}"));
             }
         }
         if by.node == of.node && by.incarnation == of.incarnation {

@@ -1,90 +1,141 @@
-//! The command: `dthrottle-sim one SEED` and `dthrottle-sim soak N`.
+//! The command. Without arguments it says how it is used.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
 use dthrottle_sim::judge::judge;
-use dthrottle_sim::random::scenario;
+use dthrottle_sim::outcome::Outcome;
+use dthrottle_sim::report::{Row, heading, json, line};
+use dthrottle_sim::scenario::Scenario;
 use dthrottle_sim::soak::soak;
 use dthrottle_sim::world::run;
+use dthrottle_sim::{MS, SEC, bound, parallel, plots, random, table};
 
-fn main() {
+const USAGE: &str = "\
+dthrottle-sim run [NAME]       the table of all scenarios, or of those whose name has NAME in it
+dthrottle-sim soak N [FIRST]   N random scenarios; all properties must hold
+dthrottle-sim one SEED         one of them in detail";
+const OUT: &str = "sim/out";
+const PLOTS: &str = "docs/plots";
+
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |i: usize| args.get(i).and_then(|n| n.parse::<u64>().ok()).unwrap_or(1);
-    match args.first().map(String::as_str) {
-        Some("one") => {
-            let scenario = scenario(number(1));
-            println!("{scenario:#?}");
-            let start = std::time::Instant::now();
-            let outcome = run(&scenario);
-            println!(
-                "{:?} slowest {} {:?} {:?}",
-                start.elapsed(),
-                outcome.slowest / 1000000,
-                outcome.counts,
-                outcome.conforming
-            );
-            for (kind, meter) in outcome
-                .tags
-                .iter()
-                .filter(|(k, _)| !matches!(k, dthrottle_sim::scenario::Kind::Zipf { .. }))
-            {
-                println!(
-                    "{kind:?} {:?} excess {:.1} of {:.1} error {:.4} worst {:.2} dry {} fair {:.3}",
-                    meter.totals(),
-                    meter.excess(),
-                    dthrottle_sim::bound::excess(&scenario, &outcome, meter),
-                    meter.rate_error(),
-                    meter.worst_second(),
-                    meter.dry_spell(),
-                    meter.fairness()
-                );
-            }
-            for (at, node, event) in &outcome.events {
-                println!("{:10.6} {node} {event}", *at as f64 / 1e9);
-            }
-            for view in &outcome.views {
-                println!("{view:?}");
-            }
-            for breach in judge(&scenario, &outcome) {
-                println!("{breach}");
-            }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["run"] => show_table(None),
+        ["run", name] => show_table(Some(name)),
+        ["soak", count] => number(count).and_then(|count| run_seeds(0, count)),
+        ["soak", count, first] => number(count).and_then(|count| run_seeds(number(first)?, count)),
+        ["one", seed] => number(seed).and_then(|seed| show(&random::scenario(seed))),
+        _ => Err(USAGE.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
         }
-        Some("try") => {
-            for scenario in dthrottle_sim::table::scenarios() {
-                if args.get(1).is_some_and(|n| !scenario.name.contains(n))
-                    || args.get(2).is_some_and(|n| *n != scenario.nodes.to_string())
-                {
-                    continue;
-                }
-                let start = std::time::Instant::now();
-                let outcome = run(&scenario);
-                let (_, meter) = &outcome.tags[0];
-                println!(
-                    "{} {} {:?} slowest {} {:?} {:?} {:?} excess {:.1} of {:.1} error {:.4} worst {:.2} dry {} fair {:.3}",
-                    scenario.name,
-                    scenario.nodes,
-                    start.elapsed(),
-                    outcome.slowest / 1000000,
-                    outcome.counts,
-                    outcome.conforming,
-                    meter.totals(),
-                    meter.excess(),
-                    dthrottle_sim::bound::excess(&scenario, &outcome, meter),
-                    meter.rate_error(),
-                    meter.worst_second(),
-                    meter.dry_spell() / 1000000,
-                    meter.fairness()
-                );
-                for breach in judge(&scenario, &outcome) {
-                    println!("   {breach}");
-                }
-            }
-        }
-        Some("soak") => {
-            let from = number(2) - 1;
-            let start = std::time::Instant::now();
-            for failure in soak(from..from + number(1), |_| {}) {
-                println!("{failure}");
-            }
-            println!("{:?}", start.elapsed());
-        }
-        _ => {}
     }
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a number\n{USAGE}"))
+}
+
+/// Runs the scenarios of the table, and writes what is there to be kept.
+fn show_table(name: Option<&str>) -> Result<(), String> {
+    let mut scenarios = table::scenarios();
+    scenarios.retain(|scenario| name.is_none_or(|name| scenario.name.contains(name)));
+    // The longest first, so that no core is left alone with one at the end.
+    let mut order: Vec<usize> = (0..scenarios.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(scenarios[*i].nodes));
+    let mut results = parallel::each(&order, |i| {
+        let scenario = &scenarios[*i];
+        let outcome = run(scenario);
+        eprint!(".");
+        (*i, Row::new(scenario, &outcome), judge(scenario, &outcome))
+    });
+    eprintln!();
+    results.sort_by_key(|(i, _, _)| *i);
+    println!("{}", heading());
+    let mut broken = 0;
+    for (_, row, breaches) in &results {
+        println!("{}", line(row));
+        broken += breaches.len();
+        breaches.iter().for_each(|breach| println!("    {breach}"));
+    }
+    if name.is_none() {
+        let rows: Vec<Row> = results.into_iter().map(|(_, row, _)| row).collect();
+        write(OUT, "summary.json", &json(&rows))?;
+        for (name, svg) in plots::plots(&rows) {
+            write(PLOTS, name, &svg)?;
+        }
+    }
+    if broken > 0 { Err(format!("{broken} properties did not hold")) } else { Ok(()) }
+}
+
+fn write(folder: &str, name: &str, text: &str) -> Result<(), String> {
+    let path = format!("{folder}/{name}");
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, text))
+        .map_err(|error| format!("{path}: {error}"))?;
+    eprintln!("wrote {path}");
+    Ok(())
+}
+
+fn run_seeds(first: u64, count: u64) -> Result<(), String> {
+    let start = Instant::now();
+    let failures = soak(first..first + count, |done| {
+        if done.is_multiple_of(100) {
+            eprint!("\r{done} of {count} ");
+            let _ = std::io::stderr().flush();
+        }
+    });
+    eprintln!();
+    failures.iter().for_each(|failure| println!("{failure}"));
+    let (failed, seconds) = (failures.len(), start.elapsed().as_secs());
+    println!("seeds {first} to {}: {failed} failed; {seconds} s", first + count - 1);
+    if failed > 0 {
+        Err("run one of them again with: make sim-one SEED=...".into())
+    } else {
+        Ok(())
+    }
+}
+
+/// All about one run.
+fn show(scenario: &Scenario) -> Result<(), String> {
+    println!("{scenario:#?}");
+    let outcome = run(scenario);
+    show_outcome(scenario, &outcome);
+    let breaches = judge(scenario, &outcome);
+    breaches.iter().for_each(|breach| println!("{breach}"));
+    if breaches.is_empty() { Ok(()) } else { Err("a property did not hold".into()) }
+}
+
+fn show_outcome(scenario: &Scenario, outcome: &Outcome) {
+    for (at, node, event) in &outcome.events {
+        println!("{:10.6} s  node {node}: {event}", *at as f64 / SEC as f64);
+    }
+    for view in &outcome.views {
+        println!("{view:?}");
+    }
+    for (tag, (kind, meter)) in outcome.tags.iter().enumerate() {
+        let (asked, admitted) = meter.totals();
+        println!(
+            "tag {tag} {kind:?}: {admitted} of {asked} admitted, excess {:.1} of {:.1} at {:.3} s, rate {:+.2} %",
+            meter.excess(),
+            bound::excess(scenario, outcome, meter),
+            meter.excess_at() as f64 / SEC as f64,
+            meter.rate_error() * 100.0
+        );
+    }
+    println!(
+        "{:?}; slowest report {} ms; {} of {} conforming requests refused; digest {:016x}",
+        outcome.counts,
+        outcome.slowest / MS,
+        outcome.conforming.1,
+        outcome.conforming.0,
+        outcome.digest
+    );
 }

@@ -14,6 +14,13 @@ pub struct Limit {
     pub burst: u64,
 }
 
+impl Limit {
+    /// How long an empty bucket takes to fill.
+    pub fn fill(self) -> Ns {
+        (u128::from(self.burst) * u128::from(SEC) / u128::from(self.rate)) as Ns
+    }
+}
+
 /// A leaky bucket in exact arithmetic, never refusing: one unit is as many as there are
 /// nanoseconds in a second, so that every nanosecond takes a whole number out.
 ///

@@ -92,6 +92,7 @@ impl Node {
             .expect("a rule of a scenario is a rule");
         let mut settings = Settings::new(keys(), address(me));
         settings.period = Duration::from_nanos(scenario.period);
+        settings.multicast = scenario.multicast;
         settings.controls = controls(scenario.controls);
         let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
         engine.keep_ledger();
@@ -164,14 +165,14 @@ impl Node {
         }
     }
 
-    /// The number of a report that is sent for the first time.
+    /// The number of a report that is sent for the first time, alone or summed up with others.
     fn new_report(&self, datagram: &mut [u8]) -> Option<u64> {
         let (envelope, body) = self.keys.open(datagram).ok()?;
         if envelope.kind != Kind::Report {
             return None;
         }
         let report = Report::parse(body, envelope.flags).ok()?;
-        (report.origin.is_none() && report.first > self.reported).then_some(report.last)
+        (report.origin.is_none() && report.last > self.reported).then_some(report.last)
     }
 
     /// What it charged since it was asked last: reports of whom, first and last number.

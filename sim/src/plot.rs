@@ -1,1 +1,261 @@
-//! todo
+//! Plots as SVG: axes, lines, dots, shades, and nothing else.
+
+use std::fmt::Write;
+
+const WIDTH: f64 = 640.0;
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 40.0;
+/// Colours that people with any kind of sight can tell apart.
+const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"];
+
+/// How an axis runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scale {
+    /// From, to.
+    Linear(f64, f64),
+    /// From, to; both above zero.
+    Log(f64, f64),
+}
+
+impl Scale {
+    /// Where a value is, from 0 to 1.
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Scale::Linear(from, to) => (value - from) / (to - from),
+            Scale::Log(from, to) => (value / from).ln() / (to / from).ln(),
+        }
+    }
+
+    /// Values to write at the axis.
+    fn ticks(self) -> Vec<f64> {
+        match self {
+            Scale::Linear(from, to) => {
+                let step = round_step((to - from) / 5.0);
+                let first = (from / step).ceil() as i64;
+                let last = (to / step + 1e-9).floor() as i64;
+                (first..=last).map(|i| i as f64 * step).collect()
+            }
+            Scale::Log(from, to) => {
+                let first = from.log10().ceil() as i32;
+                (first..=to.log10().floor() as i32).map(|power| 10_f64.powi(power)).collect()
+            }
+        }
+    }
+}
+
+/// The next of 1, 2, 5, 10 ...
+fn round_step(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= step);
+    factor.unwrap_or(10.0) * power
+}
+
+/// One series of points.
+pub struct Line {
+    /// Nothing: not in the legend.
+    pub name: Option<String>,
+    /// Which colour.
+    pub colour: usize,
+    /// Of the line; 0: dots only.
+    pub width: f64,
+    /// Whether points are marked.
+    pub dots: bool,
+    /// Where it goes.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One diagram.
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// What runs to the right, and how.
+    pub x: (String, Scale),
+    /// What runs upwards, and how.
+    pub y: (String, Scale),
+    /// Values to write at the axis to the right, instead of round ones.
+    pub x_ticks: Option<Vec<f64>>,
+    /// From, to, what.
+    pub shade: Option<(f64, f64, String)>,
+    /// All lines.
+    pub lines: Vec<Line>,
+    /// Of the whole panel.
+    pub height: f64,
+}
+
+/// Panels, one below the other, as an SVG file.
+pub fn svg(panels: &[Panel]) -> String {
+    let height: f64 = panels.iter().map(|panel| panel.height).sum();
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"white\"/>\n"
+    );
+    let mut top = 0.0;
+    for panel in panels {
+        panel.draw(top, &mut out);
+        top += panel.height;
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+impl Panel {
+    fn draw(&self, top: f64, out: &mut String) {
+        let (x, y) = (|value| self.x_at(value), |value| self.y_at(top, value));
+        let (low, high) = (top + self.height - BOTTOM, top + TOP);
+        text(out, WIDTH / 2.0, top + 18.0, "middle", &self.title);
+        if let Some((from, to, what)) = &self.shade {
+            let (left, width) = (x(*from), x(*to) - x(*from));
+            let height = low - high;
+            put(
+                out,
+                &format!(
+                    "<rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#eeeeee\"/>"
+                ),
+            );
+            text(out, left + width / 2.0, high + 14.0, "middle", what);
+        }
+        for value in self.y.1.ticks() {
+            let at = y(value);
+            put(
+                out,
+                &format!("<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"#dddddd\"/>", WIDTH - RIGHT),
+            );
+            text(out, LEFT - 6.0, at + 4.0, "end", &number(value));
+        }
+        for value in self.x_ticks.clone().unwrap_or_else(|| self.x.1.ticks()) {
+            let at = x(value);
+            put(out, &format!("<path d=\"M{at:.1} {low:.1}v4\" stroke=\"#333333\"/>"));
+            text(out, at, low + 17.0, "middle", &number(value));
+        }
+        put(
+            out,
+            &format!(
+                "<path d=\"M{LEFT} {high:.1}V{low:.1}H{:.1}\" fill=\"none\" stroke=\"#333333\"/>",
+                WIDTH - RIGHT
+            ),
+        );
+        text(out, (LEFT + WIDTH - RIGHT) / 2.0, low + 33.0, "middle", &self.x.0);
+        let middle = (low + high) / 2.0;
+        put(
+            out,
+            &format!(
+                "<text x=\"14\" y=\"{middle:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {middle:.1})\">{}</text>",
+                escaped(&self.y.0)
+            ),
+        );
+        self.draw_lines(top, out);
+    }
+
+    fn draw_lines(&self, top: f64, out: &mut String) {
+        let mut row = top + TOP + 14.0;
+        for line in &self.lines {
+            let colour = COLOURS[line.colour % COLOURS.len()];
+            let places: Vec<(f64, f64)> =
+                line.points.iter().map(|(x, y)| (self.x_at(*x), self.y_at(top, *y))).collect();
+            if line.width > 0.0 {
+                let list: Vec<String> =
+                    places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+                put(
+                    out,
+                    &format!(
+                        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{}\"/>",
+                        list.join(" "),
+                        line.width
+                    ),
+                );
+            }
+            if line.dots {
+                for (x, y) in &places {
+                    put(
+                        out,
+                        &format!(
+                            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{colour}\"/>"
+                        ),
+                    );
+                }
+            }
+            if let Some(name) = &line.name {
+                let left = LEFT + 12.0;
+                put(
+                    out,
+                    &format!(
+                        "<path d=\"M{left} {:.1}h18\" stroke=\"{colour}\" stroke-width=\"3\"/>",
+                        row - 4.0
+                    ),
+                );
+                text(out, left + 24.0, row, "start", name);
+                row += 16.0;
+            }
+        }
+    }
+
+    fn x_at(&self, value: f64) -> f64 {
+        LEFT + self.x.1.place(value).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y_at(&self, top: f64, value: f64) -> f64 {
+        let high = self.height - TOP - BOTTOM;
+        top + TOP + (1.0 - self.y.1.place(value).clamp(0.0, 1.0)) * high
+    }
+}
+
+fn put(out: &mut String, element: &str) {
+    out.push_str(element);
+    out.push('\n');
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
+    let what = escaped(what);
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+fn number(value: f64) -> String {
+    match value.abs() {
+        large if large >= 1e6 => format!("{}M", value / 1e6),
+        large if large >= 1e4 => format!("{}k", value / 1e3),
+        _ => format!("{}", (value * 1e6).round() / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(Scale::Linear(0.0, 23.0).ticks(), [0.0, 5.0, 10.0, 15.0, 20.0]);
+        assert_eq!(Scale::Linear(-430.0, 110.0).ticks(), [-400.0, -200.0, 0.0]);
+        assert_eq!(Scale::Log(2.0, 2000.0).ticks(), [10.0, 100.0, 1000.0]);
+    }
+
+    #[test]
+    fn elements_are_inside_and_closed() {
+        let line = Line {
+            name: Some("a < b".into()),
+            colour: 7,
+            width: 1.0,
+            dots: true,
+            points: vec![(-5.0, -5.0), (0.0, 0.0), (50.0, 50.0)],
+        };
+        let panel = Panel {
+            title: "title".into(),
+            x: ("x".into(), Scale::Linear(0.0, 10.0)),
+            y: ("y".into(), Scale::Linear(0.0, 10.0)),
+            x_ticks: None,
+            shade: Some((2.0, 3.0, "shade".into())),
+            lines: vec![line],
+            height: 200.0,
+        };
+        let svg = svg(&[panel]);
+        assert!(svg.contains("62.0,160.0 62.0,160.0 624.0,30.0"), "{svg}");
+        assert!(svg.contains("a &lt; b") && svg.ends_with("</svg>\n"));
+    }
+}

@@ -8,7 +8,7 @@ use crate::scenario::{Fault, Kind, Load, Look, Promises, Scenario};
 use crate::{MS, Ns, Random, SEC, random};
 
 /// How many kinds of scenarios there are: as many seeds in a row see all of them.
-pub const FAMILIES: u64 = 8;
+pub const FAMILIES: u64 = 10;
 
 /// The scenario of a seed.
 pub fn scenario(seed: u64) -> Scenario {
@@ -22,7 +22,9 @@ pub fn scenario(seed: u64) -> Scenario {
         4 => partition(seed, random),
         5 => restarts(seed, random),
         6 => clocks(seed, random),
-        _ => long_run(seed, random),
+        7 => long_run(seed, random),
+        8 => large_units(seed, random),
+        _ => everything(seed, random),
     }
 }
 
@@ -35,6 +37,7 @@ fn base(name: &str, seed: u64, random: &mut Random) -> Scenario {
     scenario.limit = Limit { rate, burst: burst.max(5) };
     scenario.network.delay = (MS / 10, random.random_range(MS / 5..=5 * MS));
     scenario.network.jitter = random.random_range(0..=2 * MS);
+    scenario.multicast = random.random_bool(0.2);
     scenario.end = 10 * SEC;
     scenario
 }
@@ -72,7 +75,7 @@ fn adversaries(seed: u64, random: &mut Random) -> Scenario {
 fn losses(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("losses", seed, random);
     // To find each other takes longer, too.
-    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 7 * SEC, 12 * SEC);
+    (scenario.begin, scenario.settled, scenario.end) = (8 * SEC, 10 * SEC, 16 * SEC);
     scenario.network.loss = random.random_range(0.0..0.3);
     if random.random_bool(0.5) {
         let every = random.random_range(200 * MS..=2 * SEC);
@@ -122,15 +125,20 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     look_after(&mut scenario, heal);
     // Who is far from the limit does not notice: not the partition, and not what comes after it.
     scenario.promises.conforming = !scenario.network.loses();
-    let mut scenario = scenario.load(Kind::Greedy, 2, demand).load(Kind::MODEST, 2, 1.0);
+    let mut scenario = scenario.load(Kind::Greedy, 1, demand).load(Kind::MODEST, 2, 1.0);
+    // Nobody may say anything any more when the network heals.
+    let end = random.random_bool(0.5).then(|| at + (heal - at) * 3 / 4);
+    scenario.loads.push(Load { kind: Kind::Greedy, tags: 1, demand, end });
     scenario.loads.push(Load { kind: Kind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
+    if end.is_some() {
+        scenario.loads.iter_mut().for_each(|load| load.end = end);
+    }
     scenario
 }
 
 /// Looks at all views when they must be equal again; everybody has been quiet for a moment then.
 pub fn look_after(scenario: &mut Scenario, heal: Ns) {
-    let Limit { rate, burst } = scenario.limit;
-    let full = burst * SEC / rate;
+    let full = scenario.limit.fill();
     scenario.end = heal + 3 * SEC / 2;
     scenario.looks = vec![
         Look { at: heal + 2 * SEC, saturated: true },
@@ -152,6 +160,7 @@ fn restarts(seed: u64, random: &mut Random) -> Scenario {
         });
     }
     scenario.end = 13 * SEC;
+    scenario.looks = vec![Look { at: 14 * SEC, saturated: true }];
     let demand = overload(&scenario, random);
     scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
         Kind::CONFORMING,
@@ -189,4 +198,57 @@ fn long_run(seed: u64, random: &mut Random) -> Scenario {
     (scenario.settled, scenario.end) = (6 * SEC, 66 * SEC);
     scenario.promises = Promises { rate: true, conforming: !scenario.network.loses() };
     scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::CONFORMING, 1, 1.0)
+}
+
+/// Bytes instead of requests: more units than a bucket can count one by one.
+fn large_units(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("large units", seed, random);
+    let rate = 1_000_000 * random.random_range(1..=50);
+    let burst = rate * random.random_range(2..=30) / 10;
+    scenario.limit = Limit { rate, burst };
+    scenario.cost = burst / random.random_range(20..=500);
+    scenario.promises.conforming = true;
+    let demand = overload(&scenario, random) / scenario.cost as f64;
+    scenario
+        .load(Kind::Greedy, 1, demand)
+        .load(Kind::Hopper, 1, demand)
+        .load(Kind::Trickle, 1, 1.0)
+        .load(Kind::CONFORMING, 2, 1.0)
+}
+
+/// All that can go wrong, at once: also partitions that last longer than anything is kept.
+fn everything(seed: u64, random: &mut Random) -> Scenario {
+    let mut scenario = base("everything", seed, random);
+    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 6 * SEC, 24 * SEC);
+    scenario.network.loss = random.random_range(0.0..0.1);
+    scenario.network.duplicates = random.random_range(0.0..0.2);
+    scenario.network.held = (random.random_range(0.0..0.1), random.random_range(0..=30 * MS));
+    scenario.drift_ppm = (0..scenario.nodes).map(|_| random.random_range(-100..=100)).collect();
+    let at = random.random_range(5 * SEC..7 * SEC);
+    let until = at + random.random_range(SEC..=17 * SEC);
+    let sides = (0..scenario.nodes).map(|node| (node % 2) as u8).collect();
+    scenario.faults.push(Fault::Cut { at, until, sides });
+    for _ in 0..random.random_range(0..=3) {
+        let node = random.random_range(0..scenario.nodes);
+        let at = random.random_range(5 * SEC..20 * SEC);
+        let (down, graceful) = (random.random_range(MS..=SEC), random.random_bool(0.5));
+        let apart = |fault: &Fault| match fault {
+            Fault::Restart { at: other, node: same, .. } => {
+                *same != node || at.abs_diff(*other) > 2 * SEC
+            }
+            _ => true,
+        };
+        if scenario.faults.iter().all(apart) {
+            scenario.faults.push(Fault::Restart { at, node, down, graceful });
+        }
+    }
+    let node = random.random_range(0..scenario.nodes);
+    let by = random.random_range(MS..=2 * SEC);
+    scenario.faults.push(Fault::Jump { at: random.random_range(5 * SEC..20 * SEC), node, by });
+    let demand = overload(&scenario, random);
+    scenario
+        .load(Kind::Greedy, 1, demand)
+        .load(Kind::Hopper, 1, demand)
+        .load(Kind::Trickle, 1, 1.0)
+        .load(Kind::MODEST, 2, 10.0)
 }

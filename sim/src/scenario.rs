@@ -15,8 +15,12 @@ pub struct Scenario {
     pub nodes: usize,
     /// The one rule that all tags have.
     pub limit: Limit,
+    /// Units of one request.
+    pub cost: u64,
     /// How often nodes report.
     pub period: Ns,
+    /// Whether reports go to a group instead of each node.
+    pub multicast: bool,
     /// How far a node may overdraw; `None`: as the engine sees fit.
     pub tolerance: Option<Ns>,
     /// Whether proven offenders are spread over the nodes.
@@ -180,7 +184,9 @@ impl Scenario {
             seed,
             nodes,
             limit: Limit { rate: 100, burst: 100 },
+            cost: 1,
             period: 100 * MS,
+            multicast: false,
             tolerance: None,
             pacing: false,
             controls: Controls::default(),

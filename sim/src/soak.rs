@@ -1,9 +1,11 @@
-//! Many seeds on all cores.
+//! Many seeds: each a scenario of its own, run and judged.
 
-use std::sync::Mutex;
+use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::judge::{Breach, judge};
+use crate::parallel;
 use crate::random::scenario;
 use crate::world::run;
 
@@ -18,53 +20,22 @@ pub struct Failure {
     pub breaches: Vec<Breach>,
 }
 
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {} ({}):", self.seed, self.name)?;
         self.breaches.iter().try_for_each(|breach| write!(f, "\n    {breach}"))
     }
 }
 
 /// Runs seeds, and says after each how many are done.
-pub fn soak(seeds: std::ops::Range<u64>, done: impl Fn(u64) + Sync) -> Vec<Failure> {
-    let failures = Mutex::new(Vec::new());
-    let (next, count) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
-    let work = || loop {
-        let seed = next.fetch_add(1, Ordering::Relaxed);
-        if seed >= seeds.end {
-            break;
-        }
-        let scenario = scenario(seed);
-        let outcome = run(&scenario);
-        let breaches = judge(&scenario, &outcome);
-        if std::env::var("STAT").is_ok() {
-            for (kind, meter) in &outcome.tags {
-                let bound = crate::bound::excess(&scenario, &outcome, meter);
-                let kind = format!("{kind:?}");
-                println!(
-                    "STAT {} {seed} {} {} {:.1} {bound:.1} {:.3} {}",
-                    scenario.name.replace(' ', "_"),
-                    kind.split(' ').next().unwrap(),
-                    scenario.nodes,
-                    meter.excess(),
-                    meter.excess() / bound,
-                    outcome.slowest / 1_000_000
-                );
-            }
-        }
-        if !breaches.is_empty() {
-            let failure = Failure { seed, name: scenario.name, breaches };
-            failures.lock().expect("nobody panics with it").push(failure);
-        }
+pub fn soak(seeds: Range<u64>, done: impl Fn(u64) + Sync) -> Vec<Failure> {
+    let count = AtomicU64::new(0);
+    let seeds: Vec<u64> = seeds.collect();
+    let results = parallel::each(&seeds, |seed| {
+        let scenario = scenario(*seed);
+        let breaches = judge(&scenario, &run(&scenario));
         done(count.fetch_add(1, Ordering::Relaxed) + 1);
-    };
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(work);
-        }
+        (!breaches.is_empty()).then_some(Failure { seed: *seed, name: scenario.name, breaches })
     });
-    let mut failures = failures.into_inner().expect("nobody panics with it");
-    failures.sort_by_key(|failure| failure.seed);
-    failures
+    results.into_iter().flatten().collect()
 }

@@ -1,7 +1,7 @@
 //! The scenarios of the table: each for several sizes of clusters.
 
 use crate::network::{Bursts, Conditions};
-use crate::scenario::{Fault, Kind, Load, Scenario};
+use crate::scenario::{Fault, Kind, Promises, Scenario};
 use crate::{MS, Ns, SEC};
 
 /// The sizes.
@@ -11,19 +11,22 @@ pub const SIZES: [usize; 4] = [2, 10, 50, 200];
 type Twist = fn(Scenario) -> Scenario;
 
 /// All of them by name.
-const TWISTS: [(&str, Twist); 12] = [
+const TWISTS: [(&str, Twist); 13] = [
     ("10x overload", |scenario| scenario),
     ("100x overload", |mut scenario| {
         scenario.loads[0].demand *= 10.0;
         scenario
     }),
-    ("paced 10x overload", |scenario| Scenario { pacing: true, ..scenario }),
+    ("10x, multicast", |scenario| Scenario { multicast: true, ..scenario }),
+    ("10x, paced", |scenario| Scenario { pacing: true, ..scenario }),
     ("loss 10 %", |mut scenario| {
         scenario.network.loss = 0.1;
+        scenario.promises.conforming = false;
         scenario
     }),
     ("loss in bursts", |mut scenario| {
         scenario.network.bursts = Some(Bursts { every: SEC, longest: 200 * MS });
+        scenario.promises.conforming = false;
         scenario
     }),
     ("delay 10 to 40 ms", |mut scenario| {
@@ -32,12 +35,14 @@ const TWISTS: [(&str, Twist); 12] = [
     }),
     ("duplicates, disorder", |mut scenario| {
         (scenario.network.duplicates, scenario.network.held) = (0.2, (0.2, 30 * MS));
+        scenario.promises.conforming = false;
         scenario
     }),
     ("partition of 5 s", |mut scenario| {
         let sides = Scenario::sides(scenario.nodes, 2);
         let at = scenario.settled + 2 * SEC;
         scenario.faults = vec![Fault::Cut { at, until: at + 5 * SEC, sides }];
+        scenario.promises = Promises::default();
         scenario
     }),
     ("restarts", |mut scenario| {
@@ -48,12 +53,14 @@ const TWISTS: [(&str, Twist); 12] = [
             graceful: i % 2 == 1,
         };
         scenario.faults = (0..3).map(restart).collect();
+        scenario.promises = Promises::default();
         scenario
     }),
     ("clocks drift and jump", |mut scenario| {
         scenario.drift_ppm = (0..scenario.nodes as i64).map(|node| node * 37 % 201 - 100).collect();
         let at = scenario.settled + 3 * SEC;
         scenario.faults = vec![Fault::Jump { at, node: 1, by: SEC }];
+        scenario.promises = Promises::default();
         scenario
     }),
     ("hopper, trickle, blast", |mut scenario| {
@@ -77,6 +84,7 @@ fn plain(name: &str, nodes: usize) -> Scenario {
     scenario.begin = 3 * SEC;
     scenario.settled = 8 * SEC;
     scenario.end = scenario.settled + measured(nodes);
+    scenario.promises = Promises { rate: true, conforming: true };
     let demand = 10.0 * scenario.limit.rate as f64;
     scenario.load(Kind::Greedy, 1, demand).load(Kind::CONFORMING, 5, 1.0)
 }
@@ -92,16 +100,4 @@ fn thousand() -> Scenario {
     (scenario.begin, scenario.settled, scenario.end) = (3 * SEC, 5 * SEC, 10 * SEC);
     scenario.period = 500 * MS;
     scenario.load(Kind::Greedy, 1, 1000.0)
-}
-
-/// A partition in detail, for a plot.
-pub fn partition_in_detail() -> Scenario {
-    let mut scenario = Scenario::new("partition in detail", 7, 10);
-    (scenario.begin, scenario.settled, scenario.end) = (2 * SEC, 4 * SEC, 26 * SEC);
-    let sides = Scenario::sides(10, 2);
-    scenario.faults = vec![Fault::Cut { at: 7 * SEC, until: 12 * SEC, sides }];
-    scenario.sample = Some(100 * MS);
-    let demand = 10.0 * scenario.limit.rate as f64;
-    let load = Load { kind: Kind::Greedy, tags: 1, demand, end: None };
-    Scenario { loads: vec![load], ..scenario }
 }

@@ -1,16 +1,16 @@
 //! Runs a scenario: one queue of events in virtual time, all nodes, all clients, one network.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use crate::clients::{Client, Request, Tag, clients};
 use crate::clock::LocalClock;
 use crate::ledger::Ledger;
-use crate::measure::{Limit, Meter};
+use crate::measure::Meter;
 use crate::network::{Counts, Network};
 use crate::node::{Node, Output, To};
-use crate::scenario::{Fault, Kind, Scenario};
+use crate::outcome::{Outcome, Sample, View, mix};
+use crate::queue::Queue;
+use crate::scenario::{Fault, Scenario};
 use crate::{Ns, SEC};
 
 /// Clocks do not start at the same time; each node's began so much earlier than the one before.
@@ -21,58 +21,6 @@ const ALL_KNOWN: usize = 50;
 /// Larger clusters have so many that are known to all.
 const SEEDS: usize = 5;
 
-/// What came of a run.
-pub struct Outcome {
-    /// All about each tag, and who used it.
-    pub tags: Vec<(Kind, Meter)>,
-    /// How often conforming clients asked, and were refused.
-    pub conforming: (u64, u64),
-    /// What is wrong with the ledger.
-    pub ledger_faults: Vec<String>,
-    /// How often something was charged.
-    pub ledger_entries: u64,
-    /// The longest that a report was under way between nodes that could reach each other.
-    pub slowest: Ns,
-    /// The fewest peers that a node knew when clients began.
-    pub fewest_peers: usize,
-    /// What nodes saw when they were looked at.
-    pub views: Vec<View>,
-    /// What was sent from the beginning of the clients to their end.
-    pub counts: Counts,
-    /// Stands for everything that happened.
-    pub digest: u64,
-    /// The first tag over time.
-    pub samples: Vec<Sample>,
-    /// What nodes said: when, which, what.
-    pub events: Vec<(Ns, usize, String)>,
-}
-
-/// How a tag looked to all nodes at one moment.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// When.
-    pub at: Ns,
-    /// Which tag.
-    pub tag: Tag,
-    /// Whether it was saturated.
-    pub saturated: bool,
-    /// What every admission together left, below zero in debt.
-    pub truth: f64,
-    /// What each node that is up had left.
-    pub balances: Vec<i64>,
-}
-
-/// The first tag at one moment.
-#[derive(Clone, Debug)]
-pub struct Sample {
-    /// When.
-    pub at: Ns,
-    /// Units admitted since the sample before.
-    pub admitted: u64,
-    /// What each node had left.
-    pub balances: Vec<i64>,
-}
-
 enum Event {
     Deliver { to: u32, from: u32, bytes: Rc<[u8]> },
     Wake(u32),
@@ -82,33 +30,6 @@ enum Event {
     Sample,
     Begin,
     End,
-}
-
-struct Timed {
-    at: Ns,
-    number: u64,
-    event: Event,
-}
-
-impl PartialEq for Timed {
-    fn eq(&self, other: &Timed) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Timed {}
-
-impl PartialOrd for Timed {
-    fn partial_cmp(&self, other: &Timed) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Timed {
-    /// The first comes last, for the heap; at one moment, in the order in which they were planned.
-    fn cmp(&self, other: &Timed) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
 }
 
 /// What a fault does, and when.
@@ -133,8 +54,7 @@ struct Place {
 struct World<'a> {
     scenario: &'a Scenario,
     now: Ns,
-    queue: BinaryHeap<Timed>,
-    number: u64,
+    queue: Queue<Event>,
     places: Vec<Place>,
     network: Network,
     clients: Vec<Client>,
@@ -151,12 +71,11 @@ struct World<'a> {
 pub fn run(scenario: &Scenario) -> Outcome {
     let mut world = World::new(scenario);
     world.begin();
-    while let Some(timed) = world.queue.pop() {
-        if timed.at > scenario.last() {
-            break;
-        }
-        world.now = timed.at;
-        world.handle(timed.event);
+    while let Some((at, event)) = world.queue.pop()
+        && at <= scenario.last()
+    {
+        world.now = at;
+        world.handle(event);
     }
     world.finish()
 }
@@ -166,19 +85,7 @@ impl<'a> World<'a> {
         let (clients, kinds) = clients(scenario);
         let span = (scenario.settled, scenario.end);
         let meter = || Meter::new(scenario.limit, scenario.nodes, span);
-        let outcome = Outcome {
-            tags: kinds.into_iter().map(|kind| (kind, meter())).collect(),
-            conforming: (0, 0),
-            ledger_faults: Vec::new(),
-            ledger_entries: 0,
-            slowest: 0,
-            fewest_peers: 0,
-            views: Vec::new(),
-            counts: Counts::default(),
-            digest: 0xcbf2_9ce4_8422_2325,
-            samples: Vec::new(),
-            events: Vec::new(),
-        };
+        let outcome = Outcome::new(kinds.into_iter().map(|kind| (kind, meter())).collect());
         let drift = |index| scenario.drift_ppm.get(index).copied().unwrap_or(0);
         let places = (0..scenario.nodes).map(|index| Place {
             node: None,
@@ -191,8 +98,7 @@ impl<'a> World<'a> {
         World {
             scenario,
             now: 0,
-            queue: BinaryHeap::new(),
-            number: 0,
+            queue: Queue::default(),
             places: places.collect(),
             network: Network::new(&scenario.network, scenario.nodes, scenario.seed),
             clients,
@@ -210,21 +116,16 @@ impl<'a> World<'a> {
             self.start(index);
         }
         for i in 0..self.changes.len() {
-            self.push(self.changes[i].0, Event::Change(i as u32));
+            self.queue.push(self.changes[i].0, Event::Change(i as u32));
         }
         for (i, look) in self.scenario.looks.iter().enumerate() {
-            self.push(look.at, Event::Look(i as u32));
+            self.queue.push(look.at, Event::Look(i as u32));
         }
         if let Some(every) = self.scenario.sample {
-            self.push(every, Event::Sample);
+            self.queue.push(every, Event::Sample);
         }
-        self.push(self.scenario.begin, Event::Begin);
-        self.push(self.scenario.end, Event::End);
-    }
-
-    fn push(&mut self, at: Ns, event: Event) {
-        self.number += 1;
-        self.queue.push(Timed { at, number: self.number, event });
+        self.queue.push(self.scenario.begin, Event::Begin);
+        self.queue.push(self.scenario.end, Event::End);
     }
 
     fn handle(&mut self, event: Event) {
@@ -246,7 +147,7 @@ impl<'a> World<'a> {
         self.network.counts = Counts::default();
         for i in 0..self.clients.len() {
             if let Some(at) = self.clients[i].begin(self.now) {
-                self.push(at, Event::Act(i as u32));
+                self.queue.push(at, Event::Act(i as u32));
             }
         }
     }
@@ -256,7 +157,7 @@ impl<'a> World<'a> {
         place.lives += 1;
         place.started = self.now;
         // Later lives have greater numbers, and no two nodes the same.
-        let incarnation = (self.now / 1000) << 20 | place.lives << 10 | index as u64 % 1024;
+        let incarnation = (self.now / 1000) << 20 | place.lives << 10 | (index as u64 % 1024);
         let seed = self.scenario.seed ^ (index as u64) << 20 ^ place.lives << 50;
         let local = place.clock.local(self.now);
         let mut node = Node::start(self.scenario, index, incarnation, seed, local);
@@ -311,7 +212,7 @@ impl<'a> World<'a> {
         if place.due < place.woken {
             place.woken = place.due;
             let at = place.due;
-            self.push(at, Event::Wake(index as u32));
+            self.queue.push(at, Event::Wake(index as u32));
         }
         for (to, bytes) in out {
             self.send(index, &to, &bytes);
@@ -319,7 +220,7 @@ impl<'a> World<'a> {
     }
 
     fn send(&mut self, from: usize, to: &To, bytes: &[u8]) {
-        self.note(bytes);
+        self.outcome.note(self.now, bytes);
         let bytes: Rc<[u8]> = Rc::from(bytes);
         match to {
             To::One(to) => {
@@ -344,7 +245,7 @@ impl<'a> World<'a> {
         }
         for at in self.network.send(self.now, from, to).into_iter().flatten() {
             let bytes = Rc::clone(bytes);
-            self.push(at, Event::Deliver { to: to as u32, from: from as u32, bytes });
+            self.queue.push(at, Event::Deliver { to: to as u32, from: from as u32, bytes });
         }
     }
 
@@ -352,7 +253,7 @@ impl<'a> World<'a> {
         let World { clients, places, outcome, now, .. } = self;
         let next = clients[i].act(*now, |request| ask(places, outcome, *now, request));
         if let Some(at) = next {
-            self.push(at, Event::Act(i as u32));
+            self.queue.push(at, Event::Act(i as u32));
         }
     }
 
@@ -385,8 +286,8 @@ impl<'a> World<'a> {
 
     fn look(&mut self, i: usize) {
         let look = self.scenario.looks[i];
-        let Limit { rate, burst } = self.scenario.limit;
-        let full = burst * SEC / rate;
+        let burst = self.scenario.limit.burst;
+        let full = self.scenario.limit.fill();
         for tag in 0..self.outcome.tags.len() {
             let (kind, meter) = &self.outcome.tags[tag];
             let quiet = self.now.saturating_sub(meter.last_asked());
@@ -421,17 +322,7 @@ impl<'a> World<'a> {
         self.sampled = admitted;
         self.outcome.samples.push(sample);
         if let Some(every) = self.scenario.sample {
-            self.push(self.now + every, Event::Sample);
-        }
-    }
-
-    fn note(&mut self, bytes: &[u8]) {
-        let digest = &mut self.outcome.digest;
-        mix(digest, self.now);
-        for word in bytes.chunks(8) {
-            let mut whole = [0; 8];
-            whole[..word.len()].copy_from_slice(word);
-            mix(digest, u64::from_le_bytes(whole));
+            self.queue.push(self.now + every, Event::Sample);
         }
     }
 
@@ -467,10 +358,6 @@ fn ask(places: &mut [Place], outcome: &mut Outcome, now: Ns, request: Request) -
     }
     mix(&mut outcome.digest, now << 1 | u64::from(allowed));
     allowed
-}
-
-fn mix(digest: &mut u64, word: u64) {
-    *digest = (*digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
 }
 
 fn changes(faults: &[Fault]) -> Vec<(Ns, Change)> {

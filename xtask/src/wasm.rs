@@ -23,6 +23,8 @@ const COMMON: Copies = &[
     ("bindings-node/index.d.ts", "types.d.ts"),
     ("bindings-node/surface.d.ts", "surface.d.ts"),
     ("bindings-wasm/js/adapt.js", "adapt.js"),
+    ("bindings-wasm/js/link.js", "link.js"),
+    ("bindings-wasm/js/links.d.ts", "links.d.ts"),
 ];
 
 const NODE: Copies = &[

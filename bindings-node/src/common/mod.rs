@@ -1,6 +1,7 @@
 //! What the two JavaScript doors, Node and WebAssembly, have in common: the numbers and texts that
 //! the face (`face/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
 
+pub(crate) mod cluster;
 mod tree;
 
 use std::time::Duration;
@@ -66,6 +67,7 @@ pub(crate) fn counts(stats: &Stats) -> Vec<f64> {
         stats.clamped,
         stats.evicted,
         stats.buckets,
+        stats.unreported,
     ];
     counts.iter().map(|count| *count as f64).collect()
 }

@@ -255,6 +255,7 @@ function testCalls(label, face) {
         clamped: 0,
         evicted: 0,
         buckets: 2,
+        unreported: 0,
       });
     });
 

@@ -1,7 +1,7 @@
 // What a TypeScript program may and may not write: an ES module.
 import { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
-import type { AskOptions, ClusterOptions, Decision, ErrorCode } from 'dthrottle';
-import type { Stats, TableOptions, ThrottleOptions } from 'dthrottle';
+import type { AskOptions, ClusterEvent, ClusterOptions, ClusterStats } from 'dthrottle';
+import type { Decision, ErrorCode, PeerStats, Stats, TableOptions, ThrottleOptions } from 'dthrottle';
 
 const clock: ManualClock = new ManualClock(5);
 const options: ThrottleOptions = {
@@ -31,6 +31,13 @@ const many: boolean[] = throttle.allowMany(['tag', new Uint8Array(3)]);
 const domain: Domain = throttle.domain('api');
 const limits: number[] = domain.rules.map(({ limit }) => limit);
 const stats: Stats = throttle.stats();
+throttle.start();
+const inCluster: ClusterStats | null = throttle.clusterStats();
+const peers: PeerStats[] = inCluster?.peers ?? [];
+const addresses: (string | null)[] = peers.filter(({ state }) => state === 'up').map(({ address }) => address);
+const events: ClusterEvent[] = throttle.events();
+const later: number[] = throttle.events(events.at(-1)?.number).map(({ ageMs }) => ageMs);
+const lost: number | undefined = inCluster?.counts.reportsLost;
 domain.refund('tag');
 domain.reset('tag');
 domain.debit('tag', 3, 10);
@@ -45,7 +52,8 @@ if (caught instanceof DthrottleError) {
   const field: string | undefined = caught.field;
   console.log(code, line, field, caught.message);
 }
-console.log(fromFile, rule, wait, yes, limits, many, stats.evicted);
+console.log(fromFile, rule, wait, yes, limits, many, stats.evicted, stats.unreported);
+console.log(addresses, later, lost);
 
 // @ts-expect-error a configuration is needed
 new Throttle();
@@ -77,6 +85,14 @@ console.log(decision.retry_after);
 domain.domain('x');
 // @ts-expect-error only a throttle can be closed
 domain.close();
+// @ts-expect-error only a throttle has a cluster
+domain.clusterStats();
+// @ts-expect-error there may be no cluster
+throttle.clusterStats().peers;
+// @ts-expect-error a node is text
+const number: number = peers[0].node;
+// @ts-expect-error no such state
+peers[0].state === 'gone';
 // @ts-expect-error names do not change
 domain.name = 'x';
 // @ts-expect-error no such export

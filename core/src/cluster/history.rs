@@ -8,11 +8,11 @@ use super::Origin;
 const OVERHEAD: usize = 128;
 
 /// Reports, in the order in which they came.
-#[derive(Default)]
 pub(super) struct History {
     kept: BTreeMap<(Origin, u64), Kept>,
     order: VecDeque<(u64, (Origin, u64))>,
     bytes: usize,
+    most_bytes: usize,
 }
 
 /// A report.
@@ -26,6 +26,10 @@ pub(super) struct Kept {
 }
 
 impl History {
+    pub(super) fn new(most_bytes: usize) -> History {
+        History { kept: BTreeMap::new(), order: VecDeque::new(), bytes: 0, most_bytes }
+    }
+
     pub(super) fn keep(&mut self, now: u64, origin: Origin, first: u64, report: Kept) {
         let key = (origin, first);
         self.bytes += report.body.len() + OVERHEAD;
@@ -34,12 +38,13 @@ impl History {
         } else {
             self.order.push_back((now, key));
         }
+        self.expire(0);
     }
 
     /// Forgets what is older than a time, and the oldest of what is too much.
-    pub(super) fn expire(&mut self, before: u64, most_bytes: usize) {
+    pub(super) fn expire(&mut self, before: u64) {
         while let Some((at, key)) = self.order.front()
-            && (*at < before || self.bytes > most_bytes)
+            && (*at < before || self.bytes > self.most_bytes)
         {
             if let Some(report) = self.kept.remove(key) {
                 self.bytes -= report.body.len() + OVERHEAD;
@@ -70,25 +75,27 @@ mod tests {
 
     #[test]
     fn time_and_bytes_bound_it() {
-        let mut history = History::default();
+        let mut history = History::new(usize::MAX);
         let origin = Origin { node: 1, incarnation: 1 };
         (1..=10).for_each(|n| history.keep(n * 100, origin, n, kept(n, 872)));
         let numbers = |history: &History| -> Vec<u64> {
             history.within(origin, (1, 99)).map(|(first, _)| first).collect()
         };
-        history.expire(301, usize::MAX);
+        history.expire(301);
         assert_eq!(numbers(&history), (4..=10).collect::<Vec<_>>());
-        history.expire(301, 3000);
+        history.most_bytes = 3000;
+        history.expire(301);
         assert_eq!(numbers(&history), [8, 9, 10]);
+        history.most_bytes = 5000;
         history.keep(2000, origin, 9, kept(9, 2872));
         assert_eq!(history.bytes, 5000, "the same report again counts once");
-        history.expire(301, 4999);
-        assert_eq!(numbers(&history), [9, 10]);
+        history.keep(2000, origin, 11, kept(11, 1));
+        assert_eq!(numbers(&history), [9, 10, 11]);
     }
 
     #[test]
     fn only_whole_reports_are_found() {
-        let mut history = History::default();
+        let mut history = History::new(usize::MAX);
         let origin = Origin { node: 1, incarnation: 1 };
         let other = Origin { node: 1, incarnation: 2 };
         history.keep(0, origin, 3, kept(5, 1));

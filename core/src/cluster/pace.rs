@@ -15,6 +15,14 @@ pub(super) const WARM_START_AGAIN: u64 = 150 * MILLI;
 pub(super) const CHALLENGE: u64 = 5 * SECOND;
 /// How often an unknown sender is challenged.
 pub(super) const CHALLENGE_AGAIN: u64 = 100 * MILLI;
+/// How often greetings of an unknown sender are answered.
+pub(super) const ANSWER_AGAIN: u64 = 20 * MILLI;
+/// How often a node that starts greets those that it has not met.
+pub(super) const GREET_AGAIN: u64 = 100 * MILLI;
+/// A snapshot is given to all who ask for one within this time.
+pub(super) const SNAPSHOT_AGAIN: u64 = 100 * MILLI;
+/// Rules of other processes are looked for at most so often when one is not known.
+pub(super) const LEARN_AGAIN: u64 = 100 * MILLI;
 /// Reports that come a little late are not missing yet.
 pub(super) const REORDERED: u64 = 2 * MILLI;
 /// What is missing is asked for again at first after this and a round trip, at last after that.

@@ -19,6 +19,7 @@ pub(super) struct Peer {
     /// Where it was heard from, or says that it is.
     pub(super) address: Option<SocketAddr>,
     pub(super) challenged_at: Option<u64>,
+    pub(super) answered_at: Option<u64>,
     pub(super) heard_at: u64,
     /// When one of its reports was last applied.
     pub(super) applied_at: Option<u64>,
@@ -113,6 +114,10 @@ impl Peer {
         {
             let missing = self.window.missing().iter().take_while(|(first, _)| *first <= top);
             lost += missing.map(|(first, last)| top.min(*last) - first + 1).sum::<u64>();
+            // What was reported before this node was there is none of its loss.
+            if self.applied_at.is_none() {
+                lost = 0;
+            }
             self.window.mark(1, top.max(1));
             self.since.pop_front();
         }

@@ -22,8 +22,6 @@ pub use crate::table::{Facts, RawEvent};
 const AHEAD: usize = 16;
 /// Hits are never told to be older.
 const OLDEST_NS: u64 = 15_000_000_000;
-/// Half of a burst, as shares of it are told.
-const HALF: u64 = 1 << 31;
 
 /// A throttle's table.
 #[derive(Clone)]
@@ -112,6 +110,11 @@ impl Exchange {
         self.host.lock.try_lock()
     }
 
+    /// How long nobody has said so; nothing: nobody ever has.
+    pub fn idle_for(&self, now: u64) -> Option<u64> {
+        self.host.table.idle_for(now)
+    }
+
     /// Whether the fingerprint of every bucket can be told: a table may be too small.
     pub fn tells_fingerprints(&self) -> bool {
         self.host.table.tells_fingerprints()
@@ -195,7 +198,9 @@ impl Exchange {
             let is_charged = host.update(scale, rule.key(entry.fingerprint), now, |tat| {
                 let answer = !late || entry.saturated || scale.is_saturated(tat, now);
                 let next = if answer { scale.charge(tat, then, entry.units) } else { tat };
-                Step { tat: next, hits: 0, answer }
+                // A bucket that is full again is worth no room.
+                let is_over = tat == 0 && next <= scale.ticks(now);
+                Step { tat: if is_over { 0 } else { next }, hits: 0, answer }
             });
             match is_charged {
                 true => done.charged += 1,
@@ -211,8 +216,8 @@ impl Exchange {
         rule.scale.is_saturated(tat, now)
     }
 
-    /// The tags that have used half of their burst or more, the deepest in debt first. Looks at
-    /// the whole table.
+    /// The tags whose buckets are not full, those that have used most of their burst first. Looks
+    /// at the whole table.
     pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
         let mut levels = Vec::new();
         let sort = |levels: &mut Vec<(u64, Bucket)>| {
@@ -221,18 +226,17 @@ impl Exchange {
         };
         self.host.table.each(now, |bucket, scale| {
             let used = scale.share_used(bucket.tat, now);
-            if used >= HALF {
-                levels.push((used, bucket));
-                // Twice as many as are wanted, so that sorting is seldom.
-                if levels.len() >= most.max(1000).saturating_mul(2) {
-                    sort(&mut levels);
-                }
+            levels.push((used, bucket));
+            // Twice as many as are wanted, so that sorting is seldom.
+            if levels.len() >= most.max(1000).saturating_mul(2) {
+                sort(&mut levels);
             }
         });
         sort(&mut levels);
-        let levels = levels.into_iter().filter_map(|(_, Bucket { key, tat, .. })| {
+        let levels = levels.into_iter().filter_map(|(_, Bucket { key, hits, tat })| {
             let rule = self.rule_of(key)?;
-            let used_16ths = rule.scale.used_16ths(tat, now);
+            // Without what is yet to be reported: it will be charged by that report.
+            let used_16ths = rule.scale.used_16ths(rule.scale.before(tat, hits), now);
             Some(LevelOf { rule: rule.id, fingerprint: key.fingerprint, used_16ths })
         });
         levels.collect()

@@ -70,8 +70,7 @@ impl Background {
             return;
         }
         self.stop.want();
-        let is_ours = thread.thread().id() == thread::current().id();
-        if !is_ours && self.stop.wait_ended(PATIENCE) {
+        if self.stop.wait_ended(PATIENCE) {
             // It has nothing more to do. A panic outside of the engine's was shown already.
             let _ = thread.join();
         }

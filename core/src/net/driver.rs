@@ -134,7 +134,10 @@ impl<E: Driven> Driver<E> {
                 .min(self.group_due())
                 .min(self.names.due());
             self.wait(wake, stop).await;
-            self.receive();
+            // What came is heard once everything was said: answers must not pile up.
+            if due.is_some() {
+                self.receive();
+            }
             let now = self.now();
             if due.is_some_and(|due| now >= due) {
                 self.engine.handle_timeout(now);
@@ -179,7 +182,8 @@ impl<E: Driven> Driver<E> {
                     && reach.is_none_or(|reach| reach.outward(*to).is_some())
             };
             let peers: Vec<SocketAddr> = self.names.addresses().into_iter().filter(can).collect();
-            self.tell_address(peers.first().copied());
+            let beyond = peers.iter().find(|peer| !peer.ip().is_loopback());
+            self.tell_address(beyond.or(peers.first()).copied());
             self.engine.join(now, &peers);
         }
     }
@@ -190,7 +194,7 @@ impl<E: Driven> Driver<E> {
         let Some(socket) = self.unicast.get() else { return };
         let mut address = self.setup.advertise.unwrap_or_else(|| inward(socket.local()));
         if address.ip().is_unspecified() {
-            let towards = peer.or(self.setup.group.as_ref().map(|group| group.address));
+            let towards = peer.or(self.group.get().map(|joined| joined.to));
             address.set_ip(own_address(towards, address));
         }
         if address.port() == 0 {

@@ -10,7 +10,7 @@ use super::driver::Setup;
 use super::hooks::Hooks;
 use super::multicast::Group;
 use crate::clock::Clock;
-use crate::cluster::Engine;
+use crate::cluster::{Counter, Engine};
 use crate::config::ClusterConfig;
 use crate::exchange::Exchange;
 use crate::os::lock::LockPlace;
@@ -38,6 +38,9 @@ impl Life {
     /// Learns what to run. With a clock that is moved by hand the hand runs the engine, too.
     pub(crate) fn prepare(&self, config: &ClusterConfig, throttle: &Throttle) {
         let host = &throttle.0.host;
+        // Before anything is started: a child must know that it is one. Where that fails, threads
+        // are not started again after a fork, and nothing worse.
+        let _ = fork::watch();
         if matches!(host.clock, Clock::System) {
             let (config, lock) = (Arc::new(config.clone()), host.lock.clone());
             let _ = self.plan.set(Plan { config, exchange: throttle.exchange(), lock });
@@ -61,7 +64,9 @@ impl Life {
             self.started.compare_exchange(before, here, Ordering::Relaxed, Ordering::Relaxed);
         let (Some(plan), Ok(_)) = (self.plan.get(), claim) else { return };
         // Whatever the system does not give cannot be had by asking at every check.
-        let Ok(background) = plan.clone().start() else { return };
+        let Ok(background) = plan.clone().start() else {
+            return plan.exchange.count(Counter::StartErrors.place(), 1);
+        };
         match self.background.try_lock() {
             // A parent's is dropped, which does nothing in a child.
             Ok(mut place) => *place = Some(background),
@@ -90,11 +95,12 @@ impl Plan {
         // Greater than that of any earlier life, whatever the clock says.
         let incarnation = clock::unix_ms() << 20 | bits & 0xf_ffff;
         let incarnation = incarnation.max(exchange.exchanger().0.saturating_add(1));
-        if matches!(self.lock, LockPlace::None) {
+        let pid = u64::from(process::id());
+        if matches!(self.lock, LockPlace::None) && exchange.exchanger().1 != pid {
             // A copy of a table is another node.
             exchange.renew_node_id(seed);
         }
-        exchange.set_exchanger(incarnation, process::id().into());
+        exchange.set_exchanger(incarnation, pid);
         let now = exchange.now();
         Engine::new(self.config.settings(), exchange, seed, incarnation, now)
     }

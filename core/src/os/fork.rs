@@ -111,7 +111,7 @@ pub(crate) fn unregister(fd: RawFd) {
 }
 
 /// Sees to it that forks are heard of. Twice does no harm.
-fn watch() -> io::Result<()> {
+pub(crate) fn watch() -> io::Result<()> {
     if IS_WATCHING.load(Ordering::SeqCst) {
         return Ok(());
     }

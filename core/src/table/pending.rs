@@ -97,14 +97,23 @@ impl Table {
         }
     }
 
-    /// How much later than its time a check may pass.
+    /// How much later than its time a check may pass. Without peers there is no slack, and nobody
+    /// to be tolerant for.
     #[inline]
     pub(crate) fn tolerance(&self, own_ns: u64, slack: bool, now: u64) -> u64 {
-        if !self.is_exchanged(now) {
+        let slack_ns = self.region.header().slack_ns.load(Ordering::Relaxed);
+        if slack_ns == 0 || !self.is_exchanged(now) {
             return 0;
         }
-        let slack_ns = self.region.header().slack_ns.load(Ordering::Relaxed);
         own_ns.saturating_add(if slack { slack_ns } else { 0 })
+    }
+
+    /// How long ago somebody last said so; nothing: never.
+    pub(crate) fn idle_for(&self, now: u64) -> Option<u64> {
+        match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
+            0 => None,
+            at => Some(now.saturating_sub(at)),
+        }
     }
 
     /// Says that somebody reports to peers, from now on for a while.

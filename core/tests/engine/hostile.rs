@@ -2,7 +2,7 @@
 
 use dthrottle::Rule;
 use dthrottle::cluster::wire::{
-    Dropped, Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section,
+    Dropped, Envelope, Hello, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section, write_digest,
 };
 use dthrottle::cluster::{Counter, Origin};
 
@@ -125,4 +125,64 @@ fn impossible_claims_are_bounded() {
     assert_eq!(counted(&net, 0, Counter::dropped(Dropped::Malformed)), 1, "a count too many");
     net.run(30 * SECOND);
     assert!(net.allow(0, "tag"), "others are not hurt");
+}
+
+/// Somebody who has no key sends a recorded greeting again and again, from a victim's address.
+#[test]
+fn recorded_greetings_are_answered_in_measure() {
+    let mut net = Net::of(2, &rule());
+    let sender = Origin { node: 4242, incarnation: 1 };
+    let hello = Hello { challenge: 7, echo: 0, top: 0, rules: 0, address: address(7) };
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    hello.write(&mut body);
+    let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: 1 };
+    super::net::keys().seal(&envelope, &body, &mut bytes);
+    net.sent.clear();
+    for _ in 0..5000 {
+        let now = net.now;
+        net.nodes[0].engine.handle_datagram(now, address(77), &mut bytes.clone());
+    }
+    net.settle(0);
+    let answers = net.sent.iter().filter(|datagram| datagram.to == address(77)).count();
+    assert_eq!(answers, 1);
+    net.start(rule(), |_| {});
+    net.run(3 * SECOND);
+    assert_eq!(net.nodes[2].engine.peers(), 2, "others get in");
+}
+
+/// Whoever has the key can name any number of nodes.
+#[test]
+fn nodes_without_end_are_bounded() {
+    let mut net = Net::of(2, &rule());
+    let liar = net.nodes[1].engine.origin();
+    for round in 0..200 {
+        let origin = |i| Origin { node: 1_000_000 + round * 60 + i, incarnation: 1 };
+        let list: Vec<(Origin, u64)> = (0..60).map(|i| (origin(i), 5)).collect();
+        let (mut body, mut bytes) = (Vec::new(), Vec::new());
+        write_digest(&list, &mut body);
+        let packet = 1_000_000 + round;
+        let envelope = Envelope { kind: Kind::Digest, flags: 1, sender: liar, packet };
+        super::net::keys().seal(&envelope, &body, &mut bytes);
+        let now = net.now;
+        net.nodes[0].engine.handle_datagram(now, address(1), &mut bytes);
+    }
+    assert!(net.nodes[0].engine.origins() <= 4096, "{}", net.nodes[0].engine.origins());
+}
+
+/// A peer that is wrong about another one.
+#[test]
+fn one_wrong_digest_silences_nobody() {
+    let mut net = Net::of(3, &Rule::per_hour(1).burst(10));
+    assert!(net.allow(2, "earlier"));
+    net.run(SECOND);
+    let (honest, liar) = (net.nodes[2].engine.origin(), net.nodes[1].engine.origin());
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    write_digest(&[(honest, 1 << 61)], &mut body);
+    let envelope = Envelope { kind: Kind::Digest, flags: 1, sender: liar, packet: 1_000_000 };
+    super::net::keys().seal(&envelope, &body, &mut bytes);
+    net.send(Datagram { from: address(1), to: address(0), bytes });
+    net.run(20 * SECOND);
+    assert!((0..6).all(|_| net.allow(2, "tag")));
+    net.run(SECOND);
+    assert_eq!(net.balance(0, "tag"), 4);
 }

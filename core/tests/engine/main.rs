@@ -1,6 +1,7 @@
 //! Engines that talk to each other, in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod change;
 mod hostile;
 mod net;
 
@@ -195,4 +196,21 @@ fn many_tags_fill_datagrams() {
     let reports = net.sent.iter().filter(|datagram| datagram.bytes[3] == 1);
     let bytes: usize = reports.map(|datagram| datagram.bytes.len()).sum();
     assert!((80_000..110_000).contains(&bytes), "{bytes} bytes");
+}
+
+/// A node is tolerant for the sake of its peers: alone it has none.
+#[test]
+fn tolerance_begins_and_ends_with_peers() {
+    let rule = || Rule::per_second(10).burst(10);
+    let admitted = |net: &Net, tag: &str| (0..100).filter(|_| net.allow(0, tag)).count();
+    let mut net = Net::new();
+    net.start(rule(), |_| {});
+    net.run(3 * SECOND);
+    assert_eq!(admitted(&net, "alone"), 10);
+    net.start(rule(), |_| {});
+    net.run(3 * SECOND);
+    assert_eq!(admitted(&net, "with a peer"), 11, "a period of 100 ms, and 3 ms");
+    net.lose = Box::new(|_| true);
+    net.run(30 * SECOND);
+    assert_eq!(admitted(&net, "alone again"), 10);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::Keys;
 use dthrottle::cluster::{Engine, Event, Output, Settings, To};
-use dthrottle::{ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub(crate) events: Vec<Event>,
     pub(crate) next: u64,
     clock: ManualClock,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// A datagram under way.
@@ -42,7 +42,6 @@ pub(crate) struct Net {
     pub(crate) lose: Box<dyn FnMut(&Datagram) -> bool>,
     /// How often each arrives.
     pub(crate) copies: u64,
-    secret: Keys,
 }
 
 pub(crate) fn address(node: usize) -> SocketAddr {
@@ -63,7 +62,6 @@ impl Net {
             sent: Vec::new(),
             lose: Box::new(|_| false),
             copies: 1,
-            secret: keys(),
         }
     }
 
@@ -92,7 +90,7 @@ impl Net {
         let throttle = Throttle::builder()
             .rule(rule)
             .clock(clock.clone())
-            .fingerprint_key(self.secret.fingerprint_key())
+            .cluster(ClusterConfig::new("test"))
             .table(TableConfig::private().tags(200_000))
             .build()
             .unwrap();

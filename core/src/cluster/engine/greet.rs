@@ -1,5 +1,6 @@
 //! Greetings: a peer is believed once it has answered a number that nobody could have recorded.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use rand::RngExt;
@@ -9,11 +10,45 @@ use crate::cluster::members::Identity;
 use crate::cluster::pace;
 use crate::cluster::peer::{Peer, State};
 use crate::cluster::replay::Replay;
+use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{Dropped, Envelope, Hello, Kind};
-use crate::cluster::{Event, Origin};
+use crate::cluster::{Event, Origin, Window};
 
 /// The most challenges that wait for an answer.
 const MOST_CHALLENGES: usize = 4096;
+
+/// Numbers that show, when they come back, that a peer is there.
+#[derive(Default)]
+pub(super) struct Challenges {
+    at: BTreeMap<u64, u64>,
+    order: VecDeque<(u64, u64)>,
+}
+
+impl Challenges {
+    fn add(&mut self, now: u64, challenge: u64) {
+        while let Some((at, oldest)) = self.order.front()
+            && (self.order.len() >= MOST_CHALLENGES || now >= at + pace::CHALLENGE)
+        {
+            self.at.remove(oldest);
+            self.order.pop_front();
+        }
+        self.at.insert(challenge, now);
+        self.order.push_back((now, challenge));
+    }
+
+    /// When it was made, if that is not too long ago.
+    fn get(&self, now: u64, challenge: u64) -> Option<u64> {
+        self.at.get(&challenge).copied().filter(|at| now < at + pace::CHALLENGE)
+    }
+}
+
+/// Where a peer is reached that says where it is: who takes itself for being on this machine, and is
+/// not, does not know.
+fn reachable(address: SocketAddr, from: SocketAddr) -> SocketAddr {
+    let is_wrong =
+        address.ip().is_unspecified() || address.ip().is_loopback() && !from.ip().is_loopback();
+    if is_wrong { from } else { address }
+}
 
 impl Engine {
     /// Asks whoever is there to answer.
@@ -37,19 +72,9 @@ impl Engine {
     }
 
     fn new_challenge(&mut self, now: u64) -> u64 {
-        while self.challenges.len() >= MOST_CHALLENGES
-            && let Some(oldest) = self.challenges.iter().min_by_key(|(_, at)| **at)
-        {
-            let oldest = *oldest.0;
-            self.challenges.remove(&oldest);
-        }
         let challenge = self.rng.random_range(1..=u64::MAX);
-        self.challenges.insert(challenge, now);
+        self.challenges.add(now, challenge);
         challenge
-    }
-
-    pub(super) fn forget_challenges(&mut self, now: u64) {
-        self.challenges.retain(|_, at| now < *at + pace::CHALLENGE);
     }
 
     fn say_hello(&mut self, to: To, challenge: u64, echo: u64) {
@@ -74,12 +99,26 @@ impl Engine {
     ) -> Result<(), Dropped> {
         let hello = Hello::parse(body)?;
         let sender = envelope.sender;
-        if let Some(at) = self.challenges.get(&hello.echo).copied() {
-            self.prove(now, envelope, &hello, now.saturating_sub(at));
+        if !self.has_room_for(sender) {
+            return Ok(());
+        }
+        if let Some(at) = self.challenges.get(now, hello.echo) {
+            let address = reachable(hello.address, from);
+            self.prove(now, envelope, &Hello { address, ..hello }, now.saturating_sub(at));
         }
         let proven = self.peers.get(&sender).is_some_and(Peer::is_proven);
-        if hello.challenge != 0 {
-            let challenge = if proven { 0 } else { self.new_challenge(now) };
+        if hello.challenge == 0 {
+            return Ok(());
+        }
+        if proven {
+            self.say_hello(To::One(from), 0, hello.challenge);
+            return Ok(());
+        }
+        // It may be a recording, sent from anywhere: not every one is answered.
+        let peer = self.peer(now, sender);
+        if peer.answered_at.is_none_or(|at| now >= at + pace::ANSWER_AGAIN) {
+            peer.answered_at = Some(now);
+            let challenge = self.new_challenge(now);
             self.say_hello(To::One(from), challenge, hello.challenge);
         }
         Ok(())
@@ -105,6 +144,7 @@ impl Engine {
         peer.replay = Some(Replay::after(envelope.packet));
         let is_member = peer.state == State::Up;
         self.seat(sender);
+        self.doubt(sender, hello.top);
         self.supersede(now, sender, hello.address);
         if rules_differ {
             self.happened(now, Event::RulesDiffer(sender));
@@ -114,6 +154,16 @@ impl Engine {
         }
         self.hear_of(now, sender, hello.top);
         self.ask_for_snapshot(now, sender);
+    }
+
+    /// Without a seat nobody knows what the process before has applied. Better to miss some of it
+    /// than to charge it twice.
+    fn doubt(&mut self, origin: Origin, top: u64) {
+        let is_resumed = self.is_resumed;
+        let Some(peer) = self.peers.get_mut(&origin) else { return };
+        if is_resumed && peer.seat.is_none() && peer.window.top() == 0 && top <= LAST_NUMBER {
+            peer.window = Window::new(top, Vec::new());
+        }
     }
 
     /// What lived at this address, or under this name, before is there no more.
@@ -128,7 +178,12 @@ impl Engine {
             .map(|(origin, _)| *origin)
             .collect();
         for origin in older {
-            self.set_state(now, origin, State::Left);
+            match self.peers.get_mut(&origin) {
+                // It is known to be dead; that it did not even say goodbye is no news.
+                Some(peer) if peer.state != State::Up => peer.state = State::Left,
+                _ => self.set_state(now, origin, State::Left),
+            }
+            self.told_changed = true;
         }
     }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use self::greet::Challenges;
 use self::report::Outbox;
 use self::snapshot::Start;
 use super::counter::Counter;
@@ -79,11 +80,19 @@ pub struct Engine {
     told_changed: bool,
     /// Addresses that are tried until somebody is there.
     tried: Vec<SocketAddr>,
-    /// Numbers that show, when they come back, that a peer is there; with the time.
-    challenges: BTreeMap<u64, u64>,
+    /// Where peers were when another process exchanged.
+    met: Vec<SocketAddr>,
+    challenges: Challenges,
+    /// Another process exchanged before, and may have applied reports of peers without a seat.
+    is_resumed: bool,
+    /// When rules of other processes were last looked for.
+    learned_at: u64,
     history: History,
     outbox: Outbox,
     start: Start,
+    /// The last snapshot that was given, and when.
+    snapshot: Option<Arc<[Vec<u8>]>>,
+    snapshot_at: u64,
     tick_at: u64,
     round_at: u64,
     sweep_at: u64,
@@ -110,6 +119,7 @@ impl Engine {
         let identity = Identity::new(settings.address, me);
         let members = Members::new(identity, SmallRng::seed_from_u64(rng.random()));
         let outbox = Outbox::new(&exchange, &settings, now, &mut rng);
+        let idle = exchange.idle_for(now);
         exchange.stay(now);
         let mut engine = Engine {
             me,
@@ -120,10 +130,15 @@ impl Engine {
             told: Arc::new([]),
             told_changed: false,
             tried: Vec::new(),
-            challenges: BTreeMap::new(),
-            history: History::default(),
+            met: Vec::new(),
+            challenges: Challenges::default(),
+            is_resumed: false,
+            learned_at: now,
+            history: History::new(settings.retention_bytes),
             packet: 0,
             start: Start::Ready,
+            snapshot: None,
+            snapshot_at: now,
             tick_at: now + rng.random_range(1..=TICK),
             round_at: now + rng.random_range(1..=pace::ROUND),
             sweep_at: now + pace::SWEEP,
@@ -134,7 +149,7 @@ impl Engine {
             exchange,
             rng,
         };
-        engine.resume(now);
+        engine.resume(now, idle);
         engine
     }
 
@@ -146,6 +161,11 @@ impl Engine {
     /// How many peers are there.
     pub fn peers(&self) -> usize {
         self.members.len()
+    }
+
+    /// How many origins are known, whatever became of them.
+    pub fn origins(&self) -> usize {
+        self.peers.len()
     }
 
     /// Starts to keep the books: which reports were applied.
@@ -160,7 +180,7 @@ impl Engine {
 
     /// Takes over where another process with the same table left off: what it applied is not
     /// applied again.
-    fn resume(&mut self, now: u64) {
+    fn resume(&mut self, now: u64, idle: Option<u64>) {
         let seats: Vec<(usize, Origin)> = self.exchange.seats().collect();
         for (seat, origin) in &seats {
             let window = self.exchange.window(*seat);
@@ -168,11 +188,14 @@ impl Engine {
             let peer =
                 Peer { seat: Some(*seat), window, address, heard_at: now, ..Peer::default() };
             self.peers.insert(*origin, peer);
+            self.note_missing(*origin);
         }
-        if seats.is_empty() {
+        self.is_resumed = !seats.is_empty();
+        // What was missed meanwhile cannot all be repaired: others know it as a whole.
+        if seats.is_empty() || idle.is_none_or(|idle| idle > self.retention()) {
             self.start = Start::waiting(now);
         }
-        self.tried.extend(self.peers.values().filter_map(|peer| peer.address));
+        self.met.extend(self.peers.values().filter_map(|peer| peer.address));
     }
 
     /// Says where peers reach this node, if that became known only now.
@@ -181,15 +204,25 @@ impl Engine {
             self.settings.address = address;
             let identity = Identity::new(address, self.me);
             self.members = Members::new(identity, SmallRng::seed_from_u64(self.rng.random()));
+            // They know somebody at the old address: they have to be met anew.
+            for peer in self.peers.values_mut().filter(|peer| peer.state == State::Up) {
+                peer.state = State::Known;
+                self.told_changed = true;
+            }
         }
     }
 
     /// Addresses at which there may be peers.
     pub fn join(&mut self, now: u64, addresses: &[SocketAddr]) {
-        let new = addresses.iter().filter(|address| !self.tried.contains(address));
-        let new: Vec<SocketAddr> = new.copied().collect();
+        let new = addresses.iter().filter(|address| !self.tried.contains(address)).copied();
+        let new: BTreeSet<SocketAddr> = new.chain(std::mem::take(&mut self.met)).collect();
+        if self.tried.is_empty() && !addresses.is_empty() {
+            self.start.begin(now);
+        }
         self.tried = addresses.to_vec();
-        new.into_iter().for_each(|address| self.greet(now, To::One(address)));
+        let own = self.settings.address;
+        let new = new.into_iter().filter(|address| *address != own);
+        new.for_each(|address| self.greet(now, To::One(address)));
         if self.settings.multicast {
             self.greet(now, To::Group);
         }
@@ -254,7 +287,7 @@ impl Engine {
             Kind::Gap => self.handle_gap(now, from, body),
             Kind::Gone => self.handle_gone(now, sender, body),
             Kind::Digest => self.handle_digest(now, sender, from, envelope.flags, body),
-            Kind::SnapshotRequest => self.handle_snapshot_request(now, sender, from),
+            Kind::SnapshotRequest => self.handle_snapshot_request(now, from),
             Kind::Snapshot => self.handle_snapshot(now, sender, body),
             Kind::Swim => match self.members.handle(now, body) {
                 true => Ok(()),
@@ -309,13 +342,24 @@ impl Engine {
             match change {
                 Change::Up(identity) => {
                     let origin = identity.origin();
+                    // This node where it was before, or more than anybody has.
+                    if origin.node == self.me.node || !self.has_room_for(origin) {
+                        continue;
+                    }
                     self.peer(now, origin).address = Some(identity.address);
                     self.set_state(now, origin, State::Up);
                     if !self.peers[&origin].is_proven() {
                         self.challenge(now, identity.address, origin);
                     }
                 }
-                Change::Down(identity) => self.set_state(now, identity.origin(), State::Down(now)),
+                Change::Down(identity) => {
+                    let origin = identity.origin();
+                    let at = self.peers.get(&origin).and_then(|peer| peer.address);
+                    // Else it has moved.
+                    if at == Some(identity.address) {
+                        self.set_state(now, origin, State::Down(now));
+                    }
+                }
             }
         }
         if self.told_changed {
@@ -345,6 +389,8 @@ impl Engine {
                 self.count(Counter::PeersDown, 1);
                 Event::PeerLeft(origin)
             }
+            // Others said so first.
+            (State::Down(_), State::Left) => Event::PeerLeft(origin),
             (State::Up, State::Down(_)) => {
                 self.count(Counter::PeersDown, 1);
                 Event::PeerDown(origin)
@@ -363,6 +409,7 @@ impl Engine {
         let told = told.into_iter().filter(|address| *address != self.settings.address);
         self.told = told.collect();
         self.outbox.nodes = self.members.len() as u64 + 1;
+        self.publish_slack();
     }
 
     /// Whether there is room for an origin, or has been: whoever has the key may name any number.

@@ -8,6 +8,7 @@ use rand::RngExt;
 use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
+use crate::cluster::pace::age_class;
 use crate::cluster::peer::State;
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{
@@ -23,6 +24,8 @@ const MOST_RANGES: usize = 32;
 const MOST_ANSWERS: usize = 64;
 /// Questions to the origin itself before others are asked.
 const ASK_ORIGIN: u32 = 3;
+/// No origin is so far ahead of what was heard of it.
+const FAR_AHEAD: u64 = 1 << 20;
 /// Origins in a digest.
 const MOST_IN_DIGEST: usize = 60;
 
@@ -56,22 +59,29 @@ impl Engine {
         if self.asking.is_empty() || self.is_starting() {
             return;
         }
-        let give_up_before = now.saturating_sub(self.retention());
+        let retention = self.retention();
         let mut questions: BTreeMap<SocketAddr, Vec<(Origin, Ranges)>> = BTreeMap::new();
-        for origin in self.asking.clone() {
-            self.give_up(now, origin, give_up_before);
-            let Some(peer) = self.peers.get(&origin) else { continue };
+        let up = self.members_at();
+        for origin in self.asking.iter().copied().collect::<Vec<_>>() {
+            self.give_up(now, origin, now.saturating_sub(retention));
+            let Some(peer) = self.peers.get_mut(&origin) else { continue };
+            // Holes that came with a window, from the table or from a snapshot.
+            if peer.ask_at.is_none() && !peer.window.missing().is_empty() {
+                peer.ask_at = Some(now);
+                peer.since.push_back((now, peer.window.top()));
+            }
             if !self.settings.controls.repair || peer.ask_at.is_none_or(|at| now < at) {
                 continue;
             }
             let ranges = peer.window.missing().iter().take(MOST_RANGES).copied().collect();
-            let origin_is_there = peer.is_told(now, self.retention()) && peer.asked < ASK_ORIGIN;
-            let at_origin = peer.address.filter(|_| origin_is_there);
+            let origin_is_there = peer.is_told(now, retention) && peer.asked < ASK_ORIGIN;
             let address = peer.address;
-            let target = at_origin.or_else(|| self.anybody_but(origin)).or(address);
-            if let Some(peer) = self.peers.get_mut(&origin) {
-                peer.ask_later(now);
-            }
+            peer.ask_later(now);
+            let mut others = || self.rng.random_range(0..up.len().max(1));
+            let target = match address.filter(|_| origin_is_there) {
+                Some(address) => Some(address),
+                None => up.get(others()).copied().or(address),
+            };
             if let Some(target) = target {
                 questions.entry(target).or_default().push((origin, ranges));
             }
@@ -98,15 +108,18 @@ impl Engine {
         }
     }
 
+    /// Where the members are.
+    fn members_at(&self) -> Vec<SocketAddr> {
+        let up = self.peers.values().filter(|peer| peer.state == State::Up && peer.is_proven());
+        up.filter_map(|peer| peer.address).collect()
+    }
+
     /// Some member, at random.
-    pub(super) fn anybody_but(&mut self, origin: Origin) -> Option<SocketAddr> {
-        let others = self.peers.iter().filter(|(other, peer)| {
-            **other != origin && peer.state == State::Up && peer.is_proven()
-        });
-        let others: Vec<SocketAddr> = others.filter_map(|(_, peer)| peer.address).collect();
-        match others.len() {
+    pub(super) fn anybody(&mut self) -> Option<SocketAddr> {
+        let up = self.members_at();
+        match up.len() {
             0 => None,
-            count => Some(others[self.rng.random_range(0..count)]),
+            count => Some(up[self.rng.random_range(0..count)]),
         }
     }
 
@@ -141,7 +154,12 @@ impl Engine {
                 }
                 merger.flush();
             }
-            // Others may still have what is not here, unless this is where it came from.
+            // Others may still have what is not here, unless this is where it came from. What has
+            // not been reported yet is not gone.
+            not_here.retain_mut(|(first, last)| {
+                *last = (*last).min(self.outbox.top);
+                first <= last
+            });
             if origin == self.me && !not_here.is_empty() {
                 gone.push((origin, not_here));
             }
@@ -200,7 +218,7 @@ impl Engine {
 
     /// Tells a random member how far the reports of all origins go, as far as is known here.
     pub(super) fn send_digest(&mut self, now: u64) {
-        let Some(to) = self.anybody_but(self.me) else { return };
+        let Some(to) = self.anybody() else { return };
         let mut list = self.digest(now);
         // Everything has its turn.
         while list.len() >= MOST_IN_DIGEST {
@@ -235,8 +253,11 @@ impl Engine {
             if origin.node == self.me.node {
                 continue;
             }
-            self.hear_of(now, origin, top);
             let here = self.peers.get(&origin).map_or(0, |peer| peer.window.top());
+            // What others say about an origin is believed only if it can be.
+            if origin == sender || here == 0 || top <= here.saturating_add(FAR_AHEAD) {
+                self.hear_of(now, origin, top);
+            }
             if here > top && origin != sender {
                 ahead.push((origin, here));
             }
@@ -257,12 +278,12 @@ struct Merger<'a> {
     exchange: &'a Exchange,
     /// First and last number of what is being put together.
     range: Option<(u64, u64)>,
-    sections: BTreeMap<(u64, u64), Part>,
+    sections: BTreeMap<(u64, u64, u64), Part>,
     entries: usize,
     done: Vec<Vec<u8>>,
 }
 
-/// What several reports say about one rule: under one age, the oldest.
+/// What several reports say about one rule and hits of about one age, which is that of the oldest.
 #[derive(Default)]
 struct Part {
     start: Option<u64>,
@@ -287,14 +308,14 @@ impl<'a> Merger<'a> {
         let Ok(report) = Report::parse(&kept.body, kept.flags) else { return };
         let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
         // One report alone always fits: room was left for that.
-        if !follows || !self.has_room_for(&report) {
+        if !follows || !self.has_room_for(&report, kept.at) {
             self.flush();
         }
         let (start, _) = *self.range.get_or_insert((first, kept.last));
         self.range = Some((start, kept.last));
         for (section, entries) in report.sections() {
             let begun = kept.at.saturating_sub(section.age_us.saturating_mul(1000));
-            let part = self.sections.entry((section.rule, section.quantum)).or_default();
+            let part = self.sections.entry(self.key(&section, begun)).or_default();
             part.start = Some(part.start.map_or(begun, |start| start.min(begun)));
             for entry in entries {
                 let before = part.tags.len();
@@ -306,10 +327,16 @@ impl<'a> Merger<'a> {
         }
     }
 
-    fn has_room_for(&self, report: &Report<'_>) -> bool {
+    /// What may stand in one section: late hits must not make others late.
+    fn key(&self, section: &Section, begun: u64) -> (u64, u64, u64) {
+        (section.rule, section.quantum, age_class(self.now.saturating_sub(begun)))
+    }
+
+    fn has_room_for(&self, report: &Report<'_>, at: u64) -> bool {
         let (mut sections, mut entries) = (self.sections.len(), self.entries);
         for (section, tags) in report.sections() {
-            let part = self.sections.get(&(section.rule, section.quantum));
+            let begun = at.saturating_sub(section.age_us.saturating_mul(1000));
+            let part = self.sections.get(&self.key(&section, begun));
             sections += usize::from(part.is_none());
             let known = |tag: u64| part.is_some_and(|part| part.tags.contains_key(&tag));
             entries += tags.filter(|entry| !known(entry.fingerprint)).count();
@@ -323,7 +350,7 @@ impl<'a> Merger<'a> {
         self.entries = 0;
         let mut writer = ReportWriter::new();
         writer.clear(self.relayed);
-        for ((rule, quantum), part) in std::mem::take(&mut self.sections) {
+        for ((rule, quantum, _), part) in std::mem::take(&mut self.sections) {
             let age_us = self.now.saturating_sub(part.start.unwrap_or(self.now)) / 1000;
             let section = Section { rule, quantum, age_us };
             let known = self.exchange.rule(rule);

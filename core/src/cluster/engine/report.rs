@@ -75,6 +75,17 @@ impl Outbox {
         }
     }
 
+    /// Learns how often to report rules that were found in the table.
+    pub(super) fn learn(&mut self, exchange: &Exchange, settings: &Settings, now: u64) {
+        let longest = u64::try_from(settings.period.as_nanos()).unwrap_or(u64::MAX);
+        for rule in exchange.rules() {
+            self.paces.entry(rule.index).or_insert_with(|| {
+                let period = rule_period(rule.fill_ns(), longest);
+                Pace { period, due_at: now + period, is_due: false, urgent: 1 }
+            });
+        }
+    }
+
     /// The period of a rule.
     fn period(&self, rule: &KnownRule) -> u64 {
         self.paces.get(&rule.index).map_or(0, |pace| pace.period)
@@ -236,6 +247,10 @@ impl Engine {
         self.note_missing(origin);
         // First marked, then charged: whoever is killed in between charges nothing twice.
         self.store_window(origin);
+        let is_known = |(section, _): (Section, _)| self.exchange.rule(section.rule).is_some();
+        if !report.sections().all(is_known) && now >= self.learned_at + pace::LEARN_AGAIN {
+            self.learn(now);
+        }
         self.charge(now, &report, delay);
         if let Some(ledger) = &mut self.ledger {
             ledger.push((origin, first, last));

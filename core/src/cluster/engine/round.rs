@@ -1,5 +1,8 @@
 //! What is done about once a second.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
 use super::{Engine, To};
 use crate::cluster::Origin;
 use crate::cluster::pace;
@@ -8,10 +11,8 @@ use crate::exchange::Facts;
 
 impl Engine {
     pub(super) fn round(&mut self, now: u64) {
-        self.forget_challenges(now);
-        self.exchange.learn();
-        let retention = self.retention();
-        self.history.expire(now.saturating_sub(retention), self.settings.retention_bytes);
+        self.learn(now);
+        self.history.expire(now.saturating_sub(self.retention()));
         self.forget_peers(now);
         self.try_addresses(now);
         self.send_digest(now);
@@ -20,13 +21,19 @@ impl Engine {
         self.publish(now);
     }
 
+    /// Finds rules that other processes of the table have.
+    pub(super) fn learn(&mut self, now: u64) {
+        self.learned_at = now;
+        self.exchange.learn();
+        self.outbox.learn(&self.exchange, &self.settings, now);
+    }
+
     /// Greets whoever is not there yet.
-    fn try_addresses(&mut self, now: u64) {
-        let is_there = |address| {
-            self.peers.values().any(|peer| peer.state == State::Up && peer.address == Some(address))
-        };
+    pub(super) fn try_addresses(&mut self, now: u64) {
+        let up = self.peers.values().filter(|peer| peer.state == State::Up);
+        let up: BTreeSet<SocketAddr> = up.filter_map(|peer| peer.address).collect();
         let own = self.settings.address;
-        let missing = self.tried.iter().copied().filter(|at| *at != own && !is_there(*at));
+        let missing = self.tried.iter().copied().filter(|at| *at != own && !up.contains(at));
         for address in missing.collect::<Vec<_>>() {
             self.greet(now, To::One(address));
         }
@@ -42,14 +49,18 @@ impl Engine {
         }
     }
 
-    /// Measures a round trip.
+    /// Measures round trips: to anybody, and to the one that seems farthest, so that a moment's
+    /// delay is soon forgotten.
     fn ping(&mut self, now: u64) {
-        if let Some(address) = self.anybody_but(self.me) {
+        let up = self.peers.values().filter(|peer| peer.state == State::Up);
+        let farthest = up.max_by_key(|peer| peer.delay).and_then(|peer| peer.address);
+        for address in self.anybody().into_iter().chain(farthest) {
             self.greet(now, To::One(address));
         }
     }
 
     fn forget_peers(&mut self, now: u64) {
+        // Long after anybody has reports of it that could be charged again.
         let before = now.saturating_sub(self.retention() + pace::FORGET);
         let old = self.peers.iter().filter(|(_, peer)| {
             peer.state != State::Up && peer.heard_at.max(peer.applied_at.unwrap_or(0)) < before
@@ -63,13 +74,18 @@ impl Engine {
         }
     }
 
-    /// Writes into the table what other processes may want to see, and what their checks need.
-    fn publish(&mut self, now: u64) {
+    /// Writes into the table what checks need: how long reports are under way. Without peers none
+    /// are.
+    pub(super) fn publish_slack(&mut self) {
         let up = self.peers.values().filter(|peer| peer.state == State::Up);
-        let delay = up.filter_map(|peer| peer.delay).max().unwrap_or(0);
-        let slack = (2 * delay).clamp(pace::LEAST_SLACK, pace::MOST_SLACK);
-        self.exchange.set_slack(slack);
+        let delay = up.map(|peer| peer.delay.unwrap_or(0)).max();
+        let slack = |delay: u64| (2 * delay).clamp(pace::LEAST_SLACK, pace::MOST_SLACK);
+        self.exchange.set_slack(delay.map_or(0, slack));
         self.exchange.set_nodes(self.outbox.nodes);
+    }
+
+    /// Writes into the table what other processes may want to see.
+    fn publish(&mut self, now: u64) {
         for peer in self.peers.values_mut() {
             let Some(seat) = peer.seat else { continue };
             let heard = peer.heard_at;

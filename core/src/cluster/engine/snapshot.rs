@@ -21,14 +21,27 @@ const MOST_LEVELS: usize = 12_000;
 /// How far a node has started.
 pub(super) enum Start {
     /// Waiting for buckets, or for somebody to ask.
-    Waiting { until: u64, asked: Option<(Origin, u64)>, parts: BTreeMap<u16, Vec<u8>> },
+    Waiting {
+        until: u64,
+        asked: Option<(Origin, u64)>,
+        parts: BTreeMap<u16, Vec<u8>>,
+        greet_at: u64,
+    },
     /// At work.
     Ready,
 }
 
 impl Start {
     pub(super) fn waiting(now: u64) -> Start {
-        Start::Waiting { until: now + pace::WARM_START, asked: None, parts: BTreeMap::new() }
+        let (until, greet_at) = (now + pace::WARM_START, now + pace::GREET_AGAIN);
+        Start::Waiting { until, asked: None, parts: BTreeMap::new(), greet_at }
+    }
+
+    /// Somebody can be asked from now on.
+    pub(super) fn begin(&mut self, now: u64) {
+        if let Start::Waiting { until, .. } = self {
+            *until = now + pace::WARM_START;
+        }
     }
 }
 
@@ -51,12 +64,17 @@ impl Engine {
     }
 
     pub(super) fn go_on_with_start(&mut self, now: u64) {
-        let Start::Waiting { until, asked, .. } = &self.start else { return };
+        let Start::Waiting { until, asked, greet_at, .. } = &mut self.start else { return };
+        if asked.is_none() && now >= *greet_at {
+            // Also a greeting may be lost.
+            *greet_at = now + pace::GREET_AGAIN;
+            return self.try_addresses(now);
+        }
         if now >= *until {
             self.take_over(now);
             self.start = Start::Ready;
         } else if let Some((_, at)) = asked
-            && now >= at + pace::WARM_START_AGAIN
+            && now >= *at + pace::WARM_START_AGAIN
         {
             if self.take_over(now) {
                 self.start = Start::Ready;
@@ -74,27 +92,30 @@ impl Engine {
     pub(super) fn handle_snapshot_request(
         &mut self,
         now: u64,
-        sender: Origin,
         from: SocketAddr,
     ) -> Result<(), Dropped> {
         if self.is_starting() {
             return Ok(());
         }
-        // What is pending here comes as a report after it, unless it is reported before.
-        self.report(now, true);
         self.count(Counter::Snapshots, 1);
-        for body in self.write_snapshot(now, sender) {
+        // Many may start at once, and each snapshot looks at the whole table.
+        if self.snapshot.is_none() || now >= self.snapshot_at + pace::SNAPSHOT_AGAIN {
+            self.snapshot = Some(self.write_snapshot(now).into());
+            self.snapshot_at = now;
+        }
+        for body in self.snapshot.iter().flat_map(|pages| pages.iter()).cloned().collect::<Vec<_>>()
+        {
             self.send(To::One(from), Kind::Snapshot, 0, &body);
         }
         Ok(())
     }
 
-    fn write_snapshot(&mut self, now: u64, to: Origin) -> Vec<Vec<u8>> {
+    fn write_snapshot(&mut self, now: u64) -> Vec<Vec<u8>> {
         let mut writer = SnapshotWriter::default();
         let mut pages: Vec<SnapshotWriter> = Vec::new();
         let mine = Window::new(self.outbox.top, Vec::new());
         let windows = self.peers.iter().map(|(origin, peer)| (*origin, &peer.window));
-        let windows = windows.filter(|(origin, window)| *origin != to && window.top() > 0);
+        let windows = windows.filter(|(_, window)| window.top() > 0);
         for (origin, window) in windows.chain([(self.me, &mine)]) {
             if !writer.push_window(origin, window) {
                 pages.push(std::mem::take(&mut writer));

@@ -1,0 +1,354 @@
+/*
+ * Clusters: two nodes on real sockets of this machine, what is told about them, and what a fork
+ * makes of a node. How long anything takes is not the question here: what is waited for is asked
+ * again and again, and hits are repeated, because those that come too late are not charged.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include "check.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BURST 100000
+#define PATIENCE_S 120
+#define ROOM 64
+
+static int ports[2];
+
+/* Ports that were free a moment ago. */
+static void find_ports(void)
+{
+    int sockets[2];
+    for (int i = 0; i < 2; i++) {
+        struct sockaddr_in address;
+        socklen_t len = sizeof address;
+        memset(&address, 0, sizeof address);
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
+        MUST(sockets[i] >= 0);
+        MUST(bind(sockets[i], (struct sockaddr *)&address, sizeof address) == 0);
+        MUST(getsockname(sockets[i], (struct sockaddr *)&address, &len) == 0);
+        ports[i] = ntohs(address.sin_port);
+    }
+    close(sockets[0]);
+    close(sockets[1]);
+}
+
+/* A node that knows where the other one is. */
+static dthrottle_t *open_node(int own)
+{
+    char toml[256];
+    snprintf(toml, sizeof toml,
+             "rate = \"1/100 years\"\nburst = %d\n[cluster]\nname = \"test\"\n"
+             "listen = \"127.0.0.1:%d\"\npeers = [\"127.0.0.1:%d\"]\n",
+             BURST, ports[own], ports[1 - own]);
+    return open_on(toml, NULL);
+}
+
+static dthrottle_cluster_stats_t stats_of(const dthrottle_t *throttle)
+{
+    dthrottle_cluster_stats_t stats = DTHROTTLE_CLUSTER_STATS_INIT;
+    OK(dthrottle_cluster_stats(throttle, &stats));
+    return stats;
+}
+
+static uint64_t count_of(const dthrottle_t *throttle, const char *name)
+{
+    uint64_t count;
+    MUST(dthrottle_cluster_count(throttle, name, strlen(name), &count) == DTHROTTLE_OK);
+    return count;
+}
+
+/* Whether a node has its one peer in a state. */
+static int sees(const dthrottle_t *throttle, const char *state)
+{
+    dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
+    return dthrottle_cluster_peer(throttle, 0, &peer) == DTHROTTLE_OK &&
+           strcmp(peer.state, state) == 0;
+}
+
+static int received(const dthrottle_t *throttle)
+{
+    dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
+    return dthrottle_cluster_peer(throttle, 0, &peer) == DTHROTTLE_OK && peer.received > 0;
+}
+
+/* The number of the first event of a kind, or 0. */
+static uint64_t event_of(const dthrottle_t *throttle, const char *kind)
+{
+    dthrottle_event_t events[ROOM];
+    size_t count;
+    events[0].size = sizeof events[0];
+    MUST(dthrottle_events(throttle, 0, events, ROOM, &count) == DTHROTTLE_OK);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(events[i].kind, kind) == 0)
+            return events[i].number;
+    return 0;
+}
+
+/* Whether the peer is said to have gone: that it left may be known only after it is down. */
+static int has_gone(const dthrottle_t *throttle)
+{
+    return event_of(throttle, "peer_left") > 0 || event_of(throttle, "peer_down") > 0;
+}
+
+/* Whether anything was taken from a tag. */
+static int is_charged(const dthrottle_domain_t *domain, const char *tag)
+{
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    MUST(dthrottle_peek(domain, tag, strlen(tag), 1, &decision) == DTHROTTLE_OK);
+    return decision.remaining < BURST;
+}
+
+static int hit(const dthrottle_domain_t *domain, const char *tag)
+{
+    return dthrottle_allow(domain, tag, strlen(tag), 1) == 1;
+}
+
+static void nap(void)
+{
+    const struct timespec time = {0, 10000000};
+    nanosleep(&time, NULL);
+}
+
+#define UNTIL(condition) \
+    do { \
+        const time_t until_end = time(NULL) + PATIENCE_S; \
+        int until_done; \
+        while (!(until_done = (condition)) && time(NULL) < until_end) \
+            nap(); \
+        check_about = #condition; \
+        MUST(until_done); \
+    } while (0)
+
+/* Threads of this process besides its first; -1 if one of them is not the library's. */
+static int other_threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    MUST(tasks != NULL);
+    for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], name[32] = "";
+        if (task->d_name[0] == '.' || atoi(task->d_name) == (int)getpid())
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *file = fopen(path, "r");
+        /* It may have ended meanwhile. */
+        if (!file)
+            continue;
+        if (fgets(name, sizeof name, file) && count >= 0)
+            count = strcmp(name, "dthrottle\n") == 0 ? count + 1 : -1;
+        fclose(file);
+    }
+    closedir(tasks);
+    return count;
+}
+
+static void test_told(const dthrottle_t *one, const dthrottle_t *two)
+{
+    const dthrottle_cluster_stats_t mine = stats_of(one), theirs = stats_of(two);
+    char address[64];
+    dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
+    dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
+
+    EQUAL(mine.size, sizeof mine);
+    CHECK(mine.in_cluster && mine.node != 0 && mine.node != theirs.node);
+    EQUAL(mine.pid, getpid());
+    EQUAL(mine.peer_count, 1);
+    OK(dthrottle_cluster_peer(one, 0, &peer));
+    EQUAL(peer.size, sizeof peer);
+    CHECK(peer.node == theirs.node && peer.incarnation == theirs.incarnation);
+    snprintf(address, sizeof address, "127.0.0.1:%d", ports[1]);
+    TEXT(peer.address, address);
+    TEXT(peer.state, "up");
+    EQUAL(peer.lost, 0);
+    CHECK(peer.age_ns < UINT64_C(120000000000) && peer.delay_ns < UINT64_C(120000000000));
+    BAD(dthrottle_cluster_peer(one, 1, &peer));
+    EQUAL(count_of(one, "reports_lost"), 0);
+    EQUAL(count_of(one, "dropped_malformed"), 0);
+    OK(dthrottle_stats(one, &stats));
+    EQUAL(stats.unreported, 0);
+}
+
+/* Events one at a time are the same as all at once. */
+static void test_events(const dthrottle_t *one, uint64_t peer)
+{
+    dthrottle_event_t events[ROOM];
+    size_t count, alone;
+    events[0].size = sizeof events[0];
+    OK(dthrottle_events(one, 0, events, ROOM, &count));
+    MUST(count > 0 && count < ROOM);
+    uint64_t after = 0;
+    for (size_t i = 0; i < count; i++) {
+        dthrottle_event_t event = DTHROTTLE_EVENT_INIT;
+        EQUAL(events[i].size, sizeof event);
+        OK(dthrottle_events(one, after, &event, 1, &alone));
+        EQUAL(alone, 1);
+        CHECK(event.number > after && event.number == events[i].number);
+        TEXT(event.kind, events[i].kind);
+        CHECK(event.node == peer && event.node == events[i].node);
+        EQUAL(event.value, events[i].value);
+        CHECK(event.age_ns >= events[i].age_ns && event.age_ns < UINT64_C(120000000000));
+        after = event.number;
+    }
+
+    /* As a later version of the header may have them: each is where that says, and no larger. */
+    struct {
+        dthrottle_event_t known;
+        uint64_t unknown[3];
+    } later[3];
+    const uint64_t guard = UINT64_C(0xA5A5A5A5A5A5A5A5);
+    memset(later, 0xA5, sizeof later);
+    later[0].known.size = sizeof later[0];
+    OK(dthrottle_events(one, 0, &later[0].known, 2, &alone));
+    CHECK(alone == (count < 2 ? count : 2));
+    for (size_t i = 0; i < alone; i++) {
+        EQUAL(later[i].known.size, sizeof later[i]);
+        EQUAL(later[i].known.number, events[i].number);
+        CHECK(later[i].unknown[0] == guard && later[i].unknown[2] == guard);
+    }
+    CHECK(later[2].known.number == guard);
+    alone = 77;
+    OK(dthrottle_events(one, 0, NULL, 0, &alone));
+    EQUAL(alone, 0);
+}
+
+/* Two nodes in one process hold a tag to one bucket. */
+static void test_nodes(void)
+{
+    dthrottle_t *one = open_node(0), *two = open_node(1);
+    dthrottle_domain_t *in_one = domain_of(one, NULL), *in_two = domain_of(two, NULL);
+
+    EQUAL(stats_of(one).pid, 0);
+    EQUAL(other_threads(), 0);
+    OK(dthrottle_start(one));
+    OK(dthrottle_start(one));
+    CHECK(hit(in_two, "first"));
+    /* A thread names itself. */
+    UNTIL(other_threads() == 2);
+    UNTIL(sees(one, "up") && sees(two, "up"));
+    UNTIL(hit(in_one, "there") && is_charged(in_two, "there"));
+    UNTIL(hit(in_two, "back") && is_charged(in_one, "back"));
+    /* What was counted is written down now and then. */
+    UNTIL(received(one) && count_of(one, "reports_sent") > 0);
+    CHECK(event_of(one, "peer_up") > 0);
+    CHECK(!has_gone(one));
+    test_told(one, two);
+    test_events(one, stats_of(two).node);
+
+    dthrottle_domain_free(in_two);
+    dthrottle_close(two);
+    UNTIL(has_gone(one) && sees(one, "left"));
+    dthrottle_close(one);
+    UNTIL(other_threads() == 0);
+    EQUAL(dthrottle_allow(in_one, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
+    dthrottle_domain_free(in_one);
+}
+
+static void test_alone(void)
+{
+    dthrottle_t *throttle = open_on("rate = 1", NULL);
+    dthrottle_event_t event = DTHROTTLE_EVENT_INIT;
+    dthrottle_peer_t peer = DTHROTTLE_PEER_INIT;
+    size_t count = 77;
+    uint64_t value = 77;
+
+    OK(dthrottle_start(throttle));
+    EQUAL(other_threads(), 0);
+    const dthrottle_cluster_stats_t stats = stats_of(throttle);
+    CHECK(!stats.in_cluster && !stats.node && !stats.incarnation && !stats.pid);
+    EQUAL(stats.peer_count, 0);
+    BAD(dthrottle_cluster_peer(throttle, 0, &peer));
+    OK(dthrottle_events(throttle, 0, &event, 1, &count));
+    EQUAL(count, 0);
+    BAD(dthrottle_cluster_count(throttle, "reports_sent", 12, &value));
+    EQUAL(value, 0);
+    dthrottle_close(throttle);
+}
+
+/* The peer of the processes below. It says when it has heard of a tag. */
+static void listener(dthrottle_t *peer, int to)
+{
+    static const char *const tags[] = {"child", "parent", "heir"};
+    dthrottle_domain_t *domain = domain_of(peer, NULL);
+    checks_failed = 0;
+    OK(dthrottle_start(peer));
+    for (int i = 0; i < 3; i++) {
+        UNTIL(is_charged(domain, tags[i]));
+        MUST(write(to, "!", 1) == 1);
+    }
+    dthrottle_domain_free(domain);
+}
+
+static int has_told(int from)
+{
+    char byte;
+    return read(from, &byte, 1) == 1;
+}
+
+/*
+ * A process that opens and forks has no thread. A child's hits reach the peer, then the parent's
+ * own, which the child sends; when the child is killed the parent goes on.
+ */
+static void test_fork(void)
+{
+    dthrottle_t *shared = open_node(0), *peer = open_node(1);
+    dthrottle_domain_t *domain = domain_of(shared, NULL);
+    const pid_t parent = getpid();
+    int pipes[2], status;
+    MUST(pipe(pipes) == 0 && fcntl(pipes[0], F_SETFL, O_NONBLOCK) == 0);
+
+    const pid_t listening = fork();
+    MUST(listening >= 0);
+    if (listening == 0) {
+        listener(peer, pipes[1]);
+        dthrottle_close(peer);
+        dthrottle_close(shared);
+        dthrottle_domain_free(domain);
+        _exit(checks_failed ? 1 : 0);
+    }
+    const pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0) {
+        while (getppid() == parent) {
+            hit(domain, "child");
+            nap();
+        }
+        _exit(1);
+    }
+    UNTIL(has_told(pipes[0]));
+    EQUAL(other_threads(), 0);
+    EQUAL(stats_of(shared).pid, child);
+    UNTIL(hit(domain, "parent") && has_told(pipes[0]));
+    UNTIL(other_threads() == 1);
+    EQUAL(stats_of(shared).pid, child);
+    MUST(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    UNTIL(hit(domain, "heir") && has_told(pipes[0]));
+    EQUAL(stats_of(shared).pid, parent);
+    dthrottle_close(shared);
+    UNTIL(other_threads() == 0);
+    MUST(waitpid(listening, &status, 0) == listening);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    dthrottle_close(peer);
+    dthrottle_domain_free(domain);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+int main(void)
+{
+    find_ports();
+    test_alone();
+    test_nodes();
+    test_fork();
+    return check_report("cluster");
+}

@@ -1,0 +1,20 @@
+# Whole clusters in virtual time.
+
+SIM := $(CARGO) run --quiet --profile sim --package dthrottle-sim --
+# How many scenarios a soak runs, and from which seed on.
+SEEDS ?= 10000
+SEED ?= 0
+
+sim: cargo-ready ## Simulate clusters of 2 to 1,000 nodes: a table, sim/out/summary.json, docs/plots/
+	$(SIM) run
+
+test-sim: cargo-ready ## Test the exchange in some hundred simulated clusters
+	$(CARGO) test --quiet --profile sim --package dthrottle-sim
+
+sim-soak: cargo-ready ## Simulate ten thousand random clusters: SEEDS=10000 SEED=0
+	$(SIM) soak $(SEEDS) $(SEED)
+
+sim-one: cargo-ready ## Show one of them in detail: SEED=0
+	$(SIM) one $(SEED)
+
+.PHONY: sim test-sim sim-soak sim-one

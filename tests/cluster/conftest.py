@@ -1,0 +1,12 @@
+"""What the tests need of the machine."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def pytest_sessionstart() -> None:
+    if os.geteuid() != 0:
+        pytest.exit("these tests make network namespaces: run them as root", returncode=1)
