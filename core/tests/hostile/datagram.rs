@@ -8,19 +8,6 @@ use dthrottle::cluster::wire::{
     parse_digest, parse_gaps, write_digest, write_gaps,
 };
 
-/// In order of their numbers, from 1.
-pub(crate) const KINDS: [Kind; 9] = [
-    Kind::Report,
-    Kind::Gap,
-    Kind::Gone,
-    Kind::Digest,
-    Kind::SnapshotRequest,
-    Kind::Snapshot,
-    Kind::Swim,
-    Kind::Hello,
-    Kind::Leave,
-];
-
 /// The sealed one is `shared` of the vectors.
 static KEYS: LazyLock<[Keys; 2]> = LazyLock::new(|| {
     let secret = b"correct horse battery staple";
@@ -41,7 +28,7 @@ pub(crate) fn try_all(bytes: &[u8]) {
 /// A kind, flags and a body that a datagram could have.
 pub(crate) fn as_body(bytes: &[u8]) -> Option<(Kind, u8, &[u8])> {
     let (&[kind, flags], body) = bytes.split_first_chunk()?;
-    let kind = KINDS[usize::from(kind.wrapping_sub(1)) % KINDS.len()];
+    let kind = Kind::ALL[usize::from(kind.wrapping_sub(1)) % Kind::ALL.len()];
     (body.len() <= MAX_BODY).then_some((kind, flags, body))
 }
 

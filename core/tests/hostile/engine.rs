@@ -109,18 +109,6 @@ impl Stage {
     }
 }
 
-const KINDS: [Kind; 9] = [
-    Kind::Report,
-    Kind::Gap,
-    Kind::Gone,
-    Kind::Digest,
-    Kind::SnapshotRequest,
-    Kind::Snapshot,
-    Kind::Swim,
-    Kind::Hello,
-    Kind::Leave,
-];
-
 /// Lets an engine hear all of it: each message has a kind, flags, a length and a body; some are
 /// checks of the application or the passing of time.
 pub(crate) fn try_engine(mut bytes: &[u8]) {
@@ -130,7 +118,7 @@ pub(crate) fn try_engine(mut bytes: &[u8]) {
         let (body, rest) = rest.split_at(length);
         bytes = rest;
         match usize::from(*kind) % 12 {
-            known @ 0..9 => stage.say(KINDS[known], *flags, body),
+            known @ 0..9 => stage.say(Kind::ALL[known], *flags, body),
             9 => {
                 stage.throttle.allow(body).expect("an answer");
             }

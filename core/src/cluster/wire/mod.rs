@@ -61,7 +61,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    /// All kinds, in order of their numbers, from 1.
+    pub const ALL: [Kind; 9] = [
         Kind::Report,
         Kind::Gap,
         Kind::Gone,
