@@ -38,7 +38,7 @@ pub(super) const MOST_SLACK: u64 = 2 * SECOND;
 pub(super) const SWEEP: u64 = 10 * SECOND;
 /// A peer that was not heard of for so long, after the time of retention, is forgotten.
 pub(super) const FORGET: u64 = 60 * SECOND;
-/// Repaired hits are late from this age on, or three periods.
+/// Hits are late from this age on, unless the rule says otherwise.
 const LATE: u64 = 500 * MILLI;
 
 const SHORTEST_PERIOD: u64 = 5 * MILLI;
@@ -48,9 +48,10 @@ pub(crate) fn rule_period(fill_ns: u64, longest: u64) -> u64 {
     (fill_ns / 10).clamp(SHORTEST_PERIOD, longest.max(SHORTEST_PERIOD))
 }
 
-/// From which age on hits of a rule are late.
-pub(super) fn late_after(period: u64) -> u64 {
-    LATE.max(3 * period)
+/// From which age on hits of a rule are late: when a bucket has filled again meanwhile they matter
+/// only to tags that are at their limit. Never before three periods have passed.
+pub(super) fn late_after(period: u64, fill_ns: u64) -> u64 {
+    LATE.min(fill_ns).max(3 * period)
 }
 
 /// Ages that may stand together in a report, under the oldest of them.

@@ -272,7 +272,7 @@ impl Engine {
             };
             let age = section.age_us.saturating_mul(1000).saturating_add(delay);
             let late = self.settings.controls.late_rule
-                && age > late_after(self.outbox.period(rule)).saturating_add(delay);
+                && age > late_after(self.outbox.period(rule), rule.fill_ns()).saturating_add(delay);
             let entries = entries.map(|entry| Charge {
                 fingerprint: entry.fingerprint,
                 units: entry.hits.saturating_mul(section.quantum),
