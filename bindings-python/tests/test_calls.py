@@ -188,7 +188,9 @@ def test_throttle_is_its_default_domain(throttle: Throttle) -> None:
     assert (throttle.name, throttle.rules) == (default.name, default.rules)
     assert default.check("t", 9).remaining == 1
     assert throttle.check("t").remaining == 0
-    assert repr(throttle) == "<Throttle 'default', rules=(Rule(name='rule1', limit=10, window=1.0),)>"
+    assert (
+        repr(throttle) == "<Throttle 'default', rules=(Rule(name='rule1', limit=10, window=1.0),)>"
+    )
     assert repr(default) == "<Domain 'default', rules=(Rule(name='rule1', limit=10, window=1.0),)>"
 
 
