@@ -49,7 +49,7 @@ def test_workers_share_the_limits_of_routes(folder: Path, kind: str) -> None:
         assert two.statuses[REFUSED] == 40
 
         status, headers, _ = server.get("/one", X_Client="c")
-        policies = http_sf.parse(headers["ratelimit-policy"].encode(), tltype="list")
+        policies: Any = http_sf.parse(headers["ratelimit-policy"].encode(), tltype="list")
         name, parameters = policies[0]
         assert (status, name, parameters["q"]) == (ALLOWED, "1 per 100 years burst=100", BURST)
         status, headers, _ = server.get("/one", X_Client="a")
