@@ -80,7 +80,7 @@ def _configure_logging(ini: _Ini, logger: logging.Logger) -> None:
         return
     read_text(path, "log_config_file")  # says what is wrong, which fileConfig does not
     try:
-        logging.config.fileConfig(path, disable_existing_loggers=disable)
+        logging.config.fileConfig(path, disable_existing_loggers=disable, encoding="utf-8")
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
         ini.wrong("log_config_file", f"{path} does not configure logging: {why}", error)
@@ -91,7 +91,7 @@ def _configure_logging(ini: _Ini, logger: logging.Logger) -> None:
 
 def _given(sections: Mapping[str, Any]) -> _Ini:
     for name in (_GOVERNOR, _REDIS):
-        if not isinstance(sections.get(name, {}), Mapping):
+        if name in sections and not isinstance(sections[name], Mapping):
             right = "must be a dict with its keys"
             raise ConfigError(f"config: {name}: {sections[name]!r} cannot be; {right}", field=name)
     return _Ini(sections, None, "")

@@ -26,6 +26,7 @@ _METHODS: Final = 'a list such as ["GET", "POST"]; leave it out for all methods'
 _LARGEST: Final = 2**40
 _FASTEST: Final = 10**9
 _SLOWEST: Final = 1 / (100 * 365 * 86_400)
+_VELOCITY: Final = f"above 0, of requests per second (from one in 100 years to {_FASTEST})"
 _LONGEST_NAME: Final = 200
 
 
@@ -123,10 +124,8 @@ class _Entry:
             self._logger.warning("%s", self._says(field, "is not known, and left aside"))
         rate = Rate(
             name=self._name(),
-            limit=self._number("limit", 1, _LARGEST, "1"),
-            drain_velocity=float(
-                self._number("drain_velocity", _SLOWEST, _FASTEST, "above 0, once in 100 years,")
-            ),
+            limit=self._number("limit", 1, _LARGEST, f"from 1 to {_LARGEST}"),
+            drain_velocity=float(self._number("drain_velocity", _SLOWEST, _FASTEST, _VELOCITY)),
             route=self._route(),
             methods=self._methods(),
             project=self._words("project") if of_project else None,
@@ -148,13 +147,12 @@ class _Entry:
             self._cannot(field, "text")
         return value
 
-    def _number(self, field: str, least: float, most: float, first: str) -> float:
+    def _number(self, field: str, least: float, most: float, within: str) -> float:
         value = self._entry.get(field)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self._cannot(field, "a number")
-        if not least <= value <= most:
-            self._cannot(field, f"a number from {first} to {most}")
-        return value
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not least <= value <= most:
+            self._cannot(field, f"a number {within}")
+        return value  # type: ignore[no-any-return]
 
     def _route(self) -> re.Pattern[str] | None:
         if self._entry.get("route") is None:
