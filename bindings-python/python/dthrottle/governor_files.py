@@ -110,9 +110,8 @@ def _read(path: object) -> _Ini:
     try:
         parser.read_string(text, str(where))
     except configparser.Error as error:
-        line = getattr(error, "lineno", None)
-        if isinstance(error, configparser.ParsingError) and error.errors:
-            line = error.errors[0][0]
+        # The first of several, or the only one.
+        line = next(iter(getattr(error, "errors", ())), [getattr(error, "lineno", None)])[0]
         what = f"{where}: line {line}: not INI: write [{_GOVERNOR}], and below it key = value"
         raise ConfigError(what, field="config", line=line) from error
     return _Ini(parser, where, text)
