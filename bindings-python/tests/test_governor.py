@@ -58,8 +58,8 @@ def test_the_arithmetic_is_that_of_the_document(
             passes = web.get().status == 200
             assert passes == model.passes(now), f"seed {seed}, step {step}"
             differs += passes != kinder.passes(now)
-        assert web.made.counts.passed > 50
-        assert web.made.counts.refused > 50
+        assert web.made.counts.passed > 30
+        assert web.made.counts.refused > 30
     # The control: who does not charge what is refused comes to other answers.
     assert differs > 50
 
