@@ -87,7 +87,7 @@ class Governor:
         self._general, self._of_project = opened.general, opened.of_project
         self._sleep = files.sleep
         self._says_more = kind != "none"
-        self._reader = WsgiReader()
+        self._reader: WsgiReader[WSGIEnvironment] = WsgiReader(lambda environ: environ)
         self._has_failed = False
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
