@@ -122,9 +122,7 @@ def test_peers(table: Any, capsys: Said) -> None:
         (["peers"], "--table NAME; there are: none"),
     ],
 )
-def test_what_is_unclear_is_said(
-    table: Any, capsys: Said, arguments: list[str], says: str
-) -> None:
+def test_what_is_unclear_is_said(table: Any, capsys: Said, arguments: list[str], says: str) -> None:
     assert run(table, *arguments) == 2
     assert says in capsys.readouterr().err
     assert list(Path(table["dir"]).iterdir()) == [], "a look makes no table"
