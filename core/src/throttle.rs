@@ -81,6 +81,12 @@ impl Throttle {
         }
     }
 
+    /// Checks allowed and refused so far, as in [`Throttle::stats`], without a look at the table.
+    pub fn decisions(&self) -> (u64, u64) {
+        let stats = self.host().counters.stats();
+        (stats.allowed, stats.refused)
+    }
+
     /// What is not as it was asked for, such as a named table that could not be shared by name.
     pub fn warnings(&self) -> &[String] {
         &self.host().warnings
@@ -216,5 +222,6 @@ mod tests {
         assert!((0..200_000_u32).all(|tag| throttle.allow(tag.to_le_bytes()).unwrap()));
         let stats = throttle.stats();
         assert_eq!((stats.buckets, stats.failed_open), (200_000, 0));
+        assert_eq!(throttle.decisions(), (200_000, 0));
     }
 }

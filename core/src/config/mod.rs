@@ -12,6 +12,8 @@ mod table;
 mod text;
 mod value;
 
+#[doc(hidden)]
+pub use crate::rate::parse_duration;
 pub use cluster::ClusterConfig;
 pub use reader::Names;
 #[doc(hidden)]
@@ -143,6 +145,11 @@ impl Config {
             self.domains.len() - 1
         });
         &mut self.domains[index]
+    }
+
+    /// Whether a throttle can be built from this; what is wrong otherwise.
+    pub fn validate(&self) -> Result<()> {
+        self.check(Names::Snake)
     }
 
     /// Looks at every value: the first that cannot be is an error that names its field.
