@@ -12,6 +12,8 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'LICENSE-APACHE',
     'LICENSE-MIT',
     'README.md',
+    'client.d.ts',
+    'client.js',
     `dthrottle.${process.platform}-${process.arch}.node`,
     'face/clocks.js',
     'face/errors.js',

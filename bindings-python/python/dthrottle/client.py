@@ -90,7 +90,7 @@ class Client:
         self._first_pause, self._longest_pause = backoff, max_backoff
         self._local = _Local()
         self._lock = threading.Lock()
-        self._open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._open: weakref.WeakSet[_Held] = weakref.WeakSet()
         self._pause = 0.0
         self._silent_until = 0.0
         self._asked = self._failed_open = self._failures = 0
@@ -151,8 +151,8 @@ class Client:
         self._closed = True
         with self._lock:
             connections = list(self._open)
-        for connection in connections:
-            connection.close()
+        for held in connections:
+            held.socket.close()
 
     def __enter__(self) -> Client:
         return self
@@ -213,9 +213,9 @@ class Client:
         return answers
 
     def _connection(self) -> socket.socket:
-        local = self._local
-        if local.connection is not None and local.pid == os.getpid():
-            return local.connection
+        held = self._local.held
+        if held is not None and held.pid == os.getpid():
+            return held.socket
         # A parent's connection is the parent's: two who read from it would get each other's answers.
         family, address = self._address
         connection = socket.socket(family, socket.SOCK_STREAM)
@@ -227,17 +227,14 @@ class Client:
         except BaseException:
             connection.close()
             raise
-        local.connection, local.pid = connection, os.getpid()
+        self._local.held = held = _Held(connection)
         with self._lock:
-            self._open.add(connection)
+            self._open.add(held)
         return connection
 
     def _fail(self, error: OSError) -> None:
         """Let go of a connection whose answers may come late, and ask nobody for a while."""
-        local = self._local
-        if local.connection is not None:
-            local.connection.close()
-            local.connection = None
+        self._local.held = None
         with self._lock:
             self._failures += 1
             if not self._pause:
@@ -246,11 +243,21 @@ class Client:
             self._silent_until = time.monotonic() + self._pause
 
 
+class _Held:
+    """A connection of this process, closed when its thread ends."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.pid = os.getpid()
+
+    def __del__(self) -> None:
+        self.socket.close()
+
+
 class _Local(threading.local):
     """What each thread has for itself."""
 
-    connection: socket.socket | None = None
-    pid: int = 0
+    held: _Held | None = None
 
 
 def _usual_path() -> str:
