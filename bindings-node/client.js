@@ -287,7 +287,6 @@ function toLine(tag) {
 function toQuery(verb, tag, { domain, cost, maxWaitMs, partial }) {
   const fields = [verb];
   if (domain !== undefined) {
-    // eslint-disable-next-line no-control-regex
     if (typeof domain !== 'string' || /[\0\n]/.test(domain)) {
       throw badArgument('domain: give a string without control characters');
     }

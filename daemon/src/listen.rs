@@ -77,8 +77,8 @@ impl Listeners {
 
     fn set_nonblocking(&self) -> io::Result<()> {
         self.unix.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
-        let tcp = self.tcp.iter().chain(&self.resp).chain(&self.http);
-        tcp.map(|listener| listener.set_nonblocking(true)).collect()
+        let mut tcp = self.tcp.iter().chain(&self.resp).chain(&self.http);
+        tcp.try_for_each(|listener| listener.set_nonblocking(true))
     }
 
     /// Where lines, RESP and HTTP are answered, for people.

@@ -62,7 +62,7 @@ class Daemon:
         assert self.process is not None
         self.process.send_signal(number)
 
-    def __enter__(self) -> Daemon:
+    def __enter__(self) -> Daemon:  # noqa: PYI034 - Self is in typing from 3.11 on
         return self
 
     def __exit__(

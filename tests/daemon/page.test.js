@@ -1,5 +1,6 @@
 // The page in a real Chromium: figures change under load, a member that is killed turns grey, no
 // error on the console. Leaves a screenshot of both looks in target/page/.
+/* global document, getComputedStyle -- in the page */
 'use strict';
 
 const assert = require('node:assert/strict');

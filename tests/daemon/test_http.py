@@ -55,7 +55,8 @@ def test_metrics_are_prometheus(daemon: Daemon) -> None:
         return samples["dthrottle_decisions_total", labels]
 
     before = metrics(daemon)
-    with socket.create_connection(daemon.tcp.split(":"), timeout=LONG) as client:
+    host, port = daemon.tcp.split(":")
+    with socket.create_connection((host, int(port)), timeout=LONG) as client:
         client.sendall(b"metrics\n" * 5)
         assert client.recv(15, socket.MSG_WAITALL) == b"OK\n" * 3 + b"NO\n" * 2
         after = metrics(daemon)

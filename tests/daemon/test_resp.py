@@ -26,6 +26,10 @@ def client(daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[redis.Red
     client.close()
 
 
+def throttle(client: redis.Redis, key: str, *numbers: int) -> list[int]:
+    return list(client.execute_command("CL.THROTTLE", key, *numbers))  # type: ignore[no-untyped-call]
+
+
 def test_redis_cli(daemon: Daemon) -> None:
     port = daemon.resp.split(":")[1]
 
@@ -51,33 +55,29 @@ def test_redis_cli(daemon: Daemon) -> None:
 def test_redis_py(client: redis.Redis) -> None:
     protocol = client.connection_pool.connection_kwargs["protocol"]
     key = f"py-{protocol}"
-
-    def throttle(*numbers: int) -> list[int]:
-        return list(client.execute_command("CL.THROTTLE", key, *numbers))
-
     assert client.ping()
     assert client.info()["loading"] == 0
-    assert throttle(2, 1, 60) == [0, 3, 2, -1, 60]
-    assert throttle(2, 1, 60, 2) == [0, 3, 0, -1, 180]
-    assert throttle(2, 1, 60)[:3] == [1, 3, 0]
-    assert throttle(2, 1, 60, 0)[:3] == [0, 3, 0]
-    assert throttle(2, 1, 60, 4)[:4] == [1, 3, 0, -1]
+    assert throttle(client, key, 2, 1, 60) == [0, 3, 2, -1, 60]
+    assert throttle(client, key, 2, 1, 60, 2) == [0, 3, 0, -1, 180]
+    assert throttle(client, key, 2, 1, 60)[:3] == [1, 3, 0]
+    assert throttle(client, key, 2, 1, 60, 0)[:3] == [0, 3, 0]
+    assert throttle(client, key, 2, 1, 60, 4)[:4] == [1, 3, 0, -1]
     with pytest.raises(redis.ResponseError, match="period: 0"):
-        throttle(2, 1, 0)
+        throttle(client, key, 2, 1, 0)
     with pytest.raises(redis.ResponseError, match="wrong number"):
-        client.execute_command("CL.THROTTLE", key)
+        throttle(client, key)
 
 
 def test_redis_py_pipelines(client: redis.Redis) -> None:
     protocol = client.connection_pool.connection_kwargs["protocol"]
     pipeline = client.pipeline(transaction=False)
     for _ in range(1000):
-        pipeline.execute_command("CL.THROTTLE", f"pipe-{protocol}", 99, 1, 3600)
+        pipeline.execute_command("CL.THROTTLE", f"pipe-{protocol}", 99, 1, 3600)  # type: ignore[no-untyped-call]
     answers = pipeline.execute()
     assert [answer[0] for answer in answers] == [0] * 100 + [1] * 900
 
 
 def test_rules_of_calls_do_not_touch_the_table(daemon: Daemon, client: redis.Redis) -> None:
-    client.execute_command("CL.THROTTLE", "apart", 0, 1, 3600)
+    throttle(client, "apart", 0, 1, 3600)
     with Client(daemon.socket, timeout=LONG) as lines:
         assert lines.peek("apart").remaining == 3

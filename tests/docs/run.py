@@ -72,7 +72,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "toml": run_toml,
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
-ELSEWHERE = {"rust", "sh", "toml cluster"}
+ELSEWHERE = {"rust", "sh", "toml cluster", "toml daemon"}
 FILES = ("ini ", "json ", "python ")
 
 

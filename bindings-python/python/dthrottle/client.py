@@ -20,6 +20,7 @@ import time
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from dthrottle._dthrottle import UNLIMITED
 from dthrottle.errors import BY_KIND, ArgumentError, ClosedError, CostError, InternalError
@@ -84,7 +85,9 @@ class Client:
             if not 0 < value < float("inf"):
                 raise ArgumentError(f"{name}: {value!r}; write a number of seconds above zero")
         if not backoff <= max_backoff < float("inf"):
-            raise ArgumentError(f"max_backoff: {max_backoff!r}; write at least backoff, {backoff!r}")
+            raise ArgumentError(
+                f"max_backoff: {max_backoff!r}; write at least backoff, {backoff!r}"
+            )
         self._address = _parse(os.fspath(address) if address is not None else _usual_path())
         self._timeout = timeout
         self._first_pause, self._longest_pause = backoff, max_backoff
@@ -154,7 +157,7 @@ class Client:
         for held in connections:
             held.socket.close()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Client:  # noqa: PYI034 - Self is in typing from 3.11 on
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -262,9 +265,9 @@ class _Local(threading.local):
 
 def _usual_path() -> str:
     if os.geteuid() != 0 and (folder := os.environ.get("XDG_RUNTIME_DIR")):
-        own = f"{folder}/dthrottled.sock"
-        if os.path.exists(own):  # noqa: PTH110: no need for pathlib
-            return own
+        own = Path(folder) / "dthrottled.sock"
+        if own.exists():
+            return str(own)
     return "/run/dthrottled/dthrottled.sock"
 
 
