@@ -4,8 +4,9 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 	@$(NEED) gcc
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/processes
 
+# They mostly wait: three at a time.
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
-	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/web
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 tests/web
 
 # The node in C that tests and demonstration start beside those in Python and JavaScript.
 demo-node: build-c
