@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from dthrottle.gate import Counts, Gate, Verdict
+from dthrottle.awaiting import AwaitingGate
+from dthrottle.gate import Counts, Verdict
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
 
@@ -70,7 +70,8 @@ class ThrottleMiddleware:
 
     def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
-        self._gate = Gate(read_options(throttle, options, can_await=True), AsgiReader())
+        settings = read_options(options, can_await=True)
+        self._gate = AwaitingGate(settings, settings.open(throttle), AsgiReader())
 
     @property
     def counts(self) -> Counts:
@@ -81,11 +82,10 @@ class ThrottleMiddleware:
         """Answer a request."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        verdict = await self._ask(scope)
+        verdict = await self._gate.judge(scope)
         if verdict is None:
             return await self.app(scope, receive, send)
         scope[DECISION] = verdict.decision
-        await self._settle("on_refused", self._gate.tell(scope, verdict))
         if verdict.refused:
             return await self._refuse(scope, send, verdict)
         sending = self._adding(send, verdict)
@@ -93,29 +93,8 @@ class ThrottleMiddleware:
             return await self.app(scope, receive, sending)
         return await self._hold(scope, receive, sending, verdict)
 
-    async def _ask(self, scope: Scope) -> Verdict | None:
-        gate = self._gate
-        if not gate.concerns(scope):
-            return None
-        tag = await self._settle("tag", gate.tag(scope))
-        return gate.ask(tag, await self._settle("cost", gate.cost(scope)))
-
-    async def _settle(self, option: str, value: Any) -> Any:
-        """Await what a function of the application gave, if it is to be awaited."""
-        if not isawaitable(value):
-            return value
-        try:
-            return await value
-        except Exception:
-            self._gate.failed(option)
-            return None
-
     async def _refuse(self, scope: Scope, send: Send, verdict: Verdict) -> None:
-        with self._gate.slowed() as delay:
-            if delay:
-                await asyncio.sleep(delay)
-        body = await self._settle("body", self._gate.body(scope, verdict))
-        refusal = self._gate.refusal(verdict, body)
+        refusal = await self._gate.refuse(scope, verdict)
         start = {"type": "http.response.start", "status": refusal.status}
         await send({**start, "headers": _encoded(refusal.fields)})
         content = b"" if scope.get("method") == "HEAD" else refusal.body

@@ -21,6 +21,7 @@ from dthrottle._dthrottle import Decision
 from dthrottle.address import Forwarded
 from dthrottle.headers import Fields, Headers, problem, retry_after
 from dthrottle.options import Settings
+from dthrottle.source import Opened
 
 __all__ = ["Counts", "Gate", "Reader", "Refusal", "Verdict"]
 
@@ -98,18 +99,18 @@ class Refusal(NamedTuple):
 class Gate(Generic[Request]):
     """Decides about requests."""
 
-    def __init__(self, settings: Settings, reader: Reader[Request]) -> None:
+    def __init__(self, settings: Settings, opened: Opened, reader: Reader[Request]) -> None:
         self.settings = settings
         self.counts = Counts()
         self._reader = reader
-        self._domain = settings.opened.domain
-        self._headers = Headers(settings.headers, settings.opened.policies)
+        self._domain = opened.domain
+        self._headers = Headers(settings.headers, opened.policies)
         self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
         # One for each request that may be held. A deque needs no lock, which a fork might copy
         # while it is taken.
         self._room = deque([None] * settings.max_held)
         self._said: set[str] = set()
-        table = settings.opened.table
+        table = opened.table
         _logger.info(
             "throttling by domain %r, %s",
             self._domain.name,
@@ -149,8 +150,11 @@ class Gate(Generic[Request]):
         cost = self.settings.cost
         return cost if isinstance(cost, int) else self.call("cost", cost, request)
 
-    def ask(self, tag: Any, cost: Any) -> Verdict | None:
-        """Ask the throttle; None: the request passes, and nothing is to be said about it."""
+    def ask(self, tag: Any, cost: Any, scope: str = "") -> Verdict | None:
+        """Ask the throttle; None: the request passes, and nothing is to be said about it.
+
+        Equal tags of different scopes are different clients.
+        """
         if tag is None:
             self.counts.untagged += 1
             self._log("tag", _UNTAGGED)
@@ -158,6 +162,8 @@ class Gate(Generic[Request]):
         try:
             if self.settings.allow_tags and self._is_allowed(tag):
                 return None
+            if scope:
+                tag = b"%b\0%b" % (scope.encode(), tag.encode() if isinstance(tag, str) else tag)
             units = self._units(cost)
             decision = self._check(tag, units)
         except Exception:

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
@@ -75,7 +75,6 @@ _NETWORK: Final = re.compile(r"(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-
 class Settings:
     """The options, checked and ready to use."""
 
-    opened: Opened
     tag: Callable[[Any], Any] | None
     """None: by header or address."""
     header: str | None
@@ -95,50 +94,61 @@ class Settings:
     max_held: int
     refusal_delay: float
     """Seconds; throttle_milliseconds."""
+    burst: str | float | None
+    domain: str | None
+    table: Table
+
+    def open(self, source: object) -> Opened:
+        """Open the throttle of a middleware."""
+        if self.burst is not None:
+            if isinstance(source, bool) or not isinstance(source, (str, int, float)):
+                raise ConfigError("burst: stands beside a rate; give it there", field="burst")
+            source = {"rate": source, "burst": self.burst}
+        # Middlewares of one application share a table: what they are for keeps their buckets apart.
+        label = _label([*sorted(self.methods or ()), *(route.pattern for route in self.routes)])
+        opened = open_source(source, self.domain, self.table, label)
+        self.check_cost(rule.limit for rule in opened.domain.rules)
+        return opened
+
+    def check_cost(self, limits: Iterable[int]) -> None:
+        """Check that the cost can ever pass."""
+        least = min(limits, default=math.inf)
+        if isinstance(self.cost, int) and self.cost > least:
+            raise _wrong("cost", self.cost, f"at most {least}, the burst")
 
 
-def read_options(source: object, options: Mapping[str, Any], *, can_await: bool) -> Settings:
-    """Check everything, then open the throttle."""
+def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
+    """Check the options of a middleware."""
     known("middleware", options, _NAMES, _ELSEWHERE)
     given = {name: value for name, value in options.items() if value is not None}
     read = _Reader(given, can_await)
     tag, header = read.tag()
-    methods, routes = read.methods(), read.routes()
     allow, networks, tags = read.allow()
-    settings = {
-        "tag": tag,
-        "header": header,
-        "address": ClientAddress(
+    return Settings(
+        tag=tag,
+        header=header,
+        address=ClientAddress(
             trusted_proxies=given.get("trusted_proxies", 0),
             ipv6_prefix=given.get("ipv6_prefix", 64),
         ),
-        "cost": read.cost(),
-        "methods": methods,
-        "routes": tuple(routes),
-        "allow": allow,
-        "allow_networks": networks,
-        "allow_tags": tags,
-        "dry_run": read.flag("dry_run"),
-        "status": int(read.number("status", 429, 400, 599, whole=True)),
-        "body": read.body(),
-        "on_refused": read.function("on_refused"),
-        "headers": read.headers(),
-        "max_delay": read.number("max_delay", 0, 0, 3600),
-        "max_held": int(read.number("max_held", 64, 0, 1_000_000, whole=True)),
-        "refusal_delay": read.number("throttle_milliseconds", 0, 0, 3_600_000) / 1000,
-    }
-    # Middlewares of one application share a table: what they are for keeps their buckets apart.
-    if "burst" in given:
-        if isinstance(source, bool) or not isinstance(source, (str, int, float)):
-            raise ConfigError("burst: stands beside a rate; give it there", field="burst")
-        source = {"rate": source, "burst": given["burst"]}
-    label = _label([*sorted(methods or ()), *(route.pattern for route in routes)])
-    opened = open_source(source, read.text("domain"), given.get("table"), label)
-    cost = settings["cost"]
-    least = min((rule.limit for rule in opened.domain.rules), default=math.inf)
-    if isinstance(cost, int) and cost > least:
-        raise _wrong("cost", cost, f"at most {least}, the burst")
-    return Settings(opened=opened, **settings)  # type: ignore[arg-type]
+        cost=read.cost(),
+        methods=read.methods(),
+        routes=tuple(read.routes()),
+        allow=allow,
+        allow_networks=networks,
+        allow_tags=tags,
+        dry_run=read.flag("dry_run"),
+        status=int(read.number("status", 429, 400, 599, whole=True)),
+        body=read.body(),
+        on_refused=read.function("on_refused"),
+        headers=read.headers(),
+        max_delay=read.number("max_delay", 0, 0, 3600),
+        max_held=int(read.number("max_held", 64, 0, 1_000_000, whole=True)),
+        refusal_delay=read.number("throttle_milliseconds", 0, 0, 3_600_000) / 1000,
+        burst=given.get("burst"),
+        domain=read.text("domain"),
+        table=given.get("table"),
+    )
 
 
 class _Reader:

@@ -9,12 +9,12 @@ All workers of the server count together, without being told. docs/python.md has
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from dthrottle.gate import Counts, Gate, Verdict
+from dthrottle.blocking import BlockingGate
+from dthrottle.gate import Counts, Verdict
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
 
@@ -59,7 +59,8 @@ class ThrottleMiddleware:
 
     def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
-        self._gate = Gate(read_options(throttle, options, can_await=False), WsgiReader())
+        settings = read_options(options, can_await=False)
+        self._gate = BlockingGate(settings, settings.open(throttle), WsgiReader())
 
     @property
     def counts(self) -> Counts:
@@ -68,28 +69,19 @@ class ThrottleMiddleware:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
-        gate = self._gate
-        if not gate.concerns(environ):
-            return self.app(environ, start_response)
-        verdict = gate.ask(gate.tag(environ), gate.cost(environ))
+        verdict = self._gate.judge(environ)
         if verdict is None:
             return self.app(environ, start_response)
         environ[DECISION] = verdict.decision
-        gate.tell(environ, verdict)
         if verdict.refused:
             return self._refuse(environ, start_response, verdict)
-        if verdict.wait:
-            with gate.held(verdict):
-                time.sleep(verdict.wait)
+        self._gate.hold(verdict)
         return self.app(environ, self._adding(start_response, verdict))
 
     def _refuse(
         self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
     ) -> list[bytes]:
-        with self._gate.slowed() as delay:
-            if delay:
-                time.sleep(delay)
-        refusal = self._gate.refusal(verdict, self._gate.body(environ, verdict))
+        refusal = self._gate.refuse(environ, verdict)
         start_response(_status_line(refusal.status), refusal.fields)
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
 
