@@ -15,20 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from flask_apps import make
-from report import Figures
+from report import Rounds
 from werkzeug.test import EnvironBuilder
 
 SHORT, LONG = 100, 600
 KINDS = {"bare": "flask_bare_instructions", "ours": "flask_instructions"}
 
 
-def measure() -> Figures:
+def measure() -> Rounds:
     """Give instructions a request."""
     runs = [(kind, requests) for kind in KINDS for requests in (SHORT, LONG)]
     with ThreadPoolExecutor(2) as threads:
         counts = dict(zip(runs, threads.map(_count, runs), strict=True))
     return {
-        name: (counts[kind, LONG] - counts[kind, SHORT]) / (LONG - SHORT)
+        name: [(counts[kind, LONG] - counts[kind, SHORT]) / (LONG - SHORT)]
         for kind, name in KINDS.items()
     }
 

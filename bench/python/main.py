@@ -18,11 +18,11 @@ import calls
 import instructions
 import memory
 import servers
-from report import Figures, show
+from report import Rounds, show
 
 OUT = Path("bench/out/python.json")
 
-PARTS: dict[str, Callable[[], Figures]] = {
+PARTS: dict[str, Callable[[], Rounds]] = {
     "calls": calls.measure,
     "memory": memory.measure,
     "flask": servers.measure,
@@ -37,12 +37,12 @@ def main(wanted: list[str]) -> None:
         raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     load = [round(part, 2) for part in os.getloadavg()]
     print(f"load average at the start {load[0]}, {os.cpu_count()} cores")
-    figures: Figures = {}
+    rounds: Rounds = {}
     for name, measure in PARTS.items():
         if not wanted or name in wanted:
             print(f"measuring: {name}", file=sys.stderr)
-            figures.update(measure())
-    ratios = show(figures)
+            rounds.update(measure())
+    ratios, figures = show(rounds)
     if wanted:
         return
     report = {"ratios": ratios, "figures": figures, "load_average": load}

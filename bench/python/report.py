@@ -1,8 +1,12 @@
-"""From figures to ratios, and both as a table with what must be reached."""
+"""From what was measured to figures and ratios, and both as a table with what must be reached."""
 
 from __future__ import annotations
 
+import statistics
 from typing import NamedTuple
+
+Rounds = dict[str, list[float]]
+"""What was measured, by name: a figure for each round."""
 
 Figures = dict[str, float]
 
@@ -53,19 +57,24 @@ LINES = (
 )  # fmt: skip
 
 
-def show(figures: Figures) -> Figures:
-    """Print a line for each ratio whose figures are there; give the ratios."""
+def show(rounds: Rounds) -> tuple[Figures, Figures]:
+    """Print a line for each ratio that was measured; give ratios and figures, all medians.
+
+    A ratio is that of one round: what disturbs a round disturbs both sides of it.
+    """
+    figures = {name: statistics.median(taken) for name, taken in rounds.items()}
     ratios: Figures = {}
     for line in LINES:
-        if line.above not in figures or line.below not in figures:
+        if line.above not in rounds or line.below not in rounds:
             continue
-        above, below = figures[line.above], figures[line.below]
-        ratios[line.name] = round(above / below, 3)
+        pairs = zip(rounds[line.above], rounds[line.below], strict=True)
+        ratio = statistics.median(above / below for above, below in pairs)
+        ratios[line.name] = round(ratio, 3)
         print(
-            f"{line.text:<44} {above:>11,.0f} / {below:>9,.0f} {line.unit:<12} "
-            f"{above / below:>8.2f}x  {_verdict(line, above / below)}"
+            f"{line.text:<44} {figures[line.above]:>9,.0f} / {figures[line.below]:>7,.0f} "
+            f"{line.unit:<12} {ratio:>8.2f}x  {_verdict(line, ratio)}".rstrip()
         )
-    return ratios
+    return ratios, {name: round(figure, 1) for name, figure in figures.items()}
 
 
 def _verdict(line: Line, ratio: float) -> str:

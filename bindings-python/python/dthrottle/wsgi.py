@@ -91,12 +91,16 @@ class ThrottleMiddleware:
             return start_response
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-            more = gate.merged(headers, fields, lambda pair: pair[0].lower())
+            more = gate.merged(headers, fields, _name)
             if exc_info is None:
                 return start_response(status, [*headers, *more])
             return start_response(status, [*headers, *more], exc_info)
 
         return start
+
+
+def _name(pair: tuple[str, str]) -> str:
+    return pair[0].lower()
 
 
 def _status_line(status: int) -> str:
