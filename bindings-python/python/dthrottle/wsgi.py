@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dthrottle.blocking import BlockingGate
 from dthrottle.gate import Counts, Verdict
+from dthrottle.headers import Fields
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
 
@@ -69,14 +70,18 @@ class ThrottleMiddleware:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
-        verdict = self._gate.judge(environ)
+        gate = self._gate
+        verdict = gate.judge(environ)
         if verdict is None:
             return self.app(environ, start_response)
         environ[DECISION] = verdict.decision
         if verdict.refused:
             return self._refuse(environ, start_response, verdict)
-        self._gate.hold(verdict)
-        return self.app(environ, self._adding(start_response, verdict))
+        if verdict.wait:
+            gate.hold(verdict)
+        if verdict.fields:
+            start_response = self._adding(start_response, verdict.fields)
+        return self.app(environ, start_response)
 
     def _refuse(
         self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
@@ -85,13 +90,11 @@ class ThrottleMiddleware:
         start_response(_status_line(refusal.status), refusal.fields)
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
 
-    def _adding(self, start_response: StartResponse, verdict: Verdict) -> StartResponse:
-        gate, fields = self._gate, verdict.fields
-        if not fields:
-            return start_response
+    def _adding(self, start_response: StartResponse, fields: Fields) -> StartResponse:
+        merged = self._gate.merged
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-            more = gate.merged(headers, fields, _name)
+            more = merged(headers, fields, _name)
             if exc_info is None:
                 return start_response(status, [*headers, *more])
             return start_response(status, [*headers, *more], exc_info)
