@@ -56,6 +56,6 @@ lint-python: build-python
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
 	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
 	$(MYPY) --disable-error-code import-not-found bench/python/*.py
-	$(VENV_PYTHON) -m mypy.stubtest dthrottle
+	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle
 
 .PHONY: venv build-python test-python bench-python lint-python

@@ -14,7 +14,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from dthrottle._dthrottle import Decision
@@ -75,6 +75,11 @@ class Counts:
     failed: int = 0
     """Errors of functions that were given as options, and of the throttle."""
 
+    def add(self, other: Counts) -> None:
+        """Add the counts of another gate."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
 
 class Verdict(NamedTuple):
     """What becomes of a request."""
@@ -93,6 +98,7 @@ class Refusal(NamedTuple):
 
     status: int
     fields: Fields
+    """Without those of the verdict, which any response has."""
     body: bytes
 
 
@@ -110,12 +116,6 @@ class Gate(Generic[Request]):
         # while it is taken.
         self._room = deque([None] * settings.max_held)
         self._said: set[str] = set()
-        table = opened.table
-        _logger.info(
-            "throttling by domain %r, %s",
-            self._domain.name,
-            f"shared in table {table}" if table else "in the table that its throttle has",
-        )
 
     def concerns(self, request: Request) -> bool:
         """Say whether a request is to be throttled, as far as it does not depend on its tag."""
@@ -285,7 +285,7 @@ class Gate(Generic[Request]):
             ("Content-Length", str(len(content))),
             ("Retry-After", str(seconds)),
         ]
-        return Refusal(status, fields + verdict.fields, content)
+        return Refusal(status, fields, content)
 
     def _content(self, body: Any) -> tuple[bytes, str]:
         if isinstance(body, bytes):

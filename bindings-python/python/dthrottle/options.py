@@ -19,20 +19,28 @@ from dthrottle.address import ClientAddress, Networks, Trusted
 from dthrottle.errors import ConfigError
 from dthrottle.headers import KINDS, Kind
 from dthrottle.near import known, meant
-from dthrottle.source import Opened, Table, open_source
+from dthrottle.source import Opened, Table, log_table, open_source
 
-__all__ = ["Body", "Options", "Settings", "read_options"]
+__all__ = [
+    "ELSEWHERE",
+    "LIMIT_OPTIONS",
+    "Body",
+    "LimitOptions",
+    "Options",
+    "Settings",
+    "label_of",
+    "read_options",
+]
 
 Tag = str | Callable[[Any], Any]
 Cost = int | Callable[[Any], Any]
 Body = str | bytes | Mapping[str, Any]
 
 
-class Options(TypedDict, total=False):
-    """The options, for type checkers. A request is an environ (WSGI) or a scope (ASGI)."""
+class LimitOptions(TypedDict, total=False):
+    """The options of limits at routes, for type checkers."""
 
     burst: str | float
-    domain: str
     tag: Tag
     cost: Cost
     methods: Collection[str]
@@ -48,13 +56,20 @@ class Options(TypedDict, total=False):
     throttle_milliseconds: float
     trusted_proxies: Trusted
     ipv6_prefix: int
+
+
+class Options(LimitOptions, total=False):
+    """The options of middleware. A request is an environ (WSGI) or a scope (ASGI)."""
+
+    domain: str
     table: Table
 
 
-_NAMES: Final = tuple(Options.__annotations__)
+LIMIT_OPTIONS: Final = tuple(LimitOptions.__annotations__)
+_OPTIONS: Final = tuple(Options.__annotations__)
 
 # What the same thing is called elsewhere.
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     "allow_list": "allow", "exempt_when": "allow", "request_filter": "allow", "skip": "allow",
     "whitelist": "allow",
     "key": "tag", "key_func": "tag", "key_generator": "tag", "identifier": "tag",
@@ -105,9 +120,10 @@ class Settings:
                 raise ConfigError("burst: stands beside a rate; give it there", field="burst")
             source = {"rate": source, "burst": self.burst}
         # Middlewares of one application share a table: what they are for keeps their buckets apart.
-        label = _label([*sorted(self.methods or ()), *(route.pattern for route in self.routes)])
+        label = label_of([*sorted(self.methods or ()), *(route.pattern for route in self.routes)])
         opened = open_source(source, self.domain, self.table, label)
         self.check_cost(rule.limit for rule in opened.domain.rules)
+        log_table(f"domain {opened.domain.name!r}", opened.table)
         return opened
 
     def check_cost(self, limits: Iterable[int]) -> None:
@@ -119,7 +135,7 @@ class Settings:
 
 def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
     """Check the options of a middleware."""
-    known("middleware", options, _NAMES, _ELSEWHERE)
+    known("middleware", options, _OPTIONS, ELSEWHERE)
     given = {name: value for name, value in options.items() if value is not None}
     read = _Reader(given, can_await)
     tag, header = read.tag()
@@ -271,8 +287,8 @@ class _Reader:
         return value  # type: ignore[no-any-return]
 
 
-def _label(parts: list[str]) -> str:
-    """Give a name for the domain of what a middleware is for."""
+def label_of(parts: list[str]) -> str:
+    """Give a name to the domain of what is described by these parts, the same in all processes."""
     text = " ".join(parts) or "default"
     if text.isprintable() and len(text.encode("utf-8", "replace")) <= 200:
         return text

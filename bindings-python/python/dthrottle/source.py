@@ -20,7 +20,7 @@ from dthrottle.errors import ConfigError
 from dthrottle.headers import Policy
 from dthrottle.near import known
 
-__all__ = ["Opened", "Source", "Table", "open_source", "policies", "table_config"]
+__all__ = ["Opened", "Source", "Table", "log_table", "open_source", "policies", "table_config"]
 
 Source = Domain | str | float | Mapping[str, Any] | os.PathLike[str]
 """A throttle, one of its domains, a rate, the keywords of a Throttle, or the path of a file."""
@@ -115,8 +115,11 @@ def _from_mapping(config: dict[str, Any], domain: str | None, table: Table, labe
     return _remembered(Opened(found, policies(found), name))
 
 
-def table_config(table: Table) -> TableConfig:
-    """Describe a table, by default the application's."""
+def table_config(table: Table, made_in: str | None = None) -> TableConfig:
+    """Describe a table, by default the application's.
+
+    ``made_in`` says what makes the throttle where it is not the calling file.
+    """
     if table is False:
         return {"private": True}
     if isinstance(table, str):
@@ -126,7 +129,7 @@ def table_config(table: Table) -> TableConfig:
         raise ConfigError(f"table: {table!r} cannot be; must be {right}", field="table")
     made: TableConfig = {**table} if table else {}
     if "name" not in made and not made.get("private"):
-        name = application_name()
+        name = application_name(made_in)
         if name:
             made["name"] = name
     return made
@@ -149,6 +152,12 @@ def policies(domain: Domain) -> dict[str, Policy]:
         rule.name: Policy(domain.name if alone else rule.name, rule.limit, rule.window)
         for rule in rules
     }
+
+
+def log_table(what: str, table: str | None) -> None:
+    """Say where something is counted; None: in the table that its throttle came with."""
+    shared = f"shared in table {table}" if table else "in the table that its throttle has"
+    _logger.info("throttling by %s, %s", what, shared)
 
 
 def _remembered(opened: Opened) -> Opened:

@@ -9,12 +9,12 @@ All workers of the server count together, without being told. docs/python.md has
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from dthrottle.blocking import BlockingGate
-from dthrottle.gate import Counts, Verdict
+from dthrottle.gate import Counts, Request, Verdict
 from dthrottle.headers import Fields
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
@@ -23,36 +23,40 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from typing_extensions import Unpack
 
-__all__ = ["DECISION", "ThrottleMiddleware"]
+__all__ = ["DECISION", "ThrottleMiddleware", "WsgiReader"]
 
 DECISION = "dthrottle.decision"
 """Where in the environ the application finds the decision."""
 
 
-class WsgiReader:
-    """Reads an environ."""
+class WsgiReader(Generic[Request]):
+    """Reads an environ, or a request that has one."""
 
-    def method(self, request: WSGIEnvironment) -> str:
+    def __init__(self, environ: Callable[[Request], Mapping[str, Any]]) -> None:
+        self._environ = environ
+
+    def method(self, request: Request) -> str:
         """Give the method."""
-        return str(request.get("REQUEST_METHOD", ""))
+        return str(self._environ(request).get("REQUEST_METHOD", ""))
 
-    def path(self, request: WSGIEnvironment) -> str:
+    def path(self, request: Request) -> str:
         """Give the path; WSGI has it as bytes in the clothes of latin-1."""
-        path = str(request.get("SCRIPT_NAME", "")) + str(request.get("PATH_INFO", ""))
+        environ = self._environ(request)
+        path = str(environ.get("SCRIPT_NAME", "")) + str(environ.get("PATH_INFO", ""))
         return path.encode("latin-1", "replace").decode("utf-8", "replace")
 
-    def header(self, request: WSGIEnvironment, name: str) -> str | None:
+    def header(self, request: Request, name: str) -> str | None:
         """Give a header."""
-        value = request.get("HTTP_" + name.upper().replace("-", "_"))
+        value = self._environ(request).get("HTTP_" + name.upper().replace("-", "_"))
         return value if isinstance(value, str) else None
 
-    def peer(self, request: WSGIEnvironment) -> str | None:
+    def peer(self, request: Request) -> str | None:
         """Give the peer's address; servers leave it empty for Unix sockets."""
-        return request.get("REMOTE_ADDR")
+        return self._environ(request).get("REMOTE_ADDR")
 
-    def forwarded_for(self, request: WSGIEnvironment) -> str | None:
+    def forwarded_for(self, request: Request) -> str | None:
         """Give the header, which servers join from its lines."""
-        return request.get("HTTP_X_FORWARDED_FOR")
+        return self._environ(request).get("HTTP_X_FORWARDED_FOR")
 
 
 class ThrottleMiddleware:
@@ -61,7 +65,7 @@ class ThrottleMiddleware:
     def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
         settings = read_options(options, can_await=False)
-        self._gate = BlockingGate(settings, settings.open(throttle), WsgiReader())
+        self._gate = BlockingGate(settings, settings.open(throttle), WsgiReader(_same))
 
     @property
     def counts(self) -> Counts:
@@ -87,7 +91,7 @@ class ThrottleMiddleware:
         self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
     ) -> list[bytes]:
         refusal = self._gate.refuse(environ, verdict)
-        start_response(_status_line(refusal.status), refusal.fields)
+        start_response(_status_line(refusal.status), refusal.fields + verdict.fields)
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
 
     def _adding(self, start_response: StartResponse, fields: Fields) -> StartResponse:
@@ -100,6 +104,10 @@ class ThrottleMiddleware:
             return start_response(status, [*headers, *more], exc_info)
 
         return start
+
+
+def _same(environ: WSGIEnvironment) -> WSGIEnvironment:
+    return environ
 
 
 def _name(pair: tuple[str, str]) -> str:
