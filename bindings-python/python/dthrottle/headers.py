@@ -16,6 +16,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -44,10 +45,12 @@ class Policy(NamedTuple):
     """How many seconds it takes to fill the bucket."""
 
 
-class _Known(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Known:
     """A rule, and what of its fields can be written beforehand."""
 
     policy: Policy
+    quota: int
     begin: str
     """The standard field up to what is left."""
     soon: bool
@@ -55,14 +58,15 @@ class _Known(NamedTuple):
 
 
 class Headers:
-    """Writes the fields of one kind for the rules of a domain."""
+    """Writes the fields of one kind for the rules of a domain, of which it must know all."""
 
     def __init__(self, kind: str, policies: Mapping[str, Policy]) -> None:
         self._by_rule = {rule: _known(policy) for rule, policy in policies.items()}
         # Which rule decided when none refused: a decision has its limit.
         self._by_limit: dict[int, _Known] = {}
         for known in self._by_rule.values():
-            self._by_limit.setdefault(known.policy.quota, known)
+            self._by_limit.setdefault(known.quota, known)
+        self._only = next(iter(self._by_rule.values())) if len(self._by_rule) == 1 else None
         writers: dict[str, Callable[[_Known, int, int], Fields]] = {
             "standard": self._standard,
             "draft-7": self._draft_7,
@@ -78,17 +82,20 @@ class Headers:
 
     def fields(self, decision: Decision) -> Fields:
         """Write the fields for a decision; none for a domain without rules."""
-        # Runs for every request: every figure of the decision is read once, and only if needed.
+        # Runs for every request: figures of the decision are read once, and only if needed.
         write = self._write
         if write is None:
             return []
         rule = decision.rule
-        known = self._by_limit.get(decision.limit) if rule is None else self._by_rule.get(rule)
+        if rule is not None:
+            known = self._by_rule.get(rule)
+        else:
+            known = self._only or self._by_limit.get(decision.limit)
         if known is None:
             return []
         left = decision.remaining
         if rule is None and known.soon:
-            more = 1 if left < known.policy.quota else 0
+            more = 1 if left < known.quota else 0
         else:
             more = more_after(decision, known.policy)
         return write(known, left, more)
@@ -102,18 +109,19 @@ class Headers:
     # The fields for what is left, and the time until there is more: see `more_after`.
 
     def _standard(self, known: _Known, left: int, more: int) -> Fields:
-        left = left if left < _LARGEST else _LARGEST
-        text = f"{known.begin}{left};t={more}" if more else f"{known.begin}{left}"
+        text = known.begin + str(left if left < _LARGEST else _LARGEST)
+        if more:
+            text += ";t=1" if more == 1 else f";t={more}"
         return [self._policy, ("RateLimit", text)]
 
     def _draft_7(self, known: _Known, left: int, more: int) -> Fields:
-        limit, left = _integer(known.policy.quota), _integer(left)
+        limit, left = _integer(known.quota), _integer(left)
         return [self._policy, ("RateLimit", f"limit={limit}, remaining={left}, reset={more}")]
 
     def _draft_6(self, known: _Known, left: int, more: int) -> Fields:
         return [
             self._policy,
-            ("RateLimit-Limit", str(_integer(known.policy.quota))),
+            ("RateLimit-Limit", str(_integer(known.quota))),
             ("RateLimit-Remaining", str(_integer(left))),
             ("RateLimit-Reset", str(more)),
         ]
@@ -121,7 +129,7 @@ class Headers:
     def _x_ratelimit(self, known: _Known, left: int, more: int) -> Fields:
         # Its reset is a time of day, in seconds since 1970.
         return [
-            ("X-RateLimit-Limit", str(known.policy.quota)),
+            ("X-RateLimit-Limit", str(known.quota)),
             ("X-RateLimit-Remaining", str(left)),
             ("X-RateLimit-Reset", str(math.ceil(time.time()) + more)),
         ]
@@ -129,7 +137,7 @@ class Headers:
 
 def _known(policy: Policy) -> _Known:
     soon = _seconds(policy.window / policy.quota) <= 1
-    return _Known(policy, f"{_string(policy.name)};r=", soon)
+    return _Known(policy, policy.quota, f"{_string(policy.name)};r=", soon)
 
 
 def retry_after(decision: Decision) -> int:
