@@ -54,8 +54,8 @@ lint-python: build-python
 	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
-	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
 	$(MYPY) --disable-error-code import-not-found bench/python/*.py
-	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle
+	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
+	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle._dthrottle
 
 .PHONY: venv build-python test-python bench-python lint-python

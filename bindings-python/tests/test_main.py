@@ -96,7 +96,7 @@ def test_peers(table: Any, capsys: Said) -> None:
     for mine, other in (ports, ports[::-1]):
         cluster: Any = {"name": "c", "without_secret": True, "listen": f"127.0.0.1:{mine}"}
         cluster["peers"] = [f"127.0.0.1:{other}"]
-        where = {**table, "name": table["name"] + (".2" if nodes else "")}
+        where: Any = {**table, "name": table["name"] + (".2" if nodes else "")}
         nodes.append(Throttle("3/hour", cluster=cluster, table=where))
         nodes[-1].start()
     end = time.monotonic() + 60
@@ -122,9 +122,7 @@ def test_peers(table: Any, capsys: Said) -> None:
         (["peers"], "--table NAME; there are: none"),
     ],
 )
-def test_what_is_unclear_is_said(
-    table: Any, capsys: Said, arguments: list[str], says: str
-) -> None:
+def test_what_is_unclear_is_said(table: Any, capsys: Said, arguments: list[str], says: str) -> None:
     assert run(table, *arguments) == 2
     assert says in capsys.readouterr().err
     assert list(Path(table["dir"]).iterdir()) == [], "a look makes no table"

@@ -73,7 +73,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
 ELSEWHERE = {"rust", "sh", "toml cluster"}
-FILES = ("ini ", "json ")
+FILES = ("ini ", "json ", "python ")
 
 
 def check(language: str, code: str, files: dict[str, str] | None = None) -> str | None:
