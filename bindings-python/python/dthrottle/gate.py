@@ -315,6 +315,11 @@ class Gate(Generic[Request]):
             self._log("body", f"body: {body!r} is neither text nor bytes nor a dict")
         return b"Too Many Requests\n", "text/plain; charset=utf-8"
 
+    @property
+    def is_list(self) -> bool:
+        """Whether its fields may stand beside those of other throttles, so that all are added."""
+        return self._headers.is_list
+
     def merged(self, present: list[Any], fields: Fields, name: Callable[[Any], str]) -> Fields:
         """Leave out what another throttle has written, unless both may stand there."""
         if self._headers.is_list or not fields:

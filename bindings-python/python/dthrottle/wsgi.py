@@ -81,6 +81,8 @@ class ThrottleMiddleware:
         self.app = app
         settings = read_options(options, can_await=False)
         self._gate = BlockingGate(settings, settings.open(throttle), _EnvironReader())
+        # Asked once: nothing is left out of fields that may stand beside others.
+        self._merged = None if self._gate.is_list else self._gate.merged
 
     @property
     def counts(self) -> Counts:
@@ -110,10 +112,10 @@ class ThrottleMiddleware:
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
 
     def _adding(self, start_response: StartResponse, fields: Fields) -> StartResponse:
-        merged = self._gate.merged
+        merged = self._merged
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-            more = merged(headers, fields, _name)
+            more = fields if merged is None else merged(headers, fields, _name)
             if exc_info is None:
                 return start_response(status, [*headers, *more])
             return start_response(status, [*headers, *more], exc_info)
