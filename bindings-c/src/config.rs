@@ -160,6 +160,34 @@ pub unsafe extern "C" fn dthrottle_config_set_table(
     })
 }
 
+/// Names the table, if nothing was said of whose it is: for hosts whose processes open the
+/// throttle each for itself, such as a server's workers. A bad name is told as above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_name_table(
+    config: *mut Config,
+    name: *const c_char,
+    name_len: usize,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let name = c.text(name, name_len)?;
+        config.parts().core.name_table(name);
+        Ok(())
+    })
+}
+
+/// Looks at everything that dthrottle_open_config() would look at, and opens nothing: for tests of
+/// a configuration. Reads the secret of the cluster, if it is in a file, and keeps it: a process
+/// that has given up its rights can open the throttle later. Starts no thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_check(
+    config: *mut Config,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| c.handle(config)?.parts().core.prepare())
+}
+
 /// Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps
 /// the clock handle, and may release it at any time.
 #[unsafe(no_mangle)]
