@@ -561,6 +561,14 @@ int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_t
 int32_t dthrottle_config_name_table(dthrottle_config_t *config, const char *name, size_t name_len);
 
 /**
+ * How many rules a domain of the configuration has, or DTHROTTLE_ERR_DOMAIN if there is no such
+ * domain; domain NULL is the default domain.
+ */
+int32_t dthrottle_config_rule_count(const dthrottle_config_t *config,
+                                    const char *domain,
+                                    size_t domain_len);
+
+/**
  * Looks at everything that dthrottle_open_config() would look at, and opens nothing: for tests of
  * a configuration. Reads the secret of the cluster, if it is in a file, and keeps it: a process
  * that has given up its rights can open the throttle later. Starts no thread.

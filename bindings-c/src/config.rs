@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dthrottle_core::{ManualClock, Result, TableConfig};
+use dthrottle_core::{Error, ErrorKind, ManualClock, Result, TableConfig};
 
 use crate::clock::Clock;
 use crate::ffi::{Caller, Flag, bad};
@@ -173,6 +173,23 @@ pub unsafe extern "C" fn dthrottle_config_name_table(
         let name = c.text(name, name_len)?;
         config.parts().core.name_table(name);
         Ok(())
+    })
+}
+
+/// How many rules a domain of the configuration has, or DTHROTTLE_ERR_DOMAIN if there is no such
+/// domain; domain NULL is the default domain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_rule_count(
+    config: *const Config,
+    domain: *const c_char,
+    domain_len: usize,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let domain = c.name(domain, domain_len)?.unwrap_or(dthrottle_core::Config::DEFAULT);
+        let count = config.parts().core.rule_count(domain);
+        let count = count.ok_or_else(|| Error::new(ErrorKind::Domain, "no such domain"))?;
+        Ok(i32::try_from(count).unwrap_or(i32::MAX))
     })
 }
 

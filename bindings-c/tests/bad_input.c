@@ -287,6 +287,11 @@ static void test_config(void)
     BAD(dthrottle_config_name_table(config, NOT_UTF8, 2));
     BAD(dthrottle_config_name_table(config, "web", TOO_LONG));
     BAD(dthrottle_config_check(NULL, NULL, 0));
+    BAD(dthrottle_config_rule_count(NULL, NULL, 0));
+    BAD(dthrottle_config_rule_count(config, NULL, 3));
+    BAD(dthrottle_config_rule_count(config, NOT_UTF8, 2));
+    EQUAL(dthrottle_config_rule_count(config, "zzz", 3), DTHROTTLE_ERR_DOMAIN);
+    EQUAL(dthrottle_config_rule_count(config, NULL, 0), 0);
 
     BAD(dthrottle_config_set_clock(NULL, clock_));
     BAD(dthrottle_config_set_clock(config, NULL));

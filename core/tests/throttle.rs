@@ -120,7 +120,9 @@ fn a_configuration_can_be_built_up() {
 fn a_configuration_can_be_prepared() {
     let mut config = Config::from_toml("rate = 5").unwrap();
     assert!(config.prepare().is_ok());
+    assert_eq!((config.rule_count("default"), config.rule_count("api")), (Some(1), None));
     config.add_rule("api", Rule::parse("2/fortnight"));
+    assert_eq!(config.rule_count("api"), Some(1));
     let error = config.prepare().unwrap_err();
     assert!(error.to_string().starts_with("domains.api.rules[0].rate: "), "{error}");
 

@@ -115,6 +115,12 @@ impl Config {
         }
     }
 
+    /// How many rules a domain has; nothing: there is no such domain.
+    pub fn rule_count(&self, domain: &str) -> Option<usize> {
+        let found = self.domains.iter().find(|known| known.name == domain);
+        found.map(|domain| domain.rules.len())
+    }
+
     /// Looks at every value, and reads the secret of the cluster if it is in a file: all that can
     /// be done before a table is opened. What is right here may be opened later, by a process that
     /// may no longer read that file.
