@@ -69,7 +69,6 @@ typedef struct {
     dthrottle_config_t   *config;
     /* Of this process. */
     dthrottle_t          *throttle;
-    ngx_pid_t             pid;
     ngx_event_t           timer;
     ngx_connection_t      nowhere;    /* that of the timer */
 } ngx_http_dthrottle_main_conf_t;
@@ -110,7 +109,6 @@ ngx_int_t ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_
 /* ngx_http_dthrottle_life.c: the throttle in a process. */
 ngx_int_t ngx_http_dthrottle_init_process(ngx_cycle_t *cycle);
 void ngx_http_dthrottle_exit_process(ngx_cycle_t *cycle);
-void ngx_http_dthrottle_open(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log);
 void ngx_http_dthrottle_free(void *data);
 
 /* ngx_http_dthrottle_request.c */

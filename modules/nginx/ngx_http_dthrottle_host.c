@@ -43,11 +43,13 @@ static const ngx_http_dthrottle_key_t  ngx_http_dthrottle_keys[] = {
 #define NGX_HTTP_DTHROTTLE_KEYS \
     (sizeof(ngx_http_dthrottle_keys) / sizeof(ngx_http_dthrottle_keys[0]))
 
-/* Whether the library takes a text and a table. */
+/* Whether the library takes a text, of a file or made here, and a table. */
 static char *
-ngx_http_dthrottle_try(ngx_conf_t *cf, ngx_str_t *text, const dthrottle_table_t *table)
+ngx_http_dthrottle_try(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text,
+    const dthrottle_table_t *table)
 {
     char                 error[NGX_HTTP_DTHROTTLE_ERROR];
+    const char          *said = error, *field;
     int32_t              status;
     ngx_str_t           *value;
     dthrottle_config_t  *config;
@@ -71,9 +73,14 @@ ngx_http_dthrottle_try(ngx_conf_t *cf, ngx_str_t *text, const dthrottle_table_t 
     if (status == DTHROTTLE_OK) {
         return NGX_CONF_OK;
     }
+    /* Lines count where there is a file. */
+    field = ngx_strstr(error, ": ");
+    if (file == NULL && ngx_strncmp(error, "line ", 5) == 0 && field != NULL) {
+        said = field + 2;
+    }
     value = cf->args->elts;
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V: %s", &value[0],
-                       error[0] != '\0' ? error : dthrottle_status_text(status));
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%V: %s", file != NULL ? file : &value[0],
+                       said[0] != '\0' ? said : dthrottle_status_text(status));
     return NGX_CONF_ERROR;
 }
 
@@ -126,7 +133,7 @@ ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return NGX_CONF_ERROR;
         }
     }
-    return ngx_http_dthrottle_try(cf, &none, &mcf->table);
+    return ngx_http_dthrottle_try(cf, NULL, &none, &mcf->table);
 }
 
 /* Text in quotes. What does not fit a line of TOML is written as its number. */
@@ -277,7 +284,7 @@ ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         *p++ = '\n';
     }
     mcf->cluster.len = p - mcf->cluster.data;
-    return ngx_http_dthrottle_try(cf, &mcf->cluster, NULL);
+    return ngx_http_dthrottle_try(cf, NULL, &mcf->cluster, NULL);
 }
 
 char *
@@ -314,5 +321,5 @@ ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
     mcf->text.len = len;
-    return ngx_http_dthrottle_try(cf, &mcf->text, NULL);
+    return ngx_http_dthrottle_try(cf, &mcf->path, &mcf->text, NULL);
 }

@@ -48,7 +48,7 @@ ngx_http_dthrottle_exchange(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
     ngx_add_timer(&mcf->timer, NGX_HTTP_DTHROTTLE_LOOK_MS);
 }
 
-void
+static void
 ngx_http_dthrottle_open(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
 {
     char                         error[NGX_HTTP_DTHROTTLE_ERROR];
@@ -57,10 +57,6 @@ ngx_http_dthrottle_open(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
     const char                  *warning;
     ngx_http_dthrottle_zone_t  **zones;
 
-    if (mcf->pid == ngx_pid || mcf->config == NULL) {
-        return;
-    }
-    mcf->pid = ngx_pid;
     status = dthrottle_open_config(mcf->config, &mcf->throttle, error, sizeof(error));
     if (status != DTHROTTLE_OK) {
         ngx_log_error(NGX_LOG_ALERT, log, 0, "dthrottle: %s; nothing is limited", error);
@@ -87,7 +83,7 @@ ngx_http_dthrottle_close(ngx_http_dthrottle_main_conf_t *mcf)
     ngx_uint_t                   i;
     ngx_http_dthrottle_zone_t  **zones;
 
-    if (mcf->throttle == NULL || mcf->pid != ngx_pid) {
+    if (mcf->throttle == NULL) {
         return;
     }
     zones = mcf->zones.elts;
@@ -109,7 +105,7 @@ ngx_http_dthrottle_init_process(ngx_cycle_t *cycle)
 
     mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_dthrottle_module);
     /* Those that look after caches answer no requests. */
-    if (mcf != NULL && ngx_process != NGX_PROCESS_HELPER) {
+    if (mcf != NULL && mcf->config != NULL && ngx_process != NGX_PROCESS_HELPER) {
         ngx_http_dthrottle_open(mcf, cycle->log);
     }
     return NGX_OK;
@@ -126,7 +122,7 @@ ngx_http_dthrottle_exit_process(ngx_cycle_t *cycle)
     }
 }
 
-/* The configuration goes. Without workers the throttle was this process's own. */
+/* The configuration goes. */
 void
 ngx_http_dthrottle_free(void *data)
 {

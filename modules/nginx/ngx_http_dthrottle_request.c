@@ -208,25 +208,19 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
 ngx_int_t
 ngx_http_dthrottle_handler(ngx_http_request_t *r)
 {
-    uint64_t                         wait_ns;
-    ngx_uint_t                       asked, level;
-    ngx_msec_t                       wait_ms;
-    dthrottle_decision_t             decision = DTHROTTLE_DECISION_INIT;
-    ngx_http_dthrottle_ctx_t        *ctx;
-    ngx_http_dthrottle_limit_t      *limit;
-    ngx_http_dthrottle_loc_conf_t   *lcf;
-    ngx_http_dthrottle_main_conf_t  *mcf;
+    uint64_t                        wait_ns;
+    ngx_uint_t                      asked, level;
+    ngx_msec_t                      wait_ms;
+    dthrottle_decision_t            decision = DTHROTTLE_DECISION_INIT;
+    ngx_http_dthrottle_ctx_t       *ctx;
+    ngx_http_dthrottle_limit_t     *limit;
+    ngx_http_dthrottle_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
     if (lcf->limits == NULL || lcf->limits->nelts == 0
         || ngx_http_dthrottle_get_ctx(r) != NULL)
     {
         return NGX_DECLINED;
-    }
-    mcf = ngx_http_get_module_main_conf(r, ngx_http_dthrottle_module);
-    if (mcf->pid != ngx_pid) {
-        /* A server without workers has read its configuration again. */
-        ngx_http_dthrottle_open(mcf, ngx_cycle->log);
     }
     ctx = ngx_http_dthrottle_make_ctx(r, lcf->limits, &asked);
     if (ctx == NULL) {
