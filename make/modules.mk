@@ -5,10 +5,10 @@ MODULE_WARNINGS := -O2 -g -Wall -Wextra -Werror -Wunused-parameter
 NGINX_SOURCE := /usr/share/nginx/src
 NGINX_CONFIGURE = . ./conf_flags && PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pkgconfig" \
 	./configure "$${NGX_CONF_FLAGS[@]}" --with-cc-opt="$(MODULE_WARNINGS) -fPIC" \
-	--with-ld-opt="-fPIC -Wl,-rpath,$(CURDIR)/$(MODULES)/lib" --builddir="$(CURDIR)/$(MODULES)/nginx" \
+	--with-ld-opt=-fPIC --builddir="$(CURDIR)/$(MODULES)/nginx" \
 	--add-dynamic-module="$(CURDIR)/modules/nginx"
 
-# What the modules are linked with, and find when they run.
+# What the modules are linked with. When they run they find it where the system looks.
 $(MODULES)/lib/libdthrottle.so: build-c
 	@$(MAKE) --no-print-directory --quiet install PREFIX="$(CURDIR)/$(MODULES)"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from server import MODULES, NOBODY, Server, folder_for, free_port, running
 
-WORKERS = 3
+WORKERS = "3"
 # Root starts workers that are somebody else, and others are what they are.
 RIGHTS = ["root", "nobody"] if os.geteuid() == 0 else ["self"]
 
@@ -58,13 +58,18 @@ def write(
     server: str,
     main: str = "",
     table: str = "dthrottle_table test size=1000 dir={folder}/tables;",
-    workers: int = WORKERS,
+    workers: str = WORKERS,
 ) -> list[str]:
     """Write a configuration, and give the command that uses it."""
     shutil.copy(MODULES / "nginx" / "ngx_http_dthrottle_module.so", folder)
     path = folder / "nginx.conf"
     table = table.format(folder=folder)
     path.write_text(CONFIG.format(**locals()))
+    return command(folder, path)
+
+
+def command(folder: Path, path: Path) -> list[str]:
+    """Give the command that uses a configuration."""
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     return [program, "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(path)]
 
@@ -75,20 +80,19 @@ def nginx(http: str, server: str, *, rights: str = "self", **options: str) -> It
     user = NOBODY if rights == "nobody" else None
     with folder_for(user) as folder:
         port = free_port()
-        command = write(folder, port, http, server, **options)  # type: ignore[arg-type]
-        with running(command, folder, port, user) as started:
+        with running(write(folder, port, http, server, **options), folder, port, user) as started:
             yield started
 
 
-def test_of(http: str, server: str, **options: str) -> tuple[int, str, list[Path]]:
+def checked(http: str, server: str, **options: str) -> tuple[int, str, list[Path]]:
     """Test a configuration: status, what is said, and tables that were opened."""
     with folder_for(None) as folder:
-        command = write(folder, free_port(), http, server, **options)  # type: ignore[arg-type]
-        done = subprocess.run(
-            [*command, "-t"],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "LD_LIBRARY_PATH": str(folder)},
-        )
+        done = test(folder, write(folder, free_port(), http, server, **options))
         said = done.stderr.replace(str(folder), "FOLDER")
         return done.returncode, said, list((folder / "tables").iterdir())
+
+
+def test(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the test that nginx has for configurations."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    return subprocess.run([*command, "-t"], capture_output=True, text=True, env=environment)

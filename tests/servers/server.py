@@ -13,16 +13,19 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = REPOSITORY / "target" / "modules"
 NOBODY = 65534
 SECONDS = 60
 THREADS = 8
+
+Done = TypeVar("Done")
 
 
 @dataclass
@@ -132,13 +135,26 @@ class Load:
                 self.seen.allowed_at.append(now)
 
 
-def until(what: str, done: threading.Event | object) -> None:
-    """Wait until a function says yes."""
-    assert callable(done)
+def held(server: Server, path: str) -> socket.socket | None:
+    """Ask, and give the connection if there is no answer yet: the request is delayed."""
+    client = socket.create_connection(("127.0.0.1", server.port))
+    client.settimeout(0.2)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    try:
+        client.recv(100)
+    except TimeoutError:
+        return client
+    client.close()
+    return None
+
+
+def until(what: str, done: Callable[[], Done | None]) -> Done:
+    """Wait until a function gives something that is true, and give that."""
     end = time.monotonic() + SECONDS
-    while not done():
+    while not (given := done()):
         assert time.monotonic() < end, f"never: {what}"
         time.sleep(0.02)
+    return given
 
 
 def free_port() -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
 import nginx
 import pytest
 from nginx import location
-from server import until
+from server import REPOSITORY, folder_for, until
 
 ZONE = "dthrottle_zone $uri zone=a rate=1r/s;"
 NO_TABLE = {"table": ""}
@@ -24,7 +25,11 @@ BAD: list[tuple[str, str, str]] = [
     ("dthrottle_zone $uri zone=a:1k rate=1r/s;", "", 'invalid zone size "1k"; write at least'),
     ("dthrottle_zone $uri zone=:1m rate=1r/s;", "", "a zone without a name; write zone=name"),
     ("dthrottle_zone $uri rate=1r/s rate=1r/s;", "", 'must have a "zone" parameter'),
-    ("dthrottle_zone $uri zone=a burst=1;", "", 'invalid parameter "burst=1"; dthrottle_zone takes'),
+    (
+        "dthrottle_zone $uri zone=a burst=1;",
+        "",
+        'invalid parameter "burst=1"; dthrottle_zone takes',
+    ),
     ("dthrottle_zone $nothing zone=a rate=1r/s;", "", 'unknown "nothing" variable'),
     ("dthrottle_zone $uri zone=a;", "", 'zone "a" has no rate, and no domain of this name'),
     (ZONE + ZONE, "", 'dthrottle_zone "a" is there already, in FOLDER/nginx.conf:'),
@@ -48,7 +53,11 @@ BAD: list[tuple[str, str, str]] = [
     ("dthrottle_table a b;", "", 'invalid parameter "b"; dthrottle_table takes a name, size='),
     ("dthrottle_table a; dthrottle_table b;", "", '"dthrottle_table" directive is duplicate'),
     # Cluster.
-    ("dthrottle_cluster name=a liste=x;", "", 'invalid parameter "liste=x"; dthrottle_cluster takes'),
+    (
+        "dthrottle_cluster name=a liste=x;",
+        "",
+        'invalid parameter "liste=x"; dthrottle_cluster takes',
+    ),
     ("dthrottle_cluster listen=127.0.0.1:1;", "", "dthrottle_cluster: cluster.name"),
     ("dthrottle_cluster name=a name=b;", "", '"name=" is said twice; leave out one'),
     ("dthrottle_cluster name=a listen=10.0.0.1:1;", "", "dthrottle_cluster: cluster.listen: "),
@@ -64,7 +73,7 @@ BAD: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("http", "server", "said"), BAD)
 def test_a_bad_value_is_explained(http: str, server: str, said: str) -> None:
-    status, text, tables = nginx.test_of(http, server, **NO_TABLE)
+    status, text, tables = nginx.checked(http, server, **NO_TABLE)
     assert status == 1
     assert "[emerg] " in text
     assert said in text, text
@@ -78,22 +87,22 @@ def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
     http = (
         ZONE
         + f"dthrottle_cluster name=web secret_file={secret} listen=127.0.0.1:0 peer=127.0.0.1:9"
-        + ' peer=localhost period=50ms tolerance=auto pacing=on retention=15s'
+        + " peer=localhost period=50ms tolerance=auto pacing=on retention=15s"
         + ' "retention_bytes=16 MB" "packet_key=quoted \\" and long enough";'
     )
-    before = set(os.listdir("/dev/shm"))
-    status, text, tables = nginx.test_of(http, "dthrottle zone=a burst=5 nodelay;")
+    before = set(Path("/dev/shm").iterdir())
+    status, text, tables = nginx.checked(http, "dthrottle zone=a burst=5 nodelay;")
     assert status == 0, text
     assert "test is successful" in text
     assert tables == []
-    assert set(os.listdir("/dev/shm")) == before
+    assert set(Path("/dev/shm").iterdir()) == before
 
 
 def test_a_file_and_directives(tmp_path: Path) -> None:
     file = tmp_path / "dthrottle.toml"
     file.write_text("[domains.a]\nrate = '1/fortnight'\n")
     http = f"dthrottle_config {file}; dthrottle_zone $uri zone=a;"
-    status, text, _ = nginx.test_of(http, "dthrottle zone=a;", **NO_TABLE)
+    status, text, _ = nginx.checked(http, "dthrottle zone=a;", **NO_TABLE)
     assert status == 1
     assert f"{file}: line 2: domains.a.rate: " in text
 
@@ -103,17 +112,17 @@ def test_a_file_and_directives(tmp_path: Path) -> None:
         ("", "dthrottle_cluster name=x;", "do not go together: "),
         ("", ZONE.replace("zone=a", "zone=b") + "dthrottle_zone $uri zone=c;", 'zone "c" has no'),
     ]:
-        status, text, _ = nginx.test_of(http + lines, f"dthrottle zone=a {options};", **NO_TABLE)
+        status, text, _ = nginx.checked(http + lines, f"dthrottle zone=a {options};", **NO_TABLE)
         assert status == 1
         assert said in text
     http = f"dthrottle_config {file}; {ZONE}"
-    status, text, _ = nginx.test_of(http, "dthrottle zone=a;", **NO_TABLE)
-    assert (status, 'the dthrottle_config file has rules for it' in text) == (1, True), text
+    status, text, _ = nginx.checked(http, "dthrottle zone=a;", **NO_TABLE)
+    assert (status, "the dthrottle_config file has rules for it" in text) == (1, True), text
 
 
 def test_the_table_is_named_after_the_server() -> None:
-    def own() -> set[str]:
-        return {name for name in os.listdir("/dev/shm") if "-nginx-" in name}
+    def own() -> set[Path]:
+        return set(Path("/dev/shm").glob("dthrottle-*-nginx-*"))
 
     before = own()
     use = location("/a", "dthrottle zone=a;")
@@ -124,7 +133,7 @@ def test_the_table_is_named_after_the_server() -> None:
         until("a reload", lambda: "reconfiguring" in server.log())
         assert server.statuses("/a", 2) == [503, 503]
         assert own() - before == {made}
-    Path("/dev/shm", made).unlink()
+    made.unlink()
 
 
 def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so() -> None:
@@ -139,3 +148,21 @@ def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so() -> None:
             assert "nothing is limited" in server.log()
     finally:
         name.rmdir()
+
+
+def test_the_examples_of_the_documentation() -> None:
+    text = (REPOSITORY / "docs" / "nginx.md").read_text()
+    examples = re.findall(r"^```nginx\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        with folder_for(None) as folder:
+            nginx.write(folder, 1, "", "")
+            (folder / "dthrottle.toml").write_text("[domains.login]\nrate = 1\n")
+            (folder / "dthrottle").mkdir()
+            (folder / "dthrottle" / "secret").write_text("sixteen bytes and more")
+            own = re.sub("load_module .*", "", example).replace("/etc/", f"{folder}/")
+            head = f"load_module {folder}/ngx_http_dthrottle_module.so;\nevents {{}}\n"
+            path = folder / "example.conf"
+            path.write_text(f"{head}pid {folder}/pid;\n{own}")
+            done = nginx.test(folder, nginx.command(folder, path))
+            assert done.returncode == 0, done.stderr

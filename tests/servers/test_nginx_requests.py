@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from nginx import location, nginx
-from server import Answer, Server, until
+from server import Answer, Server, held, until
 
 HTTP = """
 dthrottle_config {file};
@@ -17,6 +16,7 @@ dthrottle_zone $arg_key zone=key rate=1r/d;
 dthrottle_zone $arg_key zone=other:1m rate=1r/d;
 dthrottle_zone $arg_key zone=tenth rate=10r/s;
 dthrottle_zone $arg_key zone=hour rate=1r/h;
+dthrottle_zone $arg_key zone=mixed rate=1r/d;
 dthrottle_zone $arg_key zone=tried rate=1r/d;
 dthrottle_zone $arg_key zone=rules;
 dthrottle_zone "$arg_key-$arg_more" zone=dry;
@@ -32,7 +32,11 @@ SERVER = (
     + location("/tenth", "dthrottle zone=tenth burst=6;")
     + location("/two-stages", "dthrottle zone=tenth burst=6 delay=3;")
     + location("/dry", "dthrottle zone=hour burst=1;", "dthrottle_dry_run on;")
-    + location("/teapot", "dthrottle zone=key;", "dthrottle_status 418;", "dthrottle_log_level warn;")
+    + location(
+        "/teapot", "dthrottle zone=key;", "dthrottle_status 418;", "dthrottle_log_level warn;"
+    )
+    + location("/mixed", "dthrottle zone=mixed burst=9 nodelay;", "dthrottle zone=tenth burst=6;")
+    + location("/count", "dthrottle zone=mixed burst=9 nodelay;")
     + location("/minute", "dthrottle zone=hour burst=1;")
     + location("/rules", "dthrottle zone=rules;")
     + location("/patient", "dthrottle zone=rules wait=2s;")
@@ -103,8 +107,8 @@ def test_the_status_and_the_time_to_come_back(server: Server) -> None:
     assert second.status == 418
     # The zone's bucket is larger than this use's: one unit more would be there in a day.
     assert int(second.headers["retry-after"]) == pytest.approx(86400, abs=2)
-    assert '[warn]' in server.log()
-    assert 'limiting requests, retry after 86399.' in server.log()
+    assert "[warn]" in server.log()
+    assert "limiting requests, retry after 86399." in server.log()
 
 
 def delayed(server: Server, path: str, count: int) -> list[Answer]:
@@ -122,9 +126,16 @@ def are_spaced(answers: list[Answer], seconds: float) -> None:
 def test_delayed_requests_are_spaced(server: Server) -> None:
     answers = delayed(server, "/tenth?key=s", 8)
     assert sorted(answer.status for answer in answers) == [200] * 7 + [429]
-    statuses = [shown(answer)[1] for answer in answers]
+    statuses = [str(shown(answer)[1]) for answer in answers]
     assert (sorted(statuses[:2]), statuses[2:]) == (["PASSED", "REJECTED"], ["DELAYED"] * 6)
     are_spaced(answers[2:], 0.1)
+
+
+def test_the_longest_delay_counts_and_is_paid_for_once(server: Server) -> None:
+    answers = delayed(server, "/mixed?key=m", 4)
+    assert [shown(answer)[1] for answer in answers] == ["PASSED"] + ["DELAYED"] * 3
+    are_spaced(answers[1:], 0.1)
+    assert shown(server.get("/count?key=m")) == (200, "PASSED", "5")
 
 
 def test_two_stages(server: Server) -> None:
@@ -134,28 +145,12 @@ def test_two_stages(server: Server) -> None:
     are_spaced(answers[4:], 0.1)
 
 
-def held(server: Server, path: str) -> socket.socket | None:
-    """Ask, and give the connection if there is no answer yet: the request is delayed."""
-    client = socket.create_connection(("127.0.0.1", server.port))
-    client.settimeout(0.2)
-    client.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
-    try:
-        assert b" 429 " in client.recv(100)
-    except TimeoutError:
-        return client
-    client.close()
-    return None
-
-
 def test_who_does_not_wait_pays_nothing(server: Server) -> None:
     path = "/minute?key=g"
     assert shown(server.get(path))[1] == "PASSED"
     for _ in range(4):
-        waiting: list[socket.socket | None] = []
-        until("the place is free", lambda: waiting.append(held(server, path)) or waiting[-1])
+        client = until("the place is free", lambda: held(server, path))
         assert server.statuses(path, 3) == [429] * 3, "the place is taken"
-        client = waiting[-1]
-        assert client
         client.close()
 
 
