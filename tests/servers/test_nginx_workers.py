@@ -50,7 +50,8 @@ def test_the_first_process_has_no_thread_and_no_table() -> None:
 
 def test_the_rate_is_right() -> None:
     http = f"dthrottle_zone $request_uri zone=fast rate={RATE:.0f}r/s;"
-    with nginx(http, location("/rate", "dthrottle zone=fast burst=4 nodelay;")) as server:
+    with nginx(http, location("/rate", "dthrottle zone=fast burst=99 nodelay;")) as server:
+        Load(server, "/rate", 200).join()  # until the bucket is empty
         load = Load(server, "/rate")
         time.sleep(10)
         seen = load.stop()
