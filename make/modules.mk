@@ -19,4 +19,13 @@ build-nginx: $(MODULES)/lib/libdthrottle.so ## Build the nginx module: target/mo
 		{ tail -20 "$(CURDIR)/$(MODULES)/nginx.log"; exit 1; }
 	$(MAKE) --no-print-directory --quiet -C $(NGINX_SOURCE) -f "$(CURDIR)/$(MODULES)/nginx/Makefile" modules
 
-.PHONY: build-nginx
+# apxs leaves its files beside the sources: it works on a copy.
+build-apache: $(MODULES)/lib/libdthrottle.so ## Build the Apache module: target/modules/apache/.libs/mod_dthrottle.so
+	@$(NEED) gcc pkg-config apache2 apxs=apache2-dev
+	@mkdir -p $(MODULES)/apache && cp modules/apache/*.[ch] $(MODULES)/apache
+	cd $(MODULES)/apache && apxs -c -S CC="gcc $(MODULE_WARNINGS)" \
+		$$(PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pkgconfig" pkg-config --cflags --libs dthrottle) \
+		mod_dthrottle.c place.c host.c life.c request.c answer.c >../apache.log 2>&1 || \
+		{ grep -A5 -i error ../apache.log; exit 1; }
+
+.PHONY: build-nginx build-apache

@@ -71,6 +71,11 @@ BAD: list[tuple[str, str, str]] = [
 ]
 
 
+def own_tables() -> set[Path]:
+    """Give the tables that are named after servers."""
+    return set(Path("/dev/shm").glob("dthrottle-*-nginx-*"))
+
+
 @pytest.mark.parametrize(("http", "server", "said"), BAD)
 def test_a_bad_value_is_explained(http: str, server: str, said: str) -> None:
     status, text, tables = nginx.checked(http, server, **NO_TABLE)
@@ -90,12 +95,12 @@ def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
         + " peer=localhost period=50ms tolerance=auto pacing=on retention=15s"
         + ' "retention_bytes=16 MB" "packet_key=quoted \\" and long enough";'
     )
-    before = set(Path("/dev/shm").iterdir())
+    before = own_tables()
     status, text, tables = nginx.checked(http, "dthrottle zone=a burst=5 nodelay;")
     assert status == 0, text
     assert "test is successful" in text
     assert tables == []
-    assert set(Path("/dev/shm").iterdir()) == before
+    assert own_tables() == before
 
 
 def test_a_file_and_directives(tmp_path: Path) -> None:
@@ -121,18 +126,15 @@ def test_a_file_and_directives(tmp_path: Path) -> None:
 
 
 def test_the_table_is_named_after_the_server() -> None:
-    def own() -> set[Path]:
-        return set(Path("/dev/shm").glob("dthrottle-*-nginx-*"))
-
-    before = own()
+    before = own_tables()
     use = location("/a", "dthrottle zone=a;")
     with nginx.nginx(ZONE.replace("1r/s", "1r/d"), use, **NO_TABLE) as server:
         assert server.statuses("/a", 2) == [200, 503]
-        (made,) = own() - before
+        (made,) = own_tables() - before
         server.process.send_signal(signal.SIGHUP)
         until("a reload", lambda: "reconfiguring" in server.log())
         assert server.statuses("/a", 2) == [503, 503]
-        assert own() - before == {made}
+        assert own_tables() - before == {made}
     made.unlink()
 
 
