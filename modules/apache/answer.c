@@ -46,7 +46,7 @@ static apr_uint64_t seconds(apr_uint64_t ns)
     return ns == 0 ? 0 : (ns - 1) / DTHROTTLE_NS_PER_S + 1;
 }
 
-/* The time until more is left than now: what is missing comes back unit by unit. */
+/* Until more is left than now: what is missing comes back unit by unit, of the slowest rule. */
 static apr_uint64_t more_after(const dthrottle_decision_t *decision)
 {
     apr_int64_t missing = (apr_int64_t)decision->limit - decision->balance;

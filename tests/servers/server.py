@@ -13,7 +13,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ SECONDS = 60
 THREADS = 8
 
 Done = TypeVar("Done")
+Given = TypeVar("Given")
 
 
 @dataclass
@@ -130,9 +132,16 @@ class Load:
         now = time.monotonic()
         with self._lock:
             self.seen.statuses[answer.status] += 1
-            self.seen.processes[answer.headers["x-process"]] += 1
+            self.seen.processes[answer.headers.get("x-process", "")] += 1
             if answer.status == 200:
                 self.seen.allowed_at.append(now)
+
+
+def side_by_side(run: Callable[[Given], Done], items: Iterable[Given]) -> list[Done]:
+    """Run what mostly waits for all items at the same time."""
+    listed = list(items)
+    with ThreadPoolExecutor(len(listed)) as threads:
+        return list(threads.map(run, listed))
 
 
 def held(server: Server, path: str) -> socket.socket | None:
@@ -183,13 +192,24 @@ def folder_for(user: int | None) -> Iterator[Path]:
 
 @contextmanager
 def running(
-    command: list[str], folder: Path, port: int, user: int | None = None
+    command: list[str],
+    folder: Path,
+    port: int,
+    user: int | None = None,
+    end: signal.Signals = signal.SIGQUIT,
 ) -> Iterator[Server]:
     """Run a server, as a user or as who runs this, until the end of the block."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
     groups: list[int] | None = None if user is None else []
     process = subprocess.Popen(
-        command, cwd=folder, env=environment, user=user, group=user, extra_groups=groups
+        command,
+        cwd=folder,
+        env=environment,
+        user=user,
+        group=user,
+        extra_groups=groups,
+        # Apache tells its whole group to end.
+        start_new_session=True,
     )
     server = Server(folder, port, process)
 
@@ -204,7 +224,7 @@ def running(
         until("the server answers", answers)
         yield server
     finally:
-        process.send_signal(signal.SIGQUIT)
+        process.send_signal(end)
         try:
             assert process.wait(SECONDS) == 0
         except subprocess.TimeoutExpired:
