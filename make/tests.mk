@@ -8,6 +8,9 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 tests/web
 
+test-servers: build-python build-nginx ## Test the modules in real servers: nginx
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/servers
+
 # The node in C that tests and demonstration start beside those in Python and JavaScript.
 demo-node: build-c
 	@$(NEED) gcc
@@ -19,4 +22,4 @@ test-cluster: build-python build-node demo-node ## Test nodes of all languages o
 	$(CARGO) build --quiet --release --package dthrottle --example node
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/cluster
 
-.PHONY: test-processes test-web demo-node test-cluster
+.PHONY: test-processes test-web test-servers demo-node test-cluster
