@@ -14,13 +14,14 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from dthrottle._dthrottle import Decision
 from dthrottle.address import Forwarded
 from dthrottle.headers import Fields, Headers, problem, retry_after
 from dthrottle.options import Settings
+from dthrottle.source import Opened
 
 __all__ = ["Counts", "Gate", "Reader", "Refusal", "Verdict"]
 
@@ -74,6 +75,11 @@ class Counts:
     failed: int = 0
     """Errors of functions that were given as options, and of the throttle."""
 
+    def add(self, other: Counts) -> None:
+        """Add the counts of another gate."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
 
 class Verdict(NamedTuple):
     """What becomes of a request."""
@@ -92,29 +98,24 @@ class Refusal(NamedTuple):
 
     status: int
     fields: Fields
+    """Without those of the verdict, which any response has."""
     body: bytes
 
 
 class Gate(Generic[Request]):
     """Decides about requests."""
 
-    def __init__(self, settings: Settings, reader: Reader[Request]) -> None:
+    def __init__(self, settings: Settings, opened: Opened, reader: Reader[Request]) -> None:
         self.settings = settings
         self.counts = Counts()
         self._reader = reader
-        self._domain = settings.opened.domain
-        self._headers = Headers(settings.headers, settings.opened.policies)
+        self._domain = opened.domain
+        self._headers = Headers(settings.headers, opened.policies)
         self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
         # One for each request that may be held. A deque needs no lock, which a fork might copy
         # while it is taken.
         self._room = deque([None] * settings.max_held)
         self._said: set[str] = set()
-        table = settings.opened.table
-        _logger.info(
-            "throttling by domain %r, %s",
-            self._domain.name,
-            f"shared in table {table}" if table else "in the table that its throttle has",
-        )
 
     def concerns(self, request: Request) -> bool:
         """Say whether a request is to be throttled, as far as it does not depend on its tag."""
@@ -149,8 +150,11 @@ class Gate(Generic[Request]):
         cost = self.settings.cost
         return cost if isinstance(cost, int) else self.call("cost", cost, request)
 
-    def ask(self, tag: Any, cost: Any) -> Verdict | None:
-        """Ask the throttle; None: the request passes, and nothing is to be said about it."""
+    def ask(self, tag: Any, cost: Any, scope: str = "") -> Verdict | None:
+        """Ask the throttle; None: the request passes, and nothing is to be said about it.
+
+        Equal tags of different scopes are different clients.
+        """
         if tag is None:
             self.counts.untagged += 1
             self._log("tag", _UNTAGGED)
@@ -158,6 +162,8 @@ class Gate(Generic[Request]):
         try:
             if self.settings.allow_tags and self._is_allowed(tag):
                 return None
+            if scope:
+                tag = b"%b\0%b" % (scope.encode(), tag.encode() if isinstance(tag, str) else tag)
             units = self._units(cost)
             decision = self._check(tag, units)
         except Exception:
@@ -279,7 +285,7 @@ class Gate(Generic[Request]):
             ("Content-Length", str(len(content))),
             ("Retry-After", str(seconds)),
         ]
-        return Refusal(status, fields + verdict.fields, content)
+        return Refusal(status, fields, content)
 
     def _content(self, body: Any) -> tuple[bytes, str]:
         if isinstance(body, bytes):

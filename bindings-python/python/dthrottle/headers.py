@@ -40,8 +40,8 @@ class Policy(NamedTuple):
 
     name: str
     quota: int
-    window: float | None = None
-    """How many seconds it takes to fill the bucket, where that is known."""
+    window: float
+    """How many seconds it takes to fill the bucket."""
 
 
 class Headers:
@@ -123,11 +123,8 @@ def more_after(decision: Decision, policy: Policy) -> int:
     missing = decision.limit - decision.balance
     if missing <= 0:
         return 0
-    seconds = decision.reset_after / missing
-    if policy.window is not None:
-        # With several rules the reset may be another's.
-        seconds = min(seconds, policy.window / policy.quota)
-    return max(1, _seconds(seconds))
+    # With several rules the reset may be another's.
+    return max(1, _seconds(min(decision.reset_after / missing, policy.window / policy.quota)))
 
 
 def problem(status: int, violated: Iterable[str], seconds: int) -> bytes:
@@ -156,7 +153,7 @@ def _integer(number: int) -> int:
 
 
 def _window(policy: Policy) -> str:
-    return "" if policy.window is None else f";w={max(1, _seconds(policy.window))}"
+    return f";w={max(1, _seconds(policy.window))}"
 
 
 def _string(text: str) -> str:
