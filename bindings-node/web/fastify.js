@@ -25,6 +25,8 @@ const GATE = Symbol('dthrottle.gate');
 const OF_FASTIFY = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
 /** What makes a route's bucket its own. */
 const OWN = new Set([...SOURCES, 'domain', 'table']);
+/** Where buckets are is the same for all routes. */
+const PLACE = new Set(['table', 'cluster', 'clock']);
 
 /** @type {Reader} */
 const reader = {
@@ -39,7 +41,7 @@ const reader = {
     if (fastifyOptions(request.server)?.trustProxy !== true) return undefined;
     return (
       "trustProxy is true, so the client's address is what the client says it is: " +
-      'set it to the number of proxies or to their networks, or set trustedProxies'
+      'set it to the networks of your proxies, or set trustedProxies'
     );
   },
 };
@@ -80,7 +82,7 @@ function register(instance, options) {
   const { global: everywhere = true } = options;
   if (typeof everywhere !== 'boolean') throw wrong('global', everywhere, 'true or false');
   const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
-  const sourced = Object.keys(shared).some((name) => OWN.has(name));
+  const sourced = Object.keys(shared).some((name) => OWN.has(name) && !PLACE.has(name));
   const gate = everywhere || sourced ? new Gate(readOptions(shared), reader) : null;
   const name = gate?.settings.requestPropertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
   if (!instance.hasRequestDecorator(name)) instance.decorateRequest(name, null);
@@ -98,18 +100,23 @@ function register(instance, options) {
     if (own === true && gate !== null) return gate;
     const given = typeof own === 'string' || typeof own === 'number' ? { rate: own } : own;
     if (!isTable(given)) throw wrong('config.throttle', own, 'an object of options, a rate, or false');
-    const ownSource = Object.keys(given).some((key) => OWN.has(key));
-    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => !OWN.has(key) || (ownSource && key === 'table')));
+    const ownSource = Object.keys(given).some((key) => OWN.has(key) && !PLACE.has(key));
+    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => !OWN.has(key) || (ownSource && PLACE.has(key))));
     // Without rules of its own, a route counts with all others.
     const source = ownSource || gate === null ? {} : { throttle: gate.domain };
     return new Gate(readOptions({ ...rest, ...source, ...given }, where), reader);
   }
 
+  /** @type {Map<string, { said: unknown, made: Gate | null | undefined }>} */
+  const routes = new Map();
   instance.addHook('onRoute', (/** @type {any} */ route) => {
-    // HEAD is answered by the route for GET.
-    if (route.config && GATE in route.config) return;
-    const methods = [route.method].flat().filter((method) => method !== 'HEAD' || route.method === 'HEAD');
-    const made = toGate(route.config?.throttle, [...methods, route.url].join(' '));
+    const said = route.config?.throttle;
+    // Fastify answers HEAD by the route for GET: they count together.
+    const methods = [...new Set([route.method].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))];
+    const where = [...methods, route.url].join(' ');
+    const known = routes.get(where);
+    const made = known?.said === said ? known?.made : toGate(said, where);
+    routes.set(where, { said, made });
     if (made !== undefined) route.config = { ...route.config, [GATE]: made };
   });
 

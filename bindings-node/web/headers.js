@@ -16,7 +16,7 @@
  * @typedef {object} Policy A rule as clients see it.
  * @property {string} name
  * @property {number} quota
- * @property {number | undefined} windowMs How long it takes to fill the bucket, where that is known.
+ * @property {number} windowMs How long it takes to fill the bucket.
  */
 
 /** @typedef {string[]} Fields Names and values in turn. */
@@ -119,9 +119,8 @@ function moreAfter(decision, { windowMs, quota }) {
   if (decision.rule !== null) return retryAfter(decision);
   const missing = decision.limit - decision.balance;
   if (missing <= 0) return 0;
-  const average = decision.resetAfterMs / missing;
   // With several rules the reset may be another's.
-  return Math.max(1, toSeconds(windowMs === undefined ? average : Math.min(average, windowMs / quota)));
+  return Math.max(1, toSeconds(Math.min(decision.resetAfterMs / missing, windowMs / quota)));
 }
 
 /**
@@ -149,7 +148,7 @@ const toSeconds = (ms) => Math.min(LARGEST, Math.ceil(ms / 1000 - 1e-9));
 const toInteger = (number) => Math.min(LARGEST, number);
 
 /** @param {Policy} policy */
-const toWindow = ({ windowMs }) => (windowMs === undefined ? '' : `;w=${Math.max(1, toSeconds(windowMs))}`);
+const toWindow = ({ windowMs }) => `;w=${Math.max(1, toSeconds(windowMs))}`;
 
 /** @param {string} text */
 function toString(text) {

@@ -246,11 +246,11 @@ function opened(domain, table) {
   const { name, rules } = domain;
   // A rule that nobody named is known by the domain's name.
   const alone = rules.length === 1 && rules[0].name === 'rule1';
-  const policies = rules.map((/** @type {any} */ rule) => {
-    /** @type {[string, Policy]} */
-    const entry = [rule.name, { name: alone ? name : rule.name, quota: rule.limit, windowMs: rule.windowMs ?? rule.window }];
-    return entry;
-  });
+  /** @type {[string, Policy][]} */
+  const policies = rules.map((rule) => [
+    rule.name,
+    { name: alone ? name : rule.name, quota: rule.limit, windowMs: rule.windowMs },
+  ]);
   return { domain, policies: new Map(policies), table };
 }
 

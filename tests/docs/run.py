@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/configuration.md", "docs/python.md"]
+PAGES = ["README.md", "docs/configuration.md", "docs/node.md", "docs/python.md"]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
@@ -43,6 +43,8 @@ def run_js(code: str, folder: Path) -> str:
     modules.mkdir()
     (modules / "dthrottle").symlink_to(ROOT / "bindings-node")
     (modules / "dthrottle-wasm").symlink_to(ROOT / "bindings-wasm/pkg")
+    for framework in ("express", "fastify"):
+        (modules / framework).symlink_to(ROOT / "node_modules" / framework)
     (folder / "main.cjs").write_text(code)
     return run(["node", "main.cjs"], folder)
 
