@@ -39,6 +39,6 @@ lint-python: build-python
 	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
 	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
-	$(VENV_PYTHON) -m mypy.stubtest dthrottle
+	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle._dthrottle
 
 .PHONY: venv build-python test-python lint-python

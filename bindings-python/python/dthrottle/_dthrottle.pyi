@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, SupportsFloat, SupportsIndex, final
 
@@ -20,9 +21,11 @@ __all__ = [
     "PeerStats",
     "Rule",
     "Stats",
+    "TableInfo",
     "Throttle",
     "__version__",
     "_panic",
+    "tables",
 ]
 
 __version__: Final[str]
@@ -90,6 +93,25 @@ class Stats:
     def buckets(self) -> int: ...
     @property
     def unreported(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class TableInfo:
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def tags(self) -> int: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def cluster(self) -> ClusterStats | None: ...
+    @property
+    def fault(self) -> str | None: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -213,6 +235,8 @@ class Throttle(Domain):
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+def tables(*, group: str | None = None, dir: str | None = None) -> list[TableInfo]: ...  # noqa: A002
 
 # For tests: panics inside the guard.
 def _panic(message: str) -> NoReturn: ...

@@ -40,7 +40,9 @@ def application_name(made_in: str | None = None) -> str | None:
         return None
     folder, spec = _folder(), _uwsgi() or _spec(sys.argv[1:])
     made_in = made_in or _file_on_the_stack(folder, command)
-    parts = [folder, spec or "\0".join(sys.argv), sys.prefix, made_in]
+    # Processes that multiprocessing starts anew are told the whole path of the command.
+    line = "\0".join([str(Path(folder, command)), *sys.argv[1:]])
+    parts = [folder, spec or line, sys.prefix, made_in]
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:10]
     shown = [Path(folder).name, spec or Path(command).name, digest]
     return "-".join(filter(None, map(_plain, shown)))
