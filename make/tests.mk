@@ -7,6 +7,9 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/web
 
+test-web-node: build-python node-ready build-node ## Test the middleware of Node in clusters of real servers, with Python beside them
+	$(NODE_TEST) --test-concurrency=1 tests/web-node/*.test.js
+
 # The node in C that tests and demonstration start beside those in Python and JavaScript.
 demo-node: build-c
 	@$(NEED) gcc
@@ -18,4 +21,4 @@ test-cluster: build-python build-node demo-node ## Test nodes of all languages o
 	$(CARGO) build --quiet --release --package dthrottle --example node
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/cluster
 
-.PHONY: test-processes test-web demo-node test-cluster
+.PHONY: test-processes test-web test-web-node demo-node test-cluster
