@@ -9,7 +9,7 @@ from typing import Any
 
 import http_sf
 import pytest
-from web import CLIENTS, Client, kinds, once
+from web import CLIENTS, AsgiClient, Client, kinds, once
 
 from dthrottle import Decision, ManualClock, Throttle
 from dthrottle.address import parse_address
@@ -129,6 +129,14 @@ def test_tag_by_header(client: Any, clock: ManualClock) -> None:
     assert web.get(x_api_key="b").status == 200
 
 
+def test_a_header_that_comes_twice_is_none(clock: ManualClock) -> None:
+    # The application may take the first or the last: the other one must not be a new tag.
+    web = AsgiClient(once(clock), tag="header:X-Api-Key")
+    assert web.get(x_api_key="a").status == 200
+    answers = [web.get(**{"x_api_key": "a", "x-api_key": str(n)}).status for n in range(3)]
+    assert answers == [200, 429, 429], "they are the address"
+
+
 @kinds
 def test_without_its_header_a_client_is_its_address(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), tag="header:X-Api-Key")
@@ -192,6 +200,7 @@ def test_methods(client: Any, clock: ManualClock) -> None:
     assert "ratelimit" not in web.get().headers
     assert web.get(method="POST").status == 200
     assert web.get(method="PUT").status == 429
+    assert web.get(method="post").status == 429, "uWSGI passes it on, and Flask takes it for POST"
 
 
 @kinds
@@ -202,6 +211,7 @@ def test_routes(client: Any, clock: ManualClock) -> None:
     assert web.get("/login").status == 200
     assert web.get("/api/x").status == 429
     assert web.get("/größe").status == 429
+    assert web.get("/api/x\n").status == 429, "what ends a line does not end the match"
 
 
 @kinds

@@ -46,6 +46,8 @@ _PREFIX: Final = "DTHROTTLE_"
 _MARK: Final = "__dthrottle__"
 _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
+# Where a request keeps what it was told.
+_TOLD: Final = "_dthrottle"
 _READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
 
 
@@ -72,8 +74,9 @@ class Limiter:
         self.enabled = enabled
         self._given = {"table": table, "cluster": cluster, **options}
         self._limits = Limits(table_config(table), cluster, options)
-        self._of_blueprint: dict[str, list[_Use]] = {}
-        self._exempt: set[str] = set()
+        # By themselves: where they are nested or registered, blueprints get other names.
+        self._of_blueprint: dict[flask.Blueprint, list[_Use]] = {}
+        self._exempt: set[flask.Blueprint] = set()
         self._default: _Use | None = None
         self._application: _Use | None = None
         self._of_all(default_limits, application_limits)
@@ -118,7 +121,7 @@ class Limiter:
     def exempt(self, target: F) -> F:
         """Free a view, or every view of a blueprint, of the limits that are for all."""
         if isinstance(target, flask.Blueprint):
-            self._exempt.add(target.name)
+            self._exempt.add(target)
         else:
             setattr(target, _MARK, _EXEMPT)
         return target
@@ -135,7 +138,7 @@ class Limiter:
     def _decorator(self, use: _Use) -> Callable[[F], F]:
         def decorate(target: F) -> F:
             if isinstance(target, flask.Blueprint):
-                self._of_blueprint.setdefault(target.name, []).append(use)
+                self._of_blueprint.setdefault(target, []).append(use)
                 return target
 
             @functools.wraps(target)
@@ -151,15 +154,16 @@ class Limiter:
     # During a request.
 
     def _before(self) -> None:
-        request = flask.request
-        view = flask.current_app.view_functions.get(request.endpoint or "")
+        request, app = flask.request, flask.current_app
+        view = app.view_functions.get(request.endpoint or "")
         mark = getattr(view, _MARK, None)
-        if mark == _EXEMPT or not self._exempt.isdisjoint(request.blueprints):
+        blueprints: list[Any] = [app.blueprints[name] for name in request.blueprints]
+        if mark == _EXEMPT or not self._exempt.isdisjoint(blueprints):
             return
         if request.endpoint == "static":
             return
         self._apply(self._application)
-        uses = [use for name in request.blueprints for use in self._of_blueprint.get(name, ())]
+        uses = [use for one in blueprints for use in self._of_blueprint.get(one, ())]
         for use in uses:
             self._apply(use)
         if mark != _LIMITED and not uses and view is not None:
@@ -173,14 +177,15 @@ class Limiter:
         if verdict is None:
             return
         request.environ[DECISION] = verdict.decision
-        flask.g.setdefault("_dthrottle", []).append(_Told(gate, verdict))
+        # Not in flask.g, which several requests of a test may share.
+        setattr(request, _TOLD, (*getattr(request, _TOLD, ()), _Told(gate, verdict)))
         if verdict.refused:
             raise _refused(gate.refuse(request, verdict), verdict)
         gate.hold(verdict)
 
     def _after(self, response: flask.Response) -> flask.Response:
         headers = response.headers
-        for gate, verdict in flask.g.get("_dthrottle", ()):
+        for gate, verdict in getattr(flask.request, _TOLD, ()):
             for pair in gate.merged(list(headers), verdict.fields, lambda pair: pair[0].lower()):
                 headers.add(*pair)
             if verdict.refused:

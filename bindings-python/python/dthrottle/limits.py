@@ -10,6 +10,7 @@ A limit counts for each route apart: what is counted is the tag in the scope of 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
@@ -17,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dthrottle._dthrottle import Domain, ManualClock, Throttle
 from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
-from dthrottle.errors import ConfigError
+from dthrottle.errors import ConfigError, DthrottleError
 from dthrottle.gate import Counts, Gate
 from dthrottle.near import known
 from dthrottle.options import ELSEWHERE, LIMIT_OPTIONS, Settings, label_of, read_options
@@ -30,6 +31,8 @@ Rate = str | float | Mapping[str, Any] | Iterable[str] | Domain
 or a domain of a throttle that the application has."""
 
 G = TypeVar("G", bound=Gate[Any])
+
+_logger = logging.getLogger("dthrottle")
 
 _OF_DOMAIN: Final = ("rate", "burst", "charge_refused", "rules")
 # Options of middleware that limits do not have, since they share a throttle; what there is instead.
@@ -54,6 +57,7 @@ class Limits:
         self._waiting: dict[str, DomainConfig] = {}
         self._opened: dict[str, Opened] = {}
         self._gates: list[Gate[Any]] = []
+        self._failed = 0
         # Nobody forks while it answers its first request.
         self._lock = Lock()
         self.configure(None, cluster, options)
@@ -69,11 +73,12 @@ class Limits:
         self._options.update(options)
         self._read(self._options, can_await=True)
         self._check({"rate": "1/s"})
+        _check_table(self._config["table"])
 
     @property
     def counts(self) -> Counts:
         """What happened to requests in this process, by all limits together."""
-        total = Counts()
+        total = Counts(failed=self._failed)
         for gate in self._gates:
             total.add(gate.counts)
         return total
@@ -117,14 +122,24 @@ class Limits:
     def _open(self, label: str) -> Opened:
         with self._lock:
             if self._waiting:
-                throttle = Throttle(domains=self._waiting, **self._config)
-                name = self._config["table"].get("name")
+                throttle, name = self._throttle()
                 log_table("limits of routes", name)
                 for waiting in self._waiting:
                     domain = throttle.domain(waiting)
                     self._opened[waiting] = Opened(domain, policies(domain), name)
                 self._waiting.clear()
             return self._opened[label]
+
+    def _throttle(self) -> tuple[Throttle, str | None]:
+        try:
+            return Throttle(domains=self._waiting, **self._config), self._config["table"].get(
+                "name"
+            )
+        except DthrottleError:
+            # It is too late to stop the start, and requests must go on.
+            self._failed += 1
+            _logger.exception("cannot open the table: this process counts for itself alone")
+            return Throttle(domains=self._waiting, table={"private": True}), None
 
 
 class Limit(Generic[G]):
@@ -133,12 +148,15 @@ class Limit(Generic[G]):
     def __init__(self, make: Callable[[], G]) -> None:
         self._make = make
         self._gate: G | None = None
+        self._lock = Lock()
 
     @property
     def gate(self) -> G:
         """What decides about requests."""
         if self._gate is None:
-            self._gate = self._make()
+            with self._lock:
+                if self._gate is None:
+                    self._gate = self._make()
         return self._gate
 
 
@@ -147,6 +165,19 @@ def shared(scope: object) -> str:
     if not isinstance(scope, str) or not scope:
         raise ConfigError(f"scope: {scope!r} cannot be; must be text", field="scope")
     return f"shared:{scope}"
+
+
+def _check_table(table: TableConfig) -> None:
+    """Check what is said of a table, without making one."""
+    if table.get("private"):
+        Throttle("1/s", table=table, clock=ManualClock())
+        return
+    try:
+        Throttle("1/s", table={"name": "any", **table}, clock=ManualClock())
+    except ConfigError as error:
+        # That a clock moved by hand has no named table is said when all else is right.
+        if error.field != "table":
+            raise
 
 
 def _domain(rate: Any, settings: Settings) -> DomainConfig:

@@ -244,7 +244,8 @@ class _Reader:
         patterns = []
         for value in self.texts("routes", '["/api/.*"]'):
             try:
-                patterns.append(re.compile(value))
+                # In a path a line may end, and must not end the match: "/api/.*" is for all of it.
+                patterns.append(re.compile(value, re.DOTALL))
             except re.error as error:
                 right = f"a regular expression ({error})"
                 raise _wrong("routes", value, right) from error
