@@ -173,6 +173,11 @@ def test_turned_off(kind: Any) -> None:
     assert statuses(kind, view, 2) == [200, 429]
 
 
+def test_turned_off_without_limits() -> None:
+    with site(enabled=False), pytest.raises(MiddlewareNotUsed):
+        ThrottleMiddleware(hello)
+
+
 def test_a_class_is_counted_under_its_name() -> None:
     class Base(View):  # type: ignore[misc]
         def get(self, _request: Any) -> HttpResponse:

@@ -116,6 +116,42 @@ def test_blueprints() -> None:
     assert statuses(app, "/free/one", 3) == [200] * 3
 
 
+def test_a_limit_of_both_blueprint_and_view_is_asked_once() -> None:
+    limiter = make()
+    blueprint = Blueprint("twice", "shop")
+    blueprint.add_url_rule("/twice", "one", limiter.limit("4/hour")(hello))
+    limiter.limit("4/hour")(blueprint)
+    app = application(limiter)
+    app.register_blueprint(blueprint)
+    assert statuses(app, "/twice", 5) == [200] * 4 + [429]
+
+
+def test_limits_of_different_methods_are_different_budgets() -> None:
+    limiter = make()
+    get = limiter.limit("2/hour", methods=["GET"])
+    post = limiter.limit("2/hour", methods=["POST"])
+    client = application(limiter, one=get(post(hello))).test_client()
+    assert [client.get("/one").status_code for _ in range(3)] == [200, 200, 429]
+    assert [client.post("/one").status_code for _ in range(3)] == [200, 200, 429]
+    assert client.head("/one").status_code == 429, "it is answered by the view for GET"
+
+
+def test_two_applications() -> None:
+    limiter = make(default_limits="1/hour")
+    on, off = Flask("on"), Flask("off")
+    off.config["DTHROTTLE_ENABLED"] = False
+    for app in (on, off, on):  # twice is once
+        limiter.init_app(app)
+    for app in (on, off):
+        app.add_url_rule("/one", "one", hello)
+    assert statuses(on, "/one", 2) == [200, 429]
+    assert statuses(off, "/one", 2) == [200, 200]
+    late = Flask("late")
+    late.config["DTHROTTLE_CLUSTER"] = {"name": "late", "without_secret": True}
+    with pytest.raises(ConfigError, match="say it before"):
+        limiter.init_app(late)
+
+
 def test_class_views_and_coroutines() -> None:
     limiter = make()
 

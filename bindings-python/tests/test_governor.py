@@ -114,6 +114,7 @@ def test_rates_of_projects_come_first(tmp_path: Path, clock: ManualClock) -> Non
         ("/v1", "/v1", True),
         ("/v1", "/v1/", False),
         ("/v1", "/v1\n", False),
+        ("/v1/.*", "/v1/a\n", True),
         ("/v1", "/a/v1", False),
         ("/v1|/v2", "/v1/queues", False),
         ("/v1|/v2/queues", "/v2/queues", True),

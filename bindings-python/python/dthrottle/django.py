@@ -66,11 +66,11 @@ class ThrottleMiddleware:
 
     def __init__(self, get_response: Callable[[Any], Any]) -> None:
         rate = _setting().get("application_limits")
+        if not _enabled():
+            raise MiddlewareNotUsed("DTHROTTLE: enabled is False")
         if rate is None:
             right = 'DTHROTTLE = {"application_limits": "100/s"}'
             raise ConfigError(f"application_limits: is missing; add {right}", "application_limits")
-        if not _enabled():
-            raise MiddlewareNotUsed("DTHROTTLE: enabled is False")
         uses = _Uses(rate, {})
         self._limited = _limited(get_response, uses, lambda _request: "application")
         self._is_async = iscoroutinefunction(get_response)
@@ -178,7 +178,8 @@ def _setting() -> dict[str, Any]:
 
 def _enabled() -> bool:
     # Tests turn it off by override_settings.
-    return bool(getattr(site, "DTHROTTLE", {}).get("enabled", True))
+    setting = getattr(site, "DTHROTTLE", None)
+    return not isinstance(setting, Mapping) or bool(setting.get("enabled", True))
 
 
 @functools.cache

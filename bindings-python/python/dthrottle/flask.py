@@ -46,6 +46,8 @@ _PREFIX: Final = "DTHROTTLE_"
 _MARK: Final = "__dthrottle__"
 _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
+# Where an application keeps whether it is throttled.
+_ENABLED: Final = "dthrottle.enabled"
 # Where a request keeps what it was told.
 _TOLD: Final = "_dthrottle"
 _READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
@@ -88,14 +90,14 @@ class Limiter:
 
         Every keyword of a Limiter may stand there, as ``DTHROTTLE_...``; what the code says wins.
         """
+        if app.extensions.get("dthrottle") is self:
+            return
         config = {key[len(_PREFIX) :].lower(): key for key in app.config if key.startswith(_PREFIX)}
         known("DTHROTTLE_...", config, (*_OF_LIMITER, *LIMIT_OPTIONS))
         read = {name: app.config[key] for name, key in config.items()}
-        self.enabled = self.enabled and bool(read.pop("enabled", True))
-        default, application = (
-            read.pop("default_limits", None),
-            read.pop("application_limits", None),
-        )
+        app.extensions[_ENABLED] = bool(read.pop("enabled", True))
+        default = read.pop("default_limits", None)
+        application = read.pop("application_limits", None)
         more = {name: value for name, value in read.items() if self._given.get(name) is None}
         self._limits.configure(more.pop("table", None), more.pop("cluster", None), more)
         self._of_all(default, application)
@@ -170,22 +172,28 @@ class Limiter:
             self._apply(self._default)
 
     def _apply(self, use: _Use | None) -> None:
-        if use is None or not self.enabled:
+        if use is None or not self.enabled or not flask.current_app.extensions.get(_ENABLED, True):
             return
-        request, gate = flask.request, use.limit.gate
-        verdict = gate.judge(request, use.scope or f"endpoint:{request.endpoint}")
+        request, told = flask.request, getattr(flask.request, _TOLD, ())
+        scope = use.scope or f"endpoint:{request.endpoint}"
+        # A blueprint may have the limit of one of its views: that is one bucket, asked once.
+        label = use.limit.label
+        if label is not None and any((label, scope) == (one.label, one.scope) for one in told):
+            return
+        gate = use.limit.gate
+        verdict = gate.judge(request, scope)
         if verdict is None:
             return
         request.environ[DECISION] = verdict.decision
         # Not in flask.g, which several requests of a test may share.
-        setattr(request, _TOLD, (*getattr(request, _TOLD, ()), _Told(gate, verdict)))
+        setattr(request, _TOLD, (*told, _Told(gate, verdict, label, scope)))
         if verdict.refused:
             raise _refused(gate.refuse(request, verdict), verdict)
         gate.hold(verdict)
 
     def _after(self, response: flask.Response) -> flask.Response:
         headers = response.headers
-        for gate, verdict in getattr(flask.request, _TOLD, ()):
+        for gate, verdict, _, _ in getattr(flask.request, _TOLD, ()):
             for pair in gate.merged(list(headers), verdict.fields, lambda pair: pair[0].lower()):
                 headers.add(*pair)
             if verdict.refused:
@@ -205,6 +213,8 @@ class _Told(NamedTuple):
 
     gate: Gate
     verdict: Verdict
+    label: str | None
+    scope: str
 
 
 def _refused(refusal: Refusal, verdict: Verdict) -> Refused:

@@ -66,6 +66,9 @@ class Limits:
         self, table: Table, cluster: ClusterConfig | None, options: Mapping[str, Any]
     ) -> None:
         """Take what is known of the whole application; before its first request."""
+        if self._opened and (table is not None or cluster is not None):
+            name = "cluster" if table is None else "table"
+            raise ConfigError(f"{name}: a request was asked about already; say it before", name)
         if table is not None:
             self._config["table"] = table_config(table)
         if cluster is not None:
@@ -104,12 +107,12 @@ class Limits:
             opened = settings.open(rate)
             return Limit(lambda: gate(opened))
         domain = _domain(rate, settings)
-        label = _label(domain)
+        label = _label(domain, settings)
         settings.check_cost(rule.limit for rule in self._check(domain).rules)
         with self._lock:
             if label not in self._opened:
                 self._waiting[label] = domain
-        return Limit(lambda: gate(self._open(label)))
+        return Limit(lambda: gate(self._open(label)), label)
 
     def _read(self, options: Mapping[str, Any], *, can_await: bool) -> Settings:
         known("limit", options, LIMIT_OPTIONS, {**ELSEWHERE, **_INSTEAD})
@@ -123,10 +126,10 @@ class Limits:
         with self._lock:
             if self._waiting:
                 throttle, name = self._throttle()
-                log_table("limits of routes", name)
                 for waiting in self._waiting:
                     domain = throttle.domain(waiting)
                     self._opened[waiting] = Opened(domain, policies(domain), name)
+                log_table("limits of routes", self._opened[label])
                 self._waiting.clear()
             return self._opened[label]
 
@@ -145,7 +148,9 @@ class Limits:
 class Limit(Generic[G]):
     """A limit; its gate opens when it is first asked for."""
 
-    def __init__(self, make: Callable[[], G]) -> None:
+    def __init__(self, make: Callable[[], G], label: str | None = None) -> None:
+        self.label = label
+        """Limits of one label count in the same buckets; None: nobody knows."""
         self._make = make
         self._gate: G | None = None
         self._lock = Lock()
@@ -211,11 +216,12 @@ def _rates(rate: Any) -> dict[str, Any]:
     return {"rules": rules}
 
 
-def _label(domain: DomainConfig) -> str:
+def _label(domain: DomainConfig, settings: Settings) -> str:
     parts = []
     rules: Any = domain.get("rules", [domain])
     for rule in rules:
         rate = str(rule["rate"])
         more = {key: str(value) for key, value in rule.items() if str(value) != rate}
         parts.append(" ".join([rate, *(f"{key}={more[key]}" for key in sorted(more))]))
-    return label_of(["; ".join(parts)])
+    routes = [route.pattern for route in settings.routes]
+    return label_of(["; ".join(parts), *sorted(settings.methods or ()), *routes])
