@@ -7,7 +7,7 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/web
 
-test-servers: build-python build-nginx ## Test the modules in real servers: nginx
+test-servers: build-python build-nginx build-apache ## Test the modules in real servers: nginx, Apache
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/servers
 
 # The node in C that tests and demonstration start beside those in Python and JavaScript.
