@@ -138,6 +138,8 @@ export interface DomainRule {
   name: string;
   /** Its burst, in units. */
   limit: number;
+  /** The time in which an empty bucket fills. */
+  windowMs: number;
 }
 
 /** Counts since the throttle was made. */

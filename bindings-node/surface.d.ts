@@ -26,6 +26,7 @@ export interface Native {
   name(handle: Handle): string;
   ruleNames(handle: Handle): string[];
   ruleLimits(handle: Handle): ArrayLike<number>;
+  ruleWindows(handle: Handle): ArrayLike<number>;
   /** allowed, refused, dryRun, failedOpen, clamped, evicted, buckets, unreported. */
   stats(handle: Handle): ArrayLike<number>;
   /** Starts the exchange with the cluster, unless it has started or somebody else carries it. */

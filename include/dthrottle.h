@@ -400,6 +400,12 @@ const char *dthrottle_rule_name(const dthrottle_domain_t *domain, int32_t index)
 /** The burst of a rule by its index from 0, as in a decision; 0 if there is no such rule. */
 uint64_t dthrottle_rule_limit(const dthrottle_domain_t *domain, int32_t index);
 
+/**
+ * The nanoseconds in which an empty bucket of a rule fills, by the rule's index from 0; 0 if there
+ * is no such rule.
+ */
+uint64_t dthrottle_rule_window(const dthrottle_domain_t *domain, int32_t index);
+
 /** Asks for cost units, and takes them if they pass. */
 int32_t dthrottle_check(const dthrottle_domain_t *domain,
                         const void *tag,

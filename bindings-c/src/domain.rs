@@ -82,6 +82,16 @@ pub unsafe extern "C" fn dthrottle_rule_limit(domain: *const Domain, index: i32)
     })
 }
 
+/// The nanoseconds in which an empty bucket of a rule fills, by the rule's index from 0; 0 if there
+/// is no such rule.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_rule_window(domain: *const Domain, index: i32) -> u64 {
+    guard!(|c| {
+        let rules = c.handle(domain)?.core.rules();
+        Ok(u64::try_from(at(rules, index)?.window().as_nanos()).unwrap_or(u64::MAX))
+    })
+}
+
 impl Domain {
     fn new(core: dthrottle_core::Domain) -> Result<Domain> {
         let rule_names = core.rules().iter().map(ActiveRule::name);

@@ -93,11 +93,13 @@ static void test_domain(void)
     BAD(dthrottle_rule_count(NULL));
     CHECK(dthrottle_rule_name(NULL, 0) == NULL);
     EQUAL(dthrottle_rule_limit(NULL, 0), 0);
+    EQUAL(dthrottle_rule_window(NULL, 0), 0);
     EQUAL(dthrottle_rule_count(domain), 1);
     const int32_t no_rules[] = {-1, 1, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof no_rules / sizeof no_rules[0]; i++) {
         CHECK(dthrottle_rule_name(domain, no_rules[i]) == NULL);
         EQUAL(dthrottle_rule_limit(domain, no_rules[i]), 0);
+        EQUAL(dthrottle_rule_window(domain, no_rules[i]), 0);
     }
 }
 

@@ -191,6 +191,7 @@ static void test_file(void)
     MUST(dthrottle_open_file(path, strlen(path), &throttle, error, sizeof error) == DTHROTTLE_OK);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
     EQUAL(dthrottle_rule_limit(domain, 0), 5);
+    EQUAL(dthrottle_rule_window(domain, 0), 1000000000);
     dthrottle_domain_free(domain);
     dthrottle_close(throttle);
     remove(path);

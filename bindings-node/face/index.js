@@ -132,8 +132,9 @@ function makeFace(native, defaultNow, extend) {
     get rules() {
       const { handle } = this.#parts;
       const limits = attempt(() => native.ruleLimits(handle));
+      const windows = attempt(() => native.ruleWindows(handle));
       const names = attempt(() => native.ruleNames(handle));
-      return names.map((name, i) => ({ name, limit: limits[i] }));
+      return names.map((name, i) => ({ name, limit: limits[i], windowMs: windows[i] }));
     }
 
     /**

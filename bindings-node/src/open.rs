@@ -87,6 +87,12 @@ pub fn rule_limits(handle: &External<Handle>) -> Vec<f64> {
     common::rule_limits(&handle.domain)
 }
 
+/// The milliseconds in which the buckets of the domain's rules fill.
+#[napi(catch_unwind)]
+pub fn rule_windows(handle: &External<Handle>) -> Vec<f64> {
+    common::rule_windows(&handle.domain)
+}
+
 /// What is not as it was asked for.
 #[napi(catch_unwind)]
 pub fn warnings(handle: &External<Handle>) -> Vec<String> {

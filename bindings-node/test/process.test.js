@@ -138,7 +138,8 @@ describe('a file', () => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-file-'));
     const path = join(folder, 'ünï.toml');
     writeFileSync(path, '[domains.api]\nrate = "7/s"\n');
-    assert.deepEqual(Throttle.fromFile(path).domain('api').rules, [{ name: 'rule1', limit: 7 }]);
+    const { rules } = Throttle.fromFile(path).domain('api');
+    assert.deepEqual(rules, [{ name: 'rule1', limit: 7, windowMs: 1000 }]);
     rmSync(folder, { recursive: true });
   });
 

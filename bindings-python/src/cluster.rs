@@ -9,7 +9,7 @@ use crate::errors::guard;
 
 /// A cluster, as seen from one node.
 #[pyclass(frozen, eq, hash, module = "dthrottle")]
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ClusterStats {
     /// This node.
     #[pyo3(get)]

@@ -3,6 +3,7 @@
 //! No call here lets go of the interpreter: it would cost more than the check.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use dthrottle::{Ask, DEFAULT_COST};
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ use crate::raw::Hot;
 pub(crate) struct Rule {
     name: Arc<str>,
     limit: u64,
+    window: Duration,
 }
 
 #[pymethods]
@@ -36,11 +38,17 @@ impl Rule {
         self.limit
     }
 
+    /// The seconds in which an empty bucket fills.
+    #[getter]
+    fn window(&self) -> f64 {
+        self.window.as_secs_f64()
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         guard(|| {
             let name = PyString::new(py, &self.name).repr()?;
             let name = name.to_string_lossy();
-            Ok(format!("Rule(name={name}, limit={})", self.limit))
+            Ok(format!("Rule(name={name}, limit={}, window={:?})", self.limit, self.window()))
         })
     }
 }
@@ -57,10 +65,11 @@ pub(crate) struct Domain {
 
 impl From<dthrottle::Domain> for Domain {
     fn from(domain: dthrottle::Domain) -> Domain {
-        let rules = domain
-            .rules()
-            .iter()
-            .map(|rule| Rule { name: rule.name().into(), limit: rule.burst() });
+        let rules = domain.rules().iter().map(|rule| Rule {
+            name: rule.name().into(),
+            limit: rule.burst(),
+            window: rule.window(),
+        });
         Domain { rules: rules.collect(), domain }
     }
 }

@@ -14,6 +14,7 @@ mod domain;
 mod errors;
 mod raw;
 mod stats;
+mod tables;
 mod throttle;
 
 #[pyo3::pymodule]
@@ -30,6 +31,8 @@ mod _dthrottle {
     use crate::errors::_panic;
     #[pymodule_export]
     use crate::stats::Stats;
+    #[pymodule_export]
+    use crate::tables::{TableInfo, tables};
     #[pymodule_export]
     use crate::throttle::Throttle;
 

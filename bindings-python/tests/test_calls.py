@@ -80,8 +80,8 @@ def test_rule_of_a_refusal_has_its_name(clock: ManualClock) -> None:
     assert throttle.check("t").rule is None
     assert throttle.check("t").rule == "daily"
     assert [repr(rule) for rule in throttle.rules] == [
-        'Rule(name="it\'s", limit=1)',
-        "Rule(name='daily', limit=1)",
+        'Rule(name="it\'s", limit=1, window=1.0)',
+        "Rule(name='daily', limit=1, window=86400.0)",
     ]
 
 
@@ -188,8 +188,10 @@ def test_throttle_is_its_default_domain(throttle: Throttle) -> None:
     assert (throttle.name, throttle.rules) == (default.name, default.rules)
     assert default.check("t", 9).remaining == 1
     assert throttle.check("t").remaining == 0
-    assert repr(throttle) == "<Throttle 'default', rules=(Rule(name='rule1', limit=10),)>"
-    assert repr(default) == "<Domain 'default', rules=(Rule(name='rule1', limit=10),)>"
+    assert (
+        repr(throttle) == "<Throttle 'default', rules=(Rule(name='rule1', limit=10, window=1.0),)>"
+    )
+    assert repr(default) == "<Domain 'default', rules=(Rule(name='rule1', limit=10, window=1.0),)>"
 
 
 def test_domain_comes_only_from_a_throttle(throttle: Throttle) -> None:
@@ -203,7 +205,7 @@ def test_rules_compare_by_value(throttle: Throttle) -> None:
     (rule,) = throttle.rules
     assert isinstance(rule, Rule)
     assert (rule.name, rule.limit) == ("rule1", 10)
-    assert {rule} == set(Throttle(5, burst=10).rules)
+    assert {rule} == set(Throttle(10, burst=10).rules) != set(Throttle(5, burst=10).rules)
     assert throttle.rules != Throttle("1/s").rules
 
 

@@ -30,7 +30,8 @@ def dictionary(value: str) -> dict[str, Any]:
 
 def headers(kind: str, throttle: Throttle, window: float | None = None) -> Headers:
     """Make headers whose policies have the names of the rules."""
-    return Headers(kind, {r.name: Policy(r.name, r.limit, window) for r in throttle.rules})
+    rules = throttle.rules
+    return Headers(kind, {r.name: Policy(r.name, r.limit, window or r.window) for r in rules})
 
 
 def fields(kind: str, throttle: Throttle, decision: Decision, **more: Any) -> dict[str, str]:
@@ -42,7 +43,7 @@ def fields(kind: str, throttle: Throttle, decision: Decision, **more: Any) -> di
 
 def test_standard(throttle: Throttle) -> None:
     decision = throttle.check("t", 3)
-    written = fields("standard", throttle, decision, window=1.0)
+    written = fields("standard", throttle, decision)
     assert set(written) == {"RateLimit", "RateLimit-Policy"}
     assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 10, "w": 1})]
     assert parsed(written["RateLimit"]) == [("rule1", {"r": 7, "t": 1})]
@@ -56,8 +57,7 @@ def test_standard_when_refused(clock: ManualClock) -> None:
     written = fields("standard", throttle, decision)
     assert parsed(written["RateLimit"]) == [("rule1", {"r": 0, "t": 119})]
     assert retry_after(decision) == 119
-    # A window that nobody knows is left out.
-    assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 5})]
+    assert parsed(written["RateLimit-Policy"]) == [("rule1", {"q": 5, "w": 300})]
 
 
 def test_time_until_there_is_more_is_never_too_early(clock: ManualClock) -> None:
@@ -66,13 +66,17 @@ def test_time_until_there_is_more_is_never_too_early(clock: ManualClock) -> None
         clock.advance(step)
         decision = throttle.check("t")
         if decision:
-            ((_, known),) = parsed(
-                fields("standard", throttle, decision, window=700.0)["RateLimit"]
-            )
-            ((_, unknown),) = parsed(fields("standard", throttle, decision)["RateLimit"])
-            assert known["t"] == unknown["t"] <= 100
-            clock.advance(float(known["t"]))
+            ((_, left),) = parsed(fields("standard", throttle, decision)["RateLimit"])
+            assert left["t"] <= 100
+            clock.advance(float(left["t"]))
             assert throttle.peek("t").remaining > decision.remaining
+
+
+def test_of_several_rules_the_one_that_decided_speaks(clock: ManualClock) -> None:
+    rules: Any = [{"name": "second", "rate": "9/s"}, {"name": "minute", "rate": "5/minute"}]
+    throttle = Throttle(rules=rules, clock=clock)
+    written = fields("standard", throttle, throttle.check("t"))
+    assert parsed(written["RateLimit"]) == [("minute", {"r": 4, "t": 12})]
 
 
 def test_a_rule_that_fills_fast_is_not_blamed_for_one_that_fills_slowly(clock: ManualClock) -> None:
@@ -114,7 +118,7 @@ def test_names_of_any_kind_are_strings(clock: ManualClock, name: str) -> None:
     throttle = Throttle(rules=[{"name": name, "rate": "5/s"}], clock=clock)
     written = fields("standard", throttle, throttle.check("t"))
     ((policy, parameters),) = parsed(written["RateLimit-Policy"])
-    assert parameters == {"q": 5}
+    assert parameters == {"q": 5, "w": 1}
     assert policy == (name if name.isascii() else http_quoted(name))
     assert parsed(written["RateLimit"])[0][0] == policy
 
@@ -134,14 +138,14 @@ def test_the_largest_numbers_are_numbers(clock: ManualClock) -> None:
 
 
 def test_draft_7(throttle: Throttle) -> None:
-    written = fields("draft-7", throttle, throttle.check("t", 4), window=1.0)
+    written = fields("draft-7", throttle, throttle.check("t", 4))
     assert set(written) == {"RateLimit", "RateLimit-Policy"}
     assert dictionary(written["RateLimit"]) == {"limit": 10, "remaining": 6, "reset": 1}
     assert parsed(written["RateLimit-Policy"]) == [(10, {"w": 1})]
 
 
 def test_draft_6(throttle: Throttle) -> None:
-    written = fields("draft-6", throttle, throttle.check("t", 4), window=1.0)
+    written = fields("draft-6", throttle, throttle.check("t", 4))
     assert parsed(written.pop("RateLimit-Policy")) == [(10, {"w": 1})]
     numbers = {name: read(value, "item")[0] for name, value in written.items()}
     assert numbers == {"RateLimit-Limit": 10, "RateLimit-Remaining": 6, "RateLimit-Reset": 1}

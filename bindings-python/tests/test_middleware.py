@@ -23,7 +23,7 @@ def test_one_line(client: Any, clock: ManualClock) -> None:
     first, _, last = answers
     assert (first.body, first.headers["x-app"]) == (b"hello", "1")
     assert first.headers["ratelimit"] == '"default";r=1;t=60'
-    assert first.headers["ratelimit-policy"] == '"default";q=2'
+    assert first.headers["ratelimit-policy"] == '"default";q=2;w=120'
     assert "retry-after" not in first.headers
     assert last.body == b"Too Many Requests\n"
     assert last.headers["retry-after"] == "60"
@@ -373,7 +373,7 @@ def test_domain(client: Any, clock: ManualClock) -> None:
     assert client(throttle, domain="login").statuses(2) == [200, 429]
     web = client(throttle.domain("login"))
     answer = web.get()
-    assert (answer.status, answer.headers["ratelimit-policy"]) == (429, '"login";q=1')
+    assert (answer.status, answer.headers["ratelimit-policy"]) == (429, '"login";q=1;w=60')
 
 
 @kinds

@@ -103,7 +103,7 @@ def test_wsgi_awaits_nobody(option: str) -> None:
         ("status_code", "status"),
         ("trust_proxy", "trusted_proxies"),
         ("on_breach", "on_refused"),
-        ("xyzzy", "known are: burst, domain, tag"),
+        ("xyzzy", "known are: burst, tag, cost"),
     ],
 )
 def test_unknown_names(client: Any, option: str, near: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import random
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +133,45 @@ assert not throttle.allow("t")
 
 def test_a_pool_shares_the_buckets() -> None:
     run(MULTIPROCESSING)
+
+
+SPAWN = """
+import multiprocessing, sys
+from dthrottle.wsgi import ThrottleMiddleware
+
+def app(environ, start_response):
+    start_response("200 OK", [])
+    return []
+
+app = ThrottleMiddleware(app, "1/100 years", burst=100)
+
+def take(_):
+    statuses = []
+    for _ in range(50):
+        app({"REMOTE_ADDR": "203.0.113.7"}, lambda status, headers: statuses.append(status[:3]))
+    return statuses.count("200")
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(4) as pool:
+        taken = pool.map(take, range(8), chunksize=1)
+    assert sum(taken) == 100, taken
+    print(sum(taken))
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_processes_that_are_started_anew_share_what_middleware_counts(
+    tmp_path: Path, method: str
+) -> None:
+    folder = tmp_path / f"pool{random.getrandbits(32):08x}"
+    folder.mkdir()
+    (folder / "pool.py").write_text(SPAWN, "utf-8")
+    try:
+        command = [sys.executable, "pool.py", method]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+        assert (done.stdout, done.returncode) == ("100\n", 0), done.stderr
+    finally:
+        tables = list(Path("/dev/shm").glob(f"dthrottle-{os.getuid()}-{folder.name}-*"))
+        for table in tables:
+            table.unlink()
+    assert len(tables) == 1, "nothing is left but the table"

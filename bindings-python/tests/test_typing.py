@@ -8,12 +8,19 @@ from pathlib import Path
 
 GOOD = """
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 from wsgiref.types import StartResponse, WSGIEnvironment
+
+import fastapi
+import flask
 
 from dthrottle import Decision, Throttle
 from dthrottle.address import client_address
 from dthrottle.asgi import ThrottleMiddleware as Asgi
+from dthrottle.django import limit
+from dthrottle.fastapi import Limiter as FastLimiter
+from dthrottle.flask import Limiter
+from dthrottle.governor import wrap
 from dthrottle.wsgi import ThrottleMiddleware
 
 
@@ -38,6 +45,34 @@ app = ThrottleMiddleware(app, Throttle("1/s"), headers="draft-7", methods=["POST
 app = ThrottleMiddleware(app, {"rate": "1/s"}, table=False, body={"error": "slow down"})
 count: int = app.counts.refused
 asgi = Asgi(Asgi(later, "1/s"), 5, max_delay=0.5, trusted_proxies=["10.0.0.0/8"])
+
+shop = flask.Flask("shop")
+limiter = Limiter(shop, default_limits=["100/minute", "1000/day"], tag="header:X-Api-Key")
+
+
+@shop.post("/login")
+@limiter.limit("5/minute", burst=10, on_refused=lambda request, decision: None)
+def login() -> str:
+    return "hello"
+
+
+word: str = login()
+api = fastapi.FastAPI()
+fast = FastLimiter(cluster={"name": "web", "secret": "s" * 32})
+
+
+@api.get("/item", dependencies=[fastapi.Depends(fast.shared_limit("5/minute", "items"))])
+async def item(decision: Annotated[Decision, fastapi.Depends(fast.limit("9/s"))]) -> int:
+    return decision.remaining
+
+
+@limit("5/minute; 100/day", methods=["POST"])
+def view(request: object) -> int:
+    return 5
+
+
+number: int = view(None)
+eom = wrap(app, "eom.conf", headers="none")
 """
 
 BAD = [
@@ -47,6 +82,10 @@ BAD = [
     ("ThrottleMiddleware(hello, None)", "Argument 2"),
     ('ThrottleMiddleware("hello", "1/s")', "Argument 1"),
     ('Asgi(later, "1/s", max_held="5")', "max_held"),
+    ('limiter.limit("5/minute", domain="a")', "domain"),
+    ("limiter.limit(None)", "Argument 1"),
+    ('fast.shared_limit("5/minute")', "scope"),
+    ('limit("5/minute", methods="POST", cost="1")', "cost"),
 ]
 
 

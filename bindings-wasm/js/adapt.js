@@ -18,8 +18,8 @@ const encoder = new TextEncoder();
 function adapt(glue) {
   // To the face, handles and clocks are opaque.
   const wasm = /** @type {any} */ (glue);
-  const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits, stats } = wasm;
-  const { start, clusterStats, events } = wasm;
+  const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
+  const { ruleWindows, stats, start, clusterStats, events } = wasm;
   const { badCost, close, newClock, now, advance, set } = wasm;
 
   let decision = new Float64Array(0);
@@ -34,8 +34,8 @@ function adapt(glue) {
   }
 
   return {
-    ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits, stats },
-    ...{ start, clusterStats, events },
+    ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits },
+    ...{ ruleWindows, stats, start, clusterStats, events },
     ...{ badCost, close, newClock, now, advance, set },
 
     // A handle is quick enough here.

@@ -81,6 +81,12 @@ pub fn rule_limits(handle: &Handle) -> Vec<f64> {
     common::rule_limits(&handle.domain)
 }
 
+/// The milliseconds in which the buckets of the domain's rules fill.
+#[wasm_bindgen(js_name = ruleWindows)]
+pub fn rule_windows(handle: &Handle) -> Vec<f64> {
+    common::rule_windows(&handle.domain)
+}
+
 /// The counts of the throttle.
 #[wasm_bindgen]
 pub fn stats(handle: &Handle) -> Vec<f64> {

@@ -78,6 +78,11 @@ impl ActiveRule {
         self.scale.burst()
     }
 
+    /// The time in which an empty bucket fills.
+    pub fn window(&self) -> Duration {
+        Duration::from_nanos(self.scale.fill_ns())
+    }
+
     #[inline]
     pub(crate) fn key(&self, tag: &[u8]) -> Key {
         Key { fingerprint: self.fingerprints.of(tag), rule: self.index }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::cluster::ClusterStats;
 use crate::error::{Error, ErrorKind, Result};
 use crate::os::clock;
 use crate::os::named::{self, Owner};
@@ -23,6 +24,8 @@ pub struct TableInfo {
     pub tags: u64,
     /// Buckets that are not full now.
     pub buckets: u64,
+    /// The cluster that it belongs to, if an exchange has begun.
+    pub cluster: Option<ClusterStats>,
     /// Why it cannot be used, if it cannot.
     pub fault: Option<String>,
 }
@@ -33,12 +36,16 @@ pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
     let mut tables = Vec::new();
     for (name, path) in named::files(owner, dir) {
         let bytes = path.metadata().map_or(0, |meta| meta.len());
-        let mut info = TableInfo { name, path, bytes, tags: 0, buckets: 0, fault: None };
+        let mut info =
+            TableInfo { name, path, bytes, tags: 0, buckets: 0, cluster: None, fault: None };
         match named::look(&info.path, owner) {
             Ok(Some(region)) => {
                 info.tags = region.geometry().tags();
                 let now = clock::now_ns().saturating_sub(region.birth().zero_ns);
-                info.buckets = Table::new(region).live(now) as u64;
+                let table = Table::new(region);
+                info.buckets = table.live(now) as u64;
+                let cluster = ClusterStats::of(&table, now);
+                info.cluster = (cluster.incarnation > 0).then_some(cluster);
             }
             Ok(None) => continue,
             Err(error) => info.fault = Some(error.to_string()),

@@ -126,7 +126,7 @@ impl Throttle {
 
     /// The cluster, as this node sees it; nothing: it belongs to none.
     pub fn cluster_stats(&self) -> Option<ClusterStats> {
-        self.node().map(|_| ClusterStats::of(&self.exchange()))
+        self.node().map(|_| ClusterStats::of(&self.host().table, self.host().now()))
     }
 
     /// What happened in the cluster after the event with this number, as far as it is still known:

@@ -1,7 +1,8 @@
 """Runs the code blocks of the README and of the documentation, as a user would paste them.
 
 A block runs in an empty folder with the packages of this checkout. What it prints must be what the
-comments on its printing lines promise: `print(x)  # 199`. Rust blocks are doctests of the core.
+comments on its printing lines promise: `print(x)  # 199`. Rust blocks are doctests of the core. A
+block of ```ini eom.conf is a file of that name for the blocks of its page that run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/c.md", "docs/configuration.md", "docs/python.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("c", "configuration", "governor", "node", "python")),
+]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
@@ -43,6 +47,8 @@ def run_js(code: str, folder: Path) -> str:
     modules.mkdir()
     (modules / "dthrottle").symlink_to(ROOT / "bindings-node")
     (modules / "dthrottle-wasm").symlink_to(ROOT / "bindings-wasm/pkg")
+    for framework in ("express", "fastify"):
+        (modules / framework).symlink_to(ROOT / "node_modules" / framework)
     (folder / "main.cjs").write_text(code)
     return run(["node", "main.cjs"], folder)
 
@@ -72,11 +78,14 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
 ELSEWHERE = {"rust", "sh", "text", "toml cluster"}
+FILES = ("ini ", "json ", "python ")
 
 
-def check(language: str, code: str) -> str | None:
+def check(language: str, code: str, files: dict[str, str] | None = None) -> str | None:
     """What is wrong with a block, if anything."""
     with tempfile.TemporaryDirectory() as folder:
+        for name, text in (files or {}).items():
+            (Path(folder) / name).write_text(text)
         try:
             printed = RUNNERS[language](code, Path(folder)).splitlines()
         except RuntimeError as error:
@@ -97,16 +106,21 @@ def self_test() -> None:
     assert check("python", "print(1 + 1)  # 3\n") is not None
     assert check("python", "print(1)  # 1\nraise SystemExit(1)\n") is not None
     assert check("toml", "rat = 1\n") is not None
+    assert check("python", "print(open('a').read())  # 5\n", {"a": "5"}) is None
 
 
 def main() -> int:
     self_test()
     passed = failed = 0
     for page in PAGES:
+        files: dict[str, str] = {}
         for language, code in FENCE.findall((ROOT / page).read_text()):
+            if language.startswith(FILES):
+                files[language.split()[1]] = code
+                continue
             if language in ELSEWHERE:
                 continue
-            fault = check(language, code)
+            fault = check(language, code, files)
             if fault is None:
                 passed += 1
             else:

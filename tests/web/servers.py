@@ -91,8 +91,8 @@ def serve(
 ) -> Iterator[Server]:
     """Run a server in a folder, until the end of the block; begin when all workers are there."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("wsgi_app.py", "asgi_app.py"):
-        shutil.copy(HERE / name, folder)
+    for application in HERE.glob("*_app.py"):
+        shutil.copy(application, folder)
     environment = {**os.environ, "OPTIONS": json.dumps(options), "PYTHONDONTWRITEBYTECODE": "1"}
     environment["PWD"] = str(folder)
     process = subprocess.Popen(command, cwd=folder, env=environment)
@@ -110,19 +110,23 @@ def serve(
             raise
 
 
-def gunicorn(folder: Path, *arguments: str, **options: Any) -> Any:
+def gunicorn(
+    folder: Path, *arguments: str, app: str = "wsgi_app:application", **options: Any
+) -> Any:
     """Run gunicorn with four workers."""
     port = free_port()
     command = [str(BIN / "gunicorn"), "--workers", "4", "--bind", f"127.0.0.1:{port}"]
-    command += ["--log-level", "warning", *arguments, "wsgi_app:application"]
+    command += ["--log-level", "warning", *arguments, app]
     return serve(folder, command, options, 4, port=port)
 
 
-def uvicorn(folder: Path, *arguments: str, workers: int = 2, **options: Any) -> Any:
+def uvicorn(
+    folder: Path, *arguments: str, app: str = "asgi_app:app", workers: int = 2, **options: Any
+) -> Any:
     """Run uvicorn with two workers."""
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "--workers", str(workers), "--port", str(port)]
-    command += ["--log-level", "error", *arguments, "asgi_app:app"]
+    command += ["--log-level", "error", *arguments, app]
     return serve(folder, command, options, workers, port=port)
 
 

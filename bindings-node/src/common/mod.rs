@@ -82,6 +82,11 @@ pub(crate) fn rule_limits(domain: &Domain) -> Vec<f64> {
     domain.rules().iter().map(|rule| rule.burst() as f64).collect()
 }
 
+/// The milliseconds in which the buckets of a domain's rules fill, in order.
+pub(crate) fn rule_windows(domain: &Domain) -> Vec<f64> {
+    domain.rules().iter().map(|rule| rule.window().as_secs_f64() * 1e3).collect()
+}
+
 /// The `code` of an error on its way to the face: the code proper, the line (0: none) and the field
 /// (empty: none), with blanks between. A JavaScript error has no other place that both doors can
 /// fill.

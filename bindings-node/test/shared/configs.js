@@ -33,8 +33,8 @@ function testConfigs(label, face) {
 
   describe(`configurations: ${label}`, () => {
     it('a rate alone, as text or number', () => {
-      assert.deepEqual(new Throttle('5 per 2 minutes').rules, [{ name: 'rule1', limit: 5 }]);
-      assert.deepEqual(new Throttle(7).rules, [{ name: 'rule1', limit: 7 }]);
+      assert.deepEqual(new Throttle('5 per 2 minutes').rules, [{ name: 'rule1', limit: 5, windowMs: 120_000 }]);
+      assert.deepEqual(new Throttle(7).rules, [{ name: 'rule1', limit: 7, windowMs: 1000 }]);
       refuses('5 per 2 fortnights', 'rate', 'fortnights');
       refuses(NaN, 'rate', 'NaN');
       refuses(-Infinity, 'rate', 'inf');
@@ -55,9 +55,11 @@ function testConfigs(label, face) {
         clock: new ManualClock(),
       });
       assert.equal(throttle.name, 'default');
-      const limits = [{ name: 'second', limit: 20 }, { name: 'rule2', limit: 5 }];
-      assert.deepEqual(throttle.rules, limits);
-      assert.deepEqual(throttle.domain('login').rules, [{ name: 'rule1', limit: 5 }]);
+      assert.deepEqual(throttle.rules, [
+        { name: 'second', limit: 20, windowMs: 2000 },
+        { name: 'rule2', limit: 5, windowMs: 1000 },
+      ]);
+      assert.deepEqual(throttle.domain('login').rules, [{ name: 'rule1', limit: 5, windowMs: 60_000 }]);
       assert.deepEqual(throttle.domain('free').rules, []);
       const strict = throttle.domain('with space');
       assert.equal(strict.name, 'with space');
@@ -94,8 +96,8 @@ function testConfigs(label, face) {
         domains: { api: { rules: undefined, rate: '3/s', dryRun: undefined } },
         clock: undefined,
       });
-      assert.deepEqual(throttle.rules, [{ name: 'rule1', limit: 2 }]);
-      assert.deepEqual(throttle.domain('api').rules, [{ name: 'rule1', limit: 3 }]);
+      assert.deepEqual(throttle.rules, [{ name: 'rule1', limit: 2, windowMs: 1000 }]);
+      assert.deepEqual(throttle.domain('api').rules, [{ name: 'rule1', limit: 3, windowMs: 1000 }]);
     });
 
     it('objects without prototype, of classes and of other realms', () => {
@@ -105,7 +107,7 @@ function testConfigs(label, face) {
       }
       const foreign = vm.runInNewContext("({ rules: [{ rate: '2/s' }] })");
       for (const config of [bare, new Config(), foreign]) {
-        assert.deepEqual(open(config).rules, [{ name: 'rule1', limit: 2 }]);
+        assert.deepEqual(open(config).rules, [{ name: 'rule1', limit: 2, windowMs: 1000 }]);
       }
     });
 
@@ -182,7 +184,7 @@ function testConfigs(label, face) {
       const clock = new ManualClock();
       const text = '[domains.api]\nrate = "2/s"\n';
       assert.deepEqual(Throttle.fromToml(text, { clock }).domain('api').rules, [
-        { name: 'rule1', limit: 2 },
+        { name: 'rule1', limit: 2, windowMs: 1000 },
       ]);
       assert.throws(() => Throttle.fromToml('rate = "1/s"\nburst = 0\n'), {
         name: 'DthrottleError',

@@ -17,8 +17,10 @@ from dthrottle._dthrottle import (
     PeerStats,
     Rule,
     Stats,
+    TableInfo,
     Throttle,
     __version__,
+    tables,
 )
 from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
 from dthrottle.errors import (
@@ -54,6 +56,8 @@ __all__ = [
     "RuleConfig",
     "Stats",
     "TableConfig",
+    "TableInfo",
     "Throttle",
     "__version__",
+    "tables",
 ]

@@ -30,13 +30,19 @@ _SPEC = re.compile(r"(?!(?:unix|fd|tcp):)[A-Za-z_][\w.]*:[A-Za-z_][\w.]*(?:\(.*\
 _UWSGI_OPTIONS = ("module", "wsgi", "wsgi-file", "file", "mount", "paste", "ini")
 
 
-def application_name() -> str | None:
-    """Give a name for a table; None in an interactive Python, which is no application."""
+def application_name(made_in: str | None = None) -> str | None:
+    """Give a name for a table; None in an interactive Python, which is no application.
+
+    ``made_in`` stands for the file that makes the throttle, where that may be one or another.
+    """
     command = sys.argv[0] if sys.argv else ""
     if command in ("", "-", "-c"):
         return None
     folder, spec = _folder(), _uwsgi() or _spec(sys.argv[1:])
-    parts = [folder, spec or "\0".join(sys.argv), sys.prefix, _file_on_the_stack(folder, command)]
+    made_in = made_in or _file_on_the_stack(folder, command)
+    # Processes that multiprocessing starts anew are told the whole path of the command.
+    line = "\0".join([str(Path(folder, command)), *sys.argv[1:]])
+    parts = [folder, spec or line, sys.prefix, made_in]
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:10]
     shown = [Path(folder).name, spec or Path(command).name, digest]
     return "-".join(filter(None, map(_plain, shown)))

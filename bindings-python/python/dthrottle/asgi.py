@@ -12,17 +12,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
-from dthrottle.gate import Counts, Gate, Verdict
+from dthrottle.awaiting import AwaitingGate
+from dthrottle.gate import Counts, Request, Verdict
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DECISION", "ThrottleMiddleware"]
+__all__ = ["DECISION", "AsgiReader", "ThrottleMiddleware"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -37,32 +37,36 @@ DECISION = "dthrottle.decision"
 _READ_AHEAD = 65536
 
 
-class AsgiReader:
-    """Reads a scope."""
+class AsgiReader(Generic[Request]):
+    """Reads a scope, or a request that has one."""
 
-    def method(self, request: Scope) -> str:
+    def __init__(self, scope: Callable[[Request], Scope]) -> None:
+        self._scope = scope
+
+    def method(self, request: Request) -> str:
         """Give the method."""
-        return str(request.get("method", ""))
+        return str(self._scope(request).get("method", ""))
 
-    def path(self, request: Scope) -> str:
+    def path(self, request: Request) -> str:
         """Give the path."""
-        return str(request.get("path", ""))
+        return str(self._scope(request).get("path", ""))
 
-    def header(self, request: Scope, name: str) -> str | None:
+    def header(self, request: Request, name: str) -> str | None:
         """Give a header; all lines of it, as one list."""
         return ", ".join(self._lines(request, name.lower().encode("latin-1"))) or None
 
-    def peer(self, request: Scope) -> str | None:
+    def peer(self, request: Request) -> str | None:
         """Give the peer's address; there is none for Unix sockets."""
-        client = request.get("client")
+        client = self._scope(request).get("client")
         return client[0] if client else None
 
-    def forwarded_for(self, request: Scope) -> list[str]:
+    def forwarded_for(self, request: Request) -> list[str]:
         """Give all lines of the header."""
         return self._lines(request, b"x-forwarded-for")
 
-    def _lines(self, request: Scope, name: bytes) -> list[str]:
-        return [value.decode("latin-1") for key, value in request.get("headers", ()) if key == name]
+    def _lines(self, request: Request, name: bytes) -> list[str]:
+        headers = self._scope(request).get("headers", ())
+        return [value.decode("latin-1") for key, value in headers if key == name]
 
 
 class ThrottleMiddleware:
@@ -70,7 +74,8 @@ class ThrottleMiddleware:
 
     def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
-        self._gate = Gate(read_options(throttle, options, can_await=True), AsgiReader())
+        settings = read_options(options, can_await=True)
+        self._gate = AwaitingGate(settings, settings.open(throttle), AsgiReader(_same))
 
     @property
     def counts(self) -> Counts:
@@ -81,11 +86,10 @@ class ThrottleMiddleware:
         """Answer a request."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        verdict = await self._ask(scope)
+        verdict = await self._gate.judge(scope)
         if verdict is None:
             return await self.app(scope, receive, send)
         scope[DECISION] = verdict.decision
-        await self._settle("on_refused", self._gate.tell(scope, verdict))
         if verdict.refused:
             return await self._refuse(scope, send, verdict)
         sending = self._adding(send, verdict)
@@ -93,31 +97,10 @@ class ThrottleMiddleware:
             return await self.app(scope, receive, sending)
         return await self._hold(scope, receive, sending, verdict)
 
-    async def _ask(self, scope: Scope) -> Verdict | None:
-        gate = self._gate
-        if not gate.concerns(scope):
-            return None
-        tag = await self._settle("tag", gate.tag(scope))
-        return gate.ask(tag, await self._settle("cost", gate.cost(scope)))
-
-    async def _settle(self, option: str, value: Any) -> Any:
-        """Await what a function of the application gave, if it is to be awaited."""
-        if not isawaitable(value):
-            return value
-        try:
-            return await value
-        except Exception:
-            self._gate.failed(option)
-            return None
-
     async def _refuse(self, scope: Scope, send: Send, verdict: Verdict) -> None:
-        with self._gate.slowed() as delay:
-            if delay:
-                await asyncio.sleep(delay)
-        body = await self._settle("body", self._gate.body(scope, verdict))
-        refusal = self._gate.refusal(verdict, body)
+        refusal = await self._gate.refuse(scope, verdict)
         start = {"type": "http.response.start", "status": refusal.status}
-        await send({**start, "headers": _encoded(refusal.fields)})
+        await send({**start, "headers": _encoded(refusal.fields + verdict.fields)})
         content = b"" if scope.get("method") == "HEAD" else refusal.body
         await send({"type": "http.response.body", "body": content})
 
@@ -192,6 +175,10 @@ class _Listener:
         """Stop listening."""
         if self._next is not None:
             self._next.cancel()
+
+
+def _same(scope: Scope) -> Scope:
+    return scope
 
 
 def _encoded(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:

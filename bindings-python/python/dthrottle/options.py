@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
@@ -19,20 +19,28 @@ from dthrottle.address import ClientAddress, Networks, Trusted
 from dthrottle.errors import ConfigError
 from dthrottle.headers import KINDS, Kind
 from dthrottle.near import known, meant
-from dthrottle.source import Opened, Table, open_source
+from dthrottle.source import Opened, Table, log_table, open_source
 
-__all__ = ["Body", "Options", "Settings", "read_options"]
+__all__ = [
+    "ELSEWHERE",
+    "LIMIT_OPTIONS",
+    "Body",
+    "LimitOptions",
+    "Options",
+    "Settings",
+    "label_of",
+    "read_options",
+]
 
 Tag = str | Callable[[Any], Any]
 Cost = int | Callable[[Any], Any]
 Body = str | bytes | Mapping[str, Any]
 
 
-class Options(TypedDict, total=False):
-    """The options, for type checkers. A request is an environ (WSGI) or a scope (ASGI)."""
+class LimitOptions(TypedDict, total=False):
+    """The options of limits at routes, for type checkers."""
 
     burst: str | float
-    domain: str
     tag: Tag
     cost: Cost
     methods: Collection[str]
@@ -48,13 +56,20 @@ class Options(TypedDict, total=False):
     throttle_milliseconds: float
     trusted_proxies: Trusted
     ipv6_prefix: int
+
+
+class Options(LimitOptions, total=False):
+    """The options of middleware. A request is an environ (WSGI) or a scope (ASGI)."""
+
+    domain: str
     table: Table
 
 
-_NAMES: Final = tuple(Options.__annotations__)
+LIMIT_OPTIONS: Final = tuple(LimitOptions.__annotations__)
+_OPTIONS: Final = tuple(Options.__annotations__)
 
 # What the same thing is called elsewhere.
-_ELSEWHERE: Final = {
+ELSEWHERE: Final = {
     "allow_list": "allow", "exempt_when": "allow", "request_filter": "allow", "skip": "allow",
     "whitelist": "allow",
     "key": "tag", "key_func": "tag", "key_generator": "tag", "identifier": "tag",
@@ -75,7 +90,6 @@ _NETWORK: Final = re.compile(r"(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-
 class Settings:
     """The options, checked and ready to use."""
 
-    opened: Opened
     tag: Callable[[Any], Any] | None
     """None: by header or address."""
     header: str | None
@@ -95,50 +109,62 @@ class Settings:
     max_held: int
     refusal_delay: float
     """Seconds; throttle_milliseconds."""
+    burst: str | float | None
+    domain: str | None
+    table: Table
+
+    def open(self, source: object) -> Opened:
+        """Open the throttle of a middleware."""
+        if self.burst is not None:
+            if isinstance(source, bool) or not isinstance(source, (str, int, float)):
+                raise ConfigError("burst: stands beside a rate; give it there", field="burst")
+            source = {"rate": source, "burst": self.burst}
+        # Middlewares of one application share a table: what they are for keeps their buckets apart.
+        label = label_of([*sorted(self.methods or ()), *(route.pattern for route in self.routes)])
+        opened = open_source(source, self.domain, self.table, label)
+        self.check_cost(rule.limit for rule in opened.domain.rules)
+        log_table(f"domain {opened.domain.name!r}", opened.table)
+        return opened
+
+    def check_cost(self, limits: Iterable[int]) -> None:
+        """Check that the cost can ever pass."""
+        least = min(limits, default=math.inf)
+        if isinstance(self.cost, int) and self.cost > least:
+            raise _wrong("cost", self.cost, f"at most {least}, the burst")
 
 
-def read_options(source: object, options: Mapping[str, Any], *, can_await: bool) -> Settings:
-    """Check everything, then open the throttle."""
-    known("middleware", options, _NAMES, _ELSEWHERE)
+def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
+    """Check the options of a middleware."""
+    known("middleware", options, _OPTIONS, ELSEWHERE)
     given = {name: value for name, value in options.items() if value is not None}
     read = _Reader(given, can_await)
     tag, header = read.tag()
-    methods, routes = read.methods(), read.routes()
     allow, networks, tags = read.allow()
-    settings = {
-        "tag": tag,
-        "header": header,
-        "address": ClientAddress(
+    return Settings(
+        tag=tag,
+        header=header,
+        address=ClientAddress(
             trusted_proxies=given.get("trusted_proxies", 0),
             ipv6_prefix=given.get("ipv6_prefix", 64),
         ),
-        "cost": read.cost(),
-        "methods": methods,
-        "routes": tuple(routes),
-        "allow": allow,
-        "allow_networks": networks,
-        "allow_tags": tags,
-        "dry_run": read.flag("dry_run"),
-        "status": int(read.number("status", 429, 400, 599, whole=True)),
-        "body": read.body(),
-        "on_refused": read.function("on_refused"),
-        "headers": read.headers(),
-        "max_delay": read.number("max_delay", 0, 0, 3600),
-        "max_held": int(read.number("max_held", 64, 0, 1_000_000, whole=True)),
-        "refusal_delay": read.number("throttle_milliseconds", 0, 0, 3_600_000) / 1000,
-    }
-    # Middlewares of one application share a table: what they are for keeps their buckets apart.
-    if "burst" in given:
-        if isinstance(source, bool) or not isinstance(source, (str, int, float)):
-            raise ConfigError("burst: stands beside a rate; give it there", field="burst")
-        source = {"rate": source, "burst": given["burst"]}
-    label = _label([*sorted(methods or ()), *(route.pattern for route in routes)])
-    opened = open_source(source, read.text("domain"), given.get("table"), label)
-    cost = settings["cost"]
-    least = min((rule.limit for rule in opened.domain.rules), default=math.inf)
-    if isinstance(cost, int) and cost > least:
-        raise _wrong("cost", cost, f"at most {least}, the burst")
-    return Settings(opened=opened, **settings)  # type: ignore[arg-type]
+        cost=read.cost(),
+        methods=read.methods(),
+        routes=tuple(read.routes()),
+        allow=allow,
+        allow_networks=networks,
+        allow_tags=tags,
+        dry_run=read.flag("dry_run"),
+        status=int(read.number("status", 429, 400, 599, whole=True)),
+        body=read.body(),
+        on_refused=read.function("on_refused"),
+        headers=read.headers(),
+        max_delay=read.number("max_delay", 0, 0, 3600),
+        max_held=int(read.number("max_held", 64, 0, 1_000_000, whole=True)),
+        refusal_delay=read.number("throttle_milliseconds", 0, 0, 3_600_000) / 1000,
+        burst=given.get("burst"),
+        domain=read.text("domain"),
+        table=given.get("table"),
+    )
 
 
 class _Reader:
@@ -261,8 +287,8 @@ class _Reader:
         return value  # type: ignore[no-any-return]
 
 
-def _label(parts: list[str]) -> str:
-    """Give a name for the domain of what a middleware is for."""
+def label_of(parts: list[str]) -> str:
+    """Give a name to the domain of what is described by these parts, the same in all processes."""
     text = " ".join(parts) or "default"
     if text.isprintable() and len(text.encode("utf-8", "replace")) <= 200:
         return text

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dthrottle._dthrottle import Domain, ManualClock, Throttle
+from dthrottle._dthrottle import Domain, Throttle
 from dthrottle.application import application_name
 from dthrottle.config import TableConfig
 from dthrottle.errors import ConfigError
 from dthrottle.headers import Policy
 from dthrottle.near import known
 
-__all__ = ["Opened", "Source", "Table", "open_source"]
+__all__ = ["Opened", "Source", "Table", "log_table", "open_source", "policies", "table_config"]
 
 Source = Domain | str | float | Mapping[str, Any] | os.PathLike[str]
 """A throttle, one of its domains, a rate, the keywords of a Throttle, or the path of a file."""
@@ -70,7 +70,7 @@ def _given(source: Domain, domain: str | None, table: Table) -> Opened:
         if not isinstance(source, Throttle):
             raise ConfigError("domain: the throttle is a domain already", field="domain")
         source = source.domain(domain)
-    return Opened(source, _policies(source, None), None)
+    return Opened(source, policies(source), None)
 
 
 def _from_file(path: Path, domain: str, table: Table) -> Opened:
@@ -84,7 +84,7 @@ def _from_file(path: Path, domain: str, table: Table) -> Opened:
         if table is not None:
             raise ConfigError(f"table: {path} has one already; give it there", field="table")
     else:
-        made = _table(table)
+        made = table_config(table)
         name = made.get("name")
         # At the end, so that errors have the lines of the file.
         text += "".join(["\n[table]\n", *[f"{key} = {_toml(made[key])}\n" for key in made]])  # type: ignore[literal-required]
@@ -93,7 +93,7 @@ def _from_file(path: Path, domain: str, table: Table) -> Opened:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}", field=error.field, line=error.line) from None
     found = throttle.domain(domain)
-    return _remembered(Opened(found, _policies(found, None), name))
+    return _remembered(Opened(found, policies(found), name))
 
 
 def _from_mapping(config: dict[str, Any], domain: str | None, table: Table, label: str) -> Opened:
@@ -103,7 +103,7 @@ def _from_mapping(config: dict[str, Any], domain: str | None, table: Table, labe
         raise ConfigError("table: the configuration has one already", field="table")
     # A clock moved by hand has a table of its own.
     if "table" not in config and "clock" not in config:
-        config["table"] = _table(table)
+        config["table"] = table_config(table)
         name = config["table"].get("name")
     if "domains" not in config:
         domain = domain or label
@@ -112,10 +112,14 @@ def _from_mapping(config: dict[str, Any], domain: str | None, table: Table, labe
                 domain: {key: config.pop(key) for key in _OF_DOMAIN if key in config}
             }
     found = Throttle(**config).domain(domain or "default")
-    return _remembered(Opened(found, _policies(found, config), name))
+    return _remembered(Opened(found, policies(found), name))
 
 
-def _table(table: Table) -> TableConfig:
+def table_config(table: Table, made_in: str | None = None) -> TableConfig:
+    """Describe a table, by default the application's.
+
+    ``made_in`` says what makes the throttle where it is not the calling file.
+    """
     if table is False:
         return {"private": True}
     if isinstance(table, str):
@@ -125,7 +129,7 @@ def _table(table: Table) -> TableConfig:
         raise ConfigError(f"table: {table!r} cannot be; must be {right}", field="table")
     made: TableConfig = {**table} if table else {}
     if "name" not in made and not made.get("private"):
-        name = application_name()
+        name = application_name(made_in)
         if name:
             made["name"] = name
     return made
@@ -139,31 +143,21 @@ def _toml(value: object) -> str:
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-# What clients may know.
-
-
-def _policies(domain: Domain, config: Mapping[str, Any] | None) -> dict[str, Policy]:
-    windows = _windows(config, domain.name) if config else {}
+def policies(domain: Domain) -> dict[str, Policy]:
+    """Give what clients may know of the rules of a domain, by the name of the rule."""
     rules = domain.rules
     # A rule that nobody named is known by the domain's name.
     alone = len(rules) == 1 and rules[0].name == "rule1"
     return {
-        rule.name: Policy(domain.name if alone else rule.name, rule.limit, windows.get(rule.name))
+        rule.name: Policy(domain.name if alone else rule.name, rule.limit, rule.window)
         for rule in rules
     }
 
 
-def _windows(config: Mapping[str, Any], domain: str) -> dict[str, float]:
-    """How many seconds each rule takes to fill its bucket: by a bucket that is emptied."""
-    part = config.get("domains", {}).get(domain, config)
-    rules = part.get("rules", [part] if "rate" in part else [])
-    windows = {}
-    for number, rule in enumerate(rules, 1):
-        burst = rule.get("burst")
-        twin = Throttle(rule["rate"], burst=burst, table={"size": 1}, clock=ManualClock())
-        name = rule.get("name", f"rule{number}")
-        windows[name] = twin.check(b"", twin.rules[0].limit).reset_after
-    return windows
+def log_table(what: str, table: str | None) -> None:
+    """Say where something is counted; None: in the table that its throttle came with."""
+    shared = f"shared in table {table}" if table else "in the table that its throttle has"
+    _logger.info("throttling by %s, %s", what, shared)
 
 
 def _remembered(opened: Opened) -> Opened:

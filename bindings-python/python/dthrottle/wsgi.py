@@ -9,12 +9,13 @@ All workers of the server count together, without being told. docs/python.md has
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
-from dthrottle.gate import Counts, Gate, Verdict
+from dthrottle.blocking import BlockingGate
+from dthrottle.gate import Counts, Request, Verdict
+from dthrottle.headers import Fields
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
 
@@ -22,35 +23,54 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from typing_extensions import Unpack
 
-__all__ = ["DECISION", "ThrottleMiddleware"]
+__all__ = ["DECISION", "ThrottleMiddleware", "WsgiReader"]
 
 DECISION = "dthrottle.decision"
 """Where in the environ the application finds the decision."""
 
 
-class WsgiReader:
-    """Reads an environ."""
+class WsgiReader(Generic[Request]):
+    """Reads an environ, or a request that has one."""
 
-    def method(self, request: WSGIEnvironment) -> str:
+    def __init__(self, environ: Callable[[Request], Mapping[str, Any]]) -> None:
+        self._environ = environ
+
+    def method(self, request: Request) -> str:
         """Give the method."""
-        return str(request.get("REQUEST_METHOD", ""))
+        return str(self._environ(request).get("REQUEST_METHOD", ""))
 
-    def path(self, request: WSGIEnvironment) -> str:
+    def path(self, request: Request) -> str:
         """Give the path; WSGI has it as bytes in the clothes of latin-1."""
-        path = str(request.get("SCRIPT_NAME", "")) + str(request.get("PATH_INFO", ""))
+        environ = self._environ(request)
+        path = str(environ.get("SCRIPT_NAME", "")) + str(environ.get("PATH_INFO", ""))
         return path.encode("latin-1", "replace").decode("utf-8", "replace")
 
-    def header(self, request: WSGIEnvironment, name: str) -> str | None:
+    def header(self, request: Request, name: str) -> str | None:
         """Give a header."""
-        value = request.get("HTTP_" + name.upper().replace("-", "_"))
+        value = self._environ(request).get("HTTP_" + name.upper().replace("-", "_"))
         return value if isinstance(value, str) else None
 
-    def peer(self, request: WSGIEnvironment) -> str | None:
+    def peer(self, request: Request) -> str | None:
         """Give the peer's address; servers leave it empty for Unix sockets."""
+        return self._environ(request).get("REMOTE_ADDR")
+
+    def forwarded_for(self, request: Request) -> str | None:
+        """Give the header, which servers join from its lines."""
+        return self._environ(request).get("HTTP_X_FORWARDED_FOR")
+
+
+class _EnvironReader(WsgiReader["WSGIEnvironment"]):
+    """Reads an environ, and what is read of every request without a detour."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda environ: environ)
+
+    def peer(self, request: WSGIEnvironment) -> str | None:
+        """Give the peer's address."""
         return request.get("REMOTE_ADDR")
 
     def forwarded_for(self, request: WSGIEnvironment) -> str | None:
-        """Give the header, which servers join from its lines."""
+        """Give the header."""
         return request.get("HTTP_X_FORWARDED_FOR")
 
 
@@ -59,7 +79,10 @@ class ThrottleMiddleware:
 
     def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
-        self._gate = Gate(read_options(throttle, options, can_await=False), WsgiReader())
+        settings = read_options(options, can_await=False)
+        self._gate = BlockingGate(settings, settings.open(throttle), _EnvironReader())
+        # Asked once: nothing is left out of fields that may stand beside others.
+        self._merged = None if self._gate.is_list else self._gate.merged
 
     @property
     def counts(self) -> Counts:
@@ -69,42 +92,39 @@ class ThrottleMiddleware:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         gate = self._gate
-        if not gate.concerns(environ):
-            return self.app(environ, start_response)
-        verdict = gate.ask(gate.tag(environ), gate.cost(environ))
+        verdict = gate.judge(environ)
         if verdict is None:
             return self.app(environ, start_response)
         environ[DECISION] = verdict.decision
-        gate.tell(environ, verdict)
         if verdict.refused:
             return self._refuse(environ, start_response, verdict)
         if verdict.wait:
-            with gate.held(verdict):
-                time.sleep(verdict.wait)
-        return self.app(environ, self._adding(start_response, verdict))
+            gate.hold(verdict)
+        if verdict.fields:
+            start_response = self._adding(start_response, verdict.fields)
+        return self.app(environ, start_response)
 
     def _refuse(
         self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
     ) -> list[bytes]:
-        with self._gate.slowed() as delay:
-            if delay:
-                time.sleep(delay)
-        refusal = self._gate.refusal(verdict, self._gate.body(environ, verdict))
-        start_response(_status_line(refusal.status), refusal.fields)
+        refusal = self._gate.refuse(environ, verdict)
+        start_response(_status_line(refusal.status), refusal.fields + verdict.fields)
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
 
-    def _adding(self, start_response: StartResponse, verdict: Verdict) -> StartResponse:
-        gate, fields = self._gate, verdict.fields
-        if not fields:
-            return start_response
+    def _adding(self, start_response: StartResponse, fields: Fields) -> StartResponse:
+        merged = self._merged
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-            more = gate.merged(headers, fields, lambda pair: pair[0].lower())
+            more = fields if merged is None else merged(headers, fields, _name)
             if exc_info is None:
                 return start_response(status, [*headers, *more])
             return start_response(status, [*headers, *more], exc_info)
 
         return start
+
+
+def _name(pair: tuple[str, str]) -> str:
+    return pair[0].lower()
 
 
 def _status_line(status: int) -> str:

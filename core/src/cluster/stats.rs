@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::counter::Counter;
 use super::event::Event;
 use crate::exchange::{Exchange, Facts};
+use crate::table::Table;
 
 /// A cluster, as seen from one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,12 +50,11 @@ pub struct PeerStats {
 }
 
 impl ClusterStats {
-    pub(crate) fn of(exchange: &Exchange) -> ClusterStats {
-        let now = exchange.now();
-        let (incarnation, pid) = exchange.exchanger();
-        let peers = exchange.seats().map(|(seat, origin)| {
+    pub(crate) fn of(table: &Table, now: u64) -> ClusterStats {
+        let (incarnation, pid) = table.exchanger();
+        let peers = table.seats().map(|(seat, origin)| {
             let Facts { address, state, last_heard_ns, delay_ns, received, repaired, lost } =
-                exchange.facts(seat);
+                table.facts(seat);
             PeerStats {
                 node: origin.node,
                 incarnation: origin.incarnation,
@@ -70,11 +70,11 @@ impl ClusterStats {
         let counts = Counter::names().enumerate();
         ClusterStats {
             // A node that never was in a cluster has no number.
-            node: exchange.known_node_id(),
+            node: table.known_node_id(),
             incarnation,
             pid,
             peers: peers.collect(),
-            counts: counts.map(|(place, name)| (name, exchange.counted(place))).collect(),
+            counts: counts.map(|(place, name)| (name, table.counted(place))).collect(),
         }
     }
 

@@ -1,0 +1,219 @@
+"""An extension for Flask: limits for routes, written as decorators.
+
+    limiter = Limiter(app, default_limits="100/minute")
+
+    @app.post("/login")
+    @limiter.limit("5/minute")
+    def login(): ...
+
+Every route has a budget of its own; ``shared_limit`` is one for several. All workers count together.
+To throttle a whole application, ``dthrottle.wsgi`` is cheaper. docs/python.md has the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import flask
+from werkzeug.exceptions import TooManyRequests
+
+from dthrottle._dthrottle import Decision
+from dthrottle.blocking import BlockingGate
+from dthrottle.config import ClusterConfig
+from dthrottle.gate import Counts, Refusal, Verdict
+from dthrottle.headers import retry_after
+from dthrottle.limits import Limit, Limits, Rate, shared
+from dthrottle.near import known
+from dthrottle.options import LIMIT_OPTIONS, Settings
+from dthrottle.source import Opened, Table, table_config
+from dthrottle.wsgi import DECISION, WsgiReader
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dthrottle.options import LimitOptions
+
+__all__ = ["Limiter", "Refused"]
+
+F = TypeVar("F", bound=Callable[..., Any] | flask.Blueprint)
+Gate = BlockingGate[flask.Request]
+
+_OF_LIMITER: Final = ("default_limits", "application_limits", "enabled", "table", "cluster")
+_PREFIX: Final = "DTHROTTLE_"
+# How a view says that the limits for all others are not for it.
+_MARK: Final = "__dthrottle__"
+_LIMITED: Final = "limited"
+_EXEMPT: Final = "exempt"
+_READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
+
+
+class Refused(TooManyRequests):
+    """A request that was refused, for ``app.errorhandler(429)``."""
+
+    decision: Decision
+
+
+class Limiter:
+    """The limits of a Flask application."""
+
+    def __init__(
+        self,
+        app: flask.Flask | None = None,
+        *,
+        default_limits: Rate | None = None,
+        application_limits: Rate | None = None,
+        enabled: bool = True,
+        table: Table = None,
+        cluster: ClusterConfig | None = None,
+        **options: Unpack[LimitOptions],
+    ) -> None:
+        self.enabled = enabled
+        self._given = {"table": table, "cluster": cluster, **options}
+        self._limits = Limits(table_config(table), cluster, options)
+        self._of_blueprint: dict[str, list[_Use]] = {}
+        self._exempt: set[str] = set()
+        self._default: _Use | None = None
+        self._application: _Use | None = None
+        self._of_all(default_limits, application_limits)
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: flask.Flask) -> None:
+        """Take part in the requests of an application, and read what its configuration says.
+
+        Every keyword of a Limiter may stand there, as ``DTHROTTLE_...``; what the code says wins.
+        """
+        config = {key[len(_PREFIX) :].lower(): key for key in app.config if key.startswith(_PREFIX)}
+        known("DTHROTTLE_...", config, (*_OF_LIMITER, *LIMIT_OPTIONS))
+        read = {name: app.config[key] for name, key in config.items()}
+        self.enabled = self.enabled and bool(read.pop("enabled", True))
+        default, application = (
+            read.pop("default_limits", None),
+            read.pop("application_limits", None),
+        )
+        more = {name: value for name, value in read.items() if self._given.get(name) is None}
+        self._limits.configure(more.pop("table", None), more.pop("cluster", None), more)
+        self._of_all(default, application)
+        app.extensions["dthrottle"] = self
+        app.before_request(self._before)
+        app.after_request(self._after)
+
+    @property
+    def counts(self) -> Counts:
+        """What happened to requests in this process."""
+        return self._limits.counts
+
+    def limit(self, rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
+        """Limit a view, or every view of a blueprint, each by a budget of its own."""
+        return self._decorator(self._use(rate, None, options))
+
+    def shared_limit(
+        self, rate: Rate, scope: str, **options: Unpack[LimitOptions]
+    ) -> Callable[[F], F]:
+        """Limit several views by one budget: wherever rate and scope are the same."""
+        return self._decorator(self._use(rate, shared(scope), options))
+
+    def exempt(self, target: F) -> F:
+        """Free a view, or every view of a blueprint, of the limits that are for all."""
+        if isinstance(target, flask.Blueprint):
+            self._exempt.add(target.name)
+        else:
+            setattr(target, _MARK, _EXEMPT)
+        return target
+
+    def _use(self, rate: Rate, scope: str | None, options: Mapping[str, Any]) -> _Use:
+        return _Use(self._limits.limit(rate, options, _gate, can_await=False), scope)
+
+    def _of_all(self, default: Rate | None, application: Rate | None) -> None:
+        if default is not None and self._default is None:
+            self._default = self._use(default, None, {})
+        if application is not None and self._application is None:
+            self._application = self._use(application, "application", {})
+
+    def _decorator(self, use: _Use) -> Callable[[F], F]:
+        def decorate(target: F) -> F:
+            if isinstance(target, flask.Blueprint):
+                self._of_blueprint.setdefault(target.name, []).append(use)
+                return target
+
+            @functools.wraps(target)
+            def limited(*args: Any, **kwargs: Any) -> Any:
+                self._apply(use)
+                return flask.current_app.ensure_sync(target)(*args, **kwargs)
+
+            setattr(limited, _MARK, _LIMITED)
+            return limited  # type: ignore[return-value]
+
+        return decorate
+
+    # During a request.
+
+    def _before(self) -> None:
+        request = flask.request
+        view = flask.current_app.view_functions.get(request.endpoint or "")
+        mark = getattr(view, _MARK, None)
+        if mark == _EXEMPT or not self._exempt.isdisjoint(request.blueprints):
+            return
+        if request.endpoint == "static":
+            return
+        self._apply(self._application)
+        uses = [use for name in request.blueprints for use in self._of_blueprint.get(name, ())]
+        for use in uses:
+            self._apply(use)
+        if mark != _LIMITED and not uses and view is not None:
+            self._apply(self._default)
+
+    def _apply(self, use: _Use | None) -> None:
+        if use is None or not self.enabled:
+            return
+        request, gate = flask.request, use.limit.gate
+        verdict = gate.judge(request, use.scope or f"endpoint:{request.endpoint}")
+        if verdict is None:
+            return
+        request.environ[DECISION] = verdict.decision
+        flask.g.setdefault("_dthrottle", []).append(_Told(gate, verdict))
+        if verdict.refused:
+            raise _refused(gate.refuse(request, verdict), verdict)
+        gate.hold(verdict)
+
+    def _after(self, response: flask.Response) -> flask.Response:
+        headers = response.headers
+        for gate, verdict in flask.g.get("_dthrottle", ()):
+            for pair in gate.merged(list(headers), verdict.fields, lambda pair: pair[0].lower()):
+                headers.add(*pair)
+            if verdict.refused:
+                headers.setdefault("Retry-After", str(retry_after(verdict.decision)))
+        return response
+
+
+class _Use(NamedTuple):
+    """A limit at some place; without a scope it counts each endpoint apart."""
+
+    limit: Limit[Gate]
+    scope: str | None
+
+
+class _Told(NamedTuple):
+    """What a request was told."""
+
+    gate: Gate
+    verdict: Verdict
+
+
+def _refused(refusal: Refusal, verdict: Verdict) -> Refused:
+    # Handlers are found by the code of the class.
+    kind = Refused if refusal.status == Refused.code else _of_status(refusal.status)
+    refused = kind(response=flask.Response(refusal.body, refusal.status, refusal.fields))
+    refused.decision = verdict.decision
+    return refused
+
+
+@functools.cache
+def _of_status(status: int) -> type[Refused]:
+    return type("Refused", (Refused,), {"code": status})
+
+
+def _gate(settings: Settings, opened: Opened) -> Gate:
+    return BlockingGate(settings, opened, _READER)

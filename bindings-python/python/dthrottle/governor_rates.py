@@ -1,0 +1,200 @@
+"""The rates of EOM Governor: a JSON file with a list of them.
+
+A file that is wrong is a ConfigError, one that cannot be read a FileError; both name the file, the
+line, the entry and the field, and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from dthrottle.errors import ConfigError, FileError
+
+__all__ = ["Rate", "read_rates", "read_text", "unknown_names"]
+
+_FIELDS: Final = ("name", "limit", "drain_velocity", "route", "methods")
+_METHODS: Final = 'a list such as ["GET", "POST"]; leave it out for all methods'
+
+# What a rule of dthrottle can hold.
+_LARGEST: Final = 2**40
+_FASTEST: Final = 10**9
+_SLOWEST: Final = 1 / (100 * 365 * 86_400)
+_VELOCITY: Final = f"above 0, of requests per second (from one in 100 years to {_FASTEST})"
+_LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rule of one of the files."""
+
+    name: str
+    limit: float
+    """As the file has it."""
+    drain_velocity: float
+    route: re.Pattern[str] | None
+    methods: frozenset[str] | None
+    project: str | None
+
+    @property
+    def burst(self) -> int:
+        """The limit in whole requests."""
+        return int(self.limit)
+
+    def applies(self, method: str, path: str) -> bool:
+        """Say whether the rule is for such a request."""
+        if self.methods is not None and method not in self.methods:
+            return False
+        return self.route is None or self.route.fullmatch(path) is not None
+
+
+def read_rates(path: Path, key: str, logger: logging.Logger) -> list[Rate]:
+    """Read the file that the INI file names under this key."""
+    text = read_text(path, key)
+    try:
+        entries = json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"{path}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
+        raise ConfigError(what, field=key, line=error.lineno) from error
+    except (RecursionError, ValueError) as error:  # too deep, or a number with too many digits
+        raise ConfigError(f"{path}: not a list of rates: {error}", field=key) from error
+    if not isinstance(entries, list):
+        what = f'{path}: must be a list of rates, such as [{{"name": ...}}, ...]'
+        raise ConfigError(what, field=key, line=1)
+    rates = []
+    decoder, blank = json.JSONDecoder(), re.compile(r"[\s,]*")
+    end = text.index("[") + 1
+    for index, entry in enumerate(entries):
+        # Once more, one by one: only so it is known where each of them stands.
+        start = end + len(blank.match(text, end)[0])  # type: ignore[index]
+        _, end = decoder.raw_decode(text, start)
+        rates.append(_Entry(path, key, index, entry, (text, start, end), logger).rate())
+    return rates
+
+
+def read_text(path: Path, field: str) -> str:
+    """Read a file of text."""
+    try:
+        return path.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise ConfigError(f"{path}: must be UTF-8: {error}", field=field) from error
+        why = getattr(error, "strerror", None) or error
+        raise FileError(f"{field}: {path} cannot be read: {why}", field=field) from error
+
+
+def unknown_names(given: Iterable[str], names: tuple[str, ...]) -> list[tuple[str, str | None]]:
+    """Give the names that are not known, each with the one that was clearly meant."""
+    return [
+        (name, next(iter(get_close_matches(name.lower(), names, 1, cutoff=0.8)), None))
+        for name in given
+        if name not in names
+    ]
+
+
+class _Entry:
+    """One entry of a file."""
+
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        index: int,
+        entry: Any,
+        place: tuple[str, int, int],
+        logger: logging.Logger,
+    ) -> None:
+        self._path, self._key, self._index, self._entry = path, key, index, entry
+        self._place, self._logger = place, logger
+
+    def rate(self) -> Rate:
+        if not isinstance(self._entry, dict):
+            self._wrong("", 'must be an object such as {"name": ..., "limit": ...}')
+        of_project = self._key == "project_rates_file"
+        names = (*_FIELDS, "project") if of_project else _FIELDS
+        for field, near in unknown_names(self._entry, names):
+            if near:
+                self._wrong(field, f"is unknown; did you mean {near}?")
+            self._logger.warning("%s", self._says(field, "is not known, and left aside"))
+        rate = Rate(
+            name=self._name(),
+            limit=self._number("limit", 1, _LARGEST, f"from 1 to {_LARGEST}"),
+            drain_velocity=float(self._number("drain_velocity", _SLOWEST, _FASTEST, _VELOCITY)),
+            route=self._route(),
+            methods=self._methods(),
+            project=self._words("project") if of_project else None,
+        )
+        if rate.burst != rate.limit:
+            what = f"{rate.limit} is taken as {rate.burst}: the count is of whole requests"
+            self._logger.warning("%s", self._says("limit", what))
+        return rate
+
+    def _name(self) -> str:
+        name = self._words("name")
+        if not name.isprintable() or len(name.encode()) > _LONGEST_NAME:
+            self._cannot("name", f"printable text of at most {_LONGEST_NAME} bytes")
+        return name
+
+    def _words(self, field: str) -> str:
+        value = self._entry.get(field)
+        if not isinstance(value, str) or not value:
+            self._cannot(field, "text")
+        return value
+
+    def _number(self, field: str, least: float, most: float, within: str) -> float:
+        value = self._entry.get(field)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not least <= value <= most:
+            self._cannot(field, f"a number {within}")
+        return value  # type: ignore[no-any-return]
+
+    def _route(self) -> re.Pattern[str] | None:
+        if self._entry.get("route") is None:
+            return None
+        try:
+            return re.compile(self._words("route"))
+        except (re.error, OverflowError, RecursionError) as error:
+            self._cannot("route", f"a regular expression of Python ({error})", error)
+
+    def _methods(self) -> frozenset[str] | None:
+        values = self._entry.get("methods")
+        if values is None:
+            return None
+        if not isinstance(values, list) or not values:
+            self._cannot("methods", _METHODS)
+        for value in values:
+            if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z][A-Za-z-]*", value):
+                self._cannot("methods", _METHODS)
+        return frozenset(value.upper() for value in values)
+
+    # What is wrong.
+
+    def _cannot(self, field: str, right: str, cause: BaseException | None = None) -> NoReturn:
+        if field not in self._entry:
+            self._wrong(field, f"is missing; must be {right}")
+        value = repr(self._entry[field])
+        shown = value if len(value) <= 80 else value[:80] + "..."
+        self._wrong(field, f"{shown} cannot be; must be {right}", cause)
+
+    def _wrong(self, field: str, what: str, cause: BaseException | None = None) -> NoReturn:
+        name = f"{self._key}[{self._index}]" + (f".{field}" if field else "")
+        raise ConfigError(self._says(field, what), field=name, line=self._line(field)) from cause
+
+    def _says(self, field: str, what: str) -> str:
+        name = self._entry.get("name") if isinstance(self._entry, dict) else None
+        entry = f"rate {self._index + 1}" + (f" ({name!r:.80})" if isinstance(name, str) else "")
+        return ": ".join(
+            filter(None, [str(self._path), f"line {self._line(field)}", entry, field, what])
+        )
+
+    def _line(self, field: str) -> int:
+        text, start, end = self._place
+        # Within a text the quotes would be escaped.
+        found = re.compile(rf"{re.escape(json.dumps(field))}\s*:").search(text, start, end)
+        return text.count("\n", 0, found.start() if found else start) + 1

@@ -1,0 +1,134 @@
+"""From the rates of EOM Governor to the domains of one throttle.
+
+Every pair of rate and project has a bucket of its own. A general rate has a domain that is named
+after it, and project ids are its tags. Rates of projects may be many more than a throttle can have
+domains: those with equal numbers share one, as their tags differ.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from dthrottle._dthrottle import Domain, ManualClock, Throttle
+from dthrottle.config import ClusterConfig, DomainConfig, TableConfig
+from dthrottle.errors import ConfigError
+from dthrottle.governor_files import Files
+from dthrottle.governor_rates import Rate
+from dthrottle.headers import Headers, Policy
+from dthrottle.source import Table, table_config
+
+__all__ = ["Opened", "Rule", "open_rules"]
+
+_MOST: Final = 1000
+
+# What Governors of this process count by, under the names of table and domain.
+_opened: dict[tuple[str, str], DomainConfig] = {}
+
+
+class Rule(NamedTuple):
+    """A rate, and where it is counted."""
+
+    rate: Rate
+    domain: Domain
+    headers: Headers
+
+
+class Opened(NamedTuple):
+    """All rules, in the order of the files."""
+
+    general: list[Rule]
+    of_project: dict[str, list[Rule]]
+    shared: str
+    """Who shares the counts, in words."""
+    warnings: list[str]
+
+
+def open_rules(
+    files: Files,
+    headers: str,
+    table: Table,
+    cluster: ClusterConfig | None,
+    clock: ManualClock | None,
+) -> Opened:
+    """Open a throttle for all rates."""
+    rates = [*files.rates, *files.project_rates]
+    names = [*_general_names(files.rates), *_project_names(files.project_rates)]
+    domains = {name: _domain(rate) for name, rate in zip(names, rates, strict=True)}
+    if len(domains) > _MOST:
+        raise ConfigError(
+            f"rates_file, project_rates_file: {len(domains)} different rates; at most {_MOST} can be "
+            "(rates of projects with the same limit and drain_velocity count as one)",
+            field="project_rates_file",
+        )
+    # A clock moved by hand has a table of its own.
+    place = table_config(table) if clock is None or table is not None else None
+    throttle = Throttle(domains=domains, table=place, cluster=cluster, clock=clock)
+    rules = [
+        _rule(rate, throttle.domain(name), headers) for rate, name in zip(rates, names, strict=True)
+    ]
+    of_project: dict[str, list[Rule]] = {}
+    for rule in rules[len(files.rates) :]:
+        of_project.setdefault(rule.rate.project or "", []).append(rule)
+    shared = _shared(place or {"private": True}, cluster)
+    return Opened(rules[: len(files.rates)], of_project, shared, _disturbed(place, domains))
+
+
+def _domain(rate: Rate) -> DomainConfig:
+    return {"rate": rate.drain_velocity, "burst": rate.burst, "charge_refused": True}
+
+
+def _rule(rate: Rate, domain: Domain, headers: str) -> Rule:
+    (rule,) = domain.rules
+    return Rule(
+        rate, domain, Headers(headers, {rule.name: Policy(rate.name, rule.limit, rule.window)})
+    )
+
+
+def _general_names(rates: list[Rate]) -> list[str]:
+    """Name domains; rates of one name are kept apart by a number."""
+    names: list[str] = []
+    for rate in rates:
+        name, number = f"governor rate {rate.name}", 1
+        while name in names:
+            number += 1
+            name = f"governor rate {rate.name} ({number})"
+        names.append(name)
+    return names
+
+
+def _project_names(rates: list[Rate]) -> list[str]:
+    """Name domains; equal rates of one project are kept apart by a number."""
+    seen: Counter[tuple[str | None, str]] = Counter()
+    names = []
+    for rate in rates:
+        name = f"governor project limit {rate.burst} drain_velocity {rate.drain_velocity}"
+        seen[rate.project, name] += 1
+        number = seen[rate.project, name]
+        names.append(name if number == 1 else f"{name} ({number})")
+    return names
+
+
+def _shared(table: TableConfig, cluster: ClusterConfig | None) -> str:
+    if table.get("private"):
+        here = "kept in this process alone"
+    elif "name" in table:
+        here = f"shared by all processes on this host that use table {table['name']}"
+    else:
+        here = "shared with forked children"
+    if cluster is None:
+        return f"{here}; other hosts count for themselves unless there is a cluster"
+    return f"{here}, and with all hosts of cluster {cluster['name']}"
+
+
+def _disturbed(table: TableConfig | None, domains: dict[str, DomainConfig]) -> list[str]:
+    """Say so when two Governors would count under one name by different rates."""
+    name = table.get("name") if table else None
+    if name is None:
+        return []
+    return [
+        f"another Governor of this application has other numbers for {domain!r} in table {name}, "
+        "and they will disturb each other: give one of them table=..., or the rates other names"
+        for domain, config in domains.items()
+        if _opened.setdefault((name, domain), config) != config
+    ]

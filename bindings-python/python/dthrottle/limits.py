@@ -1,0 +1,190 @@
+"""Limits that are written at the routes of an application.
+
+Each is checked where it is written. All of them are opened together, by the first request that is
+asked about: one throttle, with a domain for each different limit, in one table. So there is one
+exchange with the cluster, however many routes have a limit, and nothing is opened in a process that
+only loads the application.
+
+A limit counts for each route apart: what is counted is the tag in the scope of the route.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from threading import Lock
+from typing import Any, Final, Generic, TypeVar
+
+from dthrottle._dthrottle import Domain, ManualClock, Throttle
+from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
+from dthrottle.errors import ConfigError
+from dthrottle.gate import Counts, Gate
+from dthrottle.near import known
+from dthrottle.options import ELSEWHERE, LIMIT_OPTIONS, Settings, label_of, read_options
+from dthrottle.source import Opened, Table, log_table, policies, table_config
+
+__all__ = ["Limit", "Limits", "Rate", "shared"]
+
+Rate = str | float | Mapping[str, Any] | Iterable[str] | Domain
+"""A rate, several of them (``"5/minute; 100/hour"`` or a list), a dict with the keys of a domain,
+or a domain of a throttle that the application has."""
+
+G = TypeVar("G", bound=Gate[Any])
+
+_OF_DOMAIN: Final = ("rate", "burst", "charge_refused", "rules")
+# Options of middleware that limits do not have, since they share a throttle; what there is instead.
+_INSTEAD: Final = {
+    "domain": "shared_limit(..., scope=...)",
+    "scope": "shared_limit(..., scope=...)",
+    "table": "the table of the whole application",
+}
+
+
+class Limits:
+    """The limits of an application."""
+
+    def __init__(
+        self,
+        table: TableConfig,
+        cluster: ClusterConfig | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._config: dict[str, Any] = {"table": table}
+        self._options: dict[str, Any] = {}
+        self._waiting: dict[str, DomainConfig] = {}
+        self._opened: dict[str, Opened] = {}
+        self._gates: list[Gate[Any]] = []
+        # Nobody forks while it answers its first request.
+        self._lock = Lock()
+        self.configure(None, cluster, options)
+
+    def configure(
+        self, table: Table, cluster: ClusterConfig | None, options: Mapping[str, Any]
+    ) -> None:
+        """Take what is known of the whole application; before its first request."""
+        if table is not None:
+            self._config["table"] = table_config(table)
+        if cluster is not None:
+            self._config["cluster"] = cluster
+        self._options.update(options)
+        self._read(self._options, can_await=True)
+        self._check({"rate": "1/s"})
+
+    @property
+    def counts(self) -> Counts:
+        """What happened to requests in this process, by all limits together."""
+        total = Counts()
+        for gate in self._gates:
+            total.add(gate.counts)
+        return total
+
+    def limit(
+        self,
+        rate: Rate,
+        options: Mapping[str, Any],
+        make: Callable[[Settings, Opened], G],
+        *,
+        can_await: bool,
+    ) -> Limit[G]:
+        """Check a limit, and make ready to open it."""
+        settings = self._read({**self._options, **options}, can_await=can_await)
+
+        def gate(opened: Opened) -> G:
+            # The application may have said more since.
+            made = make(self._read({**self._options, **options}, can_await=can_await), opened)
+            self._gates.append(made)
+            return made
+
+        if isinstance(rate, Domain):
+            opened = settings.open(rate)
+            return Limit(lambda: gate(opened))
+        domain = _domain(rate, settings)
+        label = _label(domain)
+        settings.check_cost(rule.limit for rule in self._check(domain).rules)
+        with self._lock:
+            if label not in self._opened:
+                self._waiting[label] = domain
+        return Limit(lambda: gate(self._open(label)))
+
+    def _read(self, options: Mapping[str, Any], *, can_await: bool) -> Settings:
+        known("limit", options, LIMIT_OPTIONS, {**ELSEWHERE, **_INSTEAD})
+        return read_options(options, can_await=can_await)
+
+    def _check(self, domain: DomainConfig) -> Domain:
+        config = {key: value for key, value in self._config.items() if key != "table"}
+        return Throttle(**domain, **config, table={"size": 1}, clock=ManualClock())
+
+    def _open(self, label: str) -> Opened:
+        with self._lock:
+            if self._waiting:
+                throttle = Throttle(domains=self._waiting, **self._config)
+                name = self._config["table"].get("name")
+                log_table("limits of routes", name)
+                for waiting in self._waiting:
+                    domain = throttle.domain(waiting)
+                    self._opened[waiting] = Opened(domain, policies(domain), name)
+                self._waiting.clear()
+            return self._opened[label]
+
+
+class Limit(Generic[G]):
+    """A limit; its gate opens when it is first asked for."""
+
+    def __init__(self, make: Callable[[], G]) -> None:
+        self._make = make
+        self._gate: G | None = None
+
+    @property
+    def gate(self) -> G:
+        """What decides about requests."""
+        if self._gate is None:
+            self._gate = self._make()
+        return self._gate
+
+
+def shared(scope: object) -> str:
+    """Give the scope of a limit that several routes share."""
+    if not isinstance(scope, str) or not scope:
+        raise ConfigError(f"scope: {scope!r} cannot be; must be text", field="scope")
+    return f"shared:{scope}"
+
+
+def _domain(rate: Any, settings: Settings) -> DomainConfig:
+    """Read a limit as the configuration of a domain."""
+    if isinstance(rate, Mapping):
+        known("limit", rate, _OF_DOMAIN)
+        domain: dict[str, Any] = dict(rate)
+    else:
+        domain = _rates(rate)
+    if settings.burst is not None:
+        if "rate" not in domain or "burst" in domain:
+            raise ConfigError("burst: stands beside one rate", field="burst")
+        domain["burst"] = settings.burst
+    return domain  # type: ignore[return-value]
+
+
+def _rates(rate: Any) -> dict[str, Any]:
+    if isinstance(rate, (int, float)) and not isinstance(rate, bool):
+        return {"rate": rate}
+    texts = [rate] if isinstance(rate, str) else rate
+    if not isinstance(texts, Iterable):
+        texts = [texts]
+    texts = list(texts)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        right = 'a rate such as "5/minute", or several: "5/minute; 100/hour"'
+        raise ConfigError(f"limit: {rate!r} cannot be; must be {right}", field="limit")
+    rates = [one.strip() for text in texts for one in re.split("[;,|]", text)]
+    if len(rates) == 1:
+        return {"rate": rates[0]}
+    rules: list[RuleConfig] = [{"name": one, "rate": one} for one in rates]
+    return {"rules": rules}
+
+
+def _label(domain: DomainConfig) -> str:
+    parts = []
+    rules: Any = domain.get("rules", [domain])
+    for rule in rules:
+        rate = str(rule["rate"])
+        more = {key: str(value) for key, value in rule.items() if str(value) != rate}
+        parts.append(" ".join([rate, *(f"{key}={more[key]}" for key in sorted(more))]))
+    return label_of(["; ".join(parts)])

@@ -1,0 +1,220 @@
+"""Limits in Django: the whole site, views sync and async, users, settings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import django
+import pytest
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
+from django.http import HttpResponse
+from django.test import AsyncRequestFactory, RequestFactory, override_settings
+from django.utils.decorators import method_decorator
+from django.views import View
+
+import dthrottle.django
+from dthrottle import ConfigError
+from dthrottle.django import ThrottleMiddleware, counts, limit, shared_limit
+
+settings.configure(ALLOWED_HOSTS=["*"], DTHROTTLE={"table": False}, SECRET_KEY="x")
+django.setup()
+
+GET = RequestFactory()
+AGET = AsyncRequestFactory()
+
+
+def site(**setting: Any) -> Any:
+    """Set the settings of the site."""
+    return override_settings(DTHROTTLE={"table": False, **setting})
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Make the limits of the site anew."""
+    dthrottle.django._limits.cache_clear()
+    yield
+    dthrottle.django._limits.cache_clear()
+
+
+def hello(_request: Any) -> HttpResponse:
+    return HttpResponse("hello")
+
+
+async def hello_later(_request: Any) -> HttpResponse:
+    return HttpResponse("hello")
+
+
+class Sync:
+    """Asks views that block."""
+
+    view = staticmethod(hello)
+
+    def get(self, view: Any, path: str = "/", **more: Any) -> Any:
+        return view(self.request(path, **more))
+
+    def request(self, path: str, user: Any = None, **more: Any) -> Any:
+        request = GET.get(path, **more)
+        if user is not None:
+            request.user = user
+        return request
+
+
+class Async(Sync):
+    """Asks views that are coroutines."""
+
+    view = staticmethod(hello_later)
+
+    def get(self, view: Any, path: str = "/", **more: Any) -> Any:
+        return asyncio.run(view(self.request(path, **more)))
+
+    def request(self, path: str, user: Any = None, **more: Any) -> Any:
+        headers = {"X-Forwarded-For": more.pop("HTTP_X_FORWARDED_FOR", "")}
+        request = AGET.get(path, headers=headers, **more)
+        if user is not None:
+
+            async def auser() -> Any:
+                return user
+
+            request.auser = auser
+        return request
+
+
+kinds = pytest.mark.parametrize("kind", [Sync(), Async()], ids=["sync", "async"])
+
+
+def statuses(kind: Any, view: Any, count: int, **more: Any) -> list[int]:
+    return [kind.get(view, **more).status_code for _ in range(count)]
+
+
+def named(kind: Any, name: str) -> Any:
+    """Make a view of this name."""
+    copy = FunctionType(kind.view.__code__, globals(), name)
+    copy.__qualname__ = name
+    return copy
+
+
+@kinds
+def test_each_view_has_its_budget(kind: Any) -> None:
+    decorate = limit("2/hour")
+    one, two = decorate(named(kind, "one")), decorate(named(kind, "two"))
+    assert statuses(kind, one, 3) == [200, 200, 429]
+    assert statuses(kind, two, 3) == [200, 200, 429]
+    assert (counts().passed, counts().refused) == (4, 2)
+
+
+@kinds
+def test_a_shared_limit_is_one_budget(kind: Any) -> None:
+    decorate = shared_limit("3/hour", scope="costly")
+    one, two = decorate(named(kind, "one")), decorate(named(kind, "two"))
+    assert statuses(kind, one, 2) + statuses(kind, two, 2) == [200, 200, 200, 429]
+
+
+@kinds
+def test_headers_decision_and_refusal(kind: Any) -> None:
+    seen: list[Any] = []
+    view = limit("1/hour", on_refused=lambda request, _: seen.append(request.path))(kind.view)
+    request = kind.request("/")
+    first = view(request)
+    first = asyncio.run(first) if isinstance(kind, Async) else first
+    assert request.dthrottle.remaining == 0
+    assert first.headers["RateLimit"] == '"1/hour";r=0;t=3600'
+    second = kind.get(view)
+    assert (second.status_code, second.content) == (429, b"Too Many Requests\n")
+    assert second.headers["Retry-After"] == "3600"
+    assert second.headers["RateLimit-Policy"] == '"1/hour";q=1;w=3600'
+    assert seen == ["/"]
+
+
+@kinds
+def test_two_limits_tell_both(kind: Any) -> None:
+    view = limit("5/hour")(limit("9/day")(kind.view))
+    response = kind.get(view)
+    policies = response.headers["RateLimit-Policy"].split(", ")
+    assert policies == ['"9/day";q=9;w=86400', '"5/hour";q=5;w=3600']
+
+
+@kinds
+def test_the_whole_site(kind: Any) -> None:
+    with site(application_limits="2/hour"):
+        middleware = ThrottleMiddleware(kind.view)
+        assert statuses(kind, middleware, 3) == [200, 200, 429]
+
+
+@kinds
+def test_settings_are_for_all_limits(kind: Any) -> None:
+    with site(trusted_proxies=1, status=420):
+        view = limit("1/hour")(kind.view)
+        for host in ("203.0.113.1", "203.0.113.2"):
+            assert statuses(kind, view, 2, HTTP_X_FORWARDED_FOR=host) == [200, 420]
+
+
+@kinds
+def test_users(kind: Any) -> None:
+    alice = SimpleNamespace(is_authenticated=True, pk=1)
+    bob = SimpleNamespace(is_authenticated=True, pk=2)
+    nobody = SimpleNamespace(is_authenticated=False, pk=None)
+    view = limit("1/hour", tag="user")(kind.view)
+    for user in (alice, bob, nobody):
+        assert statuses(kind, view, 2, user=user) == [200, 429]
+
+
+@kinds
+def test_turned_off(kind: Any) -> None:
+    view = limit("1/hour")(kind.view)
+    with site(enabled=False, application_limits="1/hour"):
+        assert statuses(kind, view, 2) == [200, 200]
+        with pytest.raises(MiddlewareNotUsed):
+            ThrottleMiddleware(kind.view)
+    assert statuses(kind, view, 2) == [200, 429]
+
+
+def test_a_class_is_counted_under_its_name() -> None:
+    class Base(View):  # type: ignore[misc]
+        def get(self, _request: Any) -> HttpResponse:
+            return HttpResponse("hello")
+
+    decorate = method_decorator(limit("1/hour"), name="dispatch")
+    one, two = (decorate(type(name, (Base,), {})).as_view() for name in ("One", "Two"))
+
+    def get(view: Any) -> int:
+        request = GET.get("/")
+        request.resolver_match = SimpleNamespace(func=view)
+        return view(request).status_code  # type: ignore[no-any-return]
+
+    assert [get(one), get(two), get(one), get(two)] == [200, 200, 429, 429]
+
+
+def test_a_coroutine_as_tag_needs_an_async_view() -> None:
+    async def tag(_request: Any) -> str:
+        return "a"
+
+    with pytest.raises(ConfigError, match="plain function"):
+        limit("1/hour", tag=tag)(hello)
+    view = limit("1/hour", tag=tag)(hello_later)
+    assert statuses(Async(), view, 2) == [200, 429]
+
+
+@pytest.mark.parametrize(
+    ("setting", "field", "says"),
+    [
+        ({"application_limit": "1/s"}, "application_limit", "application_limits"),
+        ({"key_func": len}, "key_func", "tag"),
+        ({"application_limits": "1/fortnight"}, "rate", "fortnight"),
+        ({}, "application_limits", "is missing"),
+        ({"application_limits": "1/s", "tag": "usr"}, "tag", "address"),
+        ({"application_limits": "1/s", "cluster": {}}, "cluster.name", "name"),
+    ],
+)
+def test_wrong_settings(setting: dict[str, Any], field: str, says: str) -> None:
+    with site(**setting), pytest.raises(ConfigError, match=says) as info:
+        ThrottleMiddleware(hello)
+    assert info.value.field == field
+
+
+def test_settings_that_are_no_dict() -> None:
+    with override_settings(DTHROTTLE="1/s"), pytest.raises(ConfigError, match="a dict"):
+        ThrottleMiddleware(hello)

@@ -1,0 +1,160 @@
+"""Limits in FastAPI: budgets by route, shared ones, what clients and routes see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+import pytest
+from fastapi import APIRouter, Depends, FastAPI, Request
+from web import AsgiClient
+
+from dthrottle import ConfigError, Decision, ManualClock, Throttle
+from dthrottle.fastapi import Limiter, Refused, refused_handler
+
+
+async def hello() -> str:
+    return "hello"
+
+
+class Client(AsgiClient):
+    """Sends requests to an application."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self.made = app
+
+
+def application(**routes: Any) -> tuple[FastAPI, Client]:
+    """Make an application whose routes depend on these limits."""
+    app = FastAPI()
+    for name, limit in routes.items():
+        dependencies = [] if limit is None else [Depends(limit)]
+        app.add_api_route(f"/{name}", hello, dependencies=dependencies)
+    return app, Client(app)
+
+
+def test_each_route_has_its_budget() -> None:
+    limiter = Limiter(table=False)
+    limit = limiter.limit("2/hour")
+    _, web = application(one=limit, two=limit, free=None)
+    assert web.statuses(3, "/one") == [200, 200, 429]
+    assert web.statuses(3, "/two") == [200, 200, 429]
+    assert web.statuses(5, "/free") == [200] * 5
+    assert web.statuses(2, "/one", peer="203.0.113.9") == [200, 200]
+    assert (limiter.counts.passed, limiter.counts.refused) == (6, 2)
+
+
+def test_a_route_is_its_path_not_that_of_the_request() -> None:
+    limiter = Limiter(table=False)
+    app = FastAPI()
+    app.add_api_route("/item/{id}", hello, dependencies=[Depends(limiter.limit("2/hour"))])
+    assert [Client(app).get(f"/item/{n}").status for n in range(3)] == [200, 200, 429]
+
+
+def test_a_shared_limit_is_one_budget() -> None:
+    limiter = Limiter(table=False)
+    shared = limiter.shared_limit("3/hour", scope="costly")
+    _, web = application(one=shared, two=limiter.shared_limit("3/hour", scope="costly"))
+    assert web.statuses(2, "/one") + web.statuses(2, "/two") == [200, 200, 200, 429]
+
+
+def test_a_whole_application_and_a_router() -> None:
+    limiter = Limiter(table=False)
+    app = FastAPI(dependencies=[Depends(limiter.shared_limit("3/hour", "all"))])
+    router = APIRouter(prefix="/api", dependencies=[Depends(limiter.limit("2/hour"))])
+    router.add_api_route("/one", hello)
+    app.include_router(router)
+    app.add_api_route("/else", hello)
+    web = Client(app)
+    assert web.statuses(3, "/api/one") == [200, 200, 429]
+    assert web.statuses(1, "/else") == [429]
+
+
+def test_headers_and_refusals() -> None:
+    limiter = Limiter(table=False)
+    app, web = application(one=limiter.limit("1/hour", body={"error": "slow down"}))
+    first, second = web.get("/one"), web.get("/one")
+    assert first.headers["ratelimit"] == '"1/hour";r=0;t=3600'
+    assert first.request["dthrottle.decision"].allowed
+    assert (second.status, json.loads(second.body)) == (429, {"detail": "Too Many Requests"})
+    assert second.headers["retry-after"] == "3600"
+    assert second.headers["ratelimit"] == '"1/hour";r=0;t=3600'
+    app.add_exception_handler(Refused, refused_handler)
+    app.middleware_stack = None  # is made anew with the handler
+    third = web.get("/one")
+    assert (third.status, json.loads(third.body)) == (429, {"error": "slow down"})
+    assert third.headers["content-type"] == "application/json"
+    assert third.headers["retry-after"] == "3600"
+
+
+def test_the_route_gets_the_decision() -> None:
+    limiter = Limiter(table=False)
+    app = FastAPI()
+    limit = limiter.limit("5/hour")
+
+    async def left(decision: Annotated[Decision, Depends(limit)]) -> int:
+        return decision.remaining
+
+    left.__annotations__["decision"] = Annotated[Decision, Depends(limit)]
+    app.add_api_route("/one", left)
+    assert Client(app).get("/one").body == b"4"
+
+
+def test_functions_may_be_coroutines() -> None:
+    async def tag(request: Request) -> str:
+        await asyncio.sleep(0)
+        return request.query_params.get("user", "nobody")
+
+    async def cost(_request: Request) -> int:
+        return 2
+
+    seen: list[Any] = []
+
+    async def on_refused(request: Request, decision: Decision) -> None:
+        seen.append((request.url.path, decision.limit))
+
+    limiter = Limiter(table=False, tag=tag, cost=cost, on_refused=on_refused)
+    _, web = application(one=limiter.limit("4/hour"))
+    assert web.statuses(3, "/one") == [200, 200, 429]
+    assert seen == [("/one", 4)]
+
+
+def test_turned_off_and_turned_on() -> None:
+    limiter = Limiter(table=False, enabled=False)
+    _, web = application(one=limiter.limit("1/hour"))
+    assert web.statuses(2, "/one") == [200, 200]
+    limiter.enabled = True
+    assert web.statuses(2, "/one") == [200, 429]
+
+
+def test_a_request_is_held(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def instead(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(0)
+
+    limiter = Limiter(table=False)
+    _, web = application(one=limiter.limit(Throttle("1/s", clock=clock), max_delay=1))
+    monkeypatch.setattr(asyncio, "sleep", instead)
+    assert web.statuses(3, "/one") == [200, 200, 429]
+    assert slept == pytest.approx([1.0])
+
+
+def test_what_fails_lets_the_request_pass() -> None:
+    async def fails(_request: Request) -> str:
+        raise RuntimeError
+
+    limiter = Limiter(table=False, tag=fails)
+    _, web = application(one=limiter.limit("1/hour"))
+    assert web.statuses(3, "/one") == [200] * 3
+    assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)
+
+
+def test_mistakes_are_found_where_they_are_written() -> None:
+    with pytest.raises(ConfigError, match="fortnight"):
+        Limiter(table=False).limit("5/fortnight")
+    with pytest.raises(ConfigError, match="did you mean tag"):
+        Limiter(table=False, identifier=len)  # type: ignore[call-arg]

@@ -1,0 +1,261 @@
+"""Limits in Flask: budgets by route, shared ones, exemptions, what clients and handlers see."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from flask import Blueprint, Flask, Response, request
+from flask.views import MethodView
+
+from dthrottle import ConfigError, ManualClock, Throttle
+from dthrottle.flask import Limiter, Refused
+
+
+def hello() -> str:
+    return "hello"
+
+
+def application(limiter: Any, **views: Callable[..., Any]) -> Flask:
+    """Make an application with these views."""
+    app = Flask("shop")
+    app.testing = True
+    limiter.init_app(app)
+    for name, view in views.items():
+        app.add_url_rule(f"/{name}", name, view, methods=["GET", "POST"])
+    return app
+
+
+def statuses(app: Flask, path: str, count: int, **more: Any) -> list[int]:
+    return [app.test_client().get(path, **more).status_code for _ in range(count)]
+
+
+def make(**options: Any) -> Any:
+    return Limiter(table=False, **options)
+
+
+def test_each_endpoint_has_its_budget() -> None:
+    limiter = make()
+    limit = limiter.limit("2/hour")
+    app = application(limiter, one=limit(hello), two=limit(hello), free=hello)
+    assert statuses(app, "/one", 3) == [200, 200, 429]
+    assert statuses(app, "/two", 3) == [200, 200, 429]
+    assert statuses(app, "/free", 5) == [200] * 5
+    assert (limiter.counts.passed, limiter.counts.refused) == (4, 2)
+
+
+def test_clients_are_apart() -> None:
+    limiter = make()
+    app = application(limiter, one=limiter.limit("1/hour")(hello))
+    for host in ("203.0.113.1", "203.0.113.2"):
+        assert statuses(app, "/one", 2, environ_base={"REMOTE_ADDR": host}) == [200, 429]
+
+
+def test_a_shared_limit_is_one_budget() -> None:
+    limiter = make()
+    shared = limiter.shared_limit("3/hour", scope="costly")
+    app = application(limiter, one=shared(hello), two=shared(hello))
+    assert statuses(app, "/one", 2) + statuses(app, "/two", 2) == [200, 200, 200, 429]
+    again = limiter.shared_limit("3/hour", scope="costly")
+    other = limiter.shared_limit("3/hour", scope="else")
+    app = application(limiter, three=again(hello), four=other(hello))
+    assert statuses(app, "/three", 1) + statuses(app, "/four", 1) == [429, 200]
+
+
+def test_several_rates() -> None:
+    limiter = make()
+    for rate in ("2/hour; 3/day", ["2/hour", "3/day"], "2 per hour, 3 per day", "2/hour|3/day"):
+        app = application(limiter, one=limiter.shared_limit(rate, str(rate))(hello))
+        assert statuses(app, "/one", 3) == [200, 200, 429]
+    policy = app.test_client().get("/one").headers["RateLimit-Policy"]
+    assert policy == '"2/hour";q=2;w=3600, "3/day";q=3;w=86400'
+
+
+def test_default_and_application_limits() -> None:
+    limiter = make(default_limits="2/hour", application_limits="6/hour")
+    app = application(
+        limiter,
+        one=hello,
+        two=hello,
+        own=limiter.limit("100/hour")(hello),
+        free=limiter.exempt(hello_again()),
+    )
+    assert statuses(app, "/one", 3) == [200, 200, 429]
+    assert statuses(app, "/two", 1) == [200]
+    assert statuses(app, "/own", 3) == [200, 200, 429], "the whole application has had its six"
+    assert statuses(app, "/nowhere", 1) == [429], "whoever looks for what is not there is counted"
+    assert statuses(app, "/free", 9) == [200] * 9
+    assert statuses(app, "/static/a.css", 1) == [404]
+
+
+def hello_again() -> Callable[[], str]:
+    def again() -> str:
+        return "again"
+
+    return again
+
+
+def test_blueprints() -> None:
+    limiter = make(default_limits="1/hour")
+    limited, free = Blueprint("limited", "shop"), Blueprint("free", "shop")
+    for blueprint in (limited, free):
+        for name in ("one", "two"):
+            blueprint.add_url_rule(f"/{blueprint.name}/{name}", name, hello)
+    limiter.limit("2/hour")(limited)
+    limiter.exempt(free)
+    app = application(limiter)
+    app.register_blueprint(limited)
+    app.register_blueprint(free)
+    assert statuses(app, "/limited/one", 3) == [200, 200, 429]
+    assert statuses(app, "/limited/two", 3) == [200, 200, 429]
+    assert statuses(app, "/free/one", 3) == [200] * 3
+
+
+def test_class_views_and_coroutines() -> None:
+    limiter = make()
+
+    class Item(MethodView):
+        decorators = [limiter.limit("1/hour", methods=["POST"])]  # noqa: RUF012
+
+        def get(self) -> str:
+            return "get"
+
+        def post(self) -> str:
+            return "post"
+
+    app = application(limiter, item=Item.as_view("item"))
+    client = app.test_client()
+    assert [client.post("/item").status_code for _ in range(2)] == [200, 429]
+    assert [client.get("/item").data for _ in range(2)] == [b"get"] * 2
+
+
+def test_headers_and_refusals() -> None:
+    limiter = make(default_limits="1/hour", body={"error": "slow down"})
+    client = application(limiter, one=hello).test_client()
+    first, second = client.get("/one"), client.get("/one")
+    assert first.headers["RateLimit"] == '"1/hour";r=0;t=3600'
+    assert second.json == {"error": "slow down"}
+    assert second.headers.getlist("RateLimit") == ['"1/hour";r=0;t=3600']
+    assert second.headers["Retry-After"] == "3600"
+
+
+def test_a_handler_answers_in_its_own_words() -> None:
+    limiter = make(default_limits="1/hour", application_limits="100/hour")
+    app = application(limiter, one=hello)
+
+    @app.errorhandler(429)
+    def handler(refused: Refused) -> tuple[str, int]:
+        assert refused.decision.rule == "rule1"
+        return "no", 420
+
+    client = app.test_client()
+    client.get("/one")
+    response = client.get("/one")
+    assert (response.status_code, response.data) == (420, b"no")
+    assert response.headers["Retry-After"] == "3600"
+    fields = response.headers.getlist("RateLimit")
+    assert [field.split(";")[0] for field in fields] == ['"100/hour"', '"1/hour"']
+
+
+def test_functions_get_the_request() -> None:
+    limiter = make(
+        tag=lambda request: request.args["user"],
+        cost=lambda request: int(request.args.get("n", 1)),
+        on_refused=lambda request, decision: seen.append((request.path, decision.limit)),
+    )
+    seen: list[Any] = []
+    app = application(limiter, one=limiter.limit("3/hour")(hello))
+    assert statuses(app, "/one?user=a&n=3", 1) + statuses(app, "/one?user=a", 1) == [200, 429]
+    assert statuses(app, "/one?user=b", 1) == [200]
+    assert seen == [("/one", 3)]
+
+
+def test_the_view_finds_the_decision() -> None:
+    limiter = Limiter(table=False)
+
+    @limiter.limit("5/hour")
+    def view() -> str:
+        return str(request.environ["dthrottle.decision"].remaining)
+
+    assert application(limiter, one=view).test_client().get("/one").data == b"4"
+
+
+def test_a_domain_of_the_application(clock: ManualClock) -> None:
+    throttle = Throttle(domains={"login": {"rate": "1/s", "burst": 2}}, clock=clock)
+    limiter = make()
+    app = application(limiter, one=limiter.shared_limit(throttle.domain("login"), "a")(hello))
+    assert statuses(app, "/one", 3) == [200, 200, 429]
+    clock.advance(1)
+    assert statuses(app, "/one", 2) == [200, 429]
+
+
+def test_configuration() -> None:
+    limiter = make(status=420)
+    app = Flask("shop")
+    app.config.from_mapping(
+        DTHROTTLE_DEFAULT_LIMITS="1/hour", DTHROTTLE_STATUS=430, DTHROTTLE_HEADERS="draft-6"
+    )
+    limiter.init_app(app)
+    app.add_url_rule("/one", "one", hello)
+    assert statuses(app, "/one", 2) == [200, 420]
+    assert app.test_client().get("/one").headers["RateLimit-Limit"] == "1"
+    app = Flask("shop")
+    app.config["DTHROTTLE_ENABLED"] = False
+    limiter = make(default_limits="1/hour")
+    limiter.init_app(app)
+    app.add_url_rule("/one", "one", hello)
+    assert statuses(app, "/one", 2) == [200, 200]
+
+
+def test_many_limits_are_one_throttle(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "dthrottle")
+    limiter = make()
+    views = {f"v{n}": limiter.limit(f"{n + 1}/hour")(hello) for n in range(20)}
+    app = application(limiter, **views)
+    assert caplog.records == [], "nothing is opened before there is a request"
+    for n in range(20):
+        assert statuses(app, f"/v{n}", n + 2) == [200] * (n + 1) + [429]
+    assert len(caplog.records) == 1
+    late = application(limiter, late=limiter.limit("1/day")(hello))
+    assert statuses(late, "/late", 2) == [200, 429]
+    assert statuses(app, "/v3", 1) == [429], "what was opened later has changed nothing"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "says"),
+    [
+        (lambda: make(default_limits="5/fortnight"), "rate", "fortnight"),
+        (lambda: make(default_limits=[]), "limit", "5/minute"),
+        (lambda: make(key_func=len), "key_func", "tag"),
+        (lambda: make(tag=5), "tag", "address"),
+        (lambda: make().limit("5/minute", cost=6), "cost", "at most 5"),
+        (lambda: make().limit("5/minute; 1/s", burst=6), "burst", "one rate"),
+        (lambda: make().limit("5/minute", domain="a"), "domain", "shared_limit"),
+        (lambda: make().limit("5/minute", scope="a"), "scope", "shared_limit"),
+        (lambda: make().limit({"rat": 5}), "rat", "rate"),
+        (lambda: make().limit(None), "limit", "5/minute"),
+        (lambda: make().limit([5]), "limit", "5/minute"),
+        (lambda: make().shared_limit("5/minute", scope=""), "scope", "text"),
+        (lambda: make(cluster={"nam": "a"}), "cluster.nam", "name"),
+    ],
+)
+def test_mistakes_are_found_where_they_are_written(wrong: Any, field: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as info:
+        wrong()
+    assert info.value.field == field
+
+
+def test_mistakes_in_the_configuration() -> None:
+    app = Flask("shop")
+    app.config["DTHROTTLE_DEFAULT_LIMIT"] = "5/minute"
+    with pytest.raises(ConfigError, match="did you mean default_limits"):
+        make().init_app(app)
+
+
+def test_what_fails_lets_the_request_pass() -> None:
+    limiter = make(default_limits="1/hour", tag=lambda request: request.args["user"])
+    app = application(limiter, one=lambda: Response("hello"))
+    assert statuses(app, "/one", 3) == [200] * 3
+    assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)

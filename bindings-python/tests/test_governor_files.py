@@ -1,0 +1,312 @@
+"""The files of Governor: as the document has them, missing, and wrong in every way."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from governors import INI, GovernorClient, rate, write
+
+from dthrottle import ConfigError, FileError, ManualClock
+
+DOCUMENT = """\
+[eom:governor]
+rates_file = {folder}/.eom/governor.json
+project_rates_file = {folder}/.eom/governor_project.json
+throttle_milliseconds = 5
+log_config_file = {folder}/logging.conf
+log_config_disable_existing = {disable}
+
+[eom:redis]
+host = 192.168.3.11
+port = 6379
+"""
+
+LOGGING = """\
+[loggers]
+keys = root
+[handlers]
+keys = lines
+[formatters]
+keys = plain
+[logger_root]
+level = INFO
+handlers = lines
+[handler_lines]
+class = FileHandler
+args = ("{folder}/eom.log",)
+formatter = plain
+[formatter_plain]
+format = %(levelname)s %(name)s %(message)s
+"""
+
+# In a process of its own: logging is configured for all of it.
+PROGRAM = """\
+import logging, sys
+sys.path[:0] = sys.argv[2:]
+from governors import GovernorClient
+logging.getLogger("mine")
+web = GovernorClient(sys.argv[1], table=False)
+logging.getLogger("mine").warning("I am heard")
+print(web.statuses(3, project="p"), web.statuses(4, project="big"))
+"""
+
+
+def bad(folder: Path, *given: Any, **more: Any) -> ConfigError:
+    """Give the error of files that are wrong."""
+    with pytest.raises(ConfigError) as caught:
+        GovernorClient(write(folder, *given, **more), ManualClock())
+    return caught.value
+
+
+@pytest.mark.parametrize("disable", ["False", "True"])
+def test_the_example_of_the_document(tmp_path: Path, disable: str) -> None:
+    (tmp_path / ".eom").mkdir()
+    ini = DOCUMENT.format(folder=tmp_path, disable=disable)
+    write(tmp_path / ".eom", [rate("each", 2, 0.001)], [rate("own", 3, 0.001, project="big")])
+    (tmp_path / "eom.conf").write_text(ini, "utf-8")
+    (tmp_path / "logging.conf").write_text(LOGGING.format(folder=tmp_path), "utf-8")
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        str(tmp_path / "eom.conf"),
+        str(Path(__file__).parent),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[200, 200, 429] [200, 200, 200, 429]\n"
+    heard = ["WARNING mine I am heard"] if disable == "False" else []
+    lines = (tmp_path / "eom.log").read_text("utf-8").splitlines()
+    (shared,) = [line for line in lines if "counts are" in line]
+    assert shared.startswith("INFO dthrottle.governor [eom:redis] is not used")
+    assert [line for line in lines if line != shared] == [
+        *heard,
+        'WARNING dthrottle.governor Hit limit of 2 per sec. for project p according to rate rule "each"',
+        'WARNING dthrottle.governor Hit limit of 3 per sec. for project big according to rate rule "own"',
+    ]
+
+
+def test_a_config_that_is_there_already(tmp_path: Path, clock: ManualClock) -> None:
+    path = write(tmp_path, [rate(limit=1)])
+    parser = configparser.ConfigParser(interpolation=None)
+    parser["eom:governor"] = {"rates_file": str(tmp_path / "governor.json")}
+    section = {"rates_file": tmp_path / "governor.json", "throttle_milliseconds": 0}
+    section["log_config_disable_existing"] = False
+    for config in (str(path), parser, {"eom:governor": section, "eom:redis": {}}):
+        assert GovernorClient(config, clock).statuses(2) == [200, 429]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "warns"),
+    [
+        ("project_rates_file = governor_project.json\n", "", "is not given"),
+        ("governor_project.json", "", "is not given"),
+        ("governor_project.json", "/no/such/file", "/no/such/file is not there"),
+    ],
+)
+def test_without_rates_of_projects(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture,
+    old: str, new: str, warns: str,
+) -> None:  # fmt: skip
+    path = write(tmp_path, [rate(limit=1)], "not JSON", INI.replace(old, new))
+    assert GovernorClient(path, clock).statuses(2) == [200, 429]
+    (record, *_) = caplog.records
+    assert (record.name, record.levelname) == ("dthrottle.governor", "WARNING")
+    assert warns in record.getMessage()
+
+
+@pytest.mark.parametrize("key", ["rates_file", "project_rates_file", "log_config_file"])
+def test_files_that_cannot_be_read(tmp_path: Path, key: str) -> None:
+    ini = f"[eom:governor]\nrates_file = governor.json\n{key} = {tmp_path}\n"
+    with pytest.raises(FileError, match=f"{key}: .* cannot be read: Is a directory") as caught:
+        GovernorClient(write(tmp_path, [rate()], ini=ini), ManualClock())
+    assert caught.value.field == key
+
+
+@pytest.mark.parametrize("key", ["rates_file", "log_config_file"])
+def test_files_that_are_not_there(tmp_path: Path, key: str) -> None:
+    ini = f"[eom:governor]\nrates_file = governor.json\n{key} = none.json\n"
+    with pytest.raises(FileError, match=r"none\.json cannot be read: No such file"):
+        GovernorClient(write(tmp_path, [rate()], ini=ini), ManualClock())
+    with pytest.raises(FileError, match=r"config: .*none\.conf cannot be read"):
+        GovernorClient(tmp_path / "none.conf")
+
+
+def test_an_empty_file_of_rates_limits_nobody(tmp_path: Path, clock: ManualClock) -> None:
+    web = GovernorClient(write(tmp_path), clock)
+    assert web.statuses(3) == [200] * 3
+    assert web.get(project=None).status == 400
+
+
+def test_spellings_of_ini(tmp_path: Path, clock: ManualClock) -> None:
+    ini = (
+        "\ufeff# comment\n[eom:auth]\nkey : 5\n[eom:governor]\nrates_file: 'none.json'\n"
+        '; another\nrates_file = "governor.json"\nproject_rates_file = governor_project.json\n'
+        "throttle_milliseconds = 0.5\nlog_config_disable_existing = no\n"
+    )
+    web = GovernorClient(write(tmp_path, "\ufeff" + json.dumps([rate(limit=1)]), ini=ini), clock)
+    assert web.statuses(2) == [200, 429]
+
+
+@pytest.mark.parametrize(
+    ("ini", "line", "field", "says"),
+    [
+        ("", None, "eom:governor", r"there is no section \[eom:governor\]"),
+        ("[eom:redis]\n", None, "eom:governor", "there is no section"),
+        ("rates_file = a\n", 1, "config", "line 1: not INI"),
+        ("[eom:governor]\n\nrates_file\n", 3, "config", "line 3: not INI"),
+        ("[eom:governor]\n", None, "rates_file", "rates_file: is missing; must be the path"),
+        ("[eom:governor]\nrates_file =\n", 2, "rates_file", "rates_file: is missing"),
+        ("[eom:governor]\nrate_file = a\n", 2, "rate_file", "did you mean rates_file?"),
+        ("[eom:governor]\nRates_File = a\n", 2, "Rates_File", "did you mean rates_file?"),
+        ("[a]\nthrottle_milliseconds = a\n[eom:governor]\nthrottle_milliseconds = five\n", 4,
+         "throttle_milliseconds", "'five' cannot be; must be a number from 0"),
+        ("[eom:governor]\nthrottle_milliseconds = -1\n", 2, "throttle_milliseconds", "from 0"),
+        ("[eom:governor]\nthrottle_milliseconds = nan\n", 2, "throttle_milliseconds", "from 0"),
+        ("[eom:governor]\nthrottle_milliseconds = 1e9\n", 2, "throttle_milliseconds", "3600000"),
+        ("[eom:governor]\nlog_config_disable_existing = perhaps\n", 2,
+         "log_config_disable_existing", "True or False"),
+        ("[eom:governor]\nlog_config_file = governor.json\n", 2, "log_config_file",
+         "governor.json does not configure logging: "),
+    ],
+)  # fmt: skip
+def test_wrong_ini(tmp_path: Path, ini: str, line: int | None, field: str, says: str) -> None:
+    error = bad(tmp_path, ini=ini)
+    assert (error.line, error.field) == (line, field)
+    assert re.search(says, str(error))
+    assert str(error).startswith(str(tmp_path / "eom.conf"))
+
+
+@pytest.mark.parametrize(
+    "config", [None, 5, "", b"a", {"eom:governor": 5}, {}, {"eom:governor": {}}]
+)
+def test_what_is_no_config(config: Any) -> None:
+    with pytest.raises(ConfigError, match="config") as caught:
+        GovernorClient(config)
+    assert caught.value.field in ("config", "eom:governor", "rates_file")
+
+
+def test_ini_must_be_utf_8(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    path.write_bytes(b"[eom:governor]\nrates_file = \xff\n")
+    with pytest.raises(ConfigError, match="must be UTF-8"):
+        GovernorClient(path)
+    with pytest.raises(FileError, match="null"):
+        GovernorClient("a\0b")
+
+
+WRONG: list[tuple[str, Any, str]] = [
+    ("name", None, "name: None cannot be; must be text"),
+    ("name", "", "must be text"),
+    ("name", 5, "name: 5 cannot be; must be text"),
+    ("name", "a\nb", "printable"),
+    ("name", "a\ud800", "printable"),
+    ("name", "ä" * 101, "at most 200 bytes"),
+    ("limit", "300", "limit: '300' cannot be; must be a number from 1 to"),
+    ("limit", True, "number"),
+    ("limit", None, "number"),
+    ("limit", 0, "limit: 0 cannot be; must be a number from 1"),
+    ("limit", -1, "from 1"),
+    ("limit", 0.5, "from 1"),
+    ("limit", float("nan"), "from 1"),
+    ("limit", float("inf"), "from 1"),
+    ("limit", 2**40 + 1, "from 1 to 1099511627776"),
+    ("limit", 10**400, "000... cannot be"),
+    ("drain_velocity", "1", "number above 0, of requests per second"),
+    ("drain_velocity", 0, "drain_velocity: 0 cannot be; must be a number above 0"),
+    ("drain_velocity", -0.5, "above 0"),
+    ("drain_velocity", 1e-10, "from one in 100 years"),
+    ("drain_velocity", 2e9, "to 1000000000"),
+    ("drain_velocity", [1], "number"),
+    ("route", "/(v1", "a regular expression of Python (missing )"),
+    ("route", "", "must be text"),
+    ("route", 5, "must be text"),
+    ("methods", "GET", 'a list such as ["GET", "POST"]'),
+    ("methods", [], "leave it out for all methods"),
+    ("methods", ["GET", 5], "a list such as"),
+    ("methods", ["GET POST"], "a list such as"),
+    ("limits", 5, "limits: is unknown; did you mean limit?"),
+    ("Limit", 5, "did you mean limit?"),
+    ("method", ["GET"], "did you mean methods?"),
+    ("drain_velocty", 5, "did you mean drain_velocity?"),
+    ("project", 5, "project: 5 cannot be; must be text"),
+    ("project", None, "must be text"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "says"), WRONG)
+def test_wrong_rates(tmp_path: Path, field: str, value: Any, says: str) -> None:
+    rates = [rate("first", project="p"), rate("second", project="p"), rate(project="p")]
+    rates[1][field] = value
+    error = bad(tmp_path, [], rates)
+    assert says in str(error)
+    assert error.field == f"project_rates_file[1].{field}"
+    lines = (tmp_path / "governor_project.json").read_text("utf-8").splitlines()
+    assert error.line is not None
+    # One field a line: the error has that of the field, within the second entry.
+    assert f'"{field}":' in lines[error.line - 1]
+    assert error.line > lines.index("  {", 2)
+    assert str(error).startswith(f"{tmp_path / 'governor_project.json'}: line {error.line}: rate 2")
+
+
+@pytest.mark.parametrize("field", ["name", "limit", "drain_velocity", "project"])
+def test_missing_fields(tmp_path: Path, field: str) -> None:
+    entry = rate(project="p")
+    del entry[field]
+    error = bad(tmp_path, [], [rate(project="p"), entry])
+    assert f"{field}: is missing; must be" in str(error)
+    assert (error.field, error.line) == (f"project_rates_file[1].{field}", 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("", 1, "not JSON"),
+        ('[\n  {"name": "a",\n  }\n]', 3, "line 3, column 3: not JSON: "),
+        ('[\n{"name": "a"}\n', 3, "not JSON"),
+        ("[" * 100_000, None, "not a list of rates"),
+        ("[" + "9" * 5000 + "]", None, "not a list of rates"),
+        ('{"name": "a"}', 1, "must be a list of rates"),
+        ("null", 1, "must be a list of rates"),
+        ('[\n\n  5\n]', 3, "line 3: rate 1: must be an object"),
+        ('[{"name": "[,{", "limit": 1, "drain_velocity": 1, "project": "p"},\n\n\n [], 5]', 4, "rate 2: must be an object"),
+    ],
+)  # fmt: skip
+def test_broken_json(tmp_path: Path, text: str, line: int | None, says: str) -> None:
+    for name in ("governor.json", "governor_project.json"):
+        files: list[Any] = [text] if name == "governor.json" else [[], text]
+        error = bad(tmp_path, *files)
+        assert says in str(error)
+        assert error.line == line
+        assert str(error).startswith(str(tmp_path / name))
+
+
+def test_json_must_be_utf_8(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    (tmp_path / "governor.json").write_bytes(b'[{"name": "\xff"}]')
+    with pytest.raises(ConfigError, match=r"governor\.json: must be UTF-8"):
+        GovernorClient(path)
+
+
+def test_what_is_strange_but_harmless_is_said(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    rates = [rate("a", 2.5, comment="old", project="p", route=None, methods=None)]
+    ini = INI.replace("[eom:redis]", "timeout = 5\n[eom:redis]")
+    web = GovernorClient(write(tmp_path, rates, ini=ini), clock)
+    assert web.statuses(3) == [200, 200, 429]
+    conf, file = tmp_path / "eom.conf", tmp_path / "governor.json"
+    said = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING][:4]
+    assert said == [
+        f"{conf}: line 9: [eom:governor] timeout: is not known, and left aside",
+        f"{file}: line 6: rate 1 ('a'): comment: is not known, and left aside",
+        f"{file}: line 7: rate 1 ('a'): project: is not known, and left aside",
+        f"{file}: line 4: rate 1 ('a'): limit: 2.5 is taken as 2: the count is of whole requests",
+    ]

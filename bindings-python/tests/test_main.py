@@ -1,0 +1,134 @@
+"""``python -m dthrottle``: a look at tables that are in use."""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dthrottle import Throttle
+from dthrottle.__main__ import main
+from dthrottle.address import client_address
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Any:
+    """Describe a table that goes with the test."""
+    return {"name": f"t{random.getrandbits(32):08x}", "dir": str(tmp_path), "size": 1000}
+
+
+def run(table: Any, *arguments: str) -> int:
+    return main([*arguments, "--dir", table["dir"]])
+
+
+def test_check_and_peek(table: Any, capsys: Said) -> None:
+    throttle = Throttle("3/hour", table=table)
+    throttle.allow("alice")
+    rule = ("--rate", "3/hour", "--table", table["name"])
+    assert run(table, "peek", "alice", *rule) == 0
+    assert run(table, "check", "alice", *rule) == 0
+    assert "remaining   1 of 3" in capsys.readouterr().out
+    assert run(table, "check", "alice", *rule, "--cost", "2") == 1
+    said = capsys.readouterr().out
+    assert re.search(r"allowed +no, by rule1\n", said)
+    assert re.search(r"again after +1[12]\d\d\.\d\d\d s\n", said)
+    assert throttle.peek("alice").remaining == 1, "what was seen is what the others see"
+
+
+def test_an_address_is_the_tag_that_middleware_gives_it(table: Any) -> None:
+    throttle = Throttle("1/hour", table=table)
+    throttle.allow(client_address("203.0.113.7") or b"")
+    throttle.allow(b"endpoint:one\0bob")
+    assert run(table, "check", "203.0.113.7", "--rate", "1/hour") == 1
+    assert run(table, "check", "203.0.113.7", "--rate", "1/hour", "--text") == 0
+    assert run(table, "check", "bob", "--rate", "1/hour", "--scope", "endpoint:one") == 1
+    assert run(table, "check", "bob", "--rate", "1/hour") == 0
+
+
+def test_rules_of_a_file(table: Any, tmp_path: Path, capsys: Said) -> None:
+    config = tmp_path / "dthrottle.toml"
+    rules = '[domains.login]\nrate = "1/hour"\n'
+    config.write_text(rules)
+    throttle = Throttle(domains={"login": {"rate": "1/hour"}}, table=table)
+    throttle.domain("login").allow("alice")
+    file = ("--config", str(config), "--domain", "login")
+    assert run(table, "check", "alice", *file, "--table", table["name"]) == 1
+    config.write_text(rules + f'[table]\nname = "{table["name"]}"\ndir = "{table["dir"]}"\n')
+    assert run(table, "check", "alice", *file) == 1
+    config.write_text(rules.replace("hour", "fortnight"))
+    assert run(table, "check", "alice", *file, "--table", table["name"]) == 2
+    assert "fortnight" in capsys.readouterr().err
+
+
+def test_stats(table: Any, capsys: Said) -> None:
+    assert run(table, "stats") == 0
+    assert "no named tables" in capsys.readouterr().out
+    throttle = Throttle("3/hour", table=table)
+    for number in range(5):
+        throttle.allow(str(number))
+    assert run(table, "stats") == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split() == ["table", "buckets", "room", "MB"]
+    assert line.split()[:2] == [table["name"], "5"]
+
+
+def test_peers(table: Any, capsys: Said) -> None:
+    ports = []
+    for _ in range(2):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    alone = Throttle("3/hour", table=table)
+    assert run(table, "peers") == 0
+    assert capsys.readouterr().out == "this table belongs to no cluster\n"
+    alone.close()
+    nodes: list[Throttle] = []
+    table = {**table, "name": table["name"] + ".1"}
+    for mine, other in (ports, ports[::-1]):
+        cluster: Any = {"name": "c", "without_secret": True, "listen": f"127.0.0.1:{mine}"}
+        cluster["peers"] = [f"127.0.0.1:{other}"]
+        where: Any = {**table, "name": table["name"] + (".2" if nodes else "")}
+        nodes.append(Throttle("3/hour", cluster=cluster, table=where))
+        nodes[-1].start()
+    end = time.monotonic() + 60
+    while True:
+        assert run(table, "peers", "--table", table["name"]) == 0
+        said = capsys.readouterr().out
+        if f"127.0.0.1:{ports[1]}" in said and " up " in said:
+            break
+        assert time.monotonic() < end, said
+        time.sleep(0.1)
+    assert run(table, "stats", "--table", table["name"]) == 0
+    assert re.search(r"node [0-9a-f]{16}, exchanged by process \d+", capsys.readouterr().out)
+    for node in nodes:
+        node.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["check", "a"], "--rate"),
+        (["check", "a", "--rate", "1/s"], "--table NAME; there are: none"),
+        (["check", "a", "--rate", "1/s", "--table", "nope"], "no table 'nope'"),
+        (["peers"], "--table NAME; there are: none"),
+    ],
+)
+def test_what_is_unclear_is_said(table: Any, capsys: Said, arguments: list[str], says: str) -> None:
+    assert run(table, *arguments) == 2
+    assert says in capsys.readouterr().err
+    assert list(Path(table["dir"]).iterdir()) == [], "a look makes no table"
+
+
+def test_it_is_a_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "dthrottle", "--help"], capture_output=True)
+    assert done.returncode == 0
+    assert b"peers" in done.stdout

@@ -1,0 +1,67 @@
+"""A Django site in one file, with limits for views: for WSGI, and for ASGI with async views."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import django
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from django.core.wsgi import get_wsgi_application
+from django.http import HttpResponse
+from django.urls import path
+
+settings.configure(
+    ROOT_URLCONF=__name__,
+    ALLOWED_HOSTS=["*"],
+    MIDDLEWARE=["dthrottle.django.ThrottleMiddleware"],
+    SECRET_KEY="only here",
+    DTHROTTLE={
+        "application_limits": {"rate": "1 per 100 years", "burst": 1000},
+        "tag": "header:X-Client",
+        **json.loads(os.environ["OPTIONS"]),
+    },
+)
+django.setup()
+
+from dthrottle.django import limit, shared_limit  # noqa: E402  (needs the settings)
+
+costly = shared_limit("1 per 100 years", "costly", burst=100)
+
+
+def hello(_request: Any) -> HttpResponse:
+    """Answer one request."""
+    time.sleep(0.005)  # long enough that the next request finds another worker
+    return HttpResponse("hello", headers={"X-Process": str(os.getpid())})
+
+
+async def hello_later(request: Any) -> HttpResponse:
+    """Answer one request, blocking the loop."""
+    return hello(request)
+
+
+@limit("1 per 100 years", burst=100)
+def burst(request: Any) -> HttpResponse:
+    """Answer one of a hundred."""
+    return hello(request)
+
+
+@limit("1 per 100 years", burst=100)
+async def burst_later(request: Any) -> HttpResponse:
+    """Answer one of another hundred."""
+    return hello(request)
+
+
+urlpatterns = [
+    path("", hello),
+    path("burst", burst),
+    path("later", burst_later),
+    path("one", costly(hello)),
+    path("two", costly(hello_later)),
+]
+
+application = get_wsgi_application()
+app = get_asgi_application()

@@ -1,0 +1,31 @@
+"""A Flask application with a limit for each route."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+from flask import Flask, Response
+
+from dthrottle.flask import Limiter
+
+OPTIONS: dict[str, Any] = json.loads(os.environ["OPTIONS"])
+
+application = Flask(__name__)
+limiter = Limiter(tag="header:X-Client", **OPTIONS)
+limiter.init_app(application)
+costly = limiter.shared_limit("1 per 100 years", "costly", burst=100)
+
+
+def hello() -> Response:
+    """Answer one request."""
+    time.sleep(0.005)  # long enough that the next request finds another worker
+    return Response("hello", headers={"X-Process": str(os.getpid())})
+
+
+application.add_url_rule("/", "root", hello)
+application.add_url_rule("/burst", "burst", limiter.limit("1 per 100 years", burst=100)(hello))
+application.add_url_rule("/one", "one", costly(hello))
+application.add_url_rule("/two", "two", costly(hello))

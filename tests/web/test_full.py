@@ -1,0 +1,55 @@
+"""No room for a table: it goes elsewhere, or there is one warning; requests are served anyway."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from servers import BIN, free_port, serve, tables
+
+BURST = 10
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Give a folder that is neither in /dev/shm nor in /tmp."""
+    made = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="full"))
+    yield made
+    shutil.rmtree(made)
+    for table in Path("/tmp").glob(f"dthrottle-{os.getuid()}-{made.name}-*"):
+        table.unlink()
+
+
+def statuses(folder: Path, full: list[str], *more: str) -> list[int]:
+    """Ask two workers that have no room in these folders, which only they see."""
+    port = free_port()
+    server = [str(BIN / "gunicorn"), "--workers", "2", "--bind", f"127.0.0.1:{port}", *more]
+    mounts = [f"mount -t tmpfs -o size=64k tmpfs {place} && " for place in full]
+    shell = "".join(mounts) + 'exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", shell, "sh", *server, "node_app:application"]
+    config = {"rate": "1 per 100 years", "burst": BURST}
+    with serve(folder, command, config, 2, port=port) as running:
+        seen = [running.get("/limited", X_Client="a")[0] for _ in range(6 * BURST)]
+        assert tables(folder) == []
+    assert seen.count(200) + seen.count(429) == len(seen)
+    return seen
+
+
+def test_a_full_dev_shm(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert statuses(folder, ["/dev/shm"]).count(200) == BURST, "they share in /tmp"
+    assert "RuntimeWarning" not in capfd.readouterr().err
+
+
+def test_no_room_anywhere(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    full = ["/dev/shm", "/tmp"]
+    assert statuses(folder, full, "--preload") == [200] * BURST + [429] * 5 * BURST
+    said = capfd.readouterr().err
+    assert said.count("RuntimeWarning") == 1, "once, by the process that makes it"
+    assert "shared only with forked children" in said
+
+    assert BURST < statuses(folder, full).count(200) <= 2 * BURST, "each worker for itself"
+    assert capfd.readouterr().err.count("RuntimeWarning") == 2

@@ -1,0 +1,208 @@
+"""Governor in a real WSGI server with four workers, by files as its document has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import http_sf
+import pytest
+from servers import BIN, HERE, SECONDS, Server, free_port, serve, tables
+
+BURST = 100
+SLEEP = 0.2
+
+INI = """\
+[eom:governor]
+rates_file = {folder}/governor.json
+project_rates_file = {folder}/governor_project.json
+throttle_milliseconds = {milliseconds:.0f}
+log_config_file = {folder}/logging.conf
+log_config_disable_existing = False
+
+[eom:redis]
+host = 192.168.3.11
+port = 6379
+"""
+
+LOGGING = """\
+[loggers]
+keys = root
+
+[handlers]
+keys = stderr
+
+[formatters]
+keys = plain
+
+[logger_root]
+level = INFO
+handlers = stderr
+
+[handler_stderr]
+class = StreamHandler
+args = (sys.stderr,)
+formatter = plain
+
+[formatter_plain]
+format = %(levelname)s %(message)s
+"""
+
+# So slow that nothing drains during a test.
+VELOCITY = 0.0001
+
+RATES = [
+    {"name": "burst", "route": "/burst", "limit": BURST, "drain_velocity": VELOCITY},
+    {"name": "writes", "route": "/v1/queues(/.*)?", "methods": ["PUT", "POST"], "limit": 2,
+     "drain_velocity": VELOCITY},
+    {"name": "reads", "route": "/v1/.*", "methods": ["GET"], "limit": 4, "drain_velocity": 0.5},
+]  # fmt: skip
+PROJECT_RATES = [
+    {"project": "big", "name": "big writes", "route": "/v1/queues/.*", "methods": ["PUT"],
+     "limit": 6, "drain_velocity": VELOCITY},
+]  # fmt: skip
+
+
+def write(folder: Path) -> None:
+    """Write the application, and the files."""
+    folder.mkdir()
+    shutil.copy(HERE / "governor_app.py", folder)
+    ini = INI.format(folder=folder, milliseconds=1000 * SLEEP)
+    (folder / "eom.conf").write_text(ini, "utf-8")
+    (folder / "logging.conf").write_text(LOGGING, "utf-8")
+    (folder / "governor.json").write_text(json.dumps(RATES, indent=2), "utf-8")
+    (folder / "governor_project.json").write_text(json.dumps(PROJECT_RATES), "utf-8")
+
+
+def gunicorn(*arguments: str) -> list[str]:
+    """Give a command whose stderr is a file."""
+    command = ["sh", "-c", 'exec "$@" 2>stderr', "sh", str(BIN / "gunicorn")]
+    return [*command, *arguments, "governor_app:application"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give a folder for an application, and remove its tables afterwards."""
+    name = f"gov{os.getpid()}-{random.getrandbits(32):08x}"
+    made = tmp_path_factory.mktemp("governor") / name
+    yield made
+    for table in tables(made):
+        table.unlink()
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    """Run one server for all tests; each has projects of its own."""
+    write(folder)
+    port = free_port()
+    command = gunicorn("--workers", "4", "--bind", f"127.0.0.1:{port}")
+    with serve(folder, command, {}, 4, port=port) as made:
+        yield made
+
+
+def lines(server: Server, text: str) -> list[str]:
+    """Give the lines of the server's stderr with this text."""
+    return [line for line in (server.folder / "stderr").read_text().splitlines() if text in line]
+
+
+def many(server: Server, count: int, path: str, project: str) -> list[Any]:
+    """Make requests of one project from eight threads."""
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(lambda _: server.get(path, X_Project_ID=project), range(count)))
+
+
+def passed(server: Server, count: int, path: str, project: str, method: str = "GET") -> int:
+    """Make requests at once, and say how many passed."""
+    with ThreadPoolExecutor(count) as threads:
+        asked = threads.map(
+            lambda _: server.get(path, method=method, X_Project_ID=project), range(count)
+        )
+        statuses = Counter(status for status, _, _ in asked)
+    assert statuses[200] + statuses[429] == count
+    return statuses[200]
+
+
+def test_workers_share_a_limit_exactly(server: Server) -> None:
+    asked = many(server, BURST + 20, "/burst", "exact")
+    assert Counter(status for status, _, _ in asked) == {200: BURST, 429: 20}
+    assert len({fields["x-process"] for status, fields, _ in asked if status == 200}) > 1
+    assert len(tables(server.folder)) == 1
+    # Somebody else has a bucket of its own.
+    assert server.get("/burst", X_Project_ID="other")[0] == 200
+    said = lines(server, "for project exact")
+    line = f'WARNING Hit limit of {BURST} per sec. for project exact according to rate rule "burst"'
+    assert said == [line] * 20
+
+
+def test_without_a_project(server: Server) -> None:
+    for path in ("/burst", "/nobody/limits/this"):
+        status, fields, body = server.get(path)
+        assert (status, fields["content-length"], body) == (400, "0", b"")
+        assert "x-process" not in fields
+
+
+def test_rates_of_a_project_come_first(server: Server) -> None:
+    assert passed(server, 8, "/v1/queues/a", "big", "PUT") == 6
+    assert passed(server, 4, "/v1/queues/a", "big", "POST") == 2, "its own rate is for PUT"
+    assert passed(server, 4, "/v1/queues/a", "small", "PUT") == 2
+
+
+def test_routes_and_methods_match(server: Server) -> None:
+    assert passed(server, 4, "/v1/queues", "match", "POST") == 2
+    assert passed(server, 4, "/v1/queues/a?limit=5", "match", "PUT") == 0, "the same bucket"
+    for path, method in [("/v1/queuesandmore", "PUT"), ("/v2/v1/queues", "PUT"), ("/v1/a", "HEAD")]:
+        assert passed(server, 6, path, "match", method) == 6, "no rate is for it"
+
+
+def test_a_refusal(server: Server) -> None:
+    status, fields, body = server.get("/v1/a", X_Project_ID="refused")
+    assert (status, body) == (200, b"hello")
+    for name, expect in [("ratelimit-policy", {"q": 4, "w": 8}), ("ratelimit", {"r": 3, "t": 2})]:
+        assert http_sf.parse(fields[name].encode(), tltype="list") == [("reads", expect)]
+    passed(server, 8, "/v1/a", "refused")
+    begin = time.monotonic()
+    status, fields, body = server.get("/v1/a", X_Project_ID="refused")
+    assert time.monotonic() - begin >= SLEEP
+    assert (status, fields["content-length"], body) == (429, "0", b"")
+    assert int(fields["retry-after"]) >= 2
+    assert "content-type" not in fields
+
+
+def test_a_project_does_not_write_lines(server: Server) -> None:
+    # What some take for ends of lines; the server lets it through.
+    sent = "evil\u0085\u2028ERROR Hit limit".encode().decode("latin-1")
+    statuses = [server.get("/v1/queues", method="PUT", X_Project_ID=sent)[0] for _ in range(4)]
+    assert statuses == [200, 200, 429, 429]
+    said = lines(server, "evil")
+    assert len(said) == 2
+    for line in said:
+        assert "for project evil\\x85\\u2028ERROR Hit limit according" in line
+
+
+def test_one_line_says_what_shares_the_counts(server: Server) -> None:
+    said = lines(server, "[eom:redis] is not used any more")
+    assert len(said) == 4, "one for each worker"
+    (table,) = tables(server.folder)
+    assert table.name.endswith(said[0].partition(" table ")[2].partition(";")[0])
+    assert lines(server, "Traceback") == []
+
+
+def test_a_broken_file_stops_the_server(tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    write(folder)
+    file = folder / "governor.json"
+    file.write_text(file.read_text().replace('"limit": 2', '"limit": "2"'), "utf-8")
+    command = gunicorn("--bind", f"127.0.0.1:{free_port()}")
+    done = subprocess.run(command, cwd=folder, timeout=SECONDS)
+    assert done.returncode != 0
+    said = f"{file}: line 15: rate 2 ('writes'): limit: '2' cannot be; must be a number from 1"
+    assert said in (folder / "stderr").read_text()

@@ -1,0 +1,83 @@
+"""Two servers as two nodes of a cluster hold a client to one rate together."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from load import ALLOWED, REFUSED, Load
+from servers import gunicorn, tables
+
+RATE, BURST = 50, 50
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder for applications, and remove their tables afterwards."""
+    made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
+    made.mkdir()
+    yield made
+    for name in ("one", "two"):
+        for table in tables(made / (made.name + name)):
+            table.unlink()
+
+
+def clusters() -> list[dict[str, Any]]:
+    """Describe two nodes on free ports."""
+    ports = []
+    for _ in range(2):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            ports.append(free.getsockname()[1])
+    return [
+        {
+            "name": "web",
+            "without_secret": True,
+            "listen": f"127.0.0.1:{mine}",
+            "peers": [f"127.0.0.1:{other}"],
+        }
+        for mine, other in (ports, ports[::-1])
+    ]
+
+
+def admitted(folder: Path, configs: list[dict[str, Any]], seconds: float) -> tuple[int, float]:
+    """Load two servers at once: how many passed, and in how many seconds."""
+    with ExitStack() as stack:
+        servers = []
+        for name, more in zip(("one", "two"), configs, strict=True):
+            config = {"rate": f"{RATE}/s", "burst": BURST, **more}
+            run = gunicorn(folder / (folder.name + name), app="node_app:application", **config)
+            servers.append(stack.enter_context(run))
+        for server in servers:
+            server.get("/limited", X_Client="nobody")  # by which it joins
+
+        time.sleep(2)
+        loads = [Load(server, "/limited", "client") for server in servers]
+        time.sleep(seconds)
+        seen = [load.stop() for load in loads]
+    for each in seen:
+        assert set(each.statuses) == {ALLOWED, REFUSED}
+        assert len(each.processes) > 1, "one worker answered everything"
+        assert each.broken == 0
+    times = sorted(at for each in seen for at in each.allowed_at)
+    offered = sum(sum(each.statuses.values()) for each in seen)
+    assert offered > 1.5 * len(times), "too little was asked to show anything"
+    return len(times), times[-1] - times[0]
+
+
+def test_two_servers_are_one_bucket(folder: Path) -> None:
+    count, seconds = admitted(folder, [{"cluster": cluster} for cluster in clusters()], 20)
+    print(f"{count} passed in {seconds:.2f} s; one bucket gives {BURST + RATE * seconds:.0f}")
+    assert count == pytest.approx(BURST + RATE * seconds, rel=0.02)
+
+
+def test_two_servers_that_know_nothing_of_each_other_are_two(folder: Path) -> None:
+    count, seconds = admitted(folder, [{}, {}], 5)
+    assert count == pytest.approx(2 * (BURST + RATE * seconds), rel=0.1)
