@@ -15,7 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/configuration.md", "docs/node.md", "docs/python.md", "docs/governor.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("c", "configuration", "governor", "node", "python")),
+]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
@@ -74,7 +77,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "toml": run_toml,
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
-ELSEWHERE = {"rust", "sh", "toml cluster"}
+ELSEWHERE = {"rust", "sh", "text", "toml cluster"}
 FILES = ("ini ", "json ", "python ")
 
 

@@ -111,6 +111,13 @@ class Gate(Generic[Request]):
         self._reader = reader
         self._domain = opened.domain
         self._headers = Headers(settings.headers, opened.policies)
+        self._takes_all = (
+            settings.methods is None
+            and not settings.routes
+            and settings.allow is None
+            and settings.allow_networks is None
+        )
+        self._may_wait = settings.max_delay > 0 and not settings.dry_run
         self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
         # One for each request that may be held. A deque needs no lock, which a fork might copy
         # while it is taken.
@@ -119,6 +126,8 @@ class Gate(Generic[Request]):
 
     def concerns(self, request: Request) -> bool:
         """Say whether a request is to be throttled, as far as it does not depend on its tag."""
+        if self._takes_all:
+            return True
         s, reader = self.settings, self._reader
         if s.methods is not None and reader.method(request) not in s.methods:
             return False
@@ -164,20 +173,27 @@ class Gate(Generic[Request]):
                 return None
             if scope:
                 tag = b"%b\0%b" % (scope.encode(), tag.encode() if isinstance(tag, str) else tag)
-            units = self._units(cost)
-            decision = self._check(tag, units)
+            units = cost if type(cost) is int and cost >= 0 else self._units(cost)
+            if self._may_wait or units > self._largest:
+                decision = self._check(tag, units)
+            else:
+                # What nearly every request comes to.
+                decision = self._domain.check(tag, units)
         except Exception:
             self.failed("check")
             return None
-        refused = not decision.allowed and not self.settings.dry_run
-        if refused:
-            self.counts.refused += 1
-        elif decision.rule is not None:
+        refused = False
+        if decision.rule is None:
+            self.counts.passed += 1
+        elif decision.allowed or self.settings.dry_run:
             self.counts.dry_run += 1
         else:
-            self.counts.passed += 1
+            self.counts.refused += 1
+            refused = True
         fields = self._headers.fields(decision)
-        return Verdict(decision, fields, tag, units, refused, decision.wait)
+        wait = decision.wait if self._may_wait else 0.0
+        # Twice as fast as Verdict(...), which is written in Python.
+        return tuple.__new__(Verdict, (decision, fields, tag, units, refused, wait))
 
     def _check(self, tag: str | bytes, cost: int) -> Decision:
         s = self.settings
@@ -185,7 +201,7 @@ class Gate(Generic[Request]):
         if beyond > 0:
             # Passes when the bucket is full, and takes it into debt.
             cost = int(self._largest)
-        room = s.max_delay > 0 and not s.dry_run and self._enter()
+        room = self._may_wait and self._enter()
         wait = 0.0
         try:
             decision = self._domain.check(tag, cost, max_wait=s.max_delay if room else 0.0)
@@ -201,8 +217,6 @@ class Gate(Generic[Request]):
         return (tag.encode() if isinstance(tag, str) else tag) in self.settings.allow_tags
 
     def _units(self, cost: Any) -> int:
-        if type(cost) is int and cost >= 0:
-            return cost
         try:
             units = int(cost) if isinstance(cost, float) else operator.index(cost)
             if units < 0 or units != cost:
@@ -300,6 +314,11 @@ class Gate(Generic[Request]):
         elif body is not None:
             self._log("body", f"body: {body!r} is neither text nor bytes nor a dict")
         return b"Too Many Requests\n", "text/plain; charset=utf-8"
+
+    @property
+    def is_list(self) -> bool:
+        """Whether its fields may stand beside those of other throttles, so that all are added."""
+        return self._headers.is_list
 
     def merged(self, present: list[Any], fields: Fields, name: Callable[[Any], str]) -> Fields:
         """Leave out what another throttle has written, unless both may stand there."""
