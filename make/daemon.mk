@@ -6,13 +6,12 @@ build-daemon: cargo-ready ## Build the daemon: target/release/dthrottled
 	$(CARGO) build --quiet --release --package dthrottled
 
 # Tests run the daemon as cargo builds it for them, with every check of overflow.
-test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus
+test-daemon: build-python node-ready ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
 	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium
 	$(CARGO) test --quiet --package dthrottled
-	systemd-analyze verify --man=no daemon/systemd/dthrottled.socket 2>&1 | tee target/units.log; \
-		! grep -v "/usr/local/bin/dthrottled\|dthrottled.service: Failed to open" target/units.log
+	$(CARGO) build --quiet --package dthrottle-cli
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/daemon
-	$(NODE_TEST) tests/daemon/*.test.js
+	$(NODE_TEST) --test-concurrency=3 tests/daemon/*.test.js
 
 .PHONY: build-daemon test-daemon
 

@@ -104,10 +104,7 @@ impl Builder {
 /// The table of a throttle under other rules.
 pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
     let host = &old.0.host;
-    config.check(Names::Snake)?;
-    if let Some(cluster) = &mut config.cluster {
-        cluster.load()?;
-    }
+    config.prepare()?;
     let node = config.cluster.map(Node::new);
     if node.is_some() != old.0.node.is_some() {
         let message = "a throttle joins or leaves a cluster only when it is made; make a new one";

@@ -206,6 +206,21 @@ mod tests {
         assert_eq!((stats.buckets, stats.evicted, stats.failed_open), (8, 992, 0));
     }
 
+    /// As Smockron's master counts: with a burst of ten the eleventh is one interval too early.
+    #[test]
+    fn what_is_charged_becomes_debt() {
+        let clock = ManualClock::new();
+        let rules = [Rule::per_second(1).burst(10), Rule::per_minute(60).burst(11)];
+        let builder = Throttle::builder().domain("two", rules).clock(clock.clone());
+        let two = builder.build().unwrap().domain("two").unwrap();
+        let debts: Vec<u64> =
+            (0..13).map(|_| two.charge("a", 1).unwrap().as_millis() as u64).collect();
+        assert_eq!(debts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1000, 2000, 3000]);
+        clock.advance(std::time::Duration::from_millis(3500));
+        assert_eq!(two.charge("a", 1).unwrap().as_millis(), 500);
+        assert_eq!(two.charge("b", 10).unwrap().as_millis(), 0);
+    }
+
     #[test]
     fn other_rules_on_the_same_table() {
         let clock = ManualClock::new();

@@ -23,6 +23,7 @@ const KEYS: &[&str] = &[
     "http",
     "token",
     "resp",
+    "smockron",
     "max_connections",
     "max_line",
     "write_timeout",
@@ -37,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) http: Option<SocketAddr>,
     pub(crate) token: Option<String>,
     pub(crate) resp: Option<SocketAddr>,
+    /// The address for accounting; control is on the next port.
+    pub(crate) smockron: Option<SocketAddr>,
     pub(crate) max_connections: u64,
     pub(crate) max_line: usize,
     pub(crate) write_timeout: Duration,
@@ -60,6 +63,7 @@ impl Settings {
             http: HTTP.parse().ok(),
             token: None,
             resp: None,
+            smockron: None,
             max_connections: 10_000,
             max_line: 8192,
             write_timeout: Duration::from_secs(10),
@@ -112,6 +116,9 @@ impl Settings {
         if let Some(address) = keys.address("resp")? {
             settings.resp = address;
         }
+        if let Some(address) = keys.address("smockron")? {
+            settings.smockron = address;
+        }
         settings.token = keys.token()?;
         if let Some(number) = keys.number("max_connections", 1..=1_000_000)? {
             settings.max_connections = number;
@@ -149,6 +156,12 @@ impl Settings {
                  {{ file = \"path\" }}, or use a loopback address"
             );
             return Err(Error::config("daemon.http", message));
+        }
+        if let Some(smockron) = self.smockron
+            && smockron.port() == u16::MAX
+        {
+            let message = "control is on the port after accounting; choose a lower one";
+            return Err(Error::config("daemon.smockron", message));
         }
         Ok(())
     }
@@ -292,6 +305,7 @@ mod tests {
             http = "0.0.0.0:80"
             token = "0123456789abcdef"
             resp = "127.0.0.1:6379"
+            smockron = "127.0.0.1:10004"
             max_connections = 5
             max_line = 64
             write_timeout = "500ms"
@@ -307,6 +321,7 @@ mod tests {
             http: "0.0.0.0:80".parse().ok(),
             token: Some("0123456789abcdef".into()),
             resp: "127.0.0.1:6379".parse().ok(),
+            smockron: "127.0.0.1:10004".parse().ok(),
             max_connections: 5,
             max_line: 64,
             write_timeout: Duration::from_millis(500),

@@ -86,15 +86,22 @@ impl Connection {
         }
         // What has come by now is still answered.
         loop {
-            let step = poll_fn(|cx| match self.poll_step(cx) {
-                Poll::Pending => Poll::Ready(Ok(Step::End)),
-                ready => ready,
-            });
-            let step = step.await?;
+            let step = self.last_step()?;
             if !self.settle(step).await? {
                 return Ok(());
             }
         }
+    }
+
+    /// Reads and answers what the system has; nothing is waited for. The runtime is not asked
+    /// whether there is something: it may not have heard of it yet.
+    fn last_step(&mut self) -> io::Result<Step> {
+        BUFFERS.with_borrow_mut(|Buffers { input, output }| match self.stream.receive(input) {
+            Ok(0) => Ok(Step::End),
+            Ok(count) => self.answer(&input[..count], output),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::End),
+            Err(error) => Err(error),
+        })
     }
 
     /// Reads once and answers. Nothing waits in between, so the thread's buffers are free.
@@ -190,6 +197,13 @@ impl Stream {
         match self {
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, into),
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => Ok(rustix::io::read(stream, into)?),
+            Stream::Tcp(stream) => Ok(rustix::io::read(stream, into)?),
         }
     }
 

@@ -37,6 +37,9 @@ pub(crate) struct Flags {
     /// Where RESP is answered: an address with a port, or "off", the default.
     #[arg(long, value_name = "ADDRESS", value_parser = or_off)]
     resp: Option<Address>,
+    /// Where Smockron's gatekeepers tell what they let through; control is on the next port.
+    #[arg(long, value_name = "ADDRESS", value_parser = or_off)]
+    smockron: Option<Address>,
     /// How much is logged: off, error, warn, info, debug, trace.
     #[arg(long, default_value = "info")]
     pub(crate) log_level: LevelFilter,
@@ -93,6 +96,9 @@ impl Flags {
         }
         if let Some(Address(resp)) = self.resp {
             settings.resp = resp;
+        }
+        if let Some(Address(smockron)) = self.smockron {
+            settings.smockron = smockron;
         }
         settings.check().map_err(|error| error.to_string())?;
         config.validate().map_err(|error| error.to_string())?;

@@ -18,6 +18,8 @@ pub(crate) struct Listeners {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) resp: Option<TcpListener>,
     pub(crate) http: Option<TcpListener>,
+    /// For accounting and for control.
+    pub(crate) smockron: Option<(TcpListener, TcpListener)>,
     /// Files that end with the daemon.
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -51,6 +53,9 @@ impl Listeners {
         if let (None, Some(address)) = (&all.http, settings.http) {
             all.http = Some(bind(address)?);
         }
+        if let Some(address) = settings.smockron {
+            all.smockron = Some(bind_pair(address)?);
+        }
         all.set_nonblocking()?;
         Ok(all)
     }
@@ -77,7 +82,8 @@ impl Listeners {
 
     fn set_nonblocking(&self) -> io::Result<()> {
         self.unix.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
-        let mut tcp = self.tcp.iter().chain(&self.resp).chain(&self.http);
+        let smockron = self.smockron.iter().flat_map(|(accounting, control)| [accounting, control]);
+        let mut tcp = self.tcp.iter().chain(&self.resp).chain(&self.http).chain(smockron);
         tcp.try_for_each(|listener| listener.set_nonblocking(true))
     }
 
@@ -96,12 +102,15 @@ impl Listeners {
             lines: self.unix.iter().map(path).chain(self.tcp.iter().map(address)).collect(),
             resp: self.resp.as_ref().map(address),
             http: self.http.as_ref().map(address),
+            smockron: self.smockron.as_ref().map(|(accounting, _)| address(accounting)),
         }
     }
 
     /// Addresses that other machines can reach and that ask for no token.
     pub(crate) fn open_to_others(&self) -> Vec<SocketAddr> {
-        let addresses = self.tcp.iter().chain(&self.resp).filter_map(|tcp| tcp.local_addr().ok());
+        let smockron = self.smockron.iter().map(|(accounting, _)| accounting);
+        let tcp = self.tcp.iter().chain(&self.resp).chain(smockron);
+        let addresses = tcp.filter_map(|tcp| tcp.local_addr().ok());
         addresses.filter(|address| !address.ip().is_loopback()).collect()
     }
 }
@@ -110,10 +119,29 @@ pub(crate) struct Described {
     pub(crate) lines: Vec<String>,
     pub(crate) resp: Option<String>,
     pub(crate) http: Option<String>,
+    pub(crate) smockron: Option<String>,
 }
 
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| about(address, &error))
+}
+
+/// Two ports, one after the other. With port 0, any two that are free.
+fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
+    for attempt in 1.. {
+        let first = bind(address)?;
+        let mut next = first.local_addr()?;
+        let second = next.port().checked_add(1).map(|port| {
+            next.set_port(port);
+            bind(next)
+        });
+        match second {
+            Some(Ok(second)) => return Ok((first, second)),
+            Some(Err(error)) if address.port() != 0 || attempt == 100 => return Err(error),
+            _ => {}
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
 }
 
 /// A socket's file outlives its process: one that nobody answers is replaced.

@@ -15,6 +15,7 @@ mod refused;
 mod report;
 mod resp;
 mod serve;
+mod smockron;
 mod state;
 
 use std::error::Error;
@@ -97,12 +98,13 @@ fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String
     let described = listeners.described();
     let or_none = |place: Option<String>| place.unwrap_or("none".into());
     format!(
-        "dthrottled {} is ready: lines on {}; http on {}; resp on {}; table {table}; \
+        "dthrottled {} is ready: lines on {}; http on {}; resp on {}; smockron on {}; table {table}; \
          {rules} rules in {} domains; cluster {}",
         env!("CARGO_PKG_VERSION"),
         described.lines.join(" and "),
         or_none(described.http),
         or_none(described.resp),
+        or_none(described.smockron),
         domains.len(),
         if throttle.cluster_stats().is_some() { "joined" } else { "none" },
     )
@@ -128,6 +130,12 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners) -> Result<(), Failure> 
     if let Some(listener) = listeners.http {
         let (daemon, listener) = (Arc::clone(daemon), TcpListener::from_std(listener)?);
         accepting.spawn_local(async move { http::serve(listener, daemon).await });
+    }
+    if let Some((accounting, control)) = listeners.smockron {
+        let (accounting, control) =
+            (TcpListener::from_std(accounting)?, TcpListener::from_std(control)?);
+        let daemon = Arc::clone(daemon);
+        accepting.spawn_local(async move { smockron::serve(accounting, control, daemon).await });
     }
     let ticking = Arc::clone(daemon);
     accepting.spawn_local(async move { tick(&ticking).await });

@@ -52,13 +52,19 @@ pub(crate) struct Counts {
     /// How often the rules of calls were forgotten, because there were too many.
     pub(crate) resp_forgotten: Count,
     pub(crate) http_requests: Count,
+    /// What Smockron's gatekeepers told, and were told.
+    pub(crate) smockron_accepted: Count,
+    pub(crate) smockron_delayed: Count,
+    pub(crate) smockron_rejected: Count,
+    pub(crate) smockron_bad: Count,
+    pub(crate) smockron_published: Count,
     pub(crate) reloads: Count,
     pub(crate) failed_reloads: Count,
 }
 
 impl Counts {
     /// All that only grow: name, what it is, count.
-    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 11] {
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 16] {
         [
             ("connections_accepted", "Connections accepted", self.accepted.get()),
             (
@@ -81,6 +87,19 @@ impl Counts {
                 self.resp_forgotten.get(),
             ),
             ("http_requests", "HTTP requests answered", self.http_requests.get()),
+            (
+                "smockron_accepted",
+                "Requests that gatekeepers let through",
+                self.smockron_accepted.get(),
+            ),
+            ("smockron_delayed", "Requests that gatekeepers delayed", self.smockron_delayed.get()),
+            (
+                "smockron_rejected",
+                "Requests that gatekeepers rejected",
+                self.smockron_rejected.get(),
+            ),
+            ("smockron_bad", "Messages of gatekeepers that made no sense", self.smockron_bad.get()),
+            ("smockron_published", "Delays told to gatekeepers", self.smockron_published.get()),
             ("reloads", "Reloads of the configuration", self.reloads.get()),
             ("failed_reloads", "Reloads that failed", self.failed_reloads.get()),
         ]

@@ -116,13 +116,6 @@ impl Config {
         self.table = TableConfig { clustered, ..table };
     }
 
-    /// Gives the table a name, unless it has one or belongs to this process alone.
-    pub fn name_table(&mut self, name: &str) {
-        if self.table.kind == Kind::Anonymous {
-            self.table.kind = Kind::Named(name.into());
-        }
-    }
-
     /// The name of the table, if it has one.
     pub fn table_name(&self) -> Option<&str> {
         match &self.table.kind {

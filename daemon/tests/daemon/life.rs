@@ -138,7 +138,10 @@ fn flags_alone() {
     let log = lines(child.stderr.take().unwrap());
     let ready = wait_for(&log, "is ready");
     assert!(ready.starts_with('{') && ready.contains("\"level\":\"INFO\""), "{ready}");
-    assert!(ready.contains("http on none; resp on none") && ready.contains("1 rules in 1 domains"));
+    assert!(
+        ready.contains("http on none; resp on none; smockron on none")
+            && ready.contains("1 rules in 1 domains")
+    );
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
     let mut stream = UnixStream::connect(&socket).unwrap();
     assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
@@ -280,4 +283,40 @@ fn two_daemons_are_a_cluster_and_say_goodbye() {
     stream.write_all(b"\0peers\n").unwrap();
     BufReader::new(stream).read_line(&mut answer).unwrap();
     assert!(answer.starts_with("OK {\"counts\""), "{answer}");
+}
+
+#[test]
+fn the_units_are_good() {
+    let (dir, _) = place();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd");
+    for name in ["dthrottled.service", "dthrottled.socket"] {
+        let unit = fs::read_to_string(format!("{folder}/{name}")).unwrap();
+        // It need not be installed.
+        let unit = unit.replace("/usr/local/bin/dthrottled", "/bin/true");
+        fs::write(dir.join(name), unit).unwrap();
+    }
+    let done = Command::new("systemd-analyze")
+        .args(["verify", "--man=no"])
+        .args([dir.join("dthrottled.service"), dir.join("dthrottled.socket")])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success() && !said.contains("dthrottled"), "{said}");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn the_example_of_the_documentation_is_good() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/daemon.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    assert!(!blocks.is_empty());
+    let (dir, _) = place();
+    for block in blocks {
+        let file = dir.join("dthrottle.toml");
+        fs::write(&file, block.split("```").next().unwrap()).unwrap();
+        let done = command().arg("--check").arg("--config").arg(&file).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    fs::remove_dir_all(dir).unwrap();
 }
