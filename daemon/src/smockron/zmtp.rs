@@ -71,7 +71,7 @@ impl Peer {
                 out,
             );
         }
-        while let Some((flags, body, length)) = frame(&self.unread[at..])? {
+        while let Some(Frame { flags, body, length }) = frame(&self.unread[at..])? {
             let body = body.to_vec();
             at += length;
             if flags & COMMAND != 0 {
@@ -129,8 +129,15 @@ fn write_frame(flags: u8, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-/// Flags, body and length of the first frame, if it is all there.
-fn frame(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, &'static str> {
+struct Frame<'a> {
+    flags: u8,
+    body: &'a [u8],
+    /// With its head.
+    length: usize,
+}
+
+/// The first frame, if it is all there.
+fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
     let Some((&flags, rest)) = bytes.split_first() else { return Ok(None) };
     if flags & !(MORE | LONG | COMMAND) != 0 {
         return Err("a frame of no known kind");
@@ -144,7 +151,8 @@ fn frame(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, &'static str> {
     };
     let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST);
     let length = length.ok_or("a frame that is too long")?;
-    Ok(bytes.get(head..head + length).map(|body| (flags, body, head + length)))
+    let body = bytes.get(head..head + length);
+    Ok(body.map(|body| Frame { flags, body, length: head + length }))
 }
 
 fn property(name: &[u8], value: &[u8]) -> Vec<u8> {
