@@ -8,7 +8,7 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 tests/web
 
-test-servers: build-python build-nginx build-apache ## Test the modules in real servers: nginx, Apache
+test-servers: build-python node-ready build-node build-nginx build-apache ## Test the modules in real servers: nginx, Apache
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/servers
 
 test-web-node: build-python node-ready build-node ## Test the middleware of Node in clusters of real servers, with Python beside them

@@ -51,7 +51,7 @@ def wait(port: int, server: subprocess.Popen[bytes]) -> None:
             return ask(port, [0])
         except OSError:
             if server.poll() is not None or time.monotonic() > end:
-                raise SystemExit(f"no server: {server.args}") from None
+                raise SystemExit(f"no server: {server.args!r}") from None
             time.sleep(0.05)
 
 
