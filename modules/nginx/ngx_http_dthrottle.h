@@ -31,6 +31,8 @@ typedef struct {
     ngx_http_complex_value_t  key;
     /* If the key is nothing but a variable, which one; else NGX_ERROR. */
     ngx_int_t                 index;
+    /* Whether that variable stays the same for a request. */
+    ngx_flag_t                is_kept;
     /* count requests in unit_ns; count 0: the rules are those of the configuration file. */
     uint64_t                  count;
     uint64_t                  unit_ns;

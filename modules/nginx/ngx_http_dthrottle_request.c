@@ -4,6 +4,9 @@
  */
 #include "ngx_http_dthrottle.h"
 
+/* Kept out of the way of requests that just pass. */
+#define NGX_HTTP_DTHROTTLE_SELDOM __attribute__((noinline))
+
 static void ngx_http_dthrottle_delay(ngx_http_request_t *r);
 static void ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count);
 
@@ -19,7 +22,8 @@ ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, n
     if (zone->index == NGX_ERROR) {
         return ngx_http_complex_value(r, &zone->key, key);
     }
-    value = ngx_http_get_flushed_variable(r, zone->index);
+    value = zone->is_kept ? ngx_http_get_indexed_variable(r, zone->index)
+                          : ngx_http_get_flushed_variable(r, zone->index);
     if (value == NULL) {
         return NGX_ERROR;
     }
@@ -41,7 +45,7 @@ ngx_http_dthrottle_cleanup(void *data)
 }
 
 /* A zone that cannot answer refuses nothing, and says so once. */
-static void
+NGX_HTTP_DTHROTTLE_SELDOM static void
 ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, int32_t status)
 {
     if (!zone->has_failed) {
@@ -167,7 +171,7 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
 }
 
 /* A plain no: when to come back is looked for now. */
-static ngx_int_t
+NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
 ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
 {
@@ -247,7 +251,7 @@ ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ng
 }
 
 /* Several limits, or one that has to know more than yes or no. */
-static ngx_int_t
+NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
 ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_loc_conf_t *lcf)
 {
