@@ -122,8 +122,6 @@ void ngx_http_dthrottle_free(void *data);
 
 /* ngx_http_dthrottle_request.c */
 ngx_int_t ngx_http_dthrottle_handler(ngx_http_request_t *r);
-ngx_int_t ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone,
-    ngx_str_t *key);
 
 /*
  * The context of a request, or NULL. It is kept in a variable, because an internal redirect forgets
@@ -133,6 +131,29 @@ ngx_int_t ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_
     ((ngx_http_dthrottle_ctx_t *) (r)->variables[(mcf)->slot].data)
 #define ngx_http_dthrottle_set_ctx(r, mcf, ctx) \
     ((r)->variables[(mcf)->slot].data = (u_char *) (ctx))
+
+/* The key of a request; empty: it is not limited. */
+static ngx_inline ngx_int_t
+ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, ngx_str_t *key)
+{
+    ngx_http_variable_value_t  *value;
+
+    if (zone->domain == NULL) {
+        key->len = 0;
+        return NGX_OK;
+    }
+    if (zone->index == NGX_ERROR) {
+        return ngx_http_complex_value(r, &zone->key, key);
+    }
+    value = zone->is_kept ? ngx_http_get_indexed_variable(r, zone->index)
+                          : ngx_http_get_flushed_variable(r, zone->index);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+    key->data = value->data;
+    key->len = value->not_found ? 0 : value->len;
+    return NGX_OK;
+}
 
 /* ngx_http_dthrottle_variable.c */
 ngx_int_t ngx_http_dthrottle_add_variables(ngx_conf_t *cf);

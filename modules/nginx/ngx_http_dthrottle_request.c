@@ -10,28 +10,6 @@
 static void ngx_http_dthrottle_delay(ngx_http_request_t *r);
 static void ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count);
 
-ngx_int_t
-ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, ngx_str_t *key)
-{
-    ngx_http_variable_value_t  *value;
-
-    if (zone->domain == NULL) {
-        key->len = 0;
-        return NGX_OK;
-    }
-    if (zone->index == NGX_ERROR) {
-        return ngx_http_complex_value(r, &zone->key, key);
-    }
-    value = zone->is_kept ? ngx_http_get_indexed_variable(r, zone->index)
-                          : ngx_http_get_flushed_variable(r, zone->index);
-    if (value == NULL) {
-        return NGX_ERROR;
-    }
-    key->data = value->data;
-    key->len = value->not_found ? 0 : value->len;
-    return NGX_OK;
-}
-
 /* When the memory of a request goes: it may have been waiting. */
 static void
 ngx_http_dthrottle_cleanup(void *data)
