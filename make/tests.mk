@@ -14,6 +14,10 @@ test-servers: build-python node-ready build-node build-nginx build-apache ## Tes
 test-web-node: build-python node-ready build-node ## Test the middleware of Node in clusters of real servers, with Python beside them
 	$(NODE_TEST) --test-concurrency=1 tests/web-node/*.test.js
 
+test-servers-deep: build-python build-nginx build-apache
+	@$(NEED) valgrind wrk
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/servers/deep.py
+
 # The node in C that tests and demonstration start beside those in Python and JavaScript.
 demo-node: build-c
 	@$(NEED) gcc
@@ -25,4 +29,4 @@ test-cluster: build-python build-node demo-node ## Test nodes of all languages o
 	$(CARGO) build --quiet --release --package dthrottle --example node
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/cluster
 
-.PHONY: test-processes test-web test-web-node test-servers demo-node test-cluster
+.PHONY: test-processes test-web test-web-node test-servers test-servers-deep demo-node test-cluster

@@ -109,7 +109,8 @@ class Kind:
                 f"DThrottleRule default {RATE}/s burst={BURST}"
             )
         elif self.limiter == "mod_qos":
-            load = f"LoadModule qos_module {APACHE}/mod_qos.so"
+            # Debian links it with nothing that has its regular expressions.
+            load = f"LoadFile libpcre.so.3\nLoadModule qos_module {APACHE}/mod_qos.so"
             use = f"QS_LocRequestPerSecLimit / {RATE}\nQS_ClientEntries 100000"
         elif self.limiter == "mod_evasive":
             load = f"LoadModule evasive20_module {APACHE}/mod_evasive20.so"
