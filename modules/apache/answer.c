@@ -81,7 +81,7 @@ void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrot
     say(r, names[0], outcome);
     say(r, names[1], remaining);
     say(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
-    if (place->headers != 0 && domain->policy && (rule = deciding_rule(domain, decision))) {
+    if (place->headers == 1 && domain->policy && (rule = deciding_rule(domain, decision))) {
         apr_uint64_t more = more_after(decision);
         apr_table_setn(r->err_headers_out, "RateLimit-Policy", domain->policy);
         apr_table_setn(r->err_headers_out, "RateLimit",
@@ -94,14 +94,22 @@ void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrot
     }
 }
 
+/* Of a request that passed, where no more is known. */
+void dthrottle_tell_passed(request_rec *r)
+{
+    say(r, names[0], "passed");
+}
+
 /* After a redirect inside the server: what was said before. Whether there was something. */
 int dthrottle_tell_again(request_rec *r)
 {
+    const char *value;
     for (request_rec *prev = r->prev; prev; prev = prev->prev) {
         if (!apr_table_get(prev->notes, names[0][1]))
             continue;
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-            say(r, names[i], apr_table_get(prev->notes, names[i][1]));
+            if ((value = apr_table_get(prev->notes, names[i][1])))
+                say(r, names[i], value);
         return 1;
     }
     return 0;

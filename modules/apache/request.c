@@ -80,6 +80,13 @@ static int32_t ask(request_rec *r, dthrottle_used_t *domain, const void *tag, ap
     return status;
 }
 
+/* Whether yes or no is all that has to be known. A file may say that refusals are only counted. */
+static int is_simple(const dthrottle_place_t *place)
+{
+    return place->headers != 1 && place->max_delay_ns <= 0 && !place->cost && place->units < 0 &&
+           !dthrottle_server.text;
+}
+
 static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_used_t *domain,
                    const dthrottle_decision_t *decision)
 {
@@ -118,7 +125,20 @@ int dthrottle_header_parser(request_rec *r)
     }
     if (tag_len == 0)
         return DECLINED;
-    status = ask(r, domain, tag, tag_len, place, &decision);
+    if (is_simple(place)) {
+        status = dthrottle_allow(domain->handle, tag, tag_len, 1);
+        if (status == 1) {
+            dthrottle_tell_passed(r);
+            return DECLINED;
+        }
+        /* When to come back is looked for only now. */
+        status = status < 0 ? status
+                            : dthrottle_peek(domain->handle, tag, tag_len, 1, &decision);
+        if (status == DTHROTTLE_OK)
+            decision.allowed = false;
+    } else {
+        status = ask(r, domain, tag, tag_len, place, &decision);
+    }
     if (status != DTHROTTLE_OK && !domain->has_failed) {
         domain->has_failed = 1;
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "dthrottle: domain %s: %s; requests pass",

@@ -25,7 +25,8 @@ ngx_http_dthrottle_fill_ns(ngx_http_dthrottle_zone_t *zone, uint64_t units)
 }
 
 static ngx_int_t
-ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_limit_t *limit)
+ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_limit_t *limit)
 {
     ngx_http_dthrottle_zone_t  *zone = limit->zone;
 
@@ -47,6 +48,12 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_limit_t *limit)
     }
     if (limit->burst < zone->burst) {
         limit->most_ns = ngx_http_dthrottle_fill_ns(zone, limit->burst + 1);
+    }
+    /* A file may say that refusals are only counted. */
+    if (limit->free_ns == UINT64_MAX && limit->most_ns == UINT64_MAX && mcf->text.len == 0
+        && limit->passed->limits->nelts == 1)
+    {
+        limit->passed->simple = limit;
     }
     return NGX_OK;
 }
@@ -135,7 +142,12 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     ngx_uint_t                    i;
     ngx_http_dthrottle_zone_t   **zones;
     ngx_http_dthrottle_limit_t  **uses;
+    ngx_str_t                     slot = ngx_string("dthrottle_context");
 
+    mcf->slot = ngx_http_get_variable_index(cf, &slot);
+    if (mcf->slot == NGX_ERROR) {
+        return NGX_ERROR;
+    }
     if (mcf->zones.nelts == 0) {
         return NGX_OK;
     }
@@ -162,7 +174,7 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     }
     uses = mcf->uses.elts;
     for (i = 0; i < mcf->uses.nelts; i++) {
-        if (ngx_http_dthrottle_finish_use(cf, uses[i]) != NGX_OK) {
+        if (ngx_http_dthrottle_finish_use(cf, mcf, uses[i]) != NGX_OK) {
             return NGX_ERROR;
         }
     }

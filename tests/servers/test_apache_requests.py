@@ -15,6 +15,7 @@ DThrottleRule two "1/day" burst=10 name=day
 DThrottleRule two "1/hour" burst=4 "name=in an hour"
 DThrottleRule tenth "10/s" burst=1
 DThrottleConfigFile {file}
+DThrottleHeaders On
 SetEnvIf Request_URI ^/env spare=1
 ErrorDocument 403 /shown
 """ + "".join(
@@ -62,6 +63,19 @@ def test_on_and_off(server: Server) -> None:
     assert shown(server.get("/on")) == (200, "passed", "1")
     assert shown(server.get("/on")) == (200, "passed", "0")
     assert shown(server.get("/on")) == (429, "refused", "0")
+
+
+def test_yes_or_no_is_enough_where_nobody_wants_to_know_more() -> None:
+    lines = 'DThrottleRule default "1/day" burst=2\n' + location("/on", "DThrottle On")
+    lines += location("/on/dry", "DThrottleDryRun On")
+    with apache(lines) as server:
+        assert shown(server.get("/on")) == (200, "passed", None)
+        assert shown(server.get("/on")) == (200, "passed", None)
+        answer = server.get("/on")
+        assert shown(answer) == (429, "refused", "0")
+        assert "ratelimit" not in answer.headers
+        assert 86390 < int(answer.headers["retry-after"]) <= 86400
+        assert shown(server.get("/on/dry")) == (200, "refused-dry-run", "0")
 
 
 def test_a_client_is_its_address(server: Server) -> None:
