@@ -86,9 +86,8 @@ function toMiddleware(gate) {
       }
       return;
     }
-    const { message } = gate.settings;
-    const said = typeof message === 'function' ? gate.call('message', message, request, response, verdict.decision) : message;
-    if (isPromise(said)) gate.settle('message', said).then((settled) => send(verdict, settled, request, response));
+    const said = gate.said(verdict, request, response);
+    if (isPromise(said)) said.then((settled) => send(verdict, settled, request, response));
     else send(verdict, said, request, response);
   }
 
