@@ -40,7 +40,7 @@ function toMiddleware(gate) {
       next();
       return;
     }
-    Reflect.set(request, requestPropertyName, new RateLimitInfo(verdict.decision, verdict.tag));
+    /** @type {any} */ (request)[requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
     gate.tell(verdict, request, response);
     if (verdict.refused) {
       slow(gate, closing(response), () => refuse(verdict, request, response, next));
