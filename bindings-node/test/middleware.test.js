@@ -202,6 +202,14 @@ for (const kind of kinds) {
         assert.deepEqual(await web.statuses(2, { localAddress: '127.0.0.9' }), [200, 200]);
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'alice' } }), [200, 200]);
         assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'bob' } }), [200, 429]);
+        // Sent twice it is none: otherwise everybody could have as many buckets as they like.
+        assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': ['bob', 'x'] } }), [200, 429]);
+        assert.deepEqual(await web.statuses(1, { headers: { 'X-Client': ['bob', 'y'] } }), [429]);
+      });
+      await using([once(), { methods: ['GET'], routes: ['/.*'] }], async (web) => {
+        assert.equal((await web.get('/', { method: 'POST' })).status, 200);
+        assert.equal((await web.get('/a%0A', { method: 'HEAD' })).status, 200);
+        assert.equal((await web.get('/', { method: 'HEAD' })).status, 429);
       });
     });
 

@@ -46,6 +46,7 @@ const WRONG = [
   ['methods', 'GET', "list such as ['GET'"],
   ['methods', ['get'], "'GET'"],
   ['methods', [5], 'method'],
+  ['methods', [], 'leave it out'],
   ['routes', '/api', 'list'],
   ['routes', ['/(api'], 'regular expression'],
   ['routes', [5], 'text'],

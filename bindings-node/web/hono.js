@@ -11,6 +11,7 @@ const { Gate } = require('./gate.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
 const { gather, readOptions } = require('./options.js');
+const { nodeReader } = require('./reader.js');
 const { toRefusal } = require('./refusal.js');
 
 /** @import { Reader, Verdict } from './gate.js' */
@@ -23,7 +24,10 @@ const peer = (context) => context.env?.incoming?.socket?.remoteAddress;
 const reader = {
   method: (context) => context.req.method,
   path: (context) => context.req.path,
-  header: (context, name) => context.req.header(name),
+  header(context, name) {
+    const incoming = context.env?.incoming;
+    return incoming ? nodeReader.header(incoming, name) : context.req.header(name);
+  },
   peer,
   client: peer,
   forwardedFor: (context) => context.req.header('x-forwarded-for'),

@@ -223,7 +223,10 @@ class Reader {
       const meaning = typeof value === 'string' && /^[a-zA-Z]+$/.test(value);
       throw wrong('methods', value, meaning ? `'${value.toUpperCase()}'` : "a method such as 'GET'");
     }
-    return this.#given.methods === undefined ? null : new Set(values);
+    if (this.#given.methods === undefined) return null;
+    if (values.length === 0) throw wrong('methods', values, "a list such as ['GET', 'POST']; leave it out for all");
+    // Applications answer HEAD by what they have for GET.
+    return new Set(values.includes('GET') ? [...values, 'HEAD'] : values);
   }
 
   routes() {
@@ -232,7 +235,8 @@ class Reader {
       if (route instanceof RegExp) return new RegExp(route.source, route.flags.replace(/[gy]/g, ''));
       if (typeof route !== 'string' || route === '') throw wrong('routes', route, 'text or a regular expression');
       try {
-        return new RegExp(`^(?:${route})$`, 'u');
+        // A line break in a path, %0A, is a character like any other.
+        return new RegExp(`^(?:${route})$`, 'us');
       } catch (error) {
         throw wrong('routes', route, `a regular expression (${/** @type {Error} */ (error).message})`);
       }

@@ -28,7 +28,11 @@ const joined = (value) => (Array.isArray(value) ? value.join(', ') : value);
 const nodeReader = {
   method: (/** @type {IncomingMessage} */ request) => request.method ?? '',
   path: (/** @type {IncomingMessage} */ request) => toPath(request.url),
-  header: (/** @type {IncomingMessage} */ request, name) => joined(request.headers[name]),
+  // One that is sent twice is none: which of the two the application reads is not known here.
+  header(/** @type {IncomingMessage} */ request, name) {
+    const lines = request.headersDistinct[name];
+    return lines?.length === 1 ? lines[0] : undefined;
+  },
   peer: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
   client: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
   forwardedFor: (/** @type {IncomingMessage} */ request) => joined(request.headers['x-forwarded-for']),

@@ -112,8 +112,10 @@ def kills(mpm: str) -> None:
         assert set(seen.statuses) == {ALLOWED, REFUSED}, "nothing else was answered"
         assert BURST - seen.broken <= seen.statuses[ALLOWED] <= BURST
         assert seen.statuses[REFUSED] > BURST
+        # The server may still be at replacing those that were killed.
         after = Load(server, "/burst/another", BURST + 20).join()
-        assert after.statuses == {ALLOWED: BURST, REFUSED: 20}
+        assert set(after.statuses) == {ALLOWED, REFUSED}
+        assert BURST - after.broken <= after.statuses[ALLOWED] <= BURST
 
 
 def test_killed_children_fail_nobody_else() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
 import apache
 import pytest
 from apache import location
-from server import until
+from server import REPOSITORY, until
 
 RULE = "DThrottleRule default 1/s\n"
 
@@ -122,3 +123,10 @@ def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so(tmp_path: Path
     ) as server:
         assert server.statuses("/a", 3) == [200] * 3
         assert "nothing is limited" in server.log()
+
+
+def test_the_example_of_the_documentation() -> None:
+    text = (REPOSITORY / "docs" / "apache.md").read_text()
+    (example,) = re.findall(r"^```apache\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    status, said, _ = apache.checked(re.sub("LoadModule .*", "", example))
+    assert status == 0, said

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from inspect import isawaitable, iscoroutine
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from dthrottle._dthrottle import Decision
@@ -37,6 +38,10 @@ _MOST_DEBT: Final = 2**40
 _UNTAGGED: Final = (
     "a request has no tag, and passes (behind a proxy on a Unix socket, set trusted_proxies)"
 )
+
+
+def _not_awaited() -> None:
+    raise TypeError("allow gave something to await, which nobody does")
 
 
 class Reader(Protocol[R]):
@@ -111,23 +116,23 @@ class Gate(Generic[Request]):
         self._reader = reader
         self._domain = opened.domain
         self._headers = Headers(settings.headers, opened.policies)
-        self._takes_all = (
+        self.takes_all = (
             settings.methods is None
             and not settings.routes
             and settings.allow is None
             and settings.allow_networks is None
         )
+        """Whether every request is to be throttled, as far as it does not depend on its tag."""
         self._may_wait = settings.max_delay > 0 and not settings.dry_run
         self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
         # One for each request that may be held. A deque needs no lock, which a fork might copy
         # while it is taken.
         self._room = deque([None] * settings.max_held)
         self._said: set[str] = set()
+        self._warns = settings.warns_of_proxies
 
     def concerns(self, request: Request) -> bool:
         """Say whether a request is to be throttled, as far as it does not depend on its tag."""
-        if self._takes_all:
-            return True
         s, reader = self.settings, self._reader
         if s.methods is not None and reader.method(request) not in s.methods:
             return False
@@ -136,11 +141,21 @@ class Gate(Generic[Request]):
             if not any(route.fullmatch(path) for route in s.routes):
                 return False
         if s.allow is not None:
-            return not self.call("allow", s.allow, request)
+            return not self._allows(s.allow, request)
         if s.allow_networks is not None:
             address = s.address.find(reader.peer(request), reader.forwarded_for(request))
             return address is None or address not in s.allow_networks
         return True
+
+    def _allows(self, function: Callable[[Request], Any], request: Request) -> bool:
+        allowed = self.call("allow", function, request)
+        if not isawaitable(allowed):
+            return bool(allowed)
+        # Whatever it would say: nobody awaits it, and a coroutine is true.
+        if iscoroutine(allowed):
+            allowed.close()
+        self.call("allow", _not_awaited)
+        return False
 
     def tag(self, request: Request) -> Any:
         """Give the tag; None if there is none."""
@@ -151,7 +166,10 @@ class Gate(Generic[Request]):
             value = reader.header(request, s.header)
             if value:
                 return value
-        address = s.address(reader.peer(request), reader.forwarded_for(request))
+        forwarded = reader.forwarded_for(request)
+        if forwarded and self._warns:
+            self._warn_of_proxy()
+        address = s.address(reader.peer(request), forwarded)
         return address if s.header is None or address is None else _NO_HEADER + address
 
     def cost(self, request: Request) -> Any:
@@ -169,6 +187,8 @@ class Gate(Generic[Request]):
             self._log("tag", _UNTAGGED)
             return None
         try:
+            if type(tag) is int:
+                tag = str(tag)
             if self.settings.allow_tags and self._is_allowed(tag):
                 return None
             if scope:
@@ -306,12 +326,13 @@ class Gate(Generic[Request]):
             return body, "application/octet-stream"
         if isinstance(body, Mapping):
             try:
-                return json.dumps(dict(body)).encode(), "application/json"
+                return json.dumps(dict(body), allow_nan=False).encode(), "application/json"
             except (TypeError, ValueError):
                 self.failed("body")
         elif isinstance(body, str):
             return body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
         elif body is not None:
+            self.counts.failed += 1
             self._log("body", f"body: {body!r} is neither text nor bytes nor a dict")
         return b"Too Many Requests\n", "text/plain; charset=utf-8"
 
@@ -336,6 +357,13 @@ class Gate(Generic[Request]):
         except Exception:
             self.failed(option)
             return None
+
+    def _warn_of_proxy(self) -> None:
+        self._warns = False
+        _logger.warning(
+            "a request has X-Forwarded-For, which is not read: behind a proxy set trusted_proxies, "
+            "or all clients are one; this is logged once"
+        )
 
     def failed(self, cause: str) -> None:
         """Count an exception, and log the first of each cause. To be called while handling it."""

@@ -36,8 +36,8 @@ class WsgiReader(Generic[Request]):
         self._environ = environ
 
     def method(self, request: Request) -> str:
-        """Give the method."""
-        return str(self._environ(request).get("REQUEST_METHOD", ""))
+        """Give the method; a client may write it small, and frameworks take it as well."""
+        return str(self._environ(request).get("REQUEST_METHOD", "")).upper()
 
     def path(self, request: Request) -> str:
         """Give the path; WSGI has it as bytes in the clothes of latin-1."""
