@@ -166,14 +166,14 @@ describe('the table of an application', () => {
     const { out } = run('a.cjs', `
       const { EventEmitter } = require('node:events');
       const limit = throttle({ rate: '1000000/s', tag: 'header:x-client', skipFailedRequests: true });
-      const headers = {};
       const response = () => Object.assign(new EventEmitter(), {
         getHeader: () => undefined, setHeader() {}, writableFinished: true, statusCode: 500, socket: null,
       });
       function calls(count) {
         for (let i = 0; i < count; i += 1) {
           const answer = response();
-          limit({ method: 'GET', headers: { 'x-client': 'client' + (i % 100000) }, socket: {} }, answer, () => {});
+          const lines = { 'x-client': ['client' + (i % 100000)] };
+          limit({ method: 'GET', headers: {}, headersDistinct: lines, socket: {} }, answer, () => {});
           answer.emit('close');
         }
       }

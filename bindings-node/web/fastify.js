@@ -183,8 +183,8 @@ function refuse(gate, verdict, request, reply, next) {
     }
     return;
   }
-  const said = typeof message === 'function' ? gate.call('message', message, request, reply, verdict.decision) : message;
-  if (isPromise(said)) gate.settle('message', said).then((settled) => send(gate, verdict, settled, reply));
+  const said = gate.said(verdict, request, reply);
+  if (isPromise(said)) said.then((settled) => send(gate, verdict, settled, reply));
   else send(gate, verdict, said, reply);
 }
 

@@ -8,13 +8,14 @@
 const { debuglog } = require('node:util');
 
 const { describe, isBytes } = require('../face/values.js');
+const { COST, Functions, isPromise } = require('./functions.js');
 const { Headers } = require('./headers.js');
 const { toDigits } = require('./options.js');
 const { Watch } = require('./watch.js');
 
 /** @import { Decision, Domain } from '../index.js' */
 /** @import { Fields } from './headers.js' */
-/** @import { Fn, Settings } from './options.js' */
+/** @import { Settings } from './options.js' */
 
 /**
  * @typedef {object} Reader How to read a request of some kind.
@@ -35,8 +36,6 @@ const log = debuglog('dthrottle');
  */
 const NO_HEADER = new TextEncoder().encode('address\0');
 const MOST_DEBT = 2 ** 40;
-/** @type {Record<string, unknown>} What counts for a function that fails: to pass for nothing would be an invitation. */
-const INSTEAD = { cost: 1 };
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
 /** What becomes of a request. */
@@ -64,7 +63,7 @@ class Verdict {
 }
 
 /** Decides about requests. */
-class Gate {
+class Gate extends Functions {
   /** @type {Domain} */
   domain;
   #reader;
@@ -78,11 +77,10 @@ class Gate {
    * @param {Reader} reader
    */
   constructor(settings, reader) {
+    super(settings.reports);
     const { domain, policies, table } = settings.opened;
     this.settings = settings;
     this.domain = domain;
-    /** What happened in this process; `throttle.stats()` has the rest. */
-    this.counts = { passed: 0, refused: 0, dryRun: 0, delayed: 0, gaveUp: 0, untagged: 0, failed: 0 };
     this.#reader = reader;
     this.#headers = new Headers(settings.headers, settings.legacyHeaders, policies);
     this.#largest = Math.min(Infinity, ...domain.rules.map((rule) => rule.limit));
@@ -268,7 +266,7 @@ class Gate {
   #units(cost) {
     if (Number.isSafeInteger(cost) && cost >= 0) return cost;
     this.failed('cost', new RangeError(`${describe(cost)} cannot be; must be a whole number, and not negative`));
-    return INSTEAD.cost;
+    return COST;
   }
 
   // Requests that wait.
@@ -353,64 +351,26 @@ class Gate {
   }
 
   /**
+   * What the body of a refusal is to be, or a promise of it.
+   * @param {Verdict} verdict
+   * @param {any} request
+   * @param {any} [companion]
+   * @returns {unknown}
+   */
+  said(verdict, request, companion) {
+    const { message } = this.settings;
+    if (typeof message !== 'function') return message;
+    const said = this.call('message', message, request, companion, verdict.decision);
+    return isPromise(said) ? this.settle('message', said) : said;
+  }
+
+  /**
    * The rule that decided, as clients know it.
    * @param {Verdict} verdict
    */
   policy(verdict) {
     return this.#headers.policy(verdict.decision)?.name;
   }
-
-  // What goes wrong.
-
-  /**
-   * Calls a function of the application; undefined if it fails, or what stands for it.
-   * @param {string} option
-   * @param {Fn} fn
-   * @param {any} request
-   * @param {any} companion
-   * @param {unknown[]} more
-   */
-  call(option, fn, request, companion, ...more) {
-    try {
-      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
-    } catch (error) {
-      this.failed(option, error);
-      return INSTEAD[option];
-    }
-  }
-
-  /**
-   * Waits for what a function of the application gave; the same if it fails.
-   * @param {string} option
-   * @param {unknown} value
-   */
-  async settle(option, value) {
-    try {
-      return await value;
-    } catch (error) {
-      this.failed(option, error);
-      return INSTEAD[option];
-    }
-  }
-
-  /**
-   * Counts an error, and reports the first of each cause.
-   * @param {string} cause
-   * @param {unknown} error
-   */
-  failed(cause, error) {
-    this.counts.failed += 1;
-    const message = error instanceof Error ? error.message : String(error);
-    this.settings.reports.failure('DTHROTTLE_FAILED', cause, `${cause} failed: ${message}`, error);
-  }
-}
-
-/**
- * @param {any} value
- * @returns {value is Promise<any>}
- */
-function isPromise(value) {
-  return typeof value === 'object' && value !== null && typeof value.then === 'function';
 }
 
 exports.Gate = Gate;

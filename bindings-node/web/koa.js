@@ -77,7 +77,7 @@ function throttle(source, options) {
       write(gate, context.res, refusalFields(verdict));
       return handler(context, next, { statusCode, message, decision: verdict.decision });
     }
-    const said = typeof message === 'function' ? await gate.settle('message', gate.call('message', message, context, undefined, verdict.decision)) : message;
+    const said = await gate.said(verdict, context);
     const { status, fields, body } = toRefusal(gate, verdict, said);
     context.status = status;
     context.body = typeof body === 'string' ? body : Buffer.from(body);

@@ -79,26 +79,34 @@ function fromFile(given, reports) {
   for (const key of OF_THROTTLE) {
     if (given[key] !== undefined) throw misuse(key, `${file} has that; give it there`);
   }
-  /** @type {string | undefined} */
-  let name;
-  let text;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    text = ''; // fromFile says what is wrong with it
+  const text = readText(file);
+  const table = text === undefined || HAS_TABLE.test(text) ? undefined : toTable(given.table);
+  if (text !== undefined && table === undefined && given.table !== undefined) {
+    throw misuse('table', `${file} has one already; give it there`);
   }
-  if (text === '' || HAS_TABLE.test(text)) {
-    if (given.table !== undefined) throw misuse('table', `${file} has one already; give it there`);
-  } else {
-    const table = toTable(given.table);
-    name = table.name;
-    // At the end, so that errors have the lines of the file.
-    text += `\n[table]\n${Object.entries(table).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`;
-  }
-  const throttle = inFile(file, () => (name === undefined && given.table === undefined ? native().fromFile(file) : native().fromToml(text)));
+  // At the end, so that errors have the lines of the file.
+  const throttle = table === undefined ? native().fromFile(file) : inFile(file, () => native().fromToml(text + toToml(table)));
+  const name = table?.name;
   const domain = throttle.domain(given.domain ?? 'default');
   meet(name, domain.name, JSON.stringify(domain.rules), reports);
   return opened(domain, name);
+}
+
+/**
+ * @param {string} file
+ * @returns {string | undefined} Nothing if it cannot be read: who opens it says why.
+ */
+function readText(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {Record<string, any>} table */
+function toToml(table) {
+  return `\n[table]\n${Object.entries(table).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`;
 }
 
 /**

@@ -60,7 +60,7 @@ class Reports {
    */
   failure(code, cause, message, error) {
     if (this.#said.has(`${code} ${cause}`)) return;
-    const detail = error instanceof Error ? error.stack : error === undefined ? undefined : String(error);
+    const detail = error instanceof Error ? error.stack : undefined;
     this.#say(`${code} ${cause}`, code, `${message}; this is reported once, and counted`, detail);
   }
 
