@@ -3,7 +3,8 @@
 //!
 //! A cut halves the rate of requests, at most once a second. The limit stays there for a second,
 //! comes back quickly to near the last good rate, goes on in small steps beyond it, and when that
-//! has gone well for a while it multiplies, until it is none.
+//! has gone well for a while it multiplies, until it is none. After the first cut, of which little can
+//! be learnt, it multiplies at once.
 
 use super::meter::SECOND;
 
@@ -11,6 +12,9 @@ use super::meter::SECOND;
 const HIGHEST: f64 = 1e7;
 /// Between two cuts, and how long the limit stays where a cut has put it.
 pub(crate) const HOLD_NS: u64 = SECOND;
+/// The share of the limit from which on it is what holds requests back. A limit that doubles was,
+/// over its last second, 0.7 of what it is.
+const USED_UP: f64 = 0.6;
 
 /// The settings of the live throttle.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +34,8 @@ pub struct Live {
 
 impl Default for Live {
     fn default() -> Live {
-        Live { cut: 0.5, near: 0.9, step: 0.04, patience: 4.0, growth: 3.0 }
+        // Chosen by the model in `core/tests/busy`.
+        Live { cut: 0.5, near: 0.9, step: 0.03, patience: 4.0, growth: 4.0 }
     }
 }
 
@@ -40,20 +45,19 @@ pub(crate) struct Cut {
     pub(crate) at: u64,
     /// What it left.
     limit: f32,
-    /// The rate that the service could bear.
+    /// The rate that the service could bear; zero: not known.
     good: f32,
 }
 
 impl Cut {
     /// As it was stored; zero: there was none. Whatever the words are, the limits make sense.
     pub(crate) fn from_bits(bits: u128, floor: f64) -> Option<Cut> {
-        let sane = |bits: u128| {
-            let value = f32::from_bits(bits as u32);
-            if value.is_nan() { floor as f32 } else { value.clamp(floor as f32, HIGHEST as f32) }
+        let sane = |bits: u128, least: f32| match f32::from_bits(bits as u32) {
+            value if value.is_nan() => least,
+            value => value.clamp(least, HIGHEST as f32),
         };
-        let cut =
-            Cut { at: (bits >> 64) as u64, limit: sane(bits >> 32), good: sane(bits) };
-        (bits != 0).then_some(cut)
+        let (limit, good) = (sane(bits >> 32, floor as f32), sane(bits, 0.0));
+        (bits != 0).then_some(Cut { at: (bits >> 64) as u64, limit, good })
     }
 
     /// The same at another time.
@@ -73,39 +77,53 @@ impl Live {
         let limit = f64::from(cut.limit);
         let Some(quick_ns) = after_ns.checked_sub(HOLD_NS) else { return Some(limit) };
         let quick = quick_ns as f64 / SECOND as f64;
-        let near = f64::from(cut.good) * self.near;
-        // Seconds until it is near.
-        let until_near = (near / limit).max(1.0).ln() / self.growth.ln();
-        let Some(steady) = Some(quick - until_near).filter(|steady| *steady > 0.0) else {
-            return Some(limit * self.growth.powf(quick));
+        let grown = |from: f64, seconds: f64| {
+            Some(from * self.growth.powf(seconds)).filter(|limit| *limit < HIGHEST)
         };
+        if cut.good == 0.0 {
+            return grown(limit, quick);
+        }
+        let near = f64::from(cut.good) * self.near;
+        // Seconds since it is near.
+        let steady = quick - (near / limit).max(1.0).ln() / self.growth.ln();
+        if steady < 0.0 {
+            return grown(limit, quick);
+        }
         let step = f64::from(cut.good) * self.step;
         let slow = near.max(limit) + step * steady.min(self.patience);
-        let reached = slow * self.growth.powf((steady - self.patience).max(0.0));
-        (reached < HIGHEST).then_some(reached)
+        // Gently at first: half a second on it is a sixth of a second, three seconds on it is two.
+        let after = (steady - self.patience).max(0.0);
+        grown(slow, after * after / (after + 1.0))
     }
 
-    /// What a busy answer makes of it, by the rates of requests sent and of good answers. Where
-    /// nobody says which answers are good, all were until now.
-    pub(crate) fn cut(
-        &self,
-        before: Option<Cut>,
-        now: u64,
-        sent: f64,
-        good: Option<f64>,
-        floor: f64,
-    ) -> Cut {
-        let earlier = before.map(|cut| f64::from(cut.good));
-        let good = match (good, earlier) {
-            (None, _) | (Some(0.0), None) => sent,
+    /// What a busy answer makes of it.
+    pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Seen, floor: f64) -> Cut {
+        let Seen { sent, good, limit } = seen;
+        // Where the limit is used up it tells the rate of this moment, not of the last second.
+        let rate = limit.filter(|limit| sent >= limit * USED_UP).unwrap_or(sent);
+        let share = good.map_or(1.0, |good| (good / sent).min(1.0));
+        let good = match before {
+            // It may have been early in the first second, of which a rate says little.
+            None => 0.0,
             // Out of order altogether: what it could bear before is the best guess for later.
-            (Some(0.0), Some(earlier)) => earlier,
-            // So that a moment in which it goes out of order does not look like what it can bear.
-            (Some(good), earlier) => good.min(sent).max(earlier.unwrap_or(0.0) * self.cut),
+            Some(before) if good == Some(0.0) => before.good.into(),
+            // A moment in which it goes out of order must not look like what it can bear.
+            Some(before) => (rate * share).max(f64::from(before.good) * self.cut),
         };
-        let limit = (sent * self.cut).clamp(floor, HIGHEST) as f32;
-        Cut { at: now, limit, good: good.clamp(floor, HIGHEST) as f32 }
+        let limit = (rate * self.cut).clamp(floor, HIGHEST) as f32;
+        Cut { at: now, limit, good: good.min(HIGHEST) as f32 }
     }
+}
+
+/// The last second, as a busy answer finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// Requests.
+    pub(crate) sent: f64,
+    /// Good answers; nothing: nobody says which are good.
+    pub(crate) good: Option<f64>,
+    /// The limit at this moment, if there is one.
+    pub(crate) limit: Option<f64>,
 }
 
 #[cfg(test)]
@@ -131,13 +149,19 @@ mod tests {
             let cut = Cut { at: 1, limit: word, good: word };
             let cut = Cut::from_bits(cut.to_bits(), 2.0).unwrap();
             assert!((2.0..=HIGHEST).contains(&limit(cut, 0.0)), "{word}: {cut:?}");
+            assert!(cut.good >= 0.0);
             assert!(limit(cut, 1e4).is_infinite(), "it recovers");
         }
     }
 
+    fn seen(sent: f64, good: Option<f64>) -> Seen {
+        Seen { sent, good, limit: None }
+    }
+
     #[test]
     fn it_halves_stays_comes_near_goes_on_and_multiplies() {
-        let cut = LIVE.cut(None, 0, 100.0, Some(100.0), 1.0);
+        let first = LIVE.cut(None, 0, seen(1.0, None), 1.0);
+        let cut = LIVE.cut(Some(first), 0, seen(100.0, Some(100.0)), 1.0);
         let near = (90.0_f64 / 50.0).log2();
         let expected = [
             (0.0, 50.0),
@@ -146,8 +170,8 @@ mod tests {
             (1.0 + near, 90.0),
             (1.0 + near + 2.0, 94.0),
             (1.0 + near + 4.0, 98.0),
-            (1.0 + near + 5.0, 196.0),
-            (1.0 + near + 7.0, 784.0),
+            (1.0 + near + 5.0, 98.0 * 2_f64.sqrt()),
+            (1.0 + near + 6.0, 98.0 * 2_f64.powf(4.0 / 3.0)),
         ];
         for (seconds, expected) in expected {
             let limit = limit(cut, seconds);
@@ -157,22 +181,34 @@ mod tests {
     }
 
     #[test]
+    fn after_the_first_cut_it_looks_for_the_limit() {
+        let first = LIVE.cut(None, 0, seen(20.0, Some(20.0)), 1.0);
+        assert_eq!([0.0, 1.0, 2.0, 4.0].map(|after| limit(first, after)), [10.0, 10.0, 20.0, 80.0]);
+    }
+
+    #[test]
     fn good_answers_say_where_near_is() {
-        let cut = LIVE.cut(None, 0, 100.0, Some(40.0), 1.0);
-        assert_eq!((cut.limit, cut.good), (50.0, 40.0));
-        let down = LIVE.cut(Some(cut), 0, 50.0, Some(0.0), 1.0);
-        assert_eq!((down.limit, down.good), (25.0, 40.0), "none at all: as before");
-        let silent = LIVE.cut(Some(cut), 0, 50.0, None, 1.0);
-        assert_eq!((silent.limit, silent.good), (25.0, 50.0), "nobody says");
-        let worse = LIVE.cut(Some(cut), 0, 50.0, Some(1.0), 1.0);
-        assert_eq!(worse.good, 20.0, "not less than half at once");
-        let too_many = LIVE.cut(None, 0, 10.0, Some(1e9), 1.0);
-        assert_eq!(too_many.good, 10.0);
+        let before = Cut { at: 0, limit: 50.0, good: 40.0 };
+        let next = |seen| {
+            let cut = LIVE.cut(Some(before), 0, seen, 1.0);
+            (cut.limit, cut.good)
+        };
+        assert_eq!(next(seen(100.0, Some(60.0))), (50.0, 60.0));
+        assert_eq!(next(seen(50.0, Some(0.0))), (25.0, 40.0), "none at all: as before");
+        assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "not less than half at once");
+        assert_eq!(next(seen(50.0, None)), (25.0, 50.0), "nobody says");
+        assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "more than were asked for");
+        let used = Seen { limit: Some(70.0), ..seen(50.0, Some(45.0)) };
+        assert_eq!(next(used), (35.0, 63.0), "the limit of this moment");
+        let unused = Seen { limit: Some(500.0), ..seen(50.0, Some(45.0)) };
+        assert_eq!(next(unused), (25.0, 45.0));
     }
 
     #[test]
     fn the_floor_holds() {
-        let cut = LIVE.cut(None, 0, 0.0, None, 3.0);
-        assert_eq!((cut.limit, cut.good), (3.0, 3.0));
+        let cut = LIVE.cut(None, 0, seen(0.0, Some(0.0)), 3.0);
+        assert_eq!((cut.limit, cut.good), (3.0, 0.0));
+        let cut = LIVE.cut(Some(cut), 0, seen(0.0, Some(7.0)), 3.0);
+        assert_eq!(cut.limit, 3.0);
     }
 }

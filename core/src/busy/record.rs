@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use super::Turn;
 use super::document::{NO_LIMIT, Recover, Second};
-use super::live::{Cut, HOLD_NS, Live};
+use super::live::{Cut, HOLD_NS, Live, Seen};
 use super::meter::{Meter, SECOND};
 use crate::config::{BusyConfig, Mode};
 use crate::table::Service;
 
 /// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
 const IDLE_NS: u64 = 60 * SECOND;
-/// What may be sent at once under a limit: as much as passes in a tenth of a second, or one.
-const AT_ONCE_NS: u64 = SECOND / 10;
+/// What may be sent at once under a limit: as much as passes in a twentieth of a second, or one.
+const AT_ONCE_NS: u64 = SECOND / 20;
 /// What a record with a limit is worth more than any without.
 const LIMITED: u64 = 1 << 63;
 
@@ -155,12 +155,14 @@ impl Record<'_> {
         let good = (!good.is_new()).then(|| good.rate(now));
         self.change(|bits| {
             let before = Cut::from_bits(bits, floor);
-            // Answers to what was sent before the cut say nothing new.
-            let is_fresh = |cut: Cut| now.saturating_sub(cut.at.max(paused)) < HOLD_NS;
-            match before.is_some_and(is_fresh) {
-                true => None,
-                false => Some(live.cut(before, now, sent, good, floor).to_bits()),
+            let after = before.map(|cut| now.saturating_sub(cut.at.max(paused)));
+            if after.is_some_and(|after| after < HOLD_NS) {
+                // Answers to what was sent before the cut say nothing new.
+                return None;
             }
+            let limit = before.zip(after).and_then(|(cut, after)| live.limit(cut, after));
+            let seen = Seen { sent, good, limit };
+            Some(live.cut(before, now, seen, floor).to_bits())
         })
     }
 

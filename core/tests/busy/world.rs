@@ -9,16 +9,16 @@ use dthrottle::{BusyConfig, ManualClock};
 
 /// How a server says that it has enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Server {
+pub(crate) enum Server {
     /// Counts in seconds of its own.
     Seconds,
-    /// Lets through evenly, with room for a twentieth of a second.
+    /// Lets through evenly, with room for a tenth of a second.
     Even,
 }
 
 /// One run.
 #[derive(Clone, Debug)]
-pub struct World {
+pub(crate) struct World {
     pub server: Server,
     /// Nothing: no throttle at all.
     pub mode: Option<Mode>,
@@ -36,14 +36,14 @@ pub struct World {
 
 /// What happened in every second.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     pub good: u64,
     pub busy: u64,
     pub held: u64,
 }
 
 impl World {
-    pub fn new(mode: Option<Mode>) -> World {
+    pub(crate) fn new(mode: Option<Mode>) -> World {
         World {
             server: Server::Even,
             mode,
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    pub fn run(&self) -> Vec<Tally> {
+    pub(crate) fn run(&self) -> Vec<Tally> {
         let config = |mode: Mode| BusyConfig::new().mode(mode);
         let throttle = |mode| BusyThrottle::with_clock(config(mode), ManualClock::new()).unwrap();
         let throttles: Vec<Option<BusyThrottle>> =
@@ -108,7 +108,7 @@ impl World {
                 good
             }
             Server::Even => {
-                let most = (capacity / 20.0).max(1.0);
+                let most = (capacity / 10.0).max(1.0);
                 state.room = (state.room + (now - state.at) * capacity).min(most);
                 state.at = now;
                 let good = state.room >= 1.0;
@@ -127,7 +127,7 @@ struct State {
 }
 
 /// Good answers a second, and the share of busy answers, over some seconds.
-pub fn over(tallies: &[Tally]) -> (f64, f64) {
+pub(crate) fn over(tallies: &[Tally]) -> (f64, f64) {
     let good: u64 = tallies.iter().map(|tally| tally.good).sum();
     let busy: u64 = tallies.iter().map(|tally| tally.busy).sum();
     (good as f64 / tallies.len() as f64, busy as f64 / (good + busy).max(1) as f64)
