@@ -128,7 +128,9 @@ def test_a_busy_answer_holds_the_next_request_back(
 
 
 @each
-def test_who_may_wait_waits_for_its_turn(make: Maker, error: type[Exception], server: Server) -> None:
+def test_who_may_wait_waits_for_its_turn(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
     get = make(BusyThrottle(), max_wait=5)
     server.answers = [(429, {"Retry-After": "1"})]
     assert get(server.url) == 429
@@ -147,7 +149,7 @@ def test_statuses_and_services_can_be_chosen(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
     throttle = BusyThrottle()
-    get = make(throttle, statuses={500}, service=lambda url: "all")
+    get = make(throttle, statuses={500}, service=lambda _: "all")
     server.answers = [(503, {}), (500, {"Retry-After": "60"})]
     assert [get(server.url), get(server.url)] == [503, 500]
     with pytest.raises(error, match="all is busy"):
@@ -156,9 +158,7 @@ def test_statuses_and_services_can_be_chosen(
 
 
 @each
-def test_who_cannot_connect_is_not_told_busy(
-    make: Maker, error: type[Exception], server: Server
-) -> None:
+def test_who_cannot_connect_is_not_told_busy(make: Maker, error: type[Exception]) -> None:
     throttle = BusyThrottle()
     get = make(throttle)
     with pytest.raises(error):

@@ -57,9 +57,7 @@ class BusyPoolManager(urllib3.PoolManager):
         return self.caller.throttle
 
 
-def _pool_class(
-    base: type[HTTPConnectionPool], caller: Caller
-) -> type[HTTPConnectionPool]:
+def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConnectionPool]:
     """Make a class of pools that ask before every attempt."""
 
     class BusyPool(base):  # type: ignore[misc, valid-type]
