@@ -482,6 +482,13 @@ int32_t dthrottle_debit(const dthrottle_domain_t *domain,
  */
 int32_t dthrottle_start(const dthrottle_t *throttle);
 
+/**
+ * Ends the exchange in this process for good, and waits for nothing: another process of the table
+ * goes on with it. Checks go on as before. For processes that only finish what they have begun,
+ * such as the old workers of a server that has read its configuration again.
+ */
+int32_t dthrottle_stop(const dthrottle_t *throttle);
+
 /** The cluster, as this node sees it. */
 int32_t dthrottle_cluster_stats(const dthrottle_t *throttle, dthrottle_cluster_stats_t *stats);
 
@@ -552,6 +559,27 @@ int32_t dthrottle_config_set_dry_run(dthrottle_config_t *config,
  * says what would be right.
  */
 int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_table_t *table);
+
+/**
+ * Names the table, if nothing was said of whose it is: for hosts whose processes open the
+ * throttle each for itself, such as a server's workers. A bad name is told as above.
+ */
+int32_t dthrottle_config_name_table(dthrottle_config_t *config, const char *name, size_t name_len);
+
+/**
+ * How many rules a domain of the configuration has, or DTHROTTLE_ERR_DOMAIN if there is no such
+ * domain; domain NULL is the default domain.
+ */
+int32_t dthrottle_config_rule_count(const dthrottle_config_t *config,
+                                    const char *domain,
+                                    size_t domain_len);
+
+/**
+ * Looks at everything that dthrottle_open_config() would look at, and opens nothing: for tests of
+ * a configuration. Reads the secret of the cluster, if it is in a file, and keeps it: a process
+ * that has given up its rights can open the throttle later. Starts no thread.
+ */
+int32_t dthrottle_config_check(dthrottle_config_t *config, char *error, size_t error_size);
 
 /**
  * Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps

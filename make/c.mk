@@ -37,6 +37,10 @@ header: cargo-ready ## Write include/dthrottle.h anew from the exports
 header-check: cargo-ready
 	$(CARGO) run --quiet --package xtask -- header --check
 
+abi: build-c ## Write bindings-c/abi.txt anew: what programs rely on
+	@$(NEED) gcc nm=binutils
+	bindings-c/tests/abi.sh include/dthrottle.h $(RELEASE)/libdthrottle.so >bindings-c/abi.txt
+
 install: $(C_BUILT) ## Install the C library: make install PREFIX=/usr/local DESTDIR=
 	install -d "$(DESTDIR)$(INCLUDEDIR)" "$(DESTDIR)$(LIBDIR)/pkgconfig"
 	install -m 644 include/dthrottle.h "$(DESTDIR)$(INCLUDEDIR)/dthrottle.h"
@@ -55,4 +59,4 @@ uninstall: ## Remove what install put there, with the same PREFIX and DESTDIR
 		"$(DESTDIR)$(LIBDIR)/libdthrottle.so.$(C_VERSION)" \
 		"$(DESTDIR)$(LIBDIR)/pkgconfig/dthrottle.pc"
 
-.PHONY: build-c test-c header header-check install uninstall
+.PHONY: build-c test-c header header-check abi install uninstall

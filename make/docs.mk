@@ -1,6 +1,6 @@
 # The documentation's code blocks, and the demonstration.
 
-test-docs: build-c build-python build-node build-wasm demo-node ## Run the code blocks of the documentation, and the demonstration
+test-docs: build-c build-python node-ready build-node build-wasm demo-node ## Run the code blocks of the documentation, and the demonstration
 	$(VENV)/bin/python tests/docs/run.py
 	$(VENV)/bin/python demo/demo.py
 

@@ -32,6 +32,19 @@ lint-js: node-ready ## Check style and types of all JavaScript
 	node_modules/.bin/eslint .
 	$(TSC) --project tsconfig.json
 	$(TSC) --project tsconfig.bundler.json
-	@! grep -n '"resolved"' package-lock.json || { echo "package-lock.json: addresses of a registry" >&2; exit 1; }
+	@! grep -n '"resolved"' package-lock.json bench/node/package-lock.json || { echo "package-lock.json: addresses of a registry" >&2; exit 1; }
 
-.PHONY: node-there node-ready build-node test-node lint-js
+NODE_BENCH := target/bench/node
+
+# What dthrottle is measured against is no tool of the checkout, and stays apart.
+$(NODE_BENCH)/.ready: bench/node/package.json bench/node/package-lock.json | node-there
+	@mkdir -p $(NODE_BENCH)
+	@cp bench/node/package.json bench/node/package-lock.json $(NODE_BENCH)
+	npm ci --prefix $(NODE_BENCH) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+bench-node: build-node $(NODE_BENCH)/.ready ## Measure the Node package against express-rate-limit and rate-limiter-flexible; writes bench/out/node.json
+	@$(NEED) redis-server wrk
+	node bench/node/main.js
+
+.PHONY: bench-node node-there node-ready build-node test-node lint-js

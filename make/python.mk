@@ -34,11 +34,28 @@ build-python: cargo-ready venv ## Build the Python package and install it into .
 test-python: build-python ## Test the Python package: vectors, API, threads, fork, wheel, README
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) $(PYTHON_DIR)/tests
 
+BENCH_VENV := target/bench/venv
+BENCH_PYTHON := $(BENCH_VENV)/bin/python
+
+$(BENCH_VENV)/.ready: bench/python/requirements.txt $(VENV_READY)
+	$(PYTHON) -m venv --clear $(BENCH_VENV)
+	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	$(BENCH_PYTHON) -m pip check --quiet
+	@touch $@
+
+# PARTS=calls measures only that; see bench/python/main.py.
+bench-python: build-python $(BENCH_VENV)/.ready ## Measure against limits and Flask-Limiter; writes bench/out/python.json
+	@$(NEED) redis-server valgrind
+	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--force-reinstall $(WHEELS)/dthrottle-*.whl
+	$(BENCH_PYTHON) bench/python/main.py $(PARTS)
+
 lint-python: build-python
 	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
+	$(MYPY) --disable-error-code import-not-found bench/python/*.py
 	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
 	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle._dthrottle
 
-.PHONY: venv build-python test-python lint-python
+.PHONY: venv build-python test-python bench-python lint-python

@@ -75,6 +75,17 @@ pub unsafe extern "C" fn dthrottle_start(throttle: *const Throttle) -> i32 {
     guard!(|c| c.handle(throttle)?.core.start())
 }
 
+/// Ends the exchange in this process for good, and waits for nothing: another process of the table
+/// goes on with it. Checks go on as before. For processes that only finish what they have begun,
+/// such as the old workers of a server that has read its configuration again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_stop(throttle: *const Throttle) -> i32 {
+    guard!(|c| {
+        c.handle(throttle)?.core.stop();
+        Ok(())
+    })
+}
+
 /// The cluster, as this node sees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_cluster_stats(

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dthrottle_core::{ManualClock, Result, TableConfig};
+use dthrottle_core::{Error, ErrorKind, ManualClock, Result, TableConfig};
 
 use crate::clock::Clock;
 use crate::ffi::{Caller, Flag, bad};
@@ -158,6 +158,51 @@ pub unsafe extern "C" fn dthrottle_config_set_table(
         config.parts().core.set_table(table);
         Ok(())
     })
+}
+
+/// Names the table, if nothing was said of whose it is: for hosts whose processes open the
+/// throttle each for itself, such as a server's workers. A bad name is told as above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_name_table(
+    config: *mut Config,
+    name: *const c_char,
+    name_len: usize,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let name = c.text(name, name_len)?;
+        config.parts().core.name_table(name);
+        Ok(())
+    })
+}
+
+/// How many rules a domain of the configuration has, or DTHROTTLE_ERR_DOMAIN if there is no such
+/// domain; domain NULL is the default domain.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_rule_count(
+    config: *const Config,
+    domain: *const c_char,
+    domain_len: usize,
+) -> i32 {
+    guard!(|c| {
+        let config = c.handle(config)?;
+        let domain = c.name(domain, domain_len)?.unwrap_or(dthrottle_core::Config::DEFAULT);
+        let count = config.parts().core.rule_count(domain);
+        let count = count.ok_or_else(|| Error::new(ErrorKind::Domain, "no such domain"))?;
+        Ok(i32::try_from(count).unwrap_or(i32::MAX))
+    })
+}
+
+/// Looks at everything that dthrottle_open_config() would look at, and opens nothing: for tests of
+/// a configuration. Reads the secret of the cluster, if it is in a file, and keeps it: a process
+/// that has given up its rights can open the throttle later. Starts no thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_check(
+    config: *mut Config,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| c.handle(config)?.parts().core.prepare())
 }
 
 /// Makes throttles of this configuration run by a clock that is moved by hand. The caller keeps

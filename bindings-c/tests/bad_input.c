@@ -284,6 +284,17 @@ static void test_config(void)
     table.bytes = 1;
     BAD(dthrottle_config_set_table(config, &table));
 
+    BAD(dthrottle_config_name_table(NULL, "web", 3));
+    BAD(dthrottle_config_name_table(config, NULL, 3));
+    BAD(dthrottle_config_name_table(config, NOT_UTF8, 2));
+    BAD(dthrottle_config_name_table(config, "web", TOO_LONG));
+    BAD(dthrottle_config_check(NULL, NULL, 0));
+    BAD(dthrottle_config_rule_count(NULL, NULL, 0));
+    BAD(dthrottle_config_rule_count(config, NULL, 3));
+    BAD(dthrottle_config_rule_count(config, NOT_UTF8, 2));
+    EQUAL(dthrottle_config_rule_count(config, "zzz", 3), DTHROTTLE_ERR_DOMAIN);
+    EQUAL(dthrottle_config_rule_count(config, NULL, 0), 0);
+
     BAD(dthrottle_config_set_clock(NULL, clock_));
     BAD(dthrottle_config_set_clock(config, NULL));
 
@@ -306,6 +317,8 @@ static void test_cluster(void)
 
     BAD(dthrottle_start(NULL));
     OK(dthrottle_start(throttle));
+    BAD(dthrottle_stop(NULL));
+    OK(dthrottle_stop(throttle));
     BAD(dthrottle_cluster_stats(NULL, &stats));
     BAD(dthrottle_cluster_stats(throttle, NULL));
 

@@ -11,7 +11,7 @@ prefix=$out/prefix
 make=${MAKE:-make}
 warnings="-Wall -Wextra -pedantic -Werror"
 examples="quickstart domains waiting clock"
-tests="bad_input structs life table cluster threads vectors_calls vectors_config"
+tests="bad_input structs life table cluster prefork threads vectors_calls vectors_config"
 passed=0
 failed=0
 
@@ -68,6 +68,20 @@ same_exports() {
         diff prototypes exports &&
         grep -o 'dthrottle_[a-z_]*(' "$here/tests/bad_input.c" | tr -d '(' | sort -u >called &&
         diff prototypes called
+}
+
+# The list of what may not change. A library without an export, and a header with a field more in
+# the middle of a struct, must be noticed.
+same_abi() {
+    abi() { "$here/tests/abi.sh" "$1" "$prefix/lib/libdthrottle.so" "$2"; } &&
+        mkdir -p changed &&
+        abi "$prefix/include/dthrottle.h" "$here/abi.txt" &&
+        { cat "$here/abi.txt" && echo "export dthrottle_zzz"; } | LC_ALL=C sort >more &&
+        ! abi "$prefix/include/dthrottle.h" more >told && grep -qx -e '- export dthrottle_zzz' told &&
+        sed 's/^    uint64_t cost;/    uint64_t more;\n&/' "$prefix/include/dthrottle.h" \
+            >changed/dthrottle.h &&
+        ! abi changed/dthrottle.h "$here/abi.txt" >told &&
+        grep -qx -e '- struct dthrottle_ask_t.cost: uint64_t at 16, 8 bytes' told
 }
 
 # --- programs
@@ -206,6 +220,7 @@ step "install and uninstall" installs
 step "one version" one_version
 step "soname and nodelete" linked_for_good
 step "exports are the prototypes, and all are tested with bad input" same_exports
+step "nothing that programs rely on has changed" same_abi
 standards
 all_ways
 controls

@@ -1,11 +1,15 @@
 // The package as npm packs and installs it.
 'use strict';
 
+const { readdirSync } = require('node:fs');
 const { join } = require('node:path');
 
 const { testPackage } = require('./shared/package.js');
 
-const types = ['usage.mts', 'usage.cts'].map((name) => join(__dirname, 'types', name));
+const PROGRAMS = ['usage.mts', 'usage.cts', 'web.mts', 'web.cts'];
+const types = PROGRAMS.map((name) => join(__dirname, 'types', name));
+
+const WEB = readdirSync(join(__dirname, '../web'));
 
 testPackage('dthrottle', join(__dirname, '..'), {
   files: [
@@ -24,7 +28,10 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'index.mjs',
     'native.js',
     'package.json',
+    ...WEB.map((name) => `web/${name}`),
   ],
   types,
-  modes: { nodenext: ['usage.mts', 'usage.cts'], node16: ['usage.mts', 'usage.cts'], bundler: ['usage.mts'] },
+  modes: { nodenext: PROGRAMS, node16: PROGRAMS, bundler: PROGRAMS.filter((name) => name.endsWith('.mts')) },
+  parts: ['address', 'express', 'fastify', 'hono', 'http', 'koa'],
+  others: ['@types', 'express', 'fastify', 'hono'],
 });

@@ -5,4 +5,4 @@ const { join } = require('node:path');
 
 const { testReadme } = require('./shared/readme.js');
 
-testReadme(join(__dirname, '../README.md'), 'dthrottle', join(__dirname, '..'));
+testReadme(join(__dirname, '../README.md'), 'dthrottle', join(__dirname, '..'), ['express']);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from web import WsgiClient
 
-from dthrottle import source
+from dthrottle import DthrottleError, source
 from dthrottle.application import application_name
 
 
@@ -213,7 +214,7 @@ def test_the_log_says_which_table(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         "throttling by domain 'default', shared in table web",
-        "throttling by domain 'default', in the table that its throttle has",
+        "throttling by domain 'default', in a table without a name",
     ]
 
 
@@ -238,3 +239,44 @@ def test_a_file_s_table_is_its_own_or_the_application_s(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path != file] == [
         f"dthrottle-{os.getuid()}-a"
     ]
+
+
+def test_a_module_alone_is_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PWD", raising=False)
+    shop = types.ModuleType("shop.wsgi")
+    shop.__file__ = str(tmp_path / "shop" / "wsgi.py")
+    monkeypatch.setitem(sys.modules, "shop.wsgi", shop)
+    names = set()
+    for more in (["-w", "4"], ["-w", "8", "--log-config", "json"]):
+        monkeypatch.setattr(sys, "argv", ["/bin/gunicorn", *more, "shop.wsgi"])
+        names.add(application_name())
+    assert len(names) == 1
+    monkeypatch.setattr(sys, "argv", ["/bin/gunicorn", "json"])
+    assert application_name() not in names
+
+
+@pytest.mark.parametrize("what", ["rate", "file"])
+def test_a_name_that_is_taken_does_not_keep_anybody_from_starting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    name = f"taken-{random.getrandbits(32):08x}"
+    monkeypatch.setattr(source, "application_name", lambda _made_in: name)
+    squatted = [Path(f"/dev/shm/dthrottle-{os.getuid()}-{name}")]
+    squatted += [Path(f"/tmp/dthrottle-{os.getuid()}-{name}")]
+    config: Any = "1/day"
+    if what == "file":
+        config = tmp_path / "web.toml"
+        config.write_text('rate = "1/day"')
+    try:
+        for path in squatted:
+            path.write_text("not a table")
+        with pytest.warns(RuntimeWarning, match="shared only with forked children") as caught:
+            web = WsgiClient(config)
+        assert len(caught) == 1
+        assert web.statuses(2) == [200, 429]
+        with pytest.raises(DthrottleError):
+            WsgiClient(config, table=name)
+    finally:
+        for path in squatted:
+            path.unlink(missing_ok=True)

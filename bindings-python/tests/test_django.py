@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -172,6 +173,11 @@ def test_turned_off(kind: Any) -> None:
     assert statuses(kind, view, 2) == [200, 429]
 
 
+def test_turned_off_without_limits() -> None:
+    with site(enabled=False), pytest.raises(MiddlewareNotUsed):
+        ThrottleMiddleware(hello)
+
+
 def test_a_class_is_counted_under_its_name() -> None:
     class Base(View):  # type: ignore[misc]
         def get(self, _request: Any) -> HttpResponse:
@@ -218,3 +224,54 @@ def test_wrong_settings(setting: dict[str, Any], field: str, says: str) -> None:
 def test_settings_that_are_no_dict() -> None:
     with override_settings(DTHROTTLE="1/s"), pytest.raises(ConfigError, match="a dict"):
         ThrottleMiddleware(hello)
+
+
+def test_classes_that_are_async() -> None:
+    @method_decorator(limit("2/hour"), name="dispatch")
+    class Hello(View):  # type: ignore[misc]
+        async def get(self, _request: Any) -> HttpResponse:
+            return HttpResponse("hello")
+
+    view = Hello.as_view()
+    answers = [asyncio.run(view(AGET.get("/"))) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert "RateLimit" in answers[0]
+
+
+def test_the_limit_of_a_class_is_made_once() -> None:
+    @method_decorator(limit("2/hour"), name="dispatch")
+    class Hello(View):  # type: ignore[misc]
+        def get(self, _request: Any) -> HttpResponse:
+            return HttpResponse("hello")
+
+    view = Hello.as_view()
+    for _ in range(10):
+        view(GET.get("/"))
+    assert len(dthrottle.django._limits()._gates) == 1
+    assert counts().refused == 8
+
+
+class Called:
+    """A view that is an object."""
+
+    def __call__(self, _request: Any) -> HttpResponse:
+        return HttpResponse("hello")
+
+
+class AlsoCalled(Called):
+    """Another one."""
+
+
+def test_views_that_are_no_functions() -> None:
+    def resolved(view: Any) -> Any:
+        request = GET.get("/")
+        request.resolver_match = SimpleNamespace(func=view)
+        return view(request).status_code
+
+    decorated = limit("1/hour")
+    views = [decorated(Called()), decorated(AlsoCalled()), partial(decorated(hello))]
+    assert [[resolved(view) for _ in range(2)] for view in views] == [[200, 429]] * 3
+
+
+def test_a_view_that_answers_nothing() -> None:
+    assert limit("1/hour")(lambda _request: None)(GET.get("/")) is None

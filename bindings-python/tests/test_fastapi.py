@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from typing import Annotated, Any
 
 import pytest
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request, WebSocket
 from web import AsgiClient
 
 from dthrottle import ConfigError, Decision, ManualClock, Throttle
@@ -158,3 +159,44 @@ def test_mistakes_are_found_where_they_are_written() -> None:
         Limiter(table=False).limit("5/fortnight")
     with pytest.raises(ConfigError, match="did you mean tag"):
         Limiter(table=False, identifier=len)  # type: ignore[call-arg]
+
+
+def test_websockets_pass() -> None:
+    limiter = Limiter(table=False)
+    app = FastAPI(dependencies=[Depends(limiter.shared_limit("1/hour", scope="all"))])
+
+    @app.websocket("/talk")
+    async def talk(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.close()
+
+    async def connect() -> list[str]:
+        sent: list[str] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"])
+
+        async def receive() -> Any:
+            return {"type": "websocket.connect"}
+
+        scope = {"type": "websocket", "path": "/talk", "query_string": b"", "headers": []}
+        await app(scope, receive, send)
+        return sent
+
+    for _ in range(2):
+        assert asyncio.run(connect()) == ["websocket.accept", "websocket.close"]
+
+
+def test_where_an_application_is_mounted_is_no_way_around() -> None:
+    limiter = Limiter(table=False)
+    inner = FastAPI()
+    inner.add_api_route("/one", hello, dependencies=[Depends(limiter.limit("2/hour"))])
+    app = FastAPI()
+    app.mount("/{tenant}", inner)
+    assert [Client(app).get(f"/{n}/one").status for n in range(3)] == [200, 200, 429]
+
+
+def test_annotations_are_no_text() -> None:
+    # Earlier versions of FastAPI cannot read them otherwise.
+    names = inspect.signature(Limiter(table=False).limit("1/hour")).parameters.values()
+    assert not any(isinstance(name.annotation, str) for name in names)

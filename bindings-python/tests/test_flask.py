@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,6 +114,42 @@ def test_blueprints() -> None:
     assert statuses(app, "/limited/one", 3) == [200, 200, 429]
     assert statuses(app, "/limited/two", 3) == [200, 200, 429]
     assert statuses(app, "/free/one", 3) == [200] * 3
+
+
+def test_a_limit_of_both_blueprint_and_view_is_asked_once() -> None:
+    limiter = make()
+    blueprint = Blueprint("twice", "shop")
+    blueprint.add_url_rule("/twice", "one", limiter.limit("4/hour")(hello))
+    limiter.limit("4/hour")(blueprint)
+    app = application(limiter)
+    app.register_blueprint(blueprint)
+    assert statuses(app, "/twice", 5) == [200] * 4 + [429]
+
+
+def test_limits_of_different_methods_are_different_budgets() -> None:
+    limiter = make()
+    get = limiter.limit("2/hour", methods=["GET"])
+    post = limiter.limit("2/hour", methods=["POST"])
+    client = application(limiter, one=get(post(hello))).test_client()
+    assert [client.get("/one").status_code for _ in range(3)] == [200, 200, 429]
+    assert [client.post("/one").status_code for _ in range(3)] == [200, 200, 429]
+    assert client.head("/one").status_code == 429, "it is answered by the view for GET"
+
+
+def test_two_applications() -> None:
+    limiter = make(default_limits="1/hour")
+    on, off = Flask("on"), Flask("off")
+    off.config["DTHROTTLE_ENABLED"] = False
+    for app in (on, off, on):  # twice is once
+        limiter.init_app(app)
+    for app in (on, off):
+        app.add_url_rule("/one", "one", hello)
+    assert statuses(on, "/one", 2) == [200, 429]
+    assert statuses(off, "/one", 2) == [200, 200]
+    late = Flask("late")
+    late.config["DTHROTTLE_CLUSTER"] = {"name": "late", "without_secret": True}
+    with pytest.raises(ConfigError, match="say it before"):
+        limiter.init_app(late)
 
 
 def test_class_views_and_coroutines() -> None:
@@ -259,3 +298,68 @@ def test_what_fails_lets_the_request_pass() -> None:
     app = application(limiter, one=lambda: Response("hello"))
     assert statuses(app, "/one", 3) == [200] * 3
     assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)
+
+
+def test_blueprints_are_known_wherever_they_are() -> None:
+    limiter = make(default_limits="3/hour")
+    app = application(limiter)
+    limited, free = (Blueprint(name, name, url_prefix=f"/{name}") for name in ("limited", "free"))
+    for blueprint in (limited, free):
+        blueprint.add_url_rule("/", "index", hello)
+    limiter.limit("1/hour")(limited)
+    limiter.exempt(free)
+    outer = Blueprint("outer", "outer", url_prefix="/outer")
+    outer.register_blueprint(limited)
+    outer.register_blueprint(free)
+    app.register_blueprint(outer)
+    app.register_blueprint(limited, name="renamed")
+    assert statuses(app, "/outer/limited/", 2) == [200, 429]
+    assert statuses(app, "/limited/", 2) == [200, 429]
+    assert statuses(app, "/outer/free/", 5) == [200] * 5
+
+
+def test_requests_in_one_context_are_told_apart() -> None:
+    limiter = make()
+    app = application(limiter, one=limiter.limit("1/hour")(hello), free=hello)
+    with app.app_context():
+        assert statuses(app, "/one", 2) == [200, 429]
+        headers = app.test_client().get("/free").headers
+    assert "RateLimit" not in headers
+    assert "Retry-After" not in headers
+
+
+def test_a_wrong_table_is_found_at_once() -> None:
+    for table, field in (("a/b", "table.name"), ({"nmae": "a"}, "table.nmae")):
+        with pytest.raises(ConfigError) as raised:
+            Limiter(table=table)  # type: ignore[arg-type]
+        assert raised.value.field == field
+
+
+def test_a_table_that_cannot_be_opened_lets_requests_pass(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Throttle("1/s", table={"name": "broken", "dir": str(tmp_path)})
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"no table")
+    limiter = Limiter(table={"name": "broken", "dir": str(tmp_path)})
+    app = application(limiter, one=limiter.limit("1/hour")(hello))
+    assert statuses(app, "/one", 3) == [200, 429, 429]
+    assert limiter.counts.failed == 1
+    assert len([record for record in caplog.records if "cannot open" in record.message]) == 1
+
+
+def test_a_limit_opens_once() -> None:
+    limiter = make()
+    limits = [limiter.limit("5/hour")(hello) for _ in range(20)]
+    app = application(limiter, **{f"view{n}": view for n, view in enumerate(limits)})
+    for n in range(len(limits)):
+        together = threading.Barrier(8)
+
+        def ask(path: str = f"/view{n}", together: Any = together) -> int:
+            together.wait()
+            return statuses(app, path, 1)[0]
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = [pool.submit(ask) for _ in range(8)]
+        assert [answer.result() for answer in answers].count(200) == 5
+    assert len(limiter._limits._gates) == len(limits)

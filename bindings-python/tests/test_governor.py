@@ -114,6 +114,7 @@ def test_rates_of_projects_come_first(tmp_path: Path, clock: ManualClock) -> Non
         ("/v1", "/v1", True),
         ("/v1", "/v1/", False),
         ("/v1", "/v1\n", False),
+        ("/v1/.*", "/v1/a\n", True),
         ("/v1", "/a/v1", False),
         ("/v1|/v2", "/v1/queues", False),
         ("/v1|/v2/queues", "/v2/queues", True),
@@ -138,6 +139,7 @@ def test_methods_match(tmp_path: Path, clock: ManualClock) -> None:
     assert web.made.counts.unmatched == 3
     assert web.statuses(1, method="GET") == [200]
     assert web.statuses(1, method="DELETE") == [429], "one rate, one bucket"
+    assert web.statuses(1, method="get") == [429], "applications take it for GET"
     assert "ratelimit" not in web.get(method="PUT").headers
 
 
@@ -173,10 +175,13 @@ def test_without_a_project(tmp_path: Path, clock: ManualClock, project: str | No
 
 
 def test_projects_of_any_letters(tmp_path: Path, clock: ManualClock) -> None:
-    path = write(tmp_path, [rate(limit=1)], [rate("own", 2, project="größe")])
+    # The last byte of à and Å is a blank in latin-1.
+    of_project = [rate("own", 2, project=project) for project in ("größe", "voilà", "Å")]
+    path = write(tmp_path, [rate(limit=1)], of_project)
     web = GovernorClient(path, clock)
     assert web.statuses(3, project="größe") == [200, 200, 429]
     assert web.statuses(1, project=" größe ") == [429]
+    assert web.statuses(3, project="voilà") == web.statuses(3, project="Å") == [200, 200, 429]
     assert web.statuses(2, project="grösse") == [200, 429]
     assert web.statuses(2, project="x" * 100_000) == [200, 429]
 

@@ -72,6 +72,13 @@ def test_time_until_there_is_more_is_never_too_early(clock: ManualClock) -> None
             assert throttle.peek("t").remaining > decision.remaining
 
 
+def test_of_several_rules_the_one_that_decided_speaks(clock: ManualClock) -> None:
+    rules: Any = [{"name": "second", "rate": "9/s"}, {"name": "minute", "rate": "5/minute"}]
+    throttle = Throttle(rules=rules, clock=clock)
+    written = fields("standard", throttle, throttle.check("t"))
+    assert parsed(written["RateLimit"]) == [("minute", {"r": 4, "t": 12})]
+
+
 def test_a_rule_that_fills_fast_is_not_blamed_for_one_that_fills_slowly(clock: ManualClock) -> None:
     rules: Any = [{"name": "second", "rate": "2/s"}, {"name": "day", "rate": "1000/day"}]
     throttle = Throttle(rules=rules, clock=clock)

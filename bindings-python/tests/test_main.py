@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import socket
@@ -132,3 +133,18 @@ def test_it_is_a_command() -> None:
     done = subprocess.run([sys.executable, "-m", "dthrottle", "--help"], capture_output=True)
     assert done.returncode == 0
     assert b"peers" in done.stdout
+
+
+def test_tags_may_be_any_bytes(table: Any) -> None:
+    throttle = Throttle("1/hour", table=table)
+    throttle.allow(b"\xff")
+    assert run(table, "check", os.fsdecode(b"\xff"), "--rate", "1/hour") == 1
+
+
+def test_nobody_reads() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "dthrottle", "stats"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")

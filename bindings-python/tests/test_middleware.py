@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
 import http_sf
 import pytest
-from web import CLIENTS, Client, kinds, once
+from web import CLIENTS, AsgiClient, Client, kinds, once
 
 from dthrottle import Decision, ManualClock, Throttle
 from dthrottle.address import parse_address
@@ -109,7 +110,7 @@ def fail(*_arguments: Any) -> Any:
 
 @kinds
 @pytest.mark.parametrize(
-    "tag", [fail, lambda _request: None, lambda _request: 5, lambda _request: []]
+    "tag", [fail, lambda _request: None, lambda _request: True, lambda _request: []]
 )
 def test_a_tag_that_fails_lets_requests_pass(
     client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
@@ -127,6 +128,14 @@ def test_tag_by_header(client: Any, clock: ManualClock) -> None:
     assert web.get(x_api_key="a").status == 200
     assert web.get(x_api_key="a", peer="198.51.100.1").status == 429
     assert web.get(x_api_key="b").status == 200
+
+
+def test_a_header_that_comes_twice_is_none(clock: ManualClock) -> None:
+    # The application may take the first or the last: the other one must not be a new tag.
+    web = AsgiClient(once(clock), tag="header:X-Api-Key")
+    assert web.get(x_api_key="a").status == 200
+    answers = [web.get(**{"x_api_key": "a", "x-api_key": str(n)}).status for n in range(3)]
+    assert answers == [200, 429, 429], "they are the address"
 
 
 @kinds
@@ -192,6 +201,7 @@ def test_methods(client: Any, clock: ManualClock) -> None:
     assert "ratelimit" not in web.get().headers
     assert web.get(method="POST").status == 200
     assert web.get(method="PUT").status == 429
+    assert web.get(method="post").status == 429, "uWSGI passes it on, and Flask takes it for POST"
 
 
 @kinds
@@ -202,6 +212,7 @@ def test_routes(client: Any, clock: ManualClock) -> None:
     assert web.get("/login").status == 200
     assert web.get("/api/x").status == 429
     assert web.get("/größe").status == 429
+    assert web.get("/api/x\n").status == 429, "what ends a line does not end the match"
 
 
 @kinds
@@ -427,3 +438,46 @@ def test_policies_of_several_rules(client: Any) -> None:
 def test_kinds_are_both() -> None:
     assert [client.kind for client in CLIENTS] == ["wsgi", "asgi"]
     assert all(issubclass(client, Client) for client in CLIENTS)
+
+
+@kinds
+def test_head_is_get(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), methods=["GET"])
+    assert web.statuses(2, method="HEAD") == [200, 429]
+    assert web.statuses(2, method="POST") == [200, 200]
+
+
+@kinds
+def test_a_number_is_a_tag(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), tag=lambda _request: 5)
+    assert web.statuses(2) == [200, 429]
+
+
+@kinds
+@pytest.mark.filterwarnings("error")
+def test_allow_is_not_awaited(client: Any, clock: ManualClock) -> None:
+    async def everybody(_request: Any) -> bool:
+        return True
+
+    web = client(once(clock), allow=lambda request: everybody(request))
+    assert web.statuses(2) == [200, 429]
+    assert web.counts.failed == 2
+
+
+@kinds
+def test_a_proxy_that_nobody_named_is_told_once(
+    client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for options, lines in (({}, 1), ({"trusted_proxies": 0}, 0), ({"tag": lambda _: "a"}, 0)):
+        caplog.clear()
+        web = client(once(clock, 9), **options)
+        web.statuses(3, x_forwarded_for="203.0.113.1")
+        assert [r.levelname for r in caplog.records if "proxy" in r.message] == ["WARNING"] * lines
+
+
+@kinds
+def test_nonsense_as_body_is_counted(client: Any, clock: ManualClock) -> None:
+    for nonsense in (5, {"a": math.nan}, {"a": object()}):
+        web = client(once(clock), body=lambda *_: nonsense)  # noqa: B023
+        assert web.statuses(2) == [200, 429]
+        assert web.counts.failed == 1

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::Throttle;
 use crate::clock::Clock;
-use crate::config::{ClusterConfig, Config, DomainConfig, Names, TableConfig};
+use crate::config::{ClusterConfig, Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, Result};
 use crate::fingerprint::{Fingerprints, rule_id};
@@ -77,10 +77,7 @@ impl Builder {
 
     /// Builds the throttle, or says what is wrong with its rules.
     pub fn build(mut self) -> Result<Throttle> {
-        self.config.check(Names::Snake)?;
-        if let Some(cluster) = &mut self.config.cluster {
-            cluster.load()?;
-        }
+        self.config.prepare()?;
         let node = self.config.cluster.map(Node::new);
         let clock = self.clock.map_or_else(default_clock, Ok)?;
         // All nodes of a cluster know a tag by the same fingerprint.

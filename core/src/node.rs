@@ -66,6 +66,12 @@ impl Node {
         self.life.start();
     }
 
+    /// Leaves the exchange to other processes.
+    pub(crate) fn retire(&self) {
+        #[cfg(all(feature = "os", target_os = "linux"))]
+        self.life.retire();
+    }
+
     /// Says goodbye.
     pub(crate) fn stop(&self) {
         #[cfg(all(feature = "os", target_os = "linux"))]

@@ -180,3 +180,19 @@ fn closed_is_closed() {
     thread::sleep(Duration::from_millis(300));
     assert_eq!(throttle.cluster_stats().unwrap().incarnation, 0, "no engine was made");
 }
+
+/// One that leaves the exchange to others says goodbye, and checks as before.
+#[test]
+fn a_node_that_stops_goes_on_checking() {
+    let nodes = nodes(&ports(2), |config| config);
+    until("two nodes", || is_whole(&nodes));
+    nodes[1].stop();
+    until("goodbye", || nodes[0].events(0).iter().any(|event| event.kind == "peer_left"));
+    let before = nodes[1].cluster_stats().unwrap().incarnation;
+    nodes[1].start().unwrap();
+    assert!((0..1000).all(|_| nodes[1].allow("tag").unwrap()) && !nodes[1].allow("tag").unwrap());
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(nodes[1].cluster_stats().unwrap().incarnation, before, "it began again");
+    nodes[1].close();
+    assert!(nodes[1].allow("tag").is_err());
+}

@@ -115,6 +115,42 @@ fn a_configuration_can_be_built_up() {
     assert_eq!((stats.allowed, stats.dry_run, stats.refused), (3, 1, 1));
 }
 
+/// All that can be wrong without a table is told without one; and a secret is read only once.
+#[test]
+fn a_configuration_can_be_prepared() {
+    let mut config = Config::from_toml("rate = 5").unwrap();
+    assert!(config.prepare().is_ok());
+    assert_eq!((config.rule_count("default"), config.rule_count("api")), (Some(1), None));
+    config.add_rule("api", Rule::parse("2/fortnight"));
+    assert_eq!(config.rule_count("api"), Some(1));
+    let error = config.prepare().unwrap_err();
+    assert!(error.to_string().starts_with("domains.api.rules[0].rate: "), "{error}");
+
+    let path = std::env::temp_dir().join(format!("dthrottle-secret-{}", std::process::id()));
+    let text = format!("[cluster]\nname = 'c'\nsecret = {{ file = '{}' }}", path.display());
+    let mut config = Config::from_toml(&text).unwrap();
+    assert_eq!(config.prepare().unwrap_err().kind(), ErrorKind::File);
+    std::fs::write(&path, "sixteen bytes and more\n").unwrap();
+    config.prepare().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(dthrottle::Builder::from(config).build().is_ok());
+}
+
+/// A table is named only where nothing else was said.
+#[test]
+fn a_table_can_be_named_later() {
+    for (text, wrong) in [
+        ("", true),
+        ("table = { size = 1000 }", true),
+        ("table = 'web'", false),
+        ("table = { private = true }", false),
+    ] {
+        let mut config = Config::from_toml(text).unwrap();
+        config.name_table("a/b");
+        assert_eq!(config.prepare().is_err(), wrong, "{text}");
+    }
+}
+
 #[test]
 fn files_are_read_and_their_faults_told() {
     let path = std::env::temp_dir().join(format!("dthrottle-test-{}.toml", std::process::id()));

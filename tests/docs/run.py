@@ -15,7 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/configuration.md", "docs/python.md", "docs/governor.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("c", "configuration", "governor", "node", "python")),
+]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
@@ -44,6 +47,8 @@ def run_js(code: str, folder: Path) -> str:
     modules.mkdir()
     (modules / "dthrottle").symlink_to(ROOT / "bindings-node")
     (modules / "dthrottle-wasm").symlink_to(ROOT / "bindings-wasm/pkg")
+    for framework in ("express", "fastify"):
+        (modules / framework).symlink_to(ROOT / "node_modules" / framework)
     (folder / "main.cjs").write_text(code)
     return run(["node", "main.cjs"], folder)
 
@@ -72,7 +77,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "toml": run_toml,
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
-ELSEWHERE = {"rust", "sh", "toml cluster"}
+ELSEWHERE = {"rust", "sh", "text", "toml cluster"}
 FILES = ("ini ", "json ", "python ")
 
 

@@ -4,7 +4,7 @@
 
 const assert = require('node:assert/strict');
 const { execFileSync } = require('node:child_process');
-const { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
+const { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const { after, before, describe, it } = require('node:test');
@@ -40,10 +40,11 @@ console.log(throttle.allow('t') && !throttle.allow('t') ? 'yes' : 'no');
 /**
  * @param {string} name
  * @param {string} path Where the package is.
- * @param {{ files: string[], types: string[], modes: Record<string, string[]> }} expected What it
- *   must contain; programs in TypeScript, and which of them each mode of resolution can compile.
+ * @param {{ files: string[], types: string[], modes: Record<string, string[]>, parts?: string[], others?: string[] }} expected
+ *   What it must contain; programs in TypeScript, and which of them each mode of resolution can
+ *   compile; parts that are required by names of their own; what else the programs need.
  */
-function testPackage(name, path, { files, types, modes }) {
+function testPackage(name, path, { files, types, modes, parts = [], others = [] }) {
   describe(`package ${name}`, () => {
     let folder = '';
     /** @type {{ filename: string, version: string, files: { path: string }[] }} */
@@ -70,7 +71,8 @@ function testPackage(name, path, { files, types, modes }) {
     it('needs nothing else', () => {
       const listed = JSON.parse(run(join(folder, 'home'), 'npm', 'ls', '--all', '--json'));
       assert.deepEqual(Object.keys(listed.dependencies), [name]);
-      assert.equal(listed.dependencies[name].dependencies, undefined);
+      // What is optional is listed, but not there.
+      assert.deepEqual(Object.values(listed.dependencies[name].dependencies ?? {}).filter((other) => 'version' in other), []);
     });
 
     it('works with require()', () => {
@@ -96,11 +98,30 @@ function testPackage(name, path, { files, types, modes }) {
       assert.equal(equal, 'true');
     });
 
+    for (const part of parts) {
+      it(`has ${part} for require() and import, which give the same`, () => {
+        const file = join(folder, 'home/part.mjs');
+        writeFileSync(file, `
+          import * as imported from '${name}/${part}';
+          import { createRequire } from 'node:module';
+          const required = createRequire(import.meta.url)('${name}/${part}');
+          const names = Object.keys(required);
+          console.log(names.length > 0 && names.every((key) => required[key] === imported[key]));
+        `);
+        assert.equal(run(folder, process.execPath, file), 'true\n');
+      });
+    }
+
     for (const [mode, programs] of Object.entries(modes)) {
       it(`has types for TypeScript, resolved by ${mode}`, () => {
         const home = join(folder, 'home');
+        for (const other of others) {
+          const link = join(home, 'node_modules', other);
+          rmSync(link, { force: true });
+          symlinkSync(join(ROOT, 'node_modules', other), link, 'dir');
+        }
         for (const program of types) {
-          const text = readFileSync(program, 'utf8').replaceAll("'dthrottle'", `'${name}'`);
+          const text = readFileSync(program, 'utf8').replaceAll(/'dthrottle(?=['/])/g, `'${name}`);
           writeFileSync(join(home, program.replace(/.*\//, '')), text);
         }
         const module = mode === 'bundler' ? 'esnext' : mode;

@@ -36,13 +36,17 @@ function fault(code, folder) {
  * @param {string} readme
  * @param {string} name The package, and
  * @param {string} path where it is.
+ * @param {string[]} others What else its blocks use, from the checkout's own tools.
  */
-function testReadme(readme, name, path) {
+function testReadme(readme, name, path, others = []) {
   describe(`README of ${name}`, () => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-readme-'));
     after(() => rmSync(folder, { recursive: true }));
     mkdirSync(join(folder, 'node_modules'));
     symlinkSync(path, join(folder, 'node_modules', name), 'dir');
+    for (const other of others) {
+      symlinkSync(join(__dirname, '../../../node_modules', other), join(folder, 'node_modules', other), 'dir');
+    }
 
     it('blocks that break their promise are noticed', () => {
       assert.equal(fault('console.log(1 + 1); // 2\n', folder), undefined);

@@ -198,7 +198,7 @@ function sameDomains(row, throttle) {
   for (const [name, rules] of Object.entries(row.domains)) {
     const domain = throttle.domain(name);
     assert.equal(domain.name, name);
-    assert.deepEqual(domain.rules.map(({ name, limit }) => ({ name, limit })), rules);
+    assert.deepEqual(domain.rules.map((rule) => ({ name: rule.name, limit: rule.limit })), rules);
   }
   assert.deepEqual(throttle.rules, throttle.domain('default').rules);
 }

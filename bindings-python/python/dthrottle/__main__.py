@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,7 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 1: the check was refused, 2: something is wrong."""
     args = _parser().parse_args(arguments)
     try:
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads has read enough; nothing is left to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except DthrottleError as error:
         print(f"dthrottle: {error}", file=sys.stderr)
         return 2
@@ -108,9 +114,9 @@ def _check(args: argparse.Namespace) -> int:
     # A file may name its table itself.
     table = None if args.config is not None and args.table is None else _where(args, _one(args))
     domain = open_source(source, args.domain, table, "default").domain
-    tag: str | bytes = (None if args.text else client_address(args.tag)) or args.tag.encode()
+    tag = (None if args.text else client_address(args.tag)) or os.fsencode(args.tag)
     if args.scope:
-        tag = b"%b\0%b" % (args.scope.encode(), tag if isinstance(tag, bytes) else tag.encode())
+        tag = b"%b\0%b" % (os.fsencode(args.scope), tag)
     ask = domain.check if args.command == "check" else domain.peek
     decision = ask(tag, args.cost)
     _print(_told(decision))

@@ -33,16 +33,16 @@ _UWSGI_OPTIONS = ("module", "wsgi", "wsgi-file", "file", "mount", "paste", "ini"
 def application_name(made_in: str | None = None) -> str | None:
     """Give a name for a table; None in an interactive Python, which is no application.
 
-    ``made_in`` stands for the file that makes the throttle, where that may be one or another.
+    ``made_in`` names the application where that is known, and the file may be one or another.
     """
     command = sys.argv[0] if sys.argv else ""
     if command in ("", "-", "-c"):
         return None
-    folder, spec = _folder(), _uwsgi() or _spec(sys.argv[1:])
-    made_in = made_in or _file_on_the_stack(folder, command)
+    folder = _folder()
+    spec = made_in or _uwsgi() or _spec(sys.argv[1:], folder)
     # Processes that multiprocessing starts anew are told the whole path of the command.
     line = "\0".join([str(Path(folder, command)), *sys.argv[1:]])
-    parts = [folder, spec or line, sys.prefix, made_in]
+    parts = [folder, spec or line, sys.prefix, made_in or _file_on_the_stack(folder, command)]
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:10]
     shown = [Path(folder).name, spec or Path(command).name, digest]
     return "-".join(filter(None, map(_plain, shown)))
@@ -61,8 +61,17 @@ def _folder() -> str:
         return str(folder)
 
 
-def _spec(arguments: list[str]) -> str:
-    return next((text for text in arguments if _SPEC.fullmatch(text)), "")
+def _spec(arguments: list[str], folder: str) -> str:
+    specs = [text for text in arguments if _SPEC.fullmatch(text)]
+    # gunicorn takes shop.wsgi for shop.wsgi:application.
+    modules = [text for text in arguments if _is_module(text, folder)]
+    return next(iter(specs or modules), "")
+
+
+def _is_module(text: str, folder: str) -> bool:
+    """Say whether this is a module of the application, which is loaded or being loaded."""
+    file = getattr(sys.modules.get(text), "__file__", None)
+    return file is not None and Path(folder, file).is_relative_to(folder)
 
 
 def _uwsgi() -> str:

@@ -44,16 +44,17 @@ class AsgiReader(Generic[Request]):
         self._scope = scope
 
     def method(self, request: Request) -> str:
-        """Give the method."""
-        return str(self._scope(request).get("method", ""))
+        """Give the method; a client may write it small, and frameworks take it as well."""
+        return str(self._scope(request).get("method", "")).upper()
 
     def path(self, request: Request) -> str:
         """Give the path."""
         return str(self._scope(request).get("path", ""))
 
     def header(self, request: Request, name: str) -> str | None:
-        """Give a header; all lines of it, as one list."""
-        return ", ".join(self._lines(request, name.lower().encode("latin-1"))) or None
+        """Give a header; None if it was sent twice: nobody knows which one the application takes."""
+        lines = self._lines(request, name.lower().encode("latin-1"))
+        return lines[0] if len(lines) == 1 else None
 
     def peer(self, request: Request) -> str | None:
         """Give the peer's address; there is none for Unix sockets."""

@@ -66,12 +66,13 @@ class ThrottleMiddleware:
 
     def __init__(self, get_response: Callable[[Any], Any]) -> None:
         rate = _setting().get("application_limits")
+        if not _enabled():
+            raise MiddlewareNotUsed("DTHROTTLE: enabled is False")
         if rate is None:
             right = 'DTHROTTLE = {"application_limits": "100/s"}'
             raise ConfigError(f"application_limits: is missing; add {right}", "application_limits")
-        if not _enabled():
-            raise MiddlewareNotUsed("DTHROTTLE: enabled is False")
-        self._limited = _limited(get_response, rate, {}, lambda _request: "application")
+        uses = _Uses(rate, {})
+        self._limited = _limited(get_response, uses, lambda _request: "application")
         self._is_async = iscoroutinefunction(get_response)
         if self._is_async:
             markcoroutinefunction(self)
@@ -83,19 +84,20 @@ class ThrottleMiddleware:
 
 def limit(rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
     """Limit a view by a budget of its own."""
+    uses = _Uses(rate, options)
 
     def decorate(view: F) -> F:
-        return _limited(view, rate, options, lambda request: _view(request, view))
+        return _limited(view, uses, lambda request: _view(request, view))
 
     return decorate
 
 
 def shared_limit(rate: Rate, scope: str, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
     """Limit several views by one budget: wherever rate and scope are the same."""
-    name = shared(scope)
+    name, uses = shared(scope), _Uses(rate, options)
 
     def decorate(view: F) -> F:
-        return _limited(view, rate, options, lambda _request: name)
+        return _limited(view, uses, lambda _request: name)
 
     return decorate
 
@@ -105,10 +107,32 @@ def counts() -> Counts:
     return _limits().counts
 
 
-def _limited(view: F, rate: Rate, options: Mapping[str, Any], scope: Callable[[Any], str]) -> F:
-    if iscoroutinefunction(view):
-        return _async_limited(view, rate, options, scope)
-    use = _limit(rate, options, _blocking, can_await=False)
+class _Uses:
+    """A limit for views of both kinds, made once: ``method_decorator`` decorates at every request."""
+
+    def __init__(self, rate: Rate, options: Mapping[str, Any]) -> None:
+        self._rate, self._options = rate, options
+
+    @functools.cached_property
+    def blocking(self) -> Limit[BlockingGate[Any]]:
+        return _limit(self._rate, self._options, _blocking, can_await=False)
+
+    @functools.cached_property
+    def awaiting(self) -> Limit[AwaitingGate[Any]]:
+        return _limit(self._rate, self._options, _awaiting, can_await=True)
+
+
+def _is_async(view: Any) -> bool:
+    """Say whether a view is to be awaited; the ``dispatch`` of a class does not look like it."""
+    bound = getattr(view, "func", view)  # method_decorator gives a partial of it
+    of_class = getattr(getattr(bound, "__self__", None), "view_is_async", False)
+    return iscoroutinefunction(view) or of_class is True
+
+
+def _limited(view: F, uses: _Uses, scope: Callable[[Any], str]) -> F:
+    if _is_async(view):
+        return _async_limited(view, uses.awaiting, scope)
+    use = uses.blocking
 
     @functools.wraps(view)
     def limited(request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -125,11 +149,7 @@ def _limited(view: F, rate: Rate, options: Mapping[str, Any], scope: Callable[[A
     return limited  # type: ignore[return-value]
 
 
-def _async_limited(
-    view: F, rate: Rate, options: Mapping[str, Any], scope: Callable[[Any], str]
-) -> F:
-    use = _limit(rate, options, _awaiting, can_await=True)
-
+def _async_limited(view: F, use: Limit[AwaitingGate[Any]], scope: Callable[[Any], str]) -> F:
     @functools.wraps(view)
     async def limited(request: Any, *args: Any, **kwargs: Any) -> Any:
         gate = use.gate
@@ -158,7 +178,8 @@ def _setting() -> dict[str, Any]:
 
 def _enabled() -> bool:
     # Tests turn it off by override_settings.
-    return bool(getattr(site, "DTHROTTLE", {}).get("enabled", True))
+    setting = getattr(site, "DTHROTTLE", None)
+    return not isinstance(setting, Mapping) or bool(setting.get("enabled", True))
 
 
 @functools.cache
@@ -221,8 +242,17 @@ def _view(request: Any, view: Any) -> str:
     """Name the view of a request; a class by its own name, whatever method was decorated."""
     match = getattr(request, "resolver_match", None)
     found = match.func if match is not None else view
+    while not hasattr(found, "view_class"):
+        if isinstance(found, functools.partial):
+            found = found.func
+        elif hasattr(found, "__wrapped__"):
+            found = found.__wrapped__
+        else:
+            break
     found = getattr(found, "view_class", found)
-    return f"view:{found.__module__}.{found.__qualname__}"
+    # An object that is called has no name but that of its class.
+    named = found if hasattr(found, "__qualname__") else type(found)
+    return f"view:{named.__module__}.{named.__qualname__}"
 
 
 def _response(refusal: Refusal, gate: Gate[Any], verdict: Verdict) -> Any:
@@ -231,6 +261,8 @@ def _response(refusal: Refusal, gate: Gate[Any], verdict: Verdict) -> Any:
 
 
 def _told(response: Any, gate: Gate[Any], verdict: Verdict) -> Any:
+    if response is None:
+        return response  # Django says what is wrong with that
     present = list(response.items())
     for name, value in gate.merged(present, verdict.fields, lambda pair: pair[0].lower()):
         # A response has one line of a name; a list goes on in it.

@@ -9,11 +9,13 @@ Every route has a budget of its own; ``shared_limit`` is one for several. All wo
 To throttle a whole application, ``dthrottle.asgi`` is cheaper. docs/python.md has the rest.
 """
 
-from __future__ import annotations
+# Without ``from __future__ import annotations``: FastAPI reads those of a dependency, and where they
+# are text earlier versions (0.110) take the request for a parameter of the query.
 
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException, Request, Response
+from starlette.requests import HTTPConnection
 
 from dthrottle._dthrottle import Decision
 from dthrottle.asgi import DECISION, AsgiReader
@@ -65,7 +67,7 @@ class Limiter:
         enabled: bool = True,
         table: Table = None,
         cluster: ClusterConfig | None = None,
-        **options: Unpack[LimitOptions],
+        **options: "Unpack[LimitOptions]",
     ) -> None:
         self.enabled = enabled
         self._limits = Limits(table_config(table), cluster, options)
@@ -75,15 +77,17 @@ class Limiter:
         """What happened to requests in this process."""
         return self._limits.counts
 
-    def limit(self, rate: Rate, **options: Unpack[LimitOptions]) -> Dependency:
+    def limit(self, rate: Rate, **options: "Unpack[LimitOptions]") -> "Dependency":
         """Limit every route that depends on it, each by a budget of its own."""
         return Dependency(self, self._limit(rate, options), None)
 
-    def shared_limit(self, rate: Rate, scope: str, **options: Unpack[LimitOptions]) -> Dependency:
+    def shared_limit(
+        self, rate: Rate, scope: str, **options: "Unpack[LimitOptions]"
+    ) -> "Dependency":
         """Limit several routes by one budget: wherever rate and scope are the same."""
         return Dependency(self, self._limit(rate, options), shared(scope))
 
-    def _limit(self, rate: Rate, options: LimitOptions) -> Limit[Gate]:
+    def _limit(self, rate: Rate, options: "LimitOptions") -> Limit[Gate]:
         return self._limits.limit(rate, options, _gate, can_await=True)
 
 
@@ -95,9 +99,9 @@ class Dependency:
         self._limit = limit
         self._scope = scope
 
-    async def __call__(self, request: Request, response: Response) -> Decision | None:
-        """Let a request pass, now or later, or refuse it."""
-        if not self._limiter.enabled:
+    async def __call__(self, request: HTTPConnection, response: Response) -> Decision | None:
+        """Let a request pass, now or later, or refuse it. Websockets pass."""
+        if not self._limiter.enabled or not isinstance(request, Request):
             return None
         gate = self._limit.gate
         verdict = await gate.judge(request, self._scope or _endpoint(request))
@@ -114,10 +118,13 @@ class Dependency:
 
 
 def _endpoint(request: Request) -> str:
+    # Nothing that clients write: where an application is mounted at "/{tenant}", that is in the
+    # root path. So routes of several applications are told apart by their functions.
     route: Any = request.scope.get("route")
     methods = ",".join(sorted(getattr(route, "methods", None) or ()))
-    path = getattr(route, "path", request.url.path)
-    return f"endpoint:{methods} {request.scope.get('root_path', '')}{path}"
+    function = getattr(route, "endpoint", None)
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    return f"endpoint:{methods} {getattr(route, 'path', '')} {name}"
 
 
 def _gate(settings: Settings, opened: Opened) -> Gate:

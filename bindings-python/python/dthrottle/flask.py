@@ -46,6 +46,10 @@ _PREFIX: Final = "DTHROTTLE_"
 _MARK: Final = "__dthrottle__"
 _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
+# Where an application keeps whether it is throttled.
+_ENABLED: Final = "dthrottle.enabled"
+# Where a request keeps what it was told.
+_TOLD: Final = "_dthrottle"
 _READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
 
 
@@ -72,8 +76,9 @@ class Limiter:
         self.enabled = enabled
         self._given = {"table": table, "cluster": cluster, **options}
         self._limits = Limits(table_config(table), cluster, options)
-        self._of_blueprint: dict[str, list[_Use]] = {}
-        self._exempt: set[str] = set()
+        # By themselves: where they are nested or registered, blueprints get other names.
+        self._of_blueprint: dict[flask.Blueprint, list[_Use]] = {}
+        self._exempt: set[flask.Blueprint] = set()
         self._default: _Use | None = None
         self._application: _Use | None = None
         self._of_all(default_limits, application_limits)
@@ -85,14 +90,14 @@ class Limiter:
 
         Every keyword of a Limiter may stand there, as ``DTHROTTLE_...``; what the code says wins.
         """
+        if app.extensions.get("dthrottle") is self:
+            return
         config = {key[len(_PREFIX) :].lower(): key for key in app.config if key.startswith(_PREFIX)}
         known("DTHROTTLE_...", config, (*_OF_LIMITER, *LIMIT_OPTIONS))
         read = {name: app.config[key] for name, key in config.items()}
-        self.enabled = self.enabled and bool(read.pop("enabled", True))
-        default, application = (
-            read.pop("default_limits", None),
-            read.pop("application_limits", None),
-        )
+        app.extensions[_ENABLED] = bool(read.pop("enabled", True))
+        default = read.pop("default_limits", None)
+        application = read.pop("application_limits", None)
         more = {name: value for name, value in read.items() if self._given.get(name) is None}
         self._limits.configure(more.pop("table", None), more.pop("cluster", None), more)
         self._of_all(default, application)
@@ -118,7 +123,7 @@ class Limiter:
     def exempt(self, target: F) -> F:
         """Free a view, or every view of a blueprint, of the limits that are for all."""
         if isinstance(target, flask.Blueprint):
-            self._exempt.add(target.name)
+            self._exempt.add(target)
         else:
             setattr(target, _MARK, _EXEMPT)
         return target
@@ -135,7 +140,7 @@ class Limiter:
     def _decorator(self, use: _Use) -> Callable[[F], F]:
         def decorate(target: F) -> F:
             if isinstance(target, flask.Blueprint):
-                self._of_blueprint.setdefault(target.name, []).append(use)
+                self._of_blueprint.setdefault(target, []).append(use)
                 return target
 
             @functools.wraps(target)
@@ -151,36 +156,44 @@ class Limiter:
     # During a request.
 
     def _before(self) -> None:
-        request = flask.request
-        view = flask.current_app.view_functions.get(request.endpoint or "")
+        request, app = flask.request, flask.current_app
+        view = app.view_functions.get(request.endpoint or "")
         mark = getattr(view, _MARK, None)
-        if mark == _EXEMPT or not self._exempt.isdisjoint(request.blueprints):
+        blueprints: list[Any] = [app.blueprints[name] for name in request.blueprints]
+        if mark == _EXEMPT or not self._exempt.isdisjoint(blueprints):
             return
         if request.endpoint == "static":
             return
         self._apply(self._application)
-        uses = [use for name in request.blueprints for use in self._of_blueprint.get(name, ())]
+        uses = [use for one in blueprints for use in self._of_blueprint.get(one, ())]
         for use in uses:
             self._apply(use)
         if mark != _LIMITED and not uses and view is not None:
             self._apply(self._default)
 
     def _apply(self, use: _Use | None) -> None:
-        if use is None or not self.enabled:
+        if use is None or not self.enabled or not flask.current_app.extensions.get(_ENABLED, True):
             return
-        request, gate = flask.request, use.limit.gate
-        verdict = gate.judge(request, use.scope or f"endpoint:{request.endpoint}")
+        request, told = flask.request, getattr(flask.request, _TOLD, ())
+        scope = use.scope or f"endpoint:{request.endpoint}"
+        # A blueprint may have the limit of one of its views: that is one bucket, asked once.
+        label = use.limit.label
+        if label is not None and any((label, scope) == (one.label, one.scope) for one in told):
+            return
+        gate = use.limit.gate
+        verdict = gate.judge(request, scope)
         if verdict is None:
             return
         request.environ[DECISION] = verdict.decision
-        flask.g.setdefault("_dthrottle", []).append(_Told(gate, verdict))
+        # Not in flask.g, which several requests of a test may share.
+        setattr(request, _TOLD, (*told, _Told(gate, verdict, label, scope)))
         if verdict.refused:
             raise _refused(gate.refuse(request, verdict), verdict)
         gate.hold(verdict)
 
     def _after(self, response: flask.Response) -> flask.Response:
         headers = response.headers
-        for gate, verdict in flask.g.get("_dthrottle", ()):
+        for gate, verdict, _, _ in getattr(flask.request, _TOLD, ()):
             for pair in gate.merged(list(headers), verdict.fields, lambda pair: pair[0].lower()):
                 headers.add(*pair)
             if verdict.refused:
@@ -200,6 +213,8 @@ class _Told(NamedTuple):
 
     gate: Gate
     verdict: Verdict
+    label: str | None
+    scope: str
 
 
 def _refused(refusal: Refusal, verdict: Verdict) -> Refused:

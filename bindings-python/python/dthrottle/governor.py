@@ -154,7 +154,8 @@ def _logger(name: object) -> logging.Logger:
 
 def _tag(project: str | None) -> bytes:
     """Give the bytes that were sent; WSGI has them in the clothes of latin-1."""
-    return (project or "").strip().encode("latin-1", "replace")
+    # Other blanks of latin-1 may be the last byte of a letter.
+    return (project or "").strip(" \t").encode("latin-1", "replace")
 
 
 def _shown(project: str) -> str:

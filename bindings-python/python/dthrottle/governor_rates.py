@@ -158,7 +158,8 @@ class _Entry:
         if self._entry.get("route") is None:
             return None
         try:
-            return re.compile(self._words("route"))
+            # A line break in a path, %0A, is a character like any other.
+            return re.compile(self._words("route"), re.DOTALL)
         except (re.error, OverflowError, RecursionError) as error:
             self._cannot("route", f"a regular expression of Python ({error})", error)
 

@@ -16,7 +16,7 @@ from dthrottle.errors import ConfigError
 from dthrottle.governor_files import Files
 from dthrottle.governor_rates import Rate
 from dthrottle.headers import Headers, Policy
-from dthrottle.source import Table, table_config
+from dthrottle.source import Table, table_config, throttle_on
 
 __all__ = ["Opened", "Rule", "open_rules"]
 
@@ -61,9 +61,17 @@ def open_rules(
             "(rates of projects with the same limit and drain_velocity count as one)",
             field="project_rates_file",
         )
-    # A clock moved by hand has a table of its own.
-    place = table_config(table) if clock is None or table is not None else None
-    throttle = Throttle(domains=domains, table=place, cluster=cluster, clock=clock)
+    place: TableConfig | None = None
+    if clock is None or table is not None:
+        throttle, name = throttle_on(
+            lambda made: Throttle(domains=domains, table=made, cluster=cluster, clock=clock), table
+        )
+        place = table_config(table)
+        if name is None:
+            place.pop("name", None)
+    else:
+        # A clock moved by hand has a table of its own.
+        throttle = Throttle(domains=domains, cluster=cluster, clock=clock)
     rules = [
         _rule(rate, throttle.domain(name), headers) for rate, name in zip(rates, names, strict=True)
     ]

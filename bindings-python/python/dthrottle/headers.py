@@ -16,6 +16,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -44,17 +45,29 @@ class Policy(NamedTuple):
     """How many seconds it takes to fill the bucket."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A rule, and what of its fields can be written beforehand."""
+
+    policy: Policy
+    quota: int
+    begin: str
+    """The standard field up to what is left."""
+    soon: bool
+    """Whether a unit comes back within a second, whatever the bucket has."""
+
+
 class Headers:
-    """Writes the fields of one kind for the rules of a domain."""
+    """Writes the fields of one kind for the rules of a domain, of which it must know all."""
 
     def __init__(self, kind: str, policies: Mapping[str, Policy]) -> None:
-        self._policies = dict(policies)
+        self._by_rule = {rule: _known(policy) for rule, policy in policies.items()}
         # Which rule decided when none refused: a decision has its limit.
-        self._by_limit: dict[int, Policy] = {}
-        for policy in self._policies.values():
-            self._by_limit.setdefault(policy.quota, policy)
-        self._quoted = {policy.name: _string(policy.name) for policy in self._policies.values()}
-        writers: dict[str, Callable[[Decision, Policy], Fields]] = {
+        self._by_limit: dict[int, _Known] = {}
+        for known in self._by_rule.values():
+            self._by_limit.setdefault(known.quota, known)
+        self._only = next(iter(self._by_rule.values())) if len(self._by_rule) == 1 else None
+        writers: dict[str, Callable[[_Known, int, int], Fields]] = {
             "standard": self._standard,
             "draft-7": self._draft_7,
             "draft-6": self._draft_6,
@@ -69,42 +82,62 @@ class Headers:
 
     def fields(self, decision: Decision) -> Fields:
         """Write the fields for a decision; none for a domain without rules."""
-        policy = self.policy(decision)
-        if self._write is None or policy is None:
+        # Runs for every request: figures of the decision are read once, and only if needed.
+        write = self._write
+        if write is None:
             return []
-        return self._write(decision, policy)
+        rule = decision.rule
+        if rule is not None:
+            known = self._by_rule.get(rule)
+        else:
+            known = self._only or self._by_limit.get(decision.limit)
+        if known is None:
+            return []
+        left = decision.remaining
+        if rule is None and known.soon:
+            more = 1 if left < known.quota else 0
+        else:
+            more = more_after(decision, known.policy)
+        return write(known, left, more)
 
     def policy(self, decision: Decision) -> Policy | None:
         """Give the rule that decided."""
-        if decision.rule is not None:
-            return self._policies.get(decision.rule)
-        return self._by_limit.get(decision.limit)
+        rule = decision.rule
+        known = self._by_limit.get(decision.limit) if rule is None else self._by_rule.get(rule)
+        return None if known is None else known.policy
 
-    def _standard(self, decision: Decision, policy: Policy) -> Fields:
-        left = f"{self._quoted[policy.name]};r={_integer(decision.remaining)}"
-        more = more_after(decision, policy)
-        return [self._policy, ("RateLimit", f"{left};t={more}" if more else left)]
+    # The fields for what is left, and the time until there is more: see `more_after`.
 
-    def _draft_7(self, decision: Decision, policy: Policy) -> Fields:
-        limit, left = _integer(policy.quota), _integer(decision.remaining)
-        more = more_after(decision, policy)
+    def _standard(self, known: _Known, left: int, more: int) -> Fields:
+        text = known.begin + str(left if left < _LARGEST else _LARGEST)
+        if more:
+            text += ";t=1" if more == 1 else f";t={more}"
+        return [self._policy, ("RateLimit", text)]
+
+    def _draft_7(self, known: _Known, left: int, more: int) -> Fields:
+        limit, left = _integer(known.quota), _integer(left)
         return [self._policy, ("RateLimit", f"limit={limit}, remaining={left}, reset={more}")]
 
-    def _draft_6(self, decision: Decision, policy: Policy) -> Fields:
+    def _draft_6(self, known: _Known, left: int, more: int) -> Fields:
         return [
             self._policy,
-            ("RateLimit-Limit", str(_integer(policy.quota))),
-            ("RateLimit-Remaining", str(_integer(decision.remaining))),
-            ("RateLimit-Reset", str(more_after(decision, policy))),
+            ("RateLimit-Limit", str(_integer(known.quota))),
+            ("RateLimit-Remaining", str(_integer(left))),
+            ("RateLimit-Reset", str(more)),
         ]
 
-    def _x_ratelimit(self, decision: Decision, policy: Policy) -> Fields:
+    def _x_ratelimit(self, known: _Known, left: int, more: int) -> Fields:
         # Its reset is a time of day, in seconds since 1970.
         return [
-            ("X-RateLimit-Limit", str(policy.quota)),
-            ("X-RateLimit-Remaining", str(decision.remaining)),
-            ("X-RateLimit-Reset", str(math.ceil(time.time()) + more_after(decision, policy))),
+            ("X-RateLimit-Limit", str(known.quota)),
+            ("X-RateLimit-Remaining", str(left)),
+            ("X-RateLimit-Reset", str(math.ceil(time.time()) + more)),
         ]
+
+
+def _known(policy: Policy) -> _Known:
+    soon = _seconds(policy.window / policy.quota) <= 1
+    return _Known(policy, policy.quota, f"{_string(policy.name)};r=", soon)
 
 
 def retry_after(decision: Decision) -> int:

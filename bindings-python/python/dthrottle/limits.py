@@ -10,6 +10,7 @@ A limit counts for each route apart: what is counted is the tag in the scope of 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
@@ -17,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from dthrottle._dthrottle import Domain, ManualClock, Throttle
 from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
-from dthrottle.errors import ConfigError
+from dthrottle.errors import ConfigError, DthrottleError
 from dthrottle.gate import Counts, Gate
 from dthrottle.near import known
 from dthrottle.options import ELSEWHERE, LIMIT_OPTIONS, Settings, label_of, read_options
@@ -30,6 +31,8 @@ Rate = str | float | Mapping[str, Any] | Iterable[str] | Domain
 or a domain of a throttle that the application has."""
 
 G = TypeVar("G", bound=Gate[Any])
+
+_logger = logging.getLogger("dthrottle")
 
 _OF_DOMAIN: Final = ("rate", "burst", "charge_refused", "rules")
 # Options of middleware that limits do not have, since they share a throttle; what there is instead.
@@ -54,6 +57,7 @@ class Limits:
         self._waiting: dict[str, DomainConfig] = {}
         self._opened: dict[str, Opened] = {}
         self._gates: list[Gate[Any]] = []
+        self._failed = 0
         # Nobody forks while it answers its first request.
         self._lock = Lock()
         self.configure(None, cluster, options)
@@ -62,6 +66,9 @@ class Limits:
         self, table: Table, cluster: ClusterConfig | None, options: Mapping[str, Any]
     ) -> None:
         """Take what is known of the whole application; before its first request."""
+        if self._opened and (table is not None or cluster is not None):
+            name = "cluster" if table is None else "table"
+            raise ConfigError(f"{name}: a request was asked about already; say it before", name)
         if table is not None:
             self._config["table"] = table_config(table)
         if cluster is not None:
@@ -69,11 +76,12 @@ class Limits:
         self._options.update(options)
         self._read(self._options, can_await=True)
         self._check({"rate": "1/s"})
+        _check_table(self._config["table"])
 
     @property
     def counts(self) -> Counts:
         """What happened to requests in this process, by all limits together."""
-        total = Counts()
+        total = Counts(failed=self._failed)
         for gate in self._gates:
             total.add(gate.counts)
         return total
@@ -99,12 +107,12 @@ class Limits:
             opened = settings.open(rate)
             return Limit(lambda: gate(opened))
         domain = _domain(rate, settings)
-        label = _label(domain)
+        label = _label(domain, settings)
         settings.check_cost(rule.limit for rule in self._check(domain).rules)
         with self._lock:
             if label not in self._opened:
                 self._waiting[label] = domain
-        return Limit(lambda: gate(self._open(label)))
+        return Limit(lambda: gate(self._open(label)), label)
 
     def _read(self, options: Mapping[str, Any], *, can_await: bool) -> Settings:
         known("limit", options, LIMIT_OPTIONS, {**ELSEWHERE, **_INSTEAD})
@@ -117,28 +125,43 @@ class Limits:
     def _open(self, label: str) -> Opened:
         with self._lock:
             if self._waiting:
-                throttle = Throttle(domains=self._waiting, **self._config)
-                name = self._config["table"].get("name")
-                log_table("limits of routes", name)
+                throttle, name = self._throttle()
                 for waiting in self._waiting:
                     domain = throttle.domain(waiting)
                     self._opened[waiting] = Opened(domain, policies(domain), name)
+                log_table("limits of routes", self._opened[label])
                 self._waiting.clear()
             return self._opened[label]
+
+    def _throttle(self) -> tuple[Throttle, str | None]:
+        try:
+            return Throttle(domains=self._waiting, **self._config), self._config["table"].get(
+                "name"
+            )
+        except DthrottleError:
+            # It is too late to stop the start, and requests must go on.
+            self._failed += 1
+            _logger.exception("cannot open the table: this process counts for itself alone")
+            return Throttle(domains=self._waiting, table={"private": True}), None
 
 
 class Limit(Generic[G]):
     """A limit; its gate opens when it is first asked for."""
 
-    def __init__(self, make: Callable[[], G]) -> None:
+    def __init__(self, make: Callable[[], G], label: str | None = None) -> None:
+        self.label = label
+        """Limits of one label count in the same buckets; None: nobody knows."""
         self._make = make
         self._gate: G | None = None
+        self._lock = Lock()
 
     @property
     def gate(self) -> G:
         """What decides about requests."""
         if self._gate is None:
-            self._gate = self._make()
+            with self._lock:
+                if self._gate is None:
+                    self._gate = self._make()
         return self._gate
 
 
@@ -147,6 +170,19 @@ def shared(scope: object) -> str:
     if not isinstance(scope, str) or not scope:
         raise ConfigError(f"scope: {scope!r} cannot be; must be text", field="scope")
     return f"shared:{scope}"
+
+
+def _check_table(table: TableConfig) -> None:
+    """Check what is said of a table, without making one."""
+    if table.get("private"):
+        Throttle("1/s", table=table, clock=ManualClock())
+        return
+    try:
+        Throttle("1/s", table={"name": "any", **table}, clock=ManualClock())
+    except ConfigError as error:
+        # That a clock moved by hand has no named table is said when all else is right.
+        if error.field != "table":
+            raise
 
 
 def _domain(rate: Any, settings: Settings) -> DomainConfig:
@@ -180,11 +216,12 @@ def _rates(rate: Any) -> dict[str, Any]:
     return {"rules": rules}
 
 
-def _label(domain: DomainConfig) -> str:
+def _label(domain: DomainConfig, settings: Settings) -> str:
     parts = []
     rules: Any = domain.get("rules", [domain])
     for rule in rules:
         rate = str(rule["rate"])
         more = {key: str(value) for key, value in rule.items() if str(value) != rate}
         parts.append(" ".join([rate, *(f"{key}={more[key]}" for key in sorted(more))]))
-    return label_of(["; ".join(parts)])
+    routes = [route.pattern for route in settings.routes]
+    return label_of(["; ".join(parts), *sorted(settings.methods or ()), *routes])

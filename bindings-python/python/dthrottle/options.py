@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -109,6 +110,8 @@ class Settings:
     max_held: int
     refusal_delay: float
     """Seconds; throttle_milliseconds."""
+    warns_of_proxies: bool
+    """Nothing was said of proxies: if there is one, somebody should know."""
     burst: str | float | None
     domain: str | None
     table: Table
@@ -123,7 +126,7 @@ class Settings:
         label = label_of([*sorted(self.methods or ()), *(route.pattern for route in self.routes)])
         opened = open_source(source, self.domain, self.table, label)
         self.check_cost(rule.limit for rule in opened.domain.rules)
-        log_table(f"domain {opened.domain.name!r}", opened.table)
+        log_table(f"domain {opened.domain.name!r}", opened)
         return opened
 
     def check_cost(self, limits: Iterable[int]) -> None:
@@ -161,6 +164,7 @@ def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
         max_delay=read.number("max_delay", 0, 0, 3600),
         max_held=int(read.number("max_held", 64, 0, 1_000_000, whole=True)),
         refusal_delay=read.number("throttle_milliseconds", 0, 0, 3_600_000) / 1000,
+        warns_of_proxies="trusted_proxies" not in given,
         burst=given.get("burst"),
         domain=read.text("domain"),
         table=given.get("table"),
@@ -238,13 +242,19 @@ class _Reader:
             if not re.fullmatch(r"[A-Z][A-Z-]*", value):
                 right = f'"{value.upper()}"' if value.isalpha() else 'a method such as "GET"'
                 raise _wrong("methods", value, right)
-        return frozenset(values) if "methods" in self._given else None
+        if "methods" not in self._given:
+            return None
+        if not values:
+            raise _wrong("methods", values, 'a list such as ["GET", "POST"]; leave it out for all')
+        # Applications answer HEAD by what they have for GET.
+        return frozenset([*values, *(["HEAD"] if "GET" in values else [])])
 
     def routes(self) -> list[re.Pattern[str]]:
         patterns = []
         for value in self.texts("routes", '["/api/.*"]'):
             try:
-                patterns.append(re.compile(value))
+                # In a path a line may end, and must not end the match: "/api/.*" is for all of it.
+                patterns.append(re.compile(value, re.DOTALL))
             except re.error as error:
                 right = f"a regular expression ({error})"
                 raise _wrong("routes", value, right) from error
@@ -274,6 +284,11 @@ class _Reader:
             return self.function("body")
         if value is not None and not isinstance(value, (str, bytes, Mapping)):
             raise _wrong("body", value, 'text, bytes, a dict, a function, or "problem+json"')
+        if isinstance(value, Mapping):
+            try:
+                json.dumps(dict(value), allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise _wrong("body", value, f"a dict that JSON can have ({error})") from None
         return value
 
     def headers(self) -> str:

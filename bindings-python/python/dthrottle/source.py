@@ -6,21 +6,32 @@ it, unless told otherwise.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dthrottle._dthrottle import Domain, Throttle
 from dthrottle.application import application_name
 from dthrottle.config import TableConfig
-from dthrottle.errors import ConfigError
+from dthrottle.errors import ConfigError, DthrottleError
 from dthrottle.headers import Policy
 from dthrottle.near import known
 
-__all__ = ["Opened", "Source", "Table", "log_table", "open_source", "policies", "table_config"]
+__all__ = [
+    "Opened",
+    "Source",
+    "Table",
+    "log_table",
+    "open_source",
+    "policies",
+    "table_config",
+    "throttle_on",
+]
 
 Source = Domain | str | float | Mapping[str, Any] | os.PathLike[str]
 """A throttle, one of its domains, a rate, the keywords of a Throttle, or the path of a file."""
@@ -80,16 +91,16 @@ def _from_file(path: Path, domain: str, table: Table) -> Opened:
         Throttle.from_file(path)  # says what is wrong with it
         raise
     name = None
-    if _HAS_TABLE.search(text):
-        if table is not None:
-            raise ConfigError(f"table: {path} has one already; give it there", field="table")
-    else:
-        made = table_config(table)
-        name = made.get("name")
-        # At the end, so that errors have the lines of the file.
-        text += "".join(["\n[table]\n", *[f"{key} = {_toml(made[key])}\n" for key in made]])  # type: ignore[literal-required]
     try:
-        throttle = Throttle.from_toml(text)
+        if _HAS_TABLE.search(text):
+            if table is not None:
+                raise ConfigError("table: there is one already; give it there", field="table")
+            throttle = Throttle.from_toml(text)
+        else:
+            # At the end, so that errors have the lines of the file.
+            throttle, name = throttle_on(
+                lambda made: Throttle.from_toml(f"{text}\n[table]\n{_toml(made)}"), table
+            )
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}", field=error.field, line=error.line) from None
     found = throttle.domain(domain)
@@ -102,16 +113,18 @@ def _from_mapping(config: dict[str, Any], domain: str | None, table: Table, labe
     if "table" in config and table is not None:
         raise ConfigError("table: the configuration has one already", field="table")
     # A clock moved by hand has a table of its own.
-    if "table" not in config and "clock" not in config:
-        config["table"] = table_config(table)
-        name = config["table"].get("name")
+    has_table = "table" in config or "clock" in config
     if "domains" not in config:
         domain = domain or label
         if domain != "default":
             config["domains"] = {
                 domain: {key: config.pop(key) for key in _OF_DOMAIN if key in config}
             }
-    found = Throttle(**config).domain(domain or "default")
+    if has_table:
+        throttle = Throttle(**config)
+    else:
+        throttle, name = throttle_on(lambda made: Throttle(**config, table=made), table)
+    found = throttle.domain(domain or "default")
     return _remembered(Opened(found, policies(found), name))
 
 
@@ -135,12 +148,29 @@ def table_config(table: Table, made_in: str | None = None) -> TableConfig:
     return made
 
 
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def throttle_on(
+    make: Callable[[TableConfig], Throttle], table: Table
+) -> tuple[Throttle, str | None]:
+    """Make a throttle on a table, and give the name of that.
+
+    A name that nobody chose may be taken by something that is no table, or is another's: that must
+    not keep the application from starting.
+    """
+    made = table_config(table)
+    try:
+        return make(made), made.get("name")
+    except DthrottleError as error:
+        if table is not None or "name" not in made:
+            raise
+        throttle = make({})  # or what is wrong is something else
+        message = f"{error}; counts are shared only with forked children"
+        warnings.warn(message, RuntimeWarning, stacklevel=6)
+        return throttle, None
+
+
+def _toml(table: TableConfig) -> str:
+    # What Python and JSON write of these, TOML reads.
+    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
 
 
 def policies(domain: Domain) -> dict[str, Policy]:
@@ -154,10 +184,11 @@ def policies(domain: Domain) -> dict[str, Policy]:
     }
 
 
-def log_table(what: str, table: str | None) -> None:
-    """Say where something is counted; None: in the table that its throttle came with."""
-    shared = f"shared in table {table}" if table else "in the table that its throttle has"
-    _logger.info("throttling by %s, %s", what, shared)
+def log_table(what: str, opened: Opened) -> None:
+    """Say where something is counted."""
+    table = opened.table
+    where = f"shared in table {table}" if table else "in a table without a name"
+    _logger.info("throttling by %s, %s", what, where)
 
 
 def _remembered(opened: Opened) -> Opened:

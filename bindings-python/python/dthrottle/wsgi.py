@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from dthrottle.blocking import BlockingGate
 from dthrottle.gate import Counts, Request, Verdict
+from dthrottle.headers import Fields
 from dthrottle.options import Options, read_options
 from dthrottle.source import Source
 
@@ -35,8 +36,8 @@ class WsgiReader(Generic[Request]):
         self._environ = environ
 
     def method(self, request: Request) -> str:
-        """Give the method."""
-        return str(self._environ(request).get("REQUEST_METHOD", ""))
+        """Give the method; a client may write it small, and frameworks take it as well."""
+        return str(self._environ(request).get("REQUEST_METHOD", "")).upper()
 
     def path(self, request: Request) -> str:
         """Give the path; WSGI has it as bytes in the clothes of latin-1."""
@@ -58,13 +59,30 @@ class WsgiReader(Generic[Request]):
         return self._environ(request).get("HTTP_X_FORWARDED_FOR")
 
 
+class _EnvironReader(WsgiReader["WSGIEnvironment"]):
+    """Reads an environ, and what is read of every request without a detour."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda environ: environ)
+
+    def peer(self, request: WSGIEnvironment) -> str | None:
+        """Give the peer's address."""
+        return request.get("REMOTE_ADDR")
+
+    def forwarded_for(self, request: WSGIEnvironment) -> str | None:
+        """Give the header."""
+        return request.get("HTTP_X_FORWARDED_FOR")
+
+
 class ThrottleMiddleware:
     """Asks a throttle about every request before the application sees it."""
 
     def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
         settings = read_options(options, can_await=False)
-        self._gate = BlockingGate(settings, settings.open(throttle), WsgiReader(_same))
+        self._gate = BlockingGate(settings, settings.open(throttle), _EnvironReader())
+        # Asked once: nothing is left out of fields that may stand beside others.
+        self._merged = None if self._gate.is_list else self._gate.merged
 
     @property
     def counts(self) -> Counts:
@@ -73,14 +91,18 @@ class ThrottleMiddleware:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
-        verdict = self._gate.judge(environ)
+        gate = self._gate
+        verdict = gate.judge(environ)
         if verdict is None:
             return self.app(environ, start_response)
         environ[DECISION] = verdict.decision
         if verdict.refused:
             return self._refuse(environ, start_response, verdict)
-        self._gate.hold(verdict)
-        return self.app(environ, self._adding(start_response, verdict))
+        if verdict.wait:
+            gate.hold(verdict)
+        if verdict.fields:
+            start_response = self._adding(start_response, verdict.fields)
+        return self.app(environ, start_response)
 
     def _refuse(
         self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
@@ -89,13 +111,11 @@ class ThrottleMiddleware:
         start_response(_status_line(refusal.status), refusal.fields + verdict.fields)
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
 
-    def _adding(self, start_response: StartResponse, verdict: Verdict) -> StartResponse:
-        gate, fields = self._gate, verdict.fields
-        if not fields:
-            return start_response
+    def _adding(self, start_response: StartResponse, fields: Fields) -> StartResponse:
+        merged = self._merged
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-            more = gate.merged(headers, fields, lambda pair: pair[0].lower())
+            more = fields if merged is None else merged(headers, fields, _name)
             if exc_info is None:
                 return start_response(status, [*headers, *more])
             return start_response(status, [*headers, *more], exc_info)
@@ -103,8 +123,8 @@ class ThrottleMiddleware:
         return start
 
 
-def _same(environ: WSGIEnvironment) -> WSGIEnvironment:
-    return environ
+def _name(pair: tuple[str, str]) -> str:
+    return pair[0].lower()
 
 
 def _status_line(status: int) -> str:

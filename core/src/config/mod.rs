@@ -109,6 +109,28 @@ impl Config {
         self.table.clustered = true;
     }
 
+    /// Names the table, if nothing was said of whose it is: for hosts whose processes are not
+    /// forked from the one that opens it.
+    pub fn name_table(&mut self, name: &str) {
+        if self.table.kind == Kind::Anonymous {
+            self.table.kind = Kind::Named(name.into());
+        }
+    }
+
+    /// How many rules a domain has; nothing: there is no such domain.
+    pub fn rule_count(&self, domain: &str) -> Option<usize> {
+        let found = self.domains.iter().find(|known| known.name == domain);
+        found.map(|domain| domain.rules.len())
+    }
+
+    /// Looks at every value, and reads the secret of the cluster if it is in a file: all that can
+    /// be done before a table is opened. What is right here may be opened later, by a process that
+    /// may no longer read that file.
+    pub fn prepare(&mut self) -> Result<()> {
+        self.check(Names::Snake)?;
+        self.cluster.as_mut().map_or(Ok(()), ClusterConfig::load)
+    }
+
     pub(crate) fn domain_mut(&mut self, name: &str) -> &mut DomainConfig {
         let found = self.domains.iter().position(|domain| domain.name == name);
         let index = found.unwrap_or_else(|| {

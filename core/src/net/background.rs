@@ -61,6 +61,13 @@ impl Background {
         self.generation == (self.hooks.generation)()
     }
 
+    /// The same as `stop`, which may come later, but waits for nothing.
+    pub(crate) fn retire(&self) {
+        if self.is_here() {
+            self.stop.want();
+        }
+    }
+
     /// Says goodbye to peers and ends the thread. Waits for that, but not long.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };

@@ -75,6 +75,15 @@ impl Life {
         }
     }
 
+    /// The thread shall end, now or before it has started in this process.
+    pub(crate) fn retire(&self) {
+        // As if it had been started.
+        self.started.store(fork::generation().wrapping_add(1), Ordering::Relaxed);
+        if let Ok(place) = self.background.try_lock() {
+            place.as_ref().map(Background::retire);
+        }
+    }
+
     /// Says goodbye and ends the thread.
     pub(crate) fn stop(&self) {
         let taken = self.background.try_lock().ok().and_then(|mut place| place.take());

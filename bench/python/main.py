@@ -1,0 +1,55 @@
+"""dthrottle side by side with what Python users would pick instead: `limits` and Flask-Limiter.
+
+Prints a table and writes `bench/out/python.json`. Arguments name single parts: calls, memory, flask,
+instructions; then nothing is written.
+
+Times on a busy machine mean little; the ratio of two that were taken in turns means more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import calls
+import instructions
+import memory
+import servers
+from report import Rounds, show
+
+OUT = Path("bench/out/python.json")
+
+PARTS: dict[str, Callable[[], Rounds]] = {
+    "calls": calls.measure,
+    "memory": memory.measure,
+    "flask": servers.measure,
+    "instructions": instructions.measure,
+}
+
+
+def main(wanted: list[str]) -> None:
+    """Measure the parts that are wanted, or all."""
+    unknown = set(wanted) - set(PARTS)
+    if unknown:
+        raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    load = [round(part, 2) for part in os.getloadavg()]
+    print(f"load average at the start {load[0]}, {os.cpu_count()} cores")
+    rounds: Rounds = {}
+    for name, measure in PARTS.items():
+        if not wanted or name in wanted:
+            print(f"measuring: {name}", file=sys.stderr)
+            rounds.update(measure())
+    ratios, figures = show(rounds)
+    if wanted:
+        return
+    report = {"ratios": ratios, "figures": figures, "load_average": load}
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"written: {OUT}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

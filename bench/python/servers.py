@@ -1,0 +1,121 @@
+"""CPU time of a Flask application under gunicorn with two sync workers, for each request.
+
+User and system time of all processes of the server; not of the client, and not of Redis. A sync
+worker closes after each response, so every request has a connection of its own. The servers run side
+by side and are asked in turns.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from report import Rounds
+from rivals import redis
+
+HERE = Path(__file__).parent
+WORKERS = 2
+ROUNDS = 60
+REQUESTS = 250
+KINDS = {
+    "bare": "flask_bare_us",
+    "ours": "flask_us",
+    "limiter_memory": "flask_limiter_memory_us",
+    "limiter_redis": "flask_limiter_redis_us",
+}
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+
+
+class Server:
+    """A gunicorn that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+        self.process = process
+        self.port = port
+
+    def cpu_us(self, requests: int) -> float:
+        """Make requests, two at a time; give the microseconds of CPU that each took."""
+        before = self._cpu_ns()
+        with ThreadPoolExecutor(WORKERS) as threads:
+            for half in [threads.submit(self._ask, requests // WORKERS) for _ in range(WORKERS)]:
+                half.result()
+        return (self._cpu_ns() - before) / requests / 1000
+
+    def wait(self) -> None:
+        """Wait until it answers and has all its workers."""
+        for _ in range(400):
+            try:
+                if len(self._processes()) == 1 + WORKERS:
+                    return self._ask(1)
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise SystemExit("gunicorn does not answer")
+
+    def _ask(self, requests: int) -> None:
+        for _ in range(requests):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+                connection.sendall(REQUEST)
+                answer = bytearray()
+                while part := connection.recv(65536):
+                    answer += part
+            if not answer.startswith(b"HTTP/1.1 200 ") or not answer.endswith(b"hello"):
+                raise SystemExit(f"not the answer: {answer!r}")
+
+    def _processes(self) -> list[int]:
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [pid, *map(int, children)]
+
+    def _cpu_ns(self) -> int:
+        # Linux has a clock for the CPU time of each process, all its threads included, the number of
+        # which is made of the process's (clock_getcpuclockid); /proc has it in hundredths of seconds.
+        return sum(time.clock_gettime_ns(~pid << 3 | 2) for pid in self._processes())
+
+
+def measure() -> Rounds:
+    """Give microseconds a request."""
+    with ExitStack() as stack:
+        uri = stack.enter_context(redis())
+        servers = {kind: stack.enter_context(_serve(kind, uri)) for kind in KINDS}
+        times: Rounds = {name: [] for name in KINDS.values()}
+        # The first round warms up and is not counted. Every other goes backwards, so that nobody
+        # always follows the same one.
+        for number in range(ROUNDS + 1):
+            for kind in list(KINDS)[:: -1 if number % 2 else 1]:
+                taken = servers[kind].cpu_us(REQUESTS)
+                if number:
+                    times[KINDS[kind]].append(taken)
+    return times
+
+
+@contextmanager
+def _serve(kind: str, uri: str) -> Iterator[Server]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
+    with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as folder:
+        command = [sys.executable, "-m", "gunicorn", "--workers", str(WORKERS)]
+        command += ["--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
+        command += ["--no-control-socket", f"flask_apps:make('{kind}')"]
+        environment = {**os.environ, "PYTHONPATH": str(HERE), "REDIS": uri, "PWD": folder}
+        process = subprocess.Popen(command, cwd=folder, env=environment)
+        server = Server(process, port)
+        try:
+            server.wait()
+            yield server
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            # The table that the application has by default outlives it.
+            name = f"dthrottle-{os.getuid()}-{Path(folder).name}-*"
+            for table in Path("/dev/shm").glob(name):
+                table.unlink()

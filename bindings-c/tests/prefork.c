@@ -1,0 +1,220 @@
+/*
+ * A server of many processes, as Apache and nginx are: the first process checks the configuration
+ * and forks, its children give up their rights and open the throttle, each for itself. All share
+ * one table, and one of them exchanges for all.
+ */
+#define _DEFAULT_SOURCE
+
+#include "process.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define CHILDREN 4
+#define BURST 1000
+#define NOBODY 65534
+
+/* What the processes tell each other. */
+static volatile struct {
+    int opened, go, retired;
+    int passed[CHILDREN];
+    int turn[CHILDREN];
+} *seen;
+
+static char folder[] = "/tmp/dthrottle-prefork-XXXXXX";
+static char secret[64];
+
+static int files_in_folder(void)
+{
+    int count = 0;
+    DIR *files = opendir(folder);
+    MUST(files != NULL);
+    for (const struct dirent *file; (file = readdir(files)) != NULL;)
+        count += file->d_name[0] != '.';
+    closedir(files);
+    return count;
+}
+
+/* A configuration with a secret that only this user may read, and a table without a name. */
+static dthrottle_config_t *configuration(void)
+{
+    dthrottle_config_t *config;
+    char toml[512], error[256];
+    FILE *file = fopen(secret, "w");
+    MUST(file != NULL && fchmod(fileno(file), 0600) == 0);
+    fputs("a secret of the test\n", file);
+    fclose(file);
+    snprintf(toml, sizeof toml,
+             "rate = '1 per 100 years'\nburst = %d\ntable = { size = 1000 }\n"
+             "[cluster]\nname = 'test'\nlisten = '127.0.0.1:0'\nsecret = { file = '%s' }\n",
+             BURST, secret);
+    MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+    MUST(dthrottle_config_toml(config, toml, strlen(toml), error, sizeof error) == DTHROTTLE_OK);
+    return config;
+}
+
+static void test_check(void)
+{
+    dthrottle_config_t *config = configuration();
+    char error[256];
+
+    /* The first name counts, and is looked at. */
+    OK(dthrottle_config_name_table(config, "a/b", 3));
+    OK(dthrottle_config_name_table(config, "web", 3));
+    EQUAL(dthrottle_config_check(config, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    CHECK(strstr(error, "table.name: ") == error && strstr(error, "a/b") != NULL);
+    dthrottle_config_free(config);
+
+    config = configuration();
+    MUST(remove(secret) == 0);
+    EQUAL(dthrottle_config_check(config, error, sizeof error), DTHROTTLE_ERR_FILE);
+    CHECK(strstr(error, "cluster.secret") == error && strstr(error, secret) != NULL);
+    dthrottle_config_free(config);
+}
+
+static int is_exchanger(const dthrottle_t *throttle)
+{
+    dthrottle_cluster_stats_t stats = DTHROTTLE_CLUSTER_STATS_INIT;
+    return dthrottle_cluster_stats(throttle, &stats) == DTHROTTLE_OK &&
+           stats.pid == (uint64_t)getpid();
+}
+
+static void give_up_rights(void)
+{
+    if (geteuid() != 0)
+        return;
+    MUST(setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+    CHECK(fopen(secret, "r") == NULL);
+}
+
+/* What a child does until it is killed. */
+static void child(int number, const dthrottle_config_t *config)
+{
+    dthrottle_t *throttle;
+    char error[256];
+    give_up_rights();
+    if (!OK(dthrottle_open_config(config, &throttle, error, sizeof error))) {
+        fprintf(stderr, "    %s\n", error);
+        _exit(1);
+    }
+    CHECK(dthrottle_warning(throttle, 0) == NULL);
+    dthrottle_domain_t *domain = domain_of(throttle, NULL);
+    __sync_fetch_and_add(&seen->opened, 1);
+    while (!seen->go)
+        nap();
+    for (int i = 0; i < BURST; i++)
+        seen->passed[number] += dthrottle_allow(domain, "t", 1, 1) == 1;
+    for (int has_stopped = 0;; nap()) {
+        seen->turn[number] = is_exchanger(throttle);
+        if (seen->retired == number + 1 && !has_stopped) {
+            has_stopped = 1;
+            OK(dthrottle_stop(throttle));
+            /* It goes on checking, and does not begin again. */
+            EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
+            EQUAL(dthrottle_allow(domain, "another", 7, 1), 1);
+            UNTIL(other_threads() == 0);
+            EQUAL(dthrottle_allow(domain, "another", 7, 1), 1);
+            EQUAL(other_threads(), 0);
+        }
+        if (checks_failed)
+            _exit(1);
+    }
+}
+
+/* Which child exchanges: -1 unless it is one. */
+static int whose_turn(void)
+{
+    int found = -1, count = 0;
+    for (int i = 0; i < CHILDREN; i++) {
+        if (seen->turn[i]) {
+            found = i;
+            count++;
+        }
+    }
+    return count == 1 ? found : -1;
+}
+
+static int is_another(int before)
+{
+    int now = whose_turn();
+    return now >= 0 && now != before;
+}
+
+static void test_children(void)
+{
+    dthrottle_config_t *config = configuration();
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    char error[256];
+    pid_t children[CHILDREN];
+    int status;
+
+    table.name = "prefork";
+    table.name_len = strlen(table.name);
+    table.dir = folder;
+    table.dir_len = strlen(folder);
+    OK(dthrottle_config_set_table(config, &table));
+    OK(dthrottle_config_check(config, error, sizeof error));
+    OK(dthrottle_config_check(config, error, sizeof error));
+    EQUAL(files_in_folder(), 1); /* the secret */
+    for (int i = 0; i < CHILDREN; i++) {
+        children[i] = fork();
+        MUST(children[i] >= 0);
+        if (children[i] == 0)
+            child(i, config);
+    }
+    EQUAL(other_threads(), 0);
+    UNTIL(seen->opened == CHILDREN);
+    EQUAL(files_in_folder(), 2);
+    seen->go = 1;
+    UNTIL(whose_turn() >= 0);
+    int first = whose_turn();
+    UNTIL(seen->passed[0] + seen->passed[1] + seen->passed[2] + seen->passed[3] >= BURST);
+
+    /* One that is told to stop leaves it to another, and one that is killed does. */
+    seen->retired = first + 1;
+    UNTIL(is_another(first));
+    int second = whose_turn();
+    MUST(kill(children[second], SIGKILL) == 0);
+    seen->turn[second] = 0;
+    MUST(waitpid(children[second], &status, 0) == children[second] && WIFSIGNALED(status));
+    UNTIL(is_another(second));
+    CHECK(whose_turn() != first);
+
+    for (int i = 0; i < CHILDREN; i++) {
+        if (i == second)
+            continue;
+        CHECK(kill(children[i], SIGTERM) == 0);
+        MUST(waitpid(children[i], &status, 0) == children[i]);
+        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    }
+    int passed = 0;
+    for (int i = 0; i < CHILDREN; i++)
+        passed += seen->passed[i];
+    EQUAL(passed, BURST);
+    EQUAL(other_threads(), 0);
+    dthrottle_config_free(config);
+}
+
+int main(void)
+{
+    void *memory = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                        -1, 0);
+    MUST(memory != MAP_FAILED);
+    seen = memory;
+    MUST(mkdtemp(folder) != NULL && chmod(folder, 0777) == 0);
+    snprintf(secret, sizeof secret, "%s/secret", folder);
+    test_check();
+    test_children();
+
+    char path[128];
+    snprintf(path, sizeof path, "%s/dthrottle-%d-prefork", folder,
+             geteuid() == 0 ? NOBODY : (int)geteuid());
+    CHECK(remove(path) == 0);
+    CHECK(remove(secret) == 0);
+    CHECK(rmdir(folder) == 0);
+    munmap(memory, sizeof *seen);
+    return check_report("prefork");
+}

@@ -1,0 +1,123 @@
+// Client addresses: the vectors of all languages, and text of any kind.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { readFileSync } = require('node:fs');
+const { BlockList, isIPv6 } = require('node:net');
+const { join } = require('node:path');
+const { describe, it } = require('node:test');
+
+const { ClientAddress, clientAddress, parseAddress } = require('../web/address.js');
+const { formatAddress } = require('../web/parse.js');
+
+/** @typedef {any} Json */
+/** @type {{ good: Json[], bad: Json[] }} */
+const vectors = JSON.parse(readFileSync(join(__dirname, '../../tests/vectors/addresses.json'), 'utf8'));
+
+/** What the vectors call an option, and JavaScript does. */
+const NAMES = new Map([['trusted_proxies', 'trustedProxies'], ['ipv6_prefix', 'ipv6Subnet']]);
+
+/** @param {Uint8Array | null} tag */
+const hex = (tag) => (tag === null ? null : Buffer.from(tag).toString('hex'));
+
+/** Numbers that are the same in every run. @param {number} seed */
+function dice(seed) {
+  return (/** @type {number} */ sides) => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * sides);
+  };
+}
+
+describe('client addresses', () => {
+  for (const row of vectors.good) {
+    it(row.why, () => {
+      const options = { trustedProxies: row.trusted_proxies, ipv6Subnet: row.ipv6_prefix };
+      assert.equal(hex(clientAddress(row.peer, row.forwarded_for, options)), row.tag_hex);
+      assert.equal(hex(clientAddress(row.peer, row.forwarded_for.join(', '), options)), row.tag_hex);
+      const often = new ClientAddress(options);
+      for (let i = 0; i < 3; i += 1) assert.equal(hex(often.tag(row.peer, row.forwarded_for)), row.tag_hex);
+    });
+  }
+
+  for (const { why, field, value, says } of vectors.bad) {
+    it(`${field}: ${why}`, () => {
+      const name = String(NAMES.get(field));
+      assert.throws(() => new ClientAddress({ [name]: value }), (/** @type {Json} */ error) => {
+        assert.deepEqual([error.code, error.field], ['DTHROTTLE_CONFIG', name]);
+        for (const said of says) assert.ok(error.message.includes(NAMES.get(said) ?? said), error.message);
+        return true;
+      });
+    });
+  }
+
+  it('are one in all spellings', () => {
+    const roll = dice(1);
+    for (let i = 0; i < 2000; i += 1) {
+      const kept = [0xffff, 0, roll(2) * 0xffff];
+      const groups = Array.from({ length: 8 }, (_, j) => roll(65536) & kept[(j * 3) >> 3]);
+      const long = groups.map((group) => group.toString(16).padStart(4, '0')).join(':');
+      const bytes = new Uint8Array(groups.flatMap((group) => [group >> 8, group & 0xff]));
+      const short = formatAddress(bytes);
+      assert.ok(isIPv6(short), short);
+      const spelled = [long, long.toUpperCase(), short, `[${short}]:8080`, ` ${short}%eth0`];
+      const tags = new Set(spelled.map((text) => hex(clientAddress(text, null, { ipv6Subnet: 128 }))));
+      assert.equal(tags.size, 1);
+      assert.ok(hex(bytes)?.endsWith(String([...tags][0])));
+    }
+  });
+
+  it('agree with Node about what is an address', () => {
+    const roll = dice(3);
+    let hits = 0;
+    for (let i = 0; i < 20_000; i += 1) {
+      const groups = Array.from({ length: 3 + roll(6) }, () => roll(2 ** (4 * roll(6))).toString(16));
+      const text = groups.map((group) => (roll(5) ? group : '')).join(':');
+      assert.equal(parseAddress(text) !== null, isIPv6(text), text);
+      if (isIPv6(text)) hits += 1;
+    }
+    assert.ok(hits > 100);
+  });
+
+  it('are looked up as in a BlockList of Node', () => {
+    const roll = dice(4);
+    const networks = ['10.0.0.0/9', '203.0.113.64/27', '198.51.100.3', '2001:db8:8000::/33', 'fd00::/8'];
+    const list = new BlockList();
+    for (const network of networks) {
+      const [address, bits = '32'] = network.split('/');
+      list.addSubnet(address, Number(bits), address.includes(':') ? 'ipv6' : 'ipv4');
+    }
+    const find = new ClientAddress({ trustedProxies: networks, ipv6Subnet: 128 });
+    const starts = ['10.127.', '10.128.', '203.0.113.', '198.51.100.'];
+    for (let i = 0; i < 5000; i += 1) {
+      const start = starts[roll(starts.length)];
+      const text = start + Array.from({ length: 5 - start.split('.').length }, () => roll(i % 2 ? 256 : 8)).join('.');
+      const six = `${['2001:db8', 'fd00:1'][roll(2)]}:${roll(65536).toString(16)}::${roll(9)}`;
+      for (const [address, family] of /** @type {const} */ ([[text, 'ipv4'], [six, 'ipv6']])) {
+        const found = find.tag(address, '192.0.2.1');
+        assert.equal(hex(found) === 'c0000201', list.check(address, family), address);
+      }
+    }
+  });
+
+  it('are never an error', () => {
+    const roll = dice(2);
+    const pieces = [...'0123456789abcdefF.:[]% ,\t', '::', 'ffff', '255', '%eth0', ':80', 'unix', '\0', '\ud800'];
+    const text = () => Array.from({ length: roll(13) }, () => pieces[roll(pieces.length)]).join('');
+    const finders = [0, 1, 3, ['unix', '0.0.0.0/1', '::/1']].map((trustedProxies) => new ClientAddress({ trustedProxies }));
+    const seen = new Set();
+    for (let i = 0; i < 20_000; i += 1) {
+      for (const find of finders) seen.add(find.tag(text(), text())?.length);
+    }
+    assert.deepEqual([...seen].sort(), [16, 4, undefined]);
+    for (const peer of /** @type {any[]} */ ([null, undefined, 7, Buffer.from('10.0.0.1'), {}, ['10.0.0.1']])) {
+      assert.equal(clientAddress(peer), null);
+      assert.equal(hex(clientAddress(peer, [peer, '203.0.113.7'], { trustedProxies: 1 })), 'cb007107');
+    }
+  });
+
+  it('are found in a header of any length', () => {
+    const find = new ClientAddress({ trustedProxies: ['10.0.0.0/8'] });
+    assert.equal(hex(find.tag('10.0.0.1', '10.0.0.9,'.repeat(50_000))), '0a000009');
+    assert.equal(hex(find.tag('10.0.0.1', `${'6.6.6.6,'.repeat(50_000)}203.0.113.7`)), 'cb007107');
+  });
+});

@@ -1,0 +1,193 @@
+// The name of an application, and the tables that its workers share.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { spawnSync } = require('node:child_process');
+const { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { basename, join } = require('node:path');
+const { after, beforeEach, describe, it } = require('node:test');
+
+const { applicationName } = require('../web/application.js');
+
+const EXPRESS = JSON.stringify(join(__dirname, '../web/express.js'));
+
+/** @param {string} folder @param {string | undefined} name */
+function application(folder, name) {
+  mkdirSync(folder, { recursive: true });
+  if (name !== undefined) writeFileSync(join(folder, 'package.json'), JSON.stringify({ name }));
+  return folder;
+}
+
+describe('the name of an application', () => {
+  const root = mkdtempSync(join(tmpdir(), 'dthrottle-name-'));
+  after(() => rmSync(root, { recursive: true }));
+  const shop = application(join(root, 'shop'), '@acme/shop');
+  application(join(shop, 'src/deep'), undefined);
+
+  it('is that of its folder and package', () => {
+    const name = applicationName(join(shop, 'server.js'), '/');
+    assert.match(String(name), /^shop-acme-shop-[0-9a-f]{10}$/);
+    for (const main of ['src/deep/worker.js', 'server', 'src/main.ts']) assert.equal(applicationName(join(shop, main), '/'), name);
+  });
+
+  it('is another in another folder, or of another package', () => {
+    const names = [
+      applicationName(join(shop, 'server.js'), '/'),
+      applicationName(join(application(join(root, 'b/shop'), '@acme/shop'), 'server.js'), '/'),
+      applicationName(join(application(join(root, 'c/shop'), 'other'), 'server.js'), '/'),
+      applicationName(join(application(join(root, 'shop/inner'), 'inner'), 'server.js'), '/'),
+    ];
+    assert.equal(new Set(names).size, names.length);
+  });
+
+  it('is not that of a tool that starts it', () => {
+    const name = applicationName(join(shop, 'server.js'), '/');
+    for (const main of ['/usr/lib/node_modules/pm2/lib/ProcessContainer.js', join(shop, 'node_modules/.bin/ts-node')]) {
+      assert.equal(applicationName(main, join(shop, 'src')), name);
+    }
+  });
+
+  it('may do without a package, or with a broken one', () => {
+    const lone = mkdtempSync(join(root, 'lone-'));
+    const name = applicationName(join(lone, 'main.js'), '/');
+    if (!existsSync('/tmp/package.json')) assert.match(String(name), new RegExp(`^${basename(lone)}-[0-9a-f]{10}$`));
+    writeFileSync(join(lone, 'package.json'), '{ broken');
+    assert.match(String(applicationName(join(lone, 'main.js'), '/')), new RegExp(`^${basename(lone)}-[0-9a-f]{10}$`));
+    const odd = application(join(root, ' ünï~', '.'), '../../etc');
+    assert.match(String(applicationName(join(odd, 'main.js'), '/')), /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/);
+  });
+
+  it('is none where there is no application', () => {
+    assert.equal(applicationName('[eval]', '/'), undefined);
+    assert.equal(applicationName('[worker eval]', '/'), undefined);
+  });
+});
+
+describe('the table of an application', () => {
+  const root = mkdtempSync(join(tmpdir(), 'dthrottle-app-'));
+  const folder = application(join(root, `app${process.pid}`), 'app');
+  const tables = () => readdirSync('/dev/shm').filter((name) => name.startsWith(`dthrottle-${process.getuid?.()}-app${process.pid}-`));
+  const remove = () => tables().forEach((name) => unlinkSync(join('/dev/shm', name)));
+  beforeEach(remove);
+  after(() => {
+    remove();
+    rmSync(root, { recursive: true });
+  });
+
+  /**
+   * Runs a program of the application, and gives what it prints.
+   * @param {string} file
+   * @param {string} code
+   * @param {string[]} flags
+   */
+  function run(file, code, ...flags) {
+    writeFileSync(join(folder, file), `const { throttle } = require(${EXPRESS});\n${code}`);
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, join(folder, file)], { encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+    return { out: stdout.trim(), err: stderr.trim() };
+  }
+
+  it('is shared by its programs, one after the other', () => {
+    const code = "console.log(throttle('3/day').domain.check('t').remaining);";
+    assert.equal(run('a.cjs', code).out, '2');
+    assert.equal(run('b.cjs', code).out, '1');
+    assert.equal(tables().length, 1);
+    assert.match(tables()[0], /-app\d+-app-[0-9a-f]{10}$/);
+  });
+
+  it('is not made where it is private', () => {
+    const code = "console.log(throttle('3/day', { table: false }).domain.check('t').remaining);";
+    assert.equal(run('a.cjs', code).out, '2');
+    assert.equal(run('a.cjs', code).out, '2');
+    assert.deepEqual(tables(), []);
+  });
+
+  it('keeps throttles apart that go by other rules', () => {
+    const { out, err } = run('a.cjs', `
+      const names = ['3/day', '5/day', '3/day', '7/day'].map((rate) => throttle(rate).domain.name);
+      names.push(throttle('9/day', { domain: 'login' }).domain.name, throttle('9/day', { routes: ['/x'] }).domain.name);
+      names.push(throttle('9/day', { table: false }).domain.name);
+      console.log(JSON.stringify(names));
+    `);
+    assert.deepEqual(JSON.parse(out), ['default', 'default 2', 'default', 'default 3', 'login', '/x', 'default']);
+    assert.equal(err.match(/DTHROTTLE_SAME_DOMAIN/g)?.length, 2);
+    assert.match(run('b.cjs', "throttle('1/s', { domain: 'a' }); throttle('2/s', { domain: 'a' });").err, /DTHROTTLE_SAME_DOMAIN.*disturb/);
+  });
+
+  it('is shared by threads, of which some may be ended', () => {
+    const { out } = run('main.cjs', `
+      const { Worker, isMainThread, parentPort } = require('node:worker_threads');
+      const { once } = require('node:events');
+      const { domain } = throttle('1000000 per 100 years');
+      if (isMainThread) main(); else work();
+      function work() {
+        parentPort.on('message', (count) => {
+          for (let i = 0; i < count; i += 1) domain.check('t');
+          parentPort.postMessage(count);
+          if (count === 1) setImmediate(function busy() { for (let i = 0; i < 1000; i += 1) domain.check('other'); setImmediate(busy); });
+        });
+        parentPort.postMessage(0);
+      }
+      async function main() {
+        const workers = [1, 2, 3].map(() => new Worker(__filename));
+        await Promise.all(workers.map((worker) => once(worker, 'message')));
+        for (const worker of workers) { worker.postMessage(1000); await once(worker, 'message'); }
+        workers[0].postMessage(1);
+        await once(workers[0], 'message');
+        await workers[0].terminate();
+        workers[1].postMessage(1000);
+        await once(workers[1], 'message');
+        console.log(1000000 - domain.check('t').remaining);
+        await Promise.all([workers[1].terminate(), workers[2].terminate()]);
+      }
+    `);
+    assert.equal(out, '4002');
+    assert.equal(tables().length, 1);
+  });
+
+  it('keeps no process alive, and warns of nothing', () => {
+    symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'), 'dir');
+    const { err } = run('a.cjs', `
+      const app = require('express')();
+      app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 100, skipFailedRequests: true }));
+      app.get('/', (request, response) => response.json(request.rateLimit.remaining));
+      const server = app.listen(0, async () => {
+        const url = 'http://127.0.0.1:' + server.address().port;
+        for (let i = 0; i < 300; i += 1) await (await fetch(url)).text();
+        server.closeAllConnections();
+        server.close();
+      });
+    `, '--trace-warnings', '--trace-deprecation');
+    assert.equal(err, '');
+  });
+
+  it('has no leak in a million calls', () => {
+    const { out } = run('a.cjs', `
+      const { EventEmitter } = require('node:events');
+      const limit = throttle({ rate: '1000000/s', tag: 'header:x-client', skipFailedRequests: true });
+      const headers = {};
+      const response = () => Object.assign(new EventEmitter(), {
+        getHeader: () => undefined, setHeader() {}, writableFinished: true, statusCode: 500, socket: null,
+      });
+      function calls(count) {
+        for (let i = 0; i < count; i += 1) {
+          const answer = response();
+          limit({ method: 'GET', headers: { 'x-client': 'client' + (i % 100000) }, socket: {} }, answer, () => {});
+          answer.emit('close');
+        }
+      }
+      calls(100000);
+      gc();
+      const before = process.memoryUsage();
+      calls(1000000);
+      gc();
+      const now = process.memoryUsage();
+      console.log(JSON.stringify([limit.counts.passed, (now.heapUsed - before.heapUsed) / 1e6, (now.rss - before.rss) / 1e6]));
+    `, '--expose-gc');
+    const [passed, heap, rss] = JSON.parse(out);
+    assert.equal(passed, 1_100_000);
+    assert.ok(heap < 2, `the heap grew by ${heap} MB`);
+    assert.ok(rss < 60, `the process grew by ${rss} MB`);
+  });
+});

@@ -1,0 +1,170 @@
+// What is particular to middleware of the form (request, response, next): several of them, handlers,
+// routers, and Hono's and Koa's way to do the same.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { once } = require('node:events');
+const http = require('node:http');
+const { describe, it } = require('node:test');
+
+const { ManualClock, Throttle } = require('../index.js');
+const { throttle: koaThrottle } = require('../web/koa.js');
+const { throttle: honoThrottle } = require('../web/hono.js');
+const { throttle: httpThrottle } = require('../web/http.js');
+const { throttle: expressThrottle } = require('../web/express.js');
+const { ask } = require('./shared/web.js');
+
+/** @typedef {any} Any */
+/** @param {string} name @returns {Any} */
+const need = (name) => require(name);
+/** @type {Any} */
+const throttle = expressThrottle;
+
+/** @param {Any} config */
+const made = (config) => new Throttle({ ...config, clock: new ManualClock() });
+
+/**
+ * @param {Any} app
+ * @param {(get: (path?: string) => Promise<import('./shared/web.js').Answer>) => Promise<void>} run
+ */
+async function using(app, run) {
+  const server = http.createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  try {
+    await run((path) => ask(port, path));
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+for (const name of ['express', 'express4']) {
+  describe(name, () => {
+    it('has several throttles in one response', async () => {
+      const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
+      const app = need(name)();
+      app.use(throttle(two.domain('day')), throttle(two.domain('second')));
+      app.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      await using(app, async (get) => {
+        const { headers } = await get();
+        assert.equal(headers['ratelimit-policy'], '"day";q=9;w=86400, "second";q=5;w=1');
+        assert.equal(headers.ratelimit, '"day";r=8;t=9600, "second";r=4;t=1');
+      });
+      const old = need(name)();
+      old.use(throttle(two.domain('day'), { standardHeaders: 'draft-7' }), throttle(two.domain('second'), { standardHeaders: 'draft-7' }));
+      old.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      await using(old, async (get) => assert.equal((await get()).headers.ratelimit, 'limit=9, remaining=7, reset=9600'));
+    });
+
+    it('sees whole paths in routers, and has its own for a route', async () => {
+      const app = need(name)();
+      const router = need(name).Router();
+      router.use(throttle(made({ rate: '1/day' }), { routes: ['/api/x'] }));
+      router.get('/:any', throttle(made({ rate: '3/day' })), (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      app.use('/api', router);
+      await using(app, async (get) => {
+        assert.deepEqual([(await get('/api/x')).status, (await get('/api/x')).status], [200, 429]);
+        assert.deepEqual([(await get('/api/y')).status, (await get('/api/y')).status, (await get('/api/y')).status], [200, 200, 429]);
+      });
+    });
+
+    it('answers by a handler, whose errors are the application\'s', async () => {
+      const handler = (/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
+        response.status(refused.statusCode).json({ after: refused.decision.retryAfterMs });
+      const app = need(name)();
+      app.use(throttle(made({ rate: '1/day' }), { handler, statusCode: 503, requestPropertyName: 'limits' }));
+      app.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.limits.remaining));
+      await using(app, async (get) => {
+        assert.equal((await get()).body, '0');
+        const { status, headers, body } = await get();
+        assert.deepEqual([status, headers['retry-after'], body], [503, '86400', '{"after":86400000}']);
+      });
+      for (const fail of [() => assert.fail('broken'), async () => assert.fail('broken')]) {
+        const broken = need(name)();
+        broken.use(throttle(made({ rate: '1/day' }), { handler: fail }));
+        broken.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+        broken.use((/** @type {Any} */ error, /** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ next) =>
+          error ? response.status(500).end(error.message) : next());
+        await using(broken, async (get) => {
+          await get();
+          assert.deepEqual([(await get()).body], ['broken']);
+        });
+      }
+      const passing = need(name)();
+      passing.use(throttle(made({ rate: '1/day' }), { handler: (/** @type {Any} */ _q, /** @type {Any} */ _s, /** @type {Any} */ next) => next() }));
+      passing.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end('yes'));
+      await using(passing, async (get) => {
+        await get();
+        const { status, headers, body } = await get();
+        assert.deepEqual([status, body, headers['retry-after']], [200, 'yes', '86400']);
+      });
+    });
+  });
+}
+
+describe('a middleware', () => {
+  it('has its counts, its domain, and a way to forget', () => {
+    for (const middleware of [throttle('1/day', { table: false }), koaThrottle('1/day', { table: false }), honoThrottle('1/day', { table: false }), httpThrottle(() => {}, '1/day', { table: false })]) {
+      assert.ok(middleware.domain.allow('t'));
+      assert.ok(!middleware.domain.allow('t'));
+      middleware.resetKey('t');
+      assert.ok(middleware.domain.allow('t'));
+      assert.equal(middleware.counts.passed, 0);
+    }
+  });
+
+  it('of Koa answers by a handler', async () => {
+    const app = new (need('koa'))();
+    const handler = (/** @type {Any} */ context) => {
+      context.status = 418;
+      context.body = 'tea';
+    };
+    app.use(koaThrottle(made({ rate: '1/day' }), { handler }));
+    app.use((/** @type {Any} */ context) => (context.body = 'hello'));
+    await using(app.callback(), async (get) => {
+      await get();
+      const { status, headers, body } = await get();
+      assert.deepEqual([status, headers['retry-after'], body], [418, '86400', 'tea']);
+    });
+  });
+
+  it('of Hono works without Node, by a tag that is given', async () => {
+    const { Hono } = need('hono');
+    const app = new Hono();
+    const one = made({ rate: '2/day' });
+    app.use(honoThrottle(one, { tag: 'header:X-Client', skipFailedRequests: true }));
+    app.get('/', (/** @type {Any} */ context) => context.text('hello'));
+    app.get('/bad', (/** @type {Any} */ context) => context.text('oops', 500));
+    /** @param {string} path */
+    const get = async (path) => (await app.request(path, { headers: { 'X-Client': 'a' } })).status;
+    assert.deepEqual([await get('/bad'), await get('/bad'), await get('/'), await get('/'), await get('/')], [500, 500, 200, 200, 429]);
+    const handled = new Hono();
+    handled.use(honoThrottle(made({ rate: '1/day' }), { tag: () => 't', handler: (/** @type {Any} */ context) => context.text('tea', 418) }));
+    handled.get('/', (/** @type {Any} */ context) => context.text('hello'));
+    assert.deepEqual([(await handled.request('/')).status, (await handled.request('/')).status], [200, 418]);
+  });
+
+  it('of Hono holds without Node, until the request is aborted', async () => {
+    const { Hono } = need('hono');
+    const one = made({ rate: '1/day' });
+    const app = new Hono();
+    const middleware = honoThrottle(one, { tag: () => 't', maxDelayMs: 3_600_000 });
+    one.check('t');
+    one.refund('t');
+    one.debit('t', 0);
+    const slow = new Throttle({ rate: '1/minute', clock: new ManualClock() });
+    const held = honoThrottle(slow, { tag: () => 't', maxDelayMs: 3_600_000 });
+    app.use(held);
+    app.get('/', (/** @type {Any} */ context) => context.text('hello'));
+    await app.request('/');
+    const away = new AbortController();
+    const waiting = app.request(new Request('http://x/', { signal: away.signal }));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(slow.peek('t').balance, -1);
+    away.abort();
+    await waiting;
+    assert.equal(slow.peek('t').balance, 0);
+    assert.deepEqual([held.counts.delayed, held.counts.gaveUp, middleware.counts.delayed], [1, 1, 0]);
+  });
+});

@@ -1,0 +1,89 @@
+// The plugin for Fastify: what routes say about themselves.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { describe, it } = require('node:test');
+
+const { ManualClock, Throttle } = require('../index.js');
+/** @type {any} */
+const { throttle } = require('../web/fastify.js');
+
+/** @typedef {any} Any */
+/** @type {Any} */
+const fastify = require('fastify');
+
+/**
+ * @param {Any} options Of the plugin.
+ * @param {Record<string, Any>} routes What routes say.
+ */
+async function made(options, routes) {
+  const app = fastify();
+  await app.register(throttle, options);
+  for (const [url, said] of Object.entries(routes)) {
+    app.get(url, said === undefined ? {} : { config: { throttle: said } }, async () => 'hello');
+  }
+  const get = async (/** @type {string} */ url, method = 'GET') => (await app.inject({ method, url })).statusCode;
+  const many = async (/** @type {string} */ url, /** @type {number} */ count) => {
+    const statuses = [];
+    for (let i = 0; i < count; i += 1) statuses.push(await get(url));
+    return statuses;
+  };
+  return { app, get, many };
+}
+
+describe('routes of Fastify', () => {
+  it('have rules of their own, or none', async () => {
+    const { many, get } = await made(
+      { rate: '3/day', clock: new ManualClock() },
+      { '/a': undefined, '/b': undefined, '/free': false, '/login': { rate: '1/day' }, '/rate': '2/day', '/same': true },
+    );
+    assert.deepEqual(await many('/login', 2), [200, 429]);
+    assert.deepEqual(await many('/rate', 3), [200, 200, 429]);
+    assert.deepEqual(await many('/free', 5), Array(5).fill(200));
+    assert.deepEqual([await get('/a'), await get('/b'), await get('/same'), await get('/a')], [200, 200, 200, 429]);
+    assert.equal(await get('/no/such/route'), 429, 'what is not found is throttled, too');
+  });
+
+  it('count together with HEAD', async () => {
+    const { get } = await made({ rate: '9/day', clock: new ManualClock() }, { '/x': { rate: '1/day' } });
+    assert.deepEqual([await get('/x', 'HEAD'), await get('/x')], [200, 429]);
+  });
+
+  it('may cost more, of the same bucket', async () => {
+    const { many, get } = await made({ throttle: new Throttle({ rate: '5/day', clock: new ManualClock() }) }, { '/a': undefined, '/dear': { cost: 4 } });
+    assert.deepEqual(await many('/dear', 2), [200, 429]);
+    assert.deepEqual([await get('/a'), await get('/a')], [200, 429]);
+  });
+
+  it('are the only ones that are throttled, if that is wished', async () => {
+    const { many } = await made({ global: false, clock: new ManualClock() }, { '/a': undefined, '/b': { rate: '1/day' }, '/c': { rate: '1/day' } });
+    assert.deepEqual(await many('/a', 3), [200, 200, 200]);
+    assert.deepEqual(await many('/b', 2), [200, 429]);
+    assert.deepEqual(await many('/c', 2), [200, 429]);
+  });
+
+  it('have their names in the fields', async () => {
+    const { app } = await made({ rate: '3/day', clock: new ManualClock() }, { '/login/:id': { rate: '1/day' } });
+    const { headers } = await app.inject('/login/5');
+    assert.equal(headers['ratelimit-policy'], '"GET /login/:id";q=1;w=86400');
+  });
+
+  it('that are wrong are errors when they are made', async () => {
+    for (const [said, field] of /** @type {[Any, string][]} */ ([[{ rate: 'x' }, 'domains'], [{ rat: '1/s' }, 'rat'], [[], 'config.throttle']])) {
+      await assert.rejects(made({ rate: '3/day', table: false }, { '/': said }), (/** @type {Any} */ error) => String(error.field).includes(field));
+    }
+    await assert.rejects(made({ rate: '3/day', table: false, global: 5 }, {}), { field: 'global' });
+    await assert.rejects(made({}, {}), { field: 'rate' });
+  });
+
+  it('answer by a handler', async () => {
+    const handler = (/** @type {Any} */ _request, /** @type {Any} */ reply, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
+      reply.code(418).send({ after: refused.decision.retryAfterMs });
+    const { app, get } = await made({ rate: '1/day', clock: new ManualClock(), handler }, { '/': undefined });
+    await get('/');
+    const { statusCode, headers, body } = await app.inject('/');
+    assert.deepEqual([statusCode, headers['retry-after'], body], [418, '86400', '{"after":86400000}']);
+    const broken = await made({ rate: '1/day', clock: new ManualClock(), handler: () => assert.fail('broken') }, { '/': undefined });
+    assert.deepEqual(await broken.many('/', 2), [200, 500]);
+  });
+});

@@ -1,0 +1,307 @@
+// What the middleware of all frameworks does alike, request by request, in real servers.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { describe, it } = require('node:test');
+
+const { ManualClock, Throttle } = require('../index.js');
+const { kinds, start, warnings } = require('./shared/web.js');
+
+/** @typedef {any} Any */
+
+/** A throttle that lets so many pass, and then one a minute. @param {number} [burst] */
+function once(burst = 1) {
+  const clock = new ManualClock();
+  return Object.assign(new Throttle({ rate: '1/minute', burst, clock }), { clock });
+}
+
+/** The tag of 127.0.0.1. */
+const HERE = Buffer.from([127, 0, 0, 1]);
+
+/** Waits until something holds. @param {() => boolean} holds */
+async function until(holds) {
+  for (let i = 0; i < 2000 && !holds(); i += 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.ok(holds(), String(holds));
+}
+
+for (const kind of kinds) {
+  describe(kind, () => {
+    /**
+     * Runs with a server.
+     * @param {Any[]} given
+     * @param {(web: import('./shared/web.js').Web) => Promise<void>} run
+     */
+    async function using(given, run) {
+      const web = await start(kind, ...given);
+      try {
+        await run(web);
+      } finally {
+        web.close();
+      }
+    }
+
+    it('throttles by one line', async () => {
+      const throttle = once(2);
+      await using([throttle], async (web) => {
+        const answers = [await web.get(), await web.get(), await web.get()];
+        assert.deepEqual(answers.map(({ status }) => status), [200, 200, 429]);
+        const [first, , last] = answers;
+        assert.deepEqual([first.body, first.headers['x-app']], ['hello', '1']);
+        assert.equal(first.headers.ratelimit, '"default";r=1;t=60');
+        assert.equal(first.headers['ratelimit-policy'], '"default";q=2;w=120');
+        assert.equal(first.headers['retry-after'], undefined);
+        assert.equal(last.body, 'Too Many Requests\n');
+        assert.equal(last.headers['retry-after'], '60');
+        assert.equal(last.headers.ratelimit, '"default";r=0;t=60');
+        assert.equal(last.headers['content-length'], '18');
+        assert.match(last.headers['content-type'], /^text\/plain/);
+        assert.equal(last.headers['x-app'], undefined);
+        throttle.clock.advance(60_000);
+        assert.deepEqual(await web.statuses(2), [200, 429]);
+        assert.deepEqual([web.counts.passed, web.counts.refused], [3, 2]);
+        const [info] = web.seen;
+        assert.deepEqual([info.limit, info.used, info.remaining, Buffer.from(info.key).equals(HERE)], [2, 1, 1, true]);
+        assert.equal(info.decision.remaining, 1);
+        assert.ok(info.resetTime.getTime() > Date.now());
+      });
+    });
+
+    it('says nothing to HEAD but the fields', async () => {
+      await using([once()], async (web) => {
+        await web.get();
+        const { status, headers, body } = await web.get('/', { method: 'HEAD' });
+        assert.deepEqual([status, body, headers['content-length'], headers['retry-after']], [429, '', '18', '60']);
+      });
+    });
+
+    it('tells clients apart by a header, or by address', async () => {
+      await using([once(), { tag: 'header:X-Client' }], async (web) => {
+        assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'a' } }), [200, 429]);
+        assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'b' } }), [200, 429]);
+        assert.deepEqual(await web.statuses(2), [200, 429]);
+        assert.deepEqual(await web.statuses(1, { headers: { 'X-Client': '127.0.0.1' } }), [200]);
+      });
+      await using([once()], async (web) => {
+        assert.deepEqual(await web.statuses(2, { localAddress: '127.0.0.5' }), [200, 429]);
+        assert.deepEqual(await web.statuses(1, { localAddress: '127.0.0.6' }), [200]);
+        assert.deepEqual(await web.statuses(1, { localAddress: '127.0.0.5', headers: { 'X-Forwarded-For': '6.6.6.6' } }), [429]);
+      });
+    });
+
+    it('believes trusted proxies', async () => {
+      await using([once(), { trustedProxies: ['127.0.0.1'] }], async (web) => {
+        /** @param {string} text @param {string} [localAddress] */
+        const from = async (text, localAddress) =>
+          (await web.get('/', { localAddress, headers: { 'X-Forwarded-For': text } })).status;
+        assert.equal(await from('203.0.113.1'), 200);
+        assert.equal(await from('6.6.6.6, 203.0.113.1'), 429);
+        assert.equal(await from('203.0.113.2'), 200);
+        assert.equal(await from('203.0.113.3', '127.0.0.9'), 200);
+        assert.equal(await from('203.0.113.4', '127.0.0.9'), 429, 'who is no proxy is a client');
+      });
+    });
+
+    it('takes functions, and promises of them', async () => {
+      for (const wrap of [(/** @type {Any} */ x) => x, async (/** @type {Any} */ x) => x]) {
+        const throttle = once(4);
+        /** @type {Any[]} */
+        const told = [];
+        const options = {
+          tag: () => wrap('t'),
+          cost: () => wrap(2),
+          skip: () => wrap(false),
+          onRefused: (/** @type {Any[]} */ ...given) => told.push(given.at(-1)),
+          message: () => wrap({ sorry: 'later' }),
+        };
+        await using([throttle, options], async (web) => {
+          assert.deepEqual(await web.statuses(2), [200, 200]);
+          const { status, headers, body } = await web.get();
+          assert.deepEqual([status, body], [429, '{"sorry":"later"}']);
+          assert.match(headers['content-type'], /^application\/json/);
+          assert.deepEqual([told.length, told[0].rule, throttle.peek('t').remaining], [1, 'rule1', 0]);
+        });
+      }
+      await using([once(), { skip: async () => true }], async (web) => {
+        assert.deepEqual(await web.statuses(3), [200, 200, 200]);
+        assert.equal(web.counts.passed, 0);
+      });
+    });
+
+    it('lets requests pass when something goes wrong, and says so once', async () => {
+      const fail = () => {
+        throw new Error('oops');
+      };
+      for (const bad of [fail, async () => fail()]) {
+        const heard = await warnings(async () => {
+          await using([once(), { tag: bad }], async (web) => {
+            assert.deepEqual(await web.statuses(3), [200, 200, 200]);
+            assert.deepEqual([web.counts.failed, web.counts.untagged], [3, 3]);
+          });
+          await using([once(), { cost: bad, message: bad, onRefused: bad, skip: bad }], async (web) => {
+            assert.deepEqual(await web.statuses(3), [200, 429, 429]);
+            assert.equal(web.counts.failed, 10);
+          });
+        });
+        const codes = heard.map(({ code, message }) => `${code} ${message.split(' ')[0]}`).sort();
+        assert.deepEqual(codes, [
+          'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED message', 'DTHROTTLE_FAILED onRefused',
+          'DTHROTTLE_FAILED skip', 'DTHROTTLE_FAILED tag', 'DTHROTTLE_NO_TAG a',
+        ]);
+      }
+      const throttle = once();
+      await warnings(() => using([throttle], async (web) => {
+        throttle.close();
+        assert.deepEqual(await web.statuses(2), [200, 200]);
+        assert.equal(web.counts.failed, 2);
+      }));
+    });
+
+    it('takes costs above the burst when the bucket is full, and into debt', async () => {
+      const throttle = once(2);
+      await using([throttle, { cost: () => 5 }], async (web) => {
+        assert.deepEqual(await web.statuses(2), [200, 429]);
+        assert.equal(throttle.peek(HERE).balance, -3);
+      });
+    });
+
+    it('answers as it is told', async () => {
+      await using([once(), { statusCode: 503, message: 'problem+json', standardHeaders: 'draft-6', legacyHeaders: true }], async (web) => {
+        const first = await web.get();
+        assert.equal(first.headers['ratelimit-remaining'], '0');
+        assert.equal(first.headers['x-ratelimit-remaining'], '0');
+        const { status, headers, body } = await web.get();
+        assert.deepEqual([status, headers['content-type'].split(';')[0]], [503, 'application/problem+json']);
+        assert.deepEqual(JSON.parse(body)['violated-policies'], ['default']);
+      });
+      await using([once(), { standardHeaders: false, message: Buffer.from([1, 2]) }], async (web) => {
+        assert.equal((await web.get()).headers.ratelimit, undefined);
+        const { headers, body } = await web.get();
+        assert.deepEqual([body, headers['content-length'], headers['retry-after']], ['\u0001\u0002', '2', '60']);
+      });
+    });
+
+    it('refuses nobody in dry run', async () => {
+      let told = 0;
+      await using([once(), { dryRun: true, maxDelayMs: 1000, onRefused: () => (told += 1) }], async (web) => {
+        assert.deepEqual(await web.statuses(3), [200, 200, 200]);
+        assert.deepEqual([web.counts.passed, web.counts.dryRun, web.counts.refused, told], [1, 2, 0, 2]);
+      });
+    });
+
+    it('is only for some methods, routes, and people', async () => {
+      await using([once(), { methods: ['POST'], routes: ['/api/.*', /^\/l.gin$/g] }], async (web) => {
+        /** @param {string} path @param {string} method */
+        const twice = async (path, method) => [(await web.get(path, { method })).status, (await web.get(path, { method })).status];
+        assert.deepEqual(await twice('/api/x', 'GET'), [200, 200]);
+        assert.deepEqual(await twice('/', 'POST'), [200, 200]);
+        assert.deepEqual(await twice('/login?x=1', 'POST'), [200, 429]);
+        assert.deepEqual(await twice('/api/x', 'POST'), [429, 429]);
+        assert.deepEqual(await twice('/x/api/x', 'POST'), [200, 200]);
+      });
+      await using([once(), { tag: 'header:X-Client', allow: ['127.0.0.8/30', 'alice'] }], async (web) => {
+        assert.deepEqual(await web.statuses(2, { localAddress: '127.0.0.9' }), [200, 200]);
+        assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'alice' } }), [200, 200]);
+        assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': 'bob' } }), [200, 429]);
+        // Sent twice it is none: otherwise everybody could have as many buckets as they like.
+        assert.deepEqual(await web.statuses(2, { headers: { 'X-Client': ['bob', 'x'] } }), [200, 429]);
+        assert.deepEqual(await web.statuses(1, { headers: { 'X-Client': ['bob', 'y'] } }), [429]);
+      });
+      await using([once(), { methods: ['GET'], routes: ['/.*'] }], async (web) => {
+        assert.equal((await web.get('/', { method: 'POST' })).status, 200);
+        assert.equal((await web.get('/a%0A', { method: 'HEAD' })).status, 200);
+        assert.equal((await web.get('/', { method: 'HEAD' })).status, 429);
+      });
+    });
+
+    it('pays failed or successful requests back', async () => {
+      const throttle = once(10);
+      const left = () => throttle.peek(HERE).remaining;
+      await using([throttle, { skipFailedRequests: true, cost: 2 }], async (web) => {
+        await web.get('/?status=404');
+        await until(() => left() === 10);
+        await web.get('/');
+        await until(() => left() === 8);
+        await assert.rejects(web.get('/?break'));
+        await until(() => left() === 8);
+        await web.get('/?status=500');
+        await until(() => left() === 8);
+      });
+      const other = once(10);
+      await using([other, { skipSuccessfulRequests: true }], async (web) => {
+        await web.get('/');
+        await until(() => other.peek(HERE).remaining === 10);
+        await web.get('/?status=404');
+        await assert.rejects(web.get('/?break'));
+        await until(() => other.peek(HERE).remaining === 8);
+      });
+      const third = once(10);
+      let asked = 0;
+      const requestWasSuccessful = () => (asked += 1) > 1;
+      await using([third, { skipSuccessfulRequests: true, requestWasSuccessful }], async (web) => {
+        await web.get('/');
+        await web.get('/');
+        await until(() => asked === 2);
+        assert.equal(third.peek(HERE).remaining, 9);
+      });
+    });
+
+    it('holds requests until their turn', async () => {
+      const throttle = new Throttle({ rate: '20/s', burst: 1, table: { private: true } });
+      await using([throttle, { maxDelayMs: 160 }], async (web) => {
+        await web.get('/', { localAddress: '127.0.0.2' }); // nothing is slow because it is new
+        const begin = performance.now();
+        const times = await Promise.all(Array.from({ length: 8 }, async () => {
+          const { status } = await web.get();
+          return { status, ms: performance.now() - begin };
+        }));
+        const passed = times.filter(({ status }) => status === 200).map(({ ms }) => ms).sort((a, b) => a - b);
+        assert.equal(times.filter(({ status }) => status === 429).length, 8 - passed.length);
+        assert.ok(passed.length >= 4 && passed.length <= 6, `${passed.length}`);
+        passed.forEach((ms, i) => assert.ok(ms > 50 * i - 5, `${ms} ms is before turn ${i}`));
+        assert.equal(web.counts.delayed, passed.length - 1);
+      });
+    });
+
+    it('holds so many at once, and refuses further ones', async () => {
+      const throttle = new Throttle({ rate: '2/s', burst: 1, table: { private: true } });
+      await using([throttle, { maxDelayMs: 60_000, maxHeld: 1 }], async (web) => {
+        assert.equal((await web.get()).status, 200);
+        const held = web.get();
+        await until(() => web.counts.delayed === 1);
+        assert.equal((await web.get()).status, 429);
+        assert.equal((await web.get('/', { localAddress: '127.0.0.7' })).status, 200);
+        assert.equal((await held).status, 200);
+        const next = web.get();
+        await until(() => web.counts.delayed === 2);
+        assert.equal((await next).status, 200);
+      });
+    });
+
+    it('gives back the turn of a client that goes away', async () => {
+      const throttle = once();
+      await using([throttle, { maxDelayMs: 3_600_000, maxHeld: 1 }], async (web) => {
+        await web.get();
+        for (let i = 1; i <= 3; i += 1) {
+          const away = new AbortController();
+          const gone = assert.rejects(web.get('/', { signal: away.signal }), { name: 'AbortError' });
+          await until(() => web.counts.delayed === i);
+          assert.equal(throttle.peek(HERE).balance, -1);
+          away.abort();
+          await gone;
+          await until(() => web.counts.gaveUp === i);
+          assert.equal(throttle.peek(HERE).balance, 0);
+        }
+        assert.equal(web.seen.length, 1);
+      });
+    });
+
+    it('slows refusals down', async () => {
+      await using([once(), { throttleMilliseconds: 120 }], async (web) => {
+        await web.get();
+        const begin = performance.now();
+        assert.equal((await web.get()).status, 429);
+        assert.ok(performance.now() - begin > 100);
+      });
+    });
+  });
+}

@@ -1,0 +1,189 @@
+// Options are checked when a middleware is made, and the error says what would be right.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { after, describe, it } = require('node:test');
+
+const { ManualClock, Throttle } = require('../index.js');
+const { throttle } = require('../web/express.js');
+const { NAMES } = require('../web/options.js');
+const { warnings } = require('./shared/web.js');
+
+/** @type {any} */
+const make = throttle;
+
+/** @type {[string, any, string][]} */
+const WRONG = [
+  ['throttle', {}, 'a Throttle'],
+  ['file', 5, 'path'],
+  ['file', 'missing.toml', 'missing.toml'],
+  ['rate', '10/fortnight', 'fortnight'],
+  ['burst', 0, 'burst'],
+  ['chargeRefused', 1, 'true or false'],
+  ['rules', 'x', 'list'],
+  ['domains', 'x', 'domains'],
+  ['cluster', 'x', 'cluster'],
+  ['clock', 'x', 'ManualClock'],
+  ['windowMs', 1.5, 'whole milliseconds'],
+  ['windowMs', 0, 'whole milliseconds'],
+  ['limit', 0, 'whole number'],
+  ['limit', () => 5, 'whole number'],
+  ['max', '5', 'whole number'],
+  ['domain', '', 'text'],
+  ['domain', 5, 'text'],
+  ['tag', 5, 'a function'],
+  ['tag', 'header', 'header:X-Api-Key'],
+  ['tag', 'header:a b', 'header:X-Api-Key'],
+  ['tag', 'addres', "'address'"],
+  ['keyGenerator', 'address', 'a function'],
+  ['cost', '1', 'whole number'],
+  ['cost', -1, 'whole number'],
+  ['cost', 1.5, 'whole number'],
+  ['cost', 11, 'at most 10, the burst'],
+  ['methods', 'GET', "list such as ['GET'"],
+  ['methods', ['get'], "'GET'"],
+  ['methods', [5], 'method'],
+  ['methods', [], 'leave it out'],
+  ['routes', '/api', 'list'],
+  ['routes', ['/(api'], 'regular expression'],
+  ['routes', [5], 'text'],
+  ['allow', '10.0.0.1', 'list'],
+  ['allow', ['10.0.0.1/8'], '10.0.0.0/8'],
+  ['allow', ['10.0.0.300'], 'network'],
+  ['allow', ['2001:db8::/129'], 'network'],
+  ['allow', [5], 'text or bytes'],
+  ['allow', () => true, 'skip takes a function'],
+  ['skip', ['10.0.0.1'], 'a function'],
+  ['skipFailedRequests', 1, 'true or false'],
+  ['skipSuccessfulRequests', 'no', 'true or false'],
+  ['requestWasSuccessful', true, 'a function'],
+  ['dryRun', 'yes', 'true or false'],
+  ['statusCode', 200, '400 to 599'],
+  ['statusCode', '429', '400 to 599'],
+  ['statusCode', 429.5, 'whole number'],
+  ['message', 5, 'problem+json'],
+  ['handler', 'x', 'a function'],
+  ['onRefused', 'log', 'a function'],
+  ['standardHeaders', 'draft-9', 'did you mean'],
+  ['standardHeaders', 5, 'one of draft-8'],
+  ['legacyHeaders', 1, 'true or false'],
+  ['requestPropertyName', '', 'text'],
+  ['maxDelayMs', '1s', 'a number'],
+  ['maxDelayMs', -1, 'from 0'],
+  ['maxDelayMs', NaN, 'from 0'],
+  ['maxDelayMs', Infinity, 'from 0'],
+  ['maxHeld', 1.5, 'whole number'],
+  ['throttleMilliseconds', -5, 'from 0'],
+  ['trustedProxies', true, 'number of proxies'],
+  ['trustedProxies', '10.0.0.1', 'list'],
+  ['ipv6Subnet', 0, '1 to 128'],
+  ['table', 5, 'false for a private one'],
+  ['table', true, 'false for a private one'],
+  ['table', 'a/b', 'letters, digits'],
+  ['table', { nam: 'web' }, 'name'],
+  ['validate', 'no', 'true, false'],
+  ['validate', { trust: false }, 'trustProxy'],
+];
+
+/** What stands beside an option so that it is the only thing wrong. @type {Record<string, object>} */
+const BESIDE = {
+  throttle: {}, file: {}, rate: {}, rules: {}, domains: {},
+  windowMs: { limit: 5 }, limit: { windowMs: 1000 }, max: { windowMs: 1000 },
+};
+
+describe('options', () => {
+  for (const [option, value, says] of WRONG) {
+    it(`${option}: ${String(value)}`, () => {
+      const beside = BESIDE[option] ?? { rate: '10/s' };
+      assert.throws(
+        () => make({ table: option === 'file' || option === 'throttle' ? undefined : false, ...beside, [option]: value }),
+        (/** @type {any} */ error) => {
+          assert.match(error.code, /^DTHROTTLE_(CONFIG|FILE|ARGUMENT)$/);
+          assert.ok(error.message.includes(says), error.message);
+          if (error.code === 'DTHROTTLE_CONFIG') assert.ok(String(error.field).includes(option) || option === 'validate', error.field);
+          return true;
+        },
+      );
+    });
+  }
+
+  it('are all tried', () => {
+    assert.deepEqual([...new Set(WRONG.map(([option]) => option))].sort(), [...NAMES].sort());
+  });
+
+  it('that are unknown name the one that was meant', () => {
+    const near = {
+      tags: 'tag', maxDealyMs: 'maxDelayMs', dryrun: 'dryRun', StatusCode: 'statusCode', status: 'statusCode',
+      body: 'message', key: 'tag', trustProxy: 'trustedProxies', ipv6Prefix: 'ipv6Subnet', store: 'table',
+      skipFailedRequest: 'skipFailedRequests', xyzzy: 'known are: throttle, file, rate',
+    };
+    for (const [option, name] of Object.entries(near)) {
+      assert.throws(() => make({ rate: '10/s', table: false, [option]: 1 }), (/** @type {any} */ error) => {
+        assert.deepEqual([error.code, error.field], ['DTHROTTLE_CONFIG', option]);
+        assert.ok(error.message.includes(`${name}?`) || error.message.includes(name), error.message);
+        return true;
+      });
+    }
+  });
+
+  it('must have a source, one and the same', () => {
+    for (const source of [undefined, null, true, ['10/s'], () => 5, Symbol('x')]) {
+      assert.throws(() => make(source), { code: 'DTHROTTLE_CONFIG', field: 'throttle' });
+    }
+    assert.throws(() => make({ table: false }), { field: 'rate', message: /missing.*'100\/s'/ });
+    const there = new Throttle('10/s');
+    assert.throws(() => make(there, { table: 'web' }), { field: 'table', message: /give it there/ });
+    assert.throws(() => make(there, { burst: 5 }), { field: 'burst', message: /give it there/ });
+    assert.throws(() => make(there.domain('default'), { domain: 'default' }), { field: 'domain', message: /already/ });
+    assert.throws(() => make({ rate: '1/s', windowMs: 1000, limit: 5 }), { field: 'rate', message: /one of them/ });
+    assert.throws(() => make({ windowMs: 1000 }), { field: 'limit', message: /missing/ });
+    assert.throws(() => make({ limit: 5 }), { field: 'windowMs', message: /missing/ });
+    assert.throws(() => make({ windowMs: 1000, limit: 5, max: 5 }), { field: 'max' });
+    assert.throws(() => make('1/s', { tag: 'address', keyGenerator: () => 'x' }), { field: 'keyGenerator' });
+    assert.throws(() => make('1/s', 'x'), { field: 'options' });
+    assert.throws(() => make({ domains: { a: { rate: 1 } }, domain: 'b', table: false }), { code: 'DTHROTTLE_DOMAIN' });
+  });
+
+  it('that are undefined or null are not there', () => {
+    for (const nothing of [undefined, null]) {
+      const options = Object.fromEntries(NAMES.map((name) => [name, nothing]));
+      assert.equal(make({ ...options, rate: '1/day', table: false }).domain.rules[0].limit, 1);
+    }
+  });
+
+  it('windowMs and limit are a rule, and that is said', async () => {
+    const clock = new ManualClock();
+    const heard = await warnings(() => {
+      const { domain } = make({ windowMs: 60_000, limit: 100, clock });
+      assert.deepEqual(domain.rules, [{ name: 'rule1', limit: 100, windowMs: 60_000 }]);
+      make({ windowMs: 60_000, max: 100, clock, validate: { window: false } });
+    });
+    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_WINDOW']);
+    assert.match(heard[0].message, /rate: '100 per 60000 ms', burst: 100/);
+  });
+});
+
+describe('a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dthrottle-options-'));
+  after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'web.toml');
+
+  it('is a source', () => {
+    writeFileSync(file, 'rate = "10/s"\n[domains.login]\nrate = "5/minute"\n');
+    assert.equal(make(file, { table: false }).domain.rules[0].limit, 10);
+    assert.equal(make({ file, table: false, domain: 'login' }).domain.rules[0].limit, 5);
+    writeFileSync(file, 'rate = "10/s"\ntable = { private = true }\n');
+    assert.equal(make(file).domain.rules[0].limit, 10);
+    assert.throws(() => make(file, { table: 'web' }), { field: 'table', message: /give it there/ });
+    assert.throws(() => make({ file, rate: '1/s' }), { field: 'rate', message: /give it there/ });
+  });
+
+  it('that is wrong is named', () => {
+    writeFileSync(file, 'rate = "10/s"\nbrust = 5\n');
+    assert.throws(() => make(file, { table: false }), { code: 'DTHROTTLE_CONFIG', field: 'brust', line: 2, message: /web\.toml: / });
+    assert.throws(() => make(join(folder, 'none.toml')), { code: 'DTHROTTLE_FILE' });
+  });
+});

@@ -1,0 +1,197 @@
+// Real servers of every framework in this process, for the units of middleware, and a client that
+// says from which address it asks.
+'use strict';
+
+const http = require('node:http');
+const { once } = require('node:events');
+
+/** @typedef {any} Any */
+
+/**
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {Record<string, string>} headers
+ * @property {string} body
+ */
+
+/**
+ * @typedef {object} Web A server that is throttled.
+ * @property {(path?: string, options?: http.RequestOptions & { body?: string }) => Promise<Answer>} get
+ * @property {(count: number, options?: http.RequestOptions) => Promise<number[]>} statuses
+ * @property {Any} counts
+ * @property {Any[]} seen What applications found at their requests.
+ * @property {number} port
+ * @property {() => void} close
+ */
+
+/**
+ * @typedef {(options: Any[], seen: Any[]) => Promise<{ server: http.Server, counts: Any }>} Start
+ */
+
+/** @param {string} name */
+const need = (name) => require(name);
+
+/**
+ * What applications answer: the status that the query asks for.
+ * @param {string | undefined} url
+ */
+const statusOf = (url = '') => Number(/status=(\d+)/.exec(url)?.[1] ?? 200);
+
+/**
+ * @param {string} name
+ * @returns {Start}
+ */
+const express = (name) => async (given, seen) => {
+  const { throttle } = require('../../web/express.js');
+  const app = need(name)();
+  const middleware = throttle(.../** @type {[Any, Any]} */ (given));
+  app.use(middleware);
+  app.use((/** @type {Any} */ request, /** @type {Any} */ response) => {
+    seen.push(request.rateLimit);
+    response.statusCode = statusOf(request.originalUrl);
+    response.setHeader('X-App', '1');
+    if (request.url.includes('break')) response.socket.destroy();
+    else response.end('hello');
+  });
+  return { server: http.createServer(app).listen(0, '127.0.0.1'), counts: middleware.counts };
+};
+
+/** @type {Record<string, Start>} */
+const kinds = {
+  'Express 5': express('express'),
+  'Express 4': express('express4'),
+  Connect: express('connect'),
+  async http(given, seen) {
+    const { throttle } = require('../../web/http.js');
+    const handler = throttle(
+      (/** @type {Any} */ request, /** @type {Any} */ response) => {
+        seen.push(request.rateLimit);
+        response.statusCode = statusOf(request.url);
+        response.setHeader('X-App', '1');
+        if (request.url.includes('break')) response.socket.destroy();
+        else response.end('hello');
+      },
+      .../** @type {[Any, Any]} */ (given),
+    );
+    return { server: http.createServer(handler).listen(0, '127.0.0.1'), counts: handler.counts };
+  },
+  async Koa(given, seen) {
+    const { throttle } = require('../../web/koa.js');
+    const app = new (need('koa'))();
+    const middleware = throttle(.../** @type {[Any, Any]} */ (given));
+    app.use(middleware);
+    app.use(async (/** @type {Any} */ context) => {
+      seen.push(context.state.rateLimit);
+      context.status = statusOf(context.url);
+      context.set('X-App', '1');
+      if (context.url.includes('break')) context.req.socket.destroy();
+      context.body = 'hello';
+    });
+    return { server: app.listen(0, '127.0.0.1'), counts: middleware.counts };
+  },
+  async Fastify(given, seen) {
+    const { throttle } = require('../../web/fastify.js');
+    const { gather } = require('../../web/options.js');
+    const app = need('fastify')({ exposeHeadRoutes: true });
+    await app.register(throttle, gather(.../** @type {[Any, Any]} */ (given)));
+    app.all('/*', async (/** @type {Any} */ request, /** @type {Any} */ reply) => {
+      seen.push(request.rateLimit);
+      reply.code(statusOf(request.url)).header('X-App', '1');
+      if (request.url.includes('break')) request.raw.socket.destroy();
+      return 'hello';
+    });
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    return { server: app.server, counts: app.throttle.counts };
+  },
+  async Hono(given, seen) {
+    const { throttle } = require('../../web/hono.js');
+    const { Hono } = need('hono');
+    const { serve } = need('@hono/node-server');
+    const app = new Hono();
+    const middleware = throttle(.../** @type {[Any, Any]} */ (given));
+    app.use(middleware);
+    app.all('*', (/** @type {Any} */ context) => {
+      seen.push(context.get('rateLimit'));
+      if (context.req.url.includes('break')) context.env.incoming.socket.destroy();
+      return new Response('hello', { status: statusOf(context.req.url), headers: { 'X-App': '1' } });
+    });
+    const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
+    return { server: /** @type {http.Server} */ (server), counts: middleware.counts };
+  },
+};
+
+/**
+ * Makes one request on a connection of its own.
+ * @param {number} port
+ * @param {string} path
+ * @param {http.RequestOptions & { body?: string }} options
+ * @returns {Promise<Answer>}
+ */
+function ask(port, path = '/', { body, ...options } = {}) {
+  return new Promise((resolve, reject) => {
+    const request = http.request({ host: '127.0.0.1', port, path, agent: false, ...options }, async (response) => {
+      try {
+        let text = '';
+        for await (const part of response.setEncoding('utf8')) text += part;
+        const headers = /** @type {Record<string, string>} */ (response.headers);
+        resolve({ status: Number(response.statusCode), headers, body: text });
+      } catch (error) {
+        reject(error);
+      }
+    });
+    request.on('error', reject).end(body);
+  });
+}
+
+/**
+ * Starts a server of some kind.
+ * @param {string} kind
+ * @param {Any[]} given What its middleware is given.
+ * @returns {Promise<Web>}
+ */
+async function start(kind, ...given) {
+  /** @type {Any[]} */
+  const seen = [];
+  const { server, counts } = await kinds[kind](given, seen);
+  if (!server.listening) await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  return {
+    port,
+    counts,
+    seen,
+    get: (path, options) => ask(port, path, options),
+    async statuses(count, options) {
+      const all = [];
+      for (let i = 0; i < count; i += 1) all.push((await ask(port, '/', options)).status);
+      return all;
+    },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/**
+ * Notes the warnings of dthrottle while something runs.
+ * @param {() => unknown} run
+ * @returns {Promise<Any[]>}
+ */
+async function warnings(run) {
+  /** @type {Any[]} */
+  const heard = [];
+  const hear = (/** @type {Any} */ warning) => {
+    if (warning.name === 'DthrottleWarning') heard.push(warning);
+  };
+  process.on('warning', hear);
+  try {
+    await run();
+    // They come in a tick of their own.
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off('warning', hear);
+  }
+  return heard;
+}
+
+module.exports = { ask, kinds: Object.keys(kinds), start, warnings };

@@ -1,0 +1,74 @@
+// Middleware as users of TypeScript write it. It only has to compile, under `strict`.
+import http from 'node:http';
+
+import { Hono } from 'hono';
+import express, { type Request } from 'express';
+import { fastify } from 'fastify';
+
+import { Throttle } from 'dthrottle';
+import { clientAddress, parseAddress } from 'dthrottle/address';
+import { throttle, type ExpressOptions, type RateLimitInfo } from 'dthrottle/express';
+import { throttle as fastifyThrottle } from 'dthrottle/fastify';
+import { throttle as honoThrottle, type ThrottleEnv } from 'dthrottle/hono';
+import { throttle as httpThrottle } from 'dthrottle/http';
+import { throttle as koaThrottle, type KoaContext } from 'dthrottle/koa';
+
+declare global {
+  namespace Express {
+    interface Request {
+      user?: string;
+      rateLimit?: RateLimitInfo;
+    }
+  }
+}
+
+const app = express();
+app.use(throttle('100/s'));
+app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 500, maxHeld: 10, table: { size: 5_000_000 } }));
+app.use(throttle(new Throttle('5/s'), { tag: 'header:X-Api-Key', message: 'problem+json' }));
+app.use('/api', throttle({
+  windowMs: 60_000,
+  limit: 100,
+  keyGenerator: (request: Request) => request.user ?? clientAddress(request.ip),
+  skip: (request: Request) => request.path === '/health',
+  handler: (_request, response, _next, refused) => response.writeHead(refused.statusCode).end(String(refused.decision.retryAfterMs)),
+  standardHeaders: 'draft-7',
+  validate: { window: false },
+}));
+const options: ExpressOptions<Request, express.Response> = {
+  rules: [{ name: 'quick', rate: '5/s' }],
+  cost: async (request) => Number(request.query['cost'] ?? 1),
+  onRefused: (request, response, decision) => console.log(request.ip, response.statusCode, decision.rule),
+};
+const middleware = throttle(options);
+app.get('/', middleware, (request, response) => {
+  response.json({ left: request.rateLimit?.remaining, at: request.rateLimit?.resetTime.getTime() });
+});
+const passed: number = middleware.counts.passed;
+middleware.resetKey(parseAddress('203.0.113.7') ?? 'nobody');
+// @ts-expect-error an option that there is not
+throttle({ rate: '1/s', statsCode: 429 });
+// @ts-expect-error a kind of fields that there is not
+throttle('1/s', { standardHeaders: 'draft-5' });
+
+http.createServer(httpThrottle((_request, response) => response.end(), '100/s', { tag: (request) => request.headers.host }));
+
+// The types of Koa on npm do not compile together with those of Express.
+interface Context extends KoaContext {
+  ip: string;
+}
+declare const koa: { use(middleware: (context: Context, next: () => Promise<any>) => any): void };
+koa.use(koaThrottle({ rate: '100/s', tag: (context: Context) => context.ip }));
+koa.use(koaThrottle('100/s'));
+
+const hono = new Hono<ThrottleEnv>();
+hono.use(honoThrottle('100/s', { tag: (context) => context.req.header('X-Api-Key') }));
+hono.get('/', (context) => context.text(String(context.get('rateLimit').remaining)));
+
+const server = fastify();
+await server.register(fastifyThrottle, { rate: '100/s', global: true, tag: (request) => request.ip });
+server.get('/login', { config: { throttle: { rate: '5/minute' } } }, async (request) => request.rateLimit?.remaining);
+server.get('/health', { config: { throttle: false } }, async () => 'fine');
+server.throttle.resetKey('t');
+
+export { passed };

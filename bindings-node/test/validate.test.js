@@ -1,0 +1,142 @@
+// Misuse is reported once, with a code that docs/node.md explains.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { once } = require('node:events');
+const { readFileSync } = require('node:fs');
+const http = require('node:http');
+const { join } = require('node:path');
+const { describe, it } = require('node:test');
+
+const { ManualClock, Throttle } = require('../index.js');
+const { throttle } = require('../web/express.js');
+const { CHECKS } = require('../web/validate.js');
+const { ask, kinds, start, warnings } = require('./shared/web.js');
+
+/** @typedef {any} Any */
+/** @type {Any} */
+const make = throttle;
+/** @param {string} name @returns {Any} */
+const need = (name) => require(name);
+
+const many = () => new Throttle({ rate: '1000/s', clock: new ManualClock() });
+
+/**
+ * The codes that are reported while an application answers three requests.
+ * @param {(request: Any, response: Any) => void} app
+ * @param {http.RequestOptions} [options]
+ */
+async function codes(app, options) {
+  const server = http.createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  try {
+    const heard = await warnings(async () => {
+      for (let i = 0; i < 3; i += 1) assert.equal((await ask(port, '/', options)).status, 200);
+    });
+    return heard.map(({ code }) => code);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/** @param {Any} app */
+function answering(app) {
+  app.use((/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+  return app;
+}
+
+const forwarded = { headers: { 'X-Forwarded-For': '203.0.113.7' } };
+
+describe('misuse', () => {
+  for (const name of ['express', 'express4']) {
+    /** @param {Any} trust @param {Any[]} middleware */
+    const app = (trust, ...middleware) => {
+      const made = need(name)();
+      if (trust !== undefined) made.set('trust proxy', trust);
+      for (const each of middleware) made.use(each);
+      return answering(made);
+    };
+
+    it(`${name}: everyone is trusted`, async () => {
+      assert.deepEqual(await codes(app(true, make(many())), forwarded), ['DTHROTTLE_TRUST_PROXY']);
+      assert.deepEqual(await codes(app(true, make(many(), { validate: false })), forwarded), []);
+      assert.deepEqual(await codes(app(true, make(many(), { validate: { trustProxy: false } })), forwarded), []);
+      assert.deepEqual(await codes(app(true, make(many(), { trustedProxies: 1 })), forwarded), []);
+      assert.deepEqual(await codes(app(true, make(many(), { tag: () => 't' })), forwarded), []);
+      assert.deepEqual(await codes(app(1, make(many())), forwarded), []);
+    });
+
+    it(`${name}: who is trusted is the client's proxy`, async () => {
+      const throttled = make(new Throttle({ rate: '1/day', clock: new ManualClock() }));
+      await assert.rejects(codes(app('loopback', throttled), forwarded), /429 !== 200/);
+      assert.equal(throttled.domain.peek(Buffer.from([203, 0, 113, 7])).remaining, 0);
+    });
+
+    it(`${name}: nobody is trusted, but there is a proxy`, async () => {
+      assert.deepEqual(await codes(app(undefined, make(many())), forwarded), ['DTHROTTLE_FORWARDED']);
+      assert.deepEqual(await codes(app(undefined, make(many()))), []);
+    });
+
+    it(`${name}: a request is counted twice`, async () => {
+      const one = many();
+      const middleware = make(one);
+      assert.deepEqual(await codes(app(undefined, middleware, middleware)), ['DTHROTTLE_DOUBLE_COUNT']);
+      assert.deepEqual(await codes(app(undefined, make(one), make(one, { tag: () => 'somebody else' }))), []);
+      assert.deepEqual(await codes(app(undefined, make(one), make({ rate: '5/s', domain: 'x', clock: new ManualClock() }))), []);
+    });
+
+    it(`${name}: made for every request`, async () => {
+      const made = need(name)();
+      made.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many())(request, response, next));
+      assert.deepEqual(await codes(answering(made)), Array(3).fill('DTHROTTLE_CREATED_IN_HANDLER'));
+      const quiet = need(name)();
+      quiet.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { validate: { createdInHandler: false } })(request, response, next));
+      assert.deepEqual(await codes(answering(quiet)), []);
+    });
+  }
+
+  it('an IPv6 address is the tag', async () => {
+    const app = answering(need('express')().use(make(many(), { keyGenerator: () => '2001:db8::1' })));
+    assert.deepEqual(await codes(app), ['DTHROTTLE_IPV6_TAG']);
+    assert.deepEqual(await codes(answering(need('express')().use(make(many(), { tag: () => 'a:b:c' })))), []);
+  });
+
+  it('Koa and Fastify trust everyone', async () => {
+    const koa = new (need('koa'))({ proxy: true });
+    koa.use(need('../web/koa.js').throttle(many()));
+    koa.use((/** @type {Any} */ context) => (context.body = ''));
+    assert.deepEqual(await codes(koa.callback(), forwarded), ['DTHROTTLE_TRUST_PROXY']);
+    const counted = new (need('koa'))({ proxy: true, maxIpsCount: 1 });
+    counted.use(need('../web/koa.js').throttle(many()));
+    counted.use((/** @type {Any} */ context) => (context.body = ''));
+    assert.deepEqual(await codes(counted.callback(), forwarded), []);
+    for (const [trustProxy, expect] of /** @type {[Any, string[]][]} */ ([[true, ['DTHROTTLE_TRUST_PROXY']], [1, ['DTHROTTLE_FORWARDED']], ['127.0.0.1', []]])) {
+      const app = need('fastify')({ trustProxy });
+      await app.register(need('../web/fastify.js').throttle, { throttle: many() });
+      app.get('/', async () => '');
+      await app.ready();
+      assert.deepEqual(await codes((request, response) => app.routing(request, response), forwarded), expect);
+    }
+  });
+
+  it('is not seen where there is none', async () => {
+    for (const kind of kinds) {
+      const heard = await warnings(async () => {
+        const web = await start(kind, { rate: '10/s', table: false, maxDelayMs: 10, skipFailedRequests: true });
+        await web.statuses(3);
+        web.close();
+      });
+      assert.deepEqual(heard, [], kind);
+    }
+  });
+
+  it('has a page in the documentation', () => {
+    const page = readFileSync(join(__dirname, '../../docs/node.md'), 'utf8');
+    for (const code of [...Object.values(CHECKS), 'DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG']) {
+      assert.match(page, new RegExp(`^### ${code}$`, 'm'));
+    }
+    for (const check of Object.keys(CHECKS)) assert.ok(page.includes(`\`${check}\``), check);
+  });
+});

@@ -1,0 +1,61 @@
+// The name of the running application, after which its table is named.
+//
+// All workers of an application must find the same name, however they are started (node:cluster,
+// PM2, worker_threads), and so must the workers of tomorrow; another application, or the same one in
+// another folder, must find another. So the name is made of the folder of the package.json nearest
+// to the main module, and of the package's name. The user is not part of it: tables of different
+// users are apart anyway.
+'use strict';
+
+const { createHash } = require('node:crypto');
+const { existsSync, readFileSync } = require('node:fs');
+const { basename, dirname, join, sep } = require('node:path');
+
+/**
+ * A name for a table.
+ * @param {string | undefined} main The file that was started.
+ * @param {string} working The folder that the process runs in.
+ * @returns {string | undefined} Nothing in an interactive Node, which is no application.
+ */
+function applicationName(main = process.argv[1], working = process.cwd()) {
+  if (main === undefined || main.startsWith('[')) return undefined; // [eval], [worker eval]
+  // A command of a package (ts-node, next, pm2) is not the application.
+  const begin = main.split(sep).includes('node_modules') ? working : dirname(main);
+  const folder = packageFolder(begin) ?? begin;
+  const name = packageName(folder);
+  const digest = createHash('sha256').update(`${folder}\0${name}`).digest('hex').slice(0, 10);
+  const shown = [basename(folder), name === basename(folder) ? '' : name, digest];
+  return shown.map(plain).filter(Boolean).join('-');
+}
+
+/**
+ * The nearest folder with a package.json, here or above.
+ * @param {string} from
+ * @returns {string | undefined}
+ */
+function packageFolder(from) {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'package.json'))) return folder;
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+/** @param {string} folder */
+function packageName(folder) {
+  try {
+    const { name } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+    return typeof name === 'string' ? name : '';
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * What may stand in the name of a table.
+ * @param {string} text
+ */
+function plain(text) {
+  return text.replace(/[^A-Za-z0-9_.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '').slice(0, 40);
+}
+
+module.exports = { applicationName };

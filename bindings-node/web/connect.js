@@ -1,0 +1,142 @@
+// Middleware of the form (request, response, next) over Node's own requests and responses: for
+// Express, Connect and plain handlers.
+'use strict';
+
+const { isPromise } = require('./gate.js');
+const { closing, hold, refundAfter, slow } = require('./hold.js');
+const { RateLimitInfo } = require('./info.js');
+const { refusalFields, toRefusal } = require('./refusal.js');
+
+/** @import { IncomingMessage, ServerResponse } from 'node:http' */
+/** @import { Gate, Verdict } from './gate.js' */
+
+/** @typedef {(error?: unknown) => unknown} Next */
+
+/**
+ * @param {Gate} gate
+ */
+function toMiddleware(gate) {
+  const { requestPropertyName, handler } = gate.settings;
+
+  /**
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {Next} next
+   */
+  function middleware(request, response, next) {
+    const verdict = gate.ask(request, response);
+    if (isPromise(verdict)) verdict.then((settled) => go(settled, request, response, next));
+    else go(verdict, request, response, next);
+  }
+
+  /**
+   * @param {Verdict | null} verdict
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {Next} next
+   */
+  function go(verdict, request, response, next) {
+    if (verdict === null) {
+      next();
+      return;
+    }
+    Reflect.set(request, requestPropertyName, new RateLimitInfo(verdict.decision, verdict.tag));
+    gate.tell(verdict, request, response);
+    if (verdict.refused) {
+      slow(gate, closing(response), () => refuse(verdict, request, response, next));
+      return;
+    }
+    if (verdict.waitMs > 0) {
+      hold(gate, verdict, closing(response), (here) => {
+        if (here) pass(verdict, request, response, next);
+      });
+      return;
+    }
+    pass(verdict, request, response, next);
+  }
+
+  /**
+   * @param {Verdict} verdict
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {Next} next
+   */
+  function pass(verdict, request, response, next) {
+    write(gate, response, verdict.fields);
+    refundAfter(gate, verdict, response, request, response);
+    next();
+  }
+
+  /**
+   * @param {Verdict} verdict
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {Next} next
+   */
+  function refuse(verdict, request, response, next) {
+    if (handler !== null) {
+      write(gate, response, refusalFields(verdict));
+      const { statusCode, message } = gate.settings;
+      // What the application does here is its own: errors go where its other errors go.
+      try {
+        const done = handler(request, response, next, { statusCode, message, decision: verdict.decision });
+        if (isPromise(done)) done.then(undefined, next);
+      } catch (error) {
+        next(error);
+      }
+      return;
+    }
+    const { message } = gate.settings;
+    const said = typeof message === 'function' ? gate.call('message', message, request, response, verdict.decision) : message;
+    if (isPromise(said)) gate.settle('message', said).then((settled) => send(verdict, settled, request, response));
+    else send(verdict, said, request, response);
+  }
+
+  /**
+   * @param {Verdict} verdict
+   * @param {unknown} message
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   */
+  function send(verdict, message, request, response) {
+    // Somebody has answered meanwhile.
+    if (response.headersSent) return;
+    const { status, fields, body } = toRefusal(gate, verdict, message);
+    response.statusCode = status;
+    write(gate, response, fields);
+    response.end(request.method === 'HEAD' ? undefined : body);
+  }
+
+  return Object.assign(middleware, tools(gate));
+}
+
+/**
+ * What every middleware has besides.
+ * @param {Gate} gate
+ */
+function tools(gate) {
+  return {
+    domain: gate.domain,
+    counts: gate.counts,
+    /** @param {string | Uint8Array} tag */
+    resetKey: (tag) => gate.domain.reset(tag),
+  };
+}
+
+/**
+ * Writes fields. Where another throttle has written them, both may stand there or the first does.
+ * @param {Gate} gate
+ * @param {ServerResponse} response
+ * @param {string[]} fields
+ */
+function write(gate, response, fields) {
+  if (response.headersSent) return;
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i];
+    const present = response.getHeader(name);
+    if (present === undefined || !name.includes('RateLimit')) response.setHeader(name, fields[i + 1]);
+    else if (gate.isList && !name.startsWith('X-')) response.setHeader(name, `${present}, ${fields[i + 1]}`);
+  }
+}
+
+module.exports = { toMiddleware, tools, write };

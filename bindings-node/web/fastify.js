@@ -1,0 +1,225 @@
+// A plugin for Fastify 5.
+//
+//     await app.register(throttle, { rate: '100/s' });
+//     app.get('/login', { config: { throttle: { rate: '5/minute' } } }, handler);
+//
+// All workers of the application count together, without being told. docs/node.md has the options.
+'use strict';
+
+const { isTable } = require('../face/values.js');
+const { tools } = require('./connect.js');
+const { Gate, isPromise } = require('./gate.js');
+const { closing, hold, refundAfter, slow } = require('./hold.js');
+const { RateLimitInfo } = require('./info.js');
+const { wrong } = require('./near.js');
+const { readOptions } = require('./options.js');
+const { nodeReader, toPath } = require('./reader.js');
+const { refusalFields, toRefusal } = require('./refusal.js');
+const { SOURCES } = require('./source.js');
+
+/** @import { Reader, Verdict } from './gate.js' */
+
+/** Where a route keeps its gate: null for a route that is not throttled. */
+const GATE = Symbol('dthrottle.gate');
+/** What Fastify itself takes from the options of a plugin. */
+const OF_FASTIFY = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
+/** What makes a route's bucket its own. */
+const OWN = new Set([...SOURCES, 'domain', 'table']);
+/** Where buckets are is the same for all routes. */
+const PLACE = new Set(['table', 'cluster', 'clock']);
+
+/** @type {Reader} */
+const reader = {
+  method: (request) => request.method,
+  path: (request) => toPath(request.raw.url),
+  header: (request, name) => nodeReader.header(request.raw, name),
+  peer: (request) => request.raw.socket?.remoteAddress,
+  // By Fastify's own trustProxy, where that is set.
+  client: (request) => request.ip,
+  forwardedFor: (request) => nodeReader.forwardedFor(request.raw),
+  trustProxy(request) {
+    if (fastifyOptions(request.server)?.trustProxy !== true) return undefined;
+    return (
+      "trustProxy is true, so the client's address is what the client says it is: " +
+      'set it to the networks of your proxies, or set trustedProxies'
+    );
+  },
+};
+
+/**
+ * The options that Fastify was made with. They are not public.
+ * @param {any} instance
+ * @returns {any}
+ */
+function fastifyOptions(instance) {
+  for (let it = instance; it; it = Object.getPrototypeOf(it)) {
+    const symbol = Object.getOwnPropertySymbols(it).find((each) => each.description === 'fastify.options');
+    if (symbol) return it[symbol];
+  }
+  return undefined;
+}
+
+/**
+ * @param {any} instance
+ * @param {Record<string, unknown>} options
+ * @param {(error?: Error) => void} done
+ */
+function throttle(instance, options, done) {
+  try {
+    register(instance, options);
+  } catch (error) {
+    done(/** @type {Error} */ (error));
+    return;
+  }
+  done();
+}
+
+/**
+ * @param {any} instance
+ * @param {Record<string, unknown>} options
+ */
+function register(instance, options) {
+  const { global: everywhere = true } = options;
+  if (typeof everywhere !== 'boolean') throw wrong('global', everywhere, 'true or false');
+  const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
+  const sourced = Object.keys(shared).some((name) => OWN.has(name) && !PLACE.has(name));
+  const gate = everywhere || sourced ? new Gate(readOptions(shared), reader) : null;
+  const name = gate?.settings.requestPropertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
+  if (!instance.hasRequestDecorator(name)) instance.decorateRequest(name, null);
+  if (gate !== null && !instance.hasDecorator('throttle')) instance.decorate('throttle', tools(gate));
+
+  /**
+   * The gate of a route; undefined: it says nothing.
+   * @param {unknown} own What its configuration says.
+   * @param {string} where
+   * @returns {Gate | null | undefined}
+   */
+  function toGate(own, where) {
+    if (own === undefined) return undefined;
+    if (own === false) return null;
+    if (own === true && gate !== null) return gate;
+    const given = typeof own === 'string' || typeof own === 'number' ? { rate: own } : own;
+    if (!isTable(given)) throw wrong('config.throttle', own, 'an object of options, a rate, or false');
+    const ownSource = Object.keys(given).some((key) => OWN.has(key) && !PLACE.has(key));
+    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => !OWN.has(key) || (ownSource && PLACE.has(key))));
+    // Without rules of its own, a route counts with all others.
+    const source = ownSource || gate === null ? {} : { throttle: gate.domain };
+    return new Gate(readOptions({ ...rest, ...source, ...given }, where), reader);
+  }
+
+  /** @type {Map<string, { said: unknown, made: Gate | null | undefined }>} */
+  const routes = new Map();
+  instance.addHook('onRoute', (/** @type {any} */ route) => {
+    const said = route.config?.throttle;
+    // Fastify answers HEAD by the route for GET: they count together.
+    const methods = [...new Set([route.method].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))];
+    const where = [...methods, route.url].join(' ');
+    const known = routes.get(where);
+    const made = known?.said === said ? known?.made : toGate(said, where);
+    routes.set(where, { said, made });
+    if (made !== undefined) route.config = { ...route.config, [GATE]: made };
+  });
+
+  instance.addHook('onRequest', (/** @type {any} */ request, /** @type {any} */ reply, /** @type {() => void} */ next) => {
+    const own = request.routeOptions.config?.[GATE];
+    const chosen = own === undefined && everywhere ? gate : (own ?? null);
+    if (chosen === null) next();
+    else ask(chosen, request, reply, next);
+  });
+}
+
+/**
+ * @param {Gate} gate
+ * @param {any} request
+ * @param {any} reply
+ * @param {() => void} next
+ */
+function ask(gate, request, reply, next) {
+  const verdict = gate.ask(request, reply);
+  if (isPromise(verdict)) verdict.then((settled) => go(gate, settled, request, reply, next));
+  else go(gate, verdict, request, reply, next);
+}
+
+/**
+ * @param {Gate} gate
+ * @param {Verdict | null} verdict
+ * @param {any} request
+ * @param {any} reply
+ * @param {() => void} next
+ */
+function go(gate, verdict, request, reply, next) {
+  if (verdict === null) {
+    next();
+    return;
+  }
+  request[gate.settings.requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
+  gate.tell(verdict, request, reply);
+  const pass = () => {
+    write(gate, reply, verdict.fields);
+    refundAfter(gate, verdict, reply.raw, request, reply);
+    next();
+  };
+  if (verdict.refused) slow(gate, closing(reply.raw), () => refuse(gate, verdict, request, reply, next));
+  else if (verdict.waitMs > 0) hold(gate, verdict, closing(reply.raw), (here) => (here ? pass() : reply.hijack()));
+  else pass();
+}
+
+/**
+ * @param {Gate} gate
+ * @param {Verdict} verdict
+ * @param {any} request
+ * @param {any} reply
+ * @param {(error?: unknown) => void} next
+ */
+function refuse(gate, verdict, request, reply, next) {
+  const { handler, message, statusCode } = gate.settings;
+  if (handler !== null) {
+    write(gate, reply, refusalFields(verdict));
+    try {
+      const done = handler(request, reply, next, { statusCode, message, decision: verdict.decision });
+      if (isPromise(done)) done.then(undefined, next);
+    } catch (error) {
+      next(error);
+    }
+    return;
+  }
+  const said = typeof message === 'function' ? gate.call('message', message, request, reply, verdict.decision) : message;
+  if (isPromise(said)) gate.settle('message', said).then((settled) => send(gate, verdict, settled, reply));
+  else send(gate, verdict, said, reply);
+}
+
+/**
+ * @param {Gate} gate
+ * @param {Verdict} verdict
+ * @param {unknown} message
+ * @param {any} reply
+ */
+function send(gate, verdict, message, reply) {
+  if (reply.sent) return;
+  const { status, fields, body } = toRefusal(gate, verdict, message);
+  write(gate, reply, fields);
+  reply.code(status).send(typeof body === 'string' ? body : Buffer.from(body));
+}
+
+/**
+ * @param {Gate} gate
+ * @param {any} reply
+ * @param {string[]} fields
+ */
+function write(gate, reply, fields) {
+  for (let i = 0; i < fields.length; i += 2) {
+    const [name, value] = [fields[i], fields[i + 1]];
+    const present = reply.getHeader(name);
+    if (present === undefined || !name.includes('RateLimit')) reply.header(name, value);
+    else if (gate.isList && !name.startsWith('X-')) reply.header(name, `${present}, ${value}`);
+  }
+}
+
+// The hooks are for the whole application, not for the plugin alone.
+Object.assign(throttle, {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'dthrottle',
+  [Symbol.for('plugin-meta')]: { name: 'dthrottle', fastify: '5.x' },
+});
+
+module.exports = { throttle };

@@ -1,0 +1,418 @@
+// What all frameworks have in common: which requests are asked about, what is answered, what goes
+// wrong.
+//
+// A gate never blocks and never throws during a request. Whoever has it does the waiting (hold.js).
+// Whatever goes wrong lets the request pass, is counted (`counts`), and is reported once.
+'use strict';
+
+const { debuglog } = require('node:util');
+
+const { describe, isBytes } = require('../face/values.js');
+const { Headers } = require('./headers.js');
+const { toDigits } = require('./options.js');
+const { Watch } = require('./watch.js');
+
+/** @import { Decision, Domain } from '../index.js' */
+/** @import { Fields } from './headers.js' */
+/** @import { Fn, Settings } from './options.js' */
+
+/**
+ * @typedef {object} Reader How to read a request of some kind.
+ * @property {(request: any) => string} method In capitals.
+ * @property {(request: any) => string} path The whole path, decoded, without the query.
+ * @property {(request: any, name: string) => string | undefined} header By its name in small letters.
+ * @property {(request: any) => string | undefined} peer Whoever opened the connection.
+ * @property {(request: any) => string | undefined} client As the framework finds it, by its own rules.
+ * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.
+ * @property {(request: any) => string | undefined} [trustProxy] What is wrong with these rules.
+ */
+
+const log = debuglog('dthrottle');
+
+/**
+ * Before the address of a client that sent no header: no header can have a NUL, so nobody can
+ * pretend to be it.
+ */
+const NO_HEADER = new TextEncoder().encode('address\0');
+const MOST_DEBT = 2 ** 40;
+/** @type {Record<string, unknown>} What counts for a function that fails: to pass for nothing would be an invitation. */
+const INSTEAD = { cost: 1 };
+const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
+
+/** What becomes of a request. */
+class Verdict {
+  /**
+   * @param {Decision} decision
+   * @param {Fields} fields
+   * @param {string | Uint8Array} tag
+   * @param {number} taken
+   * @param {boolean} refused
+   */
+  constructor(decision, fields, tag, taken, refused) {
+    this.decision = decision;
+    this.fields = fields;
+    this.tag = tag;
+    /** Units that were taken, which a refund gives back. */
+    this.taken = taken;
+    this.refused = refused;
+  }
+
+  /** For how long to hold the request. */
+  get waitMs() {
+    return this.decision.waitMs;
+  }
+}
+
+/** Decides about requests. */
+class Gate {
+  /** @type {Domain} */
+  domain;
+  #reader;
+  #headers;
+  #largest;
+  #held = 0;
+  #watch;
+
+  /**
+   * @param {Settings} settings
+   * @param {Reader} reader
+   */
+  constructor(settings, reader) {
+    const { domain, policies, table } = settings.opened;
+    this.settings = settings;
+    this.domain = domain;
+    /** What happened in this process; `throttle.stats()` has the rest. */
+    this.counts = { passed: 0, refused: 0, dryRun: 0, delayed: 0, gaveUp: 0, untagged: 0, failed: 0 };
+    this.#reader = reader;
+    this.#headers = new Headers(settings.headers, settings.legacyHeaders, policies);
+    this.#largest = Math.min(Infinity, ...domain.rules.map((rule) => rule.limit));
+    this.#watch = new Watch(settings, reader);
+    log('throttling by domain %j, %s', domain.name, table ? `shared in table ${table}` : 'in the table that its throttle has');
+  }
+
+  /** Whether fields of several throttles may stand in one response. */
+  get isList() {
+    return this.#headers.isList;
+  }
+
+  /**
+   * Asks about a request, which functions of the application are given with its companion, if it
+   * has one. Null: it passes, and nothing is to be said about it. A promise of that where such a
+   * function gives a promise; it is never rejected.
+   * @param {any} request
+   * @param {any} [companion]
+   * @returns {Verdict | null | Promise<Verdict | null>}
+   */
+  ask(request, companion) {
+    try {
+      return this.#ask(request, companion);
+    } catch (error) {
+      // Something that the framework tells about the request.
+      this.failed('request', error);
+      return null;
+    }
+  }
+
+  /**
+   * @param {any} request
+   * @param {any} companion
+   */
+  #ask(request, companion) {
+    if (!this.#concerns(request)) return null;
+    const { skip } = this.settings;
+    if (skip !== null) {
+      const skipped = this.call('skip', skip, request, companion);
+      if (isPromise(skipped)) return this.#askLater(skipped, request, companion);
+      if (skipped) return null;
+    }
+    const tag = this.#tag(request, companion);
+    const cost = this.#cost(request, companion);
+    if (isPromise(tag) || isPromise(cost)) return this.#askWith(tag, cost, request);
+    return this.#decide(tag, cost, request);
+  }
+
+  /**
+   * @param {Promise<unknown>} skipped
+   * @param {any} request
+   * @param {any} companion
+   */
+  async #askLater(skipped, request, companion) {
+    if (await this.settle('skip', skipped)) return null;
+    try {
+      return await this.#askWith(this.#tag(request, companion), this.#cost(request, companion), request);
+    } catch (error) {
+      this.failed('request', error);
+      return null;
+    }
+  }
+
+  /**
+   * @param {unknown} tag
+   * @param {unknown} cost
+   * @param {any} request
+   */
+  async #askWith(tag, cost, request) {
+    const [who, units] = await Promise.all([this.settle('tag', tag), this.settle('cost', cost)]);
+    return this.#decide(who, units, request);
+  }
+
+  /**
+   * Whether a request is to be throttled, as far as it does not depend on functions.
+   * @param {any} request
+   */
+  #concerns(request) {
+    const { methods, routes, allowNetworks, address } = this.settings;
+    if (methods !== null && !methods.has(this.#reader.method(request))) return false;
+    if (routes.length > 0) {
+      const path = this.#reader.path(request);
+      if (!routes.some((route) => route.test(path))) return false;
+    }
+    if (allowNetworks !== null) {
+      const found = address.find(this.#peer(request), this.#reader.forwardedFor(request));
+      return found === null || !allowNetworks.has(found);
+    }
+    return true;
+  }
+
+  /**
+   * Who the client is by the framework's rules, unless there are rules of ours.
+   * @param {any} request
+   */
+  #peer(request) {
+    return this.settings.trusts ? this.#reader.peer(request) : this.#reader.client(request);
+  }
+
+  /**
+   * @param {any} request
+   * @param {any} companion
+   * @returns {unknown}
+   */
+  #tag(request, companion) {
+    const { tag, header, address, trusts } = this.settings;
+    if (tag !== null) return this.call('tag', tag, request, companion);
+    if (header !== null) {
+      const value = this.#reader.header(request, header);
+      if (value) return value;
+    }
+    const found = address.tag(this.#peer(request), trusts ? this.#reader.forwardedFor(request) : undefined);
+    if (header === null || found === null) return found;
+    const marked = new Uint8Array(NO_HEADER.length + found.length);
+    marked.set(NO_HEADER);
+    marked.set(found, NO_HEADER.length);
+    return marked;
+  }
+
+  /**
+   * @param {any} request
+   * @param {any} companion
+   * @returns {unknown}
+   */
+  #cost(request, companion) {
+    const { cost } = this.settings;
+    return typeof cost === 'number' ? cost : this.call('cost', cost, request, companion);
+  }
+
+  /**
+   * @param {any} tag
+   * @param {unknown} cost
+   * @param {any} request
+   * @returns {Verdict | null}
+   */
+  #decide(tag, cost, request) {
+    if (tag === null || tag === undefined) {
+      this.counts.untagged += 1;
+      this.settings.reports.failure('DTHROTTLE_NO_TAG', 'tag', UNTAGGED);
+      return null;
+    }
+    try {
+      const { allowTags, dryRun } = this.settings;
+      if (this.#watch.watching) this.#watch.look(request, tag, this.domain);
+      if (allowTags.size > 0 && (typeof tag === 'string' || isBytes(tag)) && allowTags.has(toDigits(tag))) return null;
+      const units = this.#units(cost);
+      const beyond = Math.max(0, units - this.#largest);
+      const decision = this.#check(tag, units, beyond);
+      const refused = !decision.allowed && !dryRun;
+      if (refused) this.counts.refused += 1;
+      else if (decision.rule !== null) this.counts.dryRun += 1;
+      else this.counts.passed += 1;
+      const taken = decision.granted > 0 ? decision.granted + beyond : 0;
+      return new Verdict(decision, this.#headers.fields(decision), tag, taken, refused);
+    } catch (error) {
+      this.failed('check', error);
+      return null;
+    }
+  }
+
+  /**
+   * @param {string | Uint8Array} tag
+   * @param {number} units
+   * @param {number} beyond How much of that the bucket cannot hold: it passes when the bucket is
+   *   full, and takes it into debt.
+   */
+  #check(tag, units, beyond) {
+    const { maxDelayMs, maxHeld, dryRun } = this.settings;
+    const cost = units - beyond;
+    const room = maxDelayMs > 0 && !dryRun && this.#held < maxHeld;
+    const decision = room
+      ? this.domain.check(tag, { cost, maxWaitMs: maxDelayMs })
+      : this.domain.check(tag, cost);
+    if (decision.waitMs > 0) this.#held += 1;
+    if (beyond > 0 && decision.granted > 0) this.domain.debit(tag, Math.min(beyond, MOST_DEBT));
+    return decision;
+  }
+
+  /**
+   * @param {any} cost
+   * @returns {any}
+   */
+  #units(cost) {
+    if (Number.isSafeInteger(cost) && cost >= 0) return cost;
+    this.failed('cost', new RangeError(`${describe(cost)} cannot be; must be a whole number, and not negative`));
+    return INSTEAD.cost;
+  }
+
+  // Requests that wait.
+
+  /** Notes that a request is held. The check has made room for it. */
+  hold() {
+    this.counts.delayed += 1;
+  }
+
+  /** Makes room for another: a request is held no longer. */
+  leave() {
+    this.#held -= 1;
+  }
+
+  /**
+   * Gives back what a request took that nobody waits for.
+   * @param {Verdict} verdict
+   */
+  giveUp(verdict) {
+    this.counts.gaveUp += 1;
+    this.refund(verdict);
+  }
+
+  /** @param {Verdict} verdict */
+  refund({ tag, taken }) {
+    try {
+      if (taken > 0) this.domain.refund(tag, taken);
+    } catch (error) {
+      this.failed('refund', error);
+    }
+  }
+
+  /** For how long to hold a refusal, for which room is made: 0 if too many requests are held. */
+  slow() {
+    const { refusalDelayMs, maxHeld } = this.settings;
+    if (refusalDelayMs === 0 || this.#held >= maxHeld) return 0;
+    this.#held += 1;
+    return refusalDelayMs;
+  }
+
+  /** Whether a request may have to be paid back after its response. */
+  get refunds() {
+    return this.settings.skipFailed || this.settings.skipSuccessful;
+  }
+
+  /**
+   * Pays back a request, when it is known what became of it.
+   * @param {Verdict} verdict
+   * @param {boolean | null} successful Null: as the application says.
+   * @param {any} request
+   * @param {any} [companion]
+   */
+  finished(verdict, successful, request, companion) {
+    const { skipFailed, skipSuccessful, wasSuccessful } = this.settings;
+    let good = successful;
+    if (wasSuccessful !== null && successful !== null) {
+      const said = this.call('requestWasSuccessful', wasSuccessful, request, companion);
+      if (isPromise(said)) {
+        this.settle('requestWasSuccessful', said).then((value) => {
+          if (value ? skipSuccessful : skipFailed) this.refund(verdict);
+        });
+        return;
+      }
+      good = Boolean(said);
+    }
+    if (good ? skipSuccessful : skipFailed) this.refund(verdict);
+  }
+
+  // Refusals.
+
+  /**
+   * Tells the application of a refusal, also one in dry run.
+   * @param {Verdict} verdict
+   * @param {any} request
+   * @param {any} [companion]
+   */
+  tell(verdict, request, companion) {
+    const { onRefused } = this.settings;
+    if (onRefused === null || verdict.decision.rule === null) return;
+    const told = this.call('onRefused', onRefused, request, companion, verdict.decision);
+    if (isPromise(told)) this.settle('onRefused', told);
+  }
+
+  /**
+   * The rule that decided, as clients know it.
+   * @param {Verdict} verdict
+   */
+  policy(verdict) {
+    return this.#headers.policy(verdict.decision)?.name;
+  }
+
+  // What goes wrong.
+
+  /**
+   * Calls a function of the application; undefined if it fails, or what stands for it.
+   * @param {string} option
+   * @param {Fn} fn
+   * @param {any} request
+   * @param {any} companion
+   * @param {unknown[]} more
+   */
+  call(option, fn, request, companion, ...more) {
+    try {
+      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
+    } catch (error) {
+      this.failed(option, error);
+      return INSTEAD[option];
+    }
+  }
+
+  /**
+   * Waits for what a function of the application gave; the same if it fails.
+   * @param {string} option
+   * @param {unknown} value
+   */
+  async settle(option, value) {
+    try {
+      return await value;
+    } catch (error) {
+      this.failed(option, error);
+      return INSTEAD[option];
+    }
+  }
+
+  /**
+   * Counts an error, and reports the first of each cause.
+   * @param {string} cause
+   * @param {unknown} error
+   */
+  failed(cause, error) {
+    this.counts.failed += 1;
+    const message = error instanceof Error ? error.message : String(error);
+    this.settings.reports.failure('DTHROTTLE_FAILED', cause, `${cause} failed: ${message}`, error);
+  }
+}
+
+/**
+ * @param {any} value
+ * @returns {value is Promise<any>}
+ */
+function isPromise(value) {
+  return typeof value === 'object' && value !== null && typeof value.then === 'function';
+}
+
+exports.Gate = Gate;
+exports.Verdict = Verdict;
+exports.isPromise = isPromise;

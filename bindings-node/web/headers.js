@@ -1,0 +1,163 @@
+// What a response says about the throttle: header fields of several kinds, Retry-After, a problem.
+//
+// The standard kind is that of draft-ietf-httpapi-ratelimit-headers, versions 08 to 11, in
+// structured fields (RFC 9651):
+//
+//     RateLimit-Policy: "default";q=200;w=2
+//     RateLimit: "default";r=199;t=1
+//
+// A leaky bucket has no window that begins and ends. `q` is the burst and `w` the time in which an
+// empty bucket fills; `r` is what is left, and `t` the time until there is more.
+'use strict';
+
+/** @import { Decision } from '../index.js' */
+
+/**
+ * @typedef {object} Policy A rule as clients see it.
+ * @property {string} name
+ * @property {number} quota
+ * @property {number} windowMs How long it takes to fill the bucket.
+ */
+
+/** @typedef {string[]} Fields Names and values in turn. */
+
+/** The largest integer of a structured field. */
+const LARGEST = 1e15 - 1;
+
+const STANDARD = 'draft-8';
+const KINDS = [STANDARD, 'draft-7', 'draft-6'];
+const PROBLEM_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+
+/** Writes the fields for the rules of a domain. */
+class Headers {
+  /** @type {Map<string, Policy>} */
+  #policies;
+  /** @type {Map<number, Policy>} Which rule decided when none refused: a decision has its limit. */
+  #byLimit = new Map();
+  /** @type {Map<Policy, string>} */
+  #quoted = new Map();
+  #kind;
+  #legacy;
+  #policy;
+
+  /**
+   * @param {string | null} kind One of KINDS, or none.
+   * @param {boolean} legacy Whether X-RateLimit fields are written, too.
+   * @param {Map<string, Policy>} policies By the name of the rule.
+   */
+  constructor(kind, legacy, policies) {
+    this.#kind = kind;
+    this.#legacy = legacy;
+    this.#policies = policies;
+    const all = [...policies.values()];
+    for (const policy of all) {
+      if (!this.#byLimit.has(policy.quota)) this.#byLimit.set(policy.quota, policy);
+      this.#quoted.set(policy, toString(policy.name));
+    }
+    const named = all.map((p) => `${toString(p.name)};q=${toInteger(p.quota)}${toWindow(p)}`);
+    const bare = all.map((p) => `${toInteger(p.quota)}${toWindow(p)}`);
+    this.#policy = (kind === STANDARD ? named : bare).join(', ');
+    /** Whether fields of several throttles may stand in one response. */
+    this.isList = kind === STANDARD;
+  }
+
+  /**
+   * The fields for a decision; none for a domain without rules.
+   * @param {Decision} decision
+   * @returns {Fields}
+   */
+  fields(decision) {
+    const policy = this.policy(decision);
+    if (policy === undefined) return [];
+    const more = moreAfter(decision, policy);
+    const left = toInteger(decision.remaining);
+    /** @type {Fields} */
+    const fields = [];
+    if (this.#kind === STANDARD) {
+      const time = more > 0 ? `;t=${more}` : '';
+      fields.push('RateLimit-Policy', this.#policy, 'RateLimit', `${this.#quoted.get(policy)};r=${left}${time}`);
+    } else if (this.#kind === 'draft-7') {
+      const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
+      fields.push('RateLimit-Policy', this.#policy, 'RateLimit', value);
+    } else if (this.#kind === 'draft-6') {
+      fields.push('RateLimit-Policy', this.#policy, 'RateLimit-Limit', String(toInteger(policy.quota)));
+      fields.push('RateLimit-Remaining', String(left), 'RateLimit-Reset', String(more));
+    }
+    if (this.#legacy) {
+      // Its reset is a time of day, in seconds since 1970.
+      const reset = Math.ceil(Date.now() / 1000) + more;
+      fields.push('X-RateLimit-Limit', String(policy.quota), 'X-RateLimit-Remaining', String(decision.remaining));
+      fields.push('X-RateLimit-Reset', String(reset));
+    }
+    return fields;
+  }
+
+  /**
+   * The rule that decided.
+   * @param {Decision} decision
+   */
+  policy({ rule, limit }) {
+    return rule === null ? this.#byLimit.get(limit) : this.#policies.get(rule);
+  }
+}
+
+/**
+ * The whole seconds after which the same request would pass, at least one.
+ * @param {Decision} decision
+ */
+function retryAfter({ retryAfterMs }) {
+  return Math.max(1, toSeconds(retryAfterMs));
+}
+
+/**
+ * Whole seconds after which more is left than now; 0 when the bucket is full. What is missing comes
+ * back in `resetAfterMs`, unit by unit, and the first no later than the average of all.
+ * @param {Decision} decision
+ * @param {Policy} policy
+ */
+function moreAfter(decision, { windowMs, quota }) {
+  if (decision.rule !== null) return retryAfter(decision);
+  const missing = decision.limit - decision.balance;
+  if (missing <= 0) return 0;
+  // With several rules the reset may be another's.
+  return Math.max(1, toSeconds(Math.min(decision.resetAfterMs / missing, windowMs / quota)));
+}
+
+/**
+ * A refusal as application/problem+json (RFC 9457).
+ * @param {number} status
+ * @param {string[]} violated
+ * @param {number} seconds
+ */
+function problem(status, violated, seconds) {
+  return JSON.stringify({
+    type: PROBLEM_TYPE,
+    title: 'Request cannot be satisfied as assigned quota has been exceeded',
+    status,
+    detail: `Try again in ${seconds} s.`,
+    'violated-policies': violated,
+  });
+}
+
+// Structured fields.
+
+/** @param {number} ms A millionth of it, which comes of fractions, is no further second. */
+const toSeconds = (ms) => Math.min(LARGEST, Math.ceil(ms / 1000 - 1e-9));
+
+/** @param {number} number */
+const toInteger = (number) => Math.min(LARGEST, number);
+
+/** @param {Policy} policy */
+const toWindow = ({ windowMs }) => `;w=${Math.max(1, toSeconds(windowMs))}`;
+
+/** @param {string} text */
+function toString(text) {
+  // Strings are of printable ASCII; the rest is percent-encoded.
+  const plain = text.replace(/\p{Surrogate}/gu, '\ufffd');
+  const printable = plain.replace(/[^\x20-\x7e]+/g, (other) =>
+    Array.from(new TextEncoder().encode(other), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''),
+  );
+  return `"${printable.replace(/["\\]/g, '\\$&')}"`;
+}
+
+module.exports = { Headers, KINDS, STANDARD, moreAfter, problem, retryAfter };

@@ -1,0 +1,148 @@
+// The options of all middleware. docs/node.md explains them.
+import type { ClusterOptions, Decision, Domain, DomainOptions, ManualClock, NamedRuleOptions, TableOptions, Tag } from '../index.js';
+import type { TrustedProxies } from './address.js';
+
+/** What is looked for in the use of a middleware; false turns a check off. */
+export interface ValidateOptions {
+  createdInHandler?: boolean | undefined;
+  doubleCount?: boolean | undefined;
+  forwarded?: boolean | undefined;
+  ipv6Tag?: boolean | undefined;
+  sameDomain?: boolean | undefined;
+  trustProxy?: boolean | undefined;
+  window?: boolean | undefined;
+}
+
+/** What a handler of refusals gets besides the request. */
+export interface Refused {
+  statusCode: number;
+  message: unknown;
+  decision: Decision;
+}
+
+/** What the body of a refusal may be: text, bytes, or an object, which is sent as JSON. */
+export type Message = string | Uint8Array | object;
+
+type Maybe<T> = T | null | undefined;
+
+/** The throttle: one of rate, rules, domains, windowMs with limit, file, throttle. */
+export interface SourceOptions {
+  /** Units per time: `'100/s'`, `'5 per 2 minutes'`, or a number per second. */
+  rate?: string | number | undefined;
+  /** How much may come at once; by default the rate's count. */
+  burst?: string | number | undefined;
+  /** Whether refused requests are charged too. */
+  chargeRefused?: boolean | undefined;
+  /** Several rules; a request passes when it passes under all of them. */
+  rules?: readonly NamedRuleOptions[] | undefined;
+  /** Several domains; `domain` says which is meant. */
+  domains?: Readonly<Record<string, DomainOptions>> | undefined;
+  /** With `limit`: another way to write a rate. */
+  windowMs?: number | undefined;
+  /** So many requests in `windowMs`. */
+  limit?: number | undefined;
+  /** Another name for `limit`. */
+  max?: number | undefined;
+  /** The path of a configuration in TOML. */
+  file?: string | undefined;
+  /** A throttle that there is already, or one of its domains. */
+  throttle?: Domain | undefined;
+  /** The cluster that this node belongs to. */
+  cluster?: ClusterOptions | undefined;
+  clock?: ManualClock | (() => number) | undefined;
+  /** The table's name or description; false: private. By default named after the application. */
+  table?: string | TableOptions | false | undefined;
+  /** The domain of the throttle; with a rate, a name for it. */
+  domain?: string | undefined;
+}
+
+/** Options of functions with `Given`, what they get: the request, or request and response. */
+export interface Options<Given extends unknown[], Next = (error?: unknown) => unknown> extends SourceOptions {
+  /** Who is counted: `'address'`, `'header:X-Api-Key'`, or a function. */
+  tag?: 'address' | `header:${string}` | ((...given: Given) => Maybe<Tag> | Promise<Maybe<Tag>>) | undefined;
+  /** Another name for `tag`. */
+  keyGenerator?: ((...given: Given) => Maybe<Tag> | Promise<Maybe<Tag>>) | undefined;
+  /** Units that a request takes; 1 by default. */
+  cost?: number | ((...given: Given) => number | Promise<number>) | undefined;
+  /** Only these methods. */
+  methods?: readonly string[] | undefined;
+  /** Only paths that one of these matches; text is matched from end to end. */
+  routes?: readonly (string | RegExp)[] | undefined;
+  /** Addresses, networks and tags that are never throttled. */
+  allow?: readonly Tag[] | undefined;
+  /** Whether a request is not to be asked about. */
+  skip?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
+  /** Whether requests that failed are paid back. */
+  skipFailedRequests?: boolean | undefined;
+  /** Whether requests that succeeded are paid back. */
+  skipSuccessfulRequests?: boolean | undefined;
+  /** Which those are; by default those with a status below 400. */
+  requestWasSuccessful?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
+  /** Refuse nobody, only count. */
+  dryRun?: boolean | undefined;
+  /** Of a refusal; 429 by default. */
+  statusCode?: number | undefined;
+  /** The body of a refusal, `'problem+json'` (RFC 9457), or a function that gives one. */
+  message?: Message | ((...given: [...Given, Decision]) => Maybe<Message> | Promise<Maybe<Message>>) | undefined;
+  /** Answers a refusal. Fields are written already. */
+  handler?: ((...given: [...Given, Next, Refused]) => unknown) | undefined;
+  /** Called for every refusal, also in dry run. */
+  onRefused?: ((...given: [...Given, Decision]) => unknown) | undefined;
+  /** RateLimit fields as some version of the draft has them; true: the newest, 'draft-8'. */
+  standardHeaders?: boolean | 'draft-6' | 'draft-7' | 'draft-8' | undefined;
+  /** X-RateLimit fields, too. */
+  legacyHeaders?: boolean | undefined;
+  /** Where the application finds a RateLimitInfo; `'rateLimit'` by default. */
+  requestPropertyName?: string | undefined;
+  /** Hold a request for up to so long, until its turn, before refusing it. */
+  maxDelayMs?: number | undefined;
+  /** How many requests a process holds at once; 64 by default. */
+  maxHeld?: number | undefined;
+  /** Hold a refusal for so long before it is sent. */
+  throttleMilliseconds?: number | undefined;
+  /** Whose X-Forwarded-For is believed. */
+  trustedProxies?: TrustedProxies | undefined;
+  /** How many bits of an IPv6 address tell clients apart; 64 by default. */
+  ipv6Subnet?: number | undefined;
+  /** Whether misuse is looked for and reported. */
+  validate?: boolean | ValidateOptions | undefined;
+}
+
+/** What happened to requests in this process. */
+export interface Counts {
+  passed: number;
+  refused: number;
+  /** Would have been refused. */
+  dryRun: number;
+  /** Were held for a while. */
+  delayed: number;
+  /** Were gone before their turn. */
+  gaveUp: number;
+  /** Passed because nobody could say whose they are. */
+  untagged: number;
+  /** Errors of functions that were given as options, and of the throttle. */
+  failed: number;
+}
+
+/** What every middleware has besides. */
+export interface Tools {
+  readonly domain: Domain;
+  readonly counts: Readonly<Counts>;
+  /** Fills a tag's buckets. */
+  resetKey(tag: Tag): void;
+}
+
+/** What the application finds at a request that was asked about. */
+export interface RateLimitInfo {
+  readonly decision: Decision;
+  /** The tag. */
+  readonly key: Tag;
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  /** When the bucket is full again. */
+  readonly resetTime: Date;
+}
+
+/** A rate, the path of a file that ends in `.toml`, or a throttle. */
+export type Source = string | number | Domain;

@@ -1,0 +1,108 @@
+// Reports of misuse and failure: each once, as a warning of the process with a code, which
+// docs/node.md explains. Nothing here throws, and nothing is said twice.
+'use strict';
+
+/**
+ * What is looked for, by the name that the option `validate` turns it off by. Failures are not
+ * among them: they are always reported.
+ */
+const CHECKS = /** @type {const} */ ({
+  createdInHandler: 'DTHROTTLE_CREATED_IN_HANDLER',
+  doubleCount: 'DTHROTTLE_DOUBLE_COUNT',
+  forwarded: 'DTHROTTLE_FORWARDED',
+  ipv6Tag: 'DTHROTTLE_IPV6_TAG',
+  sameDomain: 'DTHROTTLE_SAME_DOMAIN',
+  trustProxy: 'DTHROTTLE_TRUST_PROXY',
+  window: 'DTHROTTLE_WINDOW',
+});
+
+/** @typedef {keyof typeof CHECKS} Check */
+
+/** How deep frameworks call. */
+const DEEPEST = 60;
+/** Where Node hands a request on: whoever has it below is within a handler. */
+const HANDLER = /\bparserOnIncoming\b/;
+
+/** Reports of one middleware. */
+class Reports {
+  /** @type {Set<string>} */
+  #said = new Set();
+  #off;
+
+  /** @param {ReadonlySet<string>} off The checks that are turned off. */
+  constructor(off) {
+    this.#off = off;
+  }
+
+  /**
+   * Whether a check is still worth making.
+   * @param {Check} check
+   */
+  wants(check) {
+    return !this.#off.has(check) && !this.#said.has(CHECKS[check]);
+  }
+
+  /**
+   * Reports misuse.
+   * @param {Check} check
+   * @param {string} message
+   */
+  misuse(check, message) {
+    if (this.wants(check)) this.#say(CHECKS[check], CHECKS[check], message);
+  }
+
+  /**
+   * Reports what went wrong.
+   * @param {'DTHROTTLE_FAILED' | 'DTHROTTLE_NO_TAG'} code
+   * @param {string} cause
+   * @param {string} message
+   * @param {unknown} [error]
+   */
+  failure(code, cause, message, error) {
+    if (this.#said.has(`${code} ${cause}`)) return;
+    const detail = error instanceof Error ? error.stack : error === undefined ? undefined : String(error);
+    this.#say(`${code} ${cause}`, code, `${message}; this is reported once, and counted`, detail);
+  }
+
+  /**
+   * @param {string} what
+   * @param {string} code
+   * @param {string} message
+   * @param {string} [detail]
+   */
+  #say(what, code, message, detail) {
+    this.#said.add(what);
+    warn(code, `${message} (docs/node.md#${code.toLowerCase()})`, detail);
+  }
+
+  /** Says so when a middleware is made within a handler. */
+  lookAtStack() {
+    if (!this.wants('createdInHandler')) return;
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = DEEPEST;
+    const { stack = '' } = new Error();
+    Error.stackTraceLimit = limit;
+    if (!HANDLER.test(stack)) return;
+    this.misuse(
+      'createdInHandler',
+      'this middleware was made while a request was handled; make it once, where the application starts',
+    );
+  }
+}
+
+/**
+ * @param {string} code
+ * @param {string} message
+ * @param {string} [detail]
+ */
+function warn(code, message, detail) {
+  const options = { type: 'DthrottleWarning', code, detail };
+  if (typeof process === 'object' && typeof process.emitWarning === 'function') {
+    process.emitWarning(message, options);
+  } else {
+    console.warn(`[${code}] ${message}`);
+  }
+}
+
+exports.CHECKS = CHECKS;
+exports.Reports = Reports;

@@ -1,0 +1,31 @@
+# Modules for web servers, built against Debian's own and an installed libdthrottle.
+
+MODULES := target/modules
+MODULE_WARNINGS := -O2 -g -Wall -Wextra -Werror -Wunused-parameter
+NGINX_SOURCE := /usr/share/nginx/src
+NGINX_CONFIGURE = . ./conf_flags && PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pkgconfig" \
+	./configure "$${NGX_CONF_FLAGS[@]}" --with-cc-opt="$(MODULE_WARNINGS) -fPIC" \
+	--with-ld-opt=-fPIC --builddir="$(CURDIR)/$(MODULES)/nginx" \
+	--add-dynamic-module="$(CURDIR)/modules/nginx"
+
+# What the modules are linked with. When they run they find it where the system looks.
+$(MODULES)/lib/libdthrottle.so: build-c
+	@$(MAKE) --no-print-directory --quiet install PREFIX="$(CURDIR)/$(MODULES)"
+
+build-nginx: $(MODULES)/lib/libdthrottle.so ## Build the nginx module: target/modules/nginx/ngx_http_dthrottle_module.so
+	@$(NEED) gcc pkg-config bash nginx $(NGINX_SOURCE)/configure=nginx-dev
+	@mkdir -p $(MODULES)/nginx
+	@cd $(NGINX_SOURCE) && bash -c '$(NGINX_CONFIGURE)' >"$(CURDIR)/$(MODULES)/nginx.log" 2>&1 || \
+		{ tail -20 "$(CURDIR)/$(MODULES)/nginx.log"; exit 1; }
+	$(MAKE) --no-print-directory --quiet -C $(NGINX_SOURCE) -f "$(CURDIR)/$(MODULES)/nginx/Makefile" modules
+
+# apxs leaves its files beside the sources: it works on a copy.
+build-apache: $(MODULES)/lib/libdthrottle.so ## Build the Apache module: target/modules/apache/.libs/mod_dthrottle.so
+	@$(NEED) gcc pkg-config apache2 apxs=apache2-dev
+	@mkdir -p $(MODULES)/apache && cp modules/apache/*.[ch] $(MODULES)/apache
+	cd $(MODULES)/apache && apxs -c -S CC="gcc $(MODULE_WARNINGS)" \
+		$$(PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pkgconfig" pkg-config --cflags --libs dthrottle) \
+		mod_dthrottle.c place.c host.c life.c request.c answer.c >../apache.log 2>&1 || \
+		{ grep -A5 -i error ../apache.log; exit 1; }
+
+.PHONY: build-nginx build-apache

@@ -1,0 +1,108 @@
+/*
+ * What is said about a decision: headers for the client; environment and notes for the access log,
+ * for scripts and for other modules.
+ */
+#include "mod_dthrottle.h"
+
+#define DIGITS 21
+
+static const char *const names[][2] = {
+    { "DTHROTTLE_DECISION", "dthrottle-decision" },
+    { "DTHROTTLE_REMAINING", "dthrottle-remaining" },
+    { "DTHROTTLE_WAIT", "dthrottle-wait" },
+};
+
+/* Much faster than printing, and done for every request. */
+static char *number(apr_pool_t *pool, apr_uint64_t value)
+{
+    char *to = (char *)apr_palloc(pool, DIGITS) + DIGITS - 1;
+    *to = '\0';
+    do {
+        *--to = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    return to;
+}
+
+/* As a string of structured fields: what is not ASCII is left out. */
+const char *dthrottle_quoted(apr_pool_t *pool, const char *text)
+{
+    char *made = apr_palloc(pool, 2 * strlen(text) + 3), *to = made;
+    *to++ = '"';
+    for (; *text; text++) {
+        if (*text < ' ' || *text > '~')
+            continue;
+        if (*text == '"' || *text == '\\')
+            *to++ = '\\';
+        *to++ = *text;
+    }
+    *to++ = '"';
+    *to = '\0';
+    return made;
+}
+
+static apr_uint64_t seconds(apr_uint64_t ns)
+{
+    return ns == 0 ? 0 : (ns - 1) / DTHROTTLE_NS_PER_S + 1;
+}
+
+/* Until more is left than now: what is missing comes back unit by unit, of the slowest rule. */
+static apr_uint64_t more_after(const dthrottle_decision_t *decision)
+{
+    apr_int64_t missing = (apr_int64_t)decision->limit - decision->balance;
+    if (decision->rule >= 0)
+        return seconds(decision->retry_after_ns);
+    return missing > 0 ? seconds(decision->reset_after_ns / (apr_uint64_t)missing) : 0;
+}
+
+/* The rule whose figures the decision has. */
+static const char *deciding_rule(const dthrottle_used_t *domain,
+                                 const dthrottle_decision_t *decision)
+{
+    int32_t index = decision->rule;
+    if (index < 0)
+        for (index = 0; dthrottle_rule_limit(domain->handle, index) != decision->limit; index++)
+            if (!dthrottle_rule_name(domain->handle, index))
+                return NULL;
+    return dthrottle_rule_name(domain->handle, index);
+}
+
+static void say(request_rec *r, const char *const name[2], const char *value)
+{
+    apr_table_setn(r->subprocess_env, name[0], value);
+    apr_table_setn(r->notes, name[1], value);
+}
+
+void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
+                    const char *outcome, const dthrottle_decision_t *decision)
+{
+    apr_uint64_t wait = decision->wait_ns ? decision->wait_ns : decision->retry_after_ns;
+    const char *remaining = number(r->pool, decision->remaining), *rule;
+    say(r, names[0], outcome);
+    say(r, names[1], remaining);
+    say(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
+    if (place->headers != 0 && domain->policy && (rule = deciding_rule(domain, decision))) {
+        apr_uint64_t more = more_after(decision);
+        apr_table_setn(r->err_headers_out, "RateLimit-Policy", domain->policy);
+        apr_table_setn(r->err_headers_out, "RateLimit",
+                       apr_pstrcat(r->pool, dthrottle_quoted(r->pool, rule), ";r=", remaining,
+                                   more ? ";t=" : NULL, number(r->pool, more), NULL));
+    }
+    if (!decision->allowed && place->dry_run != 1) {
+        apr_uint64_t after = seconds(decision->retry_after_ns);
+        apr_table_setn(r->err_headers_out, "Retry-After", number(r->pool, after ? after : 1));
+    }
+}
+
+/* After a redirect inside the server: what was said before. Whether there was something. */
+int dthrottle_tell_again(request_rec *r)
+{
+    for (request_rec *prev = r->prev; prev; prev = prev->prev) {
+        if (!apr_table_get(prev->notes, names[0][1]))
+            continue;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+            say(r, names[i], apr_table_get(prev->notes, names[i][1]));
+        return 1;
+    }
+    return 0;
+}

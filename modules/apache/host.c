@@ -1,0 +1,298 @@
+/*
+ * What is written once for the whole server: rules, table, cluster, file. Each is shown to the
+ * library at once, so that its objections name the line.
+ */
+#include "mod_dthrottle.h"
+
+#define LONGEST_FILE (1024 * 1024)
+
+/* How a parameter is written in TOML. */
+typedef enum { AS_TEXT, AS_LIST, AS_NUMBER, AS_FLAG, AS_PATH } kind_t;
+
+static const struct key {
+    const char *name;
+    const char *toml;
+    kind_t kind;
+} keys[] = {
+    { "name", "name", AS_TEXT },
+    { "secret", "secret", AS_TEXT },
+    { "secret_file", "secret", AS_PATH },
+    { "packet_key", "packet_keys", AS_LIST },
+    { "without_secret", "without_secret", AS_FLAG },
+    { "listen", "listen", AS_TEXT },
+    { "advertise", "advertise", AS_TEXT },
+    { "peer", "peers", AS_LIST },
+    { "multicast", "multicast", AS_TEXT },
+    { "interface", "interface", AS_TEXT },
+    { "multicast_ttl", "multicast_ttl", AS_NUMBER },
+    { "period", "period", AS_TEXT },
+    { "tolerance", "tolerance", AS_TEXT },
+    { "pacing", "pacing", AS_FLAG },
+    { "retention", "retention", AS_TEXT },
+    { "retention_bytes", "retention_bytes", AS_TEXT },
+};
+
+/* The value of name=value, or NULL. */
+static const char *value_of(const char *argument, const char *name)
+{
+    size_t len = strlen(name);
+    return strncmp(argument, name, len) == 0 && argument[len] == '=' ? argument + len + 1 : NULL;
+}
+
+static const char *fault(cmd_parms *cmd, const char *argument, const char *right)
+{
+    return apr_psprintf(cmd->pool, "%s \"%s\": %s", cmd->cmd->name, argument, right);
+}
+
+/* The library's objection. Lines count where there is a file. */
+static const char *objection(cmd_parms *cmd, const char *error, const char *file)
+{
+    const char *field = strstr(error, ": ");
+    if (!file && strncmp(error, "line ", 5) == 0 && field)
+        error = field + 2;
+    return apr_pstrcat(cmd->pool, cmd->cmd->name, file ? " " : "", file ? file : "", ": ", error,
+                       NULL);
+}
+
+/* Shows a configuration to the library, and frees it. */
+static const char *try(cmd_parms *cmd, dthrottle_config_t *config, const char *file)
+{
+    char error[DTHROTTLE_ERROR_SIZE];
+    int32_t status = dthrottle_config_check(config, error, sizeof error);
+    dthrottle_config_free(config);
+    return status == DTHROTTLE_OK ? NULL : objection(cmd, error, file);
+}
+
+static const char *try_text(cmd_parms *cmd, const char *text, const char *file)
+{
+    char error[DTHROTTLE_ERROR_SIZE];
+    dthrottle_config_t *config;
+    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
+        return "no memory";
+    if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) == DTHROTTLE_OK)
+        return try(cmd, config, file);
+    dthrottle_config_free(config);
+    return objection(cmd, error, file);
+}
+
+/* DThrottleRule DOMAIN RATE [burst=N|TIME] [name=NAME] [charge_refused=on|off] */
+const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const argv[])
+{
+    dthrottle_inline_t *made;
+    dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
+    dthrottle_config_t *config;
+    const char *value, *said;
+    char *end;
+    (void)none;
+    if (argc < 2)
+        return "DThrottleRule takes a domain, a rate such as \"100/s\", and burst=, name=, "
+               "charge_refused=on";
+    rule.rate = apr_pstrdup(cmd->pool, argv[1]);
+    rule.rate_len = strlen(rule.rate);
+    for (int i = 2; i < argc; i++) {
+        if ((value = value_of(argv[i], "burst"))) {
+            apr_interval_time_t time;
+            apr_int64_t units = apr_strtoi64(value, &end, 10);
+            if (end == value || units <= 0)
+                return fault(cmd, argv[i], "write a number of requests, such as burst=200, or a "
+                                           "time, such as burst=10s");
+            if (!*end)
+                rule.burst = (uint64_t)units;
+            else if (ap_timeout_parameter_parse(value, &time, "s") == APR_SUCCESS)
+                rule.burst_time_ns = (uint64_t)time * 1000;
+            else
+                return fault(cmd, argv[i], "write a number of requests, such as burst=200, or a "
+                                           "time, such as burst=10s");
+        } else if ((value = value_of(argv[i], "name"))) {
+            rule.name = apr_pstrdup(cmd->pool, value);
+            rule.name_len = strlen(rule.name);
+        } else if ((value = value_of(argv[i], "charge_refused"))) {
+            rule.charge_refused = ap_cstr_casecmp(value, "on") == 0;
+            if (!rule.charge_refused && ap_cstr_casecmp(value, "off") != 0)
+                return fault(cmd, argv[i], "write on or off");
+        } else {
+            return fault(cmd, argv[i], "unknown; DThrottleRule takes a domain, a rate, and "
+                                       "burst=, name=, charge_refused=on");
+        }
+    }
+    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
+        return "no memory";
+    if (dthrottle_config_add_rule(config, argv[0], strlen(argv[0]), &rule) != DTHROTTLE_OK) {
+        dthrottle_config_free(config);
+        return fault(cmd, argv[0], "not UTF-8, or too long");
+    }
+    if ((said = try(cmd, config, NULL)))
+        return said;
+    made = apr_array_push(dthrottle_server.rules);
+    made->domain = apr_pstrdup(cmd->pool, argv[0]);
+    made->rule = rule;
+    return NULL;
+}
+
+/* Bytes such as 64M, or a number of tags. */
+static int read_size(const char *text, dthrottle_table_t *table)
+{
+    char *end;
+    apr_int64_t size = apr_strtoi64(text, &end, 10);
+    int shift = 0;
+    if (end == text || size <= 0)
+        return 0;
+    if (!*end) {
+        table->tags = (uint64_t)size;
+        return 1;
+    }
+    switch (*end & ~0x20) {
+    case 'K':
+        shift = 10;
+        break;
+    case 'M':
+        shift = 20;
+        break;
+    case 'G':
+        shift = 30;
+        break;
+    default:
+        return 0;
+    }
+    table->bytes = (uint64_t)size << shift;
+    return !end[1] && size < ((apr_int64_t)1 << 32);
+}
+
+const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[])
+{
+    dthrottle_table_t *table = &dthrottle_server.table;
+    dthrottle_config_t *config;
+    const char *value;
+    (void)none;
+    if (dthrottle_server.has_table || argc == 0)
+        return "DThrottleTable: once, with a name, and size=, dir=, group=";
+    dthrottle_server.has_table = 1;
+    for (int i = 0; i < argc; i++) {
+        if ((value = value_of(argv[i], "size"))) {
+            if (!read_size(value, table))
+                return fault(cmd, argv[i], "write bytes such as size=64M, or a number of tags "
+                                           "such as size=1000000");
+        } else if ((value = value_of(argv[i], "dir"))) {
+            table->dir = ap_server_root_relative(cmd->pool, value);
+            table->dir_len = table->dir ? strlen(table->dir) : 0;
+        } else if ((value = value_of(argv[i], "group"))) {
+            table->group = apr_pstrdup(cmd->pool, value);
+            table->group_len = strlen(table->group);
+        } else if (i == 0) {
+            table->name = apr_pstrdup(cmd->pool, argv[0]);
+            table->name_len = strlen(table->name);
+        } else {
+            return fault(cmd, argv[i], "unknown; DThrottleTable takes a name, and size=, dir=, "
+                                       "group=");
+        }
+    }
+    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
+        return "no memory";
+    if (dthrottle_config_set_table(config, table) != DTHROTTLE_OK) {
+        dthrottle_config_free(config);
+        return "DThrottleTable: a name that is not UTF-8";
+    }
+    dthrottle_config_name_table(config, "apache", strlen("apache"));
+    return try(cmd, config, NULL);
+}
+
+/* Text in quotes. What does not fit a line of TOML is written as its number. */
+static const char *quoted(apr_pool_t *pool, const char *text)
+{
+    char *made = apr_palloc(pool, 6 * strlen(text) + 3), *to = made;
+    *to++ = '"';
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte < ' ' || byte == '"' || byte == '\\' || byte == 0x7f)
+            to += apr_snprintf(to, 7, "\\u%04x", byte);
+        else
+            *to++ = *text;
+    }
+    *to++ = '"';
+    *to = '\0';
+    return made;
+}
+
+static const struct key *key_of(const char *argument)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (value_of(argument, keys[i].name))
+            return &keys[i];
+    return NULL;
+}
+
+/* The value of the argument at a place, or of all of a list, as TOML. */
+static const char *as_toml(cmd_parms *cmd, int first, int argc, char *const argv[])
+{
+    const struct key *key = key_of(argv[first]);
+    const char *value = value_of(argv[first], key->name), *list = "[";
+    switch (key->kind) {
+    case AS_NUMBER:
+        return *value && strspn(value, "0123456789") == strlen(value) ? value
+                                                                      : quoted(cmd->pool, value);
+    case AS_FLAG:
+        if (ap_cstr_casecmp(value, "on") == 0)
+            return "true";
+        return ap_cstr_casecmp(value, "off") == 0 ? "false" : quoted(cmd->pool, value);
+    case AS_PATH:
+        value = ap_server_root_relative(cmd->pool, value);
+        return apr_pstrcat(cmd->pool, "{ file = ", quoted(cmd->pool, value ? value : ""), " }",
+                           NULL);
+    case AS_TEXT:
+        return quoted(cmd->pool, value);
+    case AS_LIST:
+        break;
+    }
+    for (int i = first; i < argc; i++)
+        if (key_of(argv[i]) == key)
+            list = apr_pstrcat(cmd->pool, list, quoted(cmd->pool, value_of(argv[i], key->name)),
+                               ",", NULL);
+    return apr_pstrcat(cmd->pool, list, "]", NULL);
+}
+
+const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[])
+{
+    const char *text = "\n[cluster]\n";
+    (void)none;
+    if (dthrottle_server.cluster)
+        return "DThrottleCluster is there already";
+    for (int i = 0; i < argc; i++) {
+        const struct key *key = key_of(argv[i]);
+        int is_said = 0;
+        if (!key)
+            return fault(cmd, argv[i], "unknown; DThrottleCluster takes name=, secret_file=, "
+                                       "listen=, peer= and others");
+        for (int j = 0; j < i; j++)
+            is_said |= strcmp(key_of(argv[j])->toml, key->toml) == 0;
+        if (is_said && key->kind != AS_LIST)
+            return fault(cmd, argv[i], "is said twice; leave out one");
+        if (!is_said)
+            text = apr_pstrcat(cmd->pool, text, key->toml, " = ", as_toml(cmd, i, argc, argv),
+                               "\n", NULL);
+    }
+    dthrottle_server.cluster = text;
+    return try_text(cmd, text, NULL);
+}
+
+const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
+{
+    apr_file_t *file;
+    apr_size_t len = LONGEST_FILE;
+    apr_status_t status;
+    char *text;
+    (void)none;
+    if (dthrottle_server.path)
+        return "DThrottleConfigFile is there already";
+    path = ap_server_root_relative(cmd->pool, path);
+    if (!path || apr_file_open(&file, path, APR_READ, 0, cmd->pool) != APR_SUCCESS)
+        return fault(cmd, path ? path : "", "cannot be read");
+    text = apr_palloc(cmd->pool, LONGEST_FILE);
+    status = apr_file_read_full(file, text, LONGEST_FILE, &len);
+    apr_file_close(file);
+    if (status == APR_SUCCESS || !APR_STATUS_IS_EOF(status))
+        return fault(cmd, path, "cannot be read, or is longer than 1 MB");
+    text[len] = '\0';
+    dthrottle_server.path = path;
+    dthrottle_server.text = text;
+    return try_text(cmd, text, path);
+}

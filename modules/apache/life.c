@@ -1,0 +1,155 @@
+/*
+ * All directives together, as a configuration of the library, checked by the process that reads it;
+ * and the throttle in a child. A child that cannot open it limits nothing, and says so.
+ */
+#include "mod_dthrottle.h"
+
+#include "http_main.h"
+#include "mpm_common.h"
+
+#define FNV_START 2166136261u
+#define FNV_PRIME 16777619u
+
+/* Everything is read anew: at a restart, and twice at the start. */
+int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp)
+{
+    const dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    (void)log;
+    (void)temp;
+    memset(&dthrottle_server, 0, sizeof dthrottle_server);
+    dthrottle_server.used = apr_array_make(config, 4, sizeof(dthrottle_used_t *));
+    dthrottle_server.rules = apr_array_make(config, 4, sizeof(dthrottle_inline_t));
+    dthrottle_server.table = table;
+    dthrottle_server.fallback.name = "default";
+    dthrottle_server.fallback.name_len = strlen("default");
+    return OK;
+}
+
+static apr_status_t free_config(void *config)
+{
+    dthrottle_config_free(config);
+    dthrottle_server.config = NULL;
+    return APR_SUCCESS;
+}
+
+static int fault(server_rec *s, const char *what)
+{
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "dthrottle: %s", what);
+    return HTTP_INTERNAL_SERVER_ERROR;
+}
+
+/* The rules of the file and the server's own. */
+static const char *add_rules(apr_pool_t *temp, dthrottle_config_t *config)
+{
+    for (int i = 0; i < dthrottle_server.rules->nelts; i++) {
+        dthrottle_inline_t *own = &APR_ARRAY_IDX(dthrottle_server.rules, i, dthrottle_inline_t);
+        if (dthrottle_config_add_rule(config, own->domain, strlen(own->domain), &own->rule) !=
+            DTHROTTLE_OK)
+            return apr_psprintf(temp, "a rule of domain %s cannot be", own->domain);
+    }
+    int32_t rules = dthrottle_config_rule_count(config, NULL, 0);
+    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
+        dthrottle_used_t *used = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *);
+        int32_t count = dthrottle_config_rule_count(config, used->name, used->name_len);
+        if (count < 0)
+            return apr_psprintf(temp, "no domain \"%s\" for DThrottleDomain on line %d of %s: add "
+                                "a DThrottleRule, or a DThrottleConfigFile that has it",
+                                used->name, used->line, used->file);
+        rules += count;
+    }
+    if (dthrottle_server.is_on && rules == 0)
+        return "DThrottle is on, and there is no rule: add DThrottleRule default \"100/s\", or a "
+               "DThrottleConfigFile";
+    return NULL;
+}
+
+/* A name for the table that no other server of this machine has. */
+static void name_table(apr_pool_t *temp, dthrottle_config_t *config)
+{
+    const char *text = apr_pstrcat(temp, ap_server_root, "\n", ap_pid_fname, NULL);
+    apr_uint32_t number = FNV_START;
+    for (; *text; text++)
+        number = (number ^ (unsigned char)*text) * FNV_PRIME;
+    text = apr_psprintf(temp, "apache-%08x", number);
+    dthrottle_config_name_table(config, text, strlen(text));
+}
+
+int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, server_rec *s)
+{
+    char error[DTHROTTLE_ERROR_SIZE];
+    dthrottle_config_t *config;
+    const char *text, *said;
+    (void)log;
+    if (dthrottle_config_new(&config) != DTHROTTLE_OK)
+        return fault(s, "no memory");
+    dthrottle_server.config = config;
+    apr_pool_cleanup_register(pool, config, free_config, apr_pool_cleanup_null);
+    text = apr_pstrcat(temp, dthrottle_server.text ? dthrottle_server.text : "",
+                       dthrottle_server.cluster ? dthrottle_server.cluster : "", NULL);
+    /* Each was right for itself. */
+    if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) != DTHROTTLE_OK)
+        return fault(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster do not go "
+                                    "together: ", error, NULL));
+    if ((said = add_rules(temp, config)))
+        return fault(s, said);
+    if (dthrottle_server.has_table &&
+        dthrottle_config_set_table(config, &dthrottle_server.table) != DTHROTTLE_OK)
+        return fault(s, "DThrottleTable cannot be");
+    name_table(temp, config);
+    if (dthrottle_config_check(config, error, sizeof error) != DTHROTTLE_OK)
+        return fault(s, error);
+    return OK;
+}
+
+/* What a child has to know of a domain. */
+static void resolve(apr_pool_t *child, server_rec *s, dthrottle_used_t *used)
+{
+    const char *rule, *policy = "";
+    int32_t status = dthrottle_domain(dthrottle_server.throttle, used->name, used->name_len,
+                                      &used->handle);
+    if (status != DTHROTTLE_OK) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: domain %s: %s; it limits nothing",
+                     used->name, dthrottle_status_text(status));
+        return;
+    }
+    used->largest = DTHROTTLE_UNLIMITED;
+    for (int32_t i = 0; (rule = dthrottle_rule_name(used->handle, i)); i++) {
+        apr_uint64_t limit = dthrottle_rule_limit(used->handle, i);
+        if (limit < used->largest)
+            used->largest = limit;
+        policy = apr_psprintf(child, "%s%s%s;q=%" APR_UINT64_T_FMT, policy, *policy ? ", " : "",
+                              dthrottle_quoted(child, rule), limit);
+    }
+    used->policy = *policy ? policy : NULL;
+}
+
+void dthrottle_child_init(apr_pool_t *child, server_rec *s)
+{
+    char error[DTHROTTLE_ERROR_SIZE];
+    const char *warning;
+    if (!dthrottle_server.is_on || !dthrottle_server.config)
+        return;
+    if (dthrottle_open_config(dthrottle_server.config, &dthrottle_server.throttle, error,
+                              sizeof error) != DTHROTTLE_OK) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: %s; nothing is limited", error);
+        return;
+    }
+    for (int32_t i = 0; (warning = dthrottle_warning(dthrottle_server.throttle, i)); i++)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "dthrottle: %s", warning);
+    resolve(child, s, &dthrottle_server.fallback);
+    for (int i = 0; i < dthrottle_server.used->nelts; i++)
+        resolve(child, s, APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *));
+    dthrottle_start(dthrottle_server.throttle);
+}
+
+/*
+ * The child only finishes its requests, and leaves the exchange to others. It is not closed: other
+ * threads may ask it until the end.
+ */
+void dthrottle_child_stopping(apr_pool_t *child, int graceful)
+{
+    (void)child;
+    (void)graceful;
+    if (dthrottle_server.throttle)
+        dthrottle_stop(dthrottle_server.throttle);
+}

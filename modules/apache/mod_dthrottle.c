@@ -1,0 +1,65 @@
+/*
+ * The module as Apache sees it: its directives and hooks.
+ */
+#include "mod_dthrottle.h"
+
+#include "mpm_common.h"
+
+#define DTHROTTLE_ANYWHERE (RSRC_CONF | ACCESS_CONF)
+#define DTHROTTLE_FIELD(field) (void *)APR_OFFSETOF(dthrottle_place_t, field)
+
+dthrottle_server_t dthrottle_server;
+
+static const command_rec commands[] = {
+    AP_INIT_FLAG("DThrottle", dthrottle_cmd_on, NULL, DTHROTTLE_ANYWHERE,
+                 "On: requests are held to the rules of a domain"),
+    AP_INIT_TAKE1("DThrottleDomain", dthrottle_cmd_domain, NULL, DTHROTTLE_ANYWHERE,
+                  "whose rules hold; default if nothing is said"),
+    AP_INIT_TAKE1("DThrottleTag", dthrottle_cmd_tag, NULL, DTHROTTLE_ANYWHERE,
+                  "an expression for whom to hold to them; the client's address by default"),
+    AP_INIT_TAKE1("DThrottleIPv6Prefix", dthrottle_cmd_prefix, NULL, DTHROTTLE_ANYWHERE,
+                  "how many bits of an IPv6 address are a client: 1 to 128, 64 by default"),
+    AP_INIT_TAKE1("DThrottleCost", dthrottle_cmd_cost, NULL, DTHROTTLE_ANYWHERE,
+                  "a number, or an expression for one: what a request costs, 1 by default"),
+    AP_INIT_TAKE1("DThrottleStatus", dthrottle_cmd_status, NULL, DTHROTTLE_ANYWHERE,
+                  "400 to 599, how to refuse; 429 by default"),
+    AP_INIT_TAKE1("DThrottleMaxDelay", dthrottle_cmd_max_delay, NULL, DTHROTTLE_ANYWHERE,
+                  "how long a request may wait for its turn, such as 500ms; 0 by default"),
+    AP_INIT_FLAG("DThrottleDryRun", ap_set_flag_slot, DTHROTTLE_FIELD(dry_run),
+                 DTHROTTLE_ANYWHERE, "On: nothing is refused or delayed, only counted and logged"),
+    AP_INIT_FLAG("DThrottleHeaders", ap_set_flag_slot, DTHROTTLE_FIELD(headers),
+                 DTHROTTLE_ANYWHERE, "On, the default: responses have RateLimit and RateLimit-Policy"),
+    AP_INIT_TAKE1("DThrottleLogLevel", dthrottle_cmd_log_level, NULL, DTHROTTLE_ANYWHERE,
+                  "debug, info, notice, warn or error: how refusals are logged, warn by default"),
+    AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
+                      "a domain, a rate, and burst=, name=, charge_refused=on"),
+    AP_INIT_TAKE1("DThrottleConfigFile", dthrottle_cmd_file, NULL, RSRC_CONF,
+                  "a configuration of dthrottle in TOML"),
+    AP_INIT_TAKE_ARGV("DThrottleTable", dthrottle_cmd_table, NULL, RSRC_CONF,
+                      "the name of the table, and size=, dir=, group="),
+    AP_INIT_TAKE_ARGV("DThrottleCluster", dthrottle_cmd_cluster, NULL, RSRC_CONF,
+                      "name=, secret_file=, listen=, peer= and others"),
+    { NULL, { NULL }, NULL, 0, RAW_ARGS, NULL }
+};
+
+static void register_hooks(apr_pool_t *pool)
+{
+    (void)pool;
+    ap_hook_pre_config(dthrottle_pre_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(dthrottle_check_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_init(dthrottle_child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_stopping(dthrottle_child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
+    /* Once for a request, before access and passwords are looked at, and after SetEnvIf. */
+    ap_hook_header_parser(dthrottle_header_parser, NULL, NULL, APR_HOOK_LAST);
+}
+
+module AP_MODULE_DECLARE_DATA dthrottle_module = {
+    STANDARD20_MODULE_STUFF,
+    dthrottle_create_place,
+    dthrottle_merge_places,
+    NULL,
+    NULL,
+    commands,
+    register_hooks,
+    AP_MODULE_FLAG_NONE
+};

@@ -1,0 +1,113 @@
+/*
+ * What the parts of mod_dthrottle share. The first process reads and checks the configuration; each
+ * child opens the throttle for itself, by the name of its table, with the rights that a child has.
+ */
+#ifndef MOD_DTHROTTLE_H
+#define MOD_DTHROTTLE_H
+
+#include "httpd.h"
+#include "http_config.h"
+#include "http_core.h"
+#include "http_log.h"
+#include "http_protocol.h"
+#include "http_request.h"
+#include "ap_expr.h"
+#include "apr_strings.h"
+
+#include <dthrottle.h>
+
+#define DTHROTTLE_ERROR_SIZE 512
+#define DTHROTTLE_NS_PER_MS 1000000
+#define DTHROTTLE_NS_PER_S 1000000000
+
+APLOG_USE_MODULE(dthrottle);
+
+/* A domain that is used somewhere. */
+typedef struct {
+    const char *name;
+    apr_size_t name_len;
+    /* Where it was named, for messages. */
+    const char *file;
+    int line;
+    /* Of this child: what is asked, and the largest cost that can pass. */
+    dthrottle_domain_t *handle;
+    apr_uint64_t largest;
+    /* RateLimit-Policy: all rules. */
+    const char *policy;
+    int has_failed;
+} dthrottle_used_t;
+
+/* A rule written in the server's own configuration. */
+typedef struct {
+    const char *domain;
+    dthrottle_rule_t rule;
+} dthrottle_inline_t;
+
+/* What there is once for the whole server. */
+typedef struct {
+    dthrottle_used_t fallback; /* the domain where none is named */
+    apr_array_header_t *used;  /* dthrottle_used_t * */
+    apr_array_header_t *rules; /* dthrottle_inline_t */
+    const char *path;          /* the configuration file */
+    const char *text;          /* what is in it */
+    const char *cluster;       /* as TOML */
+    dthrottle_table_t table;
+    int has_table;
+    int is_on;
+    dthrottle_config_t *config;
+    /* Of this child. */
+    dthrottle_t *throttle;
+} dthrottle_server_t;
+
+/* What there is for a place: -1 and NULL are as above it. */
+typedef struct {
+    int is_on;
+    dthrottle_used_t *domain;
+    ap_expr_info_t *tag;
+    ap_expr_info_t *cost;
+    int units;
+    int status;
+    apr_int64_t max_delay_ns;
+    int dry_run;
+    int headers;
+    int log_level;
+    int ipv6_prefix;
+} dthrottle_place_t;
+
+extern dthrottle_server_t dthrottle_server;
+
+/* place.c: what is written for a server, directory or location. */
+void *dthrottle_create_place(apr_pool_t *pool, char *dir);
+void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below);
+
+const char *dthrottle_cmd_on(cmd_parms *cmd, void *place, int on);
+const char *dthrottle_cmd_domain(cmd_parms *cmd, void *place, const char *name);
+const char *dthrottle_cmd_tag(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_cmd_prefix(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_cmd_cost(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_cmd_status(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *place, const char *text);
+
+/* host.c: what is written once. */
+const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const argv[]);
+const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
+const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
+const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
+
+/* life.c: all of it together, and the throttle in a child. */
+int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);
+int dthrottle_check_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
+void dthrottle_child_init(apr_pool_t *child, server_rec *s);
+void dthrottle_child_stopping(apr_pool_t *child, int graceful);
+
+/* request.c */
+int dthrottle_header_parser(request_rec *r);
+
+/* answer.c: what is said about a decision: headers, environment, notes. */
+const char *dthrottle_quoted(apr_pool_t *pool, const char *text);
+void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
+                    const char *outcome, const dthrottle_decision_t *decision);
+int dthrottle_tell_again(request_rec *r);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * What is written for a server, directory or location, and how it is inherited.
+ */
+#include "mod_dthrottle.h"
+
+#include "util_time.h"
+
+#define UNSET (-1)
+
+void *dthrottle_create_place(apr_pool_t *pool, char *dir)
+{
+    dthrottle_place_t *place = apr_pcalloc(pool, sizeof *place);
+    (void)dir;
+    place->is_on = UNSET;
+    place->units = UNSET;
+    place->status = UNSET;
+    place->max_delay_ns = UNSET;
+    place->dry_run = UNSET;
+    place->headers = UNSET;
+    place->log_level = UNSET;
+    place->ipv6_prefix = UNSET;
+    return place;
+}
+
+void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below)
+{
+    const dthrottle_place_t *a = above, *b = below;
+    dthrottle_place_t *place = apr_palloc(pool, sizeof *place);
+#define INHERIT(field) place->field = b->field != UNSET ? b->field : a->field
+    INHERIT(is_on);
+    INHERIT(status);
+    INHERIT(max_delay_ns);
+    INHERIT(dry_run);
+    INHERIT(headers);
+    INHERIT(log_level);
+    INHERIT(ipv6_prefix);
+#undef INHERIT
+    place->domain = b->domain ? b->domain : a->domain;
+    place->tag = b->tag ? b->tag : a->tag;
+    /* A number below an expression replaces it. */
+    place->cost = b->cost || b->units != UNSET ? b->cost : a->cost;
+    place->units = b->cost || b->units != UNSET ? b->units : a->units;
+    return place;
+}
+
+/* The domain of a name: one for all places. */
+static dthrottle_used_t *use(cmd_parms *cmd, const char *name)
+{
+    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
+        dthrottle_used_t *known = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *);
+        if (strcmp(known->name, name) == 0)
+            return known;
+    }
+    dthrottle_used_t *used = apr_pcalloc(cmd->pool, sizeof *used);
+    used->name = apr_pstrdup(cmd->pool, name);
+    used->name_len = strlen(name);
+    used->file = cmd->directive->filename;
+    used->line = cmd->directive->line_num;
+    APR_ARRAY_PUSH(dthrottle_server.used, dthrottle_used_t *) = used;
+    return used;
+}
+
+const char *dthrottle_cmd_on(cmd_parms *cmd, void *at, int on)
+{
+    dthrottle_place_t *place = at;
+    (void)cmd;
+    place->is_on = on;
+    dthrottle_server.is_on |= on;
+    return NULL;
+}
+
+const char *dthrottle_cmd_domain(cmd_parms *cmd, void *at, const char *name)
+{
+    dthrottle_place_t *place = at;
+    place->domain = use(cmd, name);
+    return NULL;
+}
+
+static const char *expression(cmd_parms *cmd, const char *text, ap_expr_info_t **to)
+{
+    const char *error = NULL;
+    *to = ap_expr_parse_cmd(cmd, text, AP_EXPR_FLAG_STRING_RESULT, &error, NULL);
+    return error ? apr_psprintf(cmd->pool, "%s \"%s\": %s; write an expression, such as "
+                                "\"%%{HTTP:X-Api-Key}\"", cmd->cmd->name, text, error)
+                 : NULL;
+}
+
+const char *dthrottle_cmd_tag(cmd_parms *cmd, void *at, const char *text)
+{
+    dthrottle_place_t *place = at;
+    return expression(cmd, text, &place->tag);
+}
+
+/* A whole number between two others, or a message. */
+static const char *number(cmd_parms *cmd, const char *text, int least, int most, int *to)
+{
+    char *end;
+    apr_int64_t value = apr_strtoi64(text, &end, 10);
+    if (end == text || *end || value < least || value > most)
+        return apr_psprintf(cmd->pool, "%s \"%s\": write a number from %d to %d", cmd->cmd->name,
+                            text, least, most);
+    *to = (int)value;
+    return NULL;
+}
+
+const char *dthrottle_cmd_prefix(cmd_parms *cmd, void *at, const char *text)
+{
+    dthrottle_place_t *place = at;
+    return number(cmd, text, 1, 128, &place->ipv6_prefix);
+}
+
+const char *dthrottle_cmd_cost(cmd_parms *cmd, void *at, const char *text)
+{
+    dthrottle_place_t *place = at;
+    if (!strchr(text, '%'))
+        return number(cmd, text, 0, 1000000000, &place->units);
+    return expression(cmd, text, &place->cost);
+}
+
+const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
+{
+    dthrottle_place_t *place = at;
+    return number(cmd, text, 400, 599, &place->status);
+}
+
+const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)
+{
+    dthrottle_place_t *place = at;
+    apr_interval_time_t time;
+    if (ap_timeout_parameter_parse(text, &time, "s") != APR_SUCCESS || time < 0 ||
+        time > apr_time_from_sec(3600))
+        return apr_psprintf(cmd->pool, "%s \"%s\": write a time up to an hour, such as 500ms or "
+                            "2s", cmd->cmd->name, text);
+    place->max_delay_ns = time * 1000;
+    return NULL;
+}
+
+const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *at, const char *text)
+{
+    static const struct {
+        const char *name;
+        int level;
+    } levels[] = {
+        { "debug", APLOG_DEBUG }, { "info", APLOG_INFO }, { "notice", APLOG_NOTICE },
+        { "warn", APLOG_WARNING }, { "error", APLOG_ERR },
+    };
+    dthrottle_place_t *place = at;
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        if (ap_cstr_casecmp(levels[i].name, text) == 0) {
+            place->log_level = levels[i].level;
+            return NULL;
+        }
+    }
+    return apr_psprintf(cmd->pool, "%s \"%s\": write debug, info, notice, warn or error",
+                        cmd->cmd->name, text);
+}

@@ -1,0 +1,133 @@
+/*
+ * A request: asked about once, whatever it is redirected to inside the server.
+ */
+#include "mod_dthrottle.h"
+
+#define MOST_UNITS 1000000000
+#define STATUS_DEFAULT HTTP_TOO_MANY_REQUESTS
+#define PREFIX_DEFAULT 64
+#define IPV6_BYTES 16
+
+/* IPv6 addresses that stand for an IPv4 address, which is in the last four bytes. */
+static int is_ipv4(const unsigned char *address)
+{
+    static const unsigned char mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+    static const unsigned char nat64[12] = { 0, 0x64, 0xff, 0x9b };
+    static const unsigned char compatible[12];
+    return memcmp(address, mapped, 12) == 0 || memcmp(address, nat64, 12) == 0 ||
+           (memcmp(address, compatible, 12) == 0 && address[12] != 0);
+}
+
+/* The client's address: 4 bytes, or 16 of which only the prefix counts, as other doors have it. */
+static apr_size_t address_tag(request_rec *r, int prefix, unsigned char *tag)
+{
+    const apr_sockaddr_t *client = r->useragent_addr;
+    if (!client || !client->ipaddr_ptr || client->ipaddr_len < 4)
+        return 0;
+    if (client->ipaddr_len != IPV6_BYTES) {
+        memcpy(tag, client->ipaddr_ptr, 4);
+        return 4;
+    }
+    memcpy(tag, client->ipaddr_ptr, IPV6_BYTES);
+    if (is_ipv4(tag)) {
+        memmove(tag, tag + 12, 4);
+        return 4;
+    }
+    for (int i = 0; i < IPV6_BYTES; i++, prefix -= 8) {
+        if (prefix <= 0)
+            tag[i] = 0;
+        else if (prefix < 8)
+            tag[i] &= (unsigned char)(0xff << (8 - prefix));
+    }
+    return IPV6_BYTES;
+}
+
+/* What the request costs. What is no number costs one, and is logged. */
+static apr_uint64_t cost_of(request_rec *r, const dthrottle_place_t *place)
+{
+    const char *error = NULL, *text;
+    char *end;
+    apr_int64_t units;
+    if (!place->cost)
+        return place->units >= 0 ? (apr_uint64_t)place->units : 1;
+    text = ap_expr_str_exec(r, place->cost, &error);
+    units = text && !error ? apr_strtoi64(text, &end, 10) : -1;
+    if (!text || error || end == text || *end || units < 0) {
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, "DThrottleCost gives \"%s\", which is no "
+                      "number; the request costs 1", text ? text : "");
+        return 1;
+    }
+    return units < MOST_UNITS ? (apr_uint64_t)units : MOST_UNITS;
+}
+
+/* Asks. A cost above every burst passes when the bucket is full, and takes it into debt. */
+static int32_t ask(request_rec *r, dthrottle_used_t *domain, const void *tag, apr_size_t tag_len,
+                   const dthrottle_place_t *place, dthrottle_decision_t *decision)
+{
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    apr_uint64_t beyond = 0;
+    int32_t status;
+    ask.cost = cost_of(r, place);
+    if (ask.cost > domain->largest) {
+        beyond = ask.cost - domain->largest;
+        ask.cost = domain->largest;
+    }
+    if (place->max_delay_ns > 0 && place->dry_run != 1)
+        ask.max_wait_ns = (uint64_t)place->max_delay_ns;
+    status = dthrottle_check_with(domain->handle, tag, tag_len, &ask, decision);
+    if (status == DTHROTTLE_OK && beyond && decision->granted)
+        dthrottle_debit(domain->handle, tag, tag_len, beyond, 0);
+    return status;
+}
+
+static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_used_t *domain,
+                   const dthrottle_decision_t *decision)
+{
+    int dry_run = place->dry_run == 1 || decision->dry_run;
+    const char *rule = dthrottle_rule_name(domain->handle, decision->rule);
+    ap_log_rerror(APLOG_MARK, place->log_level >= 0 ? place->log_level : APLOG_WARNING, 0, r,
+                  "limiting requests%s by domain \"%s\", rule \"%s\", retry after %"
+                  APR_UINT64_T_FMT " ms", dry_run ? ", dry run," : "", domain->name,
+                  rule ? rule : "", decision->retry_after_ns / DTHROTTLE_NS_PER_MS);
+    dthrottle_tell(r, place, domain, dry_run ? "refused-dry-run" : "refused", decision);
+    if (dry_run)
+        return DECLINED;
+    return place->status > 0 ? place->status : STATUS_DEFAULT;
+}
+
+int dthrottle_header_parser(request_rec *r)
+{
+    const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config, &dthrottle_module);
+    dthrottle_used_t *domain = place->domain ? place->domain : &dthrottle_server.fallback;
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    unsigned char address[IPV6_BYTES];
+    const char *error = NULL;
+    const void *tag = address;
+    apr_size_t tag_len;
+    int32_t status;
+    if (r->prev && dthrottle_tell_again(r))
+        return DECLINED;
+    if (place->is_on != 1 || !domain->handle)
+        return DECLINED;
+    if (place->tag) {
+        tag = ap_expr_str_exec(r, place->tag, &error);
+        tag_len = tag && !error ? strlen(tag) : 0;
+    } else {
+        int prefix = place->ipv6_prefix > 0 ? place->ipv6_prefix : PREFIX_DEFAULT;
+        tag_len = address_tag(r, prefix, address);
+    }
+    if (tag_len == 0)
+        return DECLINED;
+    status = ask(r, domain, tag, tag_len, place, &decision);
+    if (status != DTHROTTLE_OK && !domain->has_failed) {
+        domain->has_failed = 1;
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "dthrottle: domain %s: %s; requests pass",
+                      domain->name, dthrottle_status_text(status));
+    }
+    if (!decision.allowed || decision.dry_run)
+        return refused(r, place, domain, &decision);
+    dthrottle_tell(r, place, domain, decision.wait_ns ? "delayed" : "passed", &decision);
+    if (decision.wait_ns)
+        apr_sleep((apr_interval_time_t)(decision.wait_ns / 1000));
+    return DECLINED;
+}

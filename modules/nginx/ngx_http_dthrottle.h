@@ -1,0 +1,121 @@
+/*
+ * What the parts of the module share. A zone is a domain of the throttle; a limit is the use of a
+ * zone at a place of the configuration. The first process only reads and checks: each worker opens
+ * the throttle for itself, by the name of its table, with the rights that a worker has.
+ */
+#ifndef NGX_HTTP_DTHROTTLE_H
+#define NGX_HTTP_DTHROTTLE_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <dthrottle.h>
+
+#define NGX_HTTP_DTHROTTLE_NS_PER_MS 1000000
+#define NGX_HTTP_DTHROTTLE_NS_PER_S 1000000000
+#define NGX_HTTP_DTHROTTLE_ERROR 512
+/* Below that of the library, so that one more always fits. */
+#define NGX_HTTP_DTHROTTLE_MAX_BURST 1000000000000
+
+typedef enum {
+    NGX_HTTP_DTHROTTLE_PASSED = 0,
+    NGX_HTTP_DTHROTTLE_DELAYED,
+    NGX_HTTP_DTHROTTLE_REJECTED,
+    NGX_HTTP_DTHROTTLE_DELAYED_DRY_RUN,
+    NGX_HTTP_DTHROTTLE_REJECTED_DRY_RUN
+} ngx_http_dthrottle_status_e;
+
+typedef struct {
+    ngx_str_t                 name;
+    ngx_http_complex_value_t  key;
+    /* count requests in unit_ns; count 0: the rules are those of the configuration file. */
+    uint64_t                  count;
+    uint64_t                  unit_ns;
+    /* The largest of all uses: one bucket serves them all. */
+    uint64_t                  burst;
+    /* How many keys limit_req would keep in this size; 0: no size was given. */
+    uint64_t                  tags;
+    ngx_flag_t                is_defined;
+    ngx_flag_t                has_failed;
+    /* Where it was named first, for messages. */
+    ngx_str_t                 file;
+    ngx_uint_t                line;
+    /* Of this process. */
+    dthrottle_domain_t       *domain;
+} ngx_http_dthrottle_zone_t;
+
+typedef struct {
+    ngx_http_dthrottle_zone_t  *zone;
+    uint64_t                    burst;
+    /* So many beyond the rate are not delayed; all of them: UINT64_MAX. */
+    uint64_t                    delay;
+    /* What is beyond this in the bucket, after the request, is waited for. */
+    uint64_t                    free_ns;
+    /* What is beyond this is refused, though the zone's bucket has room for other uses. */
+    uint64_t                    most_ns;
+    /* With the rules of a file: the longest wait. */
+    uint64_t                    wait_ns;
+} ngx_http_dthrottle_limit_t;
+
+typedef struct {
+    ngx_array_t           zones;      /* ngx_http_dthrottle_zone_t * */
+    ngx_array_t           uses;       /* ngx_http_dthrottle_limit_t *, all of them */
+    ngx_str_t             path;       /* the configuration file */
+    ngx_str_t             text;       /* what is in it */
+    ngx_str_t             cluster;    /* as TOML */
+    dthrottle_table_t     table;
+    ngx_flag_t            has_table;
+    dthrottle_config_t   *config;
+    /* Of this process. */
+    dthrottle_t          *throttle;
+    ngx_event_t           timer;
+    ngx_connection_t      nowhere;    /* that of the timer */
+} ngx_http_dthrottle_main_conf_t;
+
+typedef struct {
+    ngx_array_t  *limits;             /* ngx_http_dthrottle_limit_t *; NULL: as above */
+    ngx_uint_t    status;
+    ngx_uint_t    log_level;
+    ngx_flag_t    dry_run;
+} ngx_http_dthrottle_loc_conf_t;
+
+/* What became of a request. It outlives internal redirects. */
+typedef struct {
+    ngx_http_dthrottle_status_e  status;
+    ngx_array_t                 *limits;
+    uint64_t                     remaining;
+    uint64_t                     retry_after_ns;
+    /* While this is set the request has been charged for, and not gone on. */
+    ngx_flag_t                   is_waiting;
+    /* One for each limit; empty: not limited. */
+    ngx_str_t                    keys[];
+} ngx_http_dthrottle_ctx_t;
+
+extern ngx_module_t  ngx_http_dthrottle_module;
+
+/* ngx_http_dthrottle_zone.c: what is written at the places that use it. */
+char *ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* ngx_http_dthrottle_host.c: what is written once for the whole server. */
+char *ngx_http_dthrottle_table(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_dthrottle_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* ngx_http_dthrottle_config.c: all of it together. */
+ngx_int_t ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf);
+
+/* ngx_http_dthrottle_life.c: the throttle in a process. */
+ngx_int_t ngx_http_dthrottle_init_process(ngx_cycle_t *cycle);
+void ngx_http_dthrottle_exit_process(ngx_cycle_t *cycle);
+void ngx_http_dthrottle_free(void *data);
+
+/* ngx_http_dthrottle_request.c */
+ngx_int_t ngx_http_dthrottle_handler(ngx_http_request_t *r);
+ngx_http_dthrottle_ctx_t *ngx_http_dthrottle_get_ctx(ngx_http_request_t *r);
+
+/* ngx_http_dthrottle_variable.c */
+ngx_int_t ngx_http_dthrottle_add_variables(ngx_conf_t *cf);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * All directives together, as a configuration of the library. It is checked here, in the process
+ * that reads it, and opened by the workers. Nothing is opened here: nginx -t leaves nothing behind.
+ */
+#include "ngx_http_dthrottle.h"
+
+#define NGX_HTTP_DTHROTTLE_LONGEST_RATE (NGX_INT64_LEN + sizeof("/s") - 1)
+
+static ngx_int_t
+ngx_http_dthrottle_fault(ngx_conf_t *cf, ngx_http_dthrottle_zone_t *zone, const char *what)
+{
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle zone \"%V\" %s in %V:%ui", &zone->name,
+                  what, &zone->file, zone->line);
+    return NGX_ERROR;
+}
+
+/* The time that a bucket of so many takes to fill, rounded up. */
+static uint64_t
+ngx_http_dthrottle_fill_ns(ngx_http_dthrottle_zone_t *zone, uint64_t units)
+{
+    unsigned __int128  time;
+
+    time = ((unsigned __int128) units * zone->unit_ns + zone->count - 1) / zone->count;
+    return time < UINT64_MAX ? (uint64_t) time : UINT64_MAX;
+}
+
+static ngx_int_t
+ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_limit_t *limit)
+{
+    ngx_http_dthrottle_zone_t  *zone = limit->zone;
+
+    limit->free_ns = UINT64_MAX;
+    limit->most_ns = UINT64_MAX;
+    if (zone->count == 0) {
+        if (limit->burst != 0 || limit->delay != 0) {
+            return ngx_http_dthrottle_fault(cf, zone, "has the rules of a file, which say the "
+                                            "burst: leave out burst, nodelay and delay");
+        }
+        return NGX_OK;
+    }
+    if (limit->wait_ns != 0) {
+        return ngx_http_dthrottle_fault(cf, zone, "has a rate, so burst and delay say how long "
+                                        "to wait: leave out wait");
+    }
+    if (limit->delay != UINT64_MAX) {
+        limit->free_ns = ngx_http_dthrottle_fill_ns(zone, limit->delay + 1);
+    }
+    if (limit->burst < zone->burst) {
+        limit->most_ns = ngx_http_dthrottle_fill_ns(zone, limit->burst + 1);
+    }
+    return NGX_OK;
+}
+
+/* A zone with a rate is a domain with one rule. */
+static ngx_int_t
+ngx_http_dthrottle_add_zone(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_zone_t *zone)
+{
+    u_char            text[NGX_HTTP_DTHROTTLE_LONGEST_RATE], *last;
+    int32_t           count, status;
+    const char       *name = (const char *) zone->name.data;
+    dthrottle_rule_t  rule = DTHROTTLE_RULE_INIT;
+
+    if (!zone->is_defined) {
+        return ngx_http_dthrottle_fault(cf, zone, "is used, but no dthrottle_zone defines it");
+    }
+    count = dthrottle_config_rule_count(mcf->config, name, zone->name.len);
+    if (zone->count == 0) {
+        return count >= 0 ? NGX_OK
+                          : ngx_http_dthrottle_fault(cf, zone, "has no rate, and no domain of "
+                                                     "this name is in a dthrottle_config file");
+    }
+    if (count > 0) {
+        return ngx_http_dthrottle_fault(cf, zone, "has a rate, and the dthrottle_config file has "
+                                        "rules for it: leave out one");
+    }
+    switch (zone->unit_ns / NGX_HTTP_DTHROTTLE_NS_PER_S) {
+    case 1:
+        last = ngx_sprintf(text, "%uL/s", zone->count);
+        break;
+    case 60:
+        last = ngx_sprintf(text, "%uL/m", zone->count);
+        break;
+    case 60 * 60:
+        last = ngx_sprintf(text, "%uL/h", zone->count);
+        break;
+    default:
+        last = ngx_sprintf(text, "%uL/d", zone->count);
+    }
+    rule.rate = (const char *) text;
+    rule.rate_len = last - text;
+    rule.burst = zone->burst + 1;
+    status = dthrottle_config_add_rule(mcf->config, name, zone->name.len, &rule);
+    return status == DTHROTTLE_OK
+           ? NGX_OK : ngx_http_dthrottle_fault(cf, zone, dthrottle_status_text(status));
+}
+
+/* Where the buckets live: as the directive says, else as the file, else after this server. */
+static ngx_int_t
+ngx_http_dthrottle_add_table(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
+{
+    u_char                       name[sizeof("nginx-00000000") - 1];
+    uint64_t                     tags = 0;
+    uint32_t                     number;
+    ngx_uint_t                   i;
+    ngx_http_dthrottle_zone_t  **zones;
+
+    zones = mcf->zones.elts;
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        tags += zones[i]->tags;
+    }
+    if (mcf->table.tags == 0 && mcf->table.bytes == 0) {
+        mcf->table.tags = tags;
+    }
+    if (mcf->has_table || (mcf->table.tags != 0 && mcf->text.len == 0)) {
+        if (dthrottle_config_set_table(mcf->config, &mcf->table) != DTHROTTLE_OK) {
+            return NGX_ERROR;
+        }
+    }
+    ngx_crc32_init(number);
+    ngx_crc32_update(&number, cf->cycle->prefix.data, cf->cycle->prefix.len);
+    ngx_crc32_update(&number, cf->cycle->conf_file.data, cf->cycle->conf_file.len);
+    ngx_crc32_final(number);
+    ngx_sprintf(name, "nginx-%08xD", number);
+    return dthrottle_config_name_table(mcf->config, (const char *) name, sizeof(name))
+           == DTHROTTLE_OK ? NGX_OK : NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
+{
+    char                          error[NGX_HTTP_DTHROTTLE_ERROR];
+    u_char                       *p;
+    ngx_str_t                     text;
+    ngx_uint_t                    i;
+    ngx_http_dthrottle_zone_t   **zones;
+    ngx_http_dthrottle_limit_t  **uses;
+
+    if (mcf->zones.nelts == 0) {
+        return NGX_OK;
+    }
+    text.len = mcf->text.len + mcf->cluster.len;
+    text.data = ngx_pnalloc(cf->pool, text.len + 1);
+    if (text.data == NULL || dthrottle_config_new(&mcf->config) != DTHROTTLE_OK) {
+        return NGX_ERROR;
+    }
+    p = ngx_cpymem(text.data, mcf->text.data, mcf->text.len);
+    ngx_memcpy(p, mcf->cluster.data, mcf->cluster.len);
+    if (dthrottle_config_toml(mcf->config, (const char *) text.data, text.len, error,
+                              sizeof(error)) != DTHROTTLE_OK)
+    {
+        /* Each was right for itself. */
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle_config \"%V\" and dthrottle_cluster "
+                      "do not go together: %s", &mcf->path, error);
+        return NGX_ERROR;
+    }
+    zones = mcf->zones.elts;
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        if (ngx_http_dthrottle_add_zone(cf, mcf, zones[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+    uses = mcf->uses.elts;
+    for (i = 0; i < mcf->uses.nelts; i++) {
+        if (ngx_http_dthrottle_finish_use(cf, uses[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+    if (ngx_http_dthrottle_add_table(cf, mcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    if (dthrottle_config_check(mcf->config, error, sizeof(error)) != DTHROTTLE_OK) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "dthrottle: %s", error);
+        return NGX_ERROR;
+    }
+    return NGX_OK;
+}

@@ -1,0 +1,134 @@
+/*
+ * The throttle in a process: opened when a worker starts, closed when it ends. Whatever goes wrong
+ * is logged, and then nothing is limited: a server must not stop for it.
+ */
+#include "ngx_http_dthrottle.h"
+
+/* How often a worker looks whether it shall end. */
+#define NGX_HTTP_DTHROTTLE_LOOK_MS 500
+
+/*
+ * A worker that only finishes its requests leaves the exchange to the new ones, whose rules and
+ * peers may be others.
+ */
+static void
+ngx_http_dthrottle_look(ngx_event_t *event)
+{
+    ngx_connection_t                *nowhere = event->data;
+    ngx_http_dthrottle_main_conf_t  *mcf = nowhere->data;
+
+    if (mcf->throttle == NULL) {
+        return;
+    }
+    if (ngx_exiting) {
+        dthrottle_stop(mcf->throttle);
+        return;
+    }
+    ngx_add_timer(event, NGX_HTTP_DTHROTTLE_LOOK_MS);
+}
+
+static void
+ngx_http_dthrottle_exchange(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
+{
+    dthrottle_cluster_stats_t  stats = DTHROTTLE_CLUSTER_STATS_INIT;
+
+    if (dthrottle_cluster_stats(mcf->throttle, &stats) != DTHROTTLE_OK || !stats.in_cluster) {
+        return;
+    }
+    dthrottle_start(mcf->throttle);
+    ngx_memzero(&mcf->timer, sizeof(ngx_event_t));
+    mcf->timer.handler = ngx_http_dthrottle_look;
+    /* What nginx prints of a timer is the descriptor of its connection. */
+    mcf->nowhere.fd = (ngx_socket_t) -1;
+    mcf->nowhere.data = mcf;
+    mcf->timer.data = &mcf->nowhere;
+    mcf->timer.log = log;
+    /* A worker does not wait for it. */
+    mcf->timer.cancelable = 1;
+    ngx_add_timer(&mcf->timer, NGX_HTTP_DTHROTTLE_LOOK_MS);
+}
+
+static void
+ngx_http_dthrottle_open(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
+{
+    char                         error[NGX_HTTP_DTHROTTLE_ERROR];
+    int32_t                      i, status;
+    ngx_uint_t                   n;
+    const char                  *warning;
+    ngx_http_dthrottle_zone_t  **zones;
+
+    status = dthrottle_open_config(mcf->config, &mcf->throttle, error, sizeof(error));
+    if (status != DTHROTTLE_OK) {
+        ngx_log_error(NGX_LOG_ALERT, log, 0, "dthrottle: %s; nothing is limited", error);
+        return;
+    }
+    for (i = 0; (warning = dthrottle_warning(mcf->throttle, i)) != NULL; i++) {
+        ngx_log_error(NGX_LOG_WARN, log, 0, "dthrottle: %s", warning);
+    }
+    zones = mcf->zones.elts;
+    for (n = 0; n < mcf->zones.nelts; n++) {
+        status = dthrottle_domain(mcf->throttle, (const char *) zones[n]->name.data,
+                                  zones[n]->name.len, &zones[n]->domain);
+        if (status != DTHROTTLE_OK) {
+            ngx_log_error(NGX_LOG_ALERT, log, 0, "dthrottle zone \"%V\": %s; it limits nothing",
+                          &zones[n]->name, dthrottle_status_text(status));
+        }
+    }
+    ngx_http_dthrottle_exchange(mcf, log);
+}
+
+static void
+ngx_http_dthrottle_close(ngx_http_dthrottle_main_conf_t *mcf)
+{
+    ngx_uint_t                   i;
+    ngx_http_dthrottle_zone_t  **zones;
+
+    if (mcf->throttle == NULL) {
+        return;
+    }
+    zones = mcf->zones.elts;
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        dthrottle_domain_free(zones[i]->domain);
+        zones[i]->domain = NULL;
+    }
+    if (mcf->timer.timer_set) {
+        ngx_del_timer(&mcf->timer);
+    }
+    dthrottle_close(mcf->throttle);
+    mcf->throttle = NULL;
+}
+
+ngx_int_t
+ngx_http_dthrottle_init_process(ngx_cycle_t *cycle)
+{
+    ngx_http_dthrottle_main_conf_t  *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_dthrottle_module);
+    /* Those that look after caches answer no requests. */
+    if (mcf != NULL && mcf->config != NULL && ngx_process != NGX_PROCESS_HELPER) {
+        ngx_http_dthrottle_open(mcf, cycle->log);
+    }
+    return NGX_OK;
+}
+
+void
+ngx_http_dthrottle_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_http_dthrottle_main_conf_t  *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_dthrottle_module);
+    if (mcf != NULL) {
+        ngx_http_dthrottle_close(mcf);
+    }
+}
+
+/* The configuration goes. */
+void
+ngx_http_dthrottle_free(void *data)
+{
+    ngx_http_dthrottle_main_conf_t  *mcf = data;
+
+    ngx_http_dthrottle_close(mcf);
+    dthrottle_config_free(mcf->config);
+    mcf->config = NULL;
+}

@@ -1,0 +1,284 @@
+/*
+ * A request: asked about once, in the phase before access. What is delayed is charged at once and
+ * waits for its turn on a timer; a client that does not wait gets its charge back.
+ */
+#include "ngx_http_dthrottle.h"
+
+static void ngx_http_dthrottle_delay(ngx_http_request_t *r);
+static void ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count);
+
+/* When the memory of a request goes: it may have been waiting. */
+static void
+ngx_http_dthrottle_cleanup(void *data)
+{
+    ngx_http_dthrottle_ctx_t  *ctx = data;
+
+    if (ctx->is_waiting) {
+        ctx->is_waiting = 0;
+        ngx_http_dthrottle_refund(ctx, ctx->limits->nelts);
+    }
+}
+
+ngx_http_dthrottle_ctx_t *
+ngx_http_dthrottle_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t        *cleanup;
+    ngx_http_dthrottle_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r->main, ngx_http_dthrottle_module);
+    if (ctx != NULL || (!r->main->internal && !r->main->filter_finalize)) {
+        return ctx;
+    }
+    /* An internal redirect forgets the contexts of all modules, but not this. */
+    for (cleanup = r->main->pool->cleanup; cleanup; cleanup = cleanup->next) {
+        if (cleanup->handler == ngx_http_dthrottle_cleanup) {
+            return cleanup->data;
+        }
+    }
+    return NULL;
+}
+
+/* Evaluates the keys. NULL: there is none, or (after an error) nothing to do. */
+static ngx_http_dthrottle_ctx_t *
+ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint_t *asked)
+{
+    ngx_uint_t                    i;
+    ngx_pool_cleanup_t           *cleanup;
+    ngx_http_dthrottle_ctx_t     *ctx;
+    ngx_http_dthrottle_limit_t  **limit = limits->elts;
+
+    cleanup = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_dthrottle_ctx_t)
+                                            + limits->nelts * sizeof(ngx_str_t));
+    if (cleanup == NULL) {
+        return NULL;
+    }
+    ctx = cleanup->data;
+    ngx_memzero(ctx, sizeof(ngx_http_dthrottle_ctx_t));
+    ctx->limits = limits;
+    *asked = 0;
+    for (i = 0; i < limits->nelts; i++) {
+        if (ngx_http_complex_value(r, &limit[i]->zone->key, &ctx->keys[i]) != NGX_OK) {
+            return NULL;
+        }
+        if (limit[i]->zone->domain == NULL) {
+            ctx->keys[i].len = 0;
+        }
+        *asked += ctx->keys[i].len != 0;
+    }
+    if (*asked != 0) {
+        cleanup->handler = ngx_http_dthrottle_cleanup;
+        ngx_http_set_ctx(r->main, ctx, ngx_http_dthrottle_module);
+    }
+    return ctx;
+}
+
+/* Whether the limit refuses. A zone that cannot answer refuses nothing, and says so once. */
+static ngx_flag_t
+ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
+    ngx_str_t *key, ngx_flag_t take, dthrottle_decision_t *decision)
+{
+    int32_t          status;
+    dthrottle_ask_t  ask = DTHROTTLE_ASK_INIT;
+
+    if (limit->wait_ns != 0) {
+        ask.max_wait_ns = limit->wait_ns;
+        status = take ? dthrottle_check_with(limit->zone->domain, key->data, key->len, &ask,
+                                             decision)
+                      : dthrottle_peek_with(limit->zone->domain, key->data, key->len, &ask,
+                                            decision);
+    } else {
+        status = take ? dthrottle_check(limit->zone->domain, key->data, key->len, 1, decision)
+                      : dthrottle_peek(limit->zone->domain, key->data, key->len, 1, decision);
+    }
+    if (status != DTHROTTLE_OK && !limit->zone->has_failed) {
+        limit->zone->has_failed = 1;
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "dthrottle zone \"%V\": %s; requests pass", &limit->zone->name,
+                      dthrottle_status_text(status));
+    }
+    if (!decision->allowed || decision->dry_run) {
+        return 1;
+    }
+    if (decision->reset_after_ns <= limit->most_ns) {
+        return 0;
+    }
+    /* There is room for uses with a larger burst. */
+    decision->retry_after_ns = decision->reset_after_ns - limit->most_ns;
+    if (take) {
+        dthrottle_refund(limit->zone->domain, key->data, key->len, 1);
+    }
+    return 1;
+}
+
+/* Gives back what the first so many limits took. */
+static void
+ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count)
+{
+    ngx_uint_t                    i;
+    ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
+
+    for (i = 0; i < count; i++) {
+        if (ctx->keys[i].len != 0 && limit[i]->zone->domain != NULL) {
+            dthrottle_refund(limit[i]->zone->domain, ctx->keys[i].data, ctx->keys[i].len, 1);
+        }
+    }
+}
+
+static void
+ngx_http_dthrottle_note(ngx_http_dthrottle_ctx_t *ctx, ngx_http_dthrottle_limit_t *limit,
+    dthrottle_decision_t *decision)
+{
+    uint64_t  others, remaining;
+
+    others = limit->zone->count != 0 ? limit->zone->burst - limit->burst : 0;
+    remaining = decision->remaining > others ? decision->remaining - others : 0;
+    if (remaining < ctx->remaining) {
+        ctx->remaining = remaining;
+    }
+}
+
+/*
+ * Asks all limits: the one that refuses, or NULL and the longest wait. With more than one they are
+ * looked at before anything is taken, so that one that refuses takes nothing from the others.
+ */
+static ngx_http_dthrottle_limit_t *
+ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
+    dthrottle_decision_t *decision, uint64_t *wait_ns)
+{
+    uint64_t                      wait;
+    ngx_uint_t                    i;
+    ngx_flag_t                    take;
+    ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
+
+    *wait_ns = 0;
+    ctx->remaining = UINT64_MAX;
+    for (take = 0; take <= 1; take++) {
+        for (i = 0; i < ctx->limits->nelts; i++) {
+            if (ctx->keys[i].len == 0) {
+                continue;
+            }
+            if (!take && asked == 1 && limit[i]->most_ns == UINT64_MAX) {
+                break;
+            }
+            if (ngx_http_dthrottle_refuses(r, limit[i], &ctx->keys[i], take, decision)) {
+                if (take) {
+                    ngx_http_dthrottle_refund(ctx, i);
+                }
+                ctx->remaining = 0;
+                return limit[i];
+            }
+            if (!take) {
+                continue;
+            }
+            ngx_http_dthrottle_note(ctx, limit[i], decision);
+            wait = decision->wait_ns;
+            if (decision->reset_after_ns > limit[i]->free_ns) {
+                wait = decision->reset_after_ns - limit[i]->free_ns;
+            }
+            *wait_ns = wait > *wait_ns ? wait : *wait_ns;
+        }
+    }
+    return NULL;
+}
+
+static ngx_int_t
+ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision)
+{
+    ngx_flag_t                      dry_run;
+    ngx_http_dthrottle_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    dry_run = lcf->dry_run || decision->dry_run;
+    ctx->retry_after_ns = decision->retry_after_ns;
+    ngx_log_error(lcf->log_level, r->connection->log, 0,
+                  "limiting requests%s, retry after %uL.%03uLs, by zone \"%V\"",
+                  dry_run ? ", dry run" : "",
+                  decision->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_S,
+                  decision->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_MS % 1000,
+                  &limit->zone->name);
+    if (dry_run) {
+        ctx->status = NGX_HTTP_DTHROTTLE_REJECTED_DRY_RUN;
+        return NGX_DECLINED;
+    }
+    ctx->status = NGX_HTTP_DTHROTTLE_REJECTED;
+    return lcf->status;
+}
+
+ngx_int_t
+ngx_http_dthrottle_handler(ngx_http_request_t *r)
+{
+    uint64_t                        wait_ns;
+    ngx_uint_t                      asked, level;
+    ngx_msec_t                      wait_ms;
+    dthrottle_decision_t            decision = DTHROTTLE_DECISION_INIT;
+    ngx_http_dthrottle_ctx_t       *ctx;
+    ngx_http_dthrottle_limit_t     *limit;
+    ngx_http_dthrottle_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    if (lcf->limits == NULL || lcf->limits->nelts == 0
+        || ngx_http_dthrottle_get_ctx(r) != NULL)
+    {
+        return NGX_DECLINED;
+    }
+    ctx = ngx_http_dthrottle_make_ctx(r, lcf->limits, &asked);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    if (asked == 0) {
+        return NGX_DECLINED;
+    }
+    limit = ngx_http_dthrottle_ask(r, ctx, asked, &decision, &wait_ns);
+    if (limit != NULL) {
+        return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
+    }
+    wait_ms = (wait_ns + NGX_HTTP_DTHROTTLE_NS_PER_MS / 2) / NGX_HTTP_DTHROTTLE_NS_PER_MS;
+    if (wait_ms == 0) {
+        return NGX_DECLINED;
+    }
+    level = lcf->log_level == NGX_LOG_INFO ? NGX_LOG_INFO : lcf->log_level + 1;
+    ngx_log_error(level, r->connection->log, 0, "delaying request%s by %Mms",
+                  lcf->dry_run ? ", dry run," : "", wait_ms);
+    if (lcf->dry_run) {
+        ctx->status = NGX_HTTP_DTHROTTLE_DELAYED_DRY_RUN;
+        return NGX_DECLINED;
+    }
+    ctx->status = NGX_HTTP_DTHROTTLE_DELAYED;
+    ctx->is_waiting = 1;
+    /* A client that goes away is noticed meanwhile. */
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_dthrottle_delay;
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, wait_ms);
+    return NGX_AGAIN;
+}
+
+/* Something happened on the connection, or the time has come. */
+static void
+ngx_http_dthrottle_delay(ngx_http_request_t *r)
+{
+    ngx_event_t               *write = r->connection->write;
+    ngx_http_dthrottle_ctx_t  *ctx;
+
+    if (write->delayed) {
+        if (ngx_handle_write_event(write, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+        return;
+    }
+    ctx = ngx_http_dthrottle_get_ctx(r);
+    if (ctx != NULL) {
+        ctx->is_waiting = 0;
+    }
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_core_run_phases(r);
+}

@@ -1,0 +1,109 @@
+"""Apache with the module: whole configurations from the lines that matter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from server import MODULES, NOBODY, Server, folder_for, free_port, running
+
+MPMS = ["prefork", "worker", "event"]
+LIBRARY = Path("/usr/lib/apache2/modules")
+NEEDED = ["authz_core", "headers", "remoteip", "setenvif", "alias", "dir"]
+
+CONFIG = """
+ServerRoot {folder}
+ServerName test
+PidFile {folder}/apache.pid
+Listen 127.0.0.1:{port}
+{loads}
+{user}
+ErrorLog {folder}/error.log
+LogLevel notice
+LogFormat "%P %>s %U %{{DTHROTTLE_DECISION}}e %{{dthrottle-remaining}}n %{{dthrottle-wait}}n" seen
+CustomLog {folder}/access.log seen
+Mutex file:{folder} default
+DefaultRuntimeDir {folder}
+DocumentRoot {folder}/html
+AliasMatch ^/ {folder}/html/index.html
+RemoteIPHeader X-Client
+RemoteIPInternalProxy 127.0.0.1
+StartServers 3
+<IfModule mpm_prefork_module>
+    MaxRequestWorkers 20
+    MinSpareServers 3
+</IfModule>
+<IfModule !mpm_prefork_module>
+    ThreadsPerChild 10
+    MaxRequestWorkers 60
+    MinSpareThreads 20
+    MaxSpareThreads 60
+</IfModule>
+Header always set X-Status "%{{DTHROTTLE_DECISION}}e" "expr=-n env('DTHROTTLE_DECISION')"
+Header always set X-Remaining "%{{DTHROTTLE_REMAINING}}e" "expr=-n env('DTHROTTLE_REMAINING')"
+{table}
+{lines}
+<Location /free>
+    DThrottle Off
+</Location>
+"""
+
+
+def location(path: str, *lines: str) -> str:
+    """Give a location with these lines in it."""
+    body = "\n    ".join(lines)
+    return f"<Location {path}>\n    {body}\n</Location>\n"
+
+
+def write(
+    folder: Path,
+    port: int,
+    lines: str,
+    mpm: str = "event",
+    table: str = "DThrottleTable test size=1000 dir={folder}/tables",
+    user: str | None = None,
+) -> list[str]:
+    """Write a configuration, and give the command that uses it."""
+    shutil.copy(MODULES / "apache" / ".libs" / "mod_dthrottle.so", folder)
+    named = [*NEEDED, f"mpm_{mpm}"]
+    loads = "\n".join(f"LoadModule {name}_module {LIBRARY}/mod_{name}.so" for name in named)
+    loads += f"\nLoadModule dthrottle_module {folder}/mod_dthrottle.so"
+    table = table.format(folder=folder)
+    if user is None:
+        user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
+    path = folder / "apache.conf"
+    path.write_text(CONFIG.format(**locals()))
+    return [shutil.which("apache2") or "/usr/sbin/apache2", "-f", str(path)]
+
+
+@contextmanager
+def apache(lines: str, *, rights: str = "self", **options: str) -> Iterator[Server]:
+    """Run Apache until the end of the block."""
+    user = NOBODY if rights == "nobody" else None
+    with folder_for(user) as folder:
+        port = free_port()
+        command = [*write(folder, port, lines, **options), "-DFOREGROUND"]
+        with running(command, folder, port, user, signal.SIGTERM) as started:
+            yield started
+
+
+def checked(lines: str, **options: str) -> tuple[int, str, list[Path]]:
+    """Test a configuration: status, what is said, and tables that were opened."""
+    with folder_for(None) as folder:
+        command = write(folder, free_port(), lines, **options)
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+        done = subprocess.run([*command, "-t"], capture_output=True, text=True, env=environment)
+        said = done.stderr.replace(str(folder), "FOLDER")
+        return done.returncode, said, list((folder / "tables").iterdir())
+
+
+def answered(server: Server, path: str) -> Counter[str]:
+    """Give the processes that answered requests for a path, by its access log."""
+    lines = (server.folder / "access.log").read_text().splitlines()
+    return Counter(line.split()[0] for line in lines if line.split()[2] == path)

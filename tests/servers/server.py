@@ -1,0 +1,233 @@
+"""A web server in a folder of its own, and what clients do to it."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+MODULES = REPOSITORY / "target" / "modules"
+NOBODY = 65534
+SECONDS = 60
+THREADS = 8
+
+Done = TypeVar("Done")
+Given = TypeVar("Given")
+
+
+@dataclass
+class Answer:
+    """What a client gets."""
+
+    status: int
+    headers: dict[str, str]
+    seconds: float
+
+
+@dataclass
+class Seen:
+    """What all clients saw."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    processes: Counter[str] = field(default_factory=Counter)
+    allowed_at: list[float] = field(default_factory=list)
+    broken: int = 0
+
+    def rate(self) -> float:
+        """Give how many passed in a second: the slope of their number over time."""
+        times = sorted(self.allowed_at)
+        return statistics.linear_regression(times, range(len(times))).slope
+
+
+@dataclass
+class Server:
+    """A server that runs."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def get(self, path: str, **headers: str) -> Answer:
+        """Make a request on a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        try:
+            begun = time.monotonic()
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request("GET", path, headers={"Connection": "close", **named})
+            response = connection.getresponse()
+            response.read()
+            fields = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, fields, time.monotonic() - begun)
+        finally:
+            connection.close()
+
+    def statuses(self, path: str, count: int, **headers: str) -> list[int]:
+        """Make so many requests, one after the other."""
+        return [self.get(path, **headers).status for _ in range(count)]
+
+    def children(self) -> list[int]:
+        """Give the processes that answer."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return [int(child) for child in path.read_text().split()]
+
+    def log(self) -> str:
+        """Give what it has written about errors."""
+        return (self.folder / "error.log").read_text()
+
+
+class Load:
+    """Asks for one path from several threads until it is stopped, or so many times."""
+
+    def __init__(self, server: Server, path: str, requests: int | None = None) -> None:
+        self.seen = Seen()
+        self._server, self._path, self._left = server, path, requests
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._run) for _ in range(THREADS)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> Seen:
+        """Stop, and give what was seen."""
+        self._stop.set()
+        return self.join()
+
+    def join(self) -> Seen:
+        """Wait for the last request."""
+        for thread in self._threads:
+            thread.join()
+        return self.seen
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                if self._left == 0:
+                    return
+                if self._left is not None:
+                    self._left -= 1
+            self._ask()
+
+    def _ask(self) -> None:
+        try:
+            answer = self._server.get(self._path)
+        except (OSError, http.client.HTTPException):
+            with self._lock:
+                self.seen.broken += 1
+            return
+        now = time.monotonic()
+        with self._lock:
+            self.seen.statuses[answer.status] += 1
+            self.seen.processes[answer.headers.get("x-process", "")] += 1
+            if answer.status == 200:
+                self.seen.allowed_at.append(now)
+
+
+def side_by_side(run: Callable[[Given], Done], items: Iterable[Given]) -> list[Done]:
+    """Run what mostly waits for all items at the same time."""
+    listed = list(items)
+    with ThreadPoolExecutor(len(listed)) as threads:
+        return list(threads.map(run, listed))
+
+
+def held(server: Server, path: str) -> socket.socket | None:
+    """Ask, and give the connection if there is no answer yet: the request is delayed."""
+    client = socket.create_connection(("127.0.0.1", server.port))
+    client.settimeout(0.2)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    try:
+        client.recv(100)
+    except TimeoutError:
+        return client
+    client.close()
+    return None
+
+
+def until(what: str, done: Callable[[], Done | None]) -> Done:
+    """Wait until a function gives something that is true, and give that."""
+    end = time.monotonic() + SECONDS
+    while not (given := done()):
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.02)
+    return given
+
+
+def free_port() -> int:
+    """Find a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def folder_for(user: int | None) -> Iterator[Path]:
+    """Make a folder that belongs to a user, with what the modules need and a file to serve."""
+    folder = Path(tempfile.mkdtemp(prefix="dthrottle-servers-"))
+    try:
+        folder.chmod(0o755)
+        shutil.copy(MODULES / "lib" / "libdthrottle.so.0", folder)
+        (folder / "html").mkdir()
+        (folder / "html" / "index.html").write_text("hello\n")
+        (folder / "tables").mkdir()
+        (folder / "tables").chmod(0o777)
+        if user is not None:
+            os.chown(folder, user, -1)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def running(
+    command: list[str],
+    folder: Path,
+    port: int,
+    user: int | None = None,
+    end: signal.Signals = signal.SIGQUIT,
+) -> Iterator[Server]:
+    """Run a server, as a user or as who runs this, until the end of the block."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+    groups: list[int] | None = None if user is None else []
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        user=user,
+        group=user,
+        extra_groups=groups,
+        # Apache tells its whole group to end.
+        start_new_session=True,
+    )
+    server = Server(folder, port, process)
+
+    def answers() -> bool:
+        assert process.poll() is None, f"the server ended with {process.returncode}"
+        try:
+            return server.get("/free").status == 200
+        except OSError:
+            return False
+
+    try:
+        until("the server answers", answers)
+        yield server
+    finally:
+        process.send_signal(end)
+        try:
+            assert process.wait(SECONDS) == 0
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise

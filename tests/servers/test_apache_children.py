@@ -1,0 +1,122 @@
+"""All children of Apache hold a client to one burst and one rate, whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from apache import MPMS, answered, apache, location
+from nginx import RIGHTS
+from server import Load, Seen, side_by_side, until
+
+BURST = 100
+REQUESTS = 4 * BURST
+RATE = 50.0
+ALLOWED, REFUSED = 200, 429
+
+SLOW = f'DThrottleRule slow "1/day" burst={BURST}\n'
+BURSTS = SLOW + location(
+    "/burst", "DThrottle On", "DThrottleDomain slow", "DThrottleTag %{REQUEST_URI}"
+)
+
+
+def a_burst(mpm: str, rights: str = "self") -> None:
+    with apache(BURSTS, mpm=mpm, rights=rights) as server:
+        seen = Load(server, "/burst", REQUESTS).join()
+        assert seen.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
+        tables = list((server.folder / "tables").iterdir())
+        assert len(tables) == 1
+        until("several children", lambda: len(answered(server, "/burst")) > 1)
+        before = server.children()
+        server.process.send_signal(signal.SIGUSR1)
+        until("other children", lambda: not set(before) & set(server.children()))
+        until("a child", lambda: server.get("/free").status == ALLOWED)
+        assert server.get("/burst").status == REFUSED
+        assert list((server.folder / "tables").iterdir()) == tables
+
+
+def test_a_burst_is_exact_and_survives_a_graceful_restart() -> None:
+    side_by_side(a_burst, MPMS)
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_a_burst_is_exact_whoever_runs_it(rights: str) -> None:
+    a_burst("event", rights)
+
+
+def test_the_first_process_has_no_thread_and_no_table() -> None:
+    with apache(BURSTS) as server:
+        server.get("/burst")
+        first = server.process.pid
+        assert len(list(Path(f"/proc/{first}/task").iterdir())) == 1
+        assert "/tables/" not in Path(f"/proc/{first}/maps").read_text()
+        child = Path(f"/proc/{server.children()[0]}/maps")
+        until("a child has it", lambda: "/tables/" in child.read_text())
+
+
+def a_rate(mpm: str) -> Seen:
+    lines = f"DThrottleRule fast {RATE:.0f}/s burst=100\n"
+    lines += location("/rate", "DThrottle On", "DThrottleDomain fast", "DThrottleLogLevel debug")
+    with apache(lines, mpm=mpm) as server:
+        Load(server, "/rate", 200).join()  # until the bucket is empty
+        load = Load(server, "/rate")
+        time.sleep(10)
+        return load.stop()
+
+
+def test_the_rate_is_right() -> None:
+    for seen in side_by_side(a_rate, MPMS):
+        assert set(seen.statuses) == {ALLOWED, REFUSED}
+        assert seen.rate() == pytest.approx(RATE, rel=0.02)
+
+
+def restarts(mpm: str) -> None:
+    more = 'DThrottleRule fast "200/s" burst=1\n' + location(
+        "/delayed", "DThrottle On", "DThrottleDomain fast", "DThrottleMaxDelay 2s"
+    )
+    with apache(BURSTS + more, mpm=mpm) as server:
+        loads = [Load(server, path) for path in ("/burst", "/delayed")]
+        for _ in range(3):
+            time.sleep(1)
+            server.process.send_signal(signal.SIGUSR1)
+        time.sleep(1)
+        burst, delayed = (load.stop() for load in loads)
+        assert (burst.broken, delayed.broken) == (0, 0)
+        assert burst.statuses[ALLOWED] == BURST
+        assert set(burst.statuses) == {ALLOWED, REFUSED}
+        assert set(delayed.statuses) == {ALLOWED}, "never more than 8 at once"
+        until("several generations", lambda: len(answered(server, "/delayed")) > 3)
+
+
+def test_graceful_restarts_under_load_lose_nothing() -> None:
+    side_by_side(restarts, MPMS)
+
+
+def kills(mpm: str) -> None:
+    dice, killed = random.Random(5), 0
+    with apache(BURSTS, mpm=mpm) as server:
+        load = Load(server, "/burst")
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            time.sleep(0.5)
+            children = server.children()
+            if children:
+                os.kill(dice.choice(children), signal.SIGKILL)
+                killed += 1
+        seen = load.stop()
+        assert killed > 5
+        assert set(seen.statuses) == {ALLOWED, REFUSED}, "nothing else was answered"
+        assert BURST - seen.broken <= seen.statuses[ALLOWED] <= BURST
+        assert seen.statuses[REFUSED] > BURST
+        # The server may still be at replacing those that were killed.
+        after = Load(server, "/burst/another", BURST + 20).join()
+        assert set(after.statuses) == {ALLOWED, REFUSED}
+        assert BURST - after.broken <= after.statuses[ALLOWED] <= BURST
+
+
+def test_killed_children_fail_nobody_else() -> None:
+    side_by_side(kills, MPMS)

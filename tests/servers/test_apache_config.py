@@ -1,0 +1,132 @@
+"""What `apachectl configtest` says about every bad value; and that it opens no table."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import apache
+import pytest
+from apache import location
+from server import REPOSITORY, until
+
+RULE = "DThrottleRule default 1/s\n"
+
+BAD: list[tuple[str, str]] = [
+    # Rules.
+    ("DThrottleRule default", "takes a domain, a rate such as"),
+    ("DThrottleRule default 1/fortnight", 'DThrottleRule: rules[0].rate: "1/fortnight"'),
+    ("DThrottleRule default 0/s", "DThrottleRule: rules[0].rate: "),
+    ("DThrottleRule default 1/s burst=0", '"burst=0": write a number of requests'),
+    ("DThrottleRule default 1/s burst=5x", '"burst=5x": write a number of requests'),
+    ("DThrottleRule default 1/s brst=5", '"brst=5": unknown; DThrottleRule takes a domain'),
+    ("DThrottleRule default 1/s charge_refused=x", '"charge_refused=x": write on or off'),
+    (
+        "DThrottleRule a 1/s name=x\nDThrottleRule a 2/s name=x",
+        '"x" is the name of an earlier rule; choose another',
+    ),
+    # Places.
+    ("DThrottle Perhaps", "DThrottle must be On or Off"),
+    ("DThrottle On", "DThrottle is on, and there is no rule: add DThrottleRule default"),
+    ("DThrottleDomain none", 'no domain "none" for DThrottleDomain on line'),
+    ("DThrottleTag %{nothing", 'DThrottleTag "%{nothing": '),
+    ("DThrottleIPv6Prefix 129", 'DThrottleIPv6Prefix "129": write a number from 1 to 128'),
+    ("DThrottleCost -1", 'DThrottleCost "-1": write a number from 0 to'),
+    ("DThrottleCost %{nothing", 'DThrottleCost "%{nothing": '),
+    ("DThrottleStatus 200", 'DThrottleStatus "200": write a number from 400 to 599'),
+    ("DThrottleMaxDelay long", 'DThrottleMaxDelay "long": write a time up to an hour'),
+    ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),
+    ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
+    ("DThrottleHeaders 1", "DThrottleHeaders must be On or Off"),
+    ("DThrottleLogLevel loud", 'DThrottleLogLevel "loud": write debug, info, notice'),
+    # Table.
+    ("DThrottleTable a/b", "DThrottleTable: table.name: "),
+    ("DThrottleTable a size=0", '"size=0": write bytes such as size=64M'),
+    ("DThrottleTable a size=1K", "DThrottleTable: table.size: 1024 bytes are too few"),
+    ("DThrottleTable a b", '"b": unknown; DThrottleTable takes a name'),
+    ("DThrottleTable a\nDThrottleTable b", "DThrottleTable: once, with a name"),
+    # Cluster.
+    ("DThrottleCluster name=a liste=x", '"liste=x": unknown; DThrottleCluster takes name='),
+    ("DThrottleCluster listen=127.0.0.1:1", "DThrottleCluster: cluster.name"),
+    ("DThrottleCluster name=a name=b", '"name=b": is said twice; leave out one'),
+    ("DThrottleCluster name=a listen=10.0.0.1:1", "DThrottleCluster: cluster.listen: "),
+    ("DThrottleCluster name=a pacing=x", "DThrottleCluster: cluster.pacing"),
+    ("DThrottleCluster name=a secret_file=none", "cluster.secret: "),
+    ("DThrottleCluster name=a peer=x peer=10.0.0", "cluster.peers[1]"),
+    # File.
+    ("DThrottleConfigFile none.toml", '"FOLDER/none.toml": cannot be read'),
+]
+
+
+@pytest.mark.parametrize(("lines", "said"), BAD)
+def test_a_bad_value_is_explained(lines: str, said: str) -> None:
+    status, text, tables = apache.checked(lines, table="")
+    assert status == 1
+    assert said in text, text
+    assert tables == []
+
+
+def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sixteen bytes and more\n")
+    lines = RULE + (
+        f"DThrottleCluster name=web secret_file={secret} listen=127.0.0.1:0 peer=127.0.0.1:9 "
+        'peer=localhost period=50ms tolerance=auto pacing=on "retention_bytes=16 MB" '
+        '"packet_key=quoted \\" and long enough"\nDThrottle On\n'
+    )
+    status, text, tables = apache.checked(lines)
+    assert status == 0, text
+    assert "Syntax OK" in text
+    assert tables == []
+
+
+def test_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "dthrottle.toml"
+    file.write_text("[domains.a]\nrate = '1/fortnight'\n")
+    lines = f"DThrottleConfigFile {file}\nDThrottleDomain a\nDThrottle On\n"
+    status, text, _ = apache.checked(lines)
+    assert (status, f"{file}: line 2: domains.a.rate: " in text) == (1, True), text
+    file.write_text("[domains.a]\nrate = '1/s'\n[cluster]\nname='x'\nlisten = '127.0.0.1:0'\n")
+    assert apache.checked(lines)[0] == 0
+    status, text, _ = apache.checked(lines + "DThrottleCluster name=x\n")
+    assert (status, "do not go together: " in text) == (1, True), text
+
+
+def own_tables() -> set[Path]:
+    return set(Path("/dev/shm").glob("dthrottle-*-apache-*"))
+
+
+def test_the_table_is_named_after_the_server() -> None:
+    before = own_tables()
+    lines = "DThrottleRule default 1/day\n" + location("/a", "DThrottle On")
+    with apache.apache(lines, table="") as server:
+        assert server.statuses("/a", 2) == [200, 429]
+        (made,) = own_tables() - before
+        children = server.children()
+        server.process.send_signal(signal.SIGUSR1)
+        until("other children", lambda: not set(children) & set(server.children()))
+        assert server.statuses("/a", 2) == [429, 429]
+        assert own_tables() - before == {made}
+    made.unlink()
+
+
+def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    name = f"dthrottle-{65534 if os.geteuid() == 0 else os.geteuid()}-taken"
+    (tmp_path / name).mkdir()
+    for folder in [tmp_path, *tmp_path.parents][:2]:
+        folder.chmod(0o755)
+    with apache.apache(
+        RULE + "DThrottle On\n", table=f"DThrottleTable taken dir={tmp_path}"
+    ) as server:
+        assert server.statuses("/a", 3) == [200] * 3
+        assert "nothing is limited" in server.log()
+
+
+def test_the_example_of_the_documentation() -> None:
+    text = (REPOSITORY / "docs" / "apache.md").read_text()
+    (example,) = re.findall(r"^```apache\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    status, said, _ = apache.checked(re.sub("LoadModule .*", "", example))
+    assert status == 0, said

@@ -1,0 +1,155 @@
+"""What Apache's module says to single requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from apache import apache, location
+from server import Answer, Server, until
+
+LINES = """
+DThrottleRule default "1/day" burst=2
+DThrottleRule two "1/day" burst=10 name=day
+DThrottleRule two "1/hour" burst=4 "name=in an hour"
+DThrottleRule tenth "10/s" burst=1
+DThrottleConfigFile {file}
+SetEnvIf Request_URI ^/env spare=1
+ErrorDocument 403 /shown
+""" + "".join(
+    [
+        location("/off", "DThrottle Off"),
+        location("/on", "DThrottle On"),
+        location("/tag", "DThrottle On", "DThrottleTag %{HTTP:X-Key}"),
+        location("/prefix", "DThrottle On", "DThrottleIPv6Prefix 48", "DThrottleDomain prefix"),
+        location("/two", "DThrottle On", "DThrottleDomain two", "DThrottleTag %{HTTP:X-Key}"),
+        location("/two/dear", "DThrottleCost %{HTTP:X-Cost}"),
+        location("/two/three", "DThrottleCost 3"),
+        location("/two/quiet", "DThrottleHeaders Off", "DThrottleStatus 403"),
+        location("/shown", "DThrottle On", "DThrottleDomain shown"),
+        location("/tenth", "DThrottle On", "DThrottleDomain tenth", "DThrottleMaxDelay 550ms"),
+        location("/dry", "DThrottle On", "DThrottleDomain dry", "DThrottleDryRun On"),
+        location("/dry-domain", "DThrottle On", "DThrottleDomain dry-domain"),
+        location("/env", "DThrottle On", "DThrottleDomain env", "DThrottleTag %{ENV:spare}"),
+    ]
+)
+TOML = """
+[domains]
+prefix = { rate = "1/day" }
+shown = { rate = "1/day" }
+dry = { rate = "1/day" }
+dry-domain = { rate = "1/day", dry_run = true }
+env = { rate = "1/day" }
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    file = tmp_path_factory.mktemp("config") / "dthrottle.toml"
+    file.write_text(TOML)
+    with apache(LINES.replace("{file}", str(file))) as started:
+        yield started
+
+
+def shown(answer: Answer) -> tuple[int, str | None, str | None]:
+    return answer.status, answer.headers.get("x-status"), answer.headers.get("x-remaining")
+
+
+def test_on_and_off(server: Server) -> None:
+    assert [shown(server.get("/")) for _ in range(4)] == [(200, None, None)] * 4
+    assert [shown(server.get("/off")) for _ in range(4)] == [(200, None, None)] * 4
+    assert shown(server.get("/on")) == (200, "passed", "1")
+    assert shown(server.get("/on")) == (200, "passed", "0")
+    assert shown(server.get("/on")) == (429, "refused", "0")
+
+
+def test_a_client_is_its_address(server: Server) -> None:
+    for client in ("10.0.0.1", "10.0.0.2"):
+        assert server.statuses("/on", 3, X_Client=client) == [200, 200, 429]
+    # One client has all addresses of a prefix, and an IPv4 address is the same in IPv6.
+    assert server.statuses("/on", 2, X_Client="2001:db8:1:1::1") == [200, 200]
+    assert server.statuses("/on", 1, X_Client="2001:db8:1:1:ffff::2") == [429]
+    assert server.statuses("/on", 1, X_Client="2001:db8:1:2::1") == [200]
+    assert server.statuses("/on", 1, X_Client="::ffff:10.0.0.1") == [429]
+    assert server.statuses("/on", 1, X_Client="64:ff9b::10.0.0.2") == [429]
+    assert server.statuses("/prefix", 1, X_Client="2001:db8:5:1::1") == [200]
+    assert server.statuses("/prefix", 1, X_Client="2001:db8:5:ffff::1") == [429]
+    assert server.statuses("/prefix", 1, X_Client="2001:db8:6::1") == [200]
+
+
+def test_a_tag_is_an_expression(server: Server) -> None:
+    assert server.statuses("/tag", 3, X_Key="one") == [200, 200, 429]
+    assert server.statuses("/tag", 1, X_Key="two") == [200]
+    assert [shown(server.get("/tag")) for _ in range(4)] == [(200, None, None)] * 4, "empty"
+    assert server.statuses("/env", 2) == [200, 429], "what SetEnvIf has set is seen"
+
+
+def test_headers_and_the_rule_that_refused(server: Server) -> None:
+    answer = server.get("/two", X_Key="h")
+    assert answer.headers["ratelimit-policy"] == '"day";q=10, "in an hour";q=4'
+    assert answer.headers["ratelimit"] == '"in an hour";r=3;t=86400'
+    assert "retry-after" not in answer.headers
+    for _ in range(3):
+        answer = server.get("/two", X_Key="h")
+    assert answer.status == 200
+    answer = server.get("/two", X_Key="h")
+    assert shown(answer) == (429, "refused", "0")
+    assert 3590 <= int(answer.headers["retry-after"]) <= 3600
+    assert (
+        answer.headers["ratelimit"].startswith('"in an hour";r=0;t=35')
+        or answer.headers["ratelimit"] == '"in an hour";r=0;t=3600'
+    )
+    assert 'limiting requests by domain "two", rule "in an hour", retry after 35' in server.log()
+    answer = server.get("/two/quiet", X_Key="h")
+    assert "ratelimit" not in answer.headers
+
+
+def test_a_request_has_its_cost(server: Server) -> None:
+    assert shown(server.get("/two/dear", X_Key="c", X_Cost="3")) == (200, "passed", "1")
+    assert shown(server.get("/two/dear", X_Key="c", X_Cost="2"))[0] == 429
+    assert shown(server.get("/two/dear", X_Key="c", X_Cost="0")) == (200, "passed", "1")
+    assert shown(server.get("/two/dear", X_Key="c", X_Cost="1x")) == (200, "passed", "0")
+    assert 'DThrottleCost gives "1x", which is no number' in server.log()
+    assert shown(server.get("/two/three", X_Key="t")) == (200, "passed", "1")
+    # More than the burst passes when the bucket is full, and is paid for.
+    assert shown(server.get("/two/dear", X_Key="d", X_Cost="6")) == (200, "passed", "0")
+    assert int(server.get("/two", X_Key="d").headers["retry-after"]) > 2 * 3600
+
+
+def test_a_redirect_inside_is_not_another_request(server: Server) -> None:
+    assert server.statuses("/two/quiet", 4, X_Key="r") == [200] * 4
+    # The page for the refusal would be refused the second time.
+    for _ in range(3):
+        assert shown(server.get("/two/quiet", X_Key="r"))[:2] == (403, "refused")
+    assert server.statuses("/shown", 2) == [200, 429]
+
+
+def test_delayed_requests_are_spaced(server: Server) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: server.get("/tenth"), range(8)))
+    passed = sorted((a for a in answers if a.status == 200), key=lambda a: a.seconds)
+    assert [a.headers["x-status"] for a in passed] == ["passed"] + ["delayed"] * 5
+    assert [a.status for a in answers].count(429) == 2
+    for place, answer in enumerate(passed):
+        assert place / 10 - 0.03 < answer.seconds < place / 10 + 0.4
+
+
+def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> None:
+    for path in ("/dry", "/dry-domain"):
+        answers = [server.get(path) for _ in range(3)]
+        assert [a.status for a in answers] == [200] * 3
+        statuses = [a.headers["x-status"] for a in answers]
+        assert statuses == ["passed", "refused-dry-run", "refused-dry-run"]
+        assert "retry-after" not in answers[2].headers
+    assert 'limiting requests, dry run, by domain "dry"' in server.log()
+
+
+def test_the_access_log_has_it(server: Server) -> None:
+    server.get("/two", X_Key="l")
+
+    def line() -> list[str]:
+        lines = (server.folder / "access.log").read_text().splitlines()
+        return [line for line in lines if line.endswith(" 200 /two passed 3 0")]
+
+    until("a line", line)

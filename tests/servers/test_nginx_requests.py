@@ -1,0 +1,184 @@
+"""What nginx's module says to single requests: as limit_req would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from nginx import location, nginx
+from server import Answer, Server, held, until
+
+HTTP = """
+dthrottle_config {file};
+dthrottle_zone $request_uri zone=slow rate=1r/d;
+dthrottle_zone $arg_key zone=key rate=1r/d;
+dthrottle_zone $arg_key zone=other:1m rate=1r/d;
+dthrottle_zone $arg_key zone=tenth rate=10r/s;
+dthrottle_zone $arg_key zone=hour rate=1r/h;
+dthrottle_zone $arg_key zone=mixed rate=1r/d;
+dthrottle_zone $arg_key zone=tried rate=1r/d;
+dthrottle_zone $arg_key zone=rules;
+dthrottle_zone "$arg_key-$arg_more" zone=dry;
+dthrottle_status 429;
+"""
+SERVER = (
+    "dthrottle zone=slow;"
+    + location("/inherits")
+    + location("/off", "dthrottle off;")
+    + location("/own", "dthrottle zone=key burst=2 nodelay;")
+    + location("/less", "dthrottle zone=key burst=1 nodelay;")
+    + location("/both", "dthrottle zone=key burst=2 nodelay;", "dthrottle zone=other;")
+    + location("/tenth", "dthrottle zone=tenth burst=6;")
+    + location("/two-stages", "dthrottle zone=tenth burst=6 delay=3;")
+    + location("/dry", "dthrottle zone=hour burst=1;", "dthrottle_dry_run on;")
+    + location(
+        "/teapot", "dthrottle zone=key;", "dthrottle_status 418;", "dthrottle_log_level warn;"
+    )
+    + location("/mixed", "dthrottle zone=mixed burst=9 nodelay;", "dthrottle zone=tenth burst=6;")
+    + location("/count", "dthrottle zone=mixed burst=9 nodelay;")
+    + location("/minute", "dthrottle zone=hour burst=1;")
+    + location("/rules", "dthrottle zone=rules;")
+    + location("/patient", "dthrottle zone=rules wait=2s;")
+    + location("/dry-domain", "dthrottle zone=dry;")
+    + location("/page", "dthrottle zone=key;", "error_page 429 =200 /shown;")
+    + location("/shown", "dthrottle zone=other;")
+    + "location /tried { dthrottle zone=tried burst=5 nodelay; try_files /nothing @named; }\n"
+    + location("@named", "dthrottle zone=tried burst=5 nodelay;")
+)
+TOML = """
+[domains.rules]
+rules = [
+    { name = "fast", rate = "2/s", burst = 2 },
+    { name = "slow", rate = "100/s" },
+]
+[domains.dry]
+rate = "1/day"
+dry_run = true
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    file = tmp_path_factory.mktemp("config") / "dthrottle.toml"
+    file.write_text(TOML)
+    with nginx(HTTP.format(file=file), SERVER) as started:
+        yield started
+
+
+def shown(answer: Answer) -> tuple[int, str | None, str | None]:
+    return answer.status, answer.headers.get("x-status"), answer.headers.get("x-remaining")
+
+
+def test_what_is_said_above_holds_where_nothing_else_is(server: Server) -> None:
+    assert shown(server.get("/inherits")) == (200, "PASSED", "0")
+    assert shown(server.get("/inherits")) == (429, "REJECTED", "0")
+    assert [shown(server.get("/off")) for _ in range(3)] == [(200, None, None)] * 3
+    assert server.statuses("/own?key=i", 4) == [200, 200, 200, 429]
+
+
+def test_an_empty_key_is_not_limited(server: Server) -> None:
+    assert [shown(server.get("/own")) for _ in range(5)] == [(200, None, None)] * 5
+
+
+def test_a_key_is_any_text(server: Server) -> None:
+    assert server.statuses("/own?key=" + "x" * 3000, 4) == [200, 200, 200, 429]
+    assert server.statuses("/own?key=" + "x" * 3001, 1) == [200]
+
+
+def test_one_count_for_uses_with_different_bursts(server: Server) -> None:
+    assert shown(server.get("/less?key=c")) == (200, "PASSED", "1")
+    assert shown(server.get("/less?key=c")) == (200, "PASSED", "0")
+    assert shown(server.get("/less?key=c")) == (429, "REJECTED", "0")
+    assert shown(server.get("/own?key=c")) == (200, "PASSED", "0")
+    assert shown(server.get("/own?key=c")) == (429, "REJECTED", "0")
+    assert shown(server.get("/less?key=c")) == (429, "REJECTED", "0")
+
+
+def test_all_must_pass_and_a_refusal_takes_nothing(server: Server) -> None:
+    assert shown(server.get("/both?key=b")) == (200, "PASSED", "0")
+    assert server.statuses("/both?key=b", 5) == [429] * 5
+    assert shown(server.get("/own?key=b")) == (200, "PASSED", "1")
+
+
+def test_the_status_and_the_time_to_come_back(server: Server) -> None:
+    first, second = (server.get("/teapot?key=t") for _ in range(2))
+    assert (first.status, first.headers.get("retry-after")) == (200, None)
+    assert second.status == 418
+    # The zone's bucket is larger than this use's: one unit more would be there in a day.
+    assert int(second.headers["retry-after"]) == pytest.approx(86400, abs=2)
+    assert "[warn]" in server.log()
+    assert "limiting requests, retry after 86399." in server.log()
+
+
+def delayed(server: Server, path: str, count: int) -> list[Answer]:
+    with ThreadPoolExecutor(count) as threads:
+        answers = list(threads.map(lambda _: server.get(path), range(count)))
+    return sorted(answers, key=lambda answer: answer.seconds)
+
+
+def are_spaced(answers: list[Answer], seconds: float) -> None:
+    """Each waits so much longer than the one before; a machine that is busy makes it more."""
+    for place, answer in enumerate(answers, 1):
+        assert place * seconds - 0.03 < answer.seconds < place * seconds + 0.3
+
+
+def test_delayed_requests_are_spaced(server: Server) -> None:
+    answers = delayed(server, "/tenth?key=s", 8)
+    assert sorted(answer.status for answer in answers) == [200] * 7 + [429]
+    statuses = [str(shown(answer)[1]) for answer in answers]
+    assert (sorted(statuses[:2]), statuses[2:]) == (["PASSED", "REJECTED"], ["DELAYED"] * 6)
+    are_spaced(answers[2:], 0.1)
+
+
+def test_the_longest_delay_counts_and_is_paid_for_once(server: Server) -> None:
+    answers = delayed(server, "/mixed?key=m", 4)
+    assert [shown(answer)[1] for answer in answers] == ["PASSED"] + ["DELAYED"] * 3
+    are_spaced(answers[1:], 0.1)
+    assert shown(server.get("/count?key=m")) == (200, "PASSED", "5")
+
+
+def test_two_stages(server: Server) -> None:
+    answers = delayed(server, "/two-stages?key=t", 7)
+    assert [answer.status for answer in answers] == [200] * 7
+    assert [shown(answer)[1] for answer in answers] == ["PASSED"] * 4 + ["DELAYED"] * 3
+    are_spaced(answers[4:], 0.1)
+
+
+def test_who_does_not_wait_pays_nothing(server: Server) -> None:
+    path = "/minute?key=g"
+    assert shown(server.get(path))[1] == "PASSED"
+    for _ in range(4):
+        client = until("the place is free", lambda: held(server, path))
+        assert server.statuses(path, 3) == [429] * 3, "the place is taken"
+        client.close()
+
+
+def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> None:
+    answers = [server.get("/dry?key=d") for _ in range(4)]
+    assert [answer.status for answer in answers] == [200] * 4
+    statuses = [shown(answer)[1] for answer in answers]
+    assert statuses == ["PASSED", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN", "REJECTED_DRY_RUN"]
+    assert "limiting requests, dry run, " in server.log()
+    answers = [server.get("/dry-domain?key=d") for _ in range(2)]
+    assert [shown(answer) for answer in answers] == [
+        (200, "PASSED", "0"),
+        (200, "REJECTED_DRY_RUN", "0"),
+    ]
+
+
+def test_rules_of_a_file(server: Server) -> None:
+    assert shown(server.get("/rules?key=r")) == (200, "PASSED", "1")
+    assert server.statuses("/rules?key=r", 2) == [200, 429]
+    answers = delayed(server, "/patient?key=r", 6)
+    assert sorted(answer.status for answer in answers) == [200] * 4 + [429] * 2
+    are_spaced([answer for answer in answers if answer.status == 200], 0.49)
+
+
+def test_a_redirect_inside_is_not_another_request(server: Server) -> None:
+    assert shown(server.get("/page?key=p")) == (200, "PASSED", "0")
+    # The page for the refusal is served although its own zone would charge for it.
+    for _ in range(3):
+        assert shown(server.get("/page?key=p")) == (200, "REJECTED", "0")
+    assert server.get("/shown?key=p").status == 200
+    assert [shown(server.get("/tried?key=q"))[2] for _ in range(2)] == ["5", "4"]

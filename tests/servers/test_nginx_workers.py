@@ -1,0 +1,98 @@
+"""All workers of nginx hold a key to one burst and one rate, whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from nginx import RIGHTS, location, nginx
+from server import Load, until
+
+BURST = 100
+REQUESTS = 4 * BURST
+RATE = 50.0
+ALLOWED, REFUSED = 200, 503
+
+SLOW = "dthrottle_zone $request_uri zone=slow rate=1r/d;"
+BURSTS = location("~ ^/burst", f"dthrottle zone=slow burst={BURST - 1} nodelay;")
+
+rights = pytest.mark.parametrize("rights", RIGHTS)
+
+
+@rights
+def test_a_burst_is_exact_and_survives_reload_and_restart(rights: str) -> None:
+    with nginx(SLOW, BURSTS, rights=rights) as server:
+        seen = Load(server, "/burst", REQUESTS).join()
+        assert seen.statuses == {ALLOWED: BURST, REFUSED: REQUESTS - BURST}
+        assert len(seen.processes) > 1, "one worker answered everything: nothing was shown"
+        tables = list((server.folder / "tables").iterdir())
+        assert len(tables) == 1
+        before = server.children()
+        server.process.send_signal(signal.SIGHUP)
+        until("other workers", lambda: not set(before) & set(server.children()))
+        assert server.get("/burst").status == REFUSED
+        assert list((server.folder / "tables").iterdir()) == tables
+
+
+def test_the_first_process_has_no_thread_and_no_table() -> None:
+    with nginx(SLOW, BURSTS) as server:
+        server.get("/burst")
+        first = server.process.pid
+        assert len(list(Path(f"/proc/{first}/task").iterdir())) == 1
+        assert "/tables/" not in Path(f"/proc/{first}/maps").read_text()
+        worker = Path(f"/proc/{server.children()[0]}/maps")
+        until("a worker has it", lambda: "/tables/" in worker.read_text())
+
+
+def test_the_rate_is_right() -> None:
+    http = f"dthrottle_zone $request_uri zone=fast rate={RATE:.0f}r/s;"
+    with nginx(http, location("/rate", "dthrottle zone=fast burst=99 nodelay;")) as server:
+        Load(server, "/rate", 200).join()  # until the bucket is empty
+        load = Load(server, "/rate")
+        time.sleep(10)
+        seen = load.stop()
+    assert set(seen.statuses) == {ALLOWED, REFUSED}
+    assert len(seen.processes) > 1
+    assert seen.rate() == pytest.approx(RATE, rel=0.02)
+
+
+@rights
+def test_reload_under_load_loses_nothing(rights: str) -> None:
+    http = SLOW + "dthrottle_zone $request_uri zone=fast rate=200r/s;"
+    more = location("/delayed", "dthrottle zone=fast burst=50;")
+    with nginx(http, BURSTS + more, rights=rights) as server:
+        loads = [Load(server, path) for path in ("/burst", "/delayed")]
+        for _ in range(4):
+            time.sleep(0.6)
+            server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.6)
+        burst, delayed = (load.stop() for load in loads)
+    assert (burst.broken, delayed.broken) == (0, 0)
+    assert burst.statuses[ALLOWED] == BURST
+    assert set(burst.statuses) == {ALLOWED, REFUSED}
+    assert set(delayed.statuses) == {ALLOWED}, "never more than 8 at once"
+    assert len(burst.processes) > 3, "workers of several generations answered"
+
+
+def test_killed_workers_fail_nobody_else() -> None:
+    dice, kills = random.Random(5), 0
+    with nginx(SLOW, BURSTS) as server:
+        load = Load(server, "/burst")
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            time.sleep(0.3)
+            workers = server.children()
+            if workers:
+                os.kill(dice.choice(workers), signal.SIGKILL)
+                kills += 1
+        seen = load.stop()
+        assert kills > 5
+        assert set(seen.statuses) == {ALLOWED, REFUSED}, "nothing else was answered"
+        assert BURST - seen.broken <= seen.statuses[ALLOWED] <= BURST
+        assert seen.statuses[REFUSED] > BURST
+        after = Load(server, "/burst/another", BURST + 20).join()
+        assert after.statuses == {ALLOWED: BURST, REFUSED: 20}

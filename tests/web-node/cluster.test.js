@@ -1,0 +1,45 @@
+// The workers of node:cluster hold a client to one burst and one rate between them, without being
+// told to, in every framework. rates.test.js has the rates.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { after, describe, it } = require('node:test');
+
+const { burst } = require('./load.js');
+const { Place } = require('./servers.js');
+
+describe('node:cluster', { concurrency: 2 }, () => {
+  const place = new Place();
+  after(() => place.end());
+
+  for (const framework of ['express', 'express4', 'fastify', 'koa', 'hono', 'http']) {
+    it(`${framework}: a burst is exact`, async () => {
+      const folder = place.folder();
+      const options = { rate: '1 per 100 years', burst: 60, tag: 'header:X-Client' };
+      const server = await place.node(folder, options, { framework });
+      const seen = await burst(server.port, 120);
+      assert.deepEqual(seen.statuses, { 200: 60, 429: 60 });
+      assert.ok(seen.processes.size > 1, 'one worker answered everything: nothing was shown');
+      await server.stop();
+      if (framework !== 'express') return;
+      const again = await place.node(folder, options, { framework, workers: 1 });
+      assert.deepEqual((await burst(again.port, 8)).statuses, { 429: 8 }, 'a restart forgets nobody');
+      assert.deepEqual((await burst(again.port, 8, 'somebody else')).statuses, { 200: 8 });
+    });
+  }
+
+  it('with private tables counts each for itself', async () => {
+    const server = await place.node(place.folder(), { rate: '1 per 100 years', burst: 20, tag: 'header:X-Client', table: false });
+    const { statuses, processes } = await burst(server.port, 120);
+    assert.ok(statuses[200] > 20 && statuses[200] <= 20 * processes.size, JSON.stringify(statuses));
+  });
+
+  it('has a table for each application, and no more', async () => {
+    const folders = [place.folder(), place.folder()];
+    const servers = await Promise.all(folders.map((folder) => place.node(folder, { rate: '1 per 100 years', burst: 10 }, { workers: 2 })));
+    for (const { port } of servers) assert.equal((await burst(port, 16)).statuses[200], 10);
+    for (const folder of folders) {
+      assert.equal(place.tables().filter((name) => name.includes(String(folder.split('/').pop()))).length, 1);
+    }
+  });
+});

@@ -1,0 +1,52 @@
+// Requests that are held: 30 at once against 10 a second, a burst of 10 and 1.5 seconds of patience.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { Agent } = require('node:http');
+const { after, describe, it } = require('node:test');
+
+const { Place, ask } = require('./servers.js');
+
+const REQUESTS = 30;
+
+describe('requests that are held', () => {
+  const place = new Place();
+  after(() => place.end());
+
+  for (const [framework, workers] of /** @type {const} */ ([['express', 4], ['express4', 1], ['fastify', 1]])) {
+    it(`in ${framework}, ${workers} workers, are spaced one by one`, async () => {
+      const options = { rate: '10/s', burst: 10, maxDelayMs: 1500, tag: 'header:X-Client' };
+      const server = await place.node(place.folder(), options, { framework, workers });
+      const agent = new Agent({ keepAlive: true });
+      const all = (/** @type {(i: number) => string} */ client) => Promise.all(Array.from({ length: REQUESTS }, async (_, i) => {
+        const begin = performance.now();
+        const answer = await ask(server.port, '/', { client: client(i), agent });
+        return { ...answer, ms: performance.now() - begin };
+      }));
+      for (let attempt = 1; ; attempt += 1) {
+        await all((i) => `${attempt} ${i}`); // connections are open from now on
+        const answers = await all(() => `${attempt}`);
+        const atOnce = answers.filter(({ status }) => status !== 200).map(({ ms }) => ms);
+        // On a machine that takes long to answer at all, turns come while some are still asking.
+        if (attempt < 5 && (atOnce.length < 4 || Math.max(...atOnce) > 100)) continue;
+        areSpaced(answers);
+        break;
+      }
+      agent.destroy();
+    });
+  }
+});
+
+/** @param {{ status: number, ms: number, headers: import('node:http').IncomingHttpHeaders }[]} answers */
+function areSpaced(answers) {
+  const passed = answers.filter(({ status }) => status === 200).map(({ ms }) => ms).sort((a, b) => a - b);
+  const refused = answers.filter(({ status }) => status === 429);
+  assert.ok(passed.length === 25 || passed.length === 26, `${passed.length} passed`);
+  assert.equal(passed.length + refused.length, REQUESTS);
+  for (const { headers } of refused) assert.match(String(headers['retry-after']), /^[12]$/);
+  // Nobody is before its turn, and turns are a tenth of a second apart.
+  passed.forEach((ms, i) => assert.ok(ms > 100 * (i - 9) - 30, `answer ${i} came after ${ms} ms`));
+  passed.slice(0, 25).forEach((ms, i) => assert.ok(ms < Math.max(0, 100 * (i - 9)) + 300, `answer ${i} came after ${ms} ms`));
+  const gaps = passed.slice(11, 25).map((ms, i) => ms - passed[10 + i]).sort((a, b) => a - b);
+  assert.ok(gaps[7] > 85 && gaps[7] < 115, `usually ${gaps[7]} ms apart`);
+}

@@ -1,0 +1,95 @@
+// Load from several clients at once, and what they saw by their own clock.
+'use strict';
+
+const { Agent } = require('node:http');
+const { setTimeout: sleep } = require('node:timers/promises');
+
+const { ask } = require('./servers.js');
+
+const ASKING = 8;
+const PAUSE_MS = 60;
+
+class Seen {
+  /** @type {Record<number, number>} */
+  statuses = {};
+  /** @type {Set<string>} */
+  processes = new Set();
+  /** @type {number[]} Milliseconds, in their order. */
+  allowedAt = [];
+  /** When the first was refused: the bucket was empty then. */
+  emptyAt = Infinity;
+
+  /** @param {{ status: number, process: string }} answer */
+  add({ status, process: pid }) {
+    this.statuses[status] = (this.statuses[status] ?? 0) + 1;
+    const now = performance.now();
+    if (status === 200) {
+      this.allowedAt.push(now);
+      this.processes.add(pid);
+    } else if (status === 429) {
+      this.emptyAt = Math.min(this.emptyAt, now);
+    }
+  }
+
+  get asked() {
+    return Object.values(this.statuses).reduce((sum, count) => sum + count, 0);
+  }
+}
+
+/**
+ * Asks so many times, some at once.
+ * @param {number} port
+ * @param {number} count
+ * @param {string} [client]
+ * @param {string} [path]
+ */
+async function burst(port, count, client, path = '/') {
+  const seen = new Seen();
+  let left = count;
+  await Promise.all(Array.from({ length: ASKING }, async () => {
+    while (left > 0) {
+      left -= 1;
+      seen.add(await ask(port, path, { client }));
+    }
+  }));
+  return seen;
+}
+
+/**
+ * Asks for some time, about a hundred times a second.
+ * @param {number[]} ports Of servers that are asked alike.
+ * @param {number} seconds
+ * @param {string} [client]
+ * @param {string} [path]
+ */
+async function load(ports, seconds, client, path = '/') {
+  const seen = ports.map(() => new Seen());
+  const agent = new Agent({ keepAlive: true });
+  const end = performance.now() + 1000 * seconds;
+  await Promise.all(ports.flatMap((port, i) =>
+    Array.from({ length: ASKING }, async (_, number) => {
+      await sleep((PAUSE_MS * number) / ASKING);
+      while (performance.now() < end) {
+        const begin = performance.now();
+        seen[i].add(await ask(port, path, { client, agent }));
+        await sleep(Math.max(1, PAUSE_MS - (performance.now() - begin)));
+      }
+    }),
+  ));
+  agent.destroy();
+  return seen;
+}
+
+/**
+ * How many passed at all of some servers, and how many one bucket would have let pass meanwhile.
+ * @param {Seen[]} seen
+ * @param {number} rate
+ * @param {number} capacity
+ */
+function against(seen, rate, capacity) {
+  const times = seen.flatMap(({ allowedAt }) => allowedAt).sort((a, b) => a - b);
+  const seconds = (times[times.length - 1] - times[0]) / 1000;
+  return { passed: times.length, bucket: capacity + rate * seconds };
+}
+
+module.exports = { against, burst, load };

@@ -1,0 +1,115 @@
+// The workers of a server hold a client to one rate. Servers that share a table, or are nodes of a
+// cluster, do so together, also with Python on the other side. All begin at once, and mostly wait.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { tmpdir } = require('node:os');
+const { mkdtempSync, rmSync } = require('node:fs');
+const { join } = require('node:path');
+const { after, describe, it } = require('node:test');
+const { setTimeout: sleep } = require('node:timers/promises');
+
+const { against, burst, load } = require('./load.js');
+const { Place, ask, twoNodes } = require('./servers.js');
+
+const RATE = 40;
+const BURST = 40;
+const PATH = '/limited';
+
+/** For applications in Node, as tests/web/node_app.py says it in Python. */
+const HERE = { routes: [PATH], tag: 'header:X-Client' };
+
+/** @param {{ withoutSecret: boolean }} config A configuration as Python spells it. */
+function inPython({ withoutSecret, ...rest }) {
+  return { ...rest, without_secret: withoutSecret };
+}
+
+describe('several servers', { concurrency: true }, () => {
+  const place = new Place();
+  const tables = mkdtempSync(join(tmpdir(), 'dthrottle-tables-'));
+  after(async () => {
+    await place.end();
+    rmSync(tables, { recursive: true });
+  });
+
+  /** @type {Promise<unknown>[]} */
+  const starting = [];
+
+  /**
+   * Starts servers. Nobody is measured while others start, which takes all there is of a machine.
+   * @template T
+   * @param {() => Promise<T>} start
+   * @returns {Promise<T>}
+   */
+  async function started(start) {
+    const all = start();
+    starting.push(all);
+    await sleep(100); // until all tests have come so far
+    await Promise.allSettled(starting);
+    return all;
+  }
+
+  /**
+   * Loads two servers that are nodes, and holds what passed against one bucket.
+   * @param {number[]} ports
+   */
+  async function areOneBucket(ports) {
+    for (const port of ports) await ask(port, PATH, { client: 'nobody' }); // by which it joins
+    await sleep(2000);
+    const seen = await load(ports, 20, 'client', PATH);
+    const { passed, bucket } = against(seen, RATE, BURST);
+    for (const { asked, processes, statuses } of seen) {
+      assert.deepEqual(Object.keys(statuses), ['200', '429']);
+      assert.ok(asked > 1.25 * RATE * 20, 'too little was asked to show anything');
+      assert.ok(processes.size > 1);
+    }
+    assert.ok(Math.abs(passed / bucket - 1) < 0.02, `${passed} passed; one bucket gives ${bucket}`);
+  }
+
+  it('one with four workers holds to the rate', async () => {
+    const server = await started(() => place.node(place.folder(), { rate: `${RATE}/s`, tag: 'header:X-Client' }));
+    const [seen] = await load([server.port], 12);
+    const times = seen.allowedAt.filter((time) => time > seen.emptyAt);
+    const seconds = (times[times.length - 1] - seen.emptyAt) / 1000;
+    assert.ok(seconds > 9, `the bucket was empty for ${seconds} s`);
+    assert.deepEqual(Object.keys(seen.statuses), ['200', '429']);
+    assert.equal(seen.processes.size, 4);
+    assert.ok(Math.abs(times.length / seconds / RATE - 1) < 0.02, `${times.length / seconds} a second`);
+  });
+
+  it('in Node are two nodes of one bucket', async () => {
+    const configs = await twoNodes();
+    const servers = await started(() => Promise.all(configs.map((cluster) =>
+      place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster, ...HERE }))));
+    await areOneBucket(servers.map(({ port }) => port));
+  });
+
+  it('in Node and Python are two nodes of one bucket', async () => {
+    const [here, there] = await twoNodes();
+    const servers = await started(() => Promise.all([
+      place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: here, ...HERE }),
+      place.gunicorn(place.folder(), { rate: `${RATE}/s`, burst: BURST, cluster: inPython(there) }),
+    ]));
+    await areOneBucket(servers.map(({ port }) => port));
+  });
+
+  it('in Node and Python share a named table, exactly', async () => {
+    const shared = { rate: '1 per 100 years', burst: 100, table: { name: 'shared', dir: tables, size: 1000 } };
+    const servers = await started(() => Promise.all([
+      place.node(place.folder(), { ...shared, ...HERE }),
+      place.gunicorn(place.folder(), shared),
+    ]));
+    const seen = await Promise.all(servers.map(({ port }) => burst(port, 150, 'client', PATH)));
+    assert.equal(seen[0].statuses[200] + seen[1].statuses[200], 100);
+    assert.equal(seen[0].statuses[429] + seen[1].statuses[429], 200);
+    for (const { processes } of seen) assert.ok(processes.size > 1);
+  });
+
+  it('that know nothing of each other are two buckets', async () => {
+    const servers = await started(() => Promise.all([1, 2].map(() =>
+      place.node(place.folder(), { rate: `${RATE}/s`, burst: BURST, ...HERE }, { workers: 2 }))));
+    const seen = await load(servers.map(({ port }) => port), 4, 'client', PATH);
+    const { passed, bucket } = against(seen, RATE, BURST);
+    assert.ok(passed > 1.7 * bucket, `${passed} passed; one bucket gives ${bucket}`);
+  });
+});
