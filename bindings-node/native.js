@@ -4,11 +4,12 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
-/** @import { Clock, Handle, Native, Seat, Tag } from './surface.js' */
+/** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
  * @typedef {Omit<Native, 'check' | 'peek'> & Record<'check' | 'peek', Ask> & Warnings} Addon
- * @typedef {{ warnings(handle: Handle): string[] }} Warnings What is not as it was asked for.
+ * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[] }} Warnings
+ *   What is not as it was asked for.
  * @typedef {(
  *   seat: Seat,
  *   tag: Tag,
@@ -46,6 +47,11 @@ function load(path) {
     fromWords: aloud(addon.fromWords),
     fromToml: aloud(addon.fromToml),
     fromFile: aloud(addon.fromFile),
+    busyFromWords(words, clock) {
+      const handle = addon.busyFromWords(words, clock);
+      for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
+      return handle;
+    },
     check(seat, tag, cost, maxWaitMs, partial) {
       if (maxWaitMs !== undefined || partial !== undefined) {
         addon.check(seat, tag, buffer, cost, maxWaitMs, partial);
