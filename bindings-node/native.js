@@ -4,11 +4,12 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
-/** @import { Clock, Handle, Native, Seat, Tag } from './surface.js' */
+/** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
  * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow } & Record<'check' | 'peek', Ask> & Warnings} Addon
- * @typedef {{ warnings(handle: Handle): string[] }} Warnings What is not as it was asked for.
+ * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[] }} Warnings
+ *   What is not as it was asked for.
  * @typedef {(seat: Seat, tag: Tag, cost?: number) => false | undefined} Allow Undefined for yes:
  *   that is quicker to say.
  * @typedef {(
@@ -73,6 +74,11 @@ function load(path) {
     fromWords: aloud(addon.fromWords),
     fromToml: aloud(addon.fromToml),
     fromFile: aloud(addon.fromFile),
+    busyFromWords(words, clock) {
+      const handle = addon.busyFromWords(words, clock);
+      for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
+      return handle;
+    },
     allow(seat, tag, cost) {
       const place = toSeat(seat, tag);
       const who = toUnits(tag);

@@ -1,6 +1,7 @@
-//! The command `dthrottle`: looks after the named tables of a machine.
+//! The command `dthrottle`: looks after the named tables of a machine, and simulates.
 #![forbid(unsafe_code)]
 
+mod simulate;
 mod table;
 
 use std::process::ExitCode;
@@ -19,11 +20,16 @@ struct Cli {
 enum Command {
     /// List, remove or resize the named tables of this machine.
     Table(table::Args),
+    /// Show what an arithmetic makes of a pattern of traffic.
+    Simulate(simulate::Args),
 }
 
 fn main() -> ExitCode {
-    let Command::Table(args) = Cli::parse().command;
-    match table::run(&args) {
+    let done = match Cli::parse().command {
+        Command::Table(args) => table::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("dthrottle: {error}");

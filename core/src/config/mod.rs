@@ -4,6 +4,7 @@
 //! the shape and remember where each field stood.
 
 mod address;
+mod busy;
 mod cluster;
 mod read;
 mod reader;
@@ -12,6 +13,7 @@ mod table;
 mod text;
 mod value;
 
+pub use busy::{BusyConfig, Mode};
 pub use cluster::ClusterConfig;
 pub use reader::Names;
 pub(crate) use table::Kind;
