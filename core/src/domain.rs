@@ -38,6 +38,8 @@ pub(crate) struct Host {
     pub(crate) clock: Clock,
     /// The table's zero, by that clock.
     pub(crate) zero_ns: u64,
+    /// The key of the fingerprints.
+    pub(crate) key: [u64; 2],
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
