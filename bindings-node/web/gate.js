@@ -20,10 +20,12 @@ const { Watch } = require('./watch.js');
 /**
  * @typedef {object} Reader How to read a request of some kind.
  * @property {(request: any) => string} method In capitals.
- * @property {(request: any) => string} path The whole path, decoded, without the query.
+ * @property {(request: any) => ReadonlySet<string>} paths The whole path, in all its spellings, without the query.
+ * @property {boolean} [ignoresCase] Whether /LOGIN may lead to the handler of /login.
  * @property {(request: any, name: string) => string | undefined} header By its name in small letters.
  * @property {(request: any) => string | undefined} peer Whoever opened the connection.
  * @property {(request: any) => string | undefined} client As the framework finds it, by its own rules.
+ * @property {(request: any) => boolean} isGone Whether its connection is closed, and its address forgotten.
  * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.
  * @property {(request: any) => string | undefined} [trustProxy] What is wrong with these rules.
  */
@@ -35,6 +37,8 @@ const log = debuglog('dthrottle');
  * pretend to be it.
  */
 const NO_HEADER = new TextEncoder().encode('address\0');
+/** Clients that left before they were asked about, all of them: to leave early must not be free. */
+const GONE = new TextEncoder().encode('gone');
 const MOST_DEBT = 2 ** 40;
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
@@ -68,6 +72,8 @@ class Gate extends Functions {
   domain;
   #reader;
   #headers;
+  /** @type {readonly RegExp[]} */
+  #routes;
   #largest;
   #held = 0;
   #watch;
@@ -84,6 +90,8 @@ class Gate extends Functions {
     this.#reader = reader;
     this.#headers = new Headers(settings.headers, settings.legacyHeaders, policies);
     this.#largest = Math.min(Infinity, ...domain.rules.map((rule) => rule.limit));
+    const { ignoresCase } = reader;
+    this.#routes = settings.routes.map((route) => (ignoresCase && !route.ignoreCase ? new RegExp(route, `${route.flags}i`) : route));
     this.#watch = new Watch(settings, reader);
     log('throttling by domain %j, %s', domain.name, table ? `shared in table ${table}` : 'in the table that its throttle has');
   }
@@ -159,11 +167,11 @@ class Gate extends Functions {
    * @param {any} request
    */
   #concerns(request) {
-    const { methods, routes, allowNetworks, address } = this.settings;
+    const { methods, allowNetworks, address } = this.settings;
     if (methods !== null && !methods.has(this.#reader.method(request))) return false;
-    if (routes.length > 0) {
-      const path = this.#reader.path(request);
-      if (!routes.some((route) => route.test(path))) return false;
+    if (this.#routes.length > 0) {
+      const paths = [...this.#reader.paths(request)];
+      if (!this.#routes.some((route) => paths.some((path) => route.test(path)))) return false;
     }
     if (allowNetworks !== null) {
       const found = address.find(this.#peer(request), this.#reader.forwardedFor(request));
@@ -192,8 +200,12 @@ class Gate extends Functions {
       const value = this.#reader.header(request, header);
       if (value) return value;
     }
-    const found = address.tag(this.#peer(request), trusts ? this.#reader.forwardedFor(request) : undefined);
-    if (header === null || found === null) return found;
+    const found =
+      address.tag(this.#peer(request), trusts ? this.#reader.forwardedFor(request) : undefined) ??
+      // What a framework took for an address may be none: its proxy answers for it.
+      (trusts ? null : address.tag(this.#reader.peer(request)));
+    if (found === null) return this.#reader.isGone(request) ? GONE : null;
+    if (header === null) return found;
     const marked = new Uint8Array(NO_HEADER.length + found.length);
     marked.set(NO_HEADER);
     marked.set(found, NO_HEADER.length);
@@ -217,15 +229,21 @@ class Gate extends Functions {
    * @returns {Verdict | null}
    */
   #decide(tag, cost, request) {
+    // The number of a user, for instance.
+    if (typeof tag === 'number' || typeof tag === 'bigint') tag = String(tag);
     if (tag === null || tag === undefined) {
       this.counts.untagged += 1;
       this.settings.reports.failure('DTHROTTLE_NO_TAG', 'tag', UNTAGGED);
       return null;
     }
+    if (typeof tag !== 'string' && !isBytes(tag)) {
+      this.failed('tag', new TypeError(`${describe(tag)} cannot be; must be text, bytes or a number`));
+      return null;
+    }
     try {
       const { allowTags, dryRun } = this.settings;
       if (this.#watch.watching) this.#watch.look(request, tag, this.domain);
-      if (allowTags.size > 0 && (typeof tag === 'string' || isBytes(tag)) && allowTags.has(toDigits(tag))) return null;
+      if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
       const beyond = Math.max(0, units - this.#largest);
       const decision = this.#check(tag, units, beyond);

@@ -23,13 +23,14 @@ const peer = (context) => context.env?.incoming?.socket?.remoteAddress;
 /** @type {Reader} */
 const reader = {
   method: (context) => context.req.method,
-  path: (context) => context.req.path,
+  paths: (context) => new Set([context.req.path]),
   header(context, name) {
     const incoming = context.env?.incoming;
     return incoming ? nodeReader.header(incoming, name) : context.req.header(name);
   },
   peer,
   client: peer,
+  isGone: (context) => context.env?.incoming?.socket?.destroyed ?? false,
   forwardedFor: (context) => context.req.header('x-forwarded-for'),
 };
 
