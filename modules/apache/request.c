@@ -3,6 +3,9 @@
  */
 #include "mod_dthrottle.h"
 
+#include <errno.h>
+#include <time.h>
+
 #define MOST_UNITS 1000000000
 #define STATUS_DEFAULT HTTP_TOO_MANY_REQUESTS
 #define PREFIX_DEFAULT 64
@@ -98,6 +101,14 @@ static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_use
     return place->status > 0 ? place->status : STATUS_DEFAULT;
 }
 
+/* To the end: a child of prefork that shall end gracefully gets a signal, which ends apr_sleep. */
+static void wait_ns(apr_uint64_t ns)
+{
+    struct timespec left = { (time_t)(ns / DTHROTTLE_NS_PER_S), (long)(ns % DTHROTTLE_NS_PER_S) };
+    while (nanosleep(&left, &left) == -1 && errno == EINTR)
+        ;
+}
+
 int dthrottle_header_parser(request_rec *r)
 {
     const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config, &dthrottle_module);
@@ -135,7 +146,7 @@ int dthrottle_header_parser(request_rec *r)
         dthrottle_tell(r, place, domain, "delayed-dry-run", &decision);
     } else {
         dthrottle_tell(r, place, domain, "delayed", &decision);
-        apr_sleep((apr_interval_time_t)(decision.wait_ns / 1000));
+        wait_ns(decision.wait_ns);
     }
     return DECLINED;
 }
