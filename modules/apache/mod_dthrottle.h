@@ -34,7 +34,9 @@ typedef struct {
     apr_uint64_t largest;
     /* RateLimit-Policy: all rules. */
     const char *policy;
+    /* What was logged already. */
     int has_failed;
+    int has_odd_cost;
 } dthrottle_used_t;
 
 /* A rule written in the server's own configuration. */

@@ -58,6 +58,8 @@ typedef struct {
     uint64_t                          free_ns;
     /* What is beyond this is refused, though the zone's bucket has room for other uses. */
     uint64_t                          most_ns;
+    /* What a request adds, rounded down. */
+    uint64_t                          step_ns;
     /* With the rules of a file: the longest wait. */
     uint64_t                          wait_ns;
     /* The context of all requests that just pass where this limit is used. */

@@ -4,6 +4,8 @@
  */
 #include "ngx_http_dthrottle.h"
 
+/* Of a table whose size nobody said. */
+#define NGX_HTTP_DTHROTTLE_DEFAULT_TAGS 1000000
 #define NGX_HTTP_DTHROTTLE_LONGEST_RATE (NGX_INT64_LEN + sizeof("/s") - 1)
 
 static ngx_int_t
@@ -48,6 +50,7 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mc
     }
     if (limit->burst < zone->burst) {
         limit->most_ns = ngx_http_dthrottle_fill_ns(zone, limit->burst + 1);
+        limit->step_ns = zone->unit_ns / zone->count;
     }
     /* A file may say that refusals are only counted. */
     if (limit->free_ns == UINT64_MAX && limit->most_ns == UINT64_MAX && mcf->text.len == 0
@@ -110,11 +113,17 @@ ngx_http_dthrottle_add_table(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf
     uint64_t                     tags = 0;
     uint32_t                     number;
     ngx_uint_t                   i;
+    ngx_flag_t                   has_all = 1;
     ngx_http_dthrottle_zone_t  **zones;
 
     zones = mcf->zones.elts;
     for (i = 0; i < mcf->zones.nelts; i++) {
         tags += zones[i]->tags;
+        has_all &= zones[i]->tags != 0;
+    }
+    /* A zone without a size has the room of a table without one. */
+    if (!has_all && tags < NGX_HTTP_DTHROTTLE_DEFAULT_TAGS) {
+        tags = 0;
     }
     if (mcf->table.tags == 0 && mcf->table.bytes == 0) {
         mcf->table.tags = tags;

@@ -40,6 +40,8 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     ngx_str_t *key, ngx_flag_t take, dthrottle_decision_t *decision)
 {
     int32_t          status;
+    uint64_t         after_ns;
+    ngx_flag_t       is_refused;
     dthrottle_ask_t  ask = DTHROTTLE_ASK_INIT;
 
     if (limit->wait_ns != 0) {
@@ -55,15 +57,18 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     if (status != DTHROTTLE_OK) {
         ngx_http_dthrottle_failed(r, limit->zone, status);
     }
-    if (!decision->allowed || decision->dry_run) {
-        return 1;
+    is_refused = !decision->allowed || decision->dry_run;
+    if (limit->most_ns == UINT64_MAX) {
+        return is_refused;
     }
-    if (decision->reset_after_ns <= limit->most_ns) {
-        return 0;
+    /* What was not taken, as by a look, is not in the bucket yet. */
+    after_ns = decision->reset_after_ns + (take && !is_refused ? 0 : limit->step_ns);
+    if (after_ns <= limit->most_ns) {
+        return is_refused;
     }
-    /* There is room for uses with a larger burst. */
-    decision->retry_after_ns = decision->reset_after_ns - limit->most_ns;
-    if (take) {
+    /* This use has less room than the zone's bucket. */
+    decision->retry_after_ns = after_ns - limit->most_ns;
+    if (take && !is_refused) {
         dthrottle_refund(limit->zone->domain, key->data, key->len, 1);
     }
     return 1;
@@ -81,6 +86,30 @@ ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count)
             dthrottle_refund(limit[i]->zone->domain, ctx->keys[i].data, ctx->keys[i].len, 1);
         }
     }
+}
+
+static ngx_int_t
+ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision)
+{
+    ngx_flag_t                      dry_run;
+    ngx_http_dthrottle_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    dry_run = lcf->dry_run || decision->dry_run;
+    ctx->retry_after_ns = decision->retry_after_ns;
+    ngx_log_error(lcf->log_level, r->connection->log, 0,
+                  "limiting requests%s, retry after %uL.%03uLs, by zone \"%V\"",
+                  dry_run ? ", dry run" : "",
+                  decision->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_S,
+                  decision->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_MS % 1000,
+                  &limit->zone->name);
+    if (dry_run) {
+        ctx->status = NGX_HTTP_DTHROTTLE_REJECTED_DRY_RUN;
+        return NGX_DECLINED;
+    }
+    ctx->status = NGX_HTTP_DTHROTTLE_REJECTED;
+    return lcf->status;
 }
 
 /*
@@ -106,6 +135,14 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
                 break;
             }
             if (ngx_http_dthrottle_refuses(r, limit[i], &ctx->keys[i], take, decision)) {
+                if (decision->dry_run) {
+                    /* Of its domain alone: the others hold. It has taken nothing to give back. */
+                    if (take) {
+                        ngx_http_dthrottle_reject(r, ctx, limit[i], decision);
+                        ctx->keys[i].len = 0;
+                    }
+                    continue;
+                }
                 if (take) {
                     ngx_http_dthrottle_refund(ctx, i);
                 }
@@ -122,30 +159,6 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
         }
     }
     return NULL;
-}
-
-static ngx_int_t
-ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
-    ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision)
-{
-    ngx_flag_t                      dry_run;
-    ngx_http_dthrottle_loc_conf_t  *lcf;
-
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
-    dry_run = lcf->dry_run || decision->dry_run;
-    ctx->retry_after_ns = decision->retry_after_ns;
-    ngx_log_error(lcf->log_level, r->connection->log, 0,
-                  "limiting requests%s, retry after %uL.%03uLs, by zone \"%V\"",
-                  dry_run ? ", dry run" : "",
-                  decision->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_S,
-                  decision->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_MS % 1000,
-                  &limit->zone->name);
-    if (dry_run) {
-        ctx->status = NGX_HTTP_DTHROTTLE_REJECTED_DRY_RUN;
-        return NGX_DECLINED;
-    }
-    ctx->status = NGX_HTTP_DTHROTTLE_REJECTED;
-    return lcf->status;
 }
 
 /* A plain no: when to come back is looked for now. */
@@ -217,8 +230,10 @@ ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ng
     cleanup->data = ctx;
     ctx->status = NGX_HTTP_DTHROTTLE_DELAYED;
     ctx->is_waiting = 1;
-    /* A client that goes away is noticed meanwhile. */
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+    /* A client that goes away is noticed meanwhile, also if it did so before: that is no event. */
+    if (r->connection->read->ready) {
+        ngx_post_event(r->connection->read, &ngx_posted_events);
+    } else if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
     r->read_event_handler = ngx_http_test_reading;

@@ -259,10 +259,13 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_dthrottle_loc_conf_t   *lcf = conf;
     ngx_str_t                       *value, name;
     ngx_uint_t                       i;
+    ngx_flag_t                       is_off;
     ngx_http_dthrottle_limit_t      *limit, **place, **limits;
     ngx_http_dthrottle_main_conf_t  *mcf;
 
     value = cf->args->elts;
+    /* Nothing, also not what is said above. */
+    is_off = cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0;
     if (lcf->limits == NULL) {
         lcf->limits = ngx_array_create(cf->pool, 1, sizeof(void *));
         lcf->passed = ngx_pcalloc(cf->pool, sizeof(ngx_http_dthrottle_ctx_t));
@@ -270,9 +273,12 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return NGX_CONF_ERROR;
         }
         lcf->passed->limits = lcf->limits;
+    } else if (is_off || lcf->limits->nelts == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V off\" beside another \"%V\"; leave out "
+                           "one", &cmd->name, &cmd->name);
+        return NGX_CONF_ERROR;
     }
-    /* Nothing, also not what is said above. */
-    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
+    if (is_off) {
         return NGX_CONF_OK;
     }
     limit = ngx_pcalloc(cf->pool, sizeof(ngx_http_dthrottle_limit_t));

@@ -32,6 +32,13 @@ ErrorDocument 403 /shown
         location("/tenth", "DThrottle On", "DThrottleDomain tenth", "DThrottleMaxDelay 550ms"),
         location("/dry", "DThrottle On", "DThrottleDomain dry", "DThrottleDryRun On"),
         location("/dry-domain", "DThrottle On", "DThrottleDomain dry-domain"),
+        location(
+            "/dry-delay",
+            "DThrottle On",
+            "DThrottleDomain dry-delay",
+            "DThrottleMaxDelay 1h",
+            "DThrottleDryRun On",
+        ),
         location("/env", "DThrottle On", "DThrottleDomain env", "DThrottleTag %{ENV:spare}"),
     ]
 )
@@ -40,6 +47,7 @@ TOML = """
 prefix = { rate = "1/day" }
 shown = { rate = "1/day" }
 dry = { rate = "1/day" }
+dry-delay = { rate = "2/h", burst = 1 }
 dry-domain = { rate = "1/day", dry_run = true }
 env = { rate = "1/day" }
 """
@@ -101,8 +109,8 @@ def test_a_tag_is_an_expression(server: Server) -> None:
 
 def test_headers_and_the_rule_that_refused(server: Server) -> None:
     answer = server.get("/two", X_Key="h")
-    assert answer.headers["ratelimit-policy"] == '"day";q=10, "in an hour";q=4'
-    assert answer.headers["ratelimit"] == '"in an hour";r=3;t=86400'
+    assert answer.headers["ratelimit-policy"] == '"day";q=10;w=864000, "in an hour";q=4;w=14400'
+    assert answer.headers["ratelimit"] == '"in an hour";r=3;t=3600'
     assert "retry-after" not in answer.headers
     for _ in range(3):
         answer = server.get("/two", X_Key="h")
@@ -124,6 +132,9 @@ def test_a_request_has_its_cost(server: Server) -> None:
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="2"))[0] == 429
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="0")) == (200, "passed", "1")
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="1x")) == (200, "passed", "0")
+    assert server.statuses("/two/dear", 8, X_Key="n", X_Cost="1x") == [200] * 4 + [429] * 4
+    odd = server.log().count("which is no number")
+    assert 1 <= odd <= len(server.children()), "clients do not fill the log"
     assert 'DThrottleCost gives "1x", which is no number' in server.log()
     assert shown(server.get("/two/three", X_Key="t")) == (200, "passed", "1")
     # More than the burst passes when the bucket is full, and is paid for.
@@ -157,6 +168,11 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
         assert statuses == ["passed", "refused-dry-run", "refused-dry-run"]
         assert "retry-after" not in answers[2].headers
     assert 'limiting requests, dry run, by domain "dry"' in server.log()
+    answers = [server.get("/dry-delay") for _ in range(4)]
+    assert [a.status for a in answers] == [200] * 4
+    statuses = [a.headers["x-status"] for a in answers]
+    assert statuses == ["passed", "delayed-dry-run", "delayed-dry-run", "refused-dry-run"]
+    assert max(a.seconds for a in answers) < 60
 
 
 def test_the_access_log_has_it(server: Server) -> None:
