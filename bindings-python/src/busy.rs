@@ -131,11 +131,7 @@ impl BusyThrottle {
     fn turn(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Turn> {
         guard(|| {
             let turn = self.0.turn(name(service)?, self.time(now)?);
-            Ok(Turn {
-                allowed: turn.allowed,
-                wait: turn.wait.as_secs_f64(),
-                limit: turn.limit,
-            })
+            Ok(Turn { allowed: turn.allowed, wait: turn.wait.as_secs_f64(), limit: turn.limit })
         })
     }
 

@@ -73,8 +73,8 @@ class Outcome:
 
 def add_up(outputs: list[str]) -> Outcome:
     counts = [json.loads(output) for output in outputs]
-    sums = {kind: [sum(column) for column in zip(*(c[kind] for c in counts), strict=True)] for kind in counts[0]}
-    return Outcome(**sums)
+    columns = {kind: zip(*(count[kind] for count in counts), strict=True) for kind in counts[0]}
+    return Outcome(**{kind: [sum(column) for column in rows] for kind, rows in columns.items()})
 
 
 @pytest.fixture(scope="module")
@@ -139,12 +139,14 @@ def test_without_a_throttle_most_answers_are_busy(outcomes: dict[str, Outcome]) 
     assert sum(outcomes["none"].held) == 0
 
 
-def test_the_document_keeps_less_than_the_live_throttle(outcomes: dict[str, Outcome]) -> None:
-    assert outcomes["document"].goodput() < 0.6, outcomes["document"]
-    assert outcomes["document"].goodput() < outcomes["live"].goodput()
+def test_the_document_stands_beside_them(outcomes: dict[str, Outcome]) -> None:
+    # What it keeps depends on which of the first answers are busy; the model in the core shows it.
+    assert outcomes["document"].busy_share() < outcomes["none"].busy_share()
+    assert sum(outcomes["document"].held) > 0
 
 
 def test_nothing_fails(outcomes: dict[str, Outcome]) -> None:
     for kind, outcome in outcomes.items():
         assert sum(outcome.failed) <= 0.01 * sum(outcome.wanted), (kind, outcome)
-        assert sum(outcome.wanted) == WANTED * SECONDS
+        wanted = sum(outcome.wanted[:OVERLOAD]) / OVERLOAD
+        assert wanted >= 1.3 * CAPACITY, f"{kind}: no overload; is this machine too busy itself?"

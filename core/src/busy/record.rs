@@ -109,12 +109,10 @@ impl Record<'_> {
         }
         match self.arithmetic.mode {
             Mode::Live(live) => self.live_busy(&live, now, before),
-            Mode::Document(recover) => {
-                self.change(|bits| {
-                    let second = self.second_of(bits, now, recover);
-                    Some(second.with_busy().to_bits())
-                })
-            }
+            Mode::Document(recover) => self.change(|bits| {
+                let second = self.second_of(bits, now, recover);
+                Some(second.with_busy().to_bits())
+            }),
         }
     }
 
@@ -182,9 +180,10 @@ impl Record<'_> {
         let end = now.saturating_add(room);
         // No turn is further ahead than one can get: the limit was lower, or the time another.
         let next = |turn: u64| turn.clamp(now, end).saturating_add(unit);
-        let taken = self.service.turn_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |turn| {
-            Some(next(turn)).filter(|next| *next <= end)
-        });
+        let taken =
+            self.service.turn_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |turn| {
+                Some(next(turn)).filter(|next| *next <= end)
+            });
         taken.err().map(|turn| next(turn) - end)
     }
 

@@ -154,7 +154,8 @@ impl Reader {
             "live" => DOCUMENT_KEYS.as_slice(),
             "document" => LIVE_KEYS.as_slice(),
             other => {
-                let message = format!(r#"{} is no mode; write "live" or "document""#, quoted(other));
+                let message =
+                    format!(r#"{} is no mode; write "live" or "document""#, quoted(other));
                 return Err(Error::config("mode", message));
             }
         };
@@ -266,11 +267,11 @@ mod tests {
                 &[("recoverRate", number(3.0)), ("recoverValue", number(3.0))],
                 "recoverValue: a limit recovers by a rate or by a value; leave out one of them",
             ),
+            (&[("recoverRate", number(-3.0))], "recoverRate: -3; write a number from 0.1 to 100"),
             (
-                &[("recoverRate", number(-3.0))],
-                "recoverRate: -3; write a number from 0.1 to 100",
+                &[("maxPause", number(3.0))],
+                r#"maxPause: 3 is not possible here; write a duration like "10s""#,
             ),
-            (&[("maxPause", number(3.0))], r#"maxPause: 3 is not possible here; write a duration like "10s""#),
         ];
         for (entries, message) in faults {
             assert_eq!(read(entries).unwrap_err().to_string(), message);
