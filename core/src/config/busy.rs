@@ -92,6 +92,11 @@ impl BusyConfig {
         BusyConfig { table: Some(table), ..self }
     }
 
+    /// Reads settings in TOML.
+    pub fn from_toml(text: &str) -> Result<BusyConfig> {
+        BusyConfig::from_value(&super::text::parse(text)?, Names::Snake)
+    }
+
     /// Reads what a language's own object says.
     pub fn from_value(root: &Node, names: Names) -> Result<BusyConfig> {
         let mut reader = Reader { names, lines: Vec::new() };
