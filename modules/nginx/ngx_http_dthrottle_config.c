@@ -165,8 +165,14 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     if (text.data == NULL || dthrottle_config_new(&mcf->config) != DTHROTTLE_OK) {
         return NGX_ERROR;
     }
-    p = ngx_cpymem(text.data, mcf->text.data, mcf->text.len);
-    ngx_memcpy(p, mcf->cluster.data, mcf->cluster.len);
+    p = text.data;
+    /* What was not given is NULL, which must not be copied from. */
+    if (mcf->text.len != 0) {
+        p = ngx_cpymem(p, mcf->text.data, mcf->text.len);
+    }
+    if (mcf->cluster.len != 0) {
+        ngx_memcpy(p, mcf->cluster.data, mcf->cluster.len);
+    }
     if (dthrottle_config_toml(mcf->config, (const char *) text.data, text.len, error,
                               sizeof(error)) != DTHROTTLE_OK)
     {
