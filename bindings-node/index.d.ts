@@ -271,6 +271,82 @@ export class Throttle extends Domain {
   close(): void;
 }
 
+/** What a busy throttle is told. */
+export interface BusyOptions extends OpenOptions {
+  /** By which arithmetic limits fall and recover: docs/busy.md. */
+  mode?: 'live' | 'document' | undefined;
+  /** The least that a limit falls to, in requests a second. */
+  floor?: number | undefined;
+  /** The longest pause that a service can ask for, such as `'1h'`. */
+  maxPause?: string | undefined;
+  /** Live: what a cut leaves of the rate. */
+  cut?: number | undefined;
+  /** Live: up to which share of the last good rate the limit comes back quickly. */
+  near?: number | undefined;
+  /** Live: by which share of it the limit then goes up in a second. */
+  step?: number | undefined;
+  /** Live: for how long, such as `'4s'`. */
+  patience?: string | undefined;
+  /** Live: what the limit multiplies by in a second where it is quick. */
+  growth?: number | undefined;
+  /** Document: each second, so many times the limit comes back to it. */
+  recoverRate?: number | undefined;
+  /** Document: each second, so many requests come back to the limit. */
+  recoverValue?: number | undefined;
+  /** Where services are remembered: with a name, by all processes that give it. */
+  table?: string | TableOptions | undefined;
+}
+
+/** Whether a request may be sent now. */
+export interface Turn {
+  readonly allowed: boolean;
+  /** If it may not: when it is worth asking again. */
+  readonly waitMs: number;
+  /** Requests a second; Infinity: there is no limit. */
+  readonly limit: number;
+}
+
+/** What a busy throttle counted in this process since it was made. */
+export interface BusyStats {
+  /** Requests that could be sent. */
+  readonly sent: number;
+  /** Requests held back. */
+  readonly held: number;
+  /** Good answers. */
+  readonly good: number;
+  /** Busy answers. */
+  readonly busy: number;
+  /** How often a limit was cut. */
+  readonly cuts: number;
+  /** Services with a limit that were forgotten, because there were too many others. */
+  readonly forgotten: number;
+  /** Services known now, by all processes that share them. */
+  readonly services: number;
+}
+
+/**
+ * Slows down what is sent to services that say they are busy, and comes back gradually. A service is
+ * any name. `nowMs` is the time by the throttle's clock, read if it is left out. No call waits.
+ */
+export class BusyThrottle {
+  constructor(options?: BusyOptions);
+  /** Whether a request may be sent now. If it may, it counts as sent. */
+  shouldSend(service: string, nowMs?: number): boolean;
+  /** The same, with the wait and the limit. */
+  turn(service: string, nowMs?: number): Turn;
+  /** The service said that it is busy, and maybe for how long nothing should be sent. */
+  onBusy(service: string, retryAfterMs?: number, nowMs?: number): void;
+  /** The service gave any other answer. */
+  onOk(service: string, nowMs?: number): void;
+  /** The limit of a service in requests a second; Infinity: there is none. */
+  limit(service: string, nowMs?: number): number;
+  /** How many requests were sent to a service in the last second. */
+  rate(service: string, nowMs?: number): number;
+  /** Forgets a service, and with it its limit. */
+  forget(service: string): void;
+  stats(): BusyStats;
+}
+
 /** A clock that stands still until it is moved: for tests. */
 export class ManualClock {
   constructor(startMs?: number);

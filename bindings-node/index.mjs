@@ -1,4 +1,4 @@
 // dthrottle for Node, as an ES module. The classes are those that require() gives.
 import dthrottle from './index.js';
 
-export const { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = dthrottle;
+export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = dthrottle;

@@ -7,6 +7,9 @@
 /** Opaque: a throttle seen through one of its domains. */
 export type Handle = { readonly handle: unique symbol };
 
+/** Opaque: a busy throttle. */
+export type Busy = { readonly busy: unique symbol };
+
 /** Opaque: a clock that is moved by hand. */
 export type Clock = { readonly clock: unique symbol };
 
@@ -62,6 +65,23 @@ export interface Native {
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
   debit(handle: Handle, tag: Tag, hits: number, ageMs: number | undefined): void;
+
+  /** Opens a busy throttle from the words of an object. Without a clock: the system's. */
+  busyFromWords(words: string[], clock: Clock | undefined): Busy;
+  /** allowed (0, 1), waitMs, limit (Infinity: none). */
+  busyTurn(handle: Busy, service: string, nowMs: number | undefined): ArrayLike<number>;
+  busyOnBusy(
+    handle: Busy,
+    service: string,
+    retryAfterMs: number | undefined,
+    nowMs: number | undefined,
+  ): void;
+  busyOnOk(handle: Busy, service: string, nowMs: number | undefined): void;
+  busyLimit(handle: Busy, service: string, nowMs: number | undefined): number;
+  busyRate(handle: Busy, service: string, nowMs: number | undefined): number;
+  busyForget(handle: Busy, service: string): void;
+  /** sent, held, good, busy, cuts, forgotten, services. */
+  busyStats(handle: Busy): ArrayLike<number>;
 
   /** Throws the error about a cost that is no number. */
   badCost(shown: string): never;

@@ -119,6 +119,12 @@
 #define DTHROTTLE_UNLIMITED 18446744073709551615ull
 
 /**
+ * A busy throttle: slows down what is sent to services that say they are busy, and comes back
+ * gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
+ */
+typedef struct dthrottle_busy_t dthrottle_busy_t;
+
+/**
  * A clock that stands still until it is moved: for tests. Made by dthrottle_clock_new(), released
  * by dthrottle_clock_free().
  */
@@ -604,6 +610,47 @@ int32_t dthrottle_clock_set(dthrottle_clock_t *clock, uint64_t to_ns);
 
 /** The time since the clock's zero. */
 int32_t dthrottle_clock_now(const dthrottle_clock_t *clock, uint64_t *now_ns);
+
+/**
+ * Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'"; without
+ * any text, the usual ones. With "table = 'name'" all processes of this user that give the same
+ * name share what they know. A clock, if one is given, takes the place of the system's.
+ */
+int32_t dthrottle_busy_open(const char *toml,
+                            size_t toml_len,
+                            const dthrottle_clock_t *clock,
+                            dthrottle_busy_t **out,
+                            char *error,
+                            size_t error_size);
+
+/** Closes a busy throttle and releases it; NULL is fine. */
+void dthrottle_busy_close(dthrottle_busy_t *busy);
+
+/**
+ * Whether a request to a service, known by any bytes, may be sent now: 1, and it counts as sent; or
+ * 0, and wait_ns, unless it is NULL, says when it is worth asking again.
+ */
+int32_t dthrottle_busy_should_send(const dthrottle_busy_t *busy,
+                                   const char *service,
+                                   size_t service_len,
+                                   uint64_t *wait_ns);
+
+/**
+ * The service said that it is busy, and for how long nothing should be sent; 0: it did not say.
+ */
+int32_t dthrottle_busy_on_busy(const dthrottle_busy_t *busy,
+                               const char *service,
+                               size_t service_len,
+                               uint64_t retry_after_ns);
+
+/** The service gave any other answer. */
+int32_t dthrottle_busy_on_ok(const dthrottle_busy_t *busy, const char *service, size_t service_len);
+
+/** The limit of a service in requests a second; below zero: there is none. */
+int32_t dthrottle_busy_limit(const dthrottle_busy_t *busy,
+                             const char *service,
+                             size_t service_len,
+                             double *limit);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -26,5 +26,7 @@ pub mod config;
 
 pub mod clock;
 
+pub mod busy;
+
 #[cfg(test)]
 mod shape;

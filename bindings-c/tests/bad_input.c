@@ -345,6 +345,36 @@ static void test_cluster(void)
     OK(dthrottle_events(throttle, 0, NULL, 0, &count));
 }
 
+static void test_busy(void)
+{
+    dthrottle_busy_t *busy = NULL;
+    uint64_t wait = 7;
+    double limit = 7;
+
+    BAD(dthrottle_busy_open(NULL, 0, NULL, NULL, NULL, 0));
+    BAD(dthrottle_busy_open(NULL, 1, NULL, &busy, NULL, 0));
+    BAD(dthrottle_busy_open("x", TOO_LONG, NULL, &busy, NULL, 0));
+    BAD(dthrottle_busy_open(NOT_UTF8, 2, NULL, &busy, NULL, 0));
+    EQUAL(dthrottle_busy_open("floor = -1", 10, NULL, &busy, NULL, 0), DTHROTTLE_ERR_CONFIG);
+    CHECK(busy == NULL);
+    OK(dthrottle_busy_open(NULL, 0, clock_, &busy, NULL, 0));
+
+    BAD(dthrottle_busy_should_send(NULL, "a", 1, &wait));
+    BAD(dthrottle_busy_should_send(busy, NULL, 1, &wait));
+    BAD(dthrottle_busy_should_send(busy, "a", TOO_LONG, &wait));
+    EQUAL(dthrottle_busy_should_send(busy, NULL, 0, NULL), 1);
+    BAD(dthrottle_busy_on_busy(NULL, "a", 1, 0));
+    BAD(dthrottle_busy_on_busy(busy, NULL, 1, 0));
+    OK(dthrottle_busy_on_busy(busy, "a", 1, UINT64_MAX));
+    BAD(dthrottle_busy_on_ok(NULL, "a", 1));
+    BAD(dthrottle_busy_on_ok(busy, NULL, 1));
+    BAD(dthrottle_busy_limit(NULL, "a", 1, &limit));
+    BAD(dthrottle_busy_limit(busy, NULL, 1, &limit));
+    BAD(dthrottle_busy_limit(busy, "a", 1, NULL));
+    dthrottle_busy_close(busy);
+    dthrottle_busy_close(NULL);
+}
+
 static void test_rest(void)
 {
     uint64_t now = 7;
@@ -394,6 +424,7 @@ int main(void)
     test_tags();
     test_config();
     test_cluster();
+    test_busy();
     test_rest();
     dthrottle_close(throttle);
     dthrottle_domain_free(domain);

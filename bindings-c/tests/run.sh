@@ -11,7 +11,7 @@ prefix=$out/prefix
 make=${MAKE:-make}
 warnings="-Wall -Wextra -pedantic -Werror"
 examples="quickstart domains waiting clock"
-tests="bad_input structs life table cluster prefork threads vectors_calls vectors_config"
+tests="bad_input structs life table busy cluster prefork threads vectors_calls vectors_config"
 passed=0
 failed=0
 

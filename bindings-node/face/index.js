@@ -3,6 +3,7 @@
 // are described for their users in `index.d.ts`.
 'use strict';
 
+const { makeBusy } = require('./busy.js');
 const { makeClocks } = require('./clocks.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
 const { describe, isTable, toCount, toNumber, toOptions } = require('./values.js');
@@ -47,6 +48,7 @@ class Parts {
  */
 function makeFace(native, defaultNow, extend) {
   const { ManualClock, toSource } = makeClocks(native, defaultNow);
+  const BusyThrottle = makeBusy(native, toSource);
 
   /**
    * @param {() => Handle} open
@@ -343,7 +345,7 @@ function makeFace(native, defaultNow, extend) {
   }
 
   extend?.(Throttle.prototype, partsOf);
-  return { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED };
+  return { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED };
 }
 
 module.exports = { makeFace };

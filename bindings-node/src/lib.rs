@@ -7,6 +7,7 @@
 #![deny(unsafe_code)] // napi's macros bring code that `forbid` rejects.
 
 pub mod ask;
+pub mod busy;
 pub mod clock;
 mod common;
 pub mod failure;

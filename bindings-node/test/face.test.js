@@ -1,6 +1,7 @@
 // The public classes, over the addon. WebAssembly runs the same tests.
 'use strict';
 
+const { testBusy } = require('./shared/busy.js');
 const { testCalls } = require('./shared/calls.js');
 const { testClocks } = require('./shared/clocks.js');
 const { testCluster } = require('./shared/cluster.js');
@@ -8,6 +9,7 @@ const { testConfigs } = require('./shared/configs.js');
 
 const face = require('../index.js');
 
+testBusy('Node', face);
 testCalls('Node', face);
 testClocks('Node', face);
 testConfigs('Node', face);

@@ -70,16 +70,22 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg<'a, 'py> {
 /// A tag: text as its UTF-8, or bytes; neither is copied.
 #[inline]
 pub(crate) fn tag<'a>(value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
+    bytes("tag", value)
+}
+
+/// A name that may be any bytes, in the same way.
+#[inline]
+pub(crate) fn bytes<'a>(name: &str, value: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
     // Nearly always it is just a `str`, which is seen sooner than that it is some kind of one.
     if let Ok(text) = value.cast_exact::<PyString>() {
-        Ok(utf8("tag", text)?.as_bytes())
+        Ok(utf8(name, text)?.as_bytes())
     } else if let Ok(text) = value.cast::<PyString>() {
-        Ok(utf8("tag", text)?.as_bytes())
+        Ok(utf8(name, text)?.as_bytes())
     } else if let Ok(bytes) = value.cast::<PyBytes>() {
         Ok(bytes.as_bytes())
     } else {
         let quoted = quote(value);
-        Err(Fault::argument(format!("tag {quoted}: must be str or bytes")))
+        Err(Fault::argument(format!("{name} {quoted}: must be str or bytes")))
     }
 }
 

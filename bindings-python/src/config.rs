@@ -13,14 +13,18 @@ const DEEPEST: usize = 16;
 
 /// A configuration from keyword arguments; those that are absent were not given.
 pub(crate) fn from_options(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Config, Fault> {
+    Ok(Config::from_value(&tree_of(options)?, Names::Snake)?)
+}
+
+/// Keyword arguments as a tree.
+pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Node, Fault> {
     let mut entries = Vec::new();
     for (key, value) in options {
         if let Some(value) = value {
             entries.push(Entry::new(*key, tree(value, DEEPEST)?));
         }
     }
-    let root = Node::from(Value::Table(entries));
-    Ok(Config::from_value(&root, Names::Snake)?)
+    Ok(Node::from(Value::Table(entries)))
 }
 
 fn tree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {

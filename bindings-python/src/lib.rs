@@ -6,6 +6,7 @@
 #![deny(unsafe_code)] // Only `raw.rs` may.
 
 mod args;
+mod busy;
 mod clock;
 mod cluster;
 mod config;
@@ -19,6 +20,8 @@ mod throttle;
 
 #[pyo3::pymodule]
 mod _dthrottle {
+    #[pymodule_export]
+    use crate::busy::{BusyStats, BusyThrottle, Turn};
     #[pymodule_export]
     use crate::clock::ManualClock;
     #[pymodule_export]

@@ -66,7 +66,7 @@ def test_wheel_is_for_every_later_python(wheel: Path) -> None:
 def test_wheel_is_typed(wheel: Path) -> None:
     files = zipfile.ZipFile(wheel).namelist()
     package = {Path(name).name for name in files if name.startswith("dthrottle/")}
-    sources = {path.name for path in (README.parent / "python" / "dthrottle").glob("*.py*")}
+    sources = {path.name for path in (README.parent / "python" / "dthrottle").rglob("*.py*")}
     assert package == sources | {"py.typed", "_dthrottle.abi3.so"}
     assert {"py.typed", "_dthrottle.pyi"} <= package
 

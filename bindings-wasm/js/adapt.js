@@ -21,6 +21,8 @@ function adapt(glue) {
   const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
   const { ruleWindows, stats, start, clusterStats, events } = wasm;
   const { badCost, close, newClock, now, advance, set } = wasm;
+  const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
+  const { busyForget, busyStats } = wasm;
 
   let decision = new Float64Array(0);
   /** The numbers of the last decision, in the module's memory. */
@@ -37,6 +39,8 @@ function adapt(glue) {
     ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits },
     ...{ ruleWindows, stats, start, clusterStats, events },
     ...{ badCost, close, newClock, now, advance, set },
+    ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
+    ...{ busyForget, busyStats },
 
     // A handle is quick enough here.
     seat: (handle) => /** @type {any} */ (handle),

@@ -24,7 +24,7 @@ export async function init(module) {
 
 const native = adapt(glue);
 
-export const { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = makeFace(
+export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = makeFace(
   {
     ...native,
     // Whatever one makes begins with a clock.

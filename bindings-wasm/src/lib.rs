@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ask;
+pub mod busy;
 pub mod clock;
 #[path = "../../bindings-node/src/common/mod.rs"]
 mod common;

@@ -1,10 +1,11 @@
-//! The command `dthrottle`: looks after the named tables of a machine, and asks a daemon.
+//! The command `dthrottle`: looks after the named tables of a machine, asks a daemon, and simulates.
 #![forbid(unsafe_code)]
 
 mod ask;
 mod bench;
 mod daemon;
 mod look;
+mod simulate;
 mod table;
 
 use std::process::ExitCode;
@@ -37,12 +38,14 @@ enum Command {
     Bench(bench::Args),
     /// List, remove or resize the named tables of this machine.
     Table(table::Args),
+    /// Show what an arithmetic makes of a pattern of traffic.
+    Simulate(simulate::Args),
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     // A refusal is 1 where there can be one, and then no error is.
-    let failure = if matches!(command, Command::Table(_)) { 1 } else { 2 };
+    let failure = if matches!(command, Command::Table(_) | Command::Simulate(_)) { 1 } else { 2 };
     let done = match &command {
         Command::Check(args) => ask::ask("check", args),
         Command::Peek(args) => ask::ask("peek", args),
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Top(args) => look::top(args),
         Command::Bench(args) => bench::run(args),
         Command::Table(args) => table::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Simulate(args) => simulate::run(args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("dthrottle: {error}");

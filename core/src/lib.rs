@@ -18,6 +18,7 @@
 mod batch;
 mod bucket;
 mod builder;
+pub mod busy;
 mod clock;
 #[doc(hidden)]
 pub mod cluster;
@@ -57,9 +58,10 @@ mod throttle;
 mod top;
 
 pub use builder::Builder;
+pub use busy::BusyThrottle;
 pub use clock::{Clock, ManualClock};
 pub use cluster::{ClusterEvent, ClusterStats, PeerStats};
-pub use config::{ClusterConfig, Config, TableConfig};
+pub use config::{BusyConfig, ClusterConfig, Config, TableConfig};
 pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("c", "configuration", "governor", "node", "python")),
+    *(f"docs/{name}.md" for name in ("busy", "c", "configuration", "governor", "node", "python")),
 ]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMISE = re.compile(

@@ -15,6 +15,7 @@ type Copies = &'static [(&'static str, &'static str)];
 
 /// What both hosts get. The JavaScript among it is CommonJS.
 const COMMON: Copies = &[
+    ("bindings-node/face/busy.js", "face/busy.js"),
     ("bindings-node/face/clocks.js", "face/clocks.js"),
     ("bindings-node/face/errors.js", "face/errors.js"),
     ("bindings-node/face/index.js", "face/index.js"),

@@ -1,6 +1,7 @@
 //! What the two JavaScript doors, Node and WebAssembly, have in common: the numbers and texts that
 //! the face (`face/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
 
+pub(crate) mod busy;
 pub(crate) mod cluster;
 mod tree;
 

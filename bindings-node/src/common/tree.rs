@@ -10,8 +10,12 @@ use dthrottle::{Config, Error, ErrorKind, Result};
 
 /// The configuration that the words say.
 pub(crate) fn config(words: Vec<String>) -> Result<Config> {
-    let root = node(&mut words.into_iter())?;
-    Config::from_value(&root, Names::Camel)
+    Config::from_value(&root(words)?, Names::Camel)
+}
+
+/// The tree that the words say.
+pub(super) fn root(words: Vec<String>) -> Result<Node> {
+    node(&mut words.into_iter())
 }
 
 fn node(words: &mut impl Iterator<Item = String>) -> Result<Node> {

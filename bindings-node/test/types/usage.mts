@@ -1,7 +1,7 @@
 // What a TypeScript program may and may not write: an ES module.
-import { Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
+import { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
 import type { AskOptions, ClusterEvent, ClusterOptions, ClusterStats } from 'dthrottle';
-import type { Decision, ErrorCode, PeerStats, Stats, TableOptions, ThrottleOptions } from 'dthrottle';
+import type { Decision, ErrorCode, PeerStats, Stats, TableOptions, ThrottleOptions, Turn } from 'dthrottle';
 
 const clock: ManualClock = new ManualClock(5);
 const options: ThrottleOptions = {
@@ -67,6 +67,12 @@ new Throttle({ rules: [{ burst: 3 }] });
 new Throttle({ rate: 1, table: { names: 'web' } });
 // @ts-expect-error a clock is no number
 new Throttle({ rate: 1, clock: 5 });
+const busy = new BusyThrottle({ floor: 2, maxPause: '1m', clock: new ManualClock() });
+const turn: Turn = busy.turn('api');
+if (!busy.shouldSend('api')) console.log(turn.waitMs);
+busy.onBusy('api', 1000);
+// @ts-expect-error no such mode
+new BusyThrottle({ mode: 'dead' });
 // @ts-expect-error a domain comes from a throttle
 new Domain();
 // @ts-expect-error an unknown option

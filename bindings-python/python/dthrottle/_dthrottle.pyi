@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NoReturn, SupportsFloat, SupportsIndex, final
+from typing import Final, Literal, NoReturn, SupportsFloat, SupportsIndex, final
 
 from typing_extensions import Self, disjoint_base
 
@@ -13,6 +13,8 @@ from dthrottle.config import ClusterConfig, Domains, Rules, TableConfig
 
 __all__ = [
     "UNLIMITED",
+    "BusyStats",
+    "BusyThrottle",
     "ClusterEvent",
     "ClusterStats",
     "Decision",
@@ -23,6 +25,7 @@ __all__ = [
     "Stats",
     "TableInfo",
     "Throttle",
+    "Turn",
     "__version__",
     "_panic",
     "tables",
@@ -235,6 +238,73 @@ class Throttle(Domain):
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class Turn:
+    @property
+    def allowed(self) -> bool: ...
+    @property
+    def wait(self) -> float: ...
+    @property
+    def limit(self) -> float | None: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class BusyStats:
+    @property
+    def sent(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    @property
+    def good(self) -> int: ...
+    @property
+    def busy(self) -> int: ...
+    @property
+    def cuts(self) -> int: ...
+    @property
+    def forgotten(self) -> int: ...
+    @property
+    def services(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class BusyThrottle:
+    def __new__(
+        cls,
+        *,
+        mode: Literal["live", "document"] | None = None,
+        floor: float | None = None,
+        max_pause: str | None = None,
+        cut: float | None = None,
+        near: float | None = None,
+        step: float | None = None,
+        patience: str | None = None,
+        growth: float | None = None,
+        recover_rate: float | None = None,
+        recover_value: float | None = None,
+        table: str | TableConfig | None = None,
+        clock: ManualClock | None = None,
+    ) -> Self: ...
+    def should_send(
+        self, service: str | bytes, *, now: SupportsFloat | SupportsIndex = ...
+    ) -> bool: ...
+    def turn(self, service: str | bytes, *, now: SupportsFloat | SupportsIndex = ...) -> Turn: ...
+    def on_busy(
+        self,
+        service: str | bytes,
+        retry_after: SupportsFloat | SupportsIndex | None = None,
+        *,
+        now: SupportsFloat | SupportsIndex = ...,
+    ) -> None: ...
+    def on_ok(self, service: str | bytes, *, now: SupportsFloat | SupportsIndex = ...) -> None: ...
+    def limit(
+        self, service: str | bytes, *, now: SupportsFloat | SupportsIndex = ...
+    ) -> float | None: ...
+    def rate(self, service: str | bytes, *, now: SupportsFloat | SupportsIndex = ...) -> float: ...
+    def forget(self, service: str | bytes) -> None: ...
+    def stats(self) -> BusyStats: ...
+    def now(self) -> float: ...
 
 def tables(*, group: str | None = None, dir: str | None = None) -> list[TableInfo]: ...  # noqa: A002
 

@@ -4,6 +4,7 @@
 //! the shape and remember where each field stood.
 
 mod address;
+mod busy;
 mod cluster;
 mod read;
 mod reader;
@@ -14,6 +15,7 @@ mod value;
 
 #[doc(hidden)]
 pub use crate::rate::parse_duration;
+pub use busy::{BusyConfig, Mode};
 pub use cluster::ClusterConfig;
 pub use reader::Names;
 #[doc(hidden)]

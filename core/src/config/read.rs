@@ -127,7 +127,7 @@ impl Reader {
         Ok(rule)
     }
 
-    fn table_config(&mut self, entry: &Entry) -> Result<TableConfig> {
+    pub(super) fn table_config(&mut self, entry: &Entry) -> Result<TableConfig> {
         self.lines.push(("table".into(), entry.line));
         if let Value::Text(name) = &entry.node.value {
             self.lines.push(("table.name".into(), entry.node.line.or(entry.line)));

@@ -17,6 +17,7 @@ mod pending;
 mod place;
 mod region;
 mod rules;
+mod services;
 mod slot;
 mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -42,6 +43,7 @@ pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
+pub(crate) use self::services::{SERVICES, Service};
 pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.

@@ -1,4 +1,5 @@
-//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, origins, header.
+//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, origins, services,
+//! header.
 //!
 //! The lines come first, where a huge page can begin; the header is the last page. Everything in
 //! it is atomic, because any process may write at any time, and nothing read from it is trusted:
@@ -15,6 +16,7 @@ use super::line::Line;
 use super::notes::Board;
 use super::origins::Seat;
 use super::rules::SharedRule;
+use super::services::{SERVICES, Service};
 use super::slot::RULES;
 
 /// Pages that one huge page can replace.
@@ -69,7 +71,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 /// Where memory comes from and how it is given back.
 ///
@@ -199,6 +201,11 @@ impl Region {
         self.part(self.geometry.seats_at(), self.geometry.seats)
     }
 
+    /// What is known of the services that are called.
+    pub(super) fn services(&self) -> &[Service] {
+        self.part(self.geometry.services_at(), SERVICES)
+    }
+
     #[inline]
     pub(super) fn header(&self) -> &Header {
         // SAFETY: points into `memory`, which lives as long; made of atomics only.
@@ -258,6 +265,7 @@ impl Part for Line {}
 impl Part for AtomicU64 {}
 impl Part for SharedRule {}
 impl Part for Seat {}
+impl Part for Service {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

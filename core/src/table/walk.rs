@@ -24,6 +24,7 @@ impl Table {
     pub(crate) fn copy_from(&self, old: &Table, now: u64) {
         rules::copy(old.region.rules(), self.region.rules());
         self.copy_exchange(old);
+        self.copy_services_from(old);
         old.each(now, |bucket, scale| {
             let Bucket { key, hits, tat } = bucket;
             let hits = i64::try_from(hits).unwrap_or(i64::MAX);

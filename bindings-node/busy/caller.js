@@ -1,0 +1,141 @@
+// What all adapters have in common: whom a call is for, how it waits, and which answers are busy. It
+// knows nothing of any HTTP library.
+'use strict';
+
+const { BusyThrottle, DthrottleError } = require('../index.js');
+const { badArgument } = require('../face/errors.js');
+const { describe, toNumber, toOptions } = require('../face/values.js');
+
+/** @import { CallOptions } from './index.js' */
+
+const OPTIONS = ['throttle', 'maxWaitMs', 'statuses', 'service'];
+const BUSY = [429, 503];
+/** What a Retry-After may say at most; the throttle's own limit is lower. */
+const LONGEST_MS = 86_400_000 * 365;
+/** What setTimeout takes at most. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** A request was not sent, because the service is busy and its turn is not yet. */
+class ServiceBusyError extends Error {
+  /**
+   * @param {string} service
+   * @param {number} waitMs
+   */
+  constructor(service, waitMs) {
+    super(`${service} is busy: not sent, try again in ${Math.ceil(waitMs)} ms`);
+    this.code = 'SERVICE_BUSY';
+    this.service = service;
+    this.waitMs = waitMs;
+  }
+}
+
+// Not an own property: printing an error would show it twice.
+Object.defineProperty(ServiceBusyError.prototype, 'name', {
+  value: 'ServiceBusyError',
+  configurable: true,
+  writable: true,
+});
+
+/**
+ * The service of a URL: its host, and its port unless that is the scheme's own.
+ * @param {string} url
+ */
+function serviceOf(url) {
+  return URL.canParse(url) ? new URL(url).host : '';
+}
+
+/**
+ * A Retry-After header in milliseconds: seconds, or a date; nothing if it cannot be read.
+ * @param {string | null | undefined} value
+ */
+function retryAfterMs(value) {
+  const text = value?.trim();
+  if (!text) return undefined;
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, LONGEST_MS);
+  // What begins with a number is none of the dates that are allowed.
+  const ms = /^[A-Za-z]/.test(text) ? Date.parse(text) - Date.now() : NaN;
+  return ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
+}
+
+class Caller {
+  /** @param {CallOptions} [options] */
+  constructor(options) {
+    const given = toOptions(options, OPTIONS);
+    const { throttle = new BusyThrottle(), maxWaitMs = 0 } = given;
+    const { statuses = BUSY, service = serviceOf } = given;
+    if (!(throttle instanceof BusyThrottle)) {
+      throw badArgument(`throttle: must be a BusyThrottle, not ${describe(throttle)}`);
+    }
+    if (!(toNumber('maxWaitMs', maxWaitMs) >= 0 && Number(maxWaitMs) <= LONGEST_MS)) {
+      throw badArgument(`maxWaitMs ${maxWaitMs}: must be milliseconds from 0 to a year`);
+    }
+    if (!Array.isArray(statuses) || !statuses.every((status) => Number.isInteger(status))) {
+      throw badArgument(`statuses: must be a list such as [429, 503], not ${describe(statuses)}`);
+    }
+    if (typeof service !== 'function') {
+      throw badArgument(`service: must be a function from URL to name, not ${describe(service)}`);
+    }
+    this.throttle = throttle;
+    this.maxWaitMs = Number(maxWaitMs);
+    this.statuses = new Set(statuses);
+    this.service = /** @type {(url: string) => string} */ (service);
+  }
+
+  /**
+   * Milliseconds to wait before it is worth asking again; 0: it may be sent.
+   * @param {string} service
+   * @param {number} end When it has waited long enough, by performance.now().
+   */
+  waitMs(service, end) {
+    const { allowed, waitMs } = this.throttle.turn(service);
+    if (allowed) return 0;
+    if (waitMs > end - performance.now()) throw new ServiceBusyError(service, waitMs);
+    // Not less than a timer can do.
+    return Math.min(Math.max(waitMs, 1), LONGEST_TIMER_MS);
+  }
+
+  /**
+   * Waits until a request may be sent; rejects if that would take too long, or if it is given up.
+   * @param {string} service
+   * @param {AbortSignal | null | undefined} [signal]
+   */
+  async hold(service, signal) {
+    const end = performance.now() + this.maxWaitMs;
+    for (;;) {
+      signal?.throwIfAborted();
+      const ms = this.waitMs(service, end);
+      if (ms === 0) return;
+      await pause(ms, signal);
+    }
+  }
+
+  /**
+   * Tells the throttle what was answered.
+   * @param {string} service
+   * @param {number} status
+   * @param {string | null | undefined} retryAfter
+   */
+  answered(service, status, retryAfter) {
+    if (this.statuses.has(status)) this.throttle.onBusy(service, retryAfterMs(retryAfter));
+    else this.throttle.onOk(service);
+  }
+}
+
+/**
+ * @param {number} ms
+ * @param {AbortSignal | null | undefined} signal
+ * @returns {Promise<void>}
+ */
+function pause(ms, signal) {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done);
+  });
+}
+
+module.exports = { Caller, DthrottleError, ServiceBusyError, retryAfterMs, serviceOf };

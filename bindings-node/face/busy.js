@@ -1,0 +1,135 @@
+// The public class for busy answers, over a native part. It converts arguments, calls the native part
+// once, and converts back. It is described for its users in `index.d.ts`.
+'use strict';
+
+const { attempt, badArgument } = require('./errors.js');
+const { describe, isTable, toNumber, toText } = require('./values.js');
+const { toWords } = require('./words.js');
+
+/** @import { Busy, Native } from '../surface.js' */
+/** @import { Source } from './clocks.js' */
+/** @import { BusyOptions, BusyStats, Turn } from '../index.js' */
+
+/**
+ * A number, if one is given.
+ * @param {string} name
+ * @param {unknown} value
+ */
+const toOptional = (name, value) => (value === undefined ? undefined : toNumber(name, value));
+
+/**
+ * @param {Native} native
+ * @param {(choice: unknown) => Source} toSource
+ */
+function makeBusy(native, toSource) {
+  class BusyThrottle {
+    /** @type {Busy} */
+    #handle;
+    /** @type {(() => void) | undefined} */
+    #tick;
+
+    /** @param {BusyOptions} [options] */
+    constructor(options = {}) {
+      if (!isTable(options)) {
+        throw badArgument(`options: must be an object, not ${describe(options)}`);
+      }
+      const { clock: chosen, ...rest } = options;
+      const words = toWords(rest);
+      const { clock, tick } = toSource(chosen);
+      this.#handle = attempt(() => native.busyFromWords(words, clock));
+      this.#tick = tick;
+    }
+
+    /**
+     * @param {string} service
+     * @param {number} [nowMs]
+     */
+    shouldSend(service, nowMs) {
+      return this.turn(service, nowMs).allowed;
+    }
+
+    /**
+     * @param {string} service
+     * @param {number} [nowMs]
+     * @returns {Turn}
+     */
+    turn(service, nowMs) {
+      const name = toText('service', service);
+      const now = toOptional('nowMs', nowMs);
+      const handle = this.#present();
+      const [allowed, waitMs, limit] = attempt(() => Array.from(native.busyTurn(handle, name, now)));
+      return { allowed: allowed === 1, waitMs, limit };
+    }
+
+    /**
+     * @param {string} service
+     * @param {number} [retryAfterMs]
+     * @param {number} [nowMs]
+     */
+    onBusy(service, retryAfterMs, nowMs) {
+      const name = toText('service', service);
+      const pause = toOptional('retryAfterMs', retryAfterMs);
+      const now = toOptional('nowMs', nowMs);
+      const handle = this.#present();
+      attempt(() => native.busyOnBusy(handle, name, pause, now));
+    }
+
+    /**
+     * @param {string} service
+     * @param {number} [nowMs]
+     */
+    onOk(service, nowMs) {
+      const name = toText('service', service);
+      const now = toOptional('nowMs', nowMs);
+      const handle = this.#present();
+      attempt(() => native.busyOnOk(handle, name, now));
+    }
+
+    /**
+     * @param {string} service
+     * @param {number} [nowMs]
+     */
+    limit(service, nowMs) {
+      const name = toText('service', service);
+      const now = toOptional('nowMs', nowMs);
+      const handle = this.#present();
+      return attempt(() => native.busyLimit(handle, name, now));
+    }
+
+    /**
+     * @param {string} service
+     * @param {number} [nowMs]
+     */
+    rate(service, nowMs) {
+      const name = toText('service', service);
+      const now = toOptional('nowMs', nowMs);
+      const handle = this.#present();
+      return attempt(() => native.busyRate(handle, name, now));
+    }
+
+    /** @param {string} service */
+    forget(service) {
+      const name = toText('service', service);
+      const handle = this.#handle;
+      attempt(() => native.busyForget(handle, name));
+    }
+
+    /** @returns {BusyStats} */
+    stats() {
+      const handle = this.#present();
+      const counts = Array.from(attempt(() => native.busyStats(handle)));
+      const [sent, held, good, busy, cuts, forgotten, services] = counts;
+      return { sent, held, good, busy, cuts, forgotten, services };
+    }
+
+    /** The handle, with its clock at the present time. */
+    #present() {
+      this.#tick?.();
+      return this.#handle;
+    }
+  }
+
+  return BusyThrottle;
+}
+
+module.exports = { makeBusy };

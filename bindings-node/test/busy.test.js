@@ -1,0 +1,235 @@
+// The adapters for fetch, undici and axios, with a real server that is busy on demand; and a table
+// that processes share.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { execFileSync } = require('node:child_process');
+const { rmSync } = require('node:fs');
+const { createServer } = require('node:http');
+const { after, before, beforeEach, describe, it } = require('node:test');
+
+const axios = require('axios');
+const undici = require('undici');
+
+const { BusyThrottle, DthrottleError } = require('../index.js');
+const { ServiceBusyError, busyAxios, busyFetch, busyInterceptor } = require('../busy/index.js');
+const { retryAfterMs, serviceOf } = require('../busy/index.js');
+
+/** @import { CallOptions } from '../busy/index.js' */
+
+/** @type {[number, Record<string, string>][]} What the server answers next; then 200. */
+let answers = [];
+let seen = 0;
+const server = createServer((_, response) => {
+  seen += 1;
+  const [status, headers] = answers.shift() ?? [200, {}];
+  response.writeHead(status, headers).end('x');
+});
+let url = '';
+let host = '';
+/** Where nobody listens. */
+let nowhere = '';
+
+before(async () => {
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
+  host = `127.0.0.1:${/** @type {any} */ (server.address()).port}`;
+  url = `http://${host}/`;
+  const closed = createServer();
+  await new Promise((resolve) => closed.listen(0, '127.0.0.1', () => resolve(undefined)));
+  nowhere = `http://127.0.0.1:${/** @type {any} */ (closed.address()).port}/`;
+  await new Promise((resolve) => closed.close(resolve));
+});
+beforeEach(() => {
+  answers = [];
+  seen = 0;
+});
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** @type {Record<string, (options?: CallOptions) => (url: string) => Promise<number>>} */
+const makers = {
+  fetch(options) {
+    const get = busyFetch(options);
+    return async (to) => (await get(to)).status;
+  },
+  'fetch with a Request': (options) => {
+    const get = busyFetch(options);
+    return async (to) => (await get(new Request(to))).status;
+  },
+  'undici request': (options) => {
+    const dispatcher = new undici.Agent().compose(busyInterceptor(options));
+    return async (to) => {
+      const { statusCode, body } = await undici.request(to, { dispatcher });
+      await body.text();
+      return statusCode;
+    };
+  },
+  'undici fetch': (options) => {
+    const dispatcher = new undici.Agent().compose(busyInterceptor(options));
+    return async (to) => {
+      const response = await undici.fetch(to, { dispatcher });
+      await response.text();
+      return response.status;
+    };
+  },
+  axios(options) {
+    const instance = busyAxios(axios.create({ validateStatus: () => true }), options);
+    return async (to) => (await instance.get(to)).status;
+  },
+  'axios that throws': (options) => {
+    const instance = busyAxios(axios.create(), options);
+    return async (to) => {
+      try {
+        return (await instance.get(to)).status;
+      } catch (error) {
+        if (axios.isAxiosError(error) && error.response) return error.response.status;
+        throw error;
+      }
+    };
+  },
+};
+
+/**
+ * The error that says so; a fetch may hide it as a cause.
+ * @param {any} error
+ * @returns {ServiceBusyError}
+ */
+function busyError(error) {
+  const found = error instanceof ServiceBusyError ? error : error?.cause;
+  assert(found instanceof ServiceBusyError, error);
+  return found;
+}
+
+for (const [name, make] of Object.entries(makers)) {
+  describe(name, () => {
+    it('holds requests back after a busy answer', async () => {
+      const throttle = new BusyThrottle();
+      const get = make({ throttle });
+      assert.equal(await get(url), 200);
+      answers = [[503, { 'Retry-After': '60' }]];
+      assert.equal(await get(url), 503);
+      await assert.rejects(get(url), (error) => {
+        const { code, service, waitMs, message } = busyError(error);
+        assert.deepEqual([code, service], ['SERVICE_BUSY', host]);
+        assert(waitMs > 55_000 && waitMs <= 60_000);
+        assert.match(message, /is busy: not sent, try again in \d+ ms$/);
+        return true;
+      });
+      const { sent, held, good, busy } = throttle.stats();
+      assert.deepEqual([seen, sent, held, good, busy], [2, 2, 1, 1, 1]);
+    });
+
+    it('waits for its turn if it may', async () => {
+      const get = make({ maxWaitMs: 5000 });
+      answers = [[429, { 'Retry-After': '1' }]];
+      assert.equal(await get(url), 429);
+      const begun = performance.now();
+      assert.equal(await get(url), 200);
+      const waited = performance.now() - begun;
+      assert(waited > 900 && waited < 5000, `${waited}`);
+    });
+
+    it('knows other statuses and services', async () => {
+      const throttle = new BusyThrottle();
+      const get = make({ throttle, statuses: [500], service: () => 'all' });
+      answers = [
+        [503, {}],
+        [500, { 'Retry-After': '60' }],
+      ];
+      assert.deepEqual([await get(url), await get(url)], [503, 500]);
+      await assert.rejects(get(url), (error) => busyError(error).service === 'all');
+      assert(!throttle.shouldSend('all'));
+    });
+
+    it('does not take for busy what it cannot reach', async () => {
+      const throttle = new BusyThrottle();
+      await assert.rejects(make({ throttle })(nowhere));
+      const { sent, busy, good } = throttle.stats();
+      assert.deepEqual([sent, busy, good], [1, 0, 0]);
+    });
+  });
+}
+
+describe('all adapters', () => {
+  it('give up waiting when the request is given up', async () => {
+    const throttle = new BusyThrottle();
+    throttle.onBusy(host, 60_000);
+    const signal = AbortSignal.timeout(50);
+    const get = busyFetch({ throttle, maxWaitMs: 100_000 });
+    await assert.rejects(get(url, { signal }), { name: 'TimeoutError' });
+    const instance = busyAxios(axios.create(), { throttle, maxWaitMs: 100_000 });
+    await assert.rejects(instance.get(url, { signal: AbortSignal.timeout(50) }));
+    assert.equal(seen, 0);
+  });
+
+  it('say what is wrong with an option', () => {
+    /** @type {[any, RegExp][]} */
+    const wrongs = [
+      [{ throttle: 7 }, /^throttle: must be a BusyThrottle, not 7$/],
+      [{ maxWaitMs: -1 }, /^maxWaitMs -1: must be milliseconds from 0 to a year$/],
+      [{ maxWaitMs: NaN }, /^maxWaitMs NaN: /],
+      [{ maxWaitMs: '1' }, /^maxWaitMs: must be a number, not "1"$/],
+      [{ statuses: 503 }, /^statuses: must be a list such as \[429, 503\], not 503$/],
+      [{ service: 'api' }, /^service: must be a function from URL to name, not "api"$/],
+      [{ maxWait: 1 }, /^unknown option "maxWait"/],
+    ];
+    for (const [options, message] of wrongs) {
+      for (const make of [busyFetch, busyInterceptor, (/** @type {any} */ o) => busyAxios(axios.create(), o)]) {
+        assert.throws(() => make(options), (/** @type {any} */ error) => {
+          assert(error instanceof DthrottleError && error.code === 'DTHROTTLE_ARGUMENT');
+          assert.match(error.message, message);
+          return true;
+        });
+      }
+    }
+    assert.throws(() => busyAxios(/** @type {any} */ ({})), /^.*instance: must be what axios.create/);
+  });
+
+  it('know a service by host and port, as Python does', () => {
+    const names = {
+      'https://API.example.com/x?y#z': 'api.example.com',
+      'https://api.example.com:443/': 'api.example.com',
+      'http://api.example.com:443/': 'api.example.com:443',
+      'http://user:secret@host:8080/': 'host:8080',
+      'http://[2001:DB8::1]:80/': '[2001:db8::1]',
+      '': '',
+    };
+    for (const [from, name] of Object.entries(names)) assert.equal(serviceOf(from), name);
+  });
+
+  it('read Retry-After as seconds or a date', () => {
+    const year = 86_400_000 * 365;
+    /** @type {[string | null | undefined, number | undefined][]} */
+    const values = [
+      [null, undefined],
+      [undefined, undefined],
+      ['120', 120_000],
+      [' 0 ', 0],
+      ['9'.repeat(400), year],
+      ['-1', undefined],
+      ['1.5', undefined],
+      ['soon', undefined],
+      ['Wed, 21 Oct 2015 07:28:00 GMT', undefined],
+      ['Fri, 31 Dec 9999 23:59:59 GMT', year],
+    ];
+    for (const [value, ms] of values) assert.equal(retryAfterMs(value), ms, String(value));
+  });
+});
+
+it('processes share what they know in a named table', () => {
+  const table = `test-busy-${process.pid}`;
+  const busy = new BusyThrottle({ table });
+  try {
+    const ask = `
+      const { BusyThrottle } = require(${JSON.stringify(require.resolve('../index.js'))});
+      console.log(new BusyThrottle({ table: ${JSON.stringify(table)} }).shouldSend('a'));`;
+    const answer = () => execFileSync(process.execPath, ['-e', ask], { encoding: 'utf8' }).trim();
+    assert.equal(answer(), 'true');
+    busy.onBusy('a', 60_000);
+    assert.equal(answer(), 'false');
+  } finally {
+    rmSync(`/dev/shm/dthrottle-${process.getuid?.()}-${table}`);
+  }
+});

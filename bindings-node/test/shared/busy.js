@@ -1,0 +1,117 @@
+// The busy throttle: what its calls answer, and what happens to bad input. WebAssembly runs the same
+// tests.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { describe, it } = require('node:test');
+
+/**
+ * @param {string} label
+ * @param {typeof import('../../index.js')} face
+ */
+function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
+  /**
+   * @param {string} code
+   * @param {RegExp} message
+   */
+  const fails = (code, message) => (/** @type {any} */ error) => {
+    assert(error instanceof DthrottleError);
+    assert.equal(error.code, code);
+    assert.match(error.message, message);
+    return true;
+  };
+
+  describe(`${label}: busy throttle`, () => {
+    it('halves on busy answers, and others go on', () => {
+      const clock = new ManualClock();
+      const busy = new BusyThrottle({ clock });
+      for (const name of ['a', 'b']) {
+        for (let i = 0; i < 100; i += 1) assert(busy.shouldSend(name));
+      }
+      assert.deepEqual([busy.limit('a'), busy.rate('a')], [Infinity, 100]);
+      busy.onBusy('a');
+      assert.deepEqual([busy.limit('a'), busy.limit('b')], [50, Infinity]);
+      clock.advance(60_000);
+      assert.equal(busy.limit('a'), Infinity);
+    });
+
+    it('keeps to a pause, and says how long to wait', () => {
+      const clock = new ManualClock();
+      const busy = new BusyThrottle({ clock });
+      assert.deepEqual(busy.turn('a'), { allowed: true, waitMs: 0, limit: Infinity });
+      busy.onBusy('a', 2500);
+      assert.deepEqual(busy.turn('a'), { allowed: false, waitMs: 2500, limit: 1 });
+      busy.onOk('a');
+      clock.advance(2500);
+      assert(busy.shouldSend('a'));
+      assert.deepEqual(busy.stats(), {
+        ...{ sent: 2, held: 1, good: 1, busy: 1, cuts: 1, forgotten: 0, services: 1 },
+      });
+      busy.forget('a');
+      assert.equal(busy.limit('a'), Infinity);
+    });
+
+    it('takes the time as an argument, also when it goes backwards', () => {
+      const busy = new BusyThrottle({ clock: new ManualClock() });
+      busy.onBusy('a', 10_000, 100_000);
+      assert(!busy.shouldSend('a', 109_999));
+      assert(busy.shouldSend('a', 110_000));
+      assert(busy.turn('a', 5).waitMs <= 3_600_000);
+    });
+
+    it('has the mode of the document', () => {
+      const clock = new ManualClock();
+      const busy = new BusyThrottle({ mode: 'document', clock });
+      for (let i = 0; i < 3000; i += 1) {
+        assert(busy.shouldSend('b'));
+        busy.onBusy('b');
+      }
+      clock.advance(1000);
+      let passed = 0;
+      for (let i = 0; i < 5000; i += 1) passed += Number(busy.shouldSend('b'));
+      assert.equal(passed, 38);
+    });
+
+    it('remembers a thousand services of many', () => {
+      const busy = new BusyThrottle({ clock: new ManualClock() });
+      busy.onBusy('kept', 60_000);
+      for (let i = 0; i < 50_000; i += 1) assert(busy.shouldSend(`s${i}`));
+      assert.equal(busy.stats().services, 1024);
+      assert(!busy.shouldSend('kept'));
+    });
+
+    it('says what is wrong with an argument', () => {
+      const busy = new BusyThrottle({ clock: new ManualClock() });
+      const argument = 'DTHROTTLE_ARGUMENT';
+      for (const now of [-1, NaN, Infinity, 1e300]) {
+        const wrong = fails(argument, /^nowMs .*must be a number of milliseconds/);
+        assert.throws(() => busy.shouldSend('a', now), wrong);
+        assert.throws(() => busy.onOk('a', now), wrong);
+        assert.throws(() => busy.onBusy('a', undefined, now), wrong);
+        assert.throws(() => busy.onBusy('a', now), fails(argument, /^retryAfterMs /));
+      }
+      for (const service of /** @type {any[]} */ ([undefined, null, 7, {}])) {
+        assert.throws(() => busy.turn(service), fails(argument, /^service: must be a string/));
+      }
+      assert.throws(() => busy.turn('a', /** @type {any} */ ('1')), fails(argument, /^nowMs: /));
+      assert.throws(() => new BusyThrottle(/** @type {any} */ (7)), fails(argument, /^options: /));
+      assert(busy.shouldSend('a'));
+    });
+
+    it('says what is wrong with an option', () => {
+      const config = 'DTHROTTLE_CONFIG';
+      /** @type {[any, RegExp][]} */
+      const wrongs = [
+        [{ mode: 'dead' }, /^mode: "dead" is no mode; write "live" or "document"$/],
+        [{ maxPause: 5 }, /^maxPause: 5 is not possible here; write a duration like "10s"$/],
+        [{ flor: 5 }, /^flor: unknown key; did you mean floor\?$/],
+        [{ recoverRate: 3, recoverValue: 3 }, /^recoverValue: a limit recovers by/],
+      ];
+      for (const [options, message] of wrongs) {
+        assert.throws(() => new BusyThrottle(options), fails(config, message));
+      }
+    });
+  });
+}
+
+module.exports = { testBusy };

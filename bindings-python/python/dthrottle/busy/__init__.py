@@ -1,0 +1,26 @@
+"""Send less to services that say they are busy, and come back gradually.
+
+>>> from dthrottle.busy import BusyThrottle
+>>> busy = BusyThrottle()
+>>> busy.should_send("api.example.com")
+True
+>>> busy.on_busy("api.example.com", retry_after=2)
+>>> busy.should_send("api.example.com")
+False
+
+Adapters for those who make HTTP calls are in ``dthrottle.busy.requests``, ``dthrottle.busy.httpx``
+and ``dthrottle.busy.urllib3``; ``docs/busy.md`` tells the whole story.
+"""
+
+from dthrottle._dthrottle import BusyStats, BusyThrottle, Turn
+from dthrottle.busy.caller import Caller, ServiceBusy, retry_after, service_of
+
+__all__ = [
+    "BusyStats",
+    "BusyThrottle",
+    "Caller",
+    "ServiceBusy",
+    "Turn",
+    "retry_after",
+    "service_of",
+]

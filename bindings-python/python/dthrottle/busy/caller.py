@@ -1,0 +1,148 @@
+"""What all adapters have in common: whom a call is for, how it waits, and which answers are busy.
+
+A caller belongs to one busy throttle and knows nothing of any HTTP library.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from dthrottle._dthrottle import BusyThrottle
+from dthrottle.errors import ArgumentError
+
+__all__ = ["BUSY", "Caller", "ServiceBusy", "retry_after", "service_of"]
+
+BUSY: Final = frozenset({429, 503})
+"""The statuses that say busy, if nothing else is said."""
+
+_PORTS: Final = {"http": 80, "https": 443}
+# What a Retry-After may say at most: what the throttle takes as a time. Its own limit is lower.
+_LONGEST: Final = 86_400.0 * 365
+
+
+class ServiceBusy(Exception):
+    """A request was not sent, because the service is busy and its turn is not yet.
+
+    Each adapter raises a class of its own that is also an exception of its HTTP library.
+    """
+
+    service: str
+    """The service, as the throttle knows it."""
+
+    wait: float
+    """Seconds until it is worth trying again."""
+
+    def __init__(self, service: str, wait: float) -> None:
+        super().__init__(f"{service} is busy: not sent, try again in {wait:.3f} s")
+        self.service = service
+        self.wait = wait
+
+    def __reduce__(self) -> tuple[type[ServiceBusy], tuple[str, float]]:
+        return type(self), (self.service, self.wait)
+
+
+class Caller:
+    """Asks a busy throttle before each request, and tells it about each answer."""
+
+    def __init__(
+        self,
+        throttle: BusyThrottle | None = None,
+        *,
+        max_wait: float = 0.0,
+        statuses: Collection[int] = BUSY,
+        service: Callable[[str], str] | None = None,
+        error: Callable[[str, float], ServiceBusy] = ServiceBusy,
+    ) -> None:
+        """Take what the adapters take.
+
+        max_wait: how many seconds a request may wait for its turn before it is refused.
+        statuses: which answers say busy.
+        service: the service's name from a URL; by default host and port.
+        """
+        if throttle is not None and not isinstance(throttle, BusyThrottle):
+            raise ArgumentError(f"throttle {throttle!r}: must be a BusyThrottle")
+        if isinstance(max_wait, bool) or not isinstance(max_wait, (int, float)):
+            raise ArgumentError(f"max_wait {max_wait!r}: must be a number of seconds")
+        if not 0 <= max_wait <= _LONGEST:
+            raise ArgumentError(f"max_wait {max_wait!r}: must be seconds from 0 to a year")
+        if isinstance(statuses, (str, bytes)) or not all(isinstance(s, int) for s in statuses):
+            raise ArgumentError(f"statuses {statuses!r}: must be numbers such as 429 and 503")
+        if service is not None and not callable(service):
+            raise ArgumentError(f"service {service!r}: must be a function from URL to name")
+        self.throttle = BusyThrottle() if throttle is None else throttle
+        self.max_wait = float(max_wait)
+        self._statuses = frozenset(statuses)
+        self._service = service_of if service is None else service
+        self._error = error
+
+    def service(self, url: str) -> str:
+        """Name the service that a URL belongs to."""
+        return self._service(url)
+
+    def hold(self, service: str) -> None:
+        """Wait until a request may be sent; raise if that would take too long."""
+        end = time.monotonic() + self.max_wait
+        while wait := self._wait(service, end):
+            time.sleep(wait)
+
+    async def hold_async(self, service: str, sleep: Callable[[float], Awaitable[None]]) -> None:
+        """Do the same with a sleep that is awaited."""
+        end = time.monotonic() + self.max_wait
+        while wait := self._wait(service, end):
+            await sleep(wait)
+
+    def answered(self, service: str, status: int, retry: str | None) -> None:
+        """Tell the throttle what was answered."""
+        if status in self._statuses:
+            self.throttle.on_busy(service, retry_after(retry))
+        else:
+            self.throttle.on_ok(service)
+
+    def _wait(self, service: str, end: float) -> float:
+        turn = self.throttle.turn(service)
+        if turn:
+            return 0.0
+        if turn.wait > end - time.monotonic():
+            raise self._error(service, turn.wait)
+        # Not zero, which would mean that it may go.
+        return max(turn.wait, 1e-6)
+
+
+def service_of(url: str) -> str:
+    """Name the service of a URL: its host, and its port unless that is the scheme's own.
+
+    The same as ``URL.host`` in JavaScript, so that both count together.
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    if ":" in host:
+        host = f"[{host}]"
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    return host if port is None or port == _PORTS.get(parts.scheme) else f"{host}:{port}"
+
+
+def retry_after(value: str | None) -> float | None:
+    """Read a Retry-After header: seconds, or a date; None if there is none that can be read."""
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        # Digits without end are a long time, and int() would take long over them.
+        return min(float(value[:20]), _LONGEST)
+    try:
+        date = parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=timezone.utc)
+    seconds = (date - datetime.now(timezone.utc)).total_seconds()
+    return min(seconds, _LONGEST) if seconds > 0 and math.isfinite(seconds) else None

@@ -1,0 +1,98 @@
+"""A busy throttle for ``httpx``: transports around those of clients, blocking and async.
+
+>>> import httpx
+>>> from dthrottle.busy.httpx import BusyTransport
+>>> client = httpx.Client(transport=BusyTransport(max_wait=5))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import anyio
+import httpx
+
+from dthrottle._dthrottle import BusyThrottle
+from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
+
+__all__ = ["AsyncBusyTransport", "BusyTransport", "ServiceBusyError"]
+
+
+class ServiceBusyError(ServiceBusy, httpx.TransportError):
+    """A request was not sent, because the service is busy and its turn is not yet."""
+
+    def __init__(self, service: str, wait: float) -> None:
+        ServiceBusy.__init__(self, service, wait)
+        self._request = None
+
+
+class BusyTransport(httpx.BaseTransport):
+    """Sends requests when it is their turn, and learns from the answers."""
+
+    def __init__(
+        self,
+        throttle: BusyThrottle | None = None,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        max_wait: float = 0.0,
+        statuses: Collection[int] = BUSY,
+        service: Callable[[str], str] | None = None,
+    ) -> None:
+        """Take what a Caller takes, and the transport that does the work."""
+        self.caller = Caller(
+            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+        )
+        self._transport = httpx.HTTPTransport() if transport is None else transport
+
+    @property
+    def throttle(self) -> BusyThrottle:
+        """The throttle that is asked."""
+        return self.caller.throttle
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, if it may be sent or may wait."""
+        service = self.caller.service(str(request.url))
+        self.caller.hold(service)
+        response = self._transport.handle_request(request)
+        self.caller.answered(service, response.status_code, response.headers.get("Retry-After"))
+        return response
+
+    def close(self) -> None:
+        """Close the transport that does the work."""
+        self._transport.close()
+
+
+class AsyncBusyTransport(httpx.AsyncBaseTransport):
+    """The same for ``httpx.AsyncClient``."""
+
+    def __init__(
+        self,
+        throttle: BusyThrottle | None = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        max_wait: float = 0.0,
+        statuses: Collection[int] = BUSY,
+        service: Callable[[str], str] | None = None,
+    ) -> None:
+        """Take what a Caller takes, and the transport that does the work."""
+        self.caller = Caller(
+            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+        )
+        self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
+
+    @property
+    def throttle(self) -> BusyThrottle:
+        """The throttle that is asked."""
+        return self.caller.throttle
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, if it may be sent or may wait."""
+        service = self.caller.service(str(request.url))
+        await self.caller.hold_async(service, anyio.sleep)
+        response = await self._transport.handle_async_request(request)
+        self.caller.answered(service, response.status_code, response.headers.get("Retry-After"))
+        return response
+
+    async def aclose(self) -> None:
+        """Close the transport that does the work."""
+        await self._transport.aclose()

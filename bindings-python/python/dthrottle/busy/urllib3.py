@@ -1,0 +1,72 @@
+"""A busy throttle for ``urllib3`` (2 or later): a pool manager.
+
+>>> from dthrottle.busy.urllib3 import BusyPoolManager
+>>> http = BusyPoolManager(max_wait=5)
+
+Every attempt is asked about, those of ``retries`` and redirects included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import urllib3
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.response import BaseHTTPResponse
+
+from dthrottle._dthrottle import BusyThrottle
+from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
+
+__all__ = ["BusyPoolManager", "ServiceBusyError"]
+
+
+class ServiceBusyError(ServiceBusy, urllib3.exceptions.HTTPError):
+    """A request was not sent, because the service is busy and its turn is not yet."""
+
+
+class BusyPoolManager(urllib3.PoolManager):
+    """Sends requests when it is their turn, and learns from the answers.
+
+    What else is given goes to ``PoolManager``.
+    """
+
+    def __init__(
+        self,
+        throttle: BusyThrottle | None = None,
+        *,
+        max_wait: float = 0.0,
+        statuses: Collection[int] = BUSY,
+        service: Callable[[str], str] | None = None,
+        **options: Any,
+    ) -> None:
+        """Take what a Caller takes."""
+        caller = Caller(
+            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+        )
+        super().__init__(**options)
+        self.caller = caller
+        self.pool_classes_by_scheme = {
+            "http": _pool_class(HTTPConnectionPool, caller),
+            "https": _pool_class(HTTPSConnectionPool, caller),
+        }
+
+    @property
+    def throttle(self) -> BusyThrottle:
+        """The throttle that is asked."""
+        return self.caller.throttle
+
+
+def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConnectionPool]:
+    """Make a class of pools that ask before every attempt."""
+
+    class BusyPool(base):  # type: ignore[misc, valid-type]
+        def _make_request(self, *args: Any, **options: Any) -> BaseHTTPResponse:
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            service = caller.service(f"{self.scheme}://{host}:{self.port}")
+            caller.hold(service)
+            response: BaseHTTPResponse = super()._make_request(*args, **options)
+            caller.answered(service, response.status, response.headers.get("Retry-After"))
+            return response
+
+    return BusyPool

@@ -1,0 +1,244 @@
+//! Busy answers of services that are called: the client's side.
+
+use std::ffi::CString;
+use std::time::Duration;
+
+use dthrottle::config::{BusyConfig, Names};
+use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::prelude::*;
+
+use crate::args::{self, Arg};
+use crate::errors::{Fault, guard};
+use crate::{clock, config};
+
+/// Slows down what is sent to services that say they are busy, and comes back gradually.
+///
+/// A service is any name, as str or bytes. With table, a name or a dict of name, size, group, dir
+/// and private, all processes of this user that give the same name share what they know; without
+/// it, this process and its forked children. The mode is "live", set by floor, cut, near, step,
+/// patience and growth, or "document", set by recover_rate or recover_value; max_pause is the longest
+/// pause that a service can ask for. A ManualClock given as clock takes the place of the system's.
+///
+/// Times are seconds. now is the time by the throttle's clock, read if it is left out. Any thread
+/// may use it; no call waits.
+#[pyclass(frozen, module = "dthrottle.busy")]
+pub(crate) struct BusyThrottle(dthrottle::BusyThrottle);
+
+/// Whether a request may be sent now. It is true when allowed.
+#[pyclass(frozen, get_all, module = "dthrottle.busy")]
+pub(crate) struct Turn {
+    /// Whether it may.
+    allowed: bool,
+    /// If it may not: seconds until it is worth asking again.
+    wait: f64,
+    /// Requests a second; None: there is no limit.
+    limit: Option<f64>,
+}
+
+/// What a busy throttle counted in this process since it was made.
+#[pyclass(frozen, get_all, eq, hash, module = "dthrottle.busy")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct BusyStats {
+    /// Requests that could be sent.
+    sent: u64,
+    /// Requests held back.
+    held: u64,
+    /// Good answers.
+    good: u64,
+    /// Busy answers.
+    busy: u64,
+    /// How often a limit was cut.
+    cuts: u64,
+    /// Services with a limit that were forgotten, because there were too many others.
+    forgotten: u64,
+    /// Services known now, by all processes that share them.
+    services: u64,
+}
+
+type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+#[pymethods]
+impl BusyThrottle {
+    #[new]
+    #[pyo3(signature = (
+        *,
+        mode=None,
+        floor=None,
+        max_pause=None,
+        cut=None,
+        near=None,
+        step=None,
+        patience=None,
+        growth=None,
+        recover_rate=None,
+        recover_value=None,
+        table=None,
+        clock=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
+    fn new(
+        py: Python<'_>,
+        mode: Given<'_, '_>,
+        floor: Given<'_, '_>,
+        max_pause: Given<'_, '_>,
+        cut: Given<'_, '_>,
+        near: Given<'_, '_>,
+        step: Given<'_, '_>,
+        patience: Given<'_, '_>,
+        growth: Given<'_, '_>,
+        recover_rate: Given<'_, '_>,
+        recover_value: Given<'_, '_>,
+        table: Given<'_, '_>,
+        clock: Given<'_, '_>,
+    ) -> PyResult<BusyThrottle> {
+        guard(|| {
+            let clock = clock::given(clock)?;
+            let root = config::tree_of(&[
+                ("mode", mode),
+                ("floor", floor),
+                ("max_pause", max_pause),
+                ("cut", cut),
+                ("near", near),
+                ("step", step),
+                ("patience", patience),
+                ("growth", growth),
+                ("recover_rate", recover_rate),
+                ("recover_value", recover_value),
+                ("table", table),
+            ])?;
+            let config = BusyConfig::from_value(&root, Names::Snake)?;
+            // It may open files, and no other thread should wait for a disk.
+            let throttle = py.detach(|| match clock {
+                Some(clock) => dthrottle::BusyThrottle::with_clock(config, clock),
+                None => dthrottle::BusyThrottle::new(config),
+            })?;
+            for text in throttle.warnings() {
+                let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+                PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+            }
+            Ok(BusyThrottle(throttle))
+        })
+    }
+
+    /// Whether a request may be sent now. If it may, it counts as sent.
+    #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
+    fn should_send(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<bool> {
+        guard(|| Ok(self.0.should_send(name(service)?, self.time(now)?)))
+    }
+
+    /// The same, with the wait and the limit.
+    #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
+    fn turn(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Turn> {
+        guard(|| {
+            let turn = self.0.turn(name(service)?, self.time(now)?);
+            Ok(Turn { allowed: turn.allowed, wait: turn.wait.as_secs_f64(), limit: turn.limit })
+        })
+    }
+
+    /// The service said that it is busy, and maybe for how many seconds nothing should be sent.
+    #[pyo3(
+        signature = (service, retry_after=None, *, now=Arg::ABSENT),
+        text_signature = "($self, service, retry_after=None, *, now=...)"
+    )]
+    fn on_busy(
+        &self,
+        service: &Bound<'_, PyAny>,
+        retry_after: Given<'_, '_>,
+        now: Arg<'_, '_>,
+    ) -> PyResult<()> {
+        guard(|| {
+            let pause = retry_after.map(|value| args::seconds("retry_after", value)).transpose()?;
+            self.0.on_busy(name(service)?, self.time(now)?, pause);
+            Ok(())
+        })
+    }
+
+    /// The service gave any other answer.
+    #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
+    fn on_ok(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<()> {
+        guard(|| {
+            self.0.on_ok(name(service)?, self.time(now)?);
+            Ok(())
+        })
+    }
+
+    /// The limit of a service in requests a second; None: there is none.
+    #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
+    fn limit(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Option<f64>> {
+        guard(|| Ok(self.0.limit(name(service)?, self.time(now)?)))
+    }
+
+    /// How many requests were sent to a service in the last second.
+    #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
+    fn rate(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<f64> {
+        guard(|| Ok(self.0.rate(name(service)?, self.time(now)?)))
+    }
+
+    /// Forgets a service, and with it its limit.
+    fn forget(&self, service: &Bound<'_, PyAny>) -> PyResult<()> {
+        guard(|| {
+            self.0.forget(name(service)?);
+            Ok(())
+        })
+    }
+
+    /// What the throttle counted so far.
+    fn stats(&self) -> PyResult<BusyStats> {
+        guard(|| {
+            let stats = self.0.stats(self.0.now());
+            Ok(BusyStats {
+                sent: stats.sent,
+                held: stats.held,
+                good: stats.good,
+                busy: stats.busy,
+                cuts: stats.cuts,
+                forgotten: stats.forgotten,
+                services: stats.services,
+            })
+        })
+    }
+
+    /// The time by the throttle's clock.
+    fn now(&self) -> PyResult<f64> {
+        guard(|| Ok(self.0.now().as_secs_f64()))
+    }
+}
+
+impl BusyThrottle {
+    fn time(&self, now: Arg<'_, '_>) -> Result<Duration, Fault> {
+        Ok(now.seconds("now")?.unwrap_or_else(|| self.0.now()))
+    }
+}
+
+fn name<'a>(service: &'a Bound<'_, PyAny>) -> Result<&'a [u8], Fault> {
+    args::bytes("service", service)
+}
+
+#[pymethods]
+impl Turn {
+    fn __bool__(&self) -> bool {
+        self.allowed
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        guard(|| {
+            let Turn { allowed, wait, limit } = self;
+            let allowed = if *allowed { "True" } else { "False" };
+            let limit = limit.map_or("None".into(), |limit| format!("{limit:?}"));
+            Ok(format!("Turn(allowed={allowed}, wait={wait:?}, limit={limit})"))
+        })
+    }
+}
+
+#[pymethods]
+impl BusyStats {
+    fn __repr__(&self) -> PyResult<String> {
+        guard(|| {
+            let BusyStats { sent, held, good, busy, cuts, forgotten, services } = self;
+            Ok(format!(
+                "BusyStats(sent={sent}, held={held}, good={good}, busy={busy}, cuts={cuts}, \
+                 forgotten={forgotten}, services={services})"
+            ))
+        })
+    }
+}

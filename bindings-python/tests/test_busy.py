@@ -1,0 +1,209 @@
+"""The busy throttle's calls, and what happens to bad input."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import pickle
+import threading
+from typing import Any
+
+import pytest
+
+import dthrottle
+from dthrottle import ArgumentError, ConfigError, ManualClock
+from dthrottle.busy import BusyThrottle, ServiceBusy, retry_after, service_of
+
+
+@pytest.fixture
+def busy(clock: ManualClock) -> BusyThrottle:
+    return BusyThrottle(clock=clock)
+
+
+def test_busy_answers_halve_and_others_go_on(busy: BusyThrottle, clock: ManualClock) -> None:
+    assert all(busy.should_send(name) for name in ("a", b"b") for _ in range(100))
+    assert (busy.limit("a"), busy.rate("a")) == (None, 100)
+    busy.on_busy("a")
+    assert busy.limit("a") == 50
+    assert busy.limit(b"a") == 50, "text is its UTF-8"
+    assert busy.limit("b") is None
+    passed = sum(busy.should_send("a") for _ in range(100))
+    assert 1 <= passed <= 3
+    clock.advance(60)
+    assert busy.limit("a") is None
+
+
+def test_a_turn_says_how_long_to_wait(busy: BusyThrottle, clock: ManualClock) -> None:
+    turn = busy.turn("a")
+    assert turn
+    assert (turn.allowed, turn.wait, turn.limit) == (True, 0.0, None)
+    busy.on_busy("a", retry_after=2.5)
+    turn = busy.turn("a")
+    assert not turn
+    assert (turn.wait, turn.limit) == (2.5, 1.0)
+    assert repr(turn) == "Turn(allowed=False, wait=2.5, limit=1.0)"
+    clock.advance(2.5)
+    assert busy.should_send("a")
+
+
+def test_the_time_can_be_given(busy: BusyThrottle) -> None:
+    busy.on_busy("a", 10, now=100)
+    assert not busy.should_send("a", now=109.9)
+    assert busy.should_send("a", now=110)
+    assert busy.turn("a", now=5).wait <= 3600, "time may go backwards"
+
+
+def test_the_documents_mode(clock: ManualClock) -> None:
+    busy = BusyThrottle(mode="document", clock=clock)
+    for _ in range(5000):
+        assert busy.should_send("b")
+    for _ in range(3000):
+        busy.on_busy("b")
+    clock.advance(1)
+    assert sum(busy.should_send("b") for _ in range(5000)) == 38
+    assert busy.limit("b") == pytest.approx(38.147, abs=0.001)
+    by_value = BusyThrottle(recover_value=200, clock=clock)
+    by_value.on_busy("b")
+    clock.advance(1)
+    assert by_value.limit("b") == (9_999_999 + 200) / 2
+
+
+def test_stats_and_forgetting(busy: BusyThrottle) -> None:
+    busy.should_send("a")
+    busy.on_ok("a")
+    busy.on_busy("a", 60)
+    busy.should_send("a")
+    assert repr(busy.stats()) == (
+        "BusyStats(sent=1, held=1, good=1, busy=1, cuts=1, forgotten=0, services=1)"
+    )
+    busy.forget("a")
+    assert busy.should_send("a")
+
+
+@pytest.mark.parametrize("now", [-1, -1e-3, math.nan, math.inf, 1e300, "1", None])
+def test_times_that_cannot_be(busy: BusyThrottle, now: Any) -> None:
+    calls = [busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.rate]
+    for call in calls:
+        with pytest.raises(ArgumentError, match=r"^now .*must be a number of seconds"):
+            call("a", now=now)
+    if now is not None:
+        with pytest.raises(ArgumentError, match=r"^retry_after .*must be a number of seconds"):
+            busy.on_busy("a", now)
+    assert busy.should_send("a")
+
+
+@pytest.mark.parametrize("service", [None, 7, ["a"], "\ud800"])
+def test_names_that_cannot_be(busy: BusyThrottle, service: Any) -> None:
+    for call in (busy.should_send, busy.turn, busy.on_ok, busy.on_busy, busy.limit, busy.forget):
+        with pytest.raises(ArgumentError, match=r"^service "):
+            call(service)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "dead"}, 'mode: "dead" is no mode; write "live" or "document"'),
+        ({"floor": 0}, "floor: 0; write a number from 0.0001 to 1000000"),
+        ({"max_pause": 5}, 'max_pause: 5 is not possible here; write a duration like "10s"'),
+        ({"recover_rate": 3, "mode": "live"}, "recover_rate: has no meaning in the mode live"),
+        ({"table": "a/b"}, "table.name"),
+        ({"table": "x", "clock": ManualClock()}, "table: a clock moved by hand needs a table"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        BusyThrottle(**options)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_million_services(busy: BusyThrottle) -> None:
+    busy.on_busy("kept", 60)
+    send = busy.should_send
+    assert all(send(str(i)) for i in range(1_000_000))
+    assert busy.stats().services == 1024
+    assert not send("kept")
+
+
+def test_threads(busy: BusyThrottle) -> None:
+    def work() -> None:
+        for i in range(5000):
+            busy.should_send("a")
+            if i % 100 == 0:
+                busy.on_busy("a")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stats = busy.stats()
+    assert (stats.sent + stats.held, stats.busy, stats.cuts) == (20_000, 200, 1)
+
+
+def _ask(name: str, answers: Any) -> None:
+    answers.put(BusyThrottle(table=name).should_send("a"))
+
+
+def test_processes_share_a_named_table() -> None:
+    name = f"test-busy-{id(object())}"
+    busy = BusyThrottle(table=name)
+    (path,) = (table.path for table in dthrottle.tables() if table.name == name)
+    try:
+        spawn = multiprocessing.get_context("spawn")
+        answers = spawn.Queue()
+        for expected in (True, False):
+            child = spawn.Process(target=_ask, args=(name, answers))
+            child.start()
+            assert answers.get(timeout=60) is expected
+            child.join()
+            busy.on_busy("a", 60)
+    finally:
+        path.unlink()
+
+
+def test_forked_children_share_without_a_name() -> None:
+    busy = BusyThrottle()
+    child = multiprocessing.get_context("fork").Process(target=busy.on_busy, args=("a", 60))
+    child.start()
+    child.join()
+    assert not busy.should_send("a")
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://API.example.com/x?y#z", "api.example.com"),
+        ("https://api.example.com:443/", "api.example.com"),
+        ("http://api.example.com:443/", "api.example.com:443"),
+        ("http://user:secret@host:8080/", "host:8080"),
+        ("http://[2001:DB8::1]:80/", "[2001:db8::1]"),
+        ("http://host:99999/", "host"),
+        ("", ""),
+    ],
+)
+def test_a_service_is_host_and_port(url: str, name: str) -> None:
+    assert service_of(url) == name
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("120", 120),
+        (" 0 ", 0),
+        ("9" * 400, 86_400 * 365),
+        ("-1", None),
+        ("soon", None),
+        ("1.5", None),
+        ("٣", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400 * 365),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
+    assert retry_after(header) == seconds
+
+
+def test_the_exception_can_be_pickled() -> None:
+    error = pickle.loads(pickle.dumps(ServiceBusy("api", 1.5)))
+    assert (str(error), error.wait) == ("api is busy: not sent, try again in 1.500 s", 1.5)

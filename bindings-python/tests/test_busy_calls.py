@@ -1,0 +1,210 @@
+"""The adapters for requests, httpx and urllib3, with a real server that is busy on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import pytest
+import requests
+import urllib3
+
+from dthrottle import ArgumentError
+from dthrottle.busy import BusyThrottle, Caller, ServiceBusy
+from dthrottle.busy import httpx as for_httpx
+from dthrottle.busy import requests as for_requests
+from dthrottle.busy import urllib3 as for_urllib3
+
+
+class Server(ThreadingHTTPServer):
+    """Answers with the next of its answers, then with 200."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.seen = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.seen += 1
+        status, headers = self.server.answers.pop(0) if self.server.answers else (200, {})
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+Get = Callable[[str], int]
+Maker = Callable[..., Get]
+
+
+def by_requests(throttle: BusyThrottle | None = None, **options: Any) -> Get:
+    session = requests.Session()
+    session.mount("http://", for_requests.BusyAdapter(throttle, **options))
+
+    def get(url: str) -> int:
+        return session.get(url).status_code
+
+    return get
+
+
+def by_httpx(throttle: BusyThrottle | None = None, **options: Any) -> Get:
+    def get(url: str) -> int:
+        with httpx.Client(transport=for_httpx.BusyTransport(throttle, **options)) as client:
+            return client.get(url).status_code
+
+    return get
+
+
+def by_async_httpx(throttle: BusyThrottle | None = None, **options: Any) -> Get:
+    async def get(url: str) -> int:
+        transport = for_httpx.AsyncBusyTransport(throttle, **options)
+        async with httpx.AsyncClient(transport=transport) as client:
+            return (await client.get(url)).status_code
+
+    return lambda url: asyncio.run(get(url))
+
+
+def by_urllib3(throttle: BusyThrottle | None = None, **options: Any) -> Get:
+    http = for_urllib3.BusyPoolManager(throttle, **options)
+    return lambda url: http.request("GET", url, retries=False).status
+
+
+MAKERS: list[tuple[Maker, type[Exception]]] = [
+    (by_requests, requests.exceptions.RequestException),
+    (by_httpx, httpx.TransportError),
+    (by_async_httpx, httpx.TransportError),
+    (by_urllib3, urllib3.exceptions.HTTPError),
+]
+each = pytest.mark.parametrize(("make", "error"), MAKERS, ids=lambda it: it.__name__)
+
+
+@each
+def test_a_busy_answer_holds_the_next_request_back(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
+    throttle = BusyThrottle()
+    get = make(throttle)
+    assert get(server.url) == 200
+    server.answers = [(503, {"Retry-After": "60"})]
+    assert get(server.url) == 503, "the answer itself is the caller's"
+    with pytest.raises(ServiceBusy, match="is busy: not sent, try again in") as raised:
+        get(server.url)
+    assert isinstance(raised.value, error)
+    assert raised.value.service == f"127.0.0.1:{server.server_port}"
+    assert 55 < raised.value.wait <= 60
+    assert server.seen == 2
+    stats = throttle.stats()
+    assert (stats.sent, stats.held, stats.good, stats.busy) == (2, 1, 1, 1)
+
+
+@each
+def test_who_may_wait_waits_for_its_turn(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
+    get = make(BusyThrottle(), max_wait=5)
+    server.answers = [(429, {"Retry-After": "1"})]
+    assert get(server.url) == 429
+    begun = time.monotonic()
+    assert get(server.url) == 200
+    assert 0.9 < time.monotonic() - begun < 5
+    server.answers = [(429, {"Retry-After": "60"})]
+    while get(server.url) != 429:
+        pass
+    with pytest.raises(error):
+        get(server.url)
+
+
+@each
+def test_statuses_and_services_can_be_chosen(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
+    throttle = BusyThrottle()
+    get = make(throttle, statuses={500}, service=lambda _: "all")
+    server.answers = [(503, {}), (500, {"Retry-After": "60"})]
+    assert [get(server.url), get(server.url)] == [503, 500]
+    with pytest.raises(error, match="all is busy"):
+        get(server.url)
+    assert not throttle.should_send("all")
+
+
+@each
+def test_who_cannot_connect_is_not_told_busy(make: Maker, error: type[Exception]) -> None:
+    throttle = BusyThrottle()
+    get = make(throttle)
+    with pytest.raises(error):
+        get("http://127.0.0.1:1/")
+    stats = throttle.stats()
+    assert (stats.sent, stats.busy, stats.good) == (1, 0, 0)
+
+
+def test_every_attempt_of_urllib3_is_asked_about(server: Server) -> None:
+    http = for_urllib3.BusyPoolManager(max_wait=5)
+    server.answers = [(302, {"Location": "/"}), (503, {"Retry-After": "1"})]
+    retries = urllib3.Retry(3, status_forcelist=[503], respect_retry_after_header=False)
+    begun = time.monotonic()
+    assert http.request("GET", server.url, retries=retries).status == 200
+    assert time.monotonic() - begun > 0.9
+    stats = http.throttle.stats()
+    assert (stats.sent, stats.good, stats.busy) == (3, 2, 1)
+
+
+def test_async_clients_wait_without_blocking(server: Server) -> None:
+    async def work() -> int:
+        ticks = 0
+        transport = for_httpx.AsyncBusyTransport(max_wait=5)
+        async with httpx.AsyncClient(transport=transport) as client:
+            server.answers = [(503, {"Retry-After": "1"})]
+            await client.get(server.url)
+            task = asyncio.create_task(client.get(server.url))
+            while not task.done():
+                await asyncio.sleep(0.05)
+                ticks += 1
+        return ticks
+
+    assert asyncio.run(work()) >= 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"throttle": 7}, "throttle 7: must be a BusyThrottle"),
+        ({"max_wait": -1}, "max_wait -1: must be seconds from 0 to a year"),
+        ({"max_wait": "1"}, "max_wait '1': must be a number of seconds"),
+        ({"max_wait": float("nan")}, "max_wait nan: must be seconds from 0 to a year"),
+        ({"statuses": "503"}, "statuses '503': must be numbers such as 429 and 503"),
+        ({"service": "api"}, "service 'api': must be a function from URL to name"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        Caller(**options)

@@ -1,0 +1,76 @@
+//! Busy answers of services that are called.
+
+use dthrottle::{BusyThrottle, Clock as CoreClock};
+use wasm_bindgen::prelude::*;
+
+use crate::clock::Clock;
+use crate::common::busy;
+use crate::failure::{Result, failure};
+use crate::open::random_key;
+
+/// A busy throttle.
+#[wasm_bindgen]
+pub struct Busy(BusyThrottle);
+
+/// Opens a busy throttle from an object of settings, as the words of `common/tree.rs`.
+#[wasm_bindgen(js_name = busyFromWords)]
+pub fn busy_from_words(words: Vec<String>, clock: &Clock) -> Result<Busy> {
+    let config = busy::config(words).map_err(failure)?;
+    let clock = CoreClock::Manual(clock.0.clone());
+    Ok(Busy(BusyThrottle::with_key(config, clock, random_key()?).map_err(failure)?))
+}
+
+/// Whether a request may be sent now: allowed, waitMs, limit.
+#[wasm_bindgen(js_name = busyTurn)]
+pub fn busy_turn(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<Vec<f64>> {
+    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
+    Ok(busy::turn(handle.0.turn(service, now)))
+}
+
+/// The service is busy.
+#[wasm_bindgen(js_name = busyOnBusy)]
+pub fn busy_on_busy(
+    handle: &Busy,
+    service: &str,
+    retry_after_ms: Option<f64>,
+    now_ms: Option<f64>,
+) -> Result<()> {
+    let pause = busy::pause(retry_after_ms).map_err(failure)?;
+    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
+    handle.0.on_busy(service, now, pause);
+    Ok(())
+}
+
+/// The service gave any other answer.
+#[wasm_bindgen(js_name = busyOnOk)]
+pub fn busy_on_ok(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<()> {
+    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
+    handle.0.on_ok(service, now);
+    Ok(())
+}
+
+/// The limit of a service; Infinity: none.
+#[wasm_bindgen(js_name = busyLimit)]
+pub fn busy_limit(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f64> {
+    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
+    Ok(busy::limit(handle.0.limit(service, now)))
+}
+
+/// How many requests were sent to a service in the last second.
+#[wasm_bindgen(js_name = busyRate)]
+pub fn busy_rate(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f64> {
+    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
+    Ok(handle.0.rate(service, now))
+}
+
+/// Forgets a service.
+#[wasm_bindgen(js_name = busyForget)]
+pub fn busy_forget(handle: &Busy, service: &str) {
+    handle.0.forget(service);
+}
+
+/// The counts of the throttle.
+#[wasm_bindgen(js_name = busyStats)]
+pub fn busy_stats(handle: &Busy) -> Vec<f64> {
+    busy::counts(&handle.0)
+}

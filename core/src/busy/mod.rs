@@ -1,0 +1,254 @@
+//! The client's side: who is told "busy" sends less at once, and comes back gradually.
+//!
+//! ```
+//! use std::time::Duration;
+//! use dthrottle::{BusyConfig, BusyThrottle};
+//!
+//! let busy = BusyThrottle::new(BusyConfig::new())?;
+//! let now = busy.now();
+//! assert!(busy.should_send("api.example.com", now));
+//! busy.on_busy("api.example.com", now, Some(Duration::from_secs(2)));
+//! let turn = busy.turn("api.example.com", now);
+//! assert!(!turn.allowed && turn.wait == Duration::from_secs(2));
+//! # Ok::<(), dthrottle::Error>(())
+//! ```
+//!
+//! Time is an argument, as it is everywhere in the core; `now` reads the clock that it belongs to.
+//! `docs/busy.md` tells the whole story.
+
+mod document;
+mod live;
+mod meter;
+mod record;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+pub use self::document::{NO_LIMIT, Recover};
+pub use self::live::Live;
+use self::record::{Arithmetic, Record};
+use crate::clock::Clock;
+use crate::config::{BusyConfig, TableConfig};
+use crate::domain::Host;
+use crate::error::Result;
+use crate::fingerprint::{Fingerprints, hash_of};
+use crate::open::{Opened, open};
+use crate::stats::{Counter, Counters};
+use crate::table::SERVICES;
+
+pub use crate::config::Mode;
+
+/// How many services are remembered at once.
+pub const MOST_SERVICES: usize = SERVICES;
+
+/// Slows down what this client sends to services that say they are busy.
+///
+/// A service is known by any name. Clones are the same throttle; any thread may use it. No call
+/// waits, fails or needs an answer to have been asked for.
+#[derive(Clone)]
+pub struct BusyThrottle(Arc<Inner>);
+
+struct Inner {
+    host: Arc<Host>,
+    arithmetic: Arithmetic,
+    fingerprints: Fingerprints,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    sent: Counter,
+    held: Counter,
+    good: Counter,
+    busy: Counter,
+    cuts: Counter,
+    forgotten: Counter,
+}
+
+/// Whether a request may be sent now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Turn {
+    /// Whether it may.
+    pub allowed: bool,
+    /// If it may not, when it is worth asking again.
+    pub wait: Duration,
+    /// Requests a second; nothing: there is no limit.
+    pub limit: Option<f64>,
+}
+
+/// What a busy throttle counted in this process since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BusyStats {
+    /// Requests that could be sent.
+    pub sent: u64,
+    /// Requests held back.
+    pub held: u64,
+    /// Good answers.
+    pub good: u64,
+    /// Busy answers.
+    pub busy: u64,
+    /// How often a limit was cut.
+    pub cuts: u64,
+    /// Services with a limit that were forgotten, because there were too many others.
+    pub forgotten: u64,
+    /// Services known now, by all processes that share them.
+    pub services: u64,
+}
+
+impl BusyThrottle {
+    /// A throttle with the system's clock.
+    #[cfg(feature = "os")]
+    pub fn new(config: BusyConfig) -> Result<BusyThrottle> {
+        BusyThrottle::open(config, Clock::System, None)
+    }
+
+    /// A throttle with a clock, such as one moved by hand.
+    pub fn with_clock(config: BusyConfig, clock: impl Into<Clock>) -> Result<BusyThrottle> {
+        BusyThrottle::open(config, clock.into(), None)
+    }
+
+    /// A throttle with a clock and a key that nobody can guess, for hosts whose randomness this
+    /// crate cannot reach.
+    #[doc(hidden)]
+    pub fn with_key(config: BusyConfig, clock: Clock, key: [u64; 2]) -> Result<BusyThrottle> {
+        BusyThrottle::open(config, clock, Some(key))
+    }
+
+    fn open(config: BusyConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<BusyThrottle> {
+        config.check()?;
+        // Without a name it holds no buckets: one is the least there can be.
+        let table = config.table.clone().unwrap_or_else(|| TableConfig::anonymous().tags(1));
+        let Opened { table, zero_ns, key, warnings, .. } = open(&table, &clock, key)?;
+        let host = Host {
+            table,
+            clock,
+            zero_ns,
+            key,
+            counters: Counters::default(),
+            closed: AtomicBool::new(false),
+            warnings,
+            pacing: None,
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            lock: crate::os::lock::LockPlace::None,
+        };
+        let arithmetic = Arithmetic::of(&config);
+        // Who counts in another way has records of their own.
+        let fingerprints = Fingerprints::new(key, hash_of(format!("{arithmetic:?}").as_bytes()));
+        let (host, counts) = (Arc::new(host), Counts::default());
+        Ok(BusyThrottle(Arc::new(Inner { host, arithmetic, fingerprints, counts })))
+    }
+
+    /// The time by the throttle's clock.
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.0.host.clock.now_ns())
+    }
+
+    /// Whether a request may be sent now. If it may, it counts as sent.
+    pub fn should_send(&self, service: impl AsRef<[u8]>, now: Duration) -> bool {
+        self.turn(service, now).allowed
+    }
+
+    /// The same, with the wait and the limit.
+    pub fn turn(&self, service: impl AsRef<[u8]>, now: Duration) -> Turn {
+        let now = self.time(now);
+        let turn = self.record(service.as_ref(), now).turn(now);
+        match turn.allowed {
+            true => self.0.counts.sent.add(1),
+            false => self.0.counts.held.add(1),
+        }
+        turn
+    }
+
+    /// The service said that it is busy, and maybe for how long nothing should be sent.
+    pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
+        let now = self.time(now);
+        let cut = self.record(service.as_ref(), now).on_busy(now, retry_after.map(nanoseconds));
+        self.0.counts.busy.add(1);
+        self.0.counts.cuts.add(cut.into());
+    }
+
+    /// The service gave any other answer.
+    pub fn on_ok(&self, service: impl AsRef<[u8]>, now: Duration) {
+        let now = self.time(now);
+        self.record(service.as_ref(), now).on_ok(now);
+        self.0.counts.good.add(1);
+    }
+
+    /// The limit of a service in requests a second; nothing: there is none.
+    pub fn limit(&self, service: impl AsRef<[u8]>, now: Duration) -> Option<f64> {
+        let now = self.time(now);
+        self.known(service.as_ref()).and_then(|record| record.limit(now))
+    }
+
+    /// How many requests were sent to a service in the last second.
+    pub fn rate(&self, service: impl AsRef<[u8]>, now: Duration) -> f64 {
+        let now = self.time(now);
+        self.known(service.as_ref()).map_or(0.0, |record| record.rate(now))
+    }
+
+    /// Forgets a service, and with it its limit.
+    pub fn forget(&self, service: impl AsRef<[u8]>) {
+        if let Some(record) = self.known(service.as_ref()) {
+            record.forget();
+        }
+    }
+
+    /// What the throttle counted so far.
+    pub fn stats(&self, now: Duration) -> BusyStats {
+        let now = self.time(now);
+        let counts = &self.0.counts;
+        let records = self.0.host.table.services().map(|service| self.record_of(service));
+        BusyStats {
+            sent: counts.sent.get(),
+            held: counts.held.get(),
+            good: counts.good.get(),
+            busy: counts.busy.get(),
+            cuts: counts.cuts.get(),
+            forgotten: counts.forgotten.get(),
+            services: records.filter(|record| !record.is_idle(now)).count() as u64,
+        }
+    }
+
+    /// What is not as it was asked for, such as a named table that could not be shared by name.
+    pub fn warnings(&self) -> &[String] {
+        &self.0.host.warnings
+    }
+
+    fn time(&self, now: Duration) -> u64 {
+        nanoseconds(now).saturating_sub(self.0.host.zero_ns)
+    }
+
+    /// The record of a service, which gets one if it has none.
+    fn record(&self, service: &[u8], now: u64) -> Record<'_> {
+        let fingerprint = self.0.fingerprints.of(service);
+        let worth = |service: &_| self.record_of(service).worth(now);
+        let (service, is_loss) = self.0.host.table.take_service(fingerprint, worth);
+        self.0.counts.forgotten.add(is_loss.into());
+        let record = self.record_of(service);
+        record.touch(now);
+        record
+    }
+
+    fn known(&self, service: &[u8]) -> Option<Record<'_>> {
+        let service = self.0.host.table.find_service(self.0.fingerprints.of(service))?;
+        Some(self.record_of(service))
+    }
+
+    fn record_of<'a>(&'a self, service: &'a crate::table::Service) -> Record<'a> {
+        Record { service, arithmetic: &self.0.arithmetic }
+    }
+}
+
+impl fmt::Debug for BusyThrottle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BusyThrottle").field("arithmetic", &self.0.arithmetic).finish()
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

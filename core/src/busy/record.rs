@@ -1,0 +1,220 @@
+//! One service at work: the words of its record and the arithmetic that changes them.
+//!
+//! Every word is changed by itself; two that are changed at the same moment by several processes may
+//! be of two moments, and then a request more or less passes.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Turn;
+use super::document::{NO_LIMIT, Recover, Second};
+use super::live::{Cut, HOLD_NS, Live, Seen};
+use super::meter::{Meter, SECOND};
+use crate::config::{BusyConfig, Mode};
+use crate::table::Service;
+
+/// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
+const IDLE_NS: u64 = 60 * SECOND;
+/// What may be sent at once under a limit: as much as passes in a twentieth of a second, or one.
+const AT_ONCE_NS: u64 = SECOND / 20;
+/// What a record with a limit is worth more than any without.
+const LIMITED: u64 = 1 << 63;
+
+/// The settings that decide.
+#[derive(Clone, Debug)]
+pub(super) struct Arithmetic {
+    mode: Mode,
+    floor: f64,
+    max_pause_ns: u64,
+}
+
+impl Arithmetic {
+    pub(super) fn of(config: &BusyConfig) -> Arithmetic {
+        let max_pause_ns = super::nanoseconds(config.max_pause);
+        Arithmetic { mode: config.mode, floor: config.least(), max_pause_ns }
+    }
+}
+
+/// A service's record, and how it counts. Times are the table's.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) service: &'a Service,
+    pub(super) arithmetic: &'a Arithmetic,
+}
+
+// Relaxed everywhere: every word stands for itself.
+impl Record<'_> {
+    /// Notes that somebody asks. What nobody asked about for long begins anew.
+    pub(super) fn touch(self, now: u64) {
+        if self.is_idle(now) {
+            self.service.clear();
+        }
+        self.service.used_ns.store(now, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_idle(self, now: u64) -> bool {
+        let used = self.service.used_ns.load(Ordering::Relaxed);
+        now.saturating_sub(used) > IDLE_NS && self.paused_until(now) <= now
+    }
+
+    /// What is lost with it: nothing if it is idle, else the more the later it was used, and most if
+    /// it has a limit.
+    pub(super) fn worth(self, now: u64) -> u64 {
+        if self.is_idle(now) {
+            return 0;
+        }
+        let used = self.service.used_ns.load(Ordering::Relaxed).clamp(1, LIMITED - 1);
+        let is_limited = self.limit(now).is_some() || self.paused_until(now) > now;
+        if is_limited { LIMITED | used } else { used }
+    }
+
+    pub(super) fn forget(self) {
+        self.service.clear();
+        self.service.used_ns.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn rate(self, now: u64) -> f64 {
+        Meter(self.service.sent.load(Ordering::Relaxed)).rate(now)
+    }
+
+    pub(super) fn limit(self, now: u64) -> Option<f64> {
+        match self.arithmetic.mode {
+            Mode::Live(live) => self.live_limit(&live, now),
+            Mode::Document(recover) => {
+                Some(self.second(now, recover).limit).filter(|limit| *limit < NO_LIMIT)
+            }
+        }
+    }
+
+    pub(super) fn turn(self, now: u64) -> Turn {
+        let paused = self.paused_until(now);
+        if paused > now {
+            let limit = self.limit(now);
+            return Turn { allowed: false, wait: Duration::from_nanos(paused - now), limit };
+        }
+        let (limit, wait_ns) = match self.arithmetic.mode {
+            Mode::Live(live) => self.live_turn(&live, now),
+            Mode::Document(recover) => self.document_turn(recover, now),
+        };
+        let wait = Duration::from_nanos(wait_ns.unwrap_or(0));
+        Turn { allowed: wait_ns.is_none(), wait, limit }
+    }
+
+    /// Whether the limit was cut.
+    pub(super) fn on_busy(self, now: u64, retry_after_ns: Option<u64>) -> bool {
+        let before = self.paused_until(now);
+        if let Some(pause) = retry_after_ns {
+            let until = now.saturating_add(pause.min(self.arithmetic.max_pause_ns));
+            self.service.paused_ns.fetch_max(until, Ordering::Relaxed);
+        }
+        match self.arithmetic.mode {
+            Mode::Live(live) => self.live_busy(&live, now, before),
+            Mode::Document(recover) => self.change(|bits| {
+                let second = self.second_of(bits, now, recover);
+                Some(second.with_busy().to_bits())
+            }),
+        }
+    }
+
+    pub(super) fn on_ok(self, now: u64) {
+        count(&self.service.good, now);
+    }
+
+    /// Until when the service asked for a pause. One that is longer than any can be is left over
+    /// from a clock that was set back.
+    fn paused_until(self, now: u64) -> u64 {
+        let until = self.service.paused_ns.load(Ordering::Relaxed);
+        let longest = now.saturating_add(self.arithmetic.max_pause_ns);
+        if until <= longest { until } else { 0 }
+    }
+
+    fn live_limit(self, live: &Live, now: u64) -> Option<f64> {
+        let bits = self.service.state.load(Ordering::Relaxed);
+        let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
+        // It recovers from the end of the pause on.
+        live.limit(cut, now.saturating_sub(cut.at.max(self.paused_until(now))))
+    }
+
+    fn live_turn(self, live: &Live, now: u64) -> (Option<f64>, Option<u64>) {
+        self.mend(now);
+        let limit = self.live_limit(live, now);
+        let wait = limit.and_then(|limit| self.take_turn(limit, now));
+        if wait.is_none() {
+            count(&self.service.sent, now);
+        }
+        (limit, wait)
+    }
+
+    fn live_busy(self, live: &Live, now: u64, paused: u64) -> bool {
+        self.mend(now);
+        let floor = self.arithmetic.floor;
+        let sent = self.rate(now);
+        let good = Meter(self.service.good.load(Ordering::Relaxed));
+        let good = (!good.is_new()).then(|| good.rate(now));
+        self.change(|bits| {
+            let before = Cut::from_bits(bits, floor);
+            let after = before.map(|cut| now.saturating_sub(cut.at.max(paused)));
+            if after.is_some_and(|after| after < HOLD_NS) {
+                // Answers to what was sent before the cut say nothing new.
+                return None;
+            }
+            let limit = before.zip(after).and_then(|(cut, after)| live.limit(cut, after));
+            let seen = Seen { sent, good, limit };
+            Some(live.cut(before, now, seen, floor).to_bits())
+        })
+    }
+
+    /// A cut in the future is left over from a clock that was set back: it was just now.
+    fn mend(self, now: u64) {
+        self.change(|bits| {
+            let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
+            let is_ahead = cut.at > now.saturating_add(HOLD_NS);
+            is_ahead.then(|| cut.moved(now).to_bits())
+        });
+    }
+
+    /// Takes the next turn under a limit, or says how long to wait for one.
+    fn take_turn(self, limit: f64, now: u64) -> Option<u64> {
+        let unit = (SECOND as f64 / limit).max(1.0) as u64;
+        let room = unit.max(AT_ONCE_NS);
+        let end = now.saturating_add(room);
+        // No turn is further ahead than one can get: the limit was lower, or the time another.
+        let next = |turn: u64| turn.clamp(now, end).saturating_add(unit);
+        let taken =
+            self.service.turn_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |turn| {
+                Some(next(turn)).filter(|next| *next <= end)
+            });
+        taken.err().map(|turn| next(turn) - end)
+    }
+
+    fn document_turn(self, recover: Recover, now: u64) -> (Option<f64>, Option<u64>) {
+        let second = self.second(now, recover);
+        let most = second.limit.floor();
+        let sent = self.service.sent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+            let meter = Meter(word);
+            ((meter.this_second(now) as f64) < most).then(|| meter.count(now).0)
+        });
+        let wait = || second.wait(now, recover, self.arithmetic.floor);
+        let limit = Some(second.limit).filter(|limit| *limit < NO_LIMIT);
+        (limit, sent.is_err().then(wait))
+    }
+
+    fn second(self, now: u64, recover: Recover) -> Second {
+        self.second_of(self.service.state.load(Ordering::Relaxed), now, recover)
+    }
+
+    fn second_of(self, bits: u128, now: u64, recover: Recover) -> Second {
+        let floor = self.arithmetic.floor;
+        Second::from_bits(bits, now, floor).at(now, recover, floor)
+    }
+
+    /// Changes the state in one step, unless there is nothing to change; whether it did.
+    fn change(self, next: impl FnMut(u128) -> Option<u128>) -> bool {
+        let state = &self.service.state;
+        state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+}
+
+fn count(word: &std::sync::atomic::AtomicU64, now: u64) {
+    word.update(Ordering::Relaxed, Ordering::Relaxed, |word| Meter(word).count(now).0);
+}

@@ -1,0 +1,280 @@
+//! What a busy throttle is told: by which arithmetic it slows down and comes back, and where its
+//! services are remembered.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::reader::{Names, Reader, Table};
+use super::table::TableConfig;
+use super::value::{Entry, Node, Value};
+use crate::busy::{Live, Recover};
+use crate::convert::shown;
+use crate::error::{Error, Result};
+use crate::rate::{parse_duration, quoted};
+
+const KEYS: &[&str] = &[
+    "mode",
+    "floor",
+    "max_pause",
+    "cut",
+    "near",
+    "step",
+    "patience",
+    "growth",
+    "recover_rate",
+    "recover_value",
+    "table",
+];
+const LIVE_KEYS: [&str; 5] = ["cut", "near", "step", "patience", "growth"];
+const DOCUMENT_KEYS: [&str; 2] = ["recover_rate", "recover_value"];
+
+/// The least that a live limit falls to, if nothing is said: one request a second.
+const LIVE_FLOOR: f64 = 1.0;
+/// That of the document's arithmetic, low enough to print its tables to the digit.
+const DOCUMENT_FLOOR: f64 = 0.0001;
+/// The longest `Retry-After` that is believed, if nothing is said.
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
+
+/// By which arithmetic limits fall and recover.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// Halves at most once a second, comes back quickly to near the last good rate, and goes on
+    /// from there in small steps.
+    Live(Live),
+    /// As the document has it.
+    Document(Recover),
+}
+
+/// What a [`BusyThrottle`](crate::BusyThrottle) is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BusyConfig {
+    pub(crate) mode: Mode,
+    pub(crate) floor: Option<f64>,
+    pub(crate) max_pause: Duration,
+    /// Nothing: memory of its own, shared with forked children.
+    pub(crate) table: Option<TableConfig>,
+}
+
+impl Default for BusyConfig {
+    fn default() -> BusyConfig {
+        let mode = Mode::Live(Live::default());
+        BusyConfig { mode, floor: None, max_pause: MAX_PAUSE, table: None }
+    }
+}
+
+impl BusyConfig {
+    /// The usual: live, one request a second at least.
+    pub fn new() -> BusyConfig {
+        BusyConfig::default()
+    }
+
+    /// The arithmetic.
+    #[must_use]
+    pub fn mode(self, mode: Mode) -> BusyConfig {
+        BusyConfig { mode, ..self }
+    }
+
+    /// The least that a limit falls to, in requests a second.
+    #[must_use]
+    pub fn floor(self, floor: f64) -> BusyConfig {
+        BusyConfig { floor: Some(floor), ..self }
+    }
+
+    /// The longest pause that a service can ask for.
+    #[must_use]
+    pub fn max_pause(self, max_pause: Duration) -> BusyConfig {
+        BusyConfig { max_pause, ..self }
+    }
+
+    /// Where services are remembered: with a named table, by all processes that give the name.
+    #[must_use]
+    pub fn table(self, table: TableConfig) -> BusyConfig {
+        BusyConfig { table: Some(table), ..self }
+    }
+
+    /// Reads settings in TOML.
+    pub fn from_toml(text: &str) -> Result<BusyConfig> {
+        BusyConfig::from_value(&super::text::parse(text)?, Names::Snake)
+    }
+
+    /// Reads what a language's own object says.
+    pub fn from_value(root: &Node, names: Names) -> Result<BusyConfig> {
+        let mut reader = Reader { names, lines: Vec::new() };
+        let table = reader.table(root, "", KEYS)?;
+        let config = reader.busy(&table)?;
+        config.check_as(names)?;
+        Ok(config)
+    }
+
+    pub(crate) fn least(&self) -> f64 {
+        self.floor.unwrap_or(match self.mode {
+            Mode::Live(_) => LIVE_FLOOR,
+            Mode::Document(_) => DOCUMENT_FLOOR,
+        })
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_as(Names::Snake)
+    }
+
+    fn check_as(&self, names: Names) -> Result<()> {
+        let check = |key: &str, number: f64, range: RangeInclusive<f64>| {
+            if range.contains(&number) {
+                return Ok(());
+            }
+            let (from, to) = (shown(*range.start()), shown(*range.end()));
+            let message = format!("{}; write a number from {from} to {to}", shown(number));
+            Err(Error::config(names.spell(key), message))
+        };
+        check("floor", self.least(), 1e-4..=1e6)?;
+        match self.mode {
+            Mode::Live(Live { cut, near, step, patience, growth }) => {
+                check("cut", cut, 0.1..=0.95)?;
+                check("near", near, 0.1..=1.0)?;
+                check("step", step, 0.0..=1.0)?;
+                check("patience", patience, 0.0..=3600.0)?;
+                check("growth", growth, 1.1..=100.0)?;
+            }
+            Mode::Document(Recover::Rate(rate)) => check("recover_rate", rate, 0.1..=100.0)?,
+            Mode::Document(Recover::Value(value)) => check("recover_value", value, 0.1..=1e6)?,
+        }
+        self.table.as_ref().map_or(Ok(()), TableConfig::check)
+    }
+}
+
+impl Reader {
+    fn busy(&mut self, table: &Table<'_>) -> Result<BusyConfig> {
+        let mut config = BusyConfig::default();
+        let mode = match table.get("mode") {
+            Some(entry) => self.text(entry, "")?,
+            None if table.first(&DOCUMENT_KEYS).is_some() => "document",
+            None => "live",
+        };
+        let strangers = match mode {
+            "live" => DOCUMENT_KEYS.as_slice(),
+            "document" => LIVE_KEYS.as_slice(),
+            other => {
+                let message =
+                    format!(r#"{} is no mode; write "live" or "document""#, quoted(other));
+                return Err(Error::config("mode", message));
+            }
+        };
+        if let Some(stranger) = table.first(strangers) {
+            let message = format!("has no meaning in the mode {mode}; leave it out");
+            return Err(Error::config(stranger.key.as_str(), message));
+        }
+        let number = |key: &str, usual: f64| match table.get(key) {
+            Some(entry) => self.number(entry),
+            None => Ok(usual),
+        };
+        config.mode = match mode {
+            "live" => {
+                let usual = Live::default();
+                Mode::Live(Live {
+                    cut: number("cut", usual.cut)?,
+                    near: number("near", usual.near)?,
+                    step: number("step", usual.step)?,
+                    patience: match table.get("patience") {
+                        Some(entry) => self.time(entry)?.as_secs_f64(),
+                        None => usual.patience,
+                    },
+                    growth: number("growth", usual.growth)?,
+                })
+            }
+            _ => Mode::Document(match (table.get("recover_rate"), table.get("recover_value")) {
+                (Some(_), Some(value)) => {
+                    let message = "a limit recovers by a rate or by a value; leave out one of them";
+                    return Err(Error::config(value.key.as_str(), message));
+                }
+                (None, Some(value)) => Recover::Value(self.number(value)?),
+                _ => Recover::Rate(number("recover_rate", 3.0)?),
+            }),
+        };
+        if let Some(entry) = table.get("floor") {
+            config.floor = Some(self.number(entry)?);
+        }
+        if let Some(entry) = table.get("max_pause") {
+            config.max_pause = self.time(entry)?;
+        }
+        if let Some(entry) = table.get("table") {
+            config.table = Some(self.table_config(entry)?);
+        }
+        Ok(config)
+    }
+
+    fn number(&self, entry: &Entry) -> Result<f64> {
+        match entry.node.value {
+            Value::Number(number) => Ok(number),
+            _ => Err(self.kind(entry, "", "a number")),
+        }
+    }
+
+    fn time(&self, entry: &Entry) -> Result<Duration> {
+        let fix = r#"a duration like "10s""#;
+        let Value::Text(text) = &entry.node.value else {
+            return Err(self.kind(entry, "", fix));
+        };
+        parse_duration(text).map_err(|what| {
+            let message = format!("{}: {what}; write {fix}", quoted(text));
+            Error::config(entry.key.as_str(), message)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(entries: &[(&str, Value)]) -> Result<BusyConfig> {
+        let entries = entries.iter().map(|(key, value)| Entry::new(*key, value.clone()));
+        let root = Node::from(Value::Table(entries.collect()));
+        BusyConfig::from_value(&root, Names::Camel)
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn what_is_not_said_is_usual() {
+        assert_eq!(read(&[]), Ok(BusyConfig::new()));
+        let document = read(&[("recoverValue", Value::Number(200.0))]).unwrap();
+        assert_eq!(document.mode, Mode::Document(Recover::Value(200.0)));
+        let document = read(&[("mode", text("document"))]).unwrap();
+        assert_eq!(document.mode, Mode::Document(Recover::Rate(3.0)));
+        let live = read(&[("patience", text("1500ms")), ("maxPause", text("1m"))]).unwrap();
+        assert_eq!(live.mode, Mode::Live(Live { patience: 1.5, ..Live::default() }));
+        assert_eq!(live.max_pause, Duration::from_secs(60));
+        let named = read(&[("table", text("calls"))]).unwrap();
+        assert_eq!(named.table, Some(TableConfig::named("calls")));
+    }
+
+    #[test]
+    fn an_error_names_the_option_and_what_would_be_right() {
+        let number = Value::Number;
+        let faults: [(&[(&str, Value)], &str); 10] = [
+            (&[("mode", text("dead"))], r#"mode: "dead" is no mode; write "live" or "document""#),
+            (&[("florr", number(1.0))], "florr: unknown key; did you mean floor?"),
+            (&[("floor", number(0.0))], "floor: 0; write a number from 0.0001 to 1000000"),
+            (&[("floor", number(f64::NAN))], "floor: NaN; write a number from 0.0001 to 1000000"),
+            (&[("cut", text("half"))], r#"cut: "half" is not possible here; write a number"#),
+            (&[("growth", number(1.0))], "growth: 1; write a number from 1.1 to 100"),
+            (
+                &[("growth", number(2.0)), ("recoverRate", number(3.0)), ("mode", text("live"))],
+                "recoverRate: has no meaning in the mode live; leave it out",
+            ),
+            (
+                &[("recoverRate", number(3.0)), ("recoverValue", number(3.0))],
+                "recoverValue: a limit recovers by a rate or by a value; leave out one of them",
+            ),
+            (&[("recoverRate", number(-3.0))], "recoverRate: -3; write a number from 0.1 to 100"),
+            (
+                &[("maxPause", number(3.0))],
+                r#"maxPause: 3 is not possible here; write a duration like "10s""#,
+            ),
+        ];
+        for (entries, message) in faults {
+            assert_eq!(read(entries).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What an application sees, whatever it does.
+
+use std::time::Duration;
+
+use dthrottle::BusyConfig;
+use dthrottle::busy::{MOST_SERVICES, Recover};
+
+use crate::{at, document, live, passed, throttle};
+
+#[test]
+fn without_busy_answers_everything_passes() {
+    let busy = live();
+    for second in 0..5 {
+        assert_eq!(passed(&busy, "a", f64::from(second), 1000), 1000);
+    }
+    assert_eq!(busy.limit("a", at(5.0)), None);
+    assert!((busy.rate("a", at(5.0)) - 1000.0).abs() < 1.0);
+}
+
+#[test]
+fn a_busy_answer_halves_what_is_sent_and_others_go_on() {
+    let busy = live();
+    for service in ["a", "b"] {
+        assert_eq!(passed(&busy, service, 0.0, 1000), 1000);
+    }
+    busy.on_busy("a", at(1.0), None);
+    assert_eq!(busy.limit("a", at(1.0)), Some(500.0));
+    let some = passed(&busy, "a", 1.0, 1000);
+    assert!((500..=526).contains(&some), "{some}: half, and what passes at once");
+    assert_eq!(passed(&busy, "b", 1.0, 1000), 1000);
+}
+
+#[test]
+fn it_halves_at_most_once_a_second() {
+    let busy = live();
+    passed(&busy, "a", 0.0, 1000);
+    for i in 0..1000 {
+        busy.on_busy("a", at(1.0 + f64::from(i) / 1001.0), None);
+    }
+    assert_eq!(busy.limit("a", at(1.9995)), Some(500.0));
+    assert_eq!(busy.stats(at(2.0)).cuts, 1);
+    passed(&busy, "a", 1.0, 1000);
+    busy.on_busy("a", at(2.0), None);
+    let limit = busy.limit("a", at(2.0)).unwrap();
+    assert!((240.0..=270.0).contains(&limit), "{limit}");
+}
+
+#[test]
+fn who_is_held_back_hears_for_how_long() {
+    let busy = live();
+    passed(&busy, "a", 0.0, 20);
+    busy.on_busy("a", at(1.0), None);
+    assert!(busy.should_send("a", at(1.0)));
+    let turn = busy.turn("a", at(1.0));
+    assert!(!turn.allowed, "ten a second, one at once");
+    assert_eq!(turn.wait, Duration::from_millis(100));
+    assert!(!busy.should_send("a", at(1.0) + turn.wait - Duration::from_nanos(1)));
+    assert!(busy.should_send("a", at(1.0) + turn.wait));
+    assert!(busy.turn("a", at(1.15)).limit.is_some());
+}
+
+#[test]
+fn retry_after_is_the_least_pause_and_the_limit_recovers_from_its_end() {
+    for busy in [live(), document(Recover::Rate(3.0))] {
+        passed(&busy, "a", 0.0, 1000);
+        busy.on_busy("a", at(1.0), Some(at(30.0)));
+        // Of several the longest counts.
+        busy.on_busy("a", at(1.0), Some(at(3.0)));
+        for second in 1..31 {
+            assert_eq!(passed(&busy, "a", f64::from(second), 10), 0, "{busy:?} at {second}");
+        }
+        let turn = busy.turn("a", at(11.0));
+        assert_eq!((turn.allowed, turn.wait), (false, at(20.0)));
+        assert!(busy.should_send("a", at(31.0)), "{busy:?}");
+    }
+    let busy = live();
+    passed(&busy, "a", 0.0, 1000);
+    busy.on_busy("a", at(1.0), Some(at(30.0)));
+    assert_eq!(busy.limit("a", at(31.9)), Some(500.0));
+}
+
+#[test]
+fn no_service_can_ask_for_more_than_the_longest_pause() {
+    let busy = throttle(BusyConfig::new().max_pause(at(5.0)));
+    busy.on_busy("a", at(1.0), Some(Duration::MAX));
+    assert_eq!(busy.turn("a", at(1.0)).wait, at(5.0));
+    assert!(busy.should_send("a", at(6.0)));
+}
+
+#[test]
+fn answers_to_requests_never_sent_cut_to_the_floor_and_no_further() {
+    for floor in [1.0, 50.0] {
+        let busy = throttle(BusyConfig::new().floor(floor));
+        for i in 0..600 {
+            busy.on_busy("a", at(f64::from(i) / 10.0), None);
+        }
+        assert_eq!(busy.limit("a", at(60.0)), Some(floor));
+        let some = f64::from(passed(&busy, "a", 60.0, 1000));
+        assert!((floor..=floor * 1.05 + 1.0).contains(&some), "{some} of {floor}");
+        assert_eq!(busy.limit("a", at(90.0)), None, "and it recovers");
+    }
+    let busy = live();
+    busy.on_ok("never", at(1.0));
+    assert!(busy.should_send("never", at(1.0)));
+}
+
+#[test]
+fn a_limit_is_never_stuck_at_zero() {
+    for busy in [live(), document(Recover::Rate(3.0)), document(Recover::Value(0.1))] {
+        for i in 0..100_000 {
+            busy.on_busy("a", at(f64::from(i) / 1000.0), None);
+        }
+        let waited = (100..200).position(|second| passed(&busy, "a", f64::from(second), 10) > 0);
+        assert!(waited.is_some_and(|seconds| seconds <= 20), "{busy:?}: {waited:?}");
+    }
+}
+
+#[test]
+fn time_may_go_backwards() {
+    for busy in [live(), document(Recover::Rate(3.0))] {
+        let late = 1_000_000.0;
+        passed(&busy, "a", late, 100);
+        busy.on_busy("a", at(late + 1.0), Some(at(1800.0)));
+        busy.on_busy("a", at(0.0), None);
+        busy.on_ok("a", at(5.0));
+        let turn = busy.turn("a", at(10.0));
+        assert!(turn.wait <= at(10.0), "{turn:?}: the pause was of another time");
+        let held = (10..70).find(|second| passed(&busy, "a", f64::from(*second), 100) == 100);
+        assert!(held.is_some(), "{busy:?}: it recovers in the time that is now");
+        // To and fro.
+        for i in 0..1000_u32 {
+            let time = at(f64::from(i * 7919 % 1000));
+            busy.should_send("a", time);
+            busy.on_busy("a", time, Some(Duration::ZERO));
+        }
+        assert!((1000..1100).any(|second| passed(&busy, "a", f64::from(second), 10) == 10));
+    }
+}
+
+#[test]
+fn time_may_come_to_its_end() {
+    for busy in [live(), document(Recover::Value(200.0))] {
+        for end in [Duration::MAX, Duration::from_nanos(u64::MAX), Duration::ZERO] {
+            busy.should_send("a", end);
+            busy.on_busy("a", end, Some(Duration::MAX));
+            busy.on_ok("a", end);
+            busy.turn("a", end);
+            busy.stats(end);
+        }
+    }
+}
+
+#[test]
+fn a_million_services_fit_in_the_room_of_a_thousand() {
+    let busy = live();
+    passed(&busy, "busy", 0.0, 100);
+    busy.on_busy("busy", at(1.0), Some(at(600.0)));
+    for i in 0..1_000_000_u32 {
+        assert!(busy.should_send(i.to_le_bytes(), at(1.0 + f64::from(i) / 1e6)));
+    }
+    let stats = busy.stats(at(2.0));
+    assert_eq!(stats.services, MOST_SERVICES as u64);
+    assert_eq!((stats.sent, stats.held, stats.forgotten > 0), (1_000_100, 0, true));
+    assert!(!busy.should_send("busy", at(2.0)), "those with a limit are the last to go");
+}
+
+#[test]
+fn idle_services_are_forgotten() {
+    let busy = live();
+    for i in 0..100_u32 {
+        busy.should_send(i.to_le_bytes(), at(0.0));
+    }
+    busy.on_busy("asked for a pause", at(0.0), Some(at(600.0)));
+    assert_eq!(busy.stats(at(59.0)).services, 101);
+    assert_eq!(busy.stats(at(61.0)).services, 1);
+    assert!(!busy.should_send("asked for a pause", at(599.0)));
+    busy.forget("asked for a pause");
+    assert_eq!(busy.stats(at(599.0)).services, 0);
+    assert!(busy.should_send("asked for a pause", at(599.0)));
+}
+
+#[test]
+fn any_bytes_are_a_name() {
+    let busy = live();
+    let names: [&[u8]; 4] = [b"", b"\0", b"\xff\xfe", &[b'x'; 100_000]];
+    for name in names {
+        busy.on_busy(name, at(1.0), Some(at(1.0)));
+        assert!(!busy.should_send(name, at(1.5)));
+    }
+}

@@ -1,0 +1,38 @@
+//! The busy throttle: by the calls of an application, by laws, by the tables of the document, and
+//! with servers and clients in virtual time.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod calls;
+mod document;
+mod laws;
+mod model;
+mod shared;
+mod world;
+
+use std::time::Duration;
+
+use dthrottle::busy::{BusyThrottle, Mode, Recover};
+use dthrottle::{BusyConfig, ManualClock};
+
+/// A throttle for times that the test gives.
+fn throttle(config: BusyConfig) -> BusyThrottle {
+    BusyThrottle::with_clock(config, ManualClock::new()).unwrap()
+}
+
+fn live() -> BusyThrottle {
+    throttle(BusyConfig::new())
+}
+
+fn document(recover: Recover) -> BusyThrottle {
+    throttle(BusyConfig::new().mode(Mode::Document(recover)))
+}
+
+fn at(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds)
+}
+
+/// How many of so many requests, evenly spread over a second, pass.
+fn passed(throttle: &BusyThrottle, service: &str, from: f64, requests: u32) -> u32 {
+    let time = |i: u32| at(from + f64::from(i) / f64::from(requests));
+    (0..requests).map(|i| u32::from(throttle.should_send(service, time(i)))).sum()
+}

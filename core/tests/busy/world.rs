@@ -1,0 +1,156 @@
+//! Clients and a server in virtual time: the server answers so many requests a second and is busy
+//! for the rest; the clients send what their throttles let through.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use dthrottle::busy::{BusyThrottle, Mode};
+use dthrottle::{BusyConfig, ManualClock};
+
+/// How a server says that it has enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Server {
+    /// Counts in seconds of its own.
+    Seconds,
+    /// Lets through evenly, with room for a tenth of a second.
+    Even,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub server: Server,
+    /// Nothing: no throttle at all.
+    pub mode: Option<Mode>,
+    pub clients: usize,
+    /// Requests a second of all clients together.
+    pub demand: f64,
+    /// From when on, in seconds, which capacity.
+    pub capacity: Vec<(f64, f64)>,
+    pub retry_after: Option<Duration>,
+    pub seconds: usize,
+    /// From request to answer.
+    pub latency_ms: u64,
+    pub seed: u64,
+}
+
+/// What happened in every second.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub good: u64,
+    pub busy: u64,
+    pub held: u64,
+}
+
+impl World {
+    pub(crate) fn new(mode: Option<Mode>) -> World {
+        World {
+            server: Server::Even,
+            mode,
+            clients: 4,
+            demand: 1000.0,
+            capacity: vec![(0.0, 400.0)],
+            retry_after: None,
+            seconds: 40,
+            latency_ms: 20,
+            seed: 1,
+        }
+    }
+
+    pub(crate) fn run(&self) -> Vec<Tally> {
+        let config = |mode: Mode| BusyConfig::new().mode(mode);
+        let throttle = |mode| BusyThrottle::with_clock(config(mode), ManualClock::new()).unwrap();
+        let throttles: Vec<Option<BusyThrottle>> =
+            (0..self.clients).map(|_| self.mode.map(throttle)).collect();
+        let mut tallies = vec![Tally::default(); self.seconds];
+        let mut random = Random(self.seed);
+        // Answers under way: when, whose, whether good.
+        let mut under_way: VecDeque<(f64, usize, bool)> = VecDeque::new();
+        let mut state = State { second: 0, counted: 0.0, room: 0.0, at: 0.0 };
+        let mut now = 0.0;
+        loop {
+            now += random.pause(self.demand);
+            if now >= self.seconds as f64 {
+                return tallies;
+            }
+            while under_way.front().is_some_and(|(at, ..)| *at <= now) {
+                let Some((at, client, good)) = under_way.pop_front() else { break };
+                let Some(throttle) = &throttles[client] else { continue };
+                let at = Duration::from_secs_f64(at);
+                match good {
+                    true => throttle.on_ok("service", at),
+                    false => throttle.on_busy("service", at, self.retry_after),
+                }
+            }
+            let client = random.below(self.clients);
+            let tally = &mut tallies[now as usize];
+            let at = Duration::from_secs_f64(now);
+            if throttles[client].as_ref().is_some_and(|it| !it.should_send("service", at)) {
+                tally.held += 1;
+                continue;
+            }
+            let good = self.serves(&mut state, now);
+            tally.good += u64::from(good);
+            tally.busy += u64::from(!good);
+            under_way.push_back((now + self.latency_ms as f64 / 1000.0, client, good));
+        }
+    }
+
+    fn serves(&self, state: &mut State, now: f64) -> bool {
+        let capacity = self.capacity.iter().rev().find(|(from, _)| *from <= now).unwrap().1;
+        match self.server {
+            Server::Seconds => {
+                if now as u64 != state.second {
+                    (state.second, state.counted) = (now as u64, 0.0);
+                }
+                let good = state.counted < capacity;
+                state.counted += f64::from(u8::from(good));
+                good
+            }
+            Server::Even => {
+                let most = (capacity / 10.0).max(1.0);
+                state.room = (state.room + (now - state.at) * capacity).min(most);
+                state.at = now;
+                let good = state.room >= 1.0;
+                state.room -= f64::from(u8::from(good));
+                good
+            }
+        }
+    }
+}
+
+struct State {
+    second: u64,
+    counted: f64,
+    room: f64,
+    at: f64,
+}
+
+/// Good answers a second, and the share of busy answers, over some seconds.
+pub(crate) fn over(tallies: &[Tally]) -> (f64, f64) {
+    let good: u64 = tallies.iter().map(|tally| tally.good).sum();
+    let busy: u64 = tallies.iter().map(|tally| tally.busy).sum();
+    (good as f64 / tallies.len() as f64, busy as f64 / (good + busy).max(1) as f64)
+}
+
+/// Numbers that look random, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// Between two of so many a second that know nothing of each other.
+    fn pause(&mut self, rate: f64) -> f64 {
+        let part = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        -(1.0 - part).ln() / rate
+    }
+}
