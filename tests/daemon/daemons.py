@@ -41,7 +41,9 @@ class Daemon:
         self.log: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=_follow, args=(self.process.stderr, self.log), daemon=True).start()
         ready = self.wait_for("is ready")
-        places = re.search(r"lines on (\S+) and (\S+); http on (\S+); resp on (\S+); smockron on (\S+);", ready)
+        places = re.search(
+            r"lines on (\S+) and (\S+); http on (\S+); resp on (\S+); smockron on (\S+);", ready
+        )
         assert places is not None, ready
         self.tcp, self.http, self.resp, self.smockron = places.groups()[1:]
 

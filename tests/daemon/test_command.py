@@ -67,7 +67,7 @@ def test_figures(daemon: Daemon) -> None:
 
 def test_top_is_live_in_a_terminal(daemon: Daemon) -> None:
     main, side = pty.openpty()
-    command = [COMMAND, "top", "--interval", "0.1", "--daemon", str(daemon.socket)]
+    command = [str(COMMAND), "top", "--interval", "0.1", "--daemon", str(daemon.socket)]
     with subprocess.Popen(command, stdout=side) as process:
         os.close(side)
         seen = b""

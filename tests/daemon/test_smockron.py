@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import zmq
@@ -30,7 +30,9 @@ def daemon() -> Iterator[Daemon]:
 class Gatekeeper:
     """Tells the master what it lets through, and hears whom to hold up."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon, *domains: str) -> None:
+    def __init__(
+        self, context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon, *domains: str
+    ) -> None:
         host, port = daemon.smockron.split(":")
         self.accounting = context.socket(zmq.PUB)
         self.control = context.socket(zmq.SUB)
@@ -40,7 +42,9 @@ class Gatekeeper:
         self.accounting.connect(f"tcp://{host}:{port}")
         self.control.connect(f"tcp://{host}:{int(port) + 1}")
 
-    def tell(self, domain: str, status: str, who: str, *more: bytes, now: int | None = None) -> None:
+    def tell(
+        self, domain: str, status: str, who: str, *more: bytes, now: int | None = None
+    ) -> None:
         stamp = str(now if now is not None else int(time.time() * 1000)).encode()
         delayed = stamp if status == "DELAYED" else b""
         frames = [domain.encode() + b"\0", status.encode(), who.encode(), stamp, delayed, *more]
@@ -67,14 +71,24 @@ class Gatekeeper:
 
 
 @pytest.fixture
-def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
+def open_keeper(daemon: Daemon) -> Iterator[Callable[..., Gatekeeper]]:
+    """Give what opens gatekeepers for domains, and close them afterwards."""
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    yield context
-    context.destroy(linger=0)
+    opened: list[Gatekeeper] = []
+
+    def open_one(*domains: str) -> Gatekeeper:
+        opened.append(Gatekeeper(context, daemon, *domains))
+        return opened[-1]
+
+    yield open_one
+    for keeper in opened:
+        keeper.accounting.close(linger=0)
+        keeper.control.close(linger=0)
+    context.term()
 
 
-def test_the_eleventh_is_told(context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon) -> None:
-    keeper = Gatekeeper(context, daemon, "web")
+def test_the_eleventh_is_told(open_keeper: Callable[..., Gatekeeper]) -> None:
+    keeper = open_keeper("web")
     keeper.meet("web")
     first = int(time.time() * 1000)
     for _ in range(10):
@@ -84,16 +98,14 @@ def test_the_eleventh_is_told(context: zmq.Context[zmq.Socket[bytes]], daemon: D
     keeper.tell("web", "ACCEPTED", "alice", b"some log info")
     domain, command, who, until = keeper.hear()
     assert (domain, command, who) == (b"web\0", b"DELAY_UNTIL", b"alice")
-    assert first + 1000 - 50 <= until <= first + 1000 + 5000, "the clock is the master's"
-    assert first + 1000 <= until or until - first > 900
+    # The master's clock counts, which may look at the first message late.
+    assert 1000 <= until - first <= 1000 + LONG * 1000
     keeper.tell("web", "DELAYED", "alice")
     assert abs(keeper.hear()[3] - until - 1000) <= 5, "one interval further"
 
 
-def test_two_gatekeepers_share_the_limit(
-    context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon
-) -> None:
-    one, two = Gatekeeper(context, daemon, "web"), Gatekeeper(context, daemon, "web", "free")
+def test_two_gatekeepers_share_the_limit(open_keeper: Callable[..., Gatekeeper]) -> None:
+    one, two = open_keeper("web"), open_keeper("web", "free")
     one.meet("web")
     two.meet("web")
     assert one.is_silent()
@@ -109,8 +121,8 @@ def test_two_gatekeepers_share_the_limit(
     assert one.is_silent()
 
 
-def test_any_rule_of_a_domain(context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon) -> None:
-    keeper = Gatekeeper(context, daemon, "two", "free")
+def test_any_rule_of_a_domain(open_keeper: Callable[..., Gatekeeper]) -> None:
+    keeper = open_keeper("two", "free")
     keeper.meet("two")
     now = int(time.time() * 1000)
     for _ in range(4):
@@ -122,8 +134,8 @@ def test_any_rule_of_a_domain(context: zmq.Context[zmq.Socket[bytes]], daemon: D
     assert keeper.is_silent()
 
 
-def test_nonsense_is_counted(context: zmq.Context[zmq.Socket[bytes]], daemon: Daemon) -> None:
-    keeper = Gatekeeper(context, daemon, "web")
+def test_nonsense_is_counted(open_keeper: Callable[..., Gatekeeper], daemon: Daemon) -> None:
+    keeper = open_keeper("web")
     keeper.meet("web")
 
     def bad() -> int:
