@@ -22,8 +22,8 @@ import pytest
 import dthrottle
 
 HERE = Path(__file__).parent
-CAPACITY = 100
-WANTED = 200
+CAPACITY = 120
+WANTED = 240
 OVERLOAD = 20
 SECONDS = OVERLOAD + 12
 PYTHON = [sys.executable, str(HERE / "client.py")]

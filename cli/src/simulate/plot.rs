@@ -11,9 +11,12 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 40.0;
 
+/// A figure of a second.
+type Figure = fn(&Row) -> f64;
+
 /// What is drawn, in colours that people with any kind of sight can tell apart; the limit last, so
 /// that the others do not hide it.
-const LINES: [(&str, &str, fn(&Row) -> f64); 4] = [
+const LINES: [(&str, &str, Figure); 4] = [
     ("throttled", "#cc79a7", |row| row.throttled),
     ("busy", "#d55e00", |row| row.busy),
     ("rps", "#0072b2", |row| row.rps),
@@ -105,7 +108,7 @@ impl Panel {
         }
     }
 
-    fn line(&self, run: &Run, colour: &str, value: fn(&Row) -> f64, out: &mut String) {
+    fn line(&self, run: &Run, colour: &str, value: Figure, out: &mut String) {
         let point = |row: &Row| format!("{:.1},{:.1}", self.x(row.time.into()), self.y(value(row)));
         let points: Vec<String> = run.rows.iter().map(point).collect();
         put(

@@ -44,7 +44,7 @@ impl Meter {
     /// The second, the counts of it and of the one before, and how much of it has passed. Where
     /// time goes back a little it stands still, where it goes back far everything begins anew.
     fn at(self, now: u64) -> (u64, u64, u64, u64) {
-        let (second, passed) = (now / SECOND & SECONDS, now % SECOND);
+        let (second, passed) = ((now / SECOND) & SECONDS, now % SECOND);
         let stored = self.0 >> (2 * COUNT_BITS);
         let (this, last) = (self.0 >> COUNT_BITS & MOST, self.0 & MOST);
         match second.wrapping_sub(stored) & SECONDS {
