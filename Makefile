@@ -21,12 +21,12 @@ RELEASE := target/release
 help: ## Explain every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
 
-build: build-c build-python build-node build-wasm ## Build everything, usable from the checkout
+build: build-c build-python build-node build-wasm build-daemon ## Build everything, usable from the checkout
 
-test: lint test-core test-loom test-sim test-c test-python test-node test-wasm test-busy test-processes test-cluster test-web test-web-node test-servers test-docs ## Run everything that CI runs
+test: lint test-core test-loom test-sim test-c test-python test-node test-wasm test-busy test-processes test-cluster test-web test-web-node test-servers test-daemon test-docs ## Run everything that CI runs
 	@echo "all tests passed"
 
-test-deep: test-crash-deep test-loom-deep test-miri ## Run what takes longer: a minute of kills, bigger models, undefined behaviour, fuzzing
+test-deep: test-crash-deep test-loom-deep test-miri test-servers-deep ## Run what takes longer: a minute of kills, bigger models, undefined behaviour, fuzzing
 	@echo "all deep tests passed"
 
 lint: lint-rust lint-python lint-js header-check vectors-check ## Check style, types, and that what is generated is fresh

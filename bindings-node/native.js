@@ -7,9 +7,11 @@ const { join } = require('node:path');
 /** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
- * @typedef {Omit<Native, 'check' | 'peek'> & Record<'check' | 'peek', Ask> & Warnings} Addon
+ * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow } & Record<'check' | 'peek', Ask> & Warnings} Addon
  * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[] }} Warnings
  *   What is not as it was asked for.
+ * @typedef {(seat: Seat, tag: Tag, cost?: number) => false | undefined} Allow Undefined for yes:
+ *   that is quicker to say.
  * @typedef {(
  *   seat: Seat,
  *   tag: Tag,
@@ -20,6 +22,31 @@ const { join } = require('node:path');
  * ) => void} Ask The addon writes its answer into memory: making values is slow there, and so is
  *   finding out that an argument is undefined.
  */
+
+/** In the number of a seat: the tag is a string whose units are bytes. */
+const BYTES = 2 ** 30;
+/** Longer ones go as they are. */
+const MOST_BYTES = 100;
+
+const { latin1Slice } = Buffer.prototype;
+
+/**
+ * Bytes as a string: the addon is slow to get at the memory of an array that it sees for the first
+ * time. Who gives bytes gives the seat that says so.
+ * @param {Tag} tag
+ * @returns {Tag}
+ */
+const toUnits = (tag) => (typeof tag !== 'string' && tag.length <= MOST_BYTES ? latin1Slice.call(tag) : tag);
+
+/**
+ * @param {Seat} seat
+ * @param {Tag} tag
+ * @returns {Seat}
+ */
+function toSeat(seat, tag) {
+  if (typeof tag === 'string' || tag.length > MOST_BYTES) return seat;
+  return /** @type {any} */ (/** @type {any} */ (seat) + BYTES);
+}
 
 /**
  * Loads an addon file.
@@ -52,18 +79,28 @@ function load(path) {
       for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
       return handle;
     },
+    allow(seat, tag, cost) {
+      const place = toSeat(seat, tag);
+      const who = toUnits(tag);
+      const refused = cost === undefined ? addon.allow(place, who) : addon.allow(place, who, cost);
+      return refused === undefined;
+    },
     check(seat, tag, cost, maxWaitMs, partial) {
-      if (maxWaitMs !== undefined || partial !== undefined) {
-        addon.check(seat, tag, buffer, cost, maxWaitMs, partial);
-      } else if (cost !== undefined) addon.check(seat, tag, buffer, cost);
-      else addon.check(seat, tag, buffer);
+      const place = toSeat(seat, tag);
+      const who = toUnits(tag);
+      if (partial !== undefined) addon.check(place, who, buffer, cost, maxWaitMs, partial);
+      else if (maxWaitMs !== undefined) addon.check(place, who, buffer, cost ?? 1, maxWaitMs);
+      else if (cost !== undefined) addon.check(place, who, buffer, cost);
+      else addon.check(place, who, buffer);
       return answer;
     },
     peek(seat, tag, cost, maxWaitMs, partial) {
-      if (maxWaitMs !== undefined || partial !== undefined) {
-        addon.peek(seat, tag, buffer, cost, maxWaitMs, partial);
-      } else if (cost !== undefined) addon.peek(seat, tag, buffer, cost);
-      else addon.peek(seat, tag, buffer);
+      const place = toSeat(seat, tag);
+      const who = toUnits(tag);
+      if (partial !== undefined) addon.peek(place, who, buffer, cost, maxWaitMs, partial);
+      else if (maxWaitMs !== undefined) addon.peek(place, who, buffer, cost ?? 1, maxWaitMs);
+      else if (cost !== undefined) addon.peek(place, who, buffer, cost);
+      else addon.peek(place, who, buffer);
       return answer;
     },
   };

@@ -58,7 +58,7 @@ vectors-check:
 bench: build-c build-python build-node ## Measure against what users would pick instead; writes bench/out/
 	@mkdir -p target/bench
 	$(CC) -O2 -Iinclude bench/c_hot.c -o target/bench/c_hot -L$(RELEASE) -ldthrottle -Wl,-rpath,$(CURDIR)/$(RELEASE)
-	$(CARGO) run --quiet --release --package dthrottle-bench -- $(PARTS)
+	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench -- $(PARTS)
 
 lint-rust: cargo-ready wasm-ready
 	$(CARGO) fmt --all --check

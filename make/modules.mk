@@ -2,6 +2,7 @@
 
 MODULES := target/modules
 MODULE_WARNINGS := -O2 -g -Wall -Wextra -Werror -Wunused-parameter
+APACHE_MODULES := /usr/lib/apache2/modules
 NGINX_SOURCE := /usr/share/nginx/src
 NGINX_CONFIGURE = . ./conf_flags && PKG_CONFIG_PATH="$(CURDIR)/$(MODULES)/lib/pkgconfig" \
 	./configure "$${NGX_CONF_FLAGS[@]}" --with-cc-opt="$(MODULE_WARNINGS) -fPIC" \
@@ -28,4 +29,9 @@ build-apache: $(MODULES)/lib/libdthrottle.so ## Build the Apache module: target/
 		mod_dthrottle.c place.c host.c life.c request.c answer.c >../apache.log 2>&1 || \
 		{ grep -A5 -i error ../apache.log; exit 1; }
 
-.PHONY: build-nginx build-apache
+bench-servers: build-nginx build-apache ## Measure the modules against limit_req and the bare servers; writes bench/out/servers.json
+	@$(NEED) valgrind wrk $(APACHE_MODULES)/mod_qos.so=libapache2-mod-qos \
+		$(APACHE_MODULES)/mod_evasive20.so=libapache2-mod-evasive
+	$(PYTHON) bench/servers/main.py
+
+.PHONY: build-nginx build-apache bench-servers

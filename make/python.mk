@@ -55,7 +55,7 @@ lint-python: build-python
 	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
 	$(MYPY) --disable-error-code import-not-found bench/python/*.py
-	@for dir in demo/ bench/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
+	@for dir in demo/ bench/ bench/servers/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
 	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle._dthrottle
 
 .PHONY: venv build-python test-python bench-python lint-python

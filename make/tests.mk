@@ -8,11 +8,15 @@ test-processes: build-c build-python build-node ## Test one table for many proce
 test-web: build-python ## Test the middleware of Python in real servers: gunicorn, uvicorn, uWSGI
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 tests/web
 
-test-servers: build-python build-nginx build-apache ## Test the modules in real servers: nginx, Apache
-	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/servers
+test-servers: build-python node-ready build-node build-nginx build-apache ## Test the modules in real servers: nginx, Apache
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 --dist loadfile tests/servers
 
 test-web-node: build-python node-ready build-node ## Test the middleware of Node in clusters of real servers, with Python beside them
-	$(NODE_TEST) --test-concurrency=1 tests/web-node/*.test.js
+	$(NODE_TEST) --test-concurrency=3 tests/web-node/*.test.js
+
+test-servers-deep: build-python build-nginx build-apache
+	@$(NEED) valgrind wrk
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/servers/deep.py
 
 # The node in C that tests and demonstration start beside those in Python and JavaScript.
 demo-node: build-c
@@ -25,4 +29,4 @@ test-cluster: build-python build-node demo-node ## Test nodes of all languages o
 	$(CARGO) build --quiet --release --package dthrottle --example node
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/cluster
 
-.PHONY: test-processes test-web test-web-node test-servers demo-node test-cluster
+.PHONY: test-processes test-web test-web-node test-servers test-servers-deep demo-node test-cluster

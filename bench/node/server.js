@@ -11,7 +11,8 @@ const kinds = {
   bare() {},
   ours() {
     const { throttle } = require('../../bindings-node/web/express.js');
-    app.use(throttle({ rate: '1000000/s', burst: 100_000_000 }));
+    // As fast as one with a name, and nothing is left behind.
+    app.use(throttle({ rate: '1000000/s', burst: 100_000_000, table: false }));
   },
   erl() {
     const { rateLimit } = require('express-rate-limit');

@@ -21,17 +21,17 @@ pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     export::<Peek>(env, &mut exports)
 }
 
-/// Asks and takes, yes or no: seat, tag, cost.
+/// Asks and takes: seat, tag, cost. Undefined for yes, false for no.
 struct Allow;
 
 impl Hot for Allow {
     const NAME: &str = "allow";
 
     fn call(call: &Call) -> Result<Answer, Fault> {
-        let seat = call.seat(0)?;
+        let (seat, kind) = call.seat(0)?;
         let ask = common::ask(call.number(2)?, None, None)?;
         let allow = |tag: &[u8]| seats::with(seat, |domain| Ok(domain.allow_with(tag, ask)?));
-        call.answer(call.with_tag(allow)?)
+        call.answer(call.with_tag(kind, allow)?)
     }
 }
 
@@ -61,12 +61,12 @@ fn decide(
     call: &Call,
     core: impl FnOnce(&Domain, &[u8], Ask) -> dthrottle::Result<Decision>,
 ) -> Result<Answer, Fault> {
-    let seat = call.seat(0)?;
+    let (seat, kind) = call.seat(0)?;
     let ask = common::ask(call.number(3)?, call.number(4)?, call.truth(5)?)?;
     let decide = |tag: &[u8]| {
         seats::with(seat, |domain| call.write(2, &common::numbers(&core(domain, tag, ask)?)))
     };
-    call.with_tag(decide)?;
+    call.with_tag(kind, decide)?;
     Ok(NOTHING)
 }
 

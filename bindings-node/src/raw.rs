@@ -25,6 +25,9 @@ const SHORT: usize = 128;
 /// Tags of this length or more may be longer than there is room for.
 const LONG: usize = SHORT - 1;
 
+/// In the number of a seat: the tag is a string whose units are bytes.
+const BYTES: u32 = 1 << 30;
+
 /// As many units as are narrowed at once.
 const CHUNK: usize = 16;
 
@@ -39,7 +42,14 @@ pub(crate) struct Call {
     length: Option<usize>,
 }
 
-/// A value for JavaScript; `NOTHING` is undefined.
+/// What a string stands for.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    Text,
+    Bytes,
+}
+
+/// A value for JavaScript; `NOTHING` is undefined, and takes no time to make.
 pub(crate) struct Answer(sys::napi_value);
 
 pub(crate) const NOTHING: Answer = Answer(ptr::null_mut());
@@ -114,6 +124,7 @@ impl Call {
     /// Asks with the bytes of the tag.
     pub(crate) fn with_tag<R>(
         &self,
+        kind: Kind,
         ask: impl FnOnce(&[u8]) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         // With no unit to spare, there may be more of it.
@@ -121,9 +132,9 @@ impl Call {
             let units = self.units.as_ptr().cast::<u16>();
             // SAFETY: Node has written `length` units, and `read_tag` a chunk of zeros after them.
             let units = unsafe { slice::from_raw_parts(units, length.next_multiple_of(CHUNK)) };
-            let mut ascii = [0; SHORT];
-            if narrow(units, &mut ascii) {
-                return ask(&ascii[..length]);
+            let mut narrowed = [0; SHORT];
+            if narrow(units, &mut narrowed) || kind == Kind::Bytes {
+                return ask(&narrowed[..length]);
             }
             // Halves of surrogate pairs become U+FFFD, as in all other conversions.
             return ask(String::from_utf16_lossy(&units[..length]).as_bytes());
@@ -132,14 +143,14 @@ impl Call {
         ask(bytes(&tag))
     }
 
-    /// The number of a seat.
-    pub(crate) fn seat(&self, index: usize) -> Result<u32, Fault> {
+    /// The number of a seat, and what the tag is.
+    pub(crate) fn seat(&self, index: usize) -> Result<(u32, Kind), Fault> {
         let mut number = 0;
         // SAFETY: env and argument are Node's, from this callback, which still runs.
         let status =
             unsafe { sys::napi_get_value_uint32(self.env, self.arguments[index], &mut number) };
         napi::check_status!(status)?;
-        Ok(number)
+        Ok(if number < BYTES { (number, Kind::Text) } else { (number - BYTES, Kind::Bytes) })
     }
 
     /// A number, if one is given.
@@ -177,11 +188,14 @@ impl Call {
         Ok(())
     }
 
-    /// True or false.
+    /// Nothing for true, which is hot, or false.
     pub(crate) fn answer(&self, truth: bool) -> Result<Answer, Fault> {
+        if truth {
+            return Ok(NOTHING);
+        }
         let mut value = ptr::null_mut();
         // SAFETY: env is Node's, from this callback, which still runs.
-        let status = unsafe { sys::napi_get_boolean(self.env, truth, &mut value) };
+        let status = unsafe { sys::napi_get_boolean(self.env, false, &mut value) };
         napi::check_status!(status)?;
         Ok(Answer(value))
     }
@@ -195,12 +209,12 @@ impl Call {
     }
 }
 
-/// Whether all units are ASCII; if so, they are in `ascii`. Whole chunks, so that the compiler makes
+/// Whether all units are ASCII. Their lower halves are in `narrowed`. Whole chunks, so that the compiler makes
 /// a few wide instructions of each.
 #[inline]
-fn narrow(units: &[u16], ascii: &mut [u8; SHORT]) -> bool {
+fn narrow(units: &[u16], narrowed: &mut [u8; SHORT]) -> bool {
     let mut seen = [0; CHUNK];
-    for (from, to) in units.as_chunks::<CHUNK>().0.iter().zip(ascii.as_chunks_mut::<CHUNK>().0) {
+    for (from, to) in units.as_chunks::<CHUNK>().0.iter().zip(narrowed.as_chunks_mut::<CHUNK>().0) {
         for (seen, unit) in seen.iter_mut().zip(from) {
             *seen |= unit;
         }

@@ -96,6 +96,24 @@ describe('the table of an application', () => {
     assert.match(tables()[0], /-app\d+-app-[0-9a-f]{10}$/);
   });
 
+  it('is done without where something else has its name', () => {
+    const code = `
+      const left = (options) => throttle('3/day', options).domain.check('t').remaining;
+      console.log(left(), left({ domain: 'x' }));
+      process.on('exit', () => { try { left({ table: process.argv[2] }); } catch (error) { console.log(error.code); } });`;
+    run('a.cjs', code);
+    const [file] = tables();
+    for (const squat of [symlinkSync, (/** @type {string} */ _, /** @type {string} */ path) => writeFileSync(path, 'mine')]) {
+      unlinkSync(join('/dev/shm', file));
+      squat('/nowhere', join('/dev/shm', file));
+      const { out, err } = run('a.cjs', code.replace('process.argv[2]', JSON.stringify(file.replace(/^dthrottle-\d+-/, ''))));
+      // A name that was given is another matter.
+      assert.equal(out, '2 2\nDTHROTTLE_FILE');
+      assert.equal(err.match(/DTHROTTLE_FAILED/g)?.length, 1, err);
+      assert.match(err, /table failed, and this process counts for itself/);
+    }
+  });
+
   it('is not made where it is private', () => {
     const code = "console.log(throttle('3/day', { table: false }).domain.check('t').remaining);";
     assert.equal(run('a.cjs', code).out, '2');
@@ -166,14 +184,14 @@ describe('the table of an application', () => {
     const { out } = run('a.cjs', `
       const { EventEmitter } = require('node:events');
       const limit = throttle({ rate: '1000000/s', tag: 'header:x-client', skipFailedRequests: true });
-      const headers = {};
       const response = () => Object.assign(new EventEmitter(), {
         getHeader: () => undefined, setHeader() {}, writableFinished: true, statusCode: 500, socket: null,
       });
       function calls(count) {
         for (let i = 0; i < count; i += 1) {
           const answer = response();
-          limit({ method: 'GET', headers: { 'x-client': 'client' + (i % 100000) }, socket: {} }, answer, () => {});
+          const lines = { 'x-client': ['client' + (i % 100000)] };
+          limit({ method: 'GET', headers: {}, headersDistinct: lines, socket: {} }, answer, () => {});
           answer.emit('close');
         }
       }

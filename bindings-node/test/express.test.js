@@ -25,14 +25,14 @@ const made = (config) => new Throttle({ ...config, clock: new ManualClock() });
 
 /**
  * @param {Any} app
- * @param {(get: (path?: string) => Promise<import('./shared/web.js').Answer>) => Promise<void>} run
+ * @param {(get: (path?: string, options?: http.RequestOptions) => Promise<import('./shared/web.js').Answer>) => Promise<void>} run
  */
 async function using(app, run) {
   const server = http.createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   try {
-    await run((path) => ask(port, path));
+    await run((path, options) => ask(port, path, options));
   } finally {
     server.closeAllConnections();
     server.close();
@@ -66,6 +66,15 @@ for (const name of ['express', 'express4']) {
       await using(app, async (get) => {
         assert.deepEqual([(await get('/api/x')).status, (await get('/api/x')).status], [200, 429]);
         assert.deepEqual([(await get('/api/y')).status, (await get('/api/y')).status, (await get('/api/y')).status], [200, 200, 429]);
+      });
+    });
+
+    it('counts who says that it is nobody by its proxy', async () => {
+      const app = need(name)().set('trust proxy', 1);
+      app.use(throttle(made({ rate: '1/day' })), (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      await using(app, async (get) => {
+        const as = async (/** @type {string} */ entry) => (await get('/', { headers: { 'X-Forwarded-For': entry } })).status;
+        assert.deepEqual([await as('unknown'), await as('unknown'), await as('203.0.113.7')], [200, 429, 200]);
       });
     });
 

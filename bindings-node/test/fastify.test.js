@@ -7,6 +7,7 @@ const { describe, it } = require('node:test');
 const { ManualClock, Throttle } = require('../index.js');
 /** @type {any} */
 const { throttle } = require('../web/fastify.js');
+const { warnings } = require('./shared/web.js');
 
 /** @typedef {any} Any */
 /** @type {Any} */
@@ -85,5 +86,36 @@ describe('routes of Fastify', () => {
     assert.deepEqual([statusCode, headers['retry-after'], body], [418, '86400', '{"after":86400000}']);
     const broken = await made({ rate: '1/day', clock: new ManualClock(), handler: () => assert.fail('broken') }, { '/': undefined });
     assert.deepEqual(await broken.many('/', 2), [200, 500]);
+  });
+
+  it('are asked about once, by the nearest plugin', async () => {
+    const app = fastify();
+    await app.register(throttle, { rate: '100/day', domain: 'all', clock: new ManualClock() });
+    await app.register(async (/** @type {Any} */ child) => {
+      await child.register(throttle, { rate: '50/day', domain: 'child', clock: new ManualClock() });
+      child.get('/login', { config: { throttle: { rate: '2/day' } } }, async () => 'hello');
+    });
+    const statuses = [];
+    for (let i = 0; i < 3; i += 1) statuses.push((await app.inject('/login')).statusCode);
+    assert.deepEqual(statuses, [200, 200, 429]);
+  });
+
+  it('have their rules also where nobody waited for the plugin', async () => {
+    const app = fastify();
+    app.register(throttle, { global: false, clock: new ManualClock() });
+    app.get('/login', { config: { throttle: '1/day' } }, async () => 'hello');
+    app.get('/free', { config: { throttle: false } }, async () => 'hello');
+    app.get('/wrong', { config: { throttle: { rat: 1 } } }, async () => 'hello');
+    const get = async (/** @type {string} */ url) => (await app.inject(url)).statusCode;
+    assert.deepEqual([await get('/login'), await get('/login'), await get('/free'), await get('/free')], [200, 429, 200, 200]);
+    const [heard, ...more] = await warnings(async () => assert.deepEqual([await get('/wrong'), await get('/wrong')], [200, 200]));
+    assert.match(heard.message, /config\.throttle of \/wrong failed: throttle: unknown option "rat"; did you mean rate\?/);
+    assert.deepEqual(more, []);
+  });
+
+  it('read headers of requests that are injected', async () => {
+    const { app } = await made({ rate: '1/day', tag: 'header:X-Client', clock: new ManualClock() }, { '/': undefined });
+    const get = async (/** @type {string} */ client) => (await app.inject({ url: '/', headers: { 'X-Client': client } })).statusCode;
+    assert.deepEqual([await get('a'), await get('a'), await get('b')], [200, 429, 200]);
   });
 });

@@ -16,6 +16,8 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'LICENSE-APACHE',
     'LICENSE-MIT',
     'README.md',
+    'client.d.ts',
+    'client.js',
     `dthrottle.${process.platform}-${process.arch}.node`,
     'busy/caller.js',
     'busy/index.d.ts',

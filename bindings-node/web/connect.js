@@ -40,7 +40,7 @@ function toMiddleware(gate) {
       next();
       return;
     }
-    Reflect.set(request, requestPropertyName, new RateLimitInfo(verdict.decision, verdict.tag));
+    /** @type {any} */ (request)[requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
     gate.tell(verdict, request, response);
     if (verdict.refused) {
       slow(gate, closing(response), () => refuse(verdict, request, response, next));
@@ -86,9 +86,8 @@ function toMiddleware(gate) {
       }
       return;
     }
-    const { message } = gate.settings;
-    const said = typeof message === 'function' ? gate.call('message', message, request, response, verdict.decision) : message;
-    if (isPromise(said)) gate.settle('message', said).then((settled) => send(verdict, settled, request, response));
+    const said = gate.said(verdict, request, response);
+    if (isPromise(said)) said.then((settled) => send(verdict, settled, request, response));
     else send(verdict, said, request, response);
   }
 

@@ -8,7 +8,7 @@
 const { toMiddleware } = require('./connect.js');
 const { Gate } = require('./gate.js');
 const { gather, readOptions } = require('./options.js');
-const { nodeReader, toPath } = require('./reader.js');
+const { nodeReader, toPaths } = require('./reader.js');
 
 /** @import { Reader } from './gate.js' */
 
@@ -18,7 +18,8 @@ const { nodeReader, toPath } = require('./reader.js');
  */
 const reader = {
   ...nodeReader,
-  path: (request) => toPath(request.originalUrl ?? request.url),
+  ignoresCase: true,
+  paths: (request) => toPaths(request.originalUrl ?? request.url),
   client: (request) => request.ip ?? request.socket?.remoteAddress,
   trustProxy(request) {
     if (request.app?.get?.('trust proxy') !== true) return undefined;

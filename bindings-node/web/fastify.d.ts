@@ -18,7 +18,7 @@ export const throttle: FastifyPluginCallback<FastifyThrottleOptions>;
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** Options of this route, a rate, false: not throttled, true: as all others. */
-    throttle?: RouteOptions | string | number | boolean;
+    throttle?: RouteOptions | string | number | boolean | undefined;
   }
   interface FastifyRequest {
     rateLimit: RateLimitInfo | null;

@@ -13,13 +13,14 @@ const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
 const { wrong } = require('./near.js');
 const { readOptions } = require('./options.js');
-const { nodeReader, toPath } = require('./reader.js');
+const { nodeReader, toPaths } = require('./reader.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 const { SOURCES } = require('./source.js');
+const { Reports } = require('./validate.js');
 
 /** @import { Reader, Verdict } from './gate.js' */
 
-/** Where a route keeps its gate: null for a route that is not throttled. */
+/** Where a route keeps its gate, null for a route that is not throttled, and which plugin asks it. */
 const GATE = Symbol('dthrottle.gate');
 /** What Fastify itself takes from the options of a plugin. */
 const OF_FASTIFY = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
@@ -31,11 +32,14 @@ const PLACE = new Set(['table', 'cluster', 'clock']);
 /** @type {Reader} */
 const reader = {
   method: (request) => request.method,
-  path: (request) => toPath(request.raw.url),
+  // It may be told to.
+  ignoresCase: true,
+  paths: (request) => toPaths(request.raw.url),
   header: (request, name) => nodeReader.header(request.raw, name),
   peer: (request) => request.raw.socket?.remoteAddress,
   // By Fastify's own trustProxy, where that is set.
   client: (request) => request.ip,
+  isGone: (request) => nodeReader.isGone(request.raw),
   forwardedFor: (request) => nodeReader.forwardedFor(request.raw),
   trustProxy(request) {
     if (fastifyOptions(request.server)?.trustProxy !== true) return undefined;
@@ -80,6 +84,7 @@ function throttle(instance, options, done) {
  */
 function register(instance, options) {
   const { global: everywhere = true } = options;
+  const token = Symbol('dthrottle.plugin');
   if (typeof everywhere !== 'boolean') throw wrong('global', everywhere, 'true or false');
   const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
   const sourced = Object.keys(shared).some((name) => OWN.has(name) && !PLACE.has(name));
@@ -111,21 +116,49 @@ function register(instance, options) {
   const routes = new Map();
   instance.addHook('onRoute', (/** @type {any} */ route) => {
     const said = route.config?.throttle;
-    // Fastify answers HEAD by the route for GET: they count together.
-    const methods = [...new Set([route.method].flat().map((method) => (method === 'HEAD' ? 'GET' : method)))];
-    const where = [...methods, route.url].join(' ');
+    const where = toWhere(route.method, route.url);
     const known = routes.get(where);
     const made = known?.said === said ? known?.made : toGate(said, where);
     routes.set(where, { said, made });
-    if (made !== undefined) route.config = { ...route.config, [GATE]: made };
+    if (made !== undefined) route.config = { ...route.config, [GATE]: { made, of: token } };
   });
 
   instance.addHook('onRequest', (/** @type {any} */ request, /** @type {any} */ reply, /** @type {() => void} */ next) => {
-    const own = request.routeOptions.config?.[GATE];
-    const chosen = own === undefined && everywhere ? gate : (own ?? null);
-    if (chosen === null) next();
+    const { config } = request.routeOptions;
+    const own = config?.[GATE] ?? (config?.throttle === undefined ? undefined : late(config));
+    // Where the plugin is there several times, the nearest to the route asks about it.
+    const others = own !== undefined && own.of !== token;
+    const chosen = own === undefined && everywhere ? gate : (own?.made ?? null);
+    if (others || chosen === null) next();
     else ask(chosen, request, reply, next);
   });
+
+  /**
+   * The gate of a route that was there before the plugin, which may not have been waited for.
+   * @param {any} config
+   */
+  function late(config) {
+    const { throttle: said, method, url } = config;
+    /** @type {Gate | null | undefined} */
+    let made = gate;
+    try {
+      made = toGate(said, toWhere(method, url));
+    } catch (error) {
+      new Reports(new Set()).failure('DTHROTTLE_FAILED', 'config', `config.throttle of ${url} failed: ${/** @type {Error} */ (error).message}`, error);
+    }
+    config[GATE] = { made, of: token };
+    return config[GATE];
+  }
+}
+
+/**
+ * What the gate of a route is for. Fastify answers HEAD by the route for GET: they count together.
+ * @param {string | string[]} method
+ * @param {string} url
+ */
+function toWhere(method, url) {
+  const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)));
+  return [...methods, url].join(' ');
 }
 
 /**
@@ -183,8 +216,8 @@ function refuse(gate, verdict, request, reply, next) {
     }
     return;
   }
-  const said = typeof message === 'function' ? gate.call('message', message, request, reply, verdict.decision) : message;
-  if (isPromise(said)) gate.settle('message', said).then((settled) => send(gate, verdict, settled, reply));
+  const said = gate.said(verdict, request, reply);
+  if (isPromise(said)) said.then((settled) => send(gate, verdict, settled, reply));
   else send(gate, verdict, said, reply);
 }
 

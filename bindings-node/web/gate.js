@@ -8,21 +8,24 @@
 const { debuglog } = require('node:util');
 
 const { describe, isBytes } = require('../face/values.js');
+const { COST, Functions, isPromise } = require('./functions.js');
 const { Headers } = require('./headers.js');
 const { toDigits } = require('./options.js');
 const { Watch } = require('./watch.js');
 
 /** @import { Decision, Domain } from '../index.js' */
 /** @import { Fields } from './headers.js' */
-/** @import { Fn, Settings } from './options.js' */
+/** @import { Settings } from './options.js' */
 
 /**
  * @typedef {object} Reader How to read a request of some kind.
  * @property {(request: any) => string} method In capitals.
- * @property {(request: any) => string} path The whole path, decoded, without the query.
+ * @property {(request: any) => ReadonlySet<string>} paths The whole path, in all its spellings, without the query.
+ * @property {boolean} [ignoresCase] Whether /LOGIN may lead to the handler of /login.
  * @property {(request: any, name: string) => string | undefined} header By its name in small letters.
  * @property {(request: any) => string | undefined} peer Whoever opened the connection.
  * @property {(request: any) => string | undefined} client As the framework finds it, by its own rules.
+ * @property {(request: any) => boolean} isGone Whether its connection is closed, and its address forgotten.
  * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.
  * @property {(request: any) => string | undefined} [trustProxy] What is wrong with these rules.
  */
@@ -34,9 +37,9 @@ const log = debuglog('dthrottle');
  * pretend to be it.
  */
 const NO_HEADER = new TextEncoder().encode('address\0');
+/** Clients that left before they were asked about, all of them: to leave early must not be free. */
+const GONE = new TextEncoder().encode('gone');
 const MOST_DEBT = 2 ** 40;
-/** @type {Record<string, unknown>} What counts for a function that fails: to pass for nothing would be an invitation. */
-const INSTEAD = { cost: 1 };
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
 /** What becomes of a request. */
@@ -64,11 +67,13 @@ class Verdict {
 }
 
 /** Decides about requests. */
-class Gate {
+class Gate extends Functions {
   /** @type {Domain} */
   domain;
   #reader;
   #headers;
+  /** @type {readonly RegExp[]} */
+  #routes;
   #largest;
   #held = 0;
   #watch;
@@ -78,14 +83,15 @@ class Gate {
    * @param {Reader} reader
    */
   constructor(settings, reader) {
+    super(settings.reports);
     const { domain, policies, table } = settings.opened;
     this.settings = settings;
     this.domain = domain;
-    /** What happened in this process; `throttle.stats()` has the rest. */
-    this.counts = { passed: 0, refused: 0, dryRun: 0, delayed: 0, gaveUp: 0, untagged: 0, failed: 0 };
     this.#reader = reader;
     this.#headers = new Headers(settings.headers, settings.legacyHeaders, policies);
     this.#largest = Math.min(Infinity, ...domain.rules.map((rule) => rule.limit));
+    const { ignoresCase } = reader;
+    this.#routes = settings.routes.map((route) => (ignoresCase && !route.ignoreCase ? new RegExp(route, `${route.flags}i`) : route));
     this.#watch = new Watch(settings, reader);
     log('throttling by domain %j, %s', domain.name, table ? `shared in table ${table}` : 'in the table that its throttle has');
   }
@@ -161,11 +167,11 @@ class Gate {
    * @param {any} request
    */
   #concerns(request) {
-    const { methods, routes, allowNetworks, address } = this.settings;
+    const { methods, allowNetworks, address } = this.settings;
     if (methods !== null && !methods.has(this.#reader.method(request))) return false;
-    if (routes.length > 0) {
-      const path = this.#reader.path(request);
-      if (!routes.some((route) => route.test(path))) return false;
+    if (this.#routes.length > 0) {
+      const paths = [...this.#reader.paths(request)];
+      if (!this.#routes.some((route) => paths.some((path) => route.test(path)))) return false;
     }
     if (allowNetworks !== null) {
       const found = address.find(this.#peer(request), this.#reader.forwardedFor(request));
@@ -194,8 +200,12 @@ class Gate {
       const value = this.#reader.header(request, header);
       if (value) return value;
     }
-    const found = address.tag(this.#peer(request), trusts ? this.#reader.forwardedFor(request) : undefined);
-    if (header === null || found === null) return found;
+    const found =
+      address.tag(this.#peer(request), trusts ? this.#reader.forwardedFor(request) : undefined) ??
+      // What a framework took for an address may be none: its proxy answers for it.
+      (trusts ? null : address.tag(this.#reader.peer(request)));
+    if (found === null) return this.#reader.isGone(request) ? GONE : null;
+    if (header === null) return found;
     const marked = new Uint8Array(NO_HEADER.length + found.length);
     marked.set(NO_HEADER);
     marked.set(found, NO_HEADER.length);
@@ -219,15 +229,21 @@ class Gate {
    * @returns {Verdict | null}
    */
   #decide(tag, cost, request) {
+    // The number of a user, for instance.
+    if (typeof tag === 'number' || typeof tag === 'bigint') tag = String(tag);
     if (tag === null || tag === undefined) {
       this.counts.untagged += 1;
       this.settings.reports.failure('DTHROTTLE_NO_TAG', 'tag', UNTAGGED);
       return null;
     }
+    if (typeof tag !== 'string' && !isBytes(tag)) {
+      this.failed('tag', new TypeError(`${describe(tag)} cannot be; must be text, bytes or a number`));
+      return null;
+    }
     try {
       const { allowTags, dryRun } = this.settings;
       if (this.#watch.watching) this.#watch.look(request, tag, this.domain);
-      if (allowTags.size > 0 && (typeof tag === 'string' || isBytes(tag)) && allowTags.has(toDigits(tag))) return null;
+      if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
       const beyond = Math.max(0, units - this.#largest);
       const decision = this.#check(tag, units, beyond);
@@ -268,7 +284,7 @@ class Gate {
   #units(cost) {
     if (Number.isSafeInteger(cost) && cost >= 0) return cost;
     this.failed('cost', new RangeError(`${describe(cost)} cannot be; must be a whole number, and not negative`));
-    return INSTEAD.cost;
+    return COST;
   }
 
   // Requests that wait.
@@ -353,64 +369,26 @@ class Gate {
   }
 
   /**
+   * What the body of a refusal is to be, or a promise of it.
+   * @param {Verdict} verdict
+   * @param {any} request
+   * @param {any} [companion]
+   * @returns {unknown}
+   */
+  said(verdict, request, companion) {
+    const { message } = this.settings;
+    if (typeof message !== 'function') return message;
+    const said = this.call('message', message, request, companion, verdict.decision);
+    return isPromise(said) ? this.settle('message', said) : said;
+  }
+
+  /**
    * The rule that decided, as clients know it.
    * @param {Verdict} verdict
    */
   policy(verdict) {
     return this.#headers.policy(verdict.decision)?.name;
   }
-
-  // What goes wrong.
-
-  /**
-   * Calls a function of the application; undefined if it fails, or what stands for it.
-   * @param {string} option
-   * @param {Fn} fn
-   * @param {any} request
-   * @param {any} companion
-   * @param {unknown[]} more
-   */
-  call(option, fn, request, companion, ...more) {
-    try {
-      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
-    } catch (error) {
-      this.failed(option, error);
-      return INSTEAD[option];
-    }
-  }
-
-  /**
-   * Waits for what a function of the application gave; the same if it fails.
-   * @param {string} option
-   * @param {unknown} value
-   */
-  async settle(option, value) {
-    try {
-      return await value;
-    } catch (error) {
-      this.failed(option, error);
-      return INSTEAD[option];
-    }
-  }
-
-  /**
-   * Counts an error, and reports the first of each cause.
-   * @param {string} cause
-   * @param {unknown} error
-   */
-  failed(cause, error) {
-    this.counts.failed += 1;
-    const message = error instanceof Error ? error.message : String(error);
-    this.settings.reports.failure('DTHROTTLE_FAILED', cause, `${cause} failed: ${message}`, error);
-  }
-}
-
-/**
- * @param {any} value
- * @returns {value is Promise<any>}
- */
-function isPromise(value) {
-  return typeof value === 'object' && value !== null && typeof value.then === 'function';
 }
 
 exports.Gate = Gate;

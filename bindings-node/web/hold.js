@@ -67,13 +67,51 @@ function wait(ms, leaving, done) {
  */
 function closing(response) {
   return (gone) => {
-    if (response.destroyed || response.socket?.destroyed) {
+    if (response.destroyed || response.req?.socket?.destroyed) {
       const already = setImmediate(gone);
       return () => clearImmediate(already);
     }
-    response.once('close', gone);
-    return () => response.removeListener('close', gone);
+    return onClose(response, gone);
   };
+}
+
+/** @type {WeakMap<object, Set<() => void>>} What waits for the end of a connection. */
+const connections = new WeakMap();
+
+/**
+ * Calls back once when a response has ended or its connection is closed. A response that stands
+ * behind others on its connection is not told when that closes.
+ * @param {import('node:http').ServerResponse} response
+ * @param {() => void} closed
+ * @returns {() => void} Calls it off.
+ */
+function onClose(response, closed) {
+  const socket = response.req?.socket;
+  const waiting = socket && (connections.get(socket) ?? watch(socket));
+  function stop() {
+    response.removeListener('close', end);
+    waiting?.delete(end);
+  }
+  function end() {
+    stop();
+    closed();
+  }
+  response.once('close', end);
+  waiting?.add(end);
+  return stop;
+}
+
+/**
+ * One listener for a connection, however many requests it has.
+ * @param {import('node:net').Socket} socket
+ */
+function watch(socket) {
+  /** @type {Set<() => void>} */
+  const waiting = new Set();
+  connections.set(socket, waiting);
+  // After Node's own, which may still tell a response.
+  socket.once('close', () => setImmediate(() => [...waiting].forEach((end) => end())));
+  return waiting;
 }
 
 /**
@@ -88,7 +126,7 @@ function closing(response) {
 function refundAfter(gate, verdict, response, request, companion) {
   if (!gate.refunds || verdict.taken === 0) return;
   // It comes once, after the end or instead of it.
-  response.once('close', () => {
+  onClose(response, () => {
     // A response that has ended leaves its socket.
     const whole = response.writableFinished && !response.socket?.destroyed;
     gate.finished(verdict, whole ? response.statusCode < 400 : null, request, companion);

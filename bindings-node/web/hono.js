@@ -23,13 +23,14 @@ const peer = (context) => context.env?.incoming?.socket?.remoteAddress;
 /** @type {Reader} */
 const reader = {
   method: (context) => context.req.method,
-  path: (context) => context.req.path,
+  paths: (context) => new Set([context.req.path]),
   header(context, name) {
     const incoming = context.env?.incoming;
     return incoming ? nodeReader.header(incoming, name) : context.req.header(name);
   },
   peer,
   client: peer,
+  isGone: (context) => context.env?.incoming?.socket?.destroyed ?? false,
   forwardedFor: (context) => context.req.header('x-forwarded-for'),
 };
 
@@ -77,7 +78,7 @@ function throttle(source, options) {
   async function refuse(verdict, context, next) {
     const { statusCode, message } = gate.settings;
     if (handler !== null) return handler(context, next, { statusCode, message, decision: verdict.decision });
-    const said = typeof message === 'function' ? await gate.settle('message', gate.call('message', message, context, undefined, verdict.decision)) : message;
+    const said = await gate.said(verdict, context);
     const { status, fields, body } = toRefusal(gate, verdict, said);
     const headers = fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1]]] : []));
     return context.body(body, status, Object.fromEntries(headers));

@@ -11,7 +11,7 @@ const { Gate } = require('./gate.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
 const { gather, readOptions } = require('./options.js');
-const { nodeReader, toPath } = require('./reader.js');
+const { nodeReader, toPaths } = require('./reader.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 
 /** @import { Reader, Verdict } from './gate.js' */
@@ -19,11 +19,13 @@ const { refusalFields, toRefusal } = require('./refusal.js');
 /** @type {Reader} */
 const reader = {
   method: (context) => context.method,
-  path: (context) => toPath(context.originalUrl ?? context.url),
+  ignoresCase: true, // as its usual router does
+  paths: (context) => toPaths(context.originalUrl ?? context.url),
   header: (context, name) => nodeReader.header(context.req, name),
   peer: (context) => context.req.socket?.remoteAddress,
   // With app.proxy, Koa takes the leftmost entry of its header.
   client: (context) => (context.app?.proxy ? context.ip : context.req.socket?.remoteAddress),
+  isGone: (context) => nodeReader.isGone(context.req),
   forwardedFor: (context) => nodeReader.forwardedFor(context.req),
   trustProxy(context) {
     if (!context.app?.proxy || context.app.maxIpsCount > 0) return undefined;
@@ -77,7 +79,7 @@ function throttle(source, options) {
       write(gate, context.res, refusalFields(verdict));
       return handler(context, next, { statusCode, message, decision: verdict.decision });
     }
-    const said = typeof message === 'function' ? await gate.settle('message', gate.call('message', message, context, undefined, verdict.decision)) : message;
+    const said = await gate.said(verdict, context);
     const { status, fields, body } = toRefusal(gate, verdict, said);
     context.status = status;
     context.body = typeof body === 'string' ? body : Buffer.from(body);

@@ -251,7 +251,9 @@ class Reader {
     const networks = [];
     const allowTags = new Set();
     for (const value of given) {
-      if (typeof value !== 'string' && !isBytes(value)) throw wrong('allow', value, 'an address, a network or a tag, as text or bytes');
+      if (typeof value !== 'string' && !isBytes(value)) {
+        throw wrong('allow', value, 'an address, a network or a tag, as text or bytes');
+      }
       // Also one that is wrong, so that it is an error and not a tag that nobody has.
       if (typeof value === 'string' && NETWORK.test(value)) networks.push(value);
       else allowTags.add(toDigits(value));

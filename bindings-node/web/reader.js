@@ -4,18 +4,59 @@
 /** @import { IncomingMessage } from 'node:http' */
 /** @import { Reader } from './gate.js' */
 
+/** Most targets: a path, and a query. In others frameworks see what is not plain to see. */
+const PLAIN = /^\/[^\s#;\\]*$/;
+const DOTS = /(?:\/|%2f)(?:\.|%2e)/i;
+
 /**
+ * The path of a request in all spellings by which a framework may have found its handler: as it was
+ * sent and decoded, with the slashes at its end and without. A request is throttled if one of them
+ * is meant, so that no spelling leads past the throttle.
  * @param {string | undefined} url
- * @returns {string}
+ * @returns {ReadonlySet<string>}
  */
-function toPath(url = '') {
-  const path = url.split('?', 1)[0];
+function toPaths(url = '') {
+  const paths = new Set();
+  for (const target of toTargets(url)) {
+    for (const path of [target, decode(target)]) paths.add(path).add(withoutSlashes(path));
+  }
+  return paths;
+}
+
+/**
+ * What may be the path, with `http://host` before it, with a fragment, parameters or blanks behind
+ * it, with backslashes and dots.
+ * @param {string} url
+ * @returns {string[]}
+ */
+function toTargets(url) {
+  const targets = [url.split('?', 1)[0]];
+  if (!PLAIN.test(targets[0])) {
+    for (const absolute of [/^[^/\\?#]*:[/\\]{2}[^/\\?#]*/, /^https?:\/\/.*?(?=\/)/i]) {
+      const path = url.replace(absolute, '').split(/[?#]/, 1)[0].trim().replaceAll('\\', '/') || '/';
+      targets.push(path, path.split(';', 1)[0]);
+    }
+  }
+  if (DOTS.test(targets[0]) && URL.canParse(url, 'http://host')) targets.push(new URL(url, 'http://host').pathname);
+  return targets;
+}
+
+/** @param {string} path */
+function decode(path) {
   if (!path.includes('%')) return path;
   try {
     return decodeURIComponent(path);
   } catch {
     return path;
   }
+}
+
+/** @param {string} path */
+function withoutSlashes(path) {
+  // No regular expression: many slashes would take it long.
+  let end = path.length;
+  while (end > 1 && path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }
 
 /**
@@ -27,15 +68,22 @@ const joined = (value) => (Array.isArray(value) ? value.join(', ') : value);
 /** @type {Reader} */
 const nodeReader = {
   method: (/** @type {IncomingMessage} */ request) => request.method ?? '',
-  path: (/** @type {IncomingMessage} */ request) => toPath(request.url),
+  paths: (/** @type {IncomingMessage} */ request) => toPaths(request.url),
   // One that is sent twice is none: which of the two the application reads is not known here.
-  header(/** @type {IncomingMessage} */ request, name) {
-    const lines = request.headersDistinct[name];
-    return lines?.length === 1 ? lines[0] : undefined;
+  // HTTP/2 and requests that never were on a wire have no headersDistinct.
+  header({ headers, rawHeaders = [] }, name) {
+    const value = headers[name];
+    if (typeof value !== 'string') return undefined;
+    let lines = 0;
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      if (rawHeaders[i].length === name.length && rawHeaders[i].toLowerCase() === name) lines += 1;
+    }
+    return lines > 1 ? undefined : value;
   },
   peer: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
   client: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
+  isGone: (/** @type {IncomingMessage} */ request) => request.socket?.destroyed ?? false,
   forwardedFor: (/** @type {IncomingMessage} */ request) => joined(request.headers['x-forwarded-for']),
 };
 
-module.exports = { nodeReader, toPath };
+module.exports = { nodeReader, toPaths };

@@ -19,6 +19,7 @@ const { misuse, wrong } = require('./near.js');
  * @typedef {object} Opened A domain, and what is known about it.
  * @property {Domain} domain
  * @property {Map<string, Policy>} policies What clients may know of its rules, by the rule's name.
+ * @property {string | number} place Where it counts: a table's name, or a number for a throttle of its own.
  * @property {string | undefined} table Its name; undefined: none, or the throttle came with it.
  */
 
@@ -34,6 +35,13 @@ const HAS_TABLE = /^[ \t]*(\[[ \t]*)?["']?table["']?[ \t]*[\].=]/m;
 
 /** @type {Map<string, Map<string, string>>} What counts in this process: tables, domains, rules. */
 const counting = new Map();
+
+/** @type {WeakMap<object, number>} Throttles without a name, told apart. */
+const places = new WeakMap();
+let lastPlace = 0;
+
+/** @type {Set<string>} Tables that cannot be used, of which that was said. */
+const lost = new Set();
 
 /**
  * Opens a throttle. The label names the domain of a source that has only one, and no name.
@@ -55,9 +63,9 @@ function fromThrottle(given) {
   for (const key of ['file', 'table', ...OF_THROTTLE]) {
     if (given[key] !== undefined) throw misuse(key, 'the throttle has its own; give it there');
   }
-  if (given.domain === undefined) return opened(throttle, undefined);
+  if (given.domain === undefined) return opened(throttle, undefined, throttle);
   if (!('domain' in throttle)) throw misuse('domain', 'the throttle is a domain already');
-  return opened(/** @type {Throttle} */ (throttle).domain(given.domain), undefined);
+  return opened(/** @type {Throttle} */ (throttle).domain(given.domain), undefined, throttle);
 }
 
 /**
@@ -79,26 +87,62 @@ function fromFile(given, reports) {
   for (const key of OF_THROTTLE) {
     if (given[key] !== undefined) throw misuse(key, `${file} has that; give it there`);
   }
-  /** @type {string | undefined} */
-  let name;
-  let text;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch {
-    text = ''; // fromFile says what is wrong with it
-  }
-  if (text === '' || HAS_TABLE.test(text)) {
-    if (given.table !== undefined) throw misuse('table', `${file} has one already; give it there`);
+  const text = readText(file);
+  /** @type {{ throttle: Throttle, name?: string | undefined }} */
+  let made;
+  if (text === undefined || HAS_TABLE.test(text)) {
+    if (text !== undefined && given.table !== undefined) throw misuse('table', `${file} has one already; give it there`);
+    made = { throttle: inFile(file, () => native().fromFile(file)) };
   } else {
-    const table = toTable(given.table);
-    name = table.name;
     // At the end, so that errors have the lines of the file.
-    text += `\n[table]\n${Object.entries(table).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`;
+    made = orPrivate(given, reports, (table) => inFile(file, () => native().fromToml(text + toToml(table))));
   }
-  const throttle = inFile(file, () => (name === undefined && given.table === undefined ? native().fromFile(file) : native().fromToml(text)));
+  const { throttle, name } = made;
   const domain = throttle.domain(given.domain ?? 'default');
   meet(name, domain.name, JSON.stringify(domain.rules), reports);
-  return opened(domain, name);
+  return opened(domain, name, throttle);
+}
+
+/**
+ * Opens a throttle with the table that is given or usual. A usual one that cannot be used, such as
+ * one whose name another user has taken, is done without: it must not keep an application from
+ * starting.
+ * @param {Given} given
+ * @param {Reports} reports
+ * @param {(table: Record<string, any>) => Throttle} open
+ */
+function orPrivate(given, reports, open) {
+  const table = toTable(given.table);
+  const { name, ...rest } = table;
+  const named = typeof given.table === 'string' || given.table?.name !== undefined;
+  try {
+    return { throttle: open(table), name };
+  } catch (error) {
+    if (named || name === undefined || !(error instanceof DthrottleError) || error.code !== 'DTHROTTLE_FILE') throw error;
+    const throttle = open({ ...rest, private: true });
+    if (!lost.has(name)) {
+      lost.add(name);
+      reports.failure('DTHROTTLE_FAILED', 'table', `table failed, and this process counts for itself: ${error.message}`, error);
+    }
+    return { throttle, name: undefined };
+  }
+}
+
+/**
+ * @param {string} file
+ * @returns {string | undefined} Nothing if it cannot be read: who opens it says why.
+ */
+function readText(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {Record<string, any>} table */
+function toToml(table) {
+  return `\n[table]\n${Object.entries(table).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`;
 }
 
 /**
@@ -132,12 +176,12 @@ function fromOptions(given, label, reports) {
     throw misuse('rate', "is missing; give one such as '100/s', or rules, a file, or a throttle");
   }
   // A clock of one's own has a table of its own.
-  if (config.clock === undefined || given.table !== undefined) config.table = toTable(given.table);
-  const name = config.table?.name;
+  const hasTable = config.clock === undefined || given.table !== undefined;
+  const shared = hasTable ? toTable(given.table).name : undefined;
   let domain = given.domain;
   if (config.domains === undefined) {
     const rules = JSON.stringify(OF_DOMAIN.map((key) => config[key]));
-    domain = meet(name, domain ?? label, rules, reports, domain === undefined);
+    domain = meet(shared, domain ?? label, rules, reports, domain === undefined);
     if (domain !== 'default') {
       config.domains = { [domain]: {} };
       for (const key of OF_DOMAIN) {
@@ -147,7 +191,10 @@ function fromOptions(given, label, reports) {
     }
   }
   const Throttle = native();
-  return opened(new Throttle(config).domain(domain ?? 'default'), name);
+  const { throttle, name } = hasTable
+    ? orPrivate(given, reports, (table) => new Throttle({ ...config, table }))
+    : { throttle: new Throttle(config), name: undefined };
+  return opened(throttle.domain(domain ?? 'default'), name, throttle);
 }
 
 /**
@@ -240,9 +287,10 @@ function native() {
 /**
  * @param {Domain} domain
  * @param {string | undefined} table
+ * @param {object} throttle
  * @returns {Opened}
  */
-function opened(domain, table) {
+function opened(domain, table, throttle) {
   const { name, rules } = domain;
   // A rule that nobody named is known by the domain's name.
   const alone = rules.length === 1 && rules[0].name === 'rule1';
@@ -251,7 +299,16 @@ function opened(domain, table) {
     rule.name,
     { name: alone ? name : rule.name, quota: rule.limit, windowMs: rule.windowMs },
   ]);
-  return { domain, policies: new Map(policies), table };
+  return { domain, policies: new Map(policies), table, place: table ?? toPlace(throttle) };
+}
+
+/** @param {object} throttle */
+function toPlace(throttle) {
+  const known = places.get(throttle);
+  if (known !== undefined) return known;
+  lastPlace += 1;
+  places.set(throttle, lastPlace);
+  return lastPlace;
 }
 
 module.exports = { SOURCES, openSource };

@@ -25,6 +25,9 @@ export type Message = string | Uint8Array | object;
 
 type Maybe<T> = T | null | undefined;
 
+/** A tag; a number is taken as its digits. */
+type Who = Tag | number | bigint;
+
 /** The throttle: one of rate, rules, domains, windowMs with limit, file, throttle. */
 export interface SourceOptions {
   /** Units per time: `'100/s'`, `'5 per 2 minutes'`, or a number per second. */
@@ -59,9 +62,9 @@ export interface SourceOptions {
 /** Options of functions with `Given`, what they get: the request, or request and response. */
 export interface Options<Given extends unknown[], Next = (error?: unknown) => unknown> extends SourceOptions {
   /** Who is counted: `'address'`, `'header:X-Api-Key'`, or a function. */
-  tag?: 'address' | `header:${string}` | ((...given: Given) => Maybe<Tag> | Promise<Maybe<Tag>>) | undefined;
+  tag?: 'address' | `header:${string}` | ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
   /** Another name for `tag`. */
-  keyGenerator?: ((...given: Given) => Maybe<Tag> | Promise<Maybe<Tag>>) | undefined;
+  keyGenerator?: ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
   /** Units that a request takes; 1 by default. */
   cost?: number | ((...given: Given) => number | Promise<number>) | undefined;
   /** Only these methods. */

@@ -23,6 +23,9 @@ const DEEPEST = 60;
 /** Where Node hands a request on: whoever has it below is within a handler. */
 const HANDLER = /\bparserOnIncoming\b/;
 
+/** @type {Map<string, Set<string>>} What was said by middleware that is made for every request, by the place that makes it. */
+const saidInHandlers = new Map();
+
 /** Reports of one middleware. */
 class Reports {
   /** @type {Set<string>} */
@@ -60,7 +63,7 @@ class Reports {
    */
   failure(code, cause, message, error) {
     if (this.#said.has(`${code} ${cause}`)) return;
-    const detail = error instanceof Error ? error.stack : error === undefined ? undefined : String(error);
+    const detail = error instanceof Error ? error.stack : undefined;
     this.#say(`${code} ${cause}`, code, `${message}; this is reported once, and counted`, detail);
   }
 
@@ -83,6 +86,9 @@ class Reports {
     const { stack = '' } = new Error();
     Error.stackTraceLimit = limit;
     if (!HANDLER.test(stack)) return;
+    const place = stack.split('\n').slice(1).find((line) => !line.includes(__dirname)) ?? '';
+    this.#said = saidInHandlers.get(place) ?? this.#said;
+    saidInHandlers.set(place, this.#said);
     this.misuse(
       'createdInHandler',
       'this middleware was made while a request was handled; make it once, where the application starts',

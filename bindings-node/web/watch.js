@@ -67,7 +67,7 @@ class Watch {
   #doubleCount(request, tag, domain) {
     const { reports, opened } = this.#settings;
     if (!reports.wants('doubleCount')) return;
-    const key = JSON.stringify([opened.table, domain.name, typeof tag === 'string' ? tag : [...tag]]);
+    const key = JSON.stringify([opened.place, domain.name, typeof tag === 'string' ? tag : [...tag]]);
     const buckets = counted.get(request) ?? new Set();
     counted.set(request, buckets);
     if (buckets.has(key)) {

@@ -1,6 +1,10 @@
-//! The command `dthrottle`: looks after the named tables of a machine, and simulates.
+//! The command `dthrottle`: looks after the named tables of a machine, asks a daemon, and simulates.
 #![forbid(unsafe_code)]
 
+mod ask;
+mod bench;
+mod daemon;
+mod look;
 mod simulate;
 mod table;
 
@@ -18,6 +22,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Ask a daemon about a tag, and take what passes. Fails with 1 when it is refused.
+    Check(ask::Args),
+    /// Ask a daemon about a tag, and take nothing. Fails with 1 when it would be refused.
+    Peek(ask::Args),
+    /// Fill the buckets of a tag.
+    Reset(ask::ResetArgs),
+    /// Show what a daemon counted.
+    Stats(look::Args),
+    /// Show the cluster as a daemon sees it.
+    Peers(look::Args),
+    /// Show the most refused tags and the busiest buckets, live.
+    Top(look::TopArgs),
+    /// Ask a daemon as fast as it answers, and say how fast that was.
+    Bench(bench::Args),
     /// List, remove or resize the named tables of this machine.
     Table(table::Args),
     /// Show what an arithmetic makes of a pattern of traffic.
@@ -25,15 +43,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Table(args) => table::run(&args),
-        Command::Simulate(args) => simulate::run(&args),
+    let command = Cli::parse().command;
+    // A refusal is 1 where there can be one, and then no error is.
+    let failure = if matches!(command, Command::Table(_) | Command::Simulate(_)) { 1 } else { 2 };
+    let done = match &command {
+        Command::Check(args) => ask::ask("check", args),
+        Command::Peek(args) => ask::ask("peek", args),
+        Command::Reset(args) => ask::reset(args),
+        Command::Stats(args) => look::stats(args),
+        Command::Peers(args) => look::peers(args),
+        Command::Top(args) => look::top(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Table(args) => table::run(args).map(|()| ExitCode::SUCCESS),
+        Command::Simulate(args) => simulate::run(args).map(|()| ExitCode::SUCCESS),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("dthrottle: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|error| {
+        eprintln!("dthrottle: {error}");
+        ExitCode::from(failure)
+    })
 }

@@ -14,7 +14,6 @@ use crate::open::{Opened, open};
 use crate::pacing::Pacing;
 use crate::rule::Rule;
 use crate::stats::Counters;
-use crate::table::Table;
 
 /// Builds a [`Throttle`].
 #[derive(Clone, Debug, Default)]
@@ -84,18 +83,13 @@ impl Builder {
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
         let Opened { table, zero_ns, key, warnings, .. } = opened;
-        let domains = self.config.domains.iter().map(|domain| {
-            let dry_run = domain.dry_run.unwrap_or(self.config.dry_run);
-            let rules = active_rules(domain, &table, key, node.as_ref())?;
-            Ok((domain.name.clone(), dry_run, rules))
-        });
-        let domains: Vec<_> = domains.collect::<Result<_>>()?;
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
         let host = Arc::new(Host {
             table,
             clock,
             zero_ns,
+            key,
             counters,
             closed,
             warnings,
@@ -103,17 +97,46 @@ impl Builder {
             #[cfg(all(feature = "os", target_os = "linux"))]
             lock: opened.lock,
         });
-        let node = node.map(Arc::new);
-        let domains = domains.into_iter().map(|(name, dry_run, rules)| {
-            let (host, node) = (Arc::clone(&host), node.clone());
-            Domain(Arc::new(Inner { name, dry_run, rules, host, node }))
-        });
-        let throttle = Throttle::of(domains.collect());
-        if let Some(node) = node {
-            node.belong_to(&throttle);
-        }
-        Ok(throttle)
+        on_table(&host, &self.config.domains, self.config.dry_run, node)
     }
+}
+
+/// The table of a throttle under other rules.
+pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
+    let host = &old.0.host;
+    config.prepare()?;
+    let node = config.cluster.map(Node::new);
+    if node.is_some() != old.0.node.is_some() {
+        let message = "a throttle joins or leaves a cluster only when it is made; make a new one";
+        return Err(Error::config("cluster", message));
+    }
+    if node.as_ref().is_some_and(|node| node.fingerprint_key() != host.key) {
+        let message = "another secret names all buckets anew; make a new throttle";
+        return Err(Error::config("cluster.secret", message));
+    }
+    on_table(host, &config.domains, config.dry_run, node)
+}
+
+/// A throttle with these domains on a table that is open.
+fn on_table(
+    host: &Arc<Host>,
+    domains: &[DomainConfig],
+    dry_run: bool,
+    node: Option<Node>,
+) -> Result<Throttle> {
+    let rules = domains.iter().map(|domain| active_rules(domain, host, node.as_ref()));
+    let rules: Vec<_> = rules.collect::<Result<_>>()?;
+    let node = node.map(Arc::new);
+    let domains = domains.iter().zip(rules).map(|(domain, rules)| {
+        let dry_run = domain.dry_run.unwrap_or(dry_run);
+        let (host, node) = (Arc::clone(host), node.clone());
+        Domain(Arc::new(Inner { name: domain.name.clone(), dry_run, rules, host, node }))
+    });
+    let throttle = Throttle::of(domains.collect());
+    if let Some(node) = node {
+        node.belong_to(&throttle);
+    }
+    Ok(throttle)
 }
 
 impl From<Config> for Builder {
@@ -124,8 +147,7 @@ impl From<Config> for Builder {
 
 fn active_rules(
     domain: &DomainConfig,
-    table: &Table,
-    key: [u64; 2],
+    host: &Host,
     node: Option<&Node>,
 ) -> Result<Vec<ActiveRule>> {
     let rules = domain.rules.iter().zip(domain.rule_names()).enumerate();
@@ -133,12 +155,12 @@ fn active_rules(
         .map(|(i, (rule, name))| {
             let scale = rule.scale().map_err(|fault| domain.fault(i, fault))?;
             let id = rule_id(&domain.name, &name);
-            let index = table.rule_index(id, &scale).ok_or_else(|| {
+            let index = host.table.rule_index(id, &scale).ok_or_else(|| {
                 let message = "the table has seen too many rules, and no more fit; \
                                use a table of another name";
                 Error::config("table", message)
             })?;
-            let fingerprints = Fingerprints::new(key, id);
+            let fingerprints = Fingerprints::new(host.key, id);
             let charge_refused = rule.charge_refused;
             let (tolerance_ns, slack) = node.map_or((0, false), |node| node.tolerance(&scale));
             Ok(ActiveRule {

@@ -38,6 +38,8 @@ pub(crate) struct Host {
     pub(crate) clock: Clock,
     /// The table's zero, by that clock.
     pub(crate) zero_ns: u64,
+    /// The key of the fingerprints.
+    pub(crate) key: [u64; 2],
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
@@ -192,6 +194,24 @@ impl Domain {
         self.each_bucket(tag.as_ref(), |scale, tat, now| {
             (scale.charge(tat, now.saturating_sub(age), hits), 0)
         })
+    }
+
+    /// Charges units that were used here without asking, and tells peers. May take a bucket below
+    /// zero; gives the time until none of the tag's buckets is.
+    pub fn charge(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<Duration> {
+        self.ready()?;
+        let host = &self.0.host;
+        let now = host.now();
+        let mut debt = 0;
+        for rule in &self.0.rules {
+            let scale = &rule.scale;
+            let tat = host.update(scale, rule.key(tag.as_ref()), now, |tat| {
+                let next = scale.charge(tat, now, units);
+                Step { tat: next, hits: scale.hits(tat, next), answer: next }
+            });
+            debt = debt.max(scale.reset_after(tat, now).saturating_sub(scale.fill_ns()));
+        }
+        Ok(Duration::from_nanos(debt))
     }
 
     /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.

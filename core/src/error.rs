@@ -95,7 +95,8 @@ impl Error {
         Error { kind, message: message.into(), field: None, line: None }
     }
 
-    pub(crate) fn config(field: impl Into<String>, message: impl Into<String>) -> Error {
+    /// An error about a field of a configuration.
+    pub fn config(field: impl Into<String>, message: impl Into<String>) -> Error {
         // An empty path is the whole configuration: no field to name.
         let field = Some(field.into()).filter(|field| !field.is_empty());
         Error { field, ..Error::new(ErrorKind::Config, message) }
@@ -105,7 +106,9 @@ impl Error {
         Error { field: Some(field.into()), ..self }
     }
 
-    pub(crate) fn at_line(self, line: Option<u32>) -> Error {
+    /// The same error, with the line on which the field stands.
+    #[must_use]
+    pub fn at_line(self, line: Option<u32>) -> Error {
         Error { line, ..self }
     }
 

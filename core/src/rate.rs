@@ -227,7 +227,7 @@ impl Burst {
 }
 
 /// Reads a duration such as `"100ms"` or `"1.5 minutes"`, to the nanosecond.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let mut rest = Scanner(text.trim());
     let number = rest.number().ok_or("no number at the start")??;
     let unit = unit(rest.0).ok_or("no known unit of time at the end")?;

@@ -4,9 +4,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::builder::Builder;
+use crate::builder::{Builder, rebuild};
 use crate::cluster::{ClusterEvent, ClusterStats, Engine, events_since};
-#[cfg(feature = "os")]
 use crate::config::Config;
 use crate::domain::{Domain, Host};
 use crate::error::{Error, ErrorKind, Result};
@@ -82,6 +81,12 @@ impl Throttle {
         }
     }
 
+    /// Checks allowed and refused so far, as in [`Throttle::stats`], without a look at the table.
+    pub fn decisions(&self) -> (u64, u64) {
+        let stats = self.host().counters.stats();
+        (stats.allowed, stats.refused)
+    }
+
     /// What is not as it was asked for, such as a named table that could not be shared by name.
     pub fn warnings(&self) -> &[String] {
         &self.host().warnings
@@ -145,6 +150,20 @@ impl Throttle {
         self.node().map(|node| Engine::new(node.settings(), exchange, seed, incarnation, now))
     }
 
+    /// The same table and counters under the rules of another configuration: no bucket is lost,
+    /// whatever kind of table it is, and what the configuration says about the table is left out of
+    /// account. In a cluster the exchange starts anew. This throttle, its clones and its domains go
+    /// on with the old rules, and are meant to be dropped.
+    pub fn reload(&self, config: Config) -> Result<Throttle> {
+        self.default.check_open()?;
+        let throttle = rebuild(self, config)?;
+        if let Some(node) = self.node() {
+            node.stop();
+        }
+        throttle.start()?;
+        Ok(throttle)
+    }
+
     /// Ends the throttle: every later check, refund, reset, debit or look-up of a domain, on any
     /// clone or domain, is a `closed` error.
     pub fn close(&self) {
@@ -187,6 +206,39 @@ mod tests {
         assert_eq!((stats.buckets, stats.evicted, stats.failed_open), (8, 992, 0));
     }
 
+    /// As Smockron's master counts: with a burst of ten the eleventh is one interval too early.
+    #[test]
+    fn what_is_charged_becomes_debt() {
+        let clock = ManualClock::new();
+        let rules = [Rule::per_second(1).burst(10), Rule::per_minute(60).burst(11)];
+        let builder = Throttle::builder().domain("two", rules).clock(clock.clone());
+        let two = builder.build().unwrap().domain("two").unwrap();
+        let debts: Vec<u64> =
+            (0..13).map(|_| two.charge("a", 1).unwrap().as_millis() as u64).collect();
+        assert_eq!(debts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1000, 2000, 3000]);
+        clock.advance(std::time::Duration::from_millis(3500));
+        assert_eq!(two.charge("a", 1).unwrap().as_millis(), 500);
+        assert_eq!(two.charge("b", 10).unwrap().as_millis(), 0);
+    }
+
+    #[test]
+    fn other_rules_on_the_same_table() {
+        let clock = ManualClock::new();
+        let builder = Throttle::builder().rule(Rule::per_second(1).burst(10)).clock(clock);
+        let old = builder.table(TableConfig::private()).build().unwrap();
+        for _ in 0..4 {
+            old.check("a").unwrap();
+        }
+        let config = Config::from_toml("rate = '1/s'\nburst = 5\n[domains.more]\nrate = 1\n");
+        let new = old.reload(config.unwrap()).unwrap();
+        // Of ten four were used: six are left, and five fit.
+        assert_eq!(new.peek("a").unwrap().remaining, 5);
+        assert!(new.domain("more").is_ok());
+        assert_eq!(new.stats().allowed, 4);
+        let clustered = Config::from_toml("[cluster]\nname = 'web'\n").unwrap();
+        assert_eq!(old.reload(clustered).unwrap_err().field(), Some("cluster"));
+    }
+
     #[test]
     fn there_is_room_for_many() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
@@ -194,5 +246,6 @@ mod tests {
         assert!((0..200_000_u32).all(|tag| throttle.allow(tag.to_le_bytes()).unwrap()));
         let stats = throttle.stats();
         assert_eq!((stats.buckets, stats.failed_open), (200_000, 0));
+        assert_eq!(throttle.decisions(), (200_000, 0));
     }
 }

@@ -115,10 +115,13 @@ static void resolve(apr_pool_t *child, server_rec *s, dthrottle_used_t *used)
     used->largest = DTHROTTLE_UNLIMITED;
     for (int32_t i = 0; (rule = dthrottle_rule_name(used->handle, i)); i++) {
         apr_uint64_t limit = dthrottle_rule_limit(used->handle, i);
+        apr_uint64_t window = dthrottle_rule_window(used->handle, i);
         if (limit < used->largest)
             used->largest = limit;
-        policy = apr_psprintf(child, "%s%s%s;q=%" APR_UINT64_T_FMT, policy, *policy ? ", " : "",
-                              dthrottle_quoted(child, rule), limit);
+        policy = apr_psprintf(child, "%s%s%s;q=%" APR_UINT64_T_FMT ";w=%" APR_UINT64_T_FMT, policy,
+                              *policy ? ", " : "", dthrottle_quoted(child, rule), limit,
+                              window > DTHROTTLE_NS_PER_S ? (window - 1) / DTHROTTLE_NS_PER_S + 1
+                                                          : 1);
     }
     used->policy = *policy ? policy : NULL;
 }

@@ -28,7 +28,7 @@ static const command_rec commands[] = {
     AP_INIT_FLAG("DThrottleDryRun", ap_set_flag_slot, DTHROTTLE_FIELD(dry_run),
                  DTHROTTLE_ANYWHERE, "On: nothing is refused or delayed, only counted and logged"),
     AP_INIT_FLAG("DThrottleHeaders", ap_set_flag_slot, DTHROTTLE_FIELD(headers),
-                 DTHROTTLE_ANYWHERE, "On, the default: responses have RateLimit and RateLimit-Policy"),
+                 DTHROTTLE_ANYWHERE, "On: responses have RateLimit and RateLimit-Policy"),
     AP_INIT_TAKE1("DThrottleLogLevel", dthrottle_cmd_log_level, NULL, DTHROTTLE_ANYWHERE,
                   "debug, info, notice, warn or error: how refusals are logged, warn by default"),
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,

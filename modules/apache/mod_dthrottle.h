@@ -34,7 +34,9 @@ typedef struct {
     apr_uint64_t largest;
     /* RateLimit-Policy: all rules. */
     const char *policy;
+    /* What was logged already. */
     int has_failed;
+    int has_odd_cost;
 } dthrottle_used_t;
 
 /* A rule written in the server's own configuration. */
@@ -108,6 +110,7 @@ int dthrottle_header_parser(request_rec *r);
 const char *dthrottle_quoted(apr_pool_t *pool, const char *text);
 void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
                     const char *outcome, const dthrottle_decision_t *decision);
+void dthrottle_tell_passed(request_rec *r);
 int dthrottle_tell_again(request_rec *r);
 
 #endif

@@ -120,7 +120,13 @@ const char *dthrottle_cmd_cost(cmd_parms *cmd, void *at, const char *text)
 const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_place_t *place = at;
-    return number(cmd, text, 400, 599, &place->status);
+    const char *said = number(cmd, text, 400, 599, &place->status);
+    /* It would answer with 500 instead. */
+    if (!said && place->status != HTTP_INTERNAL_SERVER_ERROR &&
+        ap_index_of_response(place->status) == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR))
+        return apr_psprintf(cmd->pool, "%s \"%s\": Apache has no such status; write one that it "
+                            "has, such as 429 or 503", cmd->cmd->name, text);
+    return said;
 }
 
 const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)

@@ -3,6 +3,9 @@
  */
 #include "mod_dthrottle.h"
 
+#include <errno.h>
+#include <time.h>
+
 #define MOST_UNITS 1000000000
 #define STATUS_DEFAULT HTTP_TOO_MANY_REQUESTS
 #define PREFIX_DEFAULT 64
@@ -42,8 +45,9 @@ static apr_size_t address_tag(request_rec *r, int prefix, unsigned char *tag)
     return IPV6_BYTES;
 }
 
-/* What the request costs. What is no number costs one, and is logged. */
-static apr_uint64_t cost_of(request_rec *r, const dthrottle_place_t *place)
+/* What the request costs. What is no number costs one, and is logged once: clients may write it. */
+static apr_uint64_t cost_of(request_rec *r, dthrottle_used_t *domain,
+                            const dthrottle_place_t *place)
 {
     const char *error = NULL, *text;
     char *end;
@@ -53,8 +57,10 @@ static apr_uint64_t cost_of(request_rec *r, const dthrottle_place_t *place)
     text = ap_expr_str_exec(r, place->cost, &error);
     units = text && !error ? apr_strtoi64(text, &end, 10) : -1;
     if (!text || error || end == text || *end || units < 0) {
-        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, "DThrottleCost gives \"%s\", which is no "
-                      "number; the request costs 1", text ? text : "");
+        if (!domain->has_odd_cost)
+            ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r, "DThrottleCost gives \"%s\", which is "
+                          "no number; such requests cost 1", text ? text : "");
+        domain->has_odd_cost = 1;
         return 1;
     }
     return units < MOST_UNITS ? (apr_uint64_t)units : MOST_UNITS;
@@ -67,17 +73,24 @@ static int32_t ask(request_rec *r, dthrottle_used_t *domain, const void *tag, ap
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
     apr_uint64_t beyond = 0;
     int32_t status;
-    ask.cost = cost_of(r, place);
+    ask.cost = cost_of(r, domain, place);
     if (ask.cost > domain->largest) {
         beyond = ask.cost - domain->largest;
         ask.cost = domain->largest;
     }
-    if (place->max_delay_ns > 0 && place->dry_run != 1)
+    if (place->max_delay_ns > 0)
         ask.max_wait_ns = (uint64_t)place->max_delay_ns;
     status = dthrottle_check_with(domain->handle, tag, tag_len, &ask, decision);
     if (status == DTHROTTLE_OK && beyond && decision->granted)
         dthrottle_debit(domain->handle, tag, tag_len, beyond, 0);
     return status;
+}
+
+/* Whether yes or no is all that has to be known. A file may say that refusals are only counted. */
+static int is_simple(const dthrottle_place_t *place)
+{
+    return place->headers != 1 && place->max_delay_ns <= 0 && !place->cost && place->units < 0 &&
+           !dthrottle_server.text;
 }
 
 static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_used_t *domain,
@@ -93,6 +106,14 @@ static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_use
     if (dry_run)
         return DECLINED;
     return place->status > 0 ? place->status : STATUS_DEFAULT;
+}
+
+/* To the end: a child of prefork that shall end gracefully gets a signal, which ends apr_sleep. */
+static void wait_ns(apr_uint64_t ns)
+{
+    struct timespec left = { (time_t)(ns / DTHROTTLE_NS_PER_S), (long)(ns % DTHROTTLE_NS_PER_S) };
+    while (nanosleep(&left, &left) == -1 && errno == EINTR)
+        ;
 }
 
 int dthrottle_header_parser(request_rec *r)
@@ -118,7 +139,20 @@ int dthrottle_header_parser(request_rec *r)
     }
     if (tag_len == 0)
         return DECLINED;
-    status = ask(r, domain, tag, tag_len, place, &decision);
+    if (is_simple(place)) {
+        status = dthrottle_allow(domain->handle, tag, tag_len, 1);
+        if (status == 1) {
+            dthrottle_tell_passed(r);
+            return DECLINED;
+        }
+        /* When to come back is looked for only now. */
+        status = status < 0 ? status
+                            : dthrottle_peek(domain->handle, tag, tag_len, 1, &decision);
+        if (status == DTHROTTLE_OK)
+            decision.allowed = false;
+    } else {
+        status = ask(r, domain, tag, tag_len, place, &decision);
+    }
     if (status != DTHROTTLE_OK && !domain->has_failed) {
         domain->has_failed = 1;
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "dthrottle: domain %s: %s; requests pass",
@@ -126,8 +160,13 @@ int dthrottle_header_parser(request_rec *r)
     }
     if (!decision.allowed || decision.dry_run)
         return refused(r, place, domain, &decision);
-    dthrottle_tell(r, place, domain, decision.wait_ns ? "delayed" : "passed", &decision);
-    if (decision.wait_ns)
-        apr_sleep((apr_interval_time_t)(decision.wait_ns / 1000));
+    if (!decision.wait_ns) {
+        dthrottle_tell(r, place, domain, "passed", &decision);
+    } else if (place->dry_run == 1) {
+        dthrottle_tell(r, place, domain, "delayed-dry-run", &decision);
+    } else {
+        dthrottle_tell(r, place, domain, "delayed", &decision);
+        wait_ns(decision.wait_ns);
+    }
     return DECLINED;
 }

@@ -29,6 +29,10 @@ typedef enum {
 typedef struct {
     ngx_str_t                 name;
     ngx_http_complex_value_t  key;
+    /* If the key is nothing but a variable, which one; else NGX_ERROR. */
+    ngx_int_t                 index;
+    /* Whether that variable stays the same for a request. */
+    ngx_flag_t                is_kept;
     /* count requests in unit_ns; count 0: the rules are those of the configuration file. */
     uint64_t                  count;
     uint64_t                  unit_ns;
@@ -46,16 +50,20 @@ typedef struct {
 } ngx_http_dthrottle_zone_t;
 
 typedef struct {
-    ngx_http_dthrottle_zone_t  *zone;
-    uint64_t                    burst;
+    ngx_http_dthrottle_zone_t        *zone;
+    uint64_t                          burst;
     /* So many beyond the rate are not delayed; all of them: UINT64_MAX. */
-    uint64_t                    delay;
+    uint64_t                          delay;
     /* What is beyond this in the bucket, after the request, is waited for. */
-    uint64_t                    free_ns;
+    uint64_t                          free_ns;
     /* What is beyond this is refused, though the zone's bucket has room for other uses. */
-    uint64_t                    most_ns;
+    uint64_t                          most_ns;
+    /* What a request adds, rounded down. */
+    uint64_t                          step_ns;
     /* With the rules of a file: the longest wait. */
-    uint64_t                    wait_ns;
+    uint64_t                          wait_ns;
+    /* The context of all requests that just pass where this limit is used. */
+    struct ngx_http_dthrottle_ctx_s  *passed;
 } ngx_http_dthrottle_limit_t;
 
 typedef struct {
@@ -67,30 +75,33 @@ typedef struct {
     dthrottle_table_t     table;
     ngx_flag_t            has_table;
     dthrottle_config_t   *config;
+    ngx_int_t             slot;       /* the variable that keeps a request's context */
     /* Of this process. */
     dthrottle_t          *throttle;
     ngx_event_t           timer;
     ngx_connection_t      nowhere;    /* that of the timer */
 } ngx_http_dthrottle_main_conf_t;
 
-typedef struct {
-    ngx_array_t  *limits;             /* ngx_http_dthrottle_limit_t *; NULL: as above */
-    ngx_uint_t    status;
-    ngx_uint_t    log_level;
-    ngx_flag_t    dry_run;
-} ngx_http_dthrottle_loc_conf_t;
-
-/* What became of a request. It outlives internal redirects. */
-typedef struct {
+/* What became of a request. */
+typedef struct ngx_http_dthrottle_ctx_s {
     ngx_http_dthrottle_status_e  status;
     ngx_array_t                 *limits;
-    uint64_t                     remaining;
+    /* The only limit, if yes or no is all that has to be known of it. */
+    ngx_http_dthrottle_limit_t  *simple;
     uint64_t                     retry_after_ns;
     /* While this is set the request has been charged for, and not gone on. */
     ngx_flag_t                   is_waiting;
-    /* One for each limit; empty: not limited. */
-    ngx_str_t                    keys[];
+    /* One for each limit; empty: not limited. NULL: nobody has to know them any more. */
+    ngx_str_t                   *keys;
 } ngx_http_dthrottle_ctx_t;
+
+typedef struct {
+    ngx_array_t               *limits;    /* ngx_http_dthrottle_limit_t *; NULL: as above */
+    ngx_http_dthrottle_ctx_t  *passed;    /* of all requests that just pass here */
+    ngx_uint_t                 status;
+    ngx_uint_t                 log_level;
+    ngx_flag_t                 dry_run;
+} ngx_http_dthrottle_loc_conf_t;
 
 extern ngx_module_t  ngx_http_dthrottle_module;
 
@@ -113,7 +124,38 @@ void ngx_http_dthrottle_free(void *data);
 
 /* ngx_http_dthrottle_request.c */
 ngx_int_t ngx_http_dthrottle_handler(ngx_http_request_t *r);
-ngx_http_dthrottle_ctx_t *ngx_http_dthrottle_get_ctx(ngx_http_request_t *r);
+
+/*
+ * The context of a request, or NULL. It is kept in a variable, because an internal redirect forgets
+ * the contexts of all modules, and because nothing has to be looked for.
+ */
+#define ngx_http_dthrottle_get_ctx(r, mcf) \
+    ((ngx_http_dthrottle_ctx_t *) (r)->variables[(mcf)->slot].data)
+#define ngx_http_dthrottle_set_ctx(r, mcf, ctx) \
+    ((r)->variables[(mcf)->slot].data = (u_char *) (ctx))
+
+/* The key of a request; empty: it is not limited. */
+static ngx_inline ngx_int_t
+ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, ngx_str_t *key)
+{
+    ngx_http_variable_value_t  *value;
+
+    if (zone->domain == NULL) {
+        key->len = 0;
+        return NGX_OK;
+    }
+    if (zone->index == NGX_ERROR) {
+        return ngx_http_complex_value(r, &zone->key, key);
+    }
+    value = zone->is_kept ? ngx_http_get_indexed_variable(r, zone->index)
+                          : ngx_http_get_flushed_variable(r, zone->index);
+    if (value == NULL) {
+        return NGX_ERROR;
+    }
+    key->data = value->data;
+    key->len = value->not_found ? 0 : value->len;
+    return NGX_OK;
+}
 
 /* ngx_http_dthrottle_variable.c */
 ngx_int_t ngx_http_dthrottle_add_variables(ngx_conf_t *cf);

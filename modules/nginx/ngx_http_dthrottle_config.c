@@ -4,6 +4,8 @@
  */
 #include "ngx_http_dthrottle.h"
 
+/* Of a table whose size nobody said. */
+#define NGX_HTTP_DTHROTTLE_DEFAULT_TAGS 1000000
 #define NGX_HTTP_DTHROTTLE_LONGEST_RATE (NGX_INT64_LEN + sizeof("/s") - 1)
 
 static ngx_int_t
@@ -25,7 +27,8 @@ ngx_http_dthrottle_fill_ns(ngx_http_dthrottle_zone_t *zone, uint64_t units)
 }
 
 static ngx_int_t
-ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_limit_t *limit)
+ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_limit_t *limit)
 {
     ngx_http_dthrottle_zone_t  *zone = limit->zone;
 
@@ -47,6 +50,13 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_limit_t *limit)
     }
     if (limit->burst < zone->burst) {
         limit->most_ns = ngx_http_dthrottle_fill_ns(zone, limit->burst + 1);
+        limit->step_ns = zone->unit_ns / zone->count;
+    }
+    /* A file may say that refusals are only counted. */
+    if (limit->free_ns == UINT64_MAX && limit->most_ns == UINT64_MAX && mcf->text.len == 0
+        && limit->passed->limits->nelts == 1)
+    {
+        limit->passed->simple = limit;
     }
     return NGX_OK;
 }
@@ -103,11 +113,17 @@ ngx_http_dthrottle_add_table(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf
     uint64_t                     tags = 0;
     uint32_t                     number;
     ngx_uint_t                   i;
+    ngx_flag_t                   has_all = 1;
     ngx_http_dthrottle_zone_t  **zones;
 
     zones = mcf->zones.elts;
     for (i = 0; i < mcf->zones.nelts; i++) {
         tags += zones[i]->tags;
+        has_all &= zones[i]->tags != 0;
+    }
+    /* A zone without a size has the room of a table without one. */
+    if (!has_all && tags < NGX_HTTP_DTHROTTLE_DEFAULT_TAGS) {
+        tags = 0;
     }
     if (mcf->table.tags == 0 && mcf->table.bytes == 0) {
         mcf->table.tags = tags;
@@ -135,7 +151,12 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     ngx_uint_t                    i;
     ngx_http_dthrottle_zone_t   **zones;
     ngx_http_dthrottle_limit_t  **uses;
+    ngx_str_t                     slot = ngx_string("dthrottle_context");
 
+    mcf->slot = ngx_http_get_variable_index(cf, &slot);
+    if (mcf->slot == NGX_ERROR) {
+        return NGX_ERROR;
+    }
     if (mcf->zones.nelts == 0) {
         return NGX_OK;
     }
@@ -144,8 +165,14 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     if (text.data == NULL || dthrottle_config_new(&mcf->config) != DTHROTTLE_OK) {
         return NGX_ERROR;
     }
-    p = ngx_cpymem(text.data, mcf->text.data, mcf->text.len);
-    ngx_memcpy(p, mcf->cluster.data, mcf->cluster.len);
+    p = text.data;
+    /* What was not given is NULL, which must not be copied from. */
+    if (mcf->text.len != 0) {
+        p = ngx_cpymem(p, mcf->text.data, mcf->text.len);
+    }
+    if (mcf->cluster.len != 0) {
+        ngx_memcpy(p, mcf->cluster.data, mcf->cluster.len);
+    }
     if (dthrottle_config_toml(mcf->config, (const char *) text.data, text.len, error,
                               sizeof(error)) != DTHROTTLE_OK)
     {
@@ -162,7 +189,7 @@ ngx_http_dthrottle_build(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mcf)
     }
     uses = mcf->uses.elts;
     for (i = 0; i < mcf->uses.nelts; i++) {
-        if (ngx_http_dthrottle_finish_use(cf, uses[i]) != NGX_OK) {
+        if (ngx_http_dthrottle_finish_use(cf, mcf, uses[i]) != NGX_OK) {
             return NGX_ERROR;
         }
     }

@@ -204,7 +204,7 @@ ngx_http_dthrottle_value(ngx_conf_t *cf, u_char *p, ngx_uint_t first,
 
 /* What the parameter is, or NULL. */
 static const ngx_http_dthrottle_key_t *
-ngx_http_dthrottle_key(ngx_str_t *value)
+ngx_http_dthrottle_parameter(ngx_str_t *value)
 {
     ngx_uint_t  i;
 
@@ -227,7 +227,7 @@ ngx_http_dthrottle_is_said(ngx_str_t *value, ngx_uint_t before,
     const ngx_http_dthrottle_key_t  *earlier;
 
     for (i = 1; i < before; i++) {
-        earlier = ngx_http_dthrottle_key(&value[i]);
+        earlier = ngx_http_dthrottle_parameter(&value[i]);
         if (earlier != NULL && ngx_strcmp(earlier->key, key->key) == 0) {
             return 1;
         }
@@ -261,7 +261,7 @@ ngx_http_dthrottle_cluster(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     mcf->cluster.data = p;
     p = ngx_cpymem(p, "\n[cluster]\n", sizeof("\n[cluster]\n") - 1);
     for (i = 1; i < cf->args->nelts; i++) {
-        key = ngx_http_dthrottle_key(&value[i]);
+        key = ngx_http_dthrottle_parameter(&value[i]);
         if (key == NULL) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\"; dthrottle_cluster takes name=, "

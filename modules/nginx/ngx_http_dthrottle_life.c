@@ -98,6 +98,23 @@ ngx_http_dthrottle_close(ngx_http_dthrottle_main_conf_t *mcf)
     mcf->throttle = NULL;
 }
 
+/* What is known of the variables only when all of the configuration has been read. */
+static void
+ngx_http_dthrottle_look_at_keys(ngx_cycle_t *cycle, ngx_http_dthrottle_main_conf_t *mcf)
+{
+    ngx_uint_t                   i;
+    ngx_http_variable_t         *variables;
+    ngx_http_core_main_conf_t   *cmcf;
+    ngx_http_dthrottle_zone_t  **zones = mcf->zones.elts;
+
+    cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
+    variables = cmcf->variables.elts;
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        zones[i]->is_kept = zones[i]->index != NGX_ERROR
+                            && !(variables[zones[i]->index].flags & NGX_HTTP_VAR_NOCACHEABLE);
+    }
+}
+
 ngx_int_t
 ngx_http_dthrottle_init_process(ngx_cycle_t *cycle)
 {
@@ -106,6 +123,7 @@ ngx_http_dthrottle_init_process(ngx_cycle_t *cycle)
     mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_dthrottle_module);
     /* Those that look after caches answer no requests. */
     if (mcf != NULL && mcf->config != NULL && ngx_process != NGX_PROCESS_HELPER) {
+        ngx_http_dthrottle_look_at_keys(cycle, mcf);
         ngx_http_dthrottle_open(mcf, cycle->log);
     }
     return NGX_OK;

@@ -179,6 +179,7 @@ ngx_http_dthrottle_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     (void) cf;
     if (conf->limits == NULL) {
         conf->limits = prev->limits;
+        conf->passed = prev->passed;
     }
     ngx_conf_merge_uint_value(conf->status, prev->status, NGX_HTTP_SERVICE_UNAVAILABLE);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_ERR);

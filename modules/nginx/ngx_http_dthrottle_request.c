@@ -4,6 +4,9 @@
  */
 #include "ngx_http_dthrottle.h"
 
+/* Kept out of the way of requests that just pass. */
+#define NGX_HTTP_DTHROTTLE_SELDOM __attribute__((noinline))
+
 static void ngx_http_dthrottle_delay(ngx_http_request_t *r);
 static void ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count);
 
@@ -19,65 +22,26 @@ ngx_http_dthrottle_cleanup(void *data)
     }
 }
 
-ngx_http_dthrottle_ctx_t *
-ngx_http_dthrottle_get_ctx(ngx_http_request_t *r)
+/* A zone that cannot answer refuses nothing, and says so once. */
+NGX_HTTP_DTHROTTLE_SELDOM static void
+ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, int32_t status)
 {
-    ngx_pool_cleanup_t        *cleanup;
-    ngx_http_dthrottle_ctx_t  *ctx;
-
-    ctx = ngx_http_get_module_ctx(r->main, ngx_http_dthrottle_module);
-    if (ctx != NULL || (!r->main->internal && !r->main->filter_finalize)) {
-        return ctx;
+    if (!zone->has_failed) {
+        zone->has_failed = 1;
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "dthrottle zone \"%V\": %s; requests pass", &zone->name,
+                      dthrottle_status_text(status));
     }
-    /* An internal redirect forgets the contexts of all modules, but not this. */
-    for (cleanup = r->main->pool->cleanup; cleanup; cleanup = cleanup->next) {
-        if (cleanup->handler == ngx_http_dthrottle_cleanup) {
-            return cleanup->data;
-        }
-    }
-    return NULL;
 }
 
-/* Evaluates the keys. NULL: there is none, or (after an error) nothing to do. */
-static ngx_http_dthrottle_ctx_t *
-ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint_t *asked)
-{
-    ngx_uint_t                    i;
-    ngx_pool_cleanup_t           *cleanup;
-    ngx_http_dthrottle_ctx_t     *ctx;
-    ngx_http_dthrottle_limit_t  **limit = limits->elts;
-
-    cleanup = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_dthrottle_ctx_t)
-                                            + limits->nelts * sizeof(ngx_str_t));
-    if (cleanup == NULL) {
-        return NULL;
-    }
-    ctx = cleanup->data;
-    ngx_memzero(ctx, sizeof(ngx_http_dthrottle_ctx_t));
-    ctx->limits = limits;
-    *asked = 0;
-    for (i = 0; i < limits->nelts; i++) {
-        if (ngx_http_complex_value(r, &limit[i]->zone->key, &ctx->keys[i]) != NGX_OK) {
-            return NULL;
-        }
-        if (limit[i]->zone->domain == NULL) {
-            ctx->keys[i].len = 0;
-        }
-        *asked += ctx->keys[i].len != 0;
-    }
-    if (*asked != 0) {
-        cleanup->handler = ngx_http_dthrottle_cleanup;
-        ngx_http_set_ctx(r->main, ctx, ngx_http_dthrottle_module);
-    }
-    return ctx;
-}
-
-/* Whether the limit refuses. A zone that cannot answer refuses nothing, and says so once. */
+/* Whether the limit refuses. */
 static ngx_flag_t
 ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
     ngx_str_t *key, ngx_flag_t take, dthrottle_decision_t *decision)
 {
     int32_t          status;
+    uint64_t         after_ns;
+    ngx_flag_t       is_refused;
     dthrottle_ask_t  ask = DTHROTTLE_ASK_INIT;
 
     if (limit->wait_ns != 0) {
@@ -90,21 +54,21 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
         status = take ? dthrottle_check(limit->zone->domain, key->data, key->len, 1, decision)
                       : dthrottle_peek(limit->zone->domain, key->data, key->len, 1, decision);
     }
-    if (status != DTHROTTLE_OK && !limit->zone->has_failed) {
-        limit->zone->has_failed = 1;
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "dthrottle zone \"%V\": %s; requests pass", &limit->zone->name,
-                      dthrottle_status_text(status));
+    if (status != DTHROTTLE_OK) {
+        ngx_http_dthrottle_failed(r, limit->zone, status);
     }
-    if (!decision->allowed || decision->dry_run) {
-        return 1;
+    is_refused = !decision->allowed || decision->dry_run;
+    if (limit->most_ns == UINT64_MAX) {
+        return is_refused;
     }
-    if (decision->reset_after_ns <= limit->most_ns) {
-        return 0;
+    /* What was not taken, as by a look, is not in the bucket yet. */
+    after_ns = decision->reset_after_ns + (take && !is_refused ? 0 : limit->step_ns);
+    if (after_ns <= limit->most_ns) {
+        return is_refused;
     }
-    /* There is room for uses with a larger burst. */
-    decision->retry_after_ns = decision->reset_after_ns - limit->most_ns;
-    if (take) {
+    /* This use has less room than the zone's bucket. */
+    decision->retry_after_ns = after_ns - limit->most_ns;
+    if (take && !is_refused) {
         dthrottle_refund(limit->zone->domain, key->data, key->len, 1);
     }
     return 1;
@@ -122,63 +86,6 @@ ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count)
             dthrottle_refund(limit[i]->zone->domain, ctx->keys[i].data, ctx->keys[i].len, 1);
         }
     }
-}
-
-static void
-ngx_http_dthrottle_note(ngx_http_dthrottle_ctx_t *ctx, ngx_http_dthrottle_limit_t *limit,
-    dthrottle_decision_t *decision)
-{
-    uint64_t  others, remaining;
-
-    others = limit->zone->count != 0 ? limit->zone->burst - limit->burst : 0;
-    remaining = decision->remaining > others ? decision->remaining - others : 0;
-    if (remaining < ctx->remaining) {
-        ctx->remaining = remaining;
-    }
-}
-
-/*
- * Asks all limits: the one that refuses, or NULL and the longest wait. With more than one they are
- * looked at before anything is taken, so that one that refuses takes nothing from the others.
- */
-static ngx_http_dthrottle_limit_t *
-ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
-    dthrottle_decision_t *decision, uint64_t *wait_ns)
-{
-    uint64_t                      wait;
-    ngx_uint_t                    i;
-    ngx_flag_t                    take;
-    ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
-
-    *wait_ns = 0;
-    ctx->remaining = UINT64_MAX;
-    for (take = 0; take <= 1; take++) {
-        for (i = 0; i < ctx->limits->nelts; i++) {
-            if (ctx->keys[i].len == 0) {
-                continue;
-            }
-            if (!take && asked == 1 && limit[i]->most_ns == UINT64_MAX) {
-                break;
-            }
-            if (ngx_http_dthrottle_refuses(r, limit[i], &ctx->keys[i], take, decision)) {
-                if (take) {
-                    ngx_http_dthrottle_refund(ctx, i);
-                }
-                ctx->remaining = 0;
-                return limit[i];
-            }
-            if (!take) {
-                continue;
-            }
-            ngx_http_dthrottle_note(ctx, limit[i], decision);
-            wait = decision->wait_ns;
-            if (decision->reset_after_ns > limit[i]->free_ns) {
-                wait = decision->reset_after_ns - limit[i]->free_ns;
-            }
-            *wait_ns = wait > *wait_ns ? wait : *wait_ns;
-        }
-    }
-    return NULL;
 }
 
 static ngx_int_t
@@ -205,23 +112,149 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     return lcf->status;
 }
 
-ngx_int_t
-ngx_http_dthrottle_handler(ngx_http_request_t *r)
+/*
+ * Asks all limits: the one that refuses, or NULL and the longest wait. With more than one they are
+ * looked at before anything is taken, so that one that refuses takes nothing from the others.
+ */
+static ngx_http_dthrottle_limit_t *
+ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
+    dthrottle_decision_t *decision, uint64_t *wait_ns)
 {
-    uint64_t                        wait_ns;
-    ngx_uint_t                      asked, level;
-    ngx_msec_t                      wait_ms;
+    uint64_t                      wait;
+    ngx_uint_t                    i;
+    ngx_flag_t                    take;
+    ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
+
+    *wait_ns = 0;
+    for (take = 0; take <= 1; take++) {
+        for (i = 0; i < ctx->limits->nelts; i++) {
+            if (ctx->keys[i].len == 0) {
+                continue;
+            }
+            if (!take && asked == 1 && limit[i]->most_ns == UINT64_MAX) {
+                break;
+            }
+            if (ngx_http_dthrottle_refuses(r, limit[i], &ctx->keys[i], take, decision)) {
+                if (decision->dry_run) {
+                    /* Of its domain alone: the others hold. It has taken nothing to give back. */
+                    if (take) {
+                        ngx_http_dthrottle_reject(r, ctx, limit[i], decision);
+                        ctx->keys[i].len = 0;
+                    }
+                    continue;
+                }
+                if (take) {
+                    ngx_http_dthrottle_refund(ctx, i);
+                }
+                return limit[i];
+            }
+            if (!take) {
+                continue;
+            }
+            wait = decision->wait_ns;
+            if (decision->reset_after_ns > limit[i]->free_ns) {
+                wait = decision->reset_after_ns - limit[i]->free_ns;
+            }
+            *wait_ns = wait > *wait_ns ? wait : *wait_ns;
+        }
+    }
+    return NULL;
+}
+
+/* A plain no: when to come back is looked for now. */
+NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
+ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
+{
     dthrottle_decision_t            decision = DTHROTTLE_DECISION_INIT;
     ngx_http_dthrottle_ctx_t       *ctx;
-    ngx_http_dthrottle_limit_t     *limit;
     ngx_http_dthrottle_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
-    if (lcf->limits == NULL || lcf->limits->nelts == 0
-        || ngx_http_dthrottle_get_ctx(r) != NULL)
-    {
-        return NGX_DECLINED;
+    ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_dthrottle_ctx_t));
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+    ctx->limits = lcf->limits;
+    ngx_http_dthrottle_set_ctx(r, mcf, ctx);
+    dthrottle_peek(limit->zone->domain, key->data, key->len, 1, &decision);
+    return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
+}
+
+/* A context of its own, with all keys. NULL: no memory. */
+static ngx_http_dthrottle_ctx_t *
+ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint_t *asked)
+{
+    ngx_uint_t                    i;
+    ngx_http_dthrottle_ctx_t     *ctx;
+    ngx_http_dthrottle_limit_t  **limit = limits->elts;
+
+    ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_dthrottle_ctx_t));
+    if (ctx == NULL) {
+        return NULL;
+    }
+    ctx->limits = limits;
+    ctx->keys = ngx_palloc(r->pool, limits->nelts * sizeof(ngx_str_t));
+    if (ctx->keys == NULL) {
+        return NULL;
+    }
+    *asked = 0;
+    for (i = 0; i < limits->nelts; i++) {
+        if (ngx_http_dthrottle_key(r, limit[i]->zone, &ctx->keys[i]) != NGX_OK) {
+            return NULL;
+        }
+        *asked += ctx->keys[i].len != 0;
+    }
+    return ctx;
+}
+
+/* Lets the request wait on a timer of nginx. */
+static ngx_int_t
+ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_msec_t wait_ms)
+{
+    ngx_uint_t           i;
+    ngx_pool_cleanup_t  *cleanup;
+
+    /* They may lie in a buffer that is used again before the request is given up. */
+    for (i = 0; i < ctx->limits->nelts; i++) {
+        ctx->keys[i].data = ngx_pstrdup(r->pool, &ctx->keys[i]);
+        if (ctx->keys[i].data == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+    cleanup = ngx_pool_cleanup_add(r->pool, 0);
+    if (cleanup == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    cleanup->handler = ngx_http_dthrottle_cleanup;
+    cleanup->data = ctx;
+    ctx->status = NGX_HTTP_DTHROTTLE_DELAYED;
+    ctx->is_waiting = 1;
+    /* A client that goes away is noticed meanwhile, also if it did so before: that is no event. */
+    if (r->connection->read->ready) {
+        ngx_post_event(r->connection->read, &ngx_posted_events);
+    } else if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_dthrottle_delay;
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, wait_ms);
+    return NGX_AGAIN;
+}
+
+/* Several limits, or one that has to know more than yes or no. */
+NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
+ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_loc_conf_t *lcf)
+{
+    uint64_t                     wait_ns;
+    ngx_uint_t                   asked, level;
+    ngx_msec_t                   wait_ms;
+    dthrottle_decision_t         decision = DTHROTTLE_DECISION_INIT;
+    ngx_http_dthrottle_ctx_t    *ctx;
+    ngx_http_dthrottle_limit_t  *limit;
+
     ctx = ngx_http_dthrottle_make_ctx(r, lcf->limits, &asked);
     if (ctx == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -229,6 +262,7 @@ ngx_http_dthrottle_handler(ngx_http_request_t *r)
     if (asked == 0) {
         return NGX_DECLINED;
     }
+    ngx_http_dthrottle_set_ctx(r, mcf, ctx);
     limit = ngx_http_dthrottle_ask(r, ctx, asked, &decision, &wait_ns);
     if (limit != NULL) {
         return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
@@ -244,25 +278,54 @@ ngx_http_dthrottle_handler(ngx_http_request_t *r)
         ctx->status = NGX_HTTP_DTHROTTLE_DELAYED_DRY_RUN;
         return NGX_DECLINED;
     }
-    ctx->status = NGX_HTTP_DTHROTTLE_DELAYED;
-    ctx->is_waiting = 1;
-    /* A client that goes away is noticed meanwhile. */
-    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+    return ngx_http_dthrottle_wait(r, ctx, wait_ms);
+}
+
+ngx_int_t
+ngx_http_dthrottle_handler(ngx_http_request_t *r)
+{
+    int32_t                          answer;
+    ngx_str_t                        key;
+    ngx_http_dthrottle_limit_t      *limit;
+    ngx_http_dthrottle_loc_conf_t   *lcf;
+    ngx_http_dthrottle_main_conf_t  *mcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    if (lcf->passed == NULL) {
+        return NGX_DECLINED;
+    }
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_dthrottle_module);
+    if (ngx_http_dthrottle_get_ctx(r, mcf) != NULL) {
+        return NGX_DECLINED;
+    }
+    limit = lcf->passed->simple;
+    if (limit == NULL) {
+        return ngx_http_dthrottle_ask_all(r, mcf, lcf);
+    }
+    if (ngx_http_dthrottle_key(r, limit->zone, &key) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-    r->read_event_handler = ngx_http_test_reading;
-    r->write_event_handler = ngx_http_dthrottle_delay;
-    r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, wait_ms);
-    return NGX_AGAIN;
+    if (key.len == 0) {
+        return NGX_DECLINED;
+    }
+    answer = dthrottle_allow(limit->zone->domain, key.data, key.len, 1);
+    if (answer == 0) {
+        return ngx_http_dthrottle_refuse(r, mcf, limit, &key);
+    }
+    if (answer < 0) {
+        ngx_http_dthrottle_failed(r, limit->zone, answer);
+    }
+    ngx_http_dthrottle_set_ctx(r, mcf, lcf->passed);
+    return NGX_DECLINED;
 }
 
 /* Something happened on the connection, or the time has come. */
 static void
 ngx_http_dthrottle_delay(ngx_http_request_t *r)
 {
-    ngx_event_t               *write = r->connection->write;
-    ngx_http_dthrottle_ctx_t  *ctx;
+    ngx_event_t                     *write = r->connection->write;
+    ngx_http_dthrottle_ctx_t        *ctx;
+    ngx_http_dthrottle_main_conf_t  *mcf;
 
     if (write->delayed) {
         if (ngx_handle_write_event(write, 0) != NGX_OK) {
@@ -270,7 +333,8 @@ ngx_http_dthrottle_delay(ngx_http_request_t *r)
         }
         return;
     }
-    ctx = ngx_http_dthrottle_get_ctx(r);
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_dthrottle_module);
+    ctx = ngx_http_dthrottle_get_ctx(r, mcf);
     if (ctx != NULL) {
         ctx->is_waiting = 0;
     }

@@ -1,6 +1,7 @@
 /*
  * What became of a request, for logs and headers: $dthrottle_status, $dthrottle_remaining,
- * $dthrottle_retry_after. Not found where nothing was asked.
+ * $dthrottle_retry_after. Not found where nothing was asked. $dthrottle_context has no value: its
+ * place among the variables of a request is where the module remembers it.
  */
 #include "ngx_http_dthrottle.h"
 
@@ -11,6 +12,10 @@ static const ngx_str_t  ngx_http_dthrottle_statuses[] = {
     ngx_string("DELAYED_DRY_RUN"),
     ngx_string("REJECTED_DRY_RUN")
 };
+
+#define ngx_http_dthrottle_main_conf(r) \
+    ((ngx_http_dthrottle_main_conf_t *) \
+     ngx_http_get_module_main_conf(r, ngx_http_dthrottle_module))
 
 static void
 ngx_http_dthrottle_found(ngx_http_variable_value_t *v, u_char *data, size_t len)
@@ -30,7 +35,7 @@ ngx_http_dthrottle_status_variable(ngx_http_request_t *r, ngx_http_variable_valu
     ngx_http_dthrottle_ctx_t  *ctx;
 
     (void) data;
-    ctx = ngx_http_dthrottle_get_ctx(r);
+    ctx = ngx_http_dthrottle_get_ctx(r, ngx_http_dthrottle_main_conf(r));
     if (ctx == NULL) {
         v->not_found = 1;
         return NGX_OK;
@@ -53,20 +58,62 @@ ngx_http_dthrottle_number(ngx_http_request_t *r, ngx_http_variable_value_t *v, u
     return NGX_OK;
 }
 
+/* The least of all limits that were asked. */
+static uint64_t
+ngx_http_dthrottle_remaining(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx)
+{
+    uint64_t                      least = UINT64_MAX, others, remaining;
+    ngx_str_t                     key;
+    ngx_uint_t                    i;
+    dthrottle_decision_t          decision = DTHROTTLE_DECISION_INIT;
+    ngx_http_dthrottle_zone_t    *zone;
+    ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
+
+    if (ctx->status == NGX_HTTP_DTHROTTLE_REJECTED
+        || ctx->status == NGX_HTTP_DTHROTTLE_REJECTED_DRY_RUN)
+    {
+        return 0;
+    }
+    for (i = 0; i < ctx->limits->nelts; i++) {
+        zone = limit[i]->zone;
+        if (ctx->keys != NULL) {
+            key = ctx->keys[i];
+        } else if (ngx_http_dthrottle_key(r, zone, &key) != NGX_OK) {
+            continue;
+        }
+        if (key.len == 0 || zone->domain == NULL
+            || dthrottle_peek(zone->domain, key.data, key.len, 0, &decision) != DTHROTTLE_OK)
+        {
+            continue;
+        }
+        /* What is left for uses with a larger burst is nothing for this one. */
+        others = zone->count != 0 ? zone->burst - limit[i]->burst : 0;
+        remaining = decision.remaining > others ? decision.remaining - others : 0;
+        least = remaining < least ? remaining : least;
+    }
+    return least;
+}
+
 static ngx_int_t
 ngx_http_dthrottle_remaining_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
 {
+    uint64_t                   remaining;
     ngx_http_dthrottle_ctx_t  *ctx;
 
     (void) data;
-    ctx = ngx_http_dthrottle_get_ctx(r);
-    /* A domain without rules has no end. */
-    if (ctx == NULL || ctx->remaining == UINT64_MAX) {
+    ctx = ngx_http_dthrottle_get_ctx(r, ngx_http_dthrottle_main_conf(r));
+    if (ctx == NULL) {
         v->not_found = 1;
         return NGX_OK;
     }
-    return ngx_http_dthrottle_number(r, v, ctx->remaining);
+    remaining = ngx_http_dthrottle_remaining(r, ctx);
+    /* A domain without rules has no end. */
+    if (remaining == UINT64_MAX) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+    return ngx_http_dthrottle_number(r, v, remaining);
 }
 
 /* In whole seconds, rounded up, as the header Retry-After has it. */
@@ -78,7 +125,7 @@ ngx_http_dthrottle_retry_after_variable(ngx_http_request_t *r, ngx_http_variable
     ngx_http_dthrottle_ctx_t  *ctx;
 
     (void) data;
-    ctx = ngx_http_dthrottle_get_ctx(r);
+    ctx = ngx_http_dthrottle_get_ctx(r, ngx_http_dthrottle_main_conf(r));
     if (ctx == NULL || ctx->status != NGX_HTTP_DTHROTTLE_REJECTED) {
         v->not_found = 1;
         return NGX_OK;
@@ -88,7 +135,19 @@ ngx_http_dthrottle_retry_after_variable(ngx_http_request_t *r, ngx_http_variable
     return ngx_http_dthrottle_number(r, v, seconds);
 }
 
+static ngx_int_t
+ngx_http_dthrottle_context_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+    (void) r;
+    (void) data;
+    /* Not v->data: that is the context. */
+    v->not_found = 1;
+    return NGX_OK;
+}
+
 static ngx_http_variable_t  ngx_http_dthrottle_variables[] = {
+    { ngx_string("dthrottle_context"), NULL, ngx_http_dthrottle_context_variable, 0, 0, 0 },
     { ngx_string("dthrottle_status"), NULL, ngx_http_dthrottle_status_variable, 0,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
     { ngx_string("dthrottle_remaining"), NULL, ngx_http_dthrottle_remaining_variable, 0,

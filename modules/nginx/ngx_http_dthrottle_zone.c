@@ -38,6 +38,32 @@ ngx_http_dthrottle_zone_of(ngx_conf_t *cf, ngx_str_t *name)
     return zone;
 }
 
+/* The variable that a key consists of, or NGX_ERROR. It need not be copied then. */
+static ngx_int_t
+ngx_http_dthrottle_variable_of(ngx_conf_t *cf, ngx_str_t *key)
+{
+    size_t     i;
+    u_char     c;
+    ngx_str_t  name;
+
+    if (key->len < 2 || key->data[0] != '$') {
+        return NGX_ERROR;
+    }
+    name.data = key->data + 1;
+    name.len = key->len - 1;
+    for (i = 0; i < name.len; i++) {
+        c = name.data[i] | 0x20;
+        if (!(c >= 'a' && c <= 'z') && !(name.data[i] >= '0' && name.data[i] <= '9')
+            && name.data[i] != '_')
+        {
+            return NGX_ERROR;
+        }
+    }
+    /* A number is a part of a regular expression, not a variable. */
+    return name.data[0] >= '0' && name.data[0] <= '9' ? NGX_ERROR
+                                                      : ngx_http_get_variable_index(cf, &name);
+}
+
 /* 10r/s, 30r/m, 1000r/h, 1r/d. */
 static ngx_int_t
 ngx_http_dthrottle_rate(ngx_str_t *text, ngx_http_dthrottle_zone_t *zone)
@@ -165,6 +191,7 @@ ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
+    zone->index = ngx_http_dthrottle_variable_of(cf, &value[1]);
     zone->tags = tags;
     zone->is_defined = 1;
     zone->file = cf->conf_file->file.name;
@@ -232,18 +259,26 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_dthrottle_loc_conf_t   *lcf = conf;
     ngx_str_t                       *value, name;
     ngx_uint_t                       i;
+    ngx_flag_t                       is_off;
     ngx_http_dthrottle_limit_t      *limit, **place, **limits;
     ngx_http_dthrottle_main_conf_t  *mcf;
 
     value = cf->args->elts;
+    /* Nothing, also not what is said above. */
+    is_off = cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0;
     if (lcf->limits == NULL) {
         lcf->limits = ngx_array_create(cf->pool, 1, sizeof(void *));
-        if (lcf->limits == NULL) {
+        lcf->passed = ngx_pcalloc(cf->pool, sizeof(ngx_http_dthrottle_ctx_t));
+        if (lcf->limits == NULL || lcf->passed == NULL) {
             return NGX_CONF_ERROR;
         }
+        lcf->passed->limits = lcf->limits;
+    } else if (is_off || lcf->limits->nelts == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V off\" beside another \"%V\"; leave out "
+                           "one", &cmd->name, &cmd->name);
+        return NGX_CONF_ERROR;
     }
-    /* Nothing, also not what is said above. */
-    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
+    if (is_off) {
         return NGX_CONF_OK;
     }
     limit = ngx_pcalloc(cf->pool, sizeof(ngx_http_dthrottle_limit_t));
@@ -267,6 +302,7 @@ ngx_http_dthrottle_use(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                            &cmd->name);
         return NGX_CONF_ERROR;
     }
+    limit->passed = lcf->passed;
     limits = lcf->limits->elts;
     for (i = 0; i < lcf->limits->nelts; i++) {
         if (limits[i]->zone == limit->zone) {

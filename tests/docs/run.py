@@ -77,7 +77,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "toml": run_toml,
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
-ELSEWHERE = {"rust", "sh", "text", "toml cluster"}
+ELSEWHERE = {"rust", "sh", "text", "toml cluster", "toml daemon"}
 FILES = ("ini ", "json ", "python ")
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,26 @@ def restarts(mpm: str) -> None:
 
 def test_graceful_restarts_under_load_lose_nothing() -> None:
     side_by_side(restarts, MPMS)
+
+
+def restart_while_delayed(mpm: str) -> None:
+    lines = 'DThrottleRule slow "1/s" burst=1\n' + location(
+        "/delayed", "DThrottle On", "DThrottleDomain slow", "DThrottleMaxDelay 9s"
+    )
+    with apache(lines, mpm=mpm) as server, ThreadPoolExecutor(3) as threads:
+        assert server.get("/delayed").status == ALLOWED
+        clients = [threads.submit(server.get, "/delayed") for _ in range(3)]
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGUSR1)
+        answers = [client.result() for client in clients]
+        assert [answer.status for answer in answers] == [ALLOWED] * 3
+        # The bucket may have filled a little before the first of them.
+        for place, seconds in enumerate(sorted(answer.seconds for answer in answers), 1):
+            assert seconds > place - 0.5, "a signal does not end a delay"
+
+
+def test_a_graceful_restart_does_not_end_delays() -> None:
+    side_by_side(restart_while_delayed, MPMS)
 
 
 def kills(mpm: str) -> None:

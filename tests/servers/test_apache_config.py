@@ -35,6 +35,7 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleIPv6Prefix 129", 'DThrottleIPv6Prefix "129": write a number from 1 to 128'),
     ("DThrottleCost -1", 'DThrottleCost "-1": write a number from 0 to'),
     ("DThrottleCost %{nothing", 'DThrottleCost "%{nothing": '),
+    ("DThrottleStatus 450", 'DThrottleStatus "450": Apache has no such status; write one that it'),
     ("DThrottleStatus 200", 'DThrottleStatus "200": write a number from 400 to 599'),
     ("DThrottleMaxDelay long", 'DThrottleMaxDelay "long": write a time up to an hour'),
     ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),

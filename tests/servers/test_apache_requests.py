@@ -15,6 +15,7 @@ DThrottleRule two "1/day" burst=10 name=day
 DThrottleRule two "1/hour" burst=4 "name=in an hour"
 DThrottleRule tenth "10/s" burst=1
 DThrottleConfigFile {file}
+DThrottleHeaders On
 SetEnvIf Request_URI ^/env spare=1
 ErrorDocument 403 /shown
 """ + "".join(
@@ -31,6 +32,13 @@ ErrorDocument 403 /shown
         location("/tenth", "DThrottle On", "DThrottleDomain tenth", "DThrottleMaxDelay 550ms"),
         location("/dry", "DThrottle On", "DThrottleDomain dry", "DThrottleDryRun On"),
         location("/dry-domain", "DThrottle On", "DThrottleDomain dry-domain"),
+        location(
+            "/dry-delay",
+            "DThrottle On",
+            "DThrottleDomain dry-delay",
+            "DThrottleMaxDelay 1h",
+            "DThrottleDryRun On",
+        ),
         location("/env", "DThrottle On", "DThrottleDomain env", "DThrottleTag %{ENV:spare}"),
     ]
 )
@@ -39,6 +47,7 @@ TOML = """
 prefix = { rate = "1/day" }
 shown = { rate = "1/day" }
 dry = { rate = "1/day" }
+dry-delay = { rate = "2/h", burst = 1 }
 dry-domain = { rate = "1/day", dry_run = true }
 env = { rate = "1/day" }
 """
@@ -64,6 +73,19 @@ def test_on_and_off(server: Server) -> None:
     assert shown(server.get("/on")) == (429, "refused", "0")
 
 
+def test_yes_or_no_is_enough_where_nobody_wants_to_know_more() -> None:
+    lines = 'DThrottleRule default "1/day" burst=2\n' + location("/on", "DThrottle On")
+    lines += location("/on/dry", "DThrottleDryRun On")
+    with apache(lines) as server:
+        assert shown(server.get("/on")) == (200, "passed", None)
+        assert shown(server.get("/on")) == (200, "passed", None)
+        answer = server.get("/on")
+        assert shown(answer) == (429, "refused", "0")
+        assert "ratelimit" not in answer.headers
+        assert 86390 < int(answer.headers["retry-after"]) <= 86400
+        assert shown(server.get("/on/dry")) == (200, "refused-dry-run", "0")
+
+
 def test_a_client_is_its_address(server: Server) -> None:
     for client in ("10.0.0.1", "10.0.0.2"):
         assert server.statuses("/on", 3, X_Client=client) == [200, 200, 429]
@@ -87,8 +109,8 @@ def test_a_tag_is_an_expression(server: Server) -> None:
 
 def test_headers_and_the_rule_that_refused(server: Server) -> None:
     answer = server.get("/two", X_Key="h")
-    assert answer.headers["ratelimit-policy"] == '"day";q=10, "in an hour";q=4'
-    assert answer.headers["ratelimit"] == '"in an hour";r=3;t=86400'
+    assert answer.headers["ratelimit-policy"] == '"day";q=10;w=864000, "in an hour";q=4;w=14400'
+    assert answer.headers["ratelimit"] == '"in an hour";r=3;t=3600'
     assert "retry-after" not in answer.headers
     for _ in range(3):
         answer = server.get("/two", X_Key="h")
@@ -110,6 +132,9 @@ def test_a_request_has_its_cost(server: Server) -> None:
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="2"))[0] == 429
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="0")) == (200, "passed", "1")
     assert shown(server.get("/two/dear", X_Key="c", X_Cost="1x")) == (200, "passed", "0")
+    assert server.statuses("/two/dear", 8, X_Key="n", X_Cost="1x") == [200] * 4 + [429] * 4
+    odd = server.log().count("which is no number")
+    assert 1 <= odd <= len(server.children()), "clients do not fill the log"
     assert 'DThrottleCost gives "1x", which is no number' in server.log()
     assert shown(server.get("/two/three", X_Key="t")) == (200, "passed", "1")
     # More than the burst passes when the bucket is full, and is paid for.
@@ -143,6 +168,11 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
         assert statuses == ["passed", "refused-dry-run", "refused-dry-run"]
         assert "retry-after" not in answers[2].headers
     assert 'limiting requests, dry run, by domain "dry"' in server.log()
+    answers = [server.get("/dry-delay") for _ in range(4)]
+    assert [a.status for a in answers] == [200] * 4
+    statuses = [a.headers["x-status"] for a in answers]
+    assert statuses == ["passed", "delayed-dry-run", "delayed-dry-run", "refused-dry-run"]
+    assert max(a.seconds for a in answers) < 60
 
 
 def test_the_access_log_has_it(server: Server) -> None:

@@ -42,7 +42,7 @@ def run_apache(here: int, there: int, processes: int) -> AbstractContextManager[
     lines = (
         f"DThrottleCluster name=test listen=127.0.0.1:{here} peer=127.0.0.1:{there}\n"
         f"DThrottleRule web 1/day burst={BURST}\nDThrottleRule hold 10/minute burst=2\n"
-        f"StartServers {processes}\nMinSpareThreads 1\n"
+        f"StartServers {processes}\nMinSpareThreads 1\nDThrottleHeaders On\n"
         + apache.location("/web", *on, "DThrottleDomain web")
         + apache.location("/hold", *on, "DThrottleDomain hold", "DThrottleMaxDelay 10s")
     )

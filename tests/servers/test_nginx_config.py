@@ -43,6 +43,8 @@ BAD: list[tuple[str, str, str]] = [
     (ZONE, "dthrottle zone=a wait=1s;", 'zone "a" has a rate, so burst and delay say how long'),
     (ZONE, "dthrottle zone=a nodelai;", 'invalid parameter "nodelai"; dthrottle takes zone=name'),
     (ZONE, "dthrottle zone=a; dthrottle zone=a;", 'the zone "a" twice; leave out one'),
+    (ZONE, "dthrottle zone=a; dthrottle off;", '"dthrottle off" beside another "dthrottle"; leave'),
+    (ZONE, "dthrottle off; dthrottle zone=a;", '"dthrottle off" beside another "dthrottle"; leave'),
     (ZONE, "dthrottle_status 200;", "value must be between 400 and 599"),
     (ZONE, "dthrottle_log_level loud;", 'invalid value "loud"'),
     (ZONE, "dthrottle_dry_run perhaps;", 'invalid value "perhaps" in "dthrottle_dry_run"'),

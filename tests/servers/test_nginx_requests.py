@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -41,6 +44,8 @@ SERVER = (
     + location("/rules", "dthrottle zone=rules;")
     + location("/patient", "dthrottle zone=rules wait=2s;")
     + location("/dry-domain", "dthrottle zone=dry;")
+    + location("/dry-first", "dthrottle zone=dry;", "dthrottle zone=other;")
+    + location("/dry-delay", "dthrottle zone=dry;", "dthrottle zone=hour burst=1;")
     + location("/page", "dthrottle zone=key;", "error_page 429 =200 /shown;")
     + location("/shown", "dthrottle zone=other;")
     + "location /tried { dthrottle zone=tried burst=5 nodelay; try_files /nothing @named; }\n"
@@ -111,6 +116,14 @@ def test_the_status_and_the_time_to_come_back(server: Server) -> None:
     assert "limiting requests, retry after 86399." in server.log()
 
 
+def test_the_time_to_come_back_where_others_have_used_more(server: Server) -> None:
+    assert server.statuses("/own?key=w", 3) == [200] * 3
+    # Three are used, and the first would pass: three days until it does.
+    answer = server.get("/teapot?key=w")
+    assert answer.status == 418
+    assert int(answer.headers["retry-after"]) == pytest.approx(3 * 86400, abs=2)
+
+
 def delayed(server: Server, path: str, count: int) -> list[Answer]:
     with ThreadPoolExecutor(count) as threads:
         answers = list(threads.map(lambda _: server.get(path), range(count)))
@@ -154,6 +167,23 @@ def test_who_does_not_wait_pays_nothing(server: Server) -> None:
         client.close()
 
 
+def test_who_has_gone_before_it_was_asked_about_pays_nothing(server: Server) -> None:
+    path = "/minute?key=f"
+    assert shown(server.get(path))[1] == "PASSED"
+    workers = server.children()
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+    finally:
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
+    asked = f'request: "GET {path} HTTP/1.1", host: "test"'
+    until("it was asked about", lambda: asked in server.log())
+    until("the place is free", lambda: held(server, path)).close()
+
+
 def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> None:
     answers = [server.get("/dry?key=d") for _ in range(4)]
     assert [answer.status for answer in answers] == [200] * 4
@@ -165,6 +195,21 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
         (200, "PASSED", "0"),
         (200, "REJECTED_DRY_RUN", "0"),
     ]
+
+
+def test_a_domain_in_dry_run_does_not_free_from_the_others(server: Server) -> None:
+    assert shown(server.get("/dry-domain?key=o")) == (200, "PASSED", "0")
+    assert shown(server.get("/dry-first?key=o")) == (200, "REJECTED_DRY_RUN", "0")
+    assert shown(server.get("/dry-first?key=o")) == (429, "REJECTED", "0")
+    assert shown(server.get("/dry-delay?key=o")) == (200, "REJECTED_DRY_RUN", "0")
+    client = held(server, "/dry-delay?key=o")
+    assert client, "delayed by the other"
+    assert server.get("/dry-delay?key=o").status == 429
+    # What it took is given back, and not more.
+    client.close()
+    client = until("the place is free", lambda: held(server, "/dry-delay?key=o"))
+    assert server.get("/dry-delay?key=o").status == 429
+    client.close()
 
 
 def test_rules_of_a_file(server: Server) -> None:

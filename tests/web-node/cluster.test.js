@@ -29,14 +29,16 @@ describe('node:cluster', { concurrency: 2 }, () => {
   }
 
   it('with private tables counts each for itself', async () => {
-    const server = await place.node(place.folder(), { rate: '1 per 100 years', burst: 20, tag: 'header:X-Client', table: false });
+    const options = { rate: '1 per 100 years', burst: 20, tag: 'header:X-Client', table: false };
+    const server = await place.node(place.folder(), options);
     const { statuses, processes } = await burst(server.port, 120);
     assert.ok(statuses[200] > 20 && statuses[200] <= 20 * processes.size, JSON.stringify(statuses));
   });
 
   it('has a table for each application, and no more', async () => {
     const folders = [place.folder(), place.folder()];
-    const servers = await Promise.all(folders.map((folder) => place.node(folder, { rate: '1 per 100 years', burst: 10 }, { workers: 2 })));
+    const options = { rate: '1 per 100 years', burst: 10 };
+    const servers = await Promise.all(folders.map((folder) => place.node(folder, options, { workers: 2 })));
     for (const { port } of servers) assert.equal((await burst(port, 16)).statuses[200], 10);
     for (const folder of folders) {
       assert.equal(place.tables().filter((name) => name.includes(String(folder.split('/').pop()))).length, 1);

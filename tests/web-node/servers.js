@@ -39,7 +39,8 @@ class Place {
 
   /** The tables that are named after its applications. */
   tables() {
-    return readdirSync('/dev/shm').filter((file) => this.#names.some((name) => file.startsWith(`dthrottle-${process.getuid?.()}-${name}-`)));
+    const starts = this.#names.map((name) => `dthrottle-${process.getuid?.()}-${name}-`);
+    return readdirSync('/dev/shm').filter((file) => starts.some((start) => file.startsWith(start)));
   }
 
   /**

@@ -14,10 +14,14 @@ class BlockingGate(Gate[Request]):
 
     def judge(self, request: Request, scope: str = "") -> Verdict | None:
         """Decide about a request; None: it passes, and nothing is to be said about it."""
-        if not self.concerns(request):
+        # Calls are what Python is slow at: none that most requests do not need.
+        if not self.takes_all and not self.concerns(request):
             return None
-        verdict = self.ask(self.tag(request), self.cost(request), scope)
-        if verdict is not None:
+        cost = self.settings.cost
+        if type(cost) is not int:
+            cost = self.cost(request)
+        verdict = self.ask(self.tag(request), cost, scope)
+        if verdict is not None and verdict.decision.rule is not None:
             self.tell(request, verdict)
         return verdict
 

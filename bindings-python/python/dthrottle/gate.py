@@ -116,12 +116,13 @@ class Gate(Generic[Request]):
         self._reader = reader
         self._domain = opened.domain
         self._headers = Headers(settings.headers, opened.policies)
-        self._takes_all = (
+        self.takes_all = (
             settings.methods is None
             and not settings.routes
             and settings.allow is None
             and settings.allow_networks is None
         )
+        """Whether every request is to be throttled, as far as it does not depend on its tag."""
         self._may_wait = settings.max_delay > 0 and not settings.dry_run
         self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
         # One for each request that may be held. A deque needs no lock, which a fork might copy
@@ -132,8 +133,6 @@ class Gate(Generic[Request]):
 
     def concerns(self, request: Request) -> bool:
         """Say whether a request is to be throttled, as far as it does not depend on its tag."""
-        if self._takes_all:
-            return True
         s, reader = self.settings, self._reader
         if s.methods is not None and reader.method(request) not in s.methods:
             return False

@@ -127,6 +127,7 @@ impl BusyThrottle {
             table,
             clock,
             zero_ns,
+            key,
             counters: Counters::default(),
             closed: AtomicBool::new(false),
             warnings,

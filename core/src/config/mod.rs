@@ -13,9 +13,13 @@ mod table;
 mod text;
 mod value;
 
+#[doc(hidden)]
+pub use crate::rate::parse_duration;
 pub use busy::{BusyConfig, Mode};
 pub use cluster::ClusterConfig;
 pub use reader::Names;
+#[doc(hidden)]
+pub use reader::{Reader, Table};
 pub(crate) use table::Kind;
 pub use table::TableConfig;
 #[cfg(all(feature = "os", target_os = "linux"))]
@@ -68,7 +72,18 @@ impl Config {
 
     /// Reads a configuration in TOML.
     pub fn from_toml(text: &str) -> Result<Config> {
-        read::config(&text::parse(text)?, Names::Snake)
+        Ok(Config::with_daemon(text)?.0)
+    }
+
+    /// Reads a configuration in TOML, and leaves its table `daemon` to the caller: one file serves
+    /// libraries and dthrottled.
+    pub fn with_daemon(text: &str) -> Result<(Config, Option<Entry>)> {
+        let mut root = text::parse(text)?;
+        let daemon = match &mut root.value {
+            Value::Table(entries) => entries.extract_if(.., |entry| entry.key == "daemon").next(),
+            _ => None,
+        };
+        Ok((read::config(&root, Names::Snake)?, daemon))
     }
 
     /// Reads a configuration file in TOML.
@@ -101,6 +116,14 @@ impl Config {
     pub fn set_table(&mut self, table: TableConfig) {
         let clustered = table.clustered || self.cluster.is_some();
         self.table = TableConfig { clustered, ..table };
+    }
+
+    /// The name of the table, if it has one.
+    pub fn table_name(&self) -> Option<&str> {
+        match &self.table.kind {
+            Kind::Named(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// The cluster that this node belongs to.
@@ -139,6 +162,11 @@ impl Config {
             self.domains.len() - 1
         });
         &mut self.domains[index]
+    }
+
+    /// Whether a throttle can be built from this; what is wrong otherwise.
+    pub fn validate(&self) -> Result<()> {
+        self.check(Names::Snake)
     }
 
     /// Looks at every value: the first that cannot be is an error that names its field.
@@ -212,5 +240,38 @@ fn check_name(name: &str) -> Result<(), String> {
         Err(format!("{}: a name must not contain control characters", quoted(name)))
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_daemon_is_left_to_it() {
+        let text = "rate = 5\n\n[daemon]\nhttp = \"[::]:80\"\n";
+        let (config, daemon) = Config::with_daemon(text).unwrap();
+        assert_eq!(config, Config::from_toml("rate = 5").unwrap());
+        let daemon = daemon.unwrap();
+        let Value::Table(entries) = &daemon.node.value else { panic!("{daemon:?}") };
+        assert_eq!((entries[0].key.as_str(), entries[0].line), ("http", Some(4)));
+        // A library that reads the same file does not look at it; in an object it is a mistake.
+        assert!(Config::from_toml(text).is_ok());
+        let object = Value::Table(vec![Entry::new("daemon", Value::Bool(true))]).into();
+        assert_eq!(Config::from_value(&object, Names::Snake).unwrap_err().field(), Some("daemon"));
+    }
+
+    #[test]
+    fn only_a_table_without_a_name_is_named() {
+        for (text, name) in [
+            ("", Some("x")),
+            ("table = { size = 5 }", Some("x")),
+            ("table = 'web'", Some("web")),
+            ("table = { private = true }", None),
+        ] {
+            let mut config = Config::from_toml(text).unwrap();
+            config.name_table("x");
+            assert_eq!(config.table_name(), name, "{text}");
+        }
     }
 }

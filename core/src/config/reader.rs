@@ -28,26 +28,35 @@ impl Names {
 }
 
 /// A table whose keys are known.
-pub(super) struct Table<'a>(pub(super) Vec<(&'static str, &'a Entry)>);
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Table<'a>(pub Vec<(&'static str, &'a Entry)>);
 
 impl<'a> Table<'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&'a Entry> {
+    /// The entry of a key.
+    pub fn get(&self, key: &str) -> Option<&'a Entry> {
         self.0.iter().find(|(known, _)| *known == key).map(|(_, entry)| *entry)
     }
 
-    pub(super) fn first(&self, keys: &[&str]) -> Option<&'a Entry> {
+    /// The first entry of these keys.
+    pub fn first(&self, keys: &[&str]) -> Option<&'a Entry> {
         self.0.iter().find(|(known, _)| keys.contains(known)).map(|(_, entry)| *entry)
     }
 }
 
-pub(super) struct Reader {
-    pub(super) names: Names,
+/// Reads tables key by key.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Reader {
+    /// How their keys are spelled.
+    pub names: Names,
     /// Where each field stands, for the check of the values.
-    pub(super) lines: Vec<(String, Option<u32>)>,
+    pub lines: Vec<(String, Option<u32>)>,
 }
 
 impl Reader {
-    pub(super) fn table<'a>(
+    /// A table of no other keys than these.
+    pub fn table<'a>(
         &self,
         node: &'a Node,
         path: &str,
@@ -70,14 +79,16 @@ impl Reader {
         }
     }
 
-    pub(super) fn text<'a>(&self, entry: &'a Entry, path: &str) -> Result<&'a str> {
+    /// A value that must be text.
+    pub fn text<'a>(&self, entry: &'a Entry, path: &str) -> Result<&'a str> {
         match &entry.node.value {
             Value::Text(text) => Ok(text),
             _ => Err(self.kind(entry, path, "text")),
         }
     }
 
-    pub(super) fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {
+    /// A value that must be true or false.
+    pub fn bool(&self, entry: &Entry, path: &str) -> Result<bool> {
         match entry.node.value {
             Value::Bool(value) => Ok(value),
             _ => Err(self.kind(entry, path, "true or false")),
@@ -85,7 +96,7 @@ impl Reader {
     }
 
     /// The error about a value of the wrong kind.
-    pub(super) fn kind(&self, entry: &Entry, path: &str, fix: &str) -> Error {
+    pub fn kind(&self, entry: &Entry, path: &str, fix: &str) -> Error {
         let message = format!("{} is not possible here; write {fix}", entry.node.value);
         Error::config(join(path, &entry.key), message).at_line(entry.node.line)
     }

@@ -1,0 +1,138 @@
+//! The client: the same for all servers, but for what is sent.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::Done;
+
+const CONNECTIONS: usize = 8;
+/// Batches of a round, over all connections; fewer where a server takes long for each.
+const BATCHES: usize = 4000;
+const SLOW_BATCHES: usize = 200;
+const TRIPS: usize = 20_000;
+const TAGS: usize = 10_000;
+
+/// Batches of commands, and what an answer is known by.
+pub(crate) struct Script {
+    batches: Vec<Vec<u8>>,
+    /// Batches of a round.
+    count: usize,
+    depth: usize,
+    /// The end of every answer, and how often it comes.
+    end: &'static [u8],
+    ends: usize,
+    /// What every answer must be, if that is known.
+    good: Option<&'static [u8]>,
+}
+
+fn tag(number: usize) -> String {
+    format!("203.0.{}.{}", 100 + number / 100 % 100, 100 + number % 100)
+}
+
+impl Script {
+    pub(crate) fn lines(depth: usize) -> Script {
+        Script { good: Some(b"OK\n"), ..Script::of(depth, b"\n", 1, |tag| format!("{tag}\n")) }
+    }
+
+    pub(crate) fn echo(depth: usize) -> Script {
+        Script::of(depth, b"\n", 1, |tag| format!("{tag}\n"))
+    }
+
+    pub(crate) fn incr(depth: usize) -> Script {
+        Script::of(depth, b"\r\n", 1, |tag| resp(&["INCR", tag]))
+    }
+
+    pub(crate) fn gcra(sha: &str, depth: usize) -> Script {
+        let make = |tag: &str| resp(&["EVALSHA", sha, "1", tag, "1000000", "1000000000", "1"]);
+        let script = Script::of(depth, b"\r\n", 1, make);
+        Script { good: Some(b":1\r\n"), count: SLOW_BATCHES, ..script }
+    }
+
+    fn of(depth: usize, end: &'static [u8], ends: usize, make: impl Fn(&str) -> String) -> Script {
+        let mut number = 0;
+        let mut batch = || {
+            let commands = (0..depth).map(|_| {
+                // A step without a common factor: all tags, in no order that helps a cache.
+                number = (number + 7919) % TAGS;
+                make(&tag(number))
+            });
+            commands.collect::<String>().into_bytes()
+        };
+        let batches = (0..TAGS.div_ceil(depth).min(TAGS)).map(|_| batch()).collect();
+        Script { batches, count: BATCHES, depth, end, ends, good: None }
+    }
+
+    /// Reads the answers of a batch.
+    fn read(&self, stream: &mut UnixStream, buffer: &mut [u8]) -> Done<()> {
+        let mut missing = self.depth * self.ends;
+        let mut filled = 0;
+        while missing > 0 {
+            let count = stream.read(&mut buffer[filled..])?;
+            if count == 0 {
+                return Err("the server closed the connection".into());
+            }
+            let last = *self.end.last().ok_or("no end")?;
+            missing -= buffer[filled..filled + count].iter().filter(|byte| **byte == last).count();
+            filled += count;
+        }
+        if let Some(good) = self.good
+            && buffer[..filled].chunks(good.len()).any(|answer| answer != good)
+        {
+            // A refusal is another path, and may be faster.
+            return Err(format!("not all was allowed: {:?}", buffer[..filled].get(..40)).into());
+        }
+        Ok(())
+    }
+}
+
+/// A command as Redis wants it.
+fn resp(words: &[&str]) -> String {
+    let mut out = format!("*{}\r\n", words.len());
+    for word in words {
+        let _ = write!(out, "${}\r\n{word}\r\n", word.len());
+    }
+    out
+}
+
+/// Decisions per second with every connection's pipeline full.
+pub(crate) fn pipelined(socket: &Path, script: &Script) -> Done<f64> {
+    let streams = (0..CONNECTIONS).map(|_| UnixStream::connect(socket));
+    let mut streams: Vec<UnixStream> = streams.collect::<Result<_, _>>()?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut batches = script.batches.iter().cycle();
+    let mut next = || batches.next().ok_or("no batches");
+    let start = Instant::now();
+    for stream in &mut streams {
+        stream.write_all(next()?)?;
+    }
+    for number in 0..script.count {
+        let stream = &mut streams[number % CONNECTIONS];
+        script.read(stream, &mut buffer)?;
+        if number + CONNECTIONS < script.count {
+            stream.write_all(next()?)?;
+        }
+    }
+    Ok((script.count * script.depth) as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Seconds of one round trip, the median; the client is on the first core.
+pub(crate) fn round_trip(socket: &Path, script: &Script) -> Done<f64> {
+    let mut cores = rustix::thread::CpuSet::new();
+    cores.set(0);
+    let all = rustix::thread::sched_getaffinity(None)?;
+    rustix::thread::sched_setaffinity(None, &cores)?;
+    let mut stream = UnixStream::connect(socket)?;
+    let mut buffer = vec![0; 1024];
+    let mut times = Vec::with_capacity(TRIPS);
+    for batch in script.batches.iter().cycle().take(TRIPS) {
+        let start = Instant::now();
+        stream.write_all(batch)?;
+        script.read(&mut stream, &mut buffer)?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    rustix::thread::sched_setaffinity(None, &all)?;
+    Ok(crate::median(times))
+}

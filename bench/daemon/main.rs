@@ -1,0 +1,122 @@
+//! dthrottled beside a local Redis and a bare epoll echo, all on Unix sockets, asked by one client
+//! thread in turns: medians. Prints a table and writes `bench/out/daemon.json`. Run by
+//! `make bench-daemon`; with the argument `echo` and a path this program is the echo.
+//!
+//! Placement: with pipelining client and server are free to use both cores. For a round trip both
+//! are bound to one core: a wake-up across cores costs many times one on the same core, and is
+//! given beside it.
+#![forbid(unsafe_code)]
+
+mod echo;
+mod load;
+mod memory;
+mod servers;
+
+use std::error::Error;
+use std::path::Path;
+use std::{env, fs};
+
+use load::{Script, pipelined, round_trip};
+use serde_json::{Value, json};
+use servers::Server;
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+const ROUNDS: usize = 5;
+/// Lines that are under way on a connection.
+const DEPTH: usize = 256;
+
+fn main() -> Done<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [kind, path] = arguments.as_slice()
+        && kind == echo::ARGUMENT
+    {
+        return Ok(echo::serve(Path::new(path))?);
+    }
+    let dir = env::temp_dir().join(format!("dthrottle-bench-{}", std::process::id()));
+    fs::create_dir_all(&dir)?;
+    let report = measure(&dir);
+    fs::remove_dir_all(&dir)?;
+    let report = report?;
+    fs::create_dir_all("bench/out")?;
+    let text = serde_json::to_string_pretty(&report)? + "\n";
+    Ok(fs::write("bench/out/daemon.json", text)?)
+}
+
+fn measure(dir: &Path) -> Done<Value> {
+    let throughput = throughput(dir)?;
+    let [ours, gcra, incr, echo] = throughput;
+    println!("{:<34} {:>12}", "pipelined by 256, 8 connections", "decisions/s");
+    for (name, rate) in
+        [("dthrottled", ours), ("Redis, GCRA script", gcra), ("Redis, INCR", incr), ("echo", echo)]
+    {
+        println!("{name:<34} {rate:>12.0}");
+    }
+    let same = trips(dir, true)?;
+    let apart = trips(dir, false)?;
+    println!("\n{:<34} {:>9} {:>9}", "round trip, median", "one core", "two cores");
+    for (place, name) in ["dthrottled", "Redis, INCR"].into_iter().enumerate() {
+        println!("{name:<34} {:>6.1} us {:>6.1} us", same[place] * 1e6, apart[place] * 1e6);
+    }
+    let connection = memory::of_a_connection(dir)?;
+    let (table, process) = memory::of_ten_million_tags(dir)?;
+    println!("\n{:<34} {connection:>9} bytes", "an idle connection");
+    println!("{:<34} {:>9.0} MB", "ten million tags", (table + process) as f64 / 1e6);
+    let rounded = |ratio: f64| json!((ratio * 100.0).round() / 100.0);
+    Ok(json!({
+        "ratios": {
+            "redis_gcra": rounded(ours / gcra),
+            "redis_incr": rounded(ours / incr),
+            "echo": rounded(ours / echo),
+            "round_trip": rounded(same[0] / same[1]),
+        },
+        "per_s": { "dthrottled": ours.round(), "redis_gcra": gcra.round(), "redis_incr": incr.round(), "echo": echo.round() },
+        "round_trip_us": {
+            "placement": "client and server on one core; two_cores: one each",
+            "dthrottled": rounded(same[0] * 1e6),
+            "redis_incr": rounded(same[1] * 1e6),
+            "two_cores": { "dthrottled": rounded(apart[0] * 1e6), "redis_incr": rounded(apart[1] * 1e6) },
+        },
+        "bytes_per_connection": connection,
+        "bytes_of_10m_tags": { "table": table, "process": process },
+    }))
+}
+
+/// Decisions per second: ours, a GCRA script, INCR, an echo.
+fn throughput(dir: &Path) -> Done<[f64; 4]> {
+    let daemon = Server::daemon(dir, None)?;
+    let redis = Server::redis(dir, None)?;
+    let echo = Server::echo(dir, None)?;
+    let scripts = [
+        (&daemon, Script::lines(DEPTH)),
+        (&redis, Script::gcra(&redis.load_gcra()?, DEPTH)),
+        (&redis, Script::incr(DEPTH)),
+        (&echo, Script::echo(DEPTH)),
+    ];
+    let mut rates: [Vec<f64>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        for (place, (server, script)) in scripts.iter().enumerate() {
+            rates[place].push(pipelined(&server.socket, script)?);
+        }
+    }
+    Ok(rates.map(median))
+}
+
+/// Seconds of a round trip: ours, INCR.
+fn trips(dir: &Path, same_core: bool) -> Done<[f64; 2]> {
+    let core = usize::from(!same_core);
+    let daemon = Server::daemon(dir, Some(core))?;
+    let redis = Server::redis(dir, Some(core))?;
+    let (lines, incr) = (Script::lines(1), Script::incr(1));
+    let mut times: [Vec<f64>; 2] = Default::default();
+    for _ in 0..ROUNDS {
+        times[0].push(round_trip(&daemon.socket, &lines)?);
+        times[1].push(round_trip(&redis.socket, &incr)?);
+    }
+    Ok(times.map(median))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

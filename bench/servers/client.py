@@ -1,0 +1,61 @@
+"""A client that makes an exact number of requests, many at once on one connection."""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+import time
+from collections.abc import Iterable
+
+BATCH = 50
+SECONDS = 30
+
+
+def keys(count: int, requests: int) -> list[int]:
+    """Choose a key for each request, the same ones every time."""
+    if count == 1:
+        return [0] * requests
+    dice = random.Random(7)
+    return [dice.randrange(count) for _ in range(requests)]
+
+
+def ask(port: int, chosen: Iterable[int]) -> None:
+    """Make a request for each key; all of them must be answered by 200."""
+    listed = list(chosen)
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
+        for start in range(0, len(listed), BATCH):
+            batch = listed[start : start + BATCH]
+            lines = [f"GET /file.txt?k={key} HTTP/1.1\r\nHost: bench\r\n\r\n" for key in batch]
+            connection.sendall("".join(lines).encode())
+            _receive(connection, len(batch))
+
+
+def _receive(connection: socket.socket, count: int) -> None:
+    """Read so many answers: the file ends with the only newline that follows an x."""
+    text = b""
+    while text.count(b"xx\n") < count:
+        more = connection.recv(1 << 20)
+        if not more:
+            raise SystemExit(f"the server closed the connection: {text[-500:]!r}")
+        text += more
+    if text.count(b"HTTP/1.1 200 OK") != count:
+        raise SystemExit(f"not all were answered by 200: {text[:500]!r}")
+
+
+def wait(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Wait until the server answers."""
+    end = time.monotonic() + SECONDS
+    while True:
+        try:
+            return ask(port, [0])
+        except OSError:
+            if server.poll() is not None or time.monotonic() > end:
+                raise SystemExit(f"no server: {server.args!r}") from None
+            time.sleep(0.05)
+
+
+def free_port() -> int:
+    """Find a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

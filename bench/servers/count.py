@@ -1,0 +1,68 @@
+"""Instructions of a request, as valgrind counts them in a server that is one process.
+
+They are the same in every run, however busy the machine is. The count of a short run is taken from
+that of a longer one, so that what happens once, such as the first use of every key, does not count.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from client import ask, free_port, keys, wait
+from kinds import MODULES, Kind
+
+FEW, MANY = 100, 2100
+SECONDS = 60
+# A server that gives up root's rights cannot write what was counted.
+USER = 65534 if os.geteuid() == 0 else None
+
+
+def count(kind: Kind) -> float:
+    """Give instructions a request."""
+    with ThreadPoolExecutor(2) as threads:
+        few, many = threads.map(lambda requests: _collected(kind, requests), (FEW, MANY))
+    return (many - few) / (MANY - FEW)
+
+
+def _collected(kind: Kind, requests: int) -> int:
+    with tempfile.TemporaryDirectory(prefix="dthrottle-bench-") as name:
+        folder, port = Path(name), free_port()
+        folder.chmod(0o777)
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out.%p"]
+        command += kind.command(folder, port, alone=True)
+        environment = {**os.environ, "LD_LIBRARY_PATH": f"{MODULES}/lib"}
+        with (folder / "log").open("w+") as log:
+            server = subprocess.Popen(
+                command, env=environment, stderr=log, cwd=folder, start_new_session=True, user=USER
+            )
+            try:
+                wait(port, server)
+                if kind.keys > 1:
+                    ask(port, range(kind.keys))
+                ask(port, keys(kind.keys, requests))
+            finally:
+                _end(server)
+            log.seek(0)
+            text = log.read()
+    found = re.search(r"Collected : (\d+)", text)
+    if not found:
+        raise SystemExit(f"valgrind counted nothing in {kind}: {text}")
+    return int(found[1])
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End a server. It may be told just before it goes to sleep, and not notice."""
+    for _ in range(SECONDS):
+        server.terminate()
+        try:
+            server.wait(1)
+            return
+        except subprocess.TimeoutExpired:
+            pass
+    server.kill()
+    raise SystemExit(f"does not end: {server.args!r}")

@@ -1,0 +1,362 @@
+"""A client of dthrottled, for programs that ask a daemon instead of deciding by themselves.
+
+>>> from dthrottle.client import Client
+>>> client = Client("/run/dthrottled/dthrottled.sock")
+>>> client.allow("203.0.113.7")
+True
+
+Its manners are those that the daemon's protocol asks for: it waits very briefly, and when there is
+no answer it says yes, asks nothing for a while, and then tries again. Each thread has a connection
+of its own. Only mistakes of the caller are errors.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dthrottle._dthrottle import UNLIMITED
+from dthrottle.errors import BY_KIND, ArgumentError, ClosedError, CostError, InternalError
+
+__all__ = ["Client", "ClientCounts", "ClientDecision"]
+
+_log = logging.getLogger("dthrottle.client")
+_BATCH = 256
+_LONGEST_ANSWER = 1 << 20
+
+
+@dataclass(frozen=True)
+class ClientDecision:
+    """An answer with all figures; true when allowed. Times are in seconds."""
+
+    allowed: bool
+    granted: int = 0
+    limit: int = UNLIMITED
+    remaining: int = UNLIMITED
+    balance: int = (1 << 63) - 1
+    wait: float = 0.0
+    retry_after: float = 0.0
+    reset_after: float = 0.0
+    dry_run: bool = False
+    rule: str | None = None
+    failed_open: bool = False
+    """Nobody answered in time, so it is allowed."""
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
+@dataclass(frozen=True)
+class ClientCounts:
+    """What a client counted."""
+
+    asked: int
+    """Checks that were answered by the daemon."""
+    failed_open: int
+    """Checks that were allowed because nobody answered in time, or not asked during a pause."""
+    failures: int
+    """Connections that could not be made, or broke."""
+
+
+class Client:
+    """Asks a daemon. Usable from any thread, and after a fork.
+
+    ``address`` is the path of a Unix socket, ``"host:port"``, or nothing for the daemon's usual
+    socket. ``timeout`` is how long a check may take at most, in seconds. After a failure nobody is
+    asked for ``backoff`` seconds, twice as long after every further one, up to ``max_backoff``.
+    """
+
+    def __init__(
+        self,
+        address: str | os.PathLike[str] | None = None,
+        *,
+        timeout: float = 0.05,
+        backoff: float = 0.1,
+        max_backoff: float = 5.0,
+    ) -> None:
+        for name, value in (("timeout", timeout), ("backoff", backoff)):
+            if not 0 < value < float("inf"):
+                raise ArgumentError(f"{name}: {value!r}; write a number of seconds above zero")
+        if not backoff <= max_backoff < float("inf"):
+            raise ArgumentError(
+                f"max_backoff: {max_backoff!r}; write at least backoff, {backoff!r}"
+            )
+        self._address = _parse(os.fspath(address) if address is not None else _usual_path())
+        self._timeout = timeout
+        self._first_pause, self._longest_pause = backoff, max_backoff
+        self._local = _Local()
+        self._lock = threading.Lock()
+        self._open: weakref.WeakSet[_Held] = weakref.WeakSet()
+        self._pause = 0.0
+        self._silent_until = 0.0
+        self._asked = self._failed_open = self._failures = 0
+        self._closed = False
+
+    def allow(self, tag: str | bytes) -> bool:
+        """Ask for one unit, and take it if it passes: yes or no."""
+        return self.allow_many((tag,))[0]
+
+    def allow_many(self, tags: Iterable[str | bytes]) -> list[bool]:
+        """Ask for one unit for each tag in turn, in as few round trips as can be."""
+        lines = [_line(tag) for tag in tags]
+        allowed: list[bool] = []
+        while len(allowed) < len(lines):
+            batch = lines[len(allowed) : len(allowed) + _BATCH]
+            answers = self._talk(b"".join(batch), len(batch))
+            allowed += [True] * len(batch) if answers is None else [_is_yes(a) for a in answers]
+        return allowed
+
+    def check(
+        self,
+        tag: str | bytes,
+        cost: int = 1,
+        *,
+        domain: str | None = None,
+        max_wait: float = 0.0,
+        partial: bool = False,
+    ) -> ClientDecision:
+        """Ask for ``cost`` units, and take them if they pass. The full answer."""
+        return self._decide("check", tag, cost, domain, max_wait, partial)
+
+    def peek(
+        self,
+        tag: str | bytes,
+        cost: int = 1,
+        *,
+        domain: str | None = None,
+        max_wait: float = 0.0,
+        partial: bool = False,
+    ) -> ClientDecision:
+        """Give the decision that ``check`` would get. Takes nothing."""
+        return self._decide("peek", tag, cost, domain, max_wait, partial)
+
+    def refund(self, tag: str | bytes, units: int, *, domain: str | None = None) -> bool:
+        """Give units back. Whether the daemon heard of it."""
+        return self._tell(_query("refund", tag, units, domain))
+
+    def reset(self, tag: str | bytes, *, domain: str | None = None) -> bool:
+        """Fill the tag's buckets. Whether the daemon heard of it."""
+        return self._tell(_query("reset", tag, None, domain))
+
+    def counts(self) -> ClientCounts:
+        """Tell what was counted so far."""
+        return ClientCounts(self._asked, self._failed_open, self._failures)
+
+    def close(self) -> None:
+        """Close all connections. Later calls are errors."""
+        self._closed = True
+        with self._lock:
+            connections = list(self._open)
+        for held in connections:
+            held.socket.close()
+
+    def __enter__(self) -> Client:  # noqa: PYI034 - Self is in typing from 3.11 on
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _decide(
+        self,
+        verb: str,
+        tag: str | bytes,
+        cost: int,
+        domain: str | None,
+        max_wait: float,
+        partial: bool,
+    ) -> ClientDecision:
+        options = []
+        if max_wait:
+            if not 0 <= max_wait < float("inf"):
+                raise ArgumentError(f"max_wait: {max_wait!r}; write a number of seconds")
+            options.append(f"max_wait_ms={int(max_wait * 1000)}")
+        if partial:
+            options.append("partial=1")
+        answers = self._talk(_query(verb, tag, cost, domain, options), 1)
+        if answers is None:
+            return ClientDecision(True, granted=cost, failed_open=True)
+        return _decision(_good(answers[0]))
+
+    def _tell(self, line: bytes) -> bool:
+        answers = self._talk(line, 1)
+        if answers is not None:
+            _good(answers[0])
+        return answers is not None
+
+    def _talk(self, lines: bytes, count: int) -> list[bytes] | None:
+        """Send lines and give their answers; nothing if there are none in time."""
+        if self._closed:
+            raise ClosedError("the client is closed; make a new one")
+        if time.monotonic() < self._silent_until:
+            self._failed_open += count
+            return None
+        deadline = time.monotonic() + self._timeout
+        try:
+            connection = self._connection()
+            connection.settimeout(self._timeout)
+            connection.sendall(lines)
+            answers = _receive(connection, count, deadline)
+        except OSError as error:
+            if self._closed:
+                raise ClosedError("the client is closed; make a new one") from None
+            self._fail(error)
+            self._failed_open += count
+            return None
+        if self._pause:
+            self._pause = 0.0
+            _log.warning("dthrottled answers again")
+        self._asked += count
+        return answers
+
+    def _connection(self) -> socket.socket:
+        held = self._local.held
+        if held is not None and held.pid == os.getpid():
+            return held.socket
+        # A parent's connection is the parent's: two who read from it would get each other's answers.
+        family, address = self._address
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(self._timeout)
+            connection.connect(address)
+            if family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except BaseException:
+            connection.close()
+            raise
+        self._local.held = held = _Held(connection)
+        with self._lock:
+            self._open.add(held)
+        return connection
+
+    def _fail(self, error: OSError) -> None:
+        """Let go of a connection whose answers may come late, and ask nobody for a while."""
+        self._local.held = None
+        with self._lock:
+            self._failures += 1
+            if not self._pause:
+                _log.warning("dthrottled does not answer, everything is allowed: %s", error)
+            self._pause = min(max(2 * self._pause, self._first_pause), self._longest_pause)
+            self._silent_until = time.monotonic() + self._pause
+
+
+class _Held:
+    """A connection of this process, closed when its thread ends."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.pid = os.getpid()
+
+    def __del__(self) -> None:
+        self.socket.close()
+
+
+class _Local(threading.local):
+    """What each thread has for itself."""
+
+    held: _Held | None = None
+
+
+def _usual_path() -> str:
+    if os.geteuid() != 0 and (folder := os.environ.get("XDG_RUNTIME_DIR")):
+        own = Path(folder) / "dthrottled.sock"
+        if own.exists():
+            return str(own)
+    return "/run/dthrottled/dthrottled.sock"
+
+
+def _parse(address: str) -> tuple[socket.AddressFamily, str | tuple[str, int]]:
+    if "/" in address:
+        return socket.AF_UNIX, address
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ArgumentError(
+            f'{address!r} is neither a path nor "host:port"; write one like '
+            '"/run/dthrottled/dthrottled.sock" or "127.0.0.1:7373"'
+        )
+    return (socket.AF_INET6 if ":" in host else socket.AF_INET), (host, int(port))
+
+
+def _bytes(tag: str | bytes) -> bytes:
+    if isinstance(tag, str):
+        tag = tag.encode("utf-8", "surrogatepass")
+    elif not isinstance(tag, bytes):
+        raise ArgumentError(f"a tag is str or bytes, not {type(tag).__name__}")
+    if b"\n" in tag:
+        raise ArgumentError("a tag that a daemon is asked about cannot have a newline in it")
+    return tag
+
+
+def _line(tag: str | bytes) -> bytes:
+    """Write an ordinary line, or the longer form where that would mean something else."""
+    raw = _bytes(tag)
+    if raw[:1] == b"\0" or raw[-1:] == b"\r":
+        return b"\0check\0tag=" + raw + b"\n"
+    return raw + b"\n"
+
+
+def _query(
+    verb: str, tag: str | bytes, cost: int | None, domain: str | None, options: Iterable[str] = ()
+) -> bytes:
+    fields = [verb]
+    if domain is not None:
+        if "\0" in domain or "\n" in domain:
+            raise ArgumentError(f"domain: {domain!r}; a name has no control characters")
+        fields.append(f"domain={domain}")
+    if cost is not None:
+        if not isinstance(cost, int) or isinstance(cost, bool) or not 0 <= cost < 1 << 63:
+            raise CostError(f"cost: {cost!r}; write a whole number from 0 on")
+        fields.append(f"cost={cost}")
+    head = "\0" + "\0".join([*fields, *options]) + "\0tag="
+    return head.encode() + _bytes(tag) + b"\n"
+
+
+def _receive(connection: socket.socket, count: int, deadline: float) -> list[bytes]:
+    received = b""
+    while received.count(b"\n") < count:
+        left = deadline - time.monotonic()
+        if left <= 0 or len(received) > _LONGEST_ANSWER:
+            raise TimeoutError("no answer in time")
+        connection.settimeout(left)
+        more = connection.recv(65536)
+        if not more:
+            raise ConnectionResetError("the connection was closed")
+        received += more
+    return received.split(b"\n")[:count]
+
+
+def _is_yes(answer: bytes) -> bool:
+    return answer != b"NO" and not answer.startswith(b"NO ")
+
+
+def _good(answer: bytes) -> str:
+    text = answer.decode("utf-8", "replace")
+    if text.startswith("ERROR "):
+        _, kind, message = text.split(" ", 2)
+        raise BY_KIND.get(kind, InternalError)(message)
+    return text
+
+
+def _decision(answer: str) -> ClientDecision:
+    head, _, rule = answer.partition(" rule=")
+    word, *fields = head.split(" ")
+    numbers = {key: int(value) for key, _, value in (field.partition("=") for field in fields)}
+    return ClientDecision(
+        allowed=word == "OK",
+        granted=numbers.get("granted", 0),
+        limit=numbers.get("limit", UNLIMITED),
+        remaining=numbers.get("remaining", UNLIMITED),
+        balance=numbers.get("balance", (1 << 63) - 1),
+        wait=numbers.get("wait_ns", 0) / 1e9,
+        retry_after=numbers.get("retry_after_ns", 0) / 1e9,
+        reset_after=numbers.get("reset_after_ns", 0) / 1e9,
+        dry_run=bool(numbers.get("dry_run", 0)),
+        rule=rule or None,
+    )

@@ -1,0 +1,77 @@
+//! `dthrottle check`, `peek` and `reset`: one tag, by way of the daemon.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use crate::daemon::Door;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Who is counted.
+    tag: OsString,
+    /// The domain's name.
+    #[arg(long)]
+    domain: Option<String>,
+    /// Units.
+    #[arg(long)]
+    cost: Option<u64>,
+    /// Be allowed also when the turn comes within so many milliseconds.
+    #[arg(long, value_name = "MS")]
+    max_wait: Option<u64>,
+    /// Take as many units as there are.
+    #[arg(long)]
+    partial: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ResetArgs {
+    /// Whose buckets are filled.
+    tag: OsString,
+    /// The domain's name.
+    #[arg(long)]
+    domain: Option<String>,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// Prints the answer, a field a line; fails with 1 when refused.
+pub(crate) fn ask(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    let mut options = Vec::new();
+    options.extend(args.cost.map(|cost| format!("cost={cost}")));
+    options.extend(args.max_wait.map(|wait| format!("max_wait_ms={wait}")));
+    options.extend(args.partial.then(|| "partial=1".to_string()));
+    let answer = args.door.ask(&query(verb, args.domain.as_deref(), &options, &args.tag))?;
+    let (word, fields) = answer.split_once(' ').unwrap_or((&answer, ""));
+    let allowed = word == "OK";
+    println!("{}", if allowed { "allowed" } else { "refused" });
+    let (fields, rule) = match fields.split_once(" rule=") {
+        Some((fields, rule)) => (fields, Some(rule)),
+        None => (fields, None),
+    };
+    for (key, value) in fields.split(' ').filter_map(|field| field.split_once('=')) {
+        match (key.strip_suffix("_ns"), value.parse::<f64>()) {
+            (Some(key), Ok(ns)) => println!("{key:<12} {} s", ns / 1e9),
+            _ => println!("{key:<12} {value}"),
+        }
+    }
+    if let Some(rule) = rule {
+        println!("{:<12} {rule}", "rule");
+    }
+    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+pub(crate) fn reset(args: &ResetArgs) -> Result<ExitCode, Box<dyn Error>> {
+    args.door.ask(&query("reset", args.domain.as_deref(), &[], &args.tag))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn query(verb: &str, domain: Option<&str>, options: &[String], tag: &OsString) -> Vec<u8> {
+    let mut fields = vec![verb.to_string()];
+    fields.extend(domain.map(|domain| format!("domain={domain}")));
+    fields.extend_from_slice(options);
+    [fields.join("\0").as_bytes(), b"\0tag=", tag.as_bytes()].concat()
+}

@@ -1,0 +1,93 @@
+//! `dthrottle bench`: load for a daemon's line protocol.
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::daemon::{Door, Stream};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Connections at once, a thread each.
+    #[arg(long, default_value_t = 4)]
+    connections: usize,
+    /// Lines that are sent before their answers are read.
+    #[arg(long, default_value_t = 256)]
+    depth: usize,
+    /// How long.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// Different tags: bench-0, bench-1, ...
+    #[arg(long, default_value_t = 10_000)]
+    tags: usize,
+    #[command(flatten)]
+    door: Door,
+}
+
+/// What a connection saw.
+struct Seen {
+    allowed: u64,
+    refused: u64,
+    /// Seconds of round trips.
+    trips: Vec<f64>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    let numbers = [args.connections, args.depth, args.tags];
+    if numbers.contains(&0) || !(args.seconds > 0.0 && args.seconds < 1e6) {
+        return Err("connections, depth, tags and seconds must be above zero".into());
+    }
+    let streams = (0..args.connections).map(|_| args.door.open());
+    let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
+    let start = Instant::now();
+    let seen: Vec<Result<Seen, String>> = thread::scope(|scope| {
+        let threads: Vec<_> = streams
+            .into_iter()
+            .enumerate()
+            .map(|(number, stream)| scope.spawn(move || load(stream, number, args)))
+            .collect();
+        let ended = |_| Err("a thread ended".to_string());
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect()
+    });
+    let elapsed = start.elapsed().as_secs_f64();
+    let seen = seen.into_iter().collect::<Result<Vec<Seen>, String>>()?;
+    let sum = |count: fn(&Seen) -> u64| seen.iter().map(count).sum::<u64>();
+    let (allowed, refused) = (sum(|seen| seen.allowed), sum(|seen| seen.refused));
+    let mut trips: Vec<f64> = seen.into_iter().flat_map(|seen| seen.trips).collect();
+    trips.sort_by(f64::total_cmp);
+    let at = |share: f64| trips[((trips.len() - 1) as f64 * share) as usize] * 1e6;
+    println!("{:<16} {:.0}", "decisions/s", (allowed + refused) as f64 / elapsed);
+    println!("{:<16} {allowed}", "allowed");
+    println!("{:<16} {refused}", "refused");
+    println!("{:<16} {:.1} us median, {:.1} us of 99 in 100", "round trip", at(0.5), at(0.99));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(mut stream: Stream, number: usize, args: &Args) -> Result<Seen, String> {
+    let mut seen = Seen { allowed: 0, refused: 0, trips: Vec::new() };
+    let mut next = number;
+    let mut answers = vec![0; 3 * args.depth];
+    let end = Instant::now() + Duration::from_secs_f64(args.seconds);
+    let mut lines = Vec::new();
+    while Instant::now() < end {
+        lines.clear();
+        for _ in 0..args.depth {
+            next = (next + 7919) % args.tags;
+            lines.extend_from_slice(format!("bench-{next}\n").as_bytes());
+        }
+        let start = Instant::now();
+        let done = stream.write_all(&lines).and_then(|()| stream.read_exact(&mut answers));
+        done.map_err(|error| format!("the daemon does not answer: {error}"))?;
+        seen.trips.push(start.elapsed().as_secs_f64());
+        for answer in answers.chunks(3) {
+            match answer {
+                b"OK\n" => seen.allowed += 1,
+                b"NO\n" => seen.refused += 1,
+                other => return Err(format!("{other:?} is no answer of a dthrottled")),
+            }
+        }
+    }
+    Ok(seen)
+}

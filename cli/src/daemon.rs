@@ -1,0 +1,110 @@
+//! A connection to a dthrottled, for one question at a time.
+
+use std::error::Error;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{env, fmt};
+
+use serde_json::Value;
+
+/// A person waits longer than a program; a look at a large table takes a moment.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(clap::Args)]
+pub(crate) struct Door {
+    /// Where the daemon answers: a path, or an address with a port; its usual socket by default.
+    #[arg(long, value_name = "PLACE", global = true)]
+    daemon: Option<String>,
+}
+
+/// A socket of either kind.
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Door {
+    pub(crate) fn open(&self) -> Result<Stream, Box<dyn Error>> {
+        let place = self.daemon.clone().unwrap_or_else(|| usual_path().display().to_string());
+        let about = |error: &dyn fmt::Display| {
+            format!("{place}: {error}; is dthrottled there? --daemon says where")
+        };
+        let stream = if place.contains('/') {
+            Stream::Unix(UnixStream::connect(&place).map_err(|error| about(&error))?)
+        } else {
+            let address: SocketAddr = place.parse().map_err(|_| {
+                format!("{place:?} is neither a path nor an address such as \"127.0.0.1:7373\"")
+            })?;
+            let stream = TcpStream::connect_timeout(&address, PATIENCE);
+            Stream::Tcp(stream.map_err(|error| about(&error))?)
+        };
+        stream.be_patient()?;
+        Ok(stream)
+    }
+
+    /// Asks in the longer form; the answer without its newline.
+    pub(crate) fn ask(&self, query: &[u8]) -> Result<String, Box<dyn Error>> {
+        if query.contains(&b'\n') {
+            return Err("a tag that a daemon is asked about cannot have a newline in it".into());
+        }
+        let mut stream = self.open()?;
+        stream.write_all(&[b"\0", query, b"\n"].concat())?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        let answer = answer.strip_suffix('\n').ok_or("the daemon closed the connection")?;
+        match answer.strip_prefix("ERROR ").and_then(|error| error.split_once(' ')) {
+            Some((_, message)) => Err(message.into()),
+            None => Ok(answer.into()),
+        }
+    }
+
+    /// Asks for a report.
+    pub(crate) fn report(&self, query: &str) -> Result<Value, Box<dyn Error>> {
+        let answer = self.ask(query.as_bytes())?;
+        let json = answer.strip_prefix("OK ").ok_or("not the answer of a dthrottled")?;
+        Ok(serde_json::from_str(json)?)
+    }
+}
+
+/// Where the daemon listens if nothing is said: `docs/daemon.md`.
+fn usual_path() -> PathBuf {
+    let own = env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("dthrottled.sock"));
+    own.filter(|own| own.exists()).unwrap_or_else(|| "/run/dthrottled/dthrottled.sock".into())
+}
+
+impl Stream {
+    fn be_patient(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(Some(PATIENCE)),
+            Stream::Tcp(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(PATIENCE))
+            }
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(into),
+            Stream::Tcp(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

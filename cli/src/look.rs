@@ -1,0 +1,147 @@
+//! `dthrottle stats`, `peers` and `top`: what the daemon knows.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::daemon::Door;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print the daemon's own JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    door: Door,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct TopArgs {
+    /// How many of each.
+    #[arg(long, default_value_t = 15)]
+    count: u32,
+    /// Seconds between two looks.
+    #[arg(long, default_value_t = 1.0)]
+    interval: f64,
+    /// Look once; so does everything that is not a terminal.
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    look: Args,
+}
+
+pub(crate) fn stats(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    let stats = args.door.report("stats")?;
+    if args.json {
+        return print(&format!("{stats}\n"));
+    }
+    let mut out = String::new();
+    let Value::Object(fields) = &stats else {
+        return Err("not the figures of a dthrottled".into());
+    };
+    for (key, value) in fields {
+        match value {
+            Value::Object(counts) => counts.iter().for_each(|(key, value)| {
+                let _ = writeln!(out, "{key:<24} {value}");
+            }),
+            Value::Array(warnings) => warnings.iter().for_each(|warning| {
+                let _ = writeln!(out, "warning: {}", text(warning));
+            }),
+            value => {
+                let _ = writeln!(out, "{key:<24} {}", text(value));
+            }
+        }
+    }
+    print(&out)
+}
+
+pub(crate) fn peers(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+    let cluster = args.door.report("peers")?;
+    if args.json {
+        return print(&format!("{cluster}\n"));
+    }
+    if cluster.is_null() {
+        return print("the daemon belongs to no cluster\n");
+    }
+    let row = |node: &str, state: &str, address: &str, age: &str, delay: &str, lost: &str| {
+        format!("{node:<18} {state:<8} {address:<28} {age:>10} {delay:>10} {lost:>8}\n")
+    };
+    let mut out = row("NODE", "STATE", "ADDRESS", "HEARD", "DELAY", "LOST");
+    out += &row(&text(&cluster["node"]), "up", "this node", "", "", "");
+    for peer in cluster["peers"].as_array().into_iter().flatten() {
+        let ms = |key: &str| format!("{:.1} ms", peer[key].as_f64().unwrap_or(0.0));
+        let [node, state, address, lost] =
+            ["node", "state", "address", "lost"].map(|key| text(&peer[key]));
+        out += &row(&node, &state, &address, &ms("age_ms"), &ms("delay_ms"), &lost);
+    }
+    print(&out)
+}
+
+pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Box<dyn Error>> {
+    if !(args.interval > 0.0 && args.interval < 1e6) {
+        return Err("--interval: write a number of seconds above zero".into());
+    }
+    let query = format!("top\0count={}", args.count);
+    let live = !args.once && !args.look.json && io::stdout().is_terminal();
+    let mut before = None;
+    loop {
+        let top = args.look.door.report(&query)?;
+        if args.look.json {
+            return print(&format!("{top}\n"));
+        }
+        let stats = args.look.door.report("stats")?;
+        let totals = ["allowed", "refused"].map(|key| stats[key].as_u64().unwrap_or(0));
+        let view = view(&top, totals, before.replace(totals), args.interval);
+        if !live {
+            return print(&view);
+        }
+        // Home, the view with every line cleared to its end, and nothing below.
+        print(&format!("\x1b[H{}\x1b[J", view.replace('\n', "\x1b[K\n")))?;
+        thread::sleep(Duration::from_secs_f64(args.interval));
+    }
+}
+
+fn view(top: &Value, totals: [u64; 2], before: Option<[u64; 2]>, interval: f64) -> String {
+    let [allowed, refused] = totals;
+    let mut out = format!("allowed {allowed}, refused {refused}");
+    if let Some([allowed_before, refused_before]) = before {
+        let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / interval;
+        let (yes, no) = (per_s(allowed, allowed_before), per_s(refused, refused_before));
+        let _ = write!(out, "; {yes:.0}/s allowed, {no:.0}/s refused");
+    }
+    let _ = write!(out, "\n\n{:>10}  REFUSED MOST LATELY\n", "REFUSALS");
+    for entry in top["refused"].as_array().into_iter().flatten() {
+        // A tag may be anything, also what a terminal would obey.
+        let tag = text(&entry["tag"]).replace(char::is_control, "?");
+        let _ = writeln!(out, "{:>10}  {tag}", text(&entry["count"]));
+    }
+    let _ = write!(out, "\n{:>10} {:>10}  {:<16} BUSIEST BUCKETS\n", "LEFT", "OF", "FINGERPRINT");
+    for bucket in top["buckets"].as_array().into_iter().flatten() {
+        let [left, limit, fingerprint, domain, rule] =
+            ["balance", "limit", "fingerprint", "domain", "rule"].map(|key| text(&bucket[key]));
+        let _ = writeln!(out, "{left:>10} {limit:>10}  {fingerprint:<16} {domain} {rule}");
+    }
+    out
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// Prints; whoever reads may have read enough.
+fn print(text: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

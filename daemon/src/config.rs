@@ -1,0 +1,359 @@
+//! The daemon's own part of the configuration: the table `[daemon]`, and flags that stand for it.
+//!
+//! The rest of the file is the throttle's and read by the core; mistakes in either are told alike,
+//! with line, field and fix.
+
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration};
+use dthrottle::{Config, Error, ErrorKind, Result};
+
+/// Libraries that give this name share the daemon's table.
+pub(crate) const TABLE: &str = "dthrottled";
+const LINES: &str = "127.0.0.1:7373";
+const HTTP: &str = "127.0.0.1:7380";
+const SHORTEST_TOKEN: usize = 16;
+
+const KEYS: &[&str] = &[
+    "listen",
+    "socket_mode",
+    "http",
+    "token",
+    "resp",
+    "smockron",
+    "max_connections",
+    "max_line",
+    "write_timeout",
+    "workers",
+];
+
+/// What the daemon does beside deciding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) listen: Vec<Place>,
+    pub(crate) socket_mode: u32,
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) token: Option<String>,
+    pub(crate) resp: Option<SocketAddr>,
+    /// The address for accounting; control is on the next port.
+    pub(crate) smockron: Option<SocketAddr>,
+    pub(crate) max_connections: u64,
+    pub(crate) max_line: usize,
+    pub(crate) write_timeout: Duration,
+    /// Nothing: one for each core.
+    pub(crate) workers: Option<usize>,
+}
+
+/// Where lines are answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Path(PathBuf),
+    Address(SocketAddr),
+}
+
+impl Settings {
+    /// What holds where nothing is said.
+    fn usual() -> Settings {
+        Settings {
+            listen: Vec::new(),
+            socket_mode: 0o660,
+            http: HTTP.parse().ok(),
+            token: None,
+            resp: None,
+            smockron: None,
+            max_connections: 10_000,
+            max_line: 8192,
+            write_timeout: Duration::from_secs(10),
+            workers: None,
+        }
+    }
+
+    /// Reads a file for throttle and daemon.
+    pub(crate) fn from_toml(text: &str) -> Result<(Config, Settings)> {
+        let (mut config, daemon) = Config::with_daemon(text)?;
+        config.name_table(TABLE);
+        let settings = match daemon {
+            None => Settings::usual(),
+            Some(entry) => Settings::read(&entry)?,
+        };
+        Ok((config, settings))
+    }
+
+    fn read(entry: &Entry) -> Result<Settings> {
+        let reader = Reader { names: Names::Snake, lines: Vec::new() };
+        let table = reader.table(&entry.node, "daemon", KEYS)?;
+        let mut settings = Settings::usual();
+        let keys = Keys { reader, table };
+        if let Some(entry) = keys.table.get("listen") {
+            let nodes = match &entry.node.value {
+                Value::List(nodes) if !nodes.is_empty() => nodes.as_slice(),
+                _ => std::slice::from_ref(&entry.node),
+            };
+            for node in nodes {
+                let Value::Text(text) = &node.value else {
+                    let fix = r#"a path, an address with a port, or a list of them"#;
+                    return Err(keys.reader.kind(entry, "daemon", fix));
+                };
+                settings
+                    .listen
+                    .push(Place::parse(text).map_err(|m| fault("listen", node.line, m))?);
+            }
+        }
+        if let Some(entry) = keys.table.get("socket_mode") {
+            let text = keys.reader.text(entry, "daemon")?;
+            let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+            settings.socket_mode = mode.ok_or_else(|| {
+                let message = format!(r#"{text:?} is no mode; write one like "0660""#);
+                fault("socket_mode", entry.node.line, message)
+            })?;
+        }
+        if let Some(address) = keys.address("http")? {
+            settings.http = address;
+        }
+        if let Some(address) = keys.address("resp")? {
+            settings.resp = address;
+        }
+        if let Some(address) = keys.address("smockron")? {
+            settings.smockron = address;
+        }
+        settings.token = keys.token()?;
+        if let Some(number) = keys.number("max_connections", 1..=1_000_000)? {
+            settings.max_connections = number;
+        }
+        if let Some(number) = keys.number("max_line", 64..=1 << 20)? {
+            settings.max_line = number as usize;
+        }
+        settings.workers = keys.number("workers", 1..=256)?.map(|number| number as usize);
+        if let Some(entry) = keys.table.get("write_timeout") {
+            let text = keys.reader.text(entry, "daemon")?;
+            let wrong = |what| {
+                fault(
+                    "write_timeout",
+                    entry.node.line,
+                    format!("{text:?}: {what}; write one like \"10s\""),
+                )
+            };
+            settings.write_timeout = parse_duration(text).map_err(wrong)?;
+        }
+        settings.check().map_err(|error| {
+            let key = error.field().and_then(|field| field.strip_prefix("daemon.")).unwrap_or("");
+            error.clone().at_line(keys.table.get(key).and_then(|entry| entry.node.line))
+        })?;
+        Ok(settings)
+    }
+
+    /// Looks at values that must fit each other, from file and flags.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(http) = self.http
+            && !http.ip().is_loopback()
+            && self.token.is_none()
+        {
+            let message = format!(
+                "{http} can be reached from other machines: add a token, daemon.token = \
+                 {{ file = \"path\" }}, or use a loopback address"
+            );
+            return Err(Error::config("daemon.http", message));
+        }
+        if let Some(smockron) = self.smockron
+            && smockron.port() == u16::MAX
+        {
+            let message = "control is on the port after accounting; choose a lower one";
+            return Err(Error::config("daemon.smockron", message));
+        }
+        Ok(())
+    }
+
+    /// Where lines are answered, if nothing is said: on this machine, by path and by port.
+    pub(crate) fn usual_places() -> Vec<Place> {
+        let path = usual_socket().map(Place::Path);
+        path.into_iter().chain(LINES.parse().map(Place::Address)).collect()
+    }
+}
+
+/// `/run/dthrottled/dthrottled.sock` for root and under systemd, `$XDG_RUNTIME_DIR/dthrottled.sock`
+/// for others; clients look there, too.
+fn usual_socket() -> Option<PathBuf> {
+    let dir = match env::var_os("RUNTIME_DIRECTORY") {
+        Some(dir) => PathBuf::from(dir),
+        None if rustix::process::geteuid().is_root() => "/run/dthrottled".into(),
+        None => env::var_os("XDG_RUNTIME_DIR")?.into(),
+    };
+    Some(dir.join("dthrottled.sock"))
+}
+
+impl Place {
+    /// A path, or an address with its port.
+    pub(crate) fn parse(text: &str) -> Result<Place, String> {
+        if text.contains('/') {
+            return Ok(Place::Path(text.into()));
+        }
+        text.parse().map(Place::Address).map_err(|_| {
+            format!(
+                r#"{text:?} is neither a path nor an address with a port; write one like "/run/dthrottled/dthrottled.sock" or "127.0.0.1:7373""#
+            )
+        })
+    }
+}
+
+/// The table, and how to read it.
+struct Keys<'a> {
+    reader: Reader,
+    table: Table<'a>,
+}
+
+impl Keys<'_> {
+    /// An address, or false for none; nothing is said otherwise.
+    fn address(&self, key: &'static str) -> Result<Option<Option<SocketAddr>>> {
+        let Some(entry) = self.table.get(key) else { return Ok(None) };
+        match &entry.node.value {
+            Value::Bool(false) => Ok(Some(None)),
+            Value::Text(text) => parse_address(text)
+                .map(|address| Some(Some(address)))
+                .map_err(|message| fault(key, entry.node.line, message)),
+            _ => Err(self.reader.kind(entry, "daemon", "an address with a port, or false")),
+        }
+    }
+
+    fn number(
+        &self,
+        key: &'static str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>> {
+        let Some(entry) = self.table.get(key) else { return Ok(None) };
+        match entry.node.value {
+            Value::Number(number)
+                if number.fract() == 0.0 && range.contains(&(number as u64)) && number >= 0.0 =>
+            {
+                Ok(Some(number as u64))
+            }
+            _ => {
+                let fix = format!("a whole number from {} to {}", range.start(), range.end());
+                Err(self.reader.kind(entry, "daemon", &fix))
+            }
+        }
+    }
+
+    /// Text, or the file that has it.
+    fn token(&self) -> Result<Option<String>> {
+        let Some(entry) = self.table.get("token") else { return Ok(None) };
+        let line = entry.node.line;
+        let token = match &entry.node.value {
+            Value::Text(text) => text.clone(),
+            Value::Table(_) => {
+                let table = self.reader.table(&entry.node, "daemon.token", &["file"])?;
+                let Some(file) = table.get("file") else {
+                    return Err(fault("token", line, "write { file = \"path\" }".into()));
+                };
+                let path = self.reader.text(file, "daemon.token")?;
+                read_token(Path::new(path)).map_err(|message| fault("token", line, message))?
+            }
+            _ => return Err(self.reader.kind(entry, "daemon", r#"text, or { file = "path" }"#)),
+        };
+        check_token(token).map(Some).map_err(|message| fault("token", line, message))
+    }
+}
+
+/// Reads a token's file; the newline at its end does not count.
+pub(crate) fn read_token(path: &Path) -> Result<String, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(text.trim_end_matches(['\n', '\r']).to_string())
+}
+
+fn check_token(token: String) -> Result<String, String> {
+    if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(format!(
+            "a token has at least {SHORTEST_TOKEN} letters, digits or signs of ASCII, no blanks"
+        ));
+    }
+    Ok(token)
+}
+
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let fault = |_| {
+        format!(
+            r#"{text:?} is not an address with a port; write one like "127.0.0.1:7380" or "[::1]:7380""#
+        )
+    };
+    text.parse().map_err(fault)
+}
+
+fn fault(key: &str, line: Option<u32>, message: String) -> Error {
+    Error::config(format!("daemon.{key}"), message).at_line(line)
+}
+
+/// A file's text, or an error that names it.
+pub(crate) fn read_file(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Error::new(ErrorKind::File, format!("cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_daemon() {
+        let text = r#"
+            rate = "5/s"
+            [daemon]
+            listen = ["/tmp/x.sock", "[::1]:0"]
+            socket_mode = "0600"
+            http = "0.0.0.0:80"
+            token = "0123456789abcdef"
+            resp = "127.0.0.1:6379"
+            smockron = "127.0.0.1:10004"
+            max_connections = 5
+            max_line = 64
+            write_timeout = "500ms"
+            workers = 1
+        "#;
+        let (config, settings) = Settings::from_toml(text).unwrap();
+        assert_eq!(config.table_name(), Some(TABLE));
+        let listen =
+            vec![Place::Path("/tmp/x.sock".into()), Place::Address("[::1]:0".parse().unwrap())];
+        let expected = Settings {
+            listen,
+            socket_mode: 0o600,
+            http: "0.0.0.0:80".parse().ok(),
+            token: Some("0123456789abcdef".into()),
+            resp: "127.0.0.1:6379".parse().ok(),
+            smockron: "127.0.0.1:10004".parse().ok(),
+            max_connections: 5,
+            max_line: 64,
+            write_timeout: Duration::from_millis(500),
+            workers: Some(1),
+        };
+        assert_eq!(settings, expected);
+        assert_eq!(Settings::from_toml("").unwrap().1, Settings::usual());
+        assert_eq!(Settings::from_toml("[daemon]\nhttp = false").unwrap().1.http, None);
+    }
+
+    #[test]
+    fn mistakes_name_line_and_field() {
+        for (text, said) in [
+            ("[daemon]\nlisten = 5", "line 2: daemon.listen: 5 is not possible here; write a path"),
+            ("[daemon]\nlisten = []", "line 2: daemon.listen: a list"),
+            ("[daemon]\nlisten = [\n'/x',\n'x:y']", "line 4: daemon.listen: \"x:y\" is neither"),
+            ("[daemon]\nlistne = '/x'", "line 2: daemon.listne: unknown key; did you mean listen?"),
+            ("daemon = 5", "line 1: daemon: 5 is not a table of listen, "),
+            ("[daemon]\nsocket_mode = '0999'", "line 2: daemon.socket_mode: \"0999\" is no mode"),
+            ("[daemon]\nhttp = 'localhost:80'", "line 2: daemon.http: \"localhost:80\" is not"),
+            ("[daemon]\nhttp = true", "line 2: daemon.http: true is not possible"),
+            ("[daemon]\n\nhttp = '0.0.0.0:80'", "line 3: daemon.http: 0.0.0.0:80 can be reached"),
+            ("[daemon]\ntoken = 'short'", "line 2: daemon.token: a token has at least 16"),
+            ("[daemon]\ntoken = { file = '/nowhere/x' }", "line 2: daemon.token: /nowhere/x: "),
+            ("[daemon]\nmax_line = 1.5", "line 2: daemon.max_line: 1.5 is not possible"),
+            ("[daemon]\nmax_connections = -1", "line 2: daemon.max_connections: -1 is not"),
+            ("[daemon]\nworkers = 0", "line 2: daemon.workers: 0 is not possible"),
+            ("[daemon]\nwrite_timeout = '5'", "line 2: daemon.write_timeout: \"5\": no known unit"),
+            ("rate = 0\n[daemon]", "line 1: rate: 0: "),
+        ] {
+            let error = Settings::from_toml(text).unwrap_err().to_string();
+            assert!(error.starts_with(said), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! One connection: reads what has come, answers it, and never holds more than a bounded rest.
+//!
+//! Buffers belong to the thread, not to the connection: an idle connection costs a task and a
+//! socket, and only one that does not read its answers holds bytes of its own.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::daemon::Daemon;
+use crate::line::{Asked, Lines, MOST_OUTPUT};
+use crate::resp::Resp;
+
+/// How much is read at once.
+const INPUT: usize = 32 * 1024;
+
+/// A socket of either kind.
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// What is spoken on it.
+pub(crate) enum Session {
+    Lines(Lines),
+    Resp(Resp),
+}
+
+/// What a session made of its input.
+struct Fed {
+    /// Bytes used.
+    read: usize,
+    /// The connection ends after this answer.
+    end: bool,
+}
+
+pub(crate) struct Connection {
+    pub(crate) daemon: Arc<Daemon>,
+    pub(crate) stream: Stream,
+    pub(crate) session: Session,
+}
+
+/// What a step came to.
+enum Step {
+    /// Everything is answered.
+    Done,
+    /// The client does not read: answers, and input that has yet to be looked at.
+    Blocked(Vec<u8>, Vec<u8>),
+    /// The last answer is sent, or the client is gone.
+    End,
+}
+
+/// A thread's buffers.
+struct Buffers {
+    input: Box<[u8]>,
+    output: Vec<u8>,
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers {
+        input: vec![0; INPUT].into(),
+        output: Vec::with_capacity(2 * MOST_OUTPUT),
+    });
+}
+
+impl Connection {
+    /// Answers until the client goes, an error, or the end of the daemon.
+    pub(crate) async fn run(mut self, mut ending: watch::Receiver<bool>) -> io::Result<()> {
+        loop {
+            let step = tokio::select! {
+                biased;
+                step = poll_fn(|cx| self.poll_step(cx)) => step?,
+                _ = ending.wait_for(|ending| *ending) => break,
+            };
+            if !self.settle(step).await? {
+                return Ok(());
+            }
+        }
+        // What has come by now is still answered.
+        loop {
+            let step = self.last_step()?;
+            if !self.settle(step).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads and answers what the system has; nothing is waited for. The runtime is not asked
+    /// whether there is something: it may not have heard of it yet.
+    fn last_step(&mut self) -> io::Result<Step> {
+        BUFFERS.with_borrow_mut(|Buffers { input, output }| match self.stream.receive(input) {
+            Ok(0) => Ok(Step::End),
+            Ok(count) => self.answer(&input[..count], output),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::End),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Reads once and answers. Nothing waits in between, so the thread's buffers are free.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Step>> {
+        BUFFERS.with_borrow_mut(|Buffers { input, output }| {
+            let mut filled = ReadBuf::new(input);
+            ready!(self.stream.poll_read(cx, &mut filled))?;
+            let input = filled.filled();
+            Poll::Ready(match input.is_empty() {
+                true => Ok(Step::End),
+                false => self.answer(input, output),
+            })
+        })
+    }
+
+    /// Answers input as far as the client takes the answers.
+    fn answer(&mut self, mut input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
+        loop {
+            output.clear();
+            let fed = self.session.feed(input, &self.daemon, output);
+            input = &input[fed.read..];
+            let sent = self.stream.send(output)?;
+            if sent < output.len() {
+                let rest = if fed.end { Vec::new() } else { input.to_vec() };
+                return Ok(Step::Blocked(output[sent..].to_vec(), rest));
+            }
+            if fed.end {
+                return Ok(Step::End);
+            }
+            if input.is_empty() && !self.session.is_pending() {
+                return Ok(Step::Done);
+            }
+        }
+    }
+
+    /// Waits until the client has read what it was told. Whether the connection goes on.
+    async fn settle(&mut self, mut step: Step) -> io::Result<bool> {
+        loop {
+            let (output, input) = match step {
+                Step::Done => return Ok(true),
+                Step::End => return Ok(false),
+                Step::Blocked(output, input) => (output, input),
+            };
+            let mut unsent = output.as_slice();
+            while !unsent.is_empty() {
+                let patience = self.daemon.settings.write_timeout;
+                let Ok(writable) = timeout(patience, self.stream.writable()).await else {
+                    self.daemon.state.counts.too_slow.add(1);
+                    return Ok(false);
+                };
+                writable?;
+                unsent = &unsent[self.stream.send(unsent)?..];
+            }
+            if self.session.has_ended() {
+                return Ok(false);
+            }
+            if input.is_empty() && !self.session.is_pending() {
+                return Ok(true);
+            }
+            step = BUFFERS.with_borrow_mut(|buffers| self.answer(&input, &mut buffers.output))?;
+        }
+    }
+}
+
+impl Session {
+    fn feed(&mut self, input: &[u8], daemon: &Daemon, output: &mut Vec<u8>) -> Fed {
+        match self {
+            Session::Lines(lines) => {
+                let read = daemon.with_throttle(|throttle| {
+                    lines.feed(input, &Asked { throttle, state: &daemon.state }, output)
+                });
+                Fed { read, end: false }
+            }
+            Session::Resp(resp) => {
+                let read = resp.feed(input, daemon, output);
+                Fed { read, end: resp.has_ended() }
+            }
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self, Session::Resp(resp) if resp.has_ended())
+    }
+
+    /// Whether there is something to answer without further input.
+    fn is_pending(&self) -> bool {
+        matches!(self, Session::Resp(resp) if resp.is_pending())
+    }
+}
+
+impl Stream {
+    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, into),
+            Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+
+    fn receive(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => Ok(rustix::io::read(stream, into)?),
+            Stream::Tcp(stream) => Ok(rustix::io::read(stream, into)?),
+        }
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.writable().await,
+            Stream::Tcp(stream) => stream.writable().await,
+        }
+    }
+
+    /// Sends what the system takes at once.
+    fn send(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let result = match self {
+                Stream::Unix(stream) => stream.try_write(&bytes[sent..]),
+                Stream::Tcp(stream) => stream.try_write(&bytes[sent..]),
+            };
+            match result {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+}

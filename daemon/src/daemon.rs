@@ -1,0 +1,84 @@
+//! What all parts of the daemon hold: settings, the throttle of the moment, counts.
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use dthrottle::{Config, Result, Throttle};
+use tracing::{info, warn};
+
+use crate::config::{Settings, read_file};
+use crate::resp::CallRules;
+use crate::state::State;
+
+pub(crate) struct Daemon {
+    pub(crate) settings: Settings,
+    pub(crate) state: State,
+    pub(crate) call_rules: CallRules,
+    /// The file to read again.
+    file: Option<PathBuf>,
+    throttle: RwLock<Throttle>,
+}
+
+impl Daemon {
+    pub(crate) fn new(
+        settings: Settings,
+        file: Option<PathBuf>,
+        throttle: Throttle,
+    ) -> Result<Daemon> {
+        Ok(Daemon {
+            settings,
+            state: State::default(),
+            call_rules: CallRules::new()?,
+            file,
+            throttle: RwLock::new(throttle),
+        })
+    }
+
+    /// Asks the throttle. It is another after a reload, so nobody keeps it.
+    pub(crate) fn with_throttle<T>(&self, ask: impl FnOnce(&Throttle) -> T) -> T {
+        ask(&self.throttle.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Checks allowed and refused so far, also under rules given in calls.
+    pub(crate) fn decisions(&self) -> (u64, u64) {
+        let (allowed, refused) = self.with_throttle(Throttle::decisions);
+        let (call_allowed, call_refused) = self.call_rules.decisions();
+        (allowed + call_allowed, refused + call_refused)
+    }
+
+    /// Reads the rules again. With a mistake in the file everything stays as it was.
+    pub(crate) fn reload(&self) {
+        let Some(file) = &self.file else {
+            return info!("there is no file to read again; the rules stay");
+        };
+        let reloaded = read_file(file).and_then(|text| {
+            let (config, settings) = Settings::from_toml(&text)?;
+            if settings != self.settings {
+                warn!("changes of [daemon] need a restart, unless flags stand for them");
+            }
+            self.take_over(config)
+        });
+        match reloaded {
+            Ok(()) => {
+                self.state.counts.reloads.add(1);
+                info!("rules read again from {}", file.display());
+            }
+            Err(error) => {
+                self.state.counts.failed_reloads.add(1);
+                warn!("{}: {error}; the rules stay as they were", file.display());
+            }
+        }
+    }
+
+    fn take_over(&self, config: Config) -> Result<()> {
+        let old = self.with_throttle(Throttle::clone);
+        let new = old.reload(config)?;
+        *self.throttle.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    /// Leaves the cluster.
+    pub(crate) fn close(&self) {
+        self.with_throttle(Throttle::close);
+    }
+}

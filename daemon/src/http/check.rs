@@ -1,0 +1,108 @@
+//! `/check?tag=...&domain=...&cost=...&max_wait_ms=...&partial=1&peek=1`: a decision as JSON.
+
+use std::time::Duration;
+
+use dthrottle::{Ask, Decision, Domain, Error, ErrorKind, Result, Throttle, UNLIMITED};
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+
+const KEYS: [&str; 7] = ["tag", "domain", "cost", "max_wait_ms", "partial", "peek", "token"];
+
+pub(super) fn answer(query: &str, daemon: &Daemon) -> (StatusCode, Value) {
+    match daemon.with_throttle(|throttle| decide(query, throttle, daemon)) {
+        Ok(json) => (StatusCode::OK, json),
+        Err(error) => {
+            let json = json!({ "error": error.kind().name(), "message": error.to_string() });
+            (StatusCode::BAD_REQUEST, json)
+        }
+    }
+}
+
+fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<Value> {
+    let wrong = |message: String| Error::new(ErrorKind::Argument, message);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let key = pair.split('=').next().unwrap_or("");
+        if !KEYS.contains(&key) {
+            let keys = KEYS[..6].join(", ");
+            return Err(wrong(format!("{key:?} is no parameter; there are {keys}")));
+        }
+    }
+    let number = |key: &str, usual: u64| match parameter(query, key) {
+        None => Ok(usual),
+        Some(value) => {
+            let number = str::from_utf8(&value).ok().and_then(|value| value.parse().ok());
+            number.ok_or_else(|| wrong(format!("{key}: write a whole number")))
+        }
+    };
+    let tag =
+        parameter(query, "tag").ok_or_else(|| wrong("no tag; write /check?tag=...".into()))?;
+    let domain = match parameter(query, "domain") {
+        None => (**throttle).clone(),
+        Some(name) => throttle.domain(&String::from_utf8_lossy(&name))?,
+    };
+    let ask = Ask::cost(number("cost", 1)?)
+        .max_wait(Duration::from_millis(number("max_wait_ms", 0)?))
+        .partial(number("partial", 0)? != 0);
+    if number("peek", 0)? != 0 {
+        return Ok(shown(&domain.peek_with(&tag, ask)?, &domain));
+    }
+    let decision = domain.check_with(&tag, ask)?;
+    if !decision.allowed {
+        daemon.state.refused.add(&tag);
+    }
+    Ok(shown(&decision, &domain))
+}
+
+fn shown(decision: &Decision, domain: &Domain) -> Value {
+    let limited = decision.limit != UNLIMITED;
+    json!({
+        "allowed": decision.allowed,
+        "granted": decision.granted,
+        "limit": limited.then_some(decision.limit),
+        "remaining": limited.then_some(decision.remaining),
+        "balance": limited.then_some(decision.balance),
+        "wait": decision.wait.as_secs_f64(),
+        "retry_after": decision.retry_after.as_secs_f64(),
+        "reset_after": decision.reset_after.as_secs_f64(),
+        "dry_run": decision.dry_run,
+        "rule": domain.refused_by(decision),
+    })
+}
+
+/// A parameter of a query, decoded.
+pub(super) fn parameter(query: &str, key: &str) -> Option<Vec<u8>> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.into_iter().find(|(found, _)| *found == key).map(|(_, value)| decode(value))
+}
+
+/// `%41` is `A`, and `+` a blank.
+fn decode(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let digit = |place: usize| char::from(*bytes.get(place)?).to_digit(16);
+        let (decoded, length) = match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => ((high * 16 + low) as u8, 3),
+            (b'+', ..) => (b' ', 1),
+            _ => (*byte, 1),
+        };
+        out.push(decoded);
+        at += length;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = "a=1&tag=a%20b+c%C3%bc%zz%4&domain=";
+        assert_eq!(parameter(query, "tag").unwrap(), "a b cü%zz%4".as_bytes());
+        assert_eq!(parameter(query, "domain").unwrap(), b"");
+        assert_eq!(parameter(query, "none"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! `/metrics`: the text format of Prometheus, version 0.0.4.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use dthrottle::{PeerStats, Throttle};
+
+use crate::daemon::Daemon;
+use crate::report::newest;
+
+pub(super) const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(super) fn text(daemon: &Daemon) -> String {
+    let mut page = Page(String::new());
+    // Writing to memory cannot fail.
+    let _ = write(daemon, &mut page);
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) -> fmt::Result {
+        write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n")
+    }
+
+    fn sample(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        value: impl fmt::Display,
+    ) -> fmt::Result {
+        self.0.write_str(name)?;
+        for (i, (key, value)) in labels.iter().enumerate() {
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            write!(self.0, "{}{key}=\"{value}\"", if i == 0 { "{" } else { "," })?;
+        }
+        writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" })
+    }
+
+    fn single(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        value: impl fmt::Display,
+    ) -> fmt::Result {
+        self.family(name, kind, help)?;
+        self.sample(name, &[], value)
+    }
+}
+
+fn write(daemon: &Daemon, page: &mut Page) -> fmt::Result {
+    let name = "dthrottled_info";
+    page.family(name, "gauge", "The daemon's version")?;
+    page.sample(name, &[("version", env!("CARGO_PKG_VERSION"))], 1)?;
+    let uptime = daemon.state.started.elapsed().as_secs_f64();
+    page.single("dthrottled_uptime_seconds", "gauge", "Time since the start", uptime)?;
+    let connections = daemon.state.counts.connections.get();
+    page.single("dthrottled_connections", "gauge", "Connections open now", connections)?;
+    for (name, help, count) in daemon.state.counts.all() {
+        page.single(&format!("dthrottled_{name}_total"), "counter", help, count)?;
+    }
+    daemon.with_throttle(|throttle| {
+        decisions(daemon, throttle, page)?;
+        rules(throttle, page)?;
+        cluster(throttle, page)
+    })
+}
+
+fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Result {
+    let stats = throttle.stats();
+    let calls = daemon.call_rules.decisions();
+    let name = "dthrottle_decisions_total";
+    page.family(name, "counter", "Checks decided by this process, by whose rules")?;
+    for (rules, result, count) in [
+        ("config", "allowed", stats.allowed),
+        ("config", "refused", stats.refused),
+        ("call", "allowed", calls.0),
+        ("call", "refused", calls.1),
+    ] {
+        page.sample(name, &[("rules", rules), ("result", result)], count)?;
+    }
+    for (name, help, count) in [
+        ("dry_run", "Checks allowed only because of dry run", stats.dry_run),
+        ("failed_open", "Charges not counted because the table had no room", stats.failed_open),
+        ("clamped", "Debts beyond what a bucket can hold", stats.clamped),
+        ("evicted", "Buckets forgotten before they were full", stats.evicted),
+        ("unreported", "Units admitted that no peer will hear about", stats.unreported),
+    ] {
+        page.single(&format!("dthrottle_{name}_total"), "counter", help, count)?;
+    }
+    page.single(
+        "dthrottle_buckets",
+        "gauge",
+        "Buckets of the table that are not full",
+        stats.buckets,
+    )
+}
+
+fn rules(throttle: &Throttle, page: &mut Page) -> fmt::Result {
+    let all =
+        || throttle.domains().iter().flat_map(|d| d.rules().iter().map(move |r| (d.name(), r)));
+    page.family("dthrottle_rule_burst", "gauge", "Burst of a rule in units")?;
+    for (domain, rule) in all() {
+        let labels = [("domain", domain), ("rule", rule.name())];
+        page.sample("dthrottle_rule_burst", &labels, rule.burst())?;
+    }
+    page.family("dthrottle_rule_rate", "gauge", "Rate of a rule in units per second")?;
+    for (domain, rule) in all() {
+        let rate = rule.burst() as f64 / rule.window().as_secs_f64();
+        page.sample("dthrottle_rule_rate", &[("domain", domain), ("rule", rule.name())], rate)?;
+    }
+    Ok(())
+}
+
+fn cluster(throttle: &Throttle, page: &mut Page) -> fmt::Result {
+    let Some(stats) = throttle.cluster_stats() else { return Ok(()) };
+    page.family("dthrottle_peers", "gauge", "Peers by state")?;
+    for state in ["known", "up", "down", "left"] {
+        let count = newest(&stats.peers).filter(|peer| peer.state == state).count();
+        page.sample("dthrottle_peers", &[("state", state)], count)?;
+    }
+    let peers = || {
+        newest(&stats.peers).map(|peer| {
+            let address = peer.address.map(|address| address.to_string()).unwrap_or_default();
+            (format!("{:016x}", peer.node), address, peer)
+        })
+    };
+    type Time = fn(&PeerStats) -> Duration;
+    let times: [(&str, &str, Time); 2] = [
+        ("age", "Time since a peer was last heard", |peer| peer.age),
+        ("delay", "How long a datagram of a peer takes", |peer| peer.delay),
+    ];
+    for (name, help, time) in times {
+        let name = format!("dthrottle_peer_{name}_seconds");
+        page.family(&name, "gauge", help)?;
+        for (node, address, peer) in peers() {
+            let labels = [("node", node.as_str()), ("address", &address)];
+            page.sample(&name, &labels, time(peer).as_secs_f64())?;
+        }
+    }
+    let name = "dthrottle_cluster_total";
+    page.family(name, "counter", "What the exchange counted, by name")?;
+    for (what, count) in &stats.counts {
+        page.sample(name, &[("count", what)], count)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! HTTP: metrics, health, checks, and a page to look at.
+
+mod access;
+mod body;
+mod check;
+mod metrics;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, spawn_blocking};
+use tracing::debug;
+
+use crate::daemon::Daemon;
+use body::{Body, events};
+
+/// Connections at once; more wait.
+const MOST_CONNECTIONS: usize = 256;
+/// How long a client may take to say what it wants.
+const HEAD: Duration = Duration::from_secs(10);
+const PAGE: &str = include_str!("page.html");
+/// Nothing on the page comes from elsewhere, and nothing may.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// Answers until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        // It is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                debug!(%error, "no connection could be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let daemon = Arc::clone(&daemon);
+        connections.spawn_local(async move {
+            let _place = place;
+            let service = service_fn(move |request| {
+                let daemon = Arc::clone(&daemon);
+                async move { Ok::<_, Infallible>(answer(&request, &daemon).await) }
+            });
+            let served = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .serve_connection(TokioIo::new(stream), service);
+            if let Err(error) = served.await {
+                debug!(%error, "an HTTP connection ended");
+            }
+        });
+    }
+}
+
+async fn answer(request: &Request<Incoming>, daemon: &Arc<Daemon>) -> Response<Body> {
+    daemon.state.counts.http_requests.add(1);
+    let path = request.uri().path();
+    if path == "/healthz" {
+        return text(StatusCode::OK, "text/plain", "ok\n".into());
+    }
+    if let Err((status, message)) = access::check(request, daemon.settings.token.as_deref()) {
+        return text(status, "text/plain", format!("{message}\n"));
+    }
+    let is_check = path == "/check" && request.method() == Method::POST;
+    if request.method() != Method::GET && request.method() != Method::HEAD && !is_check {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".into());
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match path {
+        "/" => {
+            let mut response = text(StatusCode::OK, "text/html; charset=utf-8", PAGE.into());
+            let policy = HeaderValue::from_static(POLICY);
+            response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+            response
+        }
+        "/metrics" => {
+            let daemon = Arc::clone(daemon);
+            // It looks at the whole table.
+            match spawn_blocking(move || metrics::text(&daemon)).await {
+                Ok(metrics) => text(StatusCode::OK, metrics::TYPE, metrics),
+                Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "failed\n".into()),
+            }
+        }
+        "/check" => {
+            let (status, json) = check::answer(request.uri().query().unwrap_or(""), daemon);
+            text(status, "application/json", format!("{json}\n"))
+        }
+        "/events" => respond(StatusCode::OK, "text/event-stream", events(daemon)),
+        _ => {
+            let message = "there are /, /metrics, /healthz, /check and /events\n";
+            text(StatusCode::NOT_FOUND, "text/plain", message.into())
+        }
+    }
+}
+
+fn text(status: StatusCode, kind: &'static str, text: String) -> Response<Body> {
+    respond(status, kind, Body::of(text))
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

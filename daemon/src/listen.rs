@@ -1,0 +1,171 @@
+//! Listening sockets: opened here, or handed over by systemd.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use listenfd::ListenFd;
+
+use crate::config::{Place, Settings};
+
+/// All listening sockets.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    pub(crate) unix: Vec<UnixListener>,
+    pub(crate) tcp: Vec<TcpListener>,
+    pub(crate) resp: Option<TcpListener>,
+    pub(crate) http: Option<TcpListener>,
+    /// For accounting and for control.
+    pub(crate) smockron: Option<(TcpListener, TcpListener)>,
+    /// Files that end with the daemon.
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+impl Listeners {
+    /// Takes what systemd hands over, and opens the rest of what the settings ask for. A socket of
+    /// systemd is for lines, unless its name is `resp` or `http`.
+    pub(crate) fn open(settings: &Settings) -> io::Result<Listeners> {
+        let mut all = Listeners::handed_over()?;
+        // Those of systemd stand for the usual ones.
+        let usual = match all.unix.is_empty() && all.tcp.is_empty() {
+            true => Settings::usual_places(),
+            false => Vec::new(),
+        };
+        let places = if settings.listen.is_empty() { &usual } else { &settings.listen };
+        for place in places {
+            match place {
+                Place::Path(path) => {
+                    all.unix.push(
+                        bind_path(path, settings.socket_mode)
+                            .map_err(|e| about(path.display(), &e))?,
+                    );
+                    all.paths.push(path.clone());
+                }
+                Place::Address(address) => all.tcp.push(bind(*address)?),
+            }
+        }
+        if let (None, Some(address)) = (&all.resp, settings.resp) {
+            all.resp = Some(bind(address)?);
+        }
+        if let (None, Some(address)) = (&all.http, settings.http) {
+            all.http = Some(bind(address)?);
+        }
+        if let Some(address) = settings.smockron {
+            all.smockron = Some(bind_pair(address)?);
+        }
+        all.set_nonblocking()?;
+        Ok(all)
+    }
+
+    fn handed_over() -> io::Result<Listeners> {
+        let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':');
+        let mut fds = ListenFd::from_env();
+        let mut all = Listeners::default();
+        for index in 0..fds.len() {
+            let name = names.next().unwrap_or_default();
+            if let Ok(Some(listener)) = fds.take_unix_listener(index) {
+                all.unix.push(listener);
+            } else if let Some(listener) = fds.take_tcp_listener(index)? {
+                match name {
+                    "resp" => all.resp = Some(listener),
+                    "http" => all.http = Some(listener),
+                    _ => all.tcp.push(listener),
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn set_nonblocking(&self) -> io::Result<()> {
+        self.unix.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
+        let smockron = self.smockron.iter().flat_map(|(accounting, control)| [accounting, control]);
+        let mut tcp = self.tcp.iter().chain(&self.resp).chain(&self.http).chain(smockron);
+        tcp.try_for_each(|listener| listener.set_nonblocking(true))
+    }
+
+    /// Where lines, RESP and HTTP are answered, for people.
+    pub(crate) fn described(&self) -> Described {
+        let address = |listener: &TcpListener| match listener.local_addr() {
+            Ok(address) => address.to_string(),
+            Err(_) => "?".into(),
+        };
+        let path = |listener: &UnixListener| {
+            let address = listener.local_addr().ok();
+            let path = address.as_ref().and_then(|address| address.as_pathname());
+            path.map_or("a socket without a path".into(), |path| path.display().to_string())
+        };
+        Described {
+            lines: self.unix.iter().map(path).chain(self.tcp.iter().map(address)).collect(),
+            resp: self.resp.as_ref().map(address),
+            http: self.http.as_ref().map(address),
+            smockron: self.smockron.as_ref().map(|(accounting, _)| address(accounting)),
+        }
+    }
+
+    /// Addresses that other machines can reach and that ask for no token.
+    pub(crate) fn open_to_others(&self) -> Vec<SocketAddr> {
+        let smockron = self.smockron.iter().map(|(accounting, _)| accounting);
+        let tcp = self.tcp.iter().chain(&self.resp).chain(smockron);
+        let addresses = tcp.filter_map(|tcp| tcp.local_addr().ok());
+        addresses.filter(|address| !address.ip().is_loopback()).collect()
+    }
+}
+
+pub(crate) struct Described {
+    pub(crate) lines: Vec<String>,
+    pub(crate) resp: Option<String>,
+    pub(crate) http: Option<String>,
+    pub(crate) smockron: Option<String>,
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| about(address, &error))
+}
+
+/// Two ports, one after the other. With port 0, any two that are free.
+fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
+    for attempt in 1.. {
+        let first = bind(address)?;
+        let mut next = first.local_addr()?;
+        let second = next.port().checked_add(1).map(|port| {
+            next.set_port(port);
+            bind(next)
+        });
+        match second {
+            Some(Ok(second)) => return Ok((first, second)),
+            Some(Err(error)) if address.port() != 0 || attempt == 100 => return Err(error),
+            _ => {}
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
+}
+
+/// A socket's file outlives its process: one that nobody answers is replaced.
+fn bind_path(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    if let Some(dir) = path.parent()
+        && !dir.exists()
+    {
+        fs::create_dir(dir)?;
+    }
+    if let Ok(found) = fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(io::Error::other("there is a file that is no socket; remove it"));
+        }
+        if UnixStream::connect(path).is_ok() {
+            let message = "another daemon answers there; stop it, or listen elsewhere";
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+        }
+        fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    Ok(listener)
+}
+
+fn about(place: impl std::fmt::Display, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{place}: {error}"))
+}

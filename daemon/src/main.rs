@@ -1,0 +1,188 @@
+//! dthrottled: answers for everything that cannot link the library. `docs/daemon.md` describes it.
+#![forbid(unsafe_code)]
+
+mod config;
+mod connection;
+mod daemon;
+mod flags;
+mod history;
+mod http;
+mod line;
+mod listen;
+mod notify;
+mod query;
+mod refused;
+mod report;
+mod resp;
+mod serve;
+mod smockron;
+mod state;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use dthrottle::Throttle;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tracing::{info, warn};
+
+use daemon::Daemon;
+use flags::{Flags, LogFormat};
+use listen::Listeners;
+use serve::Workers;
+
+type Failure = Box<dyn Error>;
+
+/// How often refusals of old are made to count half, in seconds.
+const AGING: u64 = 30;
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    match start(&flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dthrottled: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(flags: &Flags) -> Result<(), Failure> {
+    let (config, settings) = flags.read()?;
+    if flags.check {
+        println!("dthrottled: the configuration is good");
+        return Ok(());
+    }
+    let log =
+        tracing_subscriber::fmt().with_max_level(flags.log_level).with_writer(std::io::stderr);
+    match flags.log_format {
+        LogFormat::Text => log.with_ansi(false).init(),
+        LogFormat::Json => log.json().init(),
+    }
+    raise_descriptors();
+    let table = config.table_name().map_or("of its own".to_string(), |name| format!("{name:?}"));
+    let throttle = dthrottle::Builder::from(config).build()?;
+    for warning in throttle.warnings() {
+        warn!("{warning}");
+    }
+    if throttle.domains().iter().all(|domain| domain.rules().is_empty()) {
+        warn!("there are no rules: everything is allowed");
+    }
+    throttle.start()?;
+    let listeners = Listeners::open(&settings)?;
+    for address in listeners.open_to_others() {
+        warn!("whoever reaches {address} can charge any client; let only your own hosts do so");
+    }
+    info!("{}", ready_line(&listeners, &throttle, &table));
+    let daemon = Arc::new(Daemon::new(settings, flags.config.clone(), throttle)?);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let paths = listeners.paths.clone();
+    let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners));
+    for path in paths {
+        let _ = std::fs::remove_file(path);
+    }
+    daemon.close();
+    ended
+}
+
+/// One line about everything that is set up.
+fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String {
+    let domains = throttle.domains();
+    let rules: usize = domains.iter().map(|domain| domain.rules().len()).sum();
+    let described = listeners.described();
+    let or_none = |place: Option<String>| place.unwrap_or("none".into());
+    format!(
+        "dthrottled {} is ready: lines on {}; http on {}; resp on {}; smockron on {}; table {table}; \
+         {rules} rules in {} domains; cluster {}",
+        env!("CARGO_PKG_VERSION"),
+        described.lines.join(" and "),
+        or_none(described.http),
+        or_none(described.resp),
+        or_none(described.smockron),
+        domains.len(),
+        if throttle.cluster_stats().is_some() { "joined" } else { "none" },
+    )
+}
+
+/// Accepts, until a signal says to end.
+async fn run(daemon: &Arc<Daemon>, listeners: Listeners) -> Result<(), Failure> {
+    let (end, ending) = watch::channel(false);
+    let workers = std::rc::Rc::new(Workers::start(daemon, &ending)?);
+    let mut accepting = tokio::task::JoinSet::new();
+    for listener in listeners.unix {
+        let (workers, listener) = (workers.clone(), UnixListener::from_std(listener)?);
+        accepting.spawn_local(async move { workers.accept_unix(listener).await });
+    }
+    for listener in listeners.tcp {
+        let (workers, listener) = (workers.clone(), TcpListener::from_std(listener)?);
+        accepting.spawn_local(async move { workers.accept_tcp(listener).await });
+    }
+    if let Some(listener) = listeners.resp {
+        let (workers, listener) = (workers.clone(), TcpListener::from_std(listener)?);
+        accepting.spawn_local(async move { workers.accept_resp(listener).await });
+    }
+    if let Some(listener) = listeners.http {
+        let (daemon, listener) = (Arc::clone(daemon), TcpListener::from_std(listener)?);
+        accepting.spawn_local(async move { http::serve(listener, daemon).await });
+    }
+    if let Some((accounting, control)) = listeners.smockron {
+        let (accounting, control) =
+            (TcpListener::from_std(accounting)?, TcpListener::from_std(control)?);
+        let daemon = Arc::clone(daemon);
+        accepting.spawn_local(async move { smockron::serve(accounting, control, daemon).await });
+    }
+    let ticking = Arc::clone(daemon);
+    accepting.spawn_local(async move { tick(&ticking).await });
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    notify::ready();
+    loop {
+        tokio::select! {
+            _ = hangup.recv() => {
+                notify::reloading();
+                let daemon = Arc::clone(daemon);
+                // It says goodbye to the cluster, which may take a moment.
+                let _ = tokio::task::spawn_blocking(move || daemon.reload()).await;
+                notify::ready();
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    notify::stopping();
+    info!("ending: no new connections, and the last answers");
+    accepting.shutdown().await;
+    let _ = end.send(true);
+    let workers = std::rc::Rc::into_inner(workers).ok_or("a listener did not end")?;
+    workers.join();
+    Ok(())
+}
+
+/// What is done once a second.
+async fn tick(daemon: &Daemon) {
+    let mut second = tokio::time::interval(Duration::from_secs(1));
+    for count in 1_u64.. {
+        second.tick().await;
+        let (allowed, refused) = daemon.decisions();
+        daemon.state.with_history(|history| history.tick(allowed, refused));
+        if count.is_multiple_of(AGING) {
+            daemon.state.refused.age();
+        }
+    }
+}
+
+/// Every connection is a descriptor, and the usual limit is low for the sake of old programs.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        warn!(%error, "the limit of open files stays low");
+    }
+}

@@ -1,0 +1,265 @@
+//! The longer form of the query protocol: lines that begin with a NUL byte, which is gone here.
+//!
+//! `check NUL domain=login NUL cost=2 NUL tag=203.0.113.7`: a verb, options, and the tag at last,
+//! which is the rest of the line whatever it contains. Names have no control characters, so a NUL
+//! can stand between the fields.
+
+use std::io::Write;
+use std::time::Duration;
+
+use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, UNLIMITED};
+
+use crate::line::Asked;
+use crate::report;
+
+/// What a line asks for.
+struct Query<'a> {
+    verb: &'a str,
+    domain: Option<&'a str>,
+    cost: u64,
+    max_wait: Duration,
+    partial: bool,
+    count: usize,
+    tag: Option<&'a [u8]>,
+}
+
+const VERBS: &str = "check, peek, refund, reset, stats, peers, rules or top";
+const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count or tag";
+/// The most that `top` tells.
+const MOST_TOP: usize = 1000;
+
+/// Writes the answer to a line: one line.
+pub(crate) fn answer(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
+    asked.state.counts.queries.add(1);
+    let start = out.len();
+    if let Err(error) = Query::read(line).and_then(|query| query.answer(trusted, asked, out)) {
+        out.truncate(start);
+        write_error(&error, out);
+    }
+}
+
+pub(crate) fn too_long(longest: usize, out: &mut Vec<u8>) {
+    write_error(&argument(format!("a line has at most {longest} bytes")), out);
+}
+
+impl<'a> Query<'a> {
+    fn read(line: &'a [u8]) -> Result<Query<'a>> {
+        let (verb, mut rest) = first_field(line);
+        let mut query = Query {
+            verb: text(verb)?,
+            domain: None,
+            cost: DEFAULT_COST,
+            max_wait: Duration::ZERO,
+            partial: false,
+            count: 20,
+            tag: None,
+        };
+        while let Some(fields) = rest {
+            if let Some(tag) = fields.strip_prefix(b"tag=") {
+                query.tag = Some(tag);
+                break;
+            }
+            let (field, more) = first_field(fields);
+            rest = more;
+            let (key, value) = text(field)?.split_once('=').unwrap_or_default();
+            let number = || {
+                let fault = || argument(format!("{key}={value:?}: write a whole number"));
+                value.parse::<u64>().map_err(|_| fault())
+            };
+            match key {
+                "domain" => query.domain = Some(value),
+                "cost" => query.cost = number()?,
+                "max_wait_ms" => query.max_wait = Duration::from_millis(number()?),
+                "partial" => query.partial = number()? != 0,
+                "count" => query.count = number()?.min(MOST_TOP as u64) as usize,
+                _ => {
+                    let field = String::from_utf8_lossy(field);
+                    let message = format!("{field:?} is no option; write {OPTIONS}, with a value");
+                    return Err(argument(message));
+                }
+            }
+        }
+        Ok(query)
+    }
+
+    fn answer(&self, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let ask = Ask::cost(self.cost).max_wait(self.max_wait).partial(self.partial);
+        match self.verb {
+            "check" => {
+                let (domain, tag) = (self.domain(asked)?, self.tag()?);
+                let decision = domain.check_with(tag, ask)?;
+                if !decision.allowed {
+                    asked.state.refused.add(tag);
+                }
+                write_decision(&decision, &domain, out);
+            }
+            "peek" => {
+                let domain = self.domain(asked)?;
+                write_decision(&domain.peek_with(self.tag()?, ask)?, &domain, out);
+            }
+            "refund" | "reset" if !trusted => {
+                let message = format!("{} is only for connections from this machine", self.verb);
+                return Err(argument(message));
+            }
+            "refund" => {
+                self.domain(asked)?.refund(self.tag()?, self.cost)?;
+                out.extend_from_slice(b"OK\n");
+            }
+            "reset" => {
+                self.domain(asked)?.reset(self.tag()?)?;
+                out.extend_from_slice(b"OK\n");
+            }
+            "stats" => write_json(&report::stats(asked.throttle, asked.state), out),
+            "peers" => write_json(&report::peers(asked.throttle), out),
+            "rules" => write_json(&report::rules(asked.throttle), out),
+            "top" => write_json(&report::top(asked.throttle, asked.state, self.count), out),
+            verb => return Err(argument(format!("{verb:?} is no verb; write {VERBS}"))),
+        }
+        Ok(())
+    }
+
+    fn domain(&self, asked: &Asked<'_>) -> Result<Domain> {
+        match self.domain {
+            None => Ok((**asked.throttle).clone()),
+            Some(name) => asked.throttle.domain(name),
+        }
+    }
+
+    fn tag(&self) -> Result<&'a [u8]> {
+        self.tag.ok_or_else(|| argument("no tag; end the line with tag= and the tag".into()))
+    }
+}
+
+fn first_field(line: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(0, line) {
+        Some(end) => (&line[..end], Some(&line[end + 1..])),
+        None => (line, None),
+    }
+}
+
+fn text(field: &[u8]) -> Result<&str> {
+    str::from_utf8(field).map_err(|_| argument("only a tag may be other than UTF-8".into()))
+}
+
+fn argument(message: String) -> Error {
+    Error::new(ErrorKind::Argument, message)
+}
+
+fn write_decision(decision: &Decision, domain: &Domain, out: &mut Vec<u8>) {
+    out.extend_from_slice(if decision.allowed { b"OK" } else { b"NO" });
+    let Decision { limit, remaining, balance, granted, .. } = decision;
+    // Writing to memory cannot fail.
+    if *limit != UNLIMITED {
+        let _ = write!(out, " limit={limit} remaining={remaining} balance={balance}");
+    }
+    let _ = write!(out, " granted={granted}");
+    for (key, time) in [
+        ("wait_ns", decision.wait),
+        ("retry_after_ns", decision.retry_after),
+        ("reset_after_ns", decision.reset_after),
+    ] {
+        let _ = write!(out, " {key}={}", time.as_nanos());
+    }
+    if decision.dry_run {
+        out.extend_from_slice(b" dry_run=1");
+    }
+    if let Some(rule) = domain.refused_by(decision) {
+        let _ = write!(out, " rule={rule}");
+    }
+    out.push(b'\n');
+}
+
+fn write_error(error: &Error, out: &mut Vec<u8>) {
+    let message = error.to_string().replace(char::is_control, " ");
+    let _ = writeln!(out, "ERROR {} {message}", error.kind().name());
+}
+
+fn write_json(value: &serde_json::Value, out: &mut Vec<u8>) {
+    let _ = writeln!(out, "OK {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::State;
+    use dthrottle::{ManualClock, Rule, Throttle};
+
+    fn ask(throttle: &Throttle, line: &[u8], trusted: bool) -> String {
+        let (state, mut out) = (State::default(), Vec::new());
+        answer(line, trusted, &Asked { throttle, state: &state }, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.ends_with('\n') && text.lines().count() == 1, "{text:?}");
+        text.trim_end().into()
+    }
+
+    fn throttle() -> Throttle {
+        let builder = Throttle::builder().domain("free", []);
+        let builder = builder.domain("log in", [Rule::per_second(2).burst(4).name("a rule")]);
+        builder.clock(ManualClock::new()).build().unwrap()
+    }
+
+    #[test]
+    fn full_answers() {
+        let throttle = throttle();
+        let one = ask(&throttle, b"check\0domain=log in\0cost=3\0tag=x\0y", false);
+        let times = "wait_ns=0 retry_after_ns=0 reset_after_ns=1500000000";
+        assert_eq!(one, format!("OK limit=4 remaining=1 balance=1 granted=3 {times}"));
+        let two = ask(&throttle, b"peek\0domain=log in\0cost=3\0tag=x\0y", false);
+        let times = "wait_ns=0 retry_after_ns=1000000000 reset_after_ns=1500000000";
+        assert_eq!(two, format!("NO limit=4 remaining=1 balance=1 granted=0 {times} rule=a rule"));
+        let three =
+            ask(&throttle, b"check\0domain=log in\0cost=3\0max_wait_ms=1000\0tag=x\0y", false);
+        assert!(
+            three.starts_with("OK limit=4 remaining=0 balance=-2 granted=3 wait_ns=1000000000")
+        );
+        let part = ask(&throttle, b"check\0domain=log in\0cost=3\0partial=1\0tag=z", false);
+        assert!(part.starts_with("OK limit=4 remaining=1"));
+        let free = ask(&throttle, b"check\0domain=free\0tag=", false);
+        assert_eq!(free, "OK granted=1 wait_ns=0 retry_after_ns=0 reset_after_ns=0");
+    }
+
+    #[test]
+    fn what_is_given_back() {
+        let throttle = throttle();
+        let left = || ask(&throttle, b"peek\0domain=log in\0tag=x", false);
+        for _ in 0..4 {
+            ask(&throttle, b"check\0domain=log in\0tag=x", false);
+        }
+        assert!(
+            ask(&throttle, b"reset\0domain=log in\0tag=x", false).starts_with("ERROR argument")
+        );
+        assert!(left().contains("remaining=0"));
+        assert_eq!(ask(&throttle, b"refund\0domain=log in\0cost=2\0tag=x", true), "OK");
+        assert!(left().contains("remaining=2"));
+        assert_eq!(ask(&throttle, b"reset\0domain=log in\0tag=x", true), "OK");
+        assert!(left().contains("remaining=4"));
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (line, said) in [
+            (b"".as_slice(), "no verb"),
+            (b"chekc\0tag=x", "\"chekc\" is no verb; write check, peek"),
+            (b"check", "no tag"),
+            (b"check\0cost=2", "no tag"),
+            (b"check\0cost=-1\0tag=x", "write a whole number"),
+            (b"check\0price=1\0tag=x", "\"price=1\" is no option"),
+            (b"check\0\0tag=x", "\"\" is no option"),
+            (b"check\0domain=\xff\0tag=x", "UTF-8"),
+            (b"check\0domain=nobody\0tag=x", "no domain \"nobody\"; there are: default, free"),
+            (b"check\0domain=log in\0cost=5\0tag=x", "can never pass"),
+        ] {
+            let answer = ask(&throttle(), line, true);
+            assert!(answer.starts_with("ERROR ") && answer.contains(said), "{answer}");
+        }
+    }
+
+    #[test]
+    fn reports_are_json() {
+        for verb in ["stats", "peers", "rules", "top"] {
+            let answer = ask(&throttle(), verb.as_bytes(), false);
+            let json = answer.strip_prefix("OK ").unwrap();
+            assert!(serde_json::from_str::<serde_json::Value>(json).is_ok(), "{json}");
+        }
+    }
+}

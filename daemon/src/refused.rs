@@ -1,0 +1,96 @@
+//! The tags that were refused most, lately: a sketch of bounded size. The table has no names.
+//!
+//! Best effort: a thread that finds the sketch in use goes on without it. Nothing is allocated for
+//! a refusal.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+const SETS: usize = 256;
+/// A tag has so many places; the least counted makes room, and hands its count on, so that a tag
+/// that is refused often never counts too low.
+const WAYS: usize = 4;
+/// So much of a tag is kept.
+const LONGEST: usize = 64;
+
+pub(crate) struct Refused {
+    hasher: RandomState,
+    places: Mutex<Box<[[Place; WAYS]]>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    count: u64,
+    hash: u64,
+    len: u8,
+    name: [u8; LONGEST],
+}
+
+impl Default for Refused {
+    fn default() -> Refused {
+        let empty = Place { count: 0, hash: 0, len: 0, name: [0; LONGEST] };
+        Refused { hasher: RandomState::new(), places: Mutex::new([[empty; WAYS]; SETS].into()) }
+    }
+}
+
+impl Refused {
+    pub(crate) fn add(&self, tag: &[u8]) {
+        let hash = self.hasher.hash_one(tag);
+        let Ok(mut places) = self.places.try_lock() else { return };
+        let set = &mut places[hash as usize % SETS];
+        if let Some(place) = set.iter_mut().find(|place| place.hash == hash && place.count > 0) {
+            place.count += 1;
+            return;
+        }
+        let Some(least) = set.iter_mut().min_by_key(|place| place.count) else { return };
+        let len = tag.len().min(LONGEST);
+        least.name[..len].copy_from_slice(&tag[..len]);
+        (least.hash, least.len, least.count) = (hash, len as u8, least.count + 1);
+    }
+
+    /// Makes old refusals count half.
+    pub(crate) fn age(&self) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.as_flattened_mut().iter_mut().for_each(|place| place.count /= 2);
+    }
+
+    /// The most refused tags, cut short, with their counts.
+    pub(crate) fn top(&self, count: usize) -> Vec<(String, u64)> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all: Vec<Place> = places.into_iter().flatten().filter(|p| p.count > 0).collect();
+        all.sort_unstable_by_key(|place| std::cmp::Reverse((place.count, place.hash)));
+        all.truncate(count);
+        let shown = |place: &Place| String::from_utf8_lossy(&place.name[..place.len.into()]).into();
+        all.iter().map(|place| (shown(place), place.count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_refused_are_found_in_a_flood() {
+        let refused = Refused::default();
+        for round in 0..1000_u32 {
+            for tag in ["alice", "bob", "bob"] {
+                refused.add(tag.as_bytes());
+            }
+            (0..20).for_each(|other| refused.add(format!("{round}-{other}").as_bytes()));
+        }
+        let top = refused.top(2);
+        assert_eq!((top[0].0.as_str(), top[1].0.as_str()), ("bob", "alice"));
+        assert!((2000..2300).contains(&top[0].1), "{top:?}");
+        refused.age();
+        assert_eq!(refused.top(1)[0].1, top[0].1 / 2);
+    }
+
+    #[test]
+    fn names_are_cut_and_need_not_be_text() {
+        let refused = Refused::default();
+        refused.add(&[b'x'; 1000]);
+        refused.add(b"\xff");
+        let names: Vec<String> = refused.top(9).into_iter().map(|(name, _)| name).collect();
+        assert!(names.contains(&"x".repeat(LONGEST)) && names.contains(&"\u{fffd}".into()));
+    }
+}

@@ -1,0 +1,107 @@
+//! What the daemon tells about itself and its throttle, as JSON.
+
+use dthrottle::{ActiveRule, ClusterStats, Domain, PeerStats, Throttle, TopBucket};
+use serde_json::{Map, Value, json};
+
+use crate::state::State;
+
+/// Counts of throttle and daemon.
+pub(crate) fn stats(throttle: &Throttle, state: &State) -> Value {
+    let stats = throttle.stats();
+    let counts = state.counts.all().map(|(name, _, count)| (name.to_string(), count.into()));
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_s": state.started.elapsed().as_secs(),
+        "allowed": stats.allowed,
+        "refused": stats.refused,
+        "dry_run": stats.dry_run,
+        "failed_open": stats.failed_open,
+        "clamped": stats.clamped,
+        "evicted": stats.evicted,
+        "buckets": stats.buckets,
+        "unreported": stats.unreported,
+        "connections": state.counts.connections.get(),
+        "counts": Map::from_iter(counts),
+        "warnings": throttle.warnings(),
+    })
+}
+
+/// The cluster; null: there is none.
+pub(crate) fn peers(throttle: &Throttle) -> Value {
+    throttle.cluster_stats().map_or(Value::Null, |stats| {
+        let ClusterStats { node, incarnation, pid, peers, counts, .. } = stats;
+        let counts = counts.into_iter().map(|(name, count)| (name.to_string(), count.into()));
+        json!({
+            "node": id(node),
+            "incarnation": id(incarnation),
+            "pid": pid,
+            "peers": newest(&peers).map(peer).collect::<Vec<_>>(),
+            "counts": Map::from_iter(counts),
+        })
+    })
+}
+
+/// Peers, each in the newest of its lives.
+pub(crate) fn newest(peers: &[PeerStats]) -> impl Iterator<Item = &PeerStats> {
+    let later = |a: &PeerStats, b: &PeerStats| a.node == b.node && a.incarnation > b.incarnation;
+    peers.iter().filter(move |peer| !peers.iter().any(|other| later(other, peer)))
+}
+
+fn peer(peer: &PeerStats) -> Value {
+    json!({
+        "node": id(peer.node),
+        "incarnation": id(peer.incarnation),
+        "address": peer.address.map(|address| address.to_string()),
+        "state": peer.state,
+        "age_ms": peer.age.as_secs_f64() * 1e3,
+        "delay_ms": peer.delay.as_secs_f64() * 1e3,
+        "received": peer.received,
+        "repaired": peer.repaired,
+        "lost": peer.lost,
+    })
+}
+
+/// Rules in force.
+pub(crate) fn rules(throttle: &Throttle) -> Value {
+    let rule = |rule: &ActiveRule| {
+        let window = rule.window().as_secs_f64();
+        json!({
+            "name": rule.name(),
+            "burst": rule.burst(),
+            "window_s": window,
+            "rate_per_s": rule.burst() as f64 / window,
+        })
+    };
+    let domain = |domain: &Domain| {
+        let rules: Vec<Value> = domain.rules().iter().map(rule).collect();
+        json!({ "name": domain.name(), "rules": rules })
+    };
+    throttle.domains().iter().map(domain).collect()
+}
+
+/// Who was refused most lately, and the fullest use of buckets.
+pub(crate) fn top(throttle: &Throttle, state: &State, count: usize) -> Value {
+    let bucket = |bucket: &TopBucket| {
+        json!({
+            "fingerprint": id(bucket.fingerprint),
+            "domain": bucket.domain,
+            "rule": bucket.rule,
+            "limit": bucket.limit,
+            "balance": bucket.balance,
+            "reset_after_s": bucket.reset_after.as_secs_f64(),
+        })
+    };
+    let buckets: Vec<Value> = throttle.top(count).iter().map(bucket).collect();
+    json!({ "refused": refused(state, count), "buckets": buckets })
+}
+
+/// Who was refused most lately.
+pub(crate) fn refused(state: &State, count: usize) -> Value {
+    let tag = |(tag, count)| json!({ "tag": tag, "count": count });
+    state.refused.top(count).into_iter().map(tag).collect()
+}
+
+/// Numbers of 64 bits are text: not every reader of JSON has as many.
+fn id(number: u64) -> String {
+    format!("{number:016x}")
+}

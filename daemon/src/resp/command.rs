@@ -1,0 +1,201 @@
+//! The commands and their answers.
+
+use std::io::Write;
+use std::time::Duration;
+
+use dthrottle::{Ask, ErrorKind};
+
+use super::call_rules::CallRule;
+use crate::daemon::Daemon;
+
+/// The commands that are there: name, number of words (negative: at least), as COMMAND tells them.
+const COMMANDS: [(&str, i32); 9] = [
+    ("cl.throttle", -5),
+    ("client", -2),
+    ("command", -1),
+    ("echo", 2),
+    ("hello", -1),
+    ("info", -1),
+    ("ping", -1),
+    ("quit", -1),
+    ("select", 2),
+];
+
+/// Writes the answer to a command of at least one word. Whether it was the last.
+pub(super) fn answer(words: &[&[u8]], daemon: &Daemon, out: &mut Vec<u8>) -> bool {
+    let name = words[0].to_ascii_lowercase();
+    match (name.as_slice(), &words[1..]) {
+        (b"cl.throttle", arguments) => throttle(arguments, daemon, out),
+        (b"ping", []) => out.extend_from_slice(b"+PONG\r\n"),
+        (b"ping" | b"echo", [word]) => write_bulk(word, out),
+        (b"quit", _) => {
+            out.extend_from_slice(b"+OK\r\n");
+            return true;
+        }
+        (b"info", _) => write_bulk(info(daemon).as_bytes(), out),
+        (b"hello", []) => hello(2, out),
+        (b"hello", [b"2", ..]) => hello(2, out),
+        (b"hello", [b"3", ..]) => hello(3, out),
+        (b"hello", _) => write_error("NOPROTO unsupported protocol version", out),
+        (b"command", []) => commands(out),
+        (b"command", [verb, ..]) if verb.eq_ignore_ascii_case(b"count") => {
+            write_number(COMMANDS.len() as i64, out);
+        }
+        (b"command", _) => out.extend_from_slice(b"*0\r\n"),
+        (b"client", [verb, ..]) if verb.eq_ignore_ascii_case(b"id") => write_number(1, out),
+        (b"client", _) | (b"select", [b"0"]) => out.extend_from_slice(b"+OK\r\n"),
+        (b"select", [_]) => write_error("ERR DB index is out of range", out),
+        (b"ping" | b"echo" | b"select", _) => wrong_number(&name, out),
+        _ => {
+            let known: Vec<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
+            let name = String::from_utf8_lossy(&words[0][..words[0].len().min(64)]);
+            let known = known.join(", ");
+            let message =
+                format!("ERR unknown command '{name}'; this is dthrottled, it knows {known}");
+            write_error(&message, out);
+        }
+    }
+    false
+}
+
+/// `key max_burst count_per_period period [quantity]`, as redis-cell has it.
+fn throttle(arguments: &[&[u8]], daemon: &Daemon, out: &mut Vec<u8>) {
+    let (key, numbers) = match arguments {
+        [key, numbers @ ..] if matches!(numbers.len(), 3 | 4) => (key, numbers),
+        _ => return wrong_number(b"cl.throttle", out),
+    };
+    match decide(key, numbers, daemon) {
+        Ok(answers) => {
+            out.extend_from_slice(b"*5\r\n");
+            answers.into_iter().for_each(|number| write_number(number, out));
+        }
+        Err(message) => write_error(&format!("ERR {message}"), out),
+    }
+}
+
+fn decide(key: &[u8], numbers: &[&[u8]], daemon: &Daemon) -> Result<[i64; 5], String> {
+    let number = |place: usize, name: &str, least: u64| {
+        let text = numbers[place];
+        let number = str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
+        number.filter(|number| (least..=i64::MAX as u64).contains(number)).ok_or_else(|| {
+            let text = String::from_utf8_lossy(text);
+            format!("{name}: {text} is not possible; write a whole number from {least} on")
+        })
+    };
+    let rule = CallRule {
+        burst: number(0, "max_burst", 0)?.saturating_add(1),
+        count: number(1, "count_per_period", 1)?,
+        period_s: number(2, "period", 1)?,
+    };
+    let quantity = if numbers.len() == 4 { number(3, "quantity", 0)? } else { 1 };
+    let throttle = daemon.call_rules.get(rule, &daemon.state.counts.resp_forgotten)?;
+    let ask = Ask::cost(quantity);
+    let decision = match quantity {
+        0 => throttle.peek_with(key, ask),
+        _ => throttle.check_with(key, ask),
+    };
+    // More than the burst never passes: refused without a time to try again, as redis-cell does.
+    let (decision, never) = match decision {
+        Err(error) if error.kind() == ErrorKind::Cost => {
+            (throttle.peek_with(key, Ask::cost(0)), true)
+        }
+        decision => (decision, false),
+    };
+    let decision = decision.map_err(|error| error.to_string())?;
+    let limited = never || !decision.allowed;
+    if limited {
+        daemon.state.refused.add(key);
+    }
+    let retry_after = if limited && !never { seconds(decision.retry_after) } else { -1 };
+    Ok([
+        i64::from(limited),
+        decision.limit as i64,
+        decision.remaining as i64,
+        retry_after,
+        seconds(decision.reset_after),
+    ])
+}
+
+/// Whole seconds, rounded up: who waits so long does not come too early.
+fn seconds(time: Duration) -> i64 {
+    (time.as_secs() + u64::from(time.subsec_nanos() > 0)) as i64
+}
+
+fn info(daemon: &Daemon) -> String {
+    let counts = &daemon.state.counts;
+    let (allowed, refused) = daemon.decisions();
+    let version = env!("CARGO_PKG_VERSION");
+    // Clients look for a version of Redis and for the word that it has loaded.
+    [
+        "# Server".to_string(),
+        "redis_version:7.0.0".into(),
+        "redis_mode:standalone".into(),
+        format!("dthrottled_version:{version}"),
+        format!("process_id:{}", std::process::id()),
+        format!("uptime_in_seconds:{}", daemon.state.started.elapsed().as_secs()),
+        "# Clients".into(),
+        format!("connected_clients:{}", counts.connections.get()),
+        "# Persistence".into(),
+        "loading:0".into(),
+        "# Stats".into(),
+        format!("total_connections_received:{}", counts.accepted.get()),
+        format!("total_commands_processed:{}", counts.resp_commands.get()),
+        format!("dthrottle_allowed:{allowed}"),
+        format!("dthrottle_refused:{refused}"),
+        "# Replication".into(),
+        "role:master".into(),
+        String::new(),
+    ]
+    .join("\r\n")
+}
+
+fn hello(version: i64, out: &mut Vec<u8>) {
+    out.extend_from_slice(if version == 3 { b"%7\r\n" } else { b"*14\r\n" });
+    for (key, value) in [("server", "redis"), ("version", "7.0.0")] {
+        write_bulk(key.as_bytes(), out);
+        write_bulk(value.as_bytes(), out);
+    }
+    write_bulk(b"proto", out);
+    write_number(version, out);
+    write_bulk(b"id", out);
+    write_number(1, out);
+    for (key, value) in [("mode", "standalone"), ("role", "master")] {
+        write_bulk(key.as_bytes(), out);
+        write_bulk(value.as_bytes(), out);
+    }
+    write_bulk(b"modules", out);
+    out.extend_from_slice(b"*0\r\n");
+}
+
+fn commands(out: &mut Vec<u8>) {
+    let _ = write!(out, "*{}\r\n", COMMANDS.len());
+    for (name, arity) in COMMANDS {
+        out.extend_from_slice(b"*6\r\n");
+        write_bulk(name.as_bytes(), out);
+        write_number(arity.into(), out);
+        out.extend_from_slice(b"*1\r\n+fast\r\n");
+        let key = i64::from(name == "cl.throttle");
+        (0..3).for_each(|_| write_number(key, out));
+    }
+}
+
+fn wrong_number(name: &[u8], out: &mut Vec<u8>) {
+    let name = String::from_utf8_lossy(name);
+    write_error(&format!("ERR wrong number of arguments for '{name}' command"), out);
+}
+
+pub(super) fn write_error(message: &str, out: &mut Vec<u8>) {
+    let message = message.replace(char::is_control, " ");
+    // Writing to memory cannot fail.
+    let _ = write!(out, "-{message}\r\n");
+}
+
+fn write_bulk(text: &[u8], out: &mut Vec<u8>) {
+    let _ = write!(out, "${}\r\n", text.len());
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_number(number: i64, out: &mut Vec<u8>) {
+    let _ = write!(out, ":{number}\r\n");
+}

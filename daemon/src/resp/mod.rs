@@ -1,0 +1,187 @@
+//! RESP, without sockets: what Redis clients speak. The one command that matters is CL.THROTTLE of
+//! redis-cell; the others are what clients send before it.
+
+mod call_rules;
+mod command;
+mod parse;
+
+pub(crate) use call_rules::CallRules;
+
+use crate::daemon::Daemon;
+use crate::line::MOST_OUTPUT;
+use parse::{Parsed, parse};
+
+/// What a connection remembers between two reads.
+#[derive(Default)]
+pub(crate) struct Resp {
+    /// Bytes that are not a whole command yet, or whose turn has not come.
+    part: Vec<u8>,
+    /// Whether there may be a whole command in `part`.
+    pending: bool,
+    ended: bool,
+}
+
+impl Resp {
+    /// Reads commands and writes their answers, until `out` is long. All input is taken: what is
+    /// left is pending.
+    pub(crate) fn feed(&mut self, input: &[u8], daemon: &Daemon, out: &mut Vec<u8>) -> usize {
+        let mut joined = std::mem::take(&mut self.part);
+        let mut rest = match joined.is_empty() {
+            true => input,
+            false => {
+                joined.extend_from_slice(input);
+                joined.as_slice()
+            }
+        };
+        self.pending = true;
+        while !self.ended && out.len() < MOST_OUTPUT {
+            match parse(rest) {
+                Parsed::Unfinished => {
+                    self.pending = false;
+                    break;
+                }
+                Parsed::Wrong(message) => {
+                    command::write_error(message, out);
+                    self.ended = true;
+                }
+                Parsed::Command(arguments, length) => {
+                    rest = &rest[length..];
+                    if !arguments.is_empty() {
+                        daemon.state.counts.resp_commands.add(1);
+                        self.ended = command::answer(&arguments, daemon, out);
+                    }
+                }
+            }
+        }
+        self.part = rest.to_vec();
+        input.len()
+    }
+
+    /// Whether it wants to be fed again, with nothing.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending && !self.ended
+    }
+
+    /// Whether the last answer is written.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use dthrottle::Throttle;
+
+    fn daemon() -> Daemon {
+        let throttle = Throttle::builder().build().unwrap();
+        Daemon::new(Settings::from_toml("").unwrap().1, None, throttle).unwrap()
+    }
+
+    fn feed(resp: &mut Resp, input: &[u8], daemon: &Daemon) -> String {
+        let mut all = Vec::new();
+        resp.feed(input, daemon, &mut all);
+        while resp.is_pending() {
+            let mut out = Vec::new();
+            resp.feed(b"", daemon, &mut out);
+            all.extend(out);
+        }
+        String::from_utf8(all).unwrap()
+    }
+
+    fn ask(input: &str, daemon: &Daemon) -> String {
+        feed(&mut Resp::default(), input.as_bytes(), daemon)
+    }
+
+    #[test]
+    fn five_answers() {
+        let daemon = daemon();
+        let call = "CL.THROTTLE user123 15 30 60 1\r\n";
+        assert_eq!(ask(call, &daemon), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
+        let all = "cl.throttle user123 15 30 60 15\r\n";
+        assert_eq!(ask(all, &daemon), "*5\r\n:0\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
+        assert_eq!(ask(call, &daemon), "*5\r\n:1\r\n:16\r\n:0\r\n:2\r\n:32\r\n");
+        let look = "CL.THROTTLE user123 15 30 60 0\r\n";
+        assert_eq!(ask(look, &daemon), "*5\r\n:0\r\n:16\r\n:0\r\n:-1\r\n:32\r\n");
+        let never = "CL.THROTTLE other 15 30 60 17\r\n";
+        assert_eq!(ask(never, &daemon), "*5\r\n:1\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
+    }
+
+    #[test]
+    fn a_key_has_one_bucket_under_all_rules() {
+        let daemon = daemon();
+        assert!(
+            ask("CL.THROTTLE k 9 10 60 10\r\n", &daemon).starts_with("*5\r\n:0\r\n:10\r\n:0\r\n")
+        );
+        assert!(ask("CL.THROTTLE k 4 10 60\r\n", &daemon).starts_with("*5\r\n:1\r\n:5\r\n:0\r\n"));
+    }
+
+    #[test]
+    fn pieces_and_pipelines() {
+        let daemon = daemon();
+        let call = "*5\r\n$11\r\nCL.THROTTLE\r\n$3\r\na\nb\r\n$1\r\n0\r\n$1\r\n1\r\n$2\r\n60\r\n";
+        let mut resp = Resp::default();
+        let answers: String =
+            call.repeat(2).bytes().map(|byte| feed(&mut resp, &[byte], &daemon)).collect();
+        assert_eq!(
+            answers,
+            "*5\r\n:0\r\n:1\r\n:0\r\n:-1\r\n:60\r\n*5\r\n:1\r\n:1\r\n:0\r\n:60\r\n:60\r\n"
+        );
+        let many = feed(&mut resp, call.repeat(5000).as_bytes(), &daemon);
+        assert_eq!(many.matches("*5\r\n:1\r\n").count(), 5000);
+    }
+
+    #[test]
+    fn what_clients_send_first() {
+        let daemon = daemon();
+        assert_eq!(ask("PING\r\n", &daemon), "+PONG\r\n");
+        assert_eq!(ask("ping hi\r\n", &daemon), "$2\r\nhi\r\n");
+        assert!(ask("INFO\r\n", &daemon).contains("redis_version:"));
+        assert!(ask("COMMAND\r\n", &daemon).starts_with("*"));
+        assert_eq!(ask("COMMAND COUNT\r\n", &daemon).as_bytes()[0], b':');
+        assert_eq!(ask("COMMAND DOCS\r\n", &daemon), "*0\r\n");
+        assert!(ask("HELLO 3\r\n", &daemon).starts_with("%7\r\n"));
+        assert!(ask("HELLO 2\r\n", &daemon).starts_with("*14\r\n"));
+        assert!(ask("HELLO 4\r\n", &daemon).starts_with("-NOPROTO"));
+        assert_eq!(ask("CLIENT SETINFO LIB-NAME x\r\n", &daemon), "+OK\r\n");
+        assert_eq!(ask("QUIT\r\nPING\r\n", &daemon), "+OK\r\n");
+        assert_eq!(ask("\r\n\r\nPING\r\n", &daemon), "+PONG\r\n");
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let daemon = daemon();
+        for (input, said) in [
+            ("GET x\r\n", "-ERR unknown command 'GET'; this is dthrottled, it knows"),
+            ("CL.THROTTLE x 1 1\r\n", "-ERR wrong number of arguments for 'cl.throttle' command"),
+            ("CL.THROTTLE x -1 1 1\r\n", "-ERR max_burst: -1"),
+            ("CL.THROTTLE x 1 0 1\r\n", "-ERR count_per_period: 0"),
+            ("CL.THROTTLE x 1 1 0\r\n", "-ERR period: 0"),
+            ("CL.THROTTLE x 1 1 y\r\n", "-ERR period: y"),
+            ("CL.THROTTLE x 9999999999999999 1 1\r\n", "-ERR "),
+            ("SELECT 3\r\n", "-ERR"),
+            ("*1\r\n:5\r\n", "-ERR Protocol error"),
+            ("*-5\r\n", "-ERR Protocol error"),
+            ("*99999\r\n", "-ERR Protocol error"),
+            ("*1\r\n$9999999\r\n", "-ERR Protocol error"),
+        ] {
+            let answer = ask(input, &daemon);
+            assert!(answer.starts_with(said) && answer.lines().count() == 1, "{answer}");
+        }
+        let mut resp = Resp::default();
+        assert!(feed(&mut resp, &[b'x'; 100_000], &daemon).starts_with("-ERR Protocol error"));
+        assert!(resp.has_ended());
+    }
+
+    #[test]
+    fn rules_of_calls_are_bounded() {
+        let daemon = daemon();
+        for burst in 0..5000 {
+            let answer = ask(&format!("CL.THROTTLE x {burst} 1 60\r\n"), &daemon);
+            assert!(answer.starts_with("*5\r\n"), "{answer}");
+        }
+        assert_eq!(daemon.state.counts.resp_forgotten.get(), 1);
+        assert_eq!(daemon.call_rules.decisions().0 + daemon.call_rules.decisions().1, 5000);
+    }
+}

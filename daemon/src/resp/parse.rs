@@ -1,0 +1,78 @@
+//! Commands as Redis clients write them: arrays of bulk strings, or a line of words.
+
+use memchr::memchr;
+
+/// A command has at most so many words.
+const MOST_WORDS: usize = 64;
+/// And at most so many bytes.
+const LONGEST: usize = 64 * 1024;
+
+pub(super) enum Parsed<'a> {
+    /// There must be more.
+    Unfinished,
+    /// The words, and how many bytes they took. An empty line has none.
+    Command(Vec<&'a [u8]>, usize),
+    /// What is wrong; the rest makes no sense.
+    Wrong(&'static str),
+}
+
+/// Reads the first command.
+pub(super) fn parse(input: &[u8]) -> Parsed<'_> {
+    let parsed = match input.first() {
+        None => return Parsed::Unfinished,
+        Some(b'*') => array(input),
+        Some(_) => inline(input),
+    };
+    match parsed {
+        Ok(Some((words, length))) => Parsed::Command(words, length),
+        Ok(None) if input.len() <= LONGEST => Parsed::Unfinished,
+        Ok(None) => Parsed::Wrong("ERR Protocol error: a command of more than 65536 bytes"),
+        Err(message) => Parsed::Wrong(message),
+    }
+}
+
+type Words<'a> = Result<Option<(Vec<&'a [u8]>, usize)>, &'static str>;
+
+fn inline(input: &[u8]) -> Words<'_> {
+    let Some((line, length)) = line(input) else { return Ok(None) };
+    let words: Vec<&[u8]> =
+        line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    match words.len() > MOST_WORDS {
+        true => Err("ERR Protocol error: too many words in a line"),
+        false => Ok(Some((words, length))),
+    }
+}
+
+fn array(input: &[u8]) -> Words<'_> {
+    let Some((head, mut at)) = line(input) else { return Ok(None) };
+    let count = number(&head[1..]).filter(|count| *count <= MOST_WORDS);
+    let count = count.ok_or("ERR Protocol error: invalid multibulk length")?;
+    let mut words = Vec::with_capacity(count);
+    for _ in 0..count {
+        let Some((head, length)) = line(&input[at..]) else { return Ok(None) };
+        let Some((b'$', digits)) = head.split_first() else {
+            return Err("ERR Protocol error: expected '$'");
+        };
+        let size = number(digits).filter(|size| *size <= LONGEST);
+        let size = size.ok_or("ERR Protocol error: invalid bulk length")?;
+        at += length;
+        let Some(word) = input.get(at..at + size + 2) else { return Ok(None) };
+        if !word.ends_with(b"\r\n") {
+            return Err("ERR Protocol error: no CRLF after a bulk string");
+        }
+        words.push(&word[..size]);
+        at += size + 2;
+    }
+    Ok(Some((words, at)))
+}
+
+/// A line without its end, and its length with it.
+fn line(input: &[u8]) -> Option<(&[u8], usize)> {
+    let end = memchr(b'\n', input)?;
+    let line = &input[..end];
+    Some((line.strip_suffix(b"\r").unwrap_or(line), end + 1))
+}
+
+fn number(digits: &[u8]) -> Option<usize> {
+    str::from_utf8(digits).ok()?.parse().ok()
+}

@@ -1,0 +1,202 @@
+//! Smockron's master: gatekeepers tell it what they let through, and it tells all of them whom to
+//! hold up until when. Both sockets are bound here; the second is on the next port.
+
+mod zmtp;
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tracing::debug;
+
+use crate::daemon::Daemon;
+use zmtp::{Kind, Peer, write_message};
+
+/// Messages that wait for a gatekeeper; more are dropped, as ZeroMQ does.
+const MOST_WAITING: usize = 1000;
+/// Domains that a gatekeeper may subscribe to.
+const MOST_TOPICS: usize = 1000;
+/// Gatekeepers at once, on each socket.
+const MOST_PEERS: usize = 1000;
+
+/// A gatekeeper that listens.
+struct Listener {
+    topics: Vec<Vec<u8>>,
+    messages: mpsc::Sender<Vec<u8>>,
+}
+
+type Listeners = Rc<RefCell<Vec<Rc<RefCell<Listener>>>>>;
+
+/// Answers on both sockets until it is dropped.
+pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon: Arc<Daemon>) {
+    let listeners = Listeners::default();
+    let mut peers = JoinSet::new();
+    loop {
+        while peers.try_join_next().is_some() {}
+        let (accepted, kind) = tokio::select! {
+            accepted = accounting.accept() => (accepted, Kind::Subscriber),
+            accepted = control.accept() => (accepted, Kind::Publisher),
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        if peers.len() >= 2 * MOST_PEERS {
+            continue;
+        }
+        let (daemon, listeners) = (Arc::clone(&daemon), Rc::clone(&listeners));
+        peers.spawn_local(async move {
+            let talked = match kind {
+                Kind::Subscriber => account(stream, &daemon, &listeners).await,
+                Kind::Publisher => publish(stream, &listeners).await,
+            };
+            if let Err(error) = talked {
+                debug!(%error, "a gatekeeper is gone");
+            }
+        });
+    }
+}
+
+/// Reads what a gatekeeper tells.
+async fn account(stream: TcpStream, daemon: &Daemon, listeners: &Listeners) -> io::Result<()> {
+    let (mut peer, mut out) = Peer::new(Kind::Subscriber);
+    let mut input = vec![0; 16 * 1024];
+    loop {
+        send(&stream, &mut out).await?;
+        let count = receive(&stream, &mut input).await?;
+        let take = |frames: Vec<Vec<u8>>| {
+            if let Some((domain, identifier, until)) = decide(&frames, daemon) {
+                daemon.state.counts.smockron_published.add(1);
+                tell(listeners, &domain, &identifier, until);
+            }
+        };
+        peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
+    }
+}
+
+/// Charges what a message tells of. Whom to hold up until when, in milliseconds since 1970.
+fn decide(frames: &[Vec<u8>], daemon: &Daemon) -> Option<(Vec<u8>, Vec<u8>, u64)> {
+    let counts = &daemon.state.counts;
+    let [domain, status, identifier, received, _delayed, ..] = frames else {
+        counts.smockron_bad.add(1);
+        return None;
+    };
+    let domain = domain.strip_suffix(b"\0").unwrap_or(domain);
+    let readable = str::from_utf8(received).is_ok_and(|text| text.parse::<u64>().is_ok());
+    let name = str::from_utf8(domain).ok().filter(|_| readable);
+    let known = name.and_then(|name| daemon.with_throttle(|throttle| throttle.domain(name)).ok());
+    let (count, charged) = match status.as_slice() {
+        b"ACCEPTED" => (&counts.smockron_accepted, true),
+        b"DELAYED" => (&counts.smockron_delayed, true),
+        b"REJECTED" => (&counts.smockron_rejected, false),
+        _ => (&counts.smockron_bad, false),
+    };
+    let Some(known) = known else {
+        counts.smockron_bad.add(1);
+        return None;
+    };
+    count.add(1);
+    if !charged {
+        return None;
+    }
+    // Now, and not as of the message's time: who is late is not let through twice.
+    let debt = known.charge(identifier, 1).ok()?;
+    if debt.is_zero() {
+        return None;
+    }
+    daemon.state.refused.add(identifier);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some((domain.to_vec(), identifier.clone(), ceil_ms(now + debt)))
+}
+
+fn ceil_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// Tells every gatekeeper of the domain.
+fn tell(listeners: &Listeners, domain: &[u8], identifier: &[u8], until: u64) {
+    let topic = [domain, b"\0"].concat();
+    let mut message = Vec::new();
+    write_message(
+        &[&topic, b"DELAY_UNTIL", identifier, until.to_string().as_bytes()],
+        &mut message,
+    );
+    for listener in listeners.borrow().iter() {
+        let listener = listener.borrow();
+        if listener.topics.iter().any(|prefix| topic.starts_with(prefix)) {
+            // One that does not keep up misses some.
+            let _ = listener.messages.try_send(message.clone());
+        }
+    }
+}
+
+/// Sends a gatekeeper what it has subscribed to.
+async fn publish(stream: TcpStream, listeners: &Listeners) -> io::Result<()> {
+    let (messages, mut waiting) = mpsc::channel(MOST_WAITING);
+    let listener = Rc::new(RefCell::new(Listener { topics: Vec::new(), messages }));
+    listeners.borrow_mut().push(Rc::clone(&listener));
+    let done = publish_to(&stream, &listener, &mut waiting).await;
+    listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, &listener));
+    done
+}
+
+async fn publish_to(
+    stream: &TcpStream,
+    listener: &RefCell<Listener>,
+    waiting: &mut mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    let (mut peer, mut out) = Peer::new(Kind::Publisher);
+    let mut input = vec![0; 4 * 1024];
+    loop {
+        send(stream, &mut out).await?;
+        tokio::select! {
+            Some(message) = waiting.recv() => out.extend(message),
+            count = receive(stream, &mut input) => {
+                let take = |frames: Vec<Vec<u8>>| subscribe(&frames, &mut listener.borrow_mut());
+                peer.feed(&input[..count?], &mut out, take).map_err(io::Error::other)?;
+            }
+        }
+    }
+}
+
+fn subscribe(frames: &[Vec<u8>], listener: &mut Listener) {
+    match frames.first().and_then(|frame| frame.split_first()) {
+        Some((1, topic)) if listener.topics.len() < MOST_TOPICS => {
+            listener.topics.push(topic.to_vec());
+        }
+        Some((0, topic)) => {
+            if let Some(place) = listener.topics.iter().position(|known| known == topic) {
+                listener.topics.swap_remove(place);
+            }
+        }
+        _ => {}
+    }
+}
+
+async fn send(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
+    while !out.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(out) {
+            Ok(count) => drop(out.drain(..count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn receive(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match stream.try_read(into) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+    }
+}

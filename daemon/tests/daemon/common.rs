@@ -1,0 +1,212 @@
+//! A real daemon for a test: its own folder, table, socket and ports.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes so long, also on a machine that does much else.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+pub(crate) struct Daemon {
+    pub(crate) dir: PathBuf,
+    pub(crate) socket: PathBuf,
+    table: String,
+    child: Child,
+    log: mpsc::Receiver<String>,
+    /// The line that says that it is ready.
+    pub(crate) ready: String,
+}
+
+/// A folder, and a name for the table, of nobody else.
+pub(crate) fn place() -> (PathBuf, String) {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("dthrottled-test-{}-{number}", std::process::id());
+    let dir = std::env::temp_dir().join(&name);
+    fs::create_dir_all(&dir).unwrap();
+    (dir, name)
+}
+
+impl Daemon {
+    /// With these rules, and these keys of `[daemon]`.
+    pub(crate) fn start(rules: &str, keys: &str) -> Daemon {
+        let (dir, table) = place();
+        Daemon::start_in(dir, table, rules, keys)
+    }
+
+    pub(crate) fn start_in(dir: PathBuf, table: String, rules: &str, keys: &str) -> Daemon {
+        let socket = dir.join("socket");
+        write_config(&dir, &table, rules, keys);
+        let (child, log, ready) = Daemon::launch(&dir);
+        Daemon { dir, socket, table, child, log, ready }
+    }
+
+    fn launch(dir: &std::path::Path) -> (Child, mpsc::Receiver<String>, String) {
+        let mut child = command()
+            .arg("--config")
+            .arg(dir.join("dthrottle.toml"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = lines(child.stderr.take().unwrap());
+        let ready = wait_for(&log, "is ready");
+        (child, log, ready)
+    }
+
+    /// The same configuration, after an end or a kill.
+    pub(crate) fn restart(&mut self) {
+        let (child, log, ready) = Daemon::launch(&self.dir);
+        (self.child, self.log, self.ready) = (child, log, ready);
+    }
+
+    pub(crate) fn rewrite(&self, rules: &str, keys: &str) {
+        write_config(&self.dir, &self.table, rules, keys);
+    }
+
+    /// The address after these words in the start-up line.
+    pub(crate) fn address(&self, after: &str) -> String {
+        let (_, rest) = self.ready.split_once(after).unwrap();
+        rest.split([';', ' ']).next().unwrap().into()
+    }
+
+    /// The address of lines on TCP.
+    pub(crate) fn tcp_address(&self) -> String {
+        self.address(" and ")
+    }
+
+    pub(crate) fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_write_timeout(Some(LONG)).unwrap();
+        stream
+    }
+
+    pub(crate) fn connect_tcp(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.tcp_address()).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream
+    }
+
+    /// Sends all of this and reads as many bytes.
+    pub(crate) fn ask(&self, input: &[u8], answer: usize) -> Vec<u8> {
+        ask(&mut self.connect(), input, answer)
+    }
+
+    /// Sends a query of the longer form.
+    pub(crate) fn query(&self, line: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(format!("\0{line}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        answer.trim_end().into()
+    }
+
+    /// What the daemon counts, by name.
+    pub(crate) fn stat(&self, name: &str) -> u64 {
+        let stats = self.query("stats");
+        let (_, rest) = stats.split_once(&format!("\"{name}\":")).unwrap();
+        rest.split([',', '}']).next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until it is so.
+    pub(crate) fn until(&self, what: &str, holds: impl Fn(&Daemon) -> bool) {
+        let start = Instant::now();
+        while !holds(self) {
+            assert!(start.elapsed() < LONG, "{what}");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let done =
+            Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status();
+        assert!(done.unwrap().success());
+    }
+
+    pub(crate) fn wait_for(&self, words: &str) -> String {
+        wait_for(&self.log, words)
+    }
+
+    /// Waits for the end; whether it was a good one.
+    pub(crate) fn ended(&mut self) -> bool {
+        self.child.wait().unwrap().success()
+    }
+
+    /// Memory in use, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("Private_Dirty:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+pub(crate) fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dthrottled"));
+    for name in ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "RUNTIME_DIRECTORY"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn write_config(dir: &std::path::Path, table: &str, rules: &str, keys: &str) {
+    let socket = dir.join("socket");
+    let listen = format!(
+        "listen = [{:?}, \"127.0.0.1:0\"]\nhttp = \"127.0.0.1:0\"",
+        socket.display().to_string()
+    );
+    let listen = if keys.contains("listen") { "" } else { &listen };
+    // The file of the table goes with the folder.
+    let table = format!("table = {{ name = {table:?}, dir = {:?} }}", dir.display().to_string());
+    let text = format!("{table}\n{rules}\n[daemon]\n{listen}\n{keys}\n");
+    fs::write(dir.join("dthrottle.toml"), text).unwrap();
+}
+
+pub(crate) fn ask(stream: &mut (impl Read + Write), input: &[u8], answer: usize) -> Vec<u8> {
+    stream.write_all(input).unwrap();
+    let mut out = vec![0; answer];
+    stream.read_exact(&mut out).unwrap();
+    out
+}
+
+/// Lines as they come, read by a thread so that nobody's pipe fills.
+pub(crate) fn lines(from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+pub(crate) fn wait_for(log: &mpsc::Receiver<String>, words: &str) -> String {
+    let mut all = String::new();
+    loop {
+        match log.recv_timeout(LONG) {
+            Ok(line) if line.contains(words) => return line,
+            Ok(line) => all = all + &line + "\n",
+            Err(_) => panic!("no line with {words:?} in:\n{all}"),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Old clients, with raw sockets: answers to the byte, whatever they send.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{Daemon, LONG, ask};
+
+const TEN: &str = "rate = \"10 per day\"";
+
+#[test]
+fn ok_until_the_bucket_is_empty_on_both_sockets() {
+    let daemon = Daemon::start(TEN, "");
+    let mut unix = daemon.connect();
+    let mut tcp = daemon.connect_tcp();
+    for _ in 0..5 {
+        assert_eq!(ask(&mut unix, b"203.0.113.7\n", 3), b"OK\n");
+        assert_eq!(ask(&mut tcp, b"203.0.113.7\n", 3), b"OK\n");
+    }
+    assert_eq!(ask(&mut unix, b"203.0.113.7\n", 3), b"NO\n");
+    assert_eq!(ask(&mut tcp, b"203.0.113.7\n", 3), b"NO\n");
+    assert_eq!(ask(&mut tcp, b"other\n", 3), b"OK\n");
+}
+
+#[test]
+fn ten_thousand_lines_in_one_write() {
+    let daemon = Daemon::start(TEN, "");
+    let lines: String = (0..10_000).map(|i| format!("tag-{}\n", i % 100)).collect();
+    let mut stream = daemon.connect();
+    let mut writer = stream.try_clone().unwrap();
+    let sent = thread::spawn(move || writer.write_all(lines.as_bytes()).unwrap());
+    let mut out = vec![0; 30_000];
+    stream.read_exact(&mut out).unwrap();
+    sent.join().unwrap();
+    let expected = [b"OK\n".repeat(1000), b"NO\n".repeat(9000)].concat();
+    assert!(out == expected, "ten for each of a hundred tags, then none");
+}
+
+#[test]
+fn lines_cut_anywhere() {
+    let daemon = Daemon::start(TEN, "");
+    let mut stream = daemon.connect();
+    for piece in [b"al".as_slice(), b"ice", b"\nbob\r", b"\n", b"car", b"ol\r\n"] {
+        stream.write_all(piece).unwrap();
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut out = [0; 9];
+    stream.read_exact(&mut out).unwrap();
+    assert_eq!(&out, b"OK\nOK\nOK\n");
+    let left = |tag: &str| daemon.query(&format!("peek\0tag={tag}"));
+    for tag in ["alice", "bob", "carol"] {
+        assert!(left(tag).contains(" remaining=9 "), "{}", left(tag));
+    }
+}
+
+/// A tag whose newline never came may be a part of one: nobody is charged.
+#[test]
+fn no_newline_at_the_end() {
+    let daemon = Daemon::start(TEN, "");
+    let mut stream = daemon.connect();
+    stream.write_all(b"whole\npart").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut out = Vec::new();
+    stream.read_to_end(&mut out).unwrap();
+    assert_eq!(out, b"OK\n");
+    assert!(daemon.query("peek\0tag=part").contains(" remaining=10 "));
+}
+
+#[test]
+fn tags_of_any_bytes() {
+    let daemon = Daemon::start("rate = \"1 per day\"", "");
+    let tags: [&[u8]; 5] = [b"\xff\xfe", b"a\0b", b"\x80", b" ", b"\t\r\x01"];
+    for tag in tags {
+        let line = [tag, b"\n", tag, b"\r\n"].concat();
+        assert_eq!(daemon.ask(&line, 6), b"OK\nNO\n", "{tag:?}");
+    }
+    assert_eq!(daemon.ask(b"\n\r\n", 6), b"OK\nNO\n", "the empty tag");
+}
+
+/// A line of a megabyte is a tag like its beginning, and what follows is in step.
+#[test]
+fn lines_of_a_megabyte() {
+    let daemon = Daemon::start("rate = \"2 per day\"", "");
+    let long = vec![b'x'; 1 << 20];
+    let longer = [long.as_slice(), b"y"].concat();
+    let line = [long.as_slice(), b"\n", &longer, b"\r\n", &long, b"\nshort\n"].concat();
+    assert_eq!(daemon.ask(&line, 12), b"OK\nOK\nNO\nOK\n");
+    assert_eq!(daemon.stat("long_lines"), 3);
+    assert!(
+        daemon
+            .query(&format!("check\0tag={}", "x".repeat(9000)))
+            .starts_with("ERROR argument a line")
+    );
+}
+
+/// Who never reads is not read from any more, then closed; the others notice nothing.
+#[test]
+fn connections_that_never_read() {
+    let daemon = Daemon::start(TEN, "write_timeout = \"1s\"");
+    let before = daemon.memory();
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = daemon.connect();
+            thread::spawn(move || {
+                let lines = b"mute\n".repeat(10_000);
+                let mut sent = 0;
+                let start = Instant::now();
+                // Until the daemon hangs up.
+                while start.elapsed() < LONG {
+                    match stream.write(&lines) {
+                        Ok(count) => sent += count,
+                        Err(_) => return sent,
+                    }
+                }
+                panic!("the daemon goes on with a client that never reads");
+            })
+        })
+        .collect();
+    let mut other = daemon.connect();
+    for _ in 0..100 {
+        assert_eq!(ask(&mut other, b"mute\n", 3).len(), 3);
+    }
+    for thread in threads {
+        let sent = thread.join().unwrap();
+        assert!(sent < 4 << 20, "{sent} bytes were taken without an answer being read");
+    }
+    assert_eq!(daemon.stat("connections_too_slow"), 8);
+    assert!(daemon.memory() < before + (8 << 20));
+}
+
+#[test]
+fn two_thousand_idle_connections() {
+    let daemon = Daemon::start("rate = \"1000000/s\"", "");
+    daemon.ask(b"warm\n", 3);
+    let before = daemon.memory();
+    let mut all: Vec<UnixStream> = (0..2000).map(|_| daemon.connect()).collect();
+    for stream in &mut all {
+        assert_eq!(ask(stream, b"x\n", 3), b"OK\n");
+    }
+    let each = daemon.memory().saturating_sub(before) / 2000;
+    assert!(each < 16_000, "{each} bytes for each connection");
+    println!("{each} bytes for each connection");
+    assert!(daemon.stat("connections") >= 2000);
+    assert_eq!(daemon.ask(b"new\n", 3), b"OK\n");
+    drop(all);
+    daemon.until("all are closed", |daemon| daemon.stat("connections") <= 1);
+}
+
+#[test]
+fn more_connections_than_allowed_are_closed() {
+    let daemon = Daemon::start(TEN, "max_connections = 3");
+    let mut kept: Vec<UnixStream> = (0..3).map(|_| daemon.connect()).collect();
+    kept.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"x\n", 3), b"OK\n"));
+    let mut one_more = daemon.connect();
+    assert_eq!(one_more.read(&mut [0; 3]).unwrap_or(0), 0, "closed at once");
+    assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
+    kept.pop();
+    // The place is free when the daemon has noticed.
+    let start = Instant::now();
+    loop {
+        let mut stream = daemon.connect();
+        let mut out = [0; 3];
+        if stream.write_all(b"x\n").is_ok() && stream.read_exact(&mut out).is_ok() {
+            break;
+        }
+        assert!(start.elapsed() < LONG);
+    }
+}
+
+#[test]
+fn many_clients_at_once_share_one_bucket() {
+    let daemon = Daemon::start("rate = \"1000 per day\"", "");
+    let threads: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = daemon.connect();
+            thread::spawn(move || {
+                (0..100).filter(|_| ask(&mut stream, b"all\n", 3) == b"OK\n").count()
+            })
+        })
+        .collect();
+    let allowed: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!(allowed, 1000);
+}
+
+#[test]
+fn the_longer_form_beside_the_ordinary() {
+    let daemon =
+        Daemon::start("rate = \"10 per day\"\n[domains.\"log in\"]\nrate = \"5 per day\"", "");
+    let answer = daemon.query("check\0domain=log in\0cost=3\0tag=a b");
+    assert!(
+        answer.starts_with("OK limit=5 remaining=2 balance=2 granted=3 wait_ns=0 "),
+        "{answer}"
+    );
+    let answer = daemon.query("check\0domain=log in\0cost=3\0tag=a b");
+    assert!(answer.starts_with("NO limit=5 remaining=2 "), "{answer}");
+    assert!(answer.ends_with(" rule=rule1"), "{answer}");
+    assert_eq!(daemon.query("reset\0domain=log in\0tag=a b"), "OK");
+    assert!(daemon.query("peek\0domain=log in\0tag=a b").starts_with("OK limit=5 remaining=5 "));
+    assert!(
+        daemon.query("check\0domain=none\0tag=x").starts_with("ERROR domain no domain \"none\"")
+    );
+}

@@ -1,0 +1,6 @@
+//! The real daemon, asked through real sockets.
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod common;
+mod life;
+mod lines;

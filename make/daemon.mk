@@ -1,0 +1,22 @@
+# The daemon dthrottled.
+
+DAEMON := $(RELEASE)/dthrottled
+
+build-daemon: cargo-ready ## Build the daemon: target/release/dthrottled
+	$(CARGO) build --quiet --release --package dthrottled
+
+# Tests run the daemon as cargo builds it for them, with every check of overflow.
+test-daemon: build-python node-ready ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
+	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium
+	$(CARGO) test --quiet --package dthrottled
+	$(CARGO) build --quiet --package dthrottle-cli
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/daemon
+	$(NODE_TEST) --test-concurrency=3 tests/daemon/*.test.js
+
+.PHONY: build-daemon test-daemon
+
+bench-daemon: build-daemon ## Measure the daemon beside Redis and an echo; writes bench/out/daemon.json
+	@$(NEED) redis-server taskset=util-linux
+	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench-daemon
+
+.PHONY: bench-daemon

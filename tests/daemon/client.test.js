@@ -1,0 +1,144 @@
+// The client for Node against real daemons, and against a peer that does not behave.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { spawnSync } = require('node:child_process');
+const { mkdtempSync, rmSync } = require('node:fs');
+const { createServer } = require('node:net');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const test = require('node:test');
+
+const { Client } = require('../../bindings-node/client.js');
+const { Daemon } = require('./daemons.js');
+
+const CLIENT = join(__dirname, '../../bindings-node/client.js');
+// A machine that does much else answers late: only tests of the timeout itself have a short one.
+const PATIENT = { timeoutMs: 10_000 };
+const RULES = 'rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"\n[domains.free]\n';
+
+test('with a daemon', async (t) => {
+  const daemon = await new Daemon(RULES).start();
+  const client = new Client({ path: daemon.socket, ...PATIENT });
+  t.after(() => daemon.end());
+  t.after(() => client.close());
+
+  await t.test('yes until the bucket is empty, by path and by port', async () => {
+    for (const place of [{ path: daemon.socket }, { port: daemon.port }]) {
+      const one = new Client({ ...place, ...PATIENT });
+      const tag = JSON.stringify(Object.keys(place));
+      const answers = await Promise.all(Array.from({ length: 11 }, () => one.allow(tag)));
+      assert.deepEqual(answers, [...Array(10).fill(true), false]);
+      assert.deepEqual(one.counts(), { asked: 11, failedOpen: 0, failures: 0 });
+      one.close();
+    }
+  });
+
+  await t.test('thousands at once', async () => {
+    const asked = Array.from({ length: 20_000 }, (_, i) => client.allow(`many-${i % 1000}`));
+    const allowed = (await Promise.all(asked)).filter(Boolean);
+    assert.equal(allowed.length, 10_000);
+  });
+
+  await t.test('full answers', async () => {
+    const first = await client.check('a b', { cost: 3, domain: 'log in' });
+    const { allowed, granted, limit, remaining, rule, failedOpen } = first;
+    assert.deepEqual([allowed, granted, limit, remaining, rule, failedOpen], [true, 3, 5, 2, undefined, false]);
+    const second = await client.check('a b', { cost: 3, domain: 'log in' });
+    assert.deepEqual([second.allowed, second.granted, second.rule], [false, 0, 'rule1']);
+    assert.ok(Math.abs(second.retryAfterMs - 86_400_000 / 5) < 60_000);
+    const part = await client.check('a b', { cost: 3, domain: 'log in', partial: true });
+    assert.deepEqual([part.granted, part.remaining], [2, 0]);
+    const waiting = await client.check('a b', { domain: 'log in', maxWaitMs: 2e7 });
+    assert.ok(waiting.allowed && waiting.waitMs > 1e7);
+    assert.equal(await client.refund('a b', 2, { domain: 'log in' }), true);
+    assert.equal((await client.peek('a b', { domain: 'log in' })).balance, 1);
+    assert.equal(await client.reset('a b', { domain: 'log in' }), true);
+    assert.equal((await client.peek('a b', { domain: 'log in' })).remaining, 5);
+    assert.equal((await client.check('x', { domain: 'free' })).limit, Infinity);
+  });
+
+  await t.test('tags that need the longer form', async () => {
+    for (const tag of ['\0check', 'ends\r', Buffer.from([255, 0]), '', 'grün']) {
+      const answers = await Promise.all(Array.from({ length: 11 }, () => client.allow(tag)));
+      assert.deepEqual(answers, [...Array(10).fill(true), false], String(tag));
+    }
+  });
+
+  await t.test('mistakes are errors', async () => {
+    const code = (kind) => ({ name: 'DthrottleError', code: `DTHROTTLE_${kind}` });
+    await assert.rejects(client.allow('a\nb'), code('ARGUMENT'));
+    await assert.rejects(client.allow(/** @type {any} */ (5)), code('ARGUMENT'));
+    await assert.rejects(client.check('a', { domain: 'none' }), code('DOMAIN'));
+    await assert.rejects(client.check('a', { domain: 'a\0cost=0' }), code('ARGUMENT'));
+    await assert.rejects(client.check('a', { cost: 11 }), code('COST'));
+    await assert.rejects(client.check('a', { cost: -1 }), code('COST'));
+    await assert.rejects(client.check('a', /** @type {any} */ ({ price: 1 })), code('ARGUMENT'));
+    assert.throws(() => new Client(/** @type {any} */ ({ timeout: 5 })), code('ARGUMENT'));
+    assert.throws(() => new Client({ path: '/x', port: 5 }), code('ARGUMENT'));
+    assert.throws(() => new Client({ timeoutMs: 0 }), code('ARGUMENT'));
+    const closed = new Client({ path: daemon.socket });
+    closed.close();
+    await assert.rejects(closed.allow('a'), code('CLOSED'));
+  });
+
+  await t.test('an idle client lets the process end', () => {
+    const script = `const { Client } = require(${JSON.stringify(CLIENT)});
+      new Client({ path: ${JSON.stringify(daemon.socket)}, timeoutMs: 600000 }).allow('idle').then(console.log)`;
+    const done = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 60_000 });
+    assert.deepEqual([done.status, done.stdout], [0, 'true\n'], done.stderr);
+  });
+});
+
+test('a killed daemon, and one that comes back', async (t) => {
+  const daemon = await new Daemon('rate = "3 per day"').start();
+  const client = new Client({ path: daemon.socket, ...PATIENT, backoffMs: 50, maxBackoffMs: 200 });
+  t.after(() => daemon.end());
+  t.after(() => client.close());
+  const ask = async (count) => {
+    const answers = [];
+    for (let i = 0; i < count; i += 1) answers.push(await client.allow('x'));
+    return answers;
+  };
+  assert.deepEqual(await ask(4), [true, true, true, false]);
+  await daemon.kill();
+  assert.ok((await ask(1000)).every(Boolean), 'fails open');
+  assert.ok((await client.check('x')).failedOpen);
+  const { failedOpen, failures } = client.counts();
+  assert.equal(failedOpen, 1001);
+  assert.ok(failures < 20, 'most were not tried');
+  await daemon.start();
+  const start = performance.now();
+  while (await client.allow('x')) {
+    assert.ok(performance.now() - start < 30_000, 'comes back, and the bucket is still empty');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+});
+
+test('a daemon that does not answer, or late', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'dthrottled-'));
+  const path = join(dir, 'socket');
+  const sockets = [];
+  const server = createServer((socket) => {
+    sockets.push(socket.on('error', () => {}));
+    // The second connection is answered, after the first was too late.
+    if (sockets.length === 2) {
+      sockets[0].write('NO\n');
+      socket.on('data', () => socket.write('OK\n'));
+    }
+  });
+  await new Promise((resolve) => server.listen(path, () => resolve(undefined)));
+  t.after(() => {
+    sockets.forEach((socket) => socket.destroy());
+    server.close();
+    rmSync(dir, { recursive: true });
+  });
+  const client = new Client({ path, timeoutMs: 100, backoffMs: 1, maxBackoffMs: 1 });
+  const start = performance.now();
+  assert.equal(await client.allow('late'), true);
+  assert.ok(performance.now() - start < 15_000);
+  assert.deepEqual(client.counts(), { asked: 0, failedOpen: 1, failures: 1 });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(await client.allow('next'), true);
+  client.close();
+});

@@ -1,0 +1,49 @@
+// Real daemons for tests: each with a folder, a table and ports of its own.
+'use strict';
+
+const { spawn } = require('node:child_process');
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs');
+const { once } = require('node:events');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { createInterface } = require('node:readline');
+
+const BINARY = join(__dirname, '../../target/debug/dthrottled');
+
+class Daemon {
+  constructor(rules, keys = '') {
+    this.dir = mkdtempSync(join(tmpdir(), 'dthrottled-'));
+    this.socket = join(this.dir, 'socket');
+    this.config = join(this.dir, 'dthrottle.toml');
+    const table = `table = { name = "daemon-test", dir = "${this.dir}" }`;
+    const daemon = `[daemon]\nlisten = ["${this.socket}", "127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n`;
+    writeFileSync(this.config, `${table}\n${rules}\n${daemon}${keys}\n`);
+  }
+
+  async start() {
+    this.process = spawn(BINARY, ['--config', this.config], { stdio: ['ignore', 'ignore', 'pipe'] });
+    for await (const line of createInterface({ input: this.process.stderr })) {
+      const places = /lines on (\S+) and \S+:(\d+); http on (\S+); resp on (\S+);/.exec(line);
+      if (places) {
+        this.port = Number(places[2]);
+        [this.http, this.resp] = places.slice(3);
+        break;
+      }
+    }
+    this.process.stderr.resume();
+    return this;
+  }
+
+  async kill() {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    this.process.kill('SIGKILL');
+    await once(this.process, 'exit');
+  }
+
+  async end() {
+    await this.kill();
+    rmSync(this.dir, { recursive: true });
+  }
+}
+
+module.exports = { Daemon };

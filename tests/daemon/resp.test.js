@@ -1,0 +1,28 @@
+// RESP as ioredis speaks it.
+'use strict';
+
+const assert = require('node:assert/strict');
+const test = require('node:test');
+
+const { Redis } = require('ioredis');
+
+const { Daemon } = require('./daemons.js');
+
+test('ioredis asks by CL.THROTTLE', async (t) => {
+  const daemon = await new Daemon('rate = "3 per day"', 'resp = "127.0.0.1:0"').start();
+  const [host, port] = daemon.resp.split(':');
+  const redis = new Redis(Number(port), host);
+  t.after(() => daemon.end());
+  t.after(() => redis.disconnect());
+
+  assert.equal(await redis.ping(), 'PONG');
+  const ask = (key, ...numbers) => redis.call('CL.THROTTLE', key, ...numbers);
+  assert.deepEqual(await ask('k', 1, 1, 60), [0, 2, 1, -1, 60]);
+  assert.deepEqual(await ask('k', 1, 1, 60), [0, 2, 0, -1, 120]);
+  assert.deepEqual((await ask('k', 1, 1, 60)).slice(0, 3), [1, 2, 0]);
+  await assert.rejects(ask('k', 1, 0, 60), /count_per_period: 0/);
+  const many = redis.pipeline();
+  for (let i = 0; i < 500; i += 1) many.call('CL.THROTTLE', Buffer.from([0, 255, 10]), 99, 1, 3600);
+  const answers = await many.exec();
+  assert.equal(answers.filter(([error, answer]) => error === null && answer[0] === 0).length, 100);
+});

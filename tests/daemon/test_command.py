@@ -1,0 +1,88 @@
+"""The command dthrottle with a real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from daemons import LONG, ROOT, Daemon
+
+COMMAND = ROOT / "target/debug/dthrottle"
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with Daemon('rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"') as daemon:
+        yield daemon
+
+
+def run(daemon: Daemon, *words: str, tcp: bool = False) -> tuple[int, str, str]:
+    place = daemon.tcp if tcp else str(daemon.socket)
+    command = [str(COMMAND), *words, "--daemon", place]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_check_and_peek_and_reset(daemon: Daemon) -> None:
+    options = ["--domain", "log in"]
+    code, out, _ = run(daemon, "check", "a b", "--cost", "3", *options)
+    assert (code, out.splitlines()[:3]) == (0, ["allowed", "limit        5", "remaining    2"])
+    code, out, _ = run(daemon, "check", "a b", "--cost", "3", *options, tcp=True)
+    assert (code, out.splitlines()[0], out.splitlines()[-1]) == (1, "refused", "rule         rule1")
+    code, out, _ = run(daemon, "check", "a b", "--cost", "3", "--partial", *options)
+    assert (code, "granted      2" in out) == (0, True)
+    assert run(daemon, "peek", "a b", *options)[0] == 1
+    assert run(daemon, "check", "a b", "--max-wait", "99999999", *options)[0] == 0
+    assert run(daemon, "reset", "a b", *options) == (0, "", "")
+    assert run(daemon, "peek", "a b", *options)[0] == 0
+
+
+def test_mistakes(daemon: Daemon) -> None:
+    code, _, error = run(daemon, "check", "x", "--domain", "none")
+    assert (code, error[:27]) == (2, 'dthrottle: no domain "none"')
+    assert "newline" in run(daemon, "check", "x\ny")[2]
+    done = subprocess.run(
+        [COMMAND, "stats", "--daemon", "/nowhere"], capture_output=True, text=True, timeout=LONG
+    )
+    assert (done.returncode, "is dthrottled there?" in done.stderr) == (2, True)
+
+
+def test_figures(daemon: Daemon) -> None:
+    run(daemon, "check", "figures", "--cost", "10")
+    run(daemon, "check", "figures")
+    figures = json.loads(run(daemon, "stats", "--json")[1])
+    assert figures["refused"] >= 1
+    lines = dict(line.split(None, 1) for line in run(daemon, "stats")[1].splitlines())
+    assert int(lines["refused"]) == figures["refused"]
+    assert run(daemon, "peers")[1] == "the daemon belongs to no cluster\n"
+    top = run(daemon, "top", "--once")[1]
+    assert "  figures\n" in top
+    assert "rule1" in top
+
+
+def test_top_is_live_in_a_terminal(daemon: Daemon) -> None:
+    main, side = pty.openpty()
+    command = [COMMAND, "top", "--interval", "0.1", "--daemon", str(daemon.socket)]
+    with subprocess.Popen(command, stdout=side) as process:
+        os.close(side)
+        seen = b""
+        deadline = time.monotonic() + LONG
+        while seen.count(b"\x1b[H") < 3 and time.monotonic() < deadline:
+            seen += os.read(main, 65536)
+        process.kill()
+    os.close(main)
+    assert seen.count(b"\x1b[H") >= 3
+    assert b"/s allowed" in seen
+
+
+def test_bench(daemon: Daemon) -> None:
+    code, out, _ = run(daemon, "bench", "--seconds", "0.3", "--depth", "16", "--tags", "100")
+    figures = dict(line.split(None, 1) for line in out.splitlines() if "trip" not in line)
+    assert code == 0
+    assert int(figures["allowed"]) == 1000
+    assert int(figures["decisions/s"]) > 0

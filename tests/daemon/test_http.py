@@ -1,0 +1,132 @@
+"""Metrics, health and checks over HTTP, looked at by those who will use them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from daemons import LONG, Daemon
+from prometheus_client.parser import text_string_to_metric_families
+
+TOKEN = "correct-horse-battery"
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    rules = 'rate = "3 per day"\n[domains."a \\"b\\\\"]\nrate = "60/min"'
+    with Daemon(rules) as daemon:
+        yield daemon
+
+
+def get(daemon: Daemon, path: str, **headers: str) -> tuple[int, str, str]:
+    """Give status, type and text."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://{daemon.http}{path}", headers=names)
+    try:
+        with urllib.request.urlopen(request, timeout=LONG) as response:
+            return response.status, response.headers["Content-Type"], response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+def metrics(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    status, kind, text = get(daemon, "/metrics")
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    samples = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation, family.name
+        assert family.type in ("counter", "gauge"), family.name
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in samples, key
+            samples[key] = sample.value
+    return samples
+
+
+def test_metrics_are_prometheus(daemon: Daemon) -> None:
+    def count(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], result: str) -> float:
+        labels = frozenset({"rules": "config", "result": result}.items())
+        return samples["dthrottle_decisions_total", labels]
+
+    before = metrics(daemon)
+    host, port = daemon.tcp.split(":")
+    with socket.create_connection((host, int(port)), timeout=LONG) as client:
+        client.sendall(b"metrics\n" * 5)
+        assert client.recv(15, socket.MSG_WAITALL) == b"OK\n" * 3 + b"NO\n" * 2
+        after = metrics(daemon)
+        assert after["dthrottled_connections", frozenset()] == 1
+    assert count(after, "allowed") - count(before, "allowed") == 3
+    assert count(after, "refused") - count(before, "refused") == 2
+    assert after["dthrottled_lines_total", frozenset()] == 5
+    odd = frozenset({"domain": 'a "b\\', "rule": "rule1"}.items())
+    assert after["dthrottle_rule_burst", odd] == 60
+    assert after["dthrottle_rule_rate", odd] == pytest.approx(1)
+
+
+def test_health(daemon: Daemon) -> None:
+    assert get(daemon, "/healthz") == (200, "text/plain", "ok\n")
+
+
+def test_checks(daemon: Daemon) -> None:
+    def check(query: str) -> dict[str, object]:
+        status, kind, text = get(daemon, f"/check?{query}")
+        assert kind == "application/json"
+        return {"status": status, **json.loads(text)}
+
+    first = check("tag=a%20b+c&cost=2")
+    assert first["allowed"] is True
+    assert (first["granted"], first["limit"], first["remaining"]) == (2, 3, 1)
+    peek = check("tag=a%20b%20c&cost=2&peek=1")
+    assert (peek["allowed"], peek["remaining"], peek["rule"]) == (False, 1, "rule1")
+    assert check("tag=a b c".replace(" ", "+"))["remaining"] == 0
+    assert check("tag=a+b+c")["allowed"] is False
+    for query, kind, said in [
+        ("", "argument", "no tag"),
+        ("tag=x&cost=5", "cost", "can never pass"),
+        ("tag=x&cost=y", "argument", "whole number"),
+        ("tag=x&domain=none", "domain", "no domain"),
+        ("tag=x&price=5", "argument", "no parameter"),
+    ]:
+        answer = check(query)
+        assert (answer["status"], answer["error"]) == (400, kind), query
+        assert said in str(answer["message"])
+
+
+def test_other_paths_and_methods(daemon: Daemon) -> None:
+    assert get(daemon, "/nothing")[0] == 404
+    connection = http.client.HTTPConnection(daemon.http, timeout=LONG)
+    connection.request("DELETE", "/metrics")
+    assert connection.getresponse().status == 405
+    connection.close()
+
+
+def test_only_this_machine(daemon: Daemon) -> None:
+    assert get(daemon, "/metrics", Host="evil.example.com")[0] == 403
+    assert get(daemon, "/check?tag=x", Sec_Fetch_Site="cross-site")[0] == 403
+
+
+def test_a_token_beyond_it() -> None:
+    keys = f'http = "0.0.0.0:0"\ntoken = "{TOKEN}"'
+    with Daemon('rate = "3 per day"', keys) as daemon:
+        assert get(daemon, "/metrics")[0] == 401
+        assert get(daemon, "/")[0] == 401
+        assert get(daemon, "/metrics", Authorization=f"Bearer {TOKEN}x")[0] == 401
+        assert get(daemon, "/metrics", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert get(daemon, f"/?token={TOKEN}")[0] == 200
+        assert get(daemon, "/healthz")[0] == 200
+
+
+def test_events(daemon: Daemon) -> None:
+    with urllib.request.urlopen(f"http://{daemon.http}/events", timeout=LONG) as response:
+        assert response.headers["Content-Type"] == "text/event-stream"
+        lines = [response.readline() for _ in range(4)]
+    first, second = (json.loads(line.removeprefix(b"data: ")) for line in lines[::2])
+    assert isinstance(first["history"], list)
+    assert second["history"] is None
+    assert [domain["name"] for domain in first["rules"]] == ["default", 'a "b\\']

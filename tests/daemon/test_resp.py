@@ -1,0 +1,83 @@
+"""RESP as redis-cli and redis-py speak it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import redis
+from daemons import LONG, Daemon
+
+from dthrottle.client import Client
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with Daemon('rate = "3 per day"', 'resp = "127.0.0.1:0"') as daemon:
+        yield daemon
+
+
+@pytest.fixture(params=[2, 3])
+def client(daemon: Daemon, request: pytest.FixtureRequest) -> Iterator[redis.Redis]:
+    host, port = daemon.resp.split(":")
+    client = redis.Redis(host, int(port), protocol=request.param, socket_timeout=LONG)
+    yield client
+    client.close()
+
+
+def throttle(client: redis.Redis, key: str, *numbers: int) -> list[int]:
+    return list(client.execute_command("CL.THROTTLE", key, *numbers))  # type: ignore[no-untyped-call]
+
+
+def test_redis_cli(daemon: Daemon) -> None:
+    port = daemon.resp.split(":")[1]
+
+    def cli(*words: str, text: str | None = None) -> str:
+        command = ["redis-cli", "-p", port, *words]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=LONG, check=True
+        )
+        return done.stdout
+
+    call = ["CL.THROTTLE", "user 123", "15", "30", "60"]
+    assert cli(*call).split() == ["0", "16", "15", "-1", "2"]
+    assert cli(*call, "15").split() == ["0", "16", "0", "-1", "32"]
+    assert cli(*call).split()[:4] == ["1", "16", "0", "2"]
+    assert cli("PING") == "PONG\n"
+    assert "dthrottled_version:" in cli("INFO")
+    assert "cl.throttle" in cli("COMMAND")
+    assert "ERR unknown command 'GET'" in cli("GET", "x")
+    both = cli(text="PING\nCL.THROTTLE piped 0 1 60\nCL.THROTTLE piped 0 1 60\n").split()
+    assert (both[0], both[1], both[6]) == ("PONG", "0", "1")
+
+
+def test_redis_py(client: redis.Redis) -> None:
+    protocol = client.connection_pool.connection_kwargs["protocol"]
+    key = f"py-{protocol}"
+    assert client.ping()
+    assert client.info()["loading"] == 0
+    assert throttle(client, key, 2, 1, 60) == [0, 3, 2, -1, 60]
+    assert throttle(client, key, 2, 1, 60, 2) == [0, 3, 0, -1, 180]
+    assert throttle(client, key, 2, 1, 60)[:3] == [1, 3, 0]
+    assert throttle(client, key, 2, 1, 60, 0)[:3] == [0, 3, 0]
+    assert throttle(client, key, 2, 1, 60, 4)[:4] == [1, 3, 0, -1]
+    with pytest.raises(redis.ResponseError, match="period: 0"):
+        throttle(client, key, 2, 1, 0)
+    with pytest.raises(redis.ResponseError, match="wrong number"):
+        throttle(client, key)
+
+
+def test_redis_py_pipelines(client: redis.Redis) -> None:
+    protocol = client.connection_pool.connection_kwargs["protocol"]
+    pipeline = client.pipeline(transaction=False)
+    for _ in range(1000):
+        pipeline.execute_command("CL.THROTTLE", f"pipe-{protocol}", 99, 1, 3600)  # type: ignore[no-untyped-call]
+    answers = pipeline.execute()
+    assert [answer[0] for answer in answers] == [0] * 100 + [1] * 900
+
+
+def test_rules_of_calls_do_not_touch_the_table(daemon: Daemon, client: redis.Redis) -> None:
+    throttle(client, "apart", 0, 1, 3600)
+    with Client(daemon.socket, timeout=LONG) as lines:
+        assert lines.peek("apart").remaining == 3
