@@ -285,7 +285,7 @@ export interface BusyOptions extends OpenOptions {
   near?: number | undefined;
   /** Live: by which share of it the limit then goes up in a second. */
   step?: number | undefined;
-  /** Live: for how long, such as `'4s'`. */
+  /** Live: for how long, such as `'5s'`. */
   patience?: string | undefined;
   /** Live: what the limit multiplies by in a second where it is quick. */
   growth?: number | undefined;

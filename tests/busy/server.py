@@ -16,8 +16,8 @@ class Service:
     """One server, and how much it can still do."""
 
     def __init__(self) -> None:
-        self.capacity = 100.0
-        self.room = 20.0
+        self.capacity = 120.0
+        self.room = 24.0
         self.at = time.monotonic()
 
     def serves(self) -> bool:

@@ -1,6 +1,6 @@
 """Clients in Python and JavaScript against servers that have enough, with and without a throttle.
 
-All kinds run side by side: for twenty seconds the clients want twice what each server can do, then the
+All kinds run side by side: for 25 seconds the clients want twice what each server can do, then the
 servers can do more than that.
 """
 
@@ -22,9 +22,9 @@ import pytest
 import dthrottle
 
 HERE = Path(__file__).parent
-CAPACITY = 100
-WANTED = 200
-OVERLOAD = 20
+CAPACITY = 120
+WANTED = 240
+OVERLOAD = 25
 SECONDS = OVERLOAD + 12
 PYTHON = [sys.executable, str(HERE / "client.py")]
 NODE = ["node", str(HERE / "client.js")]

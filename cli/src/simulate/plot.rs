@@ -108,7 +108,7 @@ impl Panel {
         }
     }
 
-    fn line(&self, run: &Run, colour: &str, value: fn(&Row) -> f64, out: &mut String) {
+    fn line(&self, run: &Run, colour: &str, value: Figure, out: &mut String) {
         let point = |row: &Row| format!("{:.1},{:.1}", self.x(row.time.into()), self.y(value(row)));
         let points: Vec<String> = run.rows.iter().map(point).collect();
         put(

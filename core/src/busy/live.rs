@@ -35,7 +35,7 @@ pub struct Live {
 impl Default for Live {
     fn default() -> Live {
         // Chosen by the model in `core/tests/busy`.
-        Live { cut: 0.5, near: 0.9, step: 0.03, patience: 4.0, growth: 4.0 }
+        Live { cut: 0.5, near: 0.85, step: 0.03, patience: 5.0, growth: 4.0 }
     }
 }
 

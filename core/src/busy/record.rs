@@ -151,7 +151,7 @@ impl Record<'_> {
         let sent = self.rate(now);
         let good = Meter(self.service.good.load(Ordering::Relaxed));
         let good = (!good.is_new()).then(|| good.rate(now));
-        self.change(|bits| {
+        let cut = self.change(|bits| {
             let before = Cut::from_bits(bits, floor);
             let after = before.map(|cut| now.saturating_sub(cut.at.max(paused)));
             if after.is_some_and(|after| after < HOLD_NS) {
@@ -161,7 +161,13 @@ impl Record<'_> {
             let limit = before.zip(after).and_then(|(cut, after)| live.limit(cut, after));
             let seen = Seen { sent, good, limit };
             Some(live.cut(before, now, seen, floor).to_bits())
-        })
+        });
+        if cut && let Some(limit) = self.live_limit(live, now) {
+            // Who has just said busy has no room for several at once.
+            let (_, room) = spacing(limit);
+            self.service.turn_ns.store(now.saturating_add(room), Ordering::Relaxed);
+        }
+        cut
     }
 
     /// A cut in the future is left over from a clock that was set back: it was just now.
@@ -175,8 +181,7 @@ impl Record<'_> {
 
     /// Takes the next turn under a limit, or says how long to wait for one.
     fn take_turn(self, limit: f64, now: u64) -> Option<u64> {
-        let unit = (SECOND as f64 / limit).max(1.0) as u64;
-        let room = unit.max(AT_ONCE_NS);
+        let (unit, room) = spacing(limit);
         let end = now.saturating_add(room);
         // No turn is further ahead than one can get: the limit was lower, or the time another.
         let next = |turn: u64| turn.clamp(now, end).saturating_add(unit);
@@ -213,6 +218,12 @@ impl Record<'_> {
         let state = &self.service.state;
         state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
+}
+
+/// Between two requests under a limit, and what may be sent at once, both as times.
+fn spacing(limit: f64) -> (u64, u64) {
+    let unit = (SECOND as f64 / limit).max(1.0) as u64;
+    (unit, unit.max(AT_ONCE_NS))
 }
 
 fn count(word: &std::sync::atomic::AtomicU64, now: u64) {
