@@ -11,12 +11,12 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 40.0;
 
-/// A name, a colour, and what is drawn of a row.
-type Line = (&'static str, &'static str, fn(&Row) -> f64);
+/// A figure of a second.
+type Figure = fn(&Row) -> f64;
 
 /// What is drawn, in colours that people with any kind of sight can tell apart; the limit last, so
 /// that the others do not hide it.
-const LINES: [Line; 4] = [
+const LINES: [(&str, &str, Figure); 4] = [
     ("throttled", "#cc79a7", |row| row.throttled),
     ("busy", "#d55e00", |row| row.busy),
     ("rps", "#0072b2", |row| row.rps),
