@@ -190,8 +190,9 @@ describe('the table of an application', () => {
       function calls(count) {
         for (let i = 0; i < count; i += 1) {
           const answer = response();
-          const lines = { 'x-client': ['client' + (i % 100000)] };
-          limit({ method: 'GET', headers: {}, headersDistinct: lines, socket: {} }, answer, () => {});
+          const client = 'client' + (i % 100000);
+          const headers = { headers: { 'x-client': client }, rawHeaders: ['X-Client', client] };
+          limit({ method: 'GET', ...headers, socket: {} }, answer, () => {});
           answer.emit('close');
         }
       }
