@@ -24,12 +24,16 @@ def folder() -> Iterator[Path]:
         table.unlink()
 
 
-def statuses(folder: Path, full: list[str], *more: str) -> list[int]:
-    """Ask two workers that have no room in these folders, which only they see."""
+# What only the server sees. What is in /tmp stays there: the checkout may be in it.
+FULL = "mount -t tmpfs -o size=64k tmpfs /dev/shm"
+READ_ONLY = "mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp"
+
+
+def statuses(folder: Path, mounts: list[str], *more: str) -> list[int]:
+    """Ask two workers that have no room for a table."""
     port = free_port()
     server = [str(BIN / "gunicorn"), "--workers", "2", "--bind", f"127.0.0.1:{port}", *more]
-    mounts = [f"mount -t tmpfs -o size=64k tmpfs {place} && " for place in full]
-    shell = "".join(mounts) + 'exec "$@"'
+    shell = " && ".join([*mounts, 'exec "$@"'])
     command = ["unshare", "--mount", "sh", "-c", shell, "sh", *server, "node_app:application"]
     config = {"rate": "1 per 100 years", "burst": BURST}
     with serve(folder, command, config, 2, port=port) as running:
@@ -40,12 +44,12 @@ def statuses(folder: Path, full: list[str], *more: str) -> list[int]:
 
 
 def test_a_full_dev_shm(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert statuses(folder, ["/dev/shm"]).count(200) == BURST, "they share in /tmp"
+    assert statuses(folder, [FULL]).count(200) == BURST, "they share in /tmp"
     assert "RuntimeWarning" not in capfd.readouterr().err
 
 
 def test_no_room_anywhere(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    full = ["/dev/shm", "/tmp"]
+    full = [FULL, READ_ONLY]
     assert statuses(folder, full, "--preload") == [200] * BURST + [429] * 5 * BURST
     said = capfd.readouterr().err
     assert said.count("RuntimeWarning") == 1, "once, by the process that makes it"
