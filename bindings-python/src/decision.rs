@@ -23,6 +23,11 @@ impl Decision {
         Decision { answer, rule }
     }
 
+    /// What the core said.
+    pub(crate) fn answer(&self) -> &dthrottle::Decision {
+        &self.answer
+    }
+
     /// Everything that Python sees, for comparison.
     fn fields(&self) -> ([bool; 2], Option<&str>, [u64; 3], i64, [Duration; 3]) {
         let answer = &self.answer;

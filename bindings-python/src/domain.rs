@@ -80,6 +80,12 @@ impl Domain {
         let rule = answer.rule.and_then(|index| self.rules.get(index));
         Decision::new(answer, rule.map(|rule| Arc::clone(&rule.name)))
     }
+
+    /// The decision of the core.
+    #[inline]
+    pub(crate) fn asked(&self, tag: &[u8], ask: Ask) -> Result<Decision, Fault> {
+        Ok(self.decision(self.domain.check_with(tag, ask)?))
+    }
 }
 
 /// The question, with the core's defaults for what was left out.
@@ -157,7 +163,7 @@ impl Domain {
     ) -> PyResult<Decision> {
         guard(|| {
             let ask = ask(cost, max_wait, partial)?;
-            Ok(self.decision(self.domain.check_with(args::tag(tag)?, ask)?))
+            self.asked(args::tag(tag)?, ask)
         })
     }
 

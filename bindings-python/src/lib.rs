@@ -5,6 +5,7 @@
 //! The doc comments of classes and methods are Python docstrings.
 #![deny(unsafe_code)] // Only `raw.rs` may.
 
+mod address;
 mod args;
 mod busy;
 mod clock;
@@ -13,6 +14,8 @@ mod config;
 mod decision;
 mod domain;
 mod errors;
+mod headers;
+mod quick;
 mod raw;
 mod stats;
 mod tables;
@@ -20,6 +23,8 @@ mod throttle;
 
 #[pyo3::pymodule]
 mod _dthrottle {
+    #[pymodule_export]
+    use crate::address::parse_address;
     #[pymodule_export]
     use crate::busy::{BusyStats, BusyThrottle, Turn};
     #[pymodule_export]
@@ -32,6 +37,10 @@ mod _dthrottle {
     use crate::domain::{Domain, Rule};
     #[pymodule_export]
     use crate::errors::_panic;
+    #[pymodule_export]
+    use crate::headers::Headers;
+    #[pymodule_export]
+    use crate::quick::Quick;
     #[pymodule_export]
     use crate::stats::Stats;
     #[pymodule_export]

@@ -31,7 +31,7 @@ def dictionary(value: str) -> dict[str, Any]:
 def headers(kind: str, throttle: Throttle, window: float | None = None) -> Headers:
     """Make headers whose policies have the names of the rules."""
     rules = throttle.rules
-    return Headers(kind, {r.name: Policy(r.name, r.limit, window or r.window) for r in rules})
+    return Headers(kind, [Policy(r.name, r.limit, window or r.window) for r in rules])
 
 
 def fields(kind: str, throttle: Throttle, decision: Decision, **more: Any) -> dict[str, str]:
@@ -82,13 +82,25 @@ def test_of_several_rules_the_one_that_decided_speaks(clock: ManualClock) -> Non
 def test_a_rule_that_fills_fast_is_not_blamed_for_one_that_fills_slowly(clock: ManualClock) -> None:
     rules: Any = [{"name": "second", "rate": "2/s"}, {"name": "day", "rate": "1000/day"}]
     throttle = Throttle(rules=rules, clock=clock)
-    policies = {"second": Policy("second", 2, 1.0), "day": Policy("day", 1000, 86400.0)}
+    policies = [Policy("second", 2, 1.0), Policy("day", 1000, 86400.0)]
     written = dict(Headers("standard", policies).fields(throttle.check("t")))
     assert parsed(written["RateLimit-Policy"]) == [
         ("second", {"q": 2, "w": 1}),
         ("day", {"q": 1000, "w": 86400}),
     ]
     assert parsed(written["RateLimit"]) == [("second", {"r": 1, "t": 1})]
+
+
+def test_of_rules_with_one_burst_the_one_that_decided_speaks(clock: ManualClock) -> None:
+    rules: Any = [
+        {"name": "second", "rate": "10/s", "burst": 5},
+        {"name": "hour", "rate": "10/hour", "burst": 5},
+    ]
+    throttle = Throttle(rules=rules, clock=clock)
+    throttle.check("t", 3)
+    clock.advance(1)
+    written = fields("standard", throttle, throttle.check("t"))
+    assert parsed(written["RateLimit"]) == [("hour", {"r": 1, "t": 360})]
 
 
 def test_a_full_bucket_has_no_time(throttle: Throttle) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import http_sf
 import pytest
-from web import CLIENTS, AsgiClient, Client, kinds, once
+from web import CLIENTS, AsgiClient, Client, WsgiClient, kinds, once
 
 from dthrottle import Decision, ManualClock, Throttle
-from dthrottle.address import parse_address
+from dthrottle.address import client_address, parse_address
 
 
 @kinds
@@ -53,6 +53,18 @@ def test_clients_are_told_apart_by_address(client: Any, clock: ManualClock) -> N
     assert web.statuses(1, peer="2001:db8::1") == [200]
     assert web.statuses(1, peer="2001:db8::2") == [429]
     assert web.statuses(1, peer="2001:db8:0:1::") == [200]
+
+
+@pytest.mark.parametrize("prefix", [1, 48, 64, 127, 128])
+def test_the_quick_way_finds_the_same_client(clock: ManualClock, prefix: int) -> None:
+    throttle = once(clock, 9)
+    web = WsgiClient(throttle, ipv6_prefix=prefix)
+    for peer in ["203.0.113.7", " [2001:db8::ff]:80", "::ffff:1.2.3.4", "ffff::ffff", "fe80::1%e"]:
+        tag = client_address(peer, ipv6_prefix=prefix)
+        assert tag is not None
+        before = throttle.peek(tag).remaining
+        assert web.get(peer=peer).status == 200
+        assert throttle.peek(tag).remaining == before - 1, peer
 
 
 @kinds

@@ -300,6 +300,7 @@ impl<const N: usize> Outcome<'_, N> {
             allowed: self.allowed(),
             dry_run: self.granted.is_none() && self.domain.dry_run,
             rule: self.granted.is_none().then_some(deciding),
+            deciding: Some(deciding),
             granted: self.granted.unwrap_or(0),
             limit: scale.burst(),
             remaining: balance.max(0) as u64,

@@ -53,6 +53,8 @@ pub struct Decision {
     pub dry_run: bool,
     /// The rule that refused, as its index in [`crate::Domain::rules`].
     pub rule: Option<usize>,
+    /// The deciding rule, also when it did not refuse; none in a domain without rules.
+    pub deciding: Option<usize>,
     /// Units taken.
     pub granted: u64,
     /// The burst of the deciding rule.
@@ -76,6 +78,7 @@ impl Decision {
             allowed: true,
             dry_run: false,
             rule: None,
+            deciding: None,
             granted,
             limit: UNLIMITED,
             remaining: UNLIMITED,

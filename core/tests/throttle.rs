@@ -183,6 +183,23 @@ fn after_close_every_call_is_an_error() {
     assert_eq!(kinds, [ErrorKind::Closed; 7]);
 }
 
+/// The limit alone does not tell rules of one burst apart.
+#[test]
+fn a_decision_says_which_rule_its_figures_are_of() {
+    let second = Rule::new(Rate::new(10, Duration::from_secs(1))).burst(5);
+    let day = Rule::new(Rate::new(1, DAY)).burst(5);
+    let (throttle, clock) = manual(Throttle::builder().rule(second).rule(day));
+    let check = || throttle.check("tag").unwrap();
+    assert_eq!((check().deciding, check().rule), (Some(0), None), "equal ones: the first");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!((check().deciding, check().rule), (Some(1), None));
+    check();
+    let refused = check();
+    assert_eq!((refused.deciding, refused.rule), (Some(1), Some(1)));
+    let unlimited = manual(Throttle::builder()).0.check("tag").unwrap();
+    assert_eq!(unlimited.deciding, None);
+}
+
 #[test]
 fn a_manual_clock_never_runs_backwards() {
     let clock = ManualClock::new();

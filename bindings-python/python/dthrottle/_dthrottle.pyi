@@ -10,6 +10,7 @@ from typing import Final, Literal, NoReturn, SupportsFloat, SupportsIndex, final
 from typing_extensions import Self, disjoint_base
 
 from dthrottle.config import ClusterConfig, Domains, Rules, TableConfig
+from dthrottle.headers import Policy
 
 __all__ = [
     "UNLIMITED",
@@ -19,8 +20,10 @@ __all__ = [
     "ClusterStats",
     "Decision",
     "Domain",
+    "Headers",
     "ManualClock",
     "PeerStats",
+    "Quick",
     "Rule",
     "Stats",
     "TableInfo",
@@ -28,6 +31,7 @@ __all__ = [
     "Turn",
     "__version__",
     "_panic",
+    "parse_address",
     "tables",
 ]
 
@@ -66,6 +70,20 @@ class Decision:
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+
+@final
+class Headers:
+    def __new__(cls, kind: str, policies: list[Policy]) -> Self: ...
+    @property
+    def is_list(self) -> bool: ...
+    def fields(self, decision: Decision) -> list[tuple[str, str]]: ...
+
+@final
+class Quick:
+    def __new__(cls, domain: Domain, cost: int, ipv6_prefix: int) -> Self: ...
+    def check(self, peer: object) -> Decision | None: ...
+
+def parse_address(text: object) -> bytes | None: ...
 
 @final
 class Rule:

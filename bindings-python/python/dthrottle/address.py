@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
+from dthrottle._dthrottle import parse_address
 from dthrottle.errors import ConfigError
 
 __all__ = ["ClientAddress", "Networks", "Trusted", "client_address", "parse_address"]
@@ -29,12 +29,6 @@ Forwarded = str | Iterable[str] | None
 
 UNIX: Final = "unix"
 """In a list of trusted proxies: whoever connects to a Unix socket."""
-
-# IPv6 addresses that stand for an IPv4 address, which is in the last four bytes: mapped, translated
-# by NAT64 (RFC 6052), compatible (RFC 4291). By range, never by spelling.
-_MAPPED: Final = bytes(10) + b"\xff\xff"
-_NAT64: Final = bytes.fromhex("0064ff9b") + bytes(8)
-_COMPATIBLE: Final = bytes(12)
 
 
 def client_address(
@@ -61,7 +55,7 @@ class ClientAddress:
     addresses behind them. ``ipaddress.ip_address(tag)`` makes a tag readable.
     """
 
-    __slots__ = ("_count", "_mask", "_networks")
+    __slots__ = ("_count", "_mask", "_networks", "ipv6_prefix", "is_peer")
 
     def __init__(self, *, trusted_proxies: Trusted = 0, ipv6_prefix: int = 64) -> None:
         self._mask = _mask(ipv6_prefix)
@@ -79,10 +73,13 @@ class ClientAddress:
             self._count = trusted_proxies
         else:
             self._networks = Networks(trusted_proxies, "trusted_proxies") or None
+        self.ipv6_prefix = ipv6_prefix
+        # Without proxies the client is who opened the connection.
+        self.is_peer = not self._count and self._networks is None
 
     def __call__(self, peer: str | None, forwarded_for: Forwarded = None) -> bytes | None:
         """Give the tag of whoever sent this request."""
-        found = self.find(peer, forwarded_for)
+        found = parse_address(peer) if self.is_peer else self.find(peer, forwarded_for)
         if found is None or len(found) == 4 or self._mask is None:
             return found
         return (int.from_bytes(found, "big") & self._mask).to_bytes(16, "big")
@@ -144,51 +141,6 @@ class Networks:
         return any(number >> shift == bits for shift, bits in self._nets[len(address)])
 
 
-def parse_address(text: object) -> bytes | None:
-    """Read an address as peers and proxies write it; 4 or 16 bytes, or None if it is none.
-
-    Blanks around it, brackets, a port and a zone do not matter, nor does how it is spelled.
-    """
-    if not isinstance(text, str):
-        return None
-    try:
-        return inet_pton(AF_INET, text)
-    except (OSError, ValueError):
-        return _parse_other(text.strip(" \t"))
-
-
-def _parse_other(text: str) -> bytes | None:
-    if text.startswith("["):
-        text, bracket, port = text[1:].partition("]")
-        if not bracket or (port and not _is_port(port)):
-            return None
-    elif text.count(":") == 1:
-        text, _, port = text.partition(":")
-        return _parse(AF_INET, text) if _is_port(":" + port) else None
-    elif ":" not in text:
-        return _parse(AF_INET, text)
-    parsed = _parse(AF_INET6, text.partition("%")[0])
-    return None if parsed is None else _unmap(parsed)
-
-
-def _parse(family: int, text: str) -> bytes | None:
-    try:
-        return inet_pton(family, text)
-    except (OSError, ValueError):  # ValueError: a NUL, or half of a character
-        return None
-
-
-def _is_port(text: str) -> bool:
-    return 2 <= len(text) <= 6 and text[0] == ":" and text[1:].isascii() and text[1:].isdigit()
-
-
-def _unmap(address: bytes) -> bytes:
-    prefix = address[:12]
-    if prefix in (_MAPPED, _NAT64) or (prefix == _COMPATIBLE and address[12]):
-        return address[12:]
-    return address
-
-
 def _entries(forwarded_for: Forwarded) -> list[str]:
     """Give all entries from left to right; empty ones are none."""
     if not forwarded_for:
@@ -223,7 +175,7 @@ def _network(network: object, option: str) -> tuple[int, int, int]:
         raise _error(option, network, "smaller; with everyone trusted a client can be anyone")
     address, bits = net.network_address.packed, net.prefixlen
     if len(address) == 16 and bits >= 96:
-        unmapped = _unmap(address)
+        unmapped = parse_address(str(net.network_address)) or address
         address, bits = unmapped, bits - 8 * (16 - len(unmapped))
     shift = 8 * len(address) - bits
     return len(address), shift, int.from_bytes(address, "big") >> shift

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from dthrottle._dthrottle import Decision
 from dthrottle.gate import Gate, Refusal, Request, Verdict
 
 __all__ = ["BlockingGate"]
@@ -23,6 +24,12 @@ class BlockingGate(Gate[Request]):
         verdict = self.ask(self.tag(request), cost, scope)
         if verdict is not None and verdict.decision.rule is not None:
             self.tell(request, verdict)
+        return verdict
+
+    def judged(self, request: Request, decision: Decision) -> Verdict:
+        """Say what becomes of a request about which ``quick`` was asked."""
+        verdict = self.verdict(decision, self.tag(request), self.cost(request))
+        self.tell(request, verdict)
         return verdict
 
     def hold(self, verdict: Verdict) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from dthrottle._dthrottle import Decision
+from dthrottle._dthrottle import Decision, Quick
 from dthrottle.address import Forwarded
 from dthrottle.headers import Fields, Headers, problem, retry_after
 from dthrottle.options import Settings
@@ -115,7 +115,8 @@ class Gate(Generic[Request]):
         self.counts = Counts()
         self._reader = reader
         self._domain = opened.domain
-        self._headers = Headers(settings.headers, opened.policies)
+        self._policies = opened.policies
+        self._headers = Headers(settings.headers, list(opened.policies.values()))
         self.takes_all = (
             settings.methods is None
             and not settings.routes
@@ -125,11 +126,24 @@ class Gate(Generic[Request]):
         """Whether every request is to be throttled, as far as it does not depend on its tag."""
         self._may_wait = settings.max_delay > 0 and not settings.dry_run
         self._largest = min((rule.limit for rule in self._domain.rules), default=math.inf)
+        self.fields = self._headers.fields
+        """Write the fields of a decision."""
+        self.quick = self._quick()
+        """Check for the client with this address; None: requests must be judged at length."""
         # One for each request that may be held. A deque needs no lock, which a fork might copy
         # while it is taken.
         self._room = deque([None] * settings.max_held)
         self._said: set[str] = set()
         self._warns = settings.warns_of_proxies
+
+    def _quick(self) -> Callable[[str | None], Decision | None] | None:
+        s = self.settings
+        by_peer = s.tag is None and s.header is None and not s.allow_tags and s.address.is_peer
+        if not by_peer or not self.takes_all or self._may_wait:
+            return None
+        if type(s.cost) is not int or s.cost > self._largest:
+            return None
+        return Quick(self._domain, s.cost, s.address.ipv6_prefix).check
 
     def concerns(self, request: Request) -> bool:
         """Say whether a request is to be throttled, as far as it does not depend on its tag."""
@@ -202,6 +216,10 @@ class Gate(Generic[Request]):
         except Exception:
             self.failed("check")
             return None
+        return self.verdict(decision, tag, units)
+
+    def verdict(self, decision: Decision, tag: str | bytes, cost: int) -> Verdict:
+        """Count a decision, and say what becomes of the request."""
         refused = False
         if decision.rule is None:
             self.counts.passed += 1
@@ -210,10 +228,10 @@ class Gate(Generic[Request]):
         else:
             self.counts.refused += 1
             refused = True
-        fields = self._headers.fields(decision)
+        fields = self.fields(decision)
         wait = decision.wait if self._may_wait else 0.0
         # Twice as fast as Verdict(...), which is written in Python.
-        return tuple.__new__(Verdict, (decision, fields, tag, units, refused, wait))
+        return tuple.__new__(Verdict, (decision, fields, tag, cost, refused, wait))
 
     def _check(self, tag: str | bytes, cost: int) -> Decision:
         s = self.settings
@@ -309,7 +327,7 @@ class Gate(Generic[Request]):
         """Write the response."""
         status, seconds = self.settings.status, retry_after(verdict.decision)
         if body == "problem+json":
-            policy = self._headers.policy(verdict.decision)
+            policy = self._policies.get(verdict.decision.rule or "")
             content = problem(status, [policy.name] if policy else [], seconds)
             kind = "application/problem+json"
         else:

@@ -88,9 +88,7 @@ def _domain(rate: Rate) -> DomainConfig:
 
 def _rule(rate: Rate, domain: Domain, headers: str) -> Rule:
     (rule,) = domain.rules
-    return Rule(
-        rate, domain, Headers(headers, {rule.name: Policy(rate.name, rule.limit, rule.window)})
-    )
+    return Rule(rate, domain, Headers(headers, [Policy(rate.name, rule.limit, rule.window)]))
 
 
 def _general_names(rates: list[Rate]) -> list[str]:
