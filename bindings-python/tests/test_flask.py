@@ -21,9 +21,9 @@ def hello() -> str:
     return "hello"
 
 
-def application(limiter: Any, **views: Callable[..., Any]) -> Flask:
+def application(limiter: Any, name: str = "shop", /, **views: Callable[..., Any]) -> Flask:
     """Make an application with these views."""
-    app = Flask("shop")
+    app = Flask(name)
     app.testing = True
     limiter.init_app(app)
     for name, view in views.items():
@@ -150,6 +150,15 @@ def test_two_applications() -> None:
     late.config["DTHROTTLE_CLUSTER"] = {"name": "late", "without_secret": True}
     with pytest.raises(ConfigError, match="say it before"):
         limiter.init_app(late)
+
+
+def test_applications_do_not_share_the_budgets_of_their_endpoints() -> None:
+    limiter = make(default_limits="1/hour", application_limits="9/hour")
+    both = limiter.shared_limit("3/hour", scope="both")
+    apps = [application(limiter, name, one=hello, two=both(hello)) for name in ("a", "b")]
+    assert [statuses(app, "/one", 2) for app in apps] == [[200, 429]] * 2
+    assert [statuses(app, "/two", 2) for app in apps] == [[200, 200], [200, 429]]
+    assert [statuses(app, "/two", 9)[-1] for app in apps] == [429] * 2
 
 
 def test_class_views_and_coroutines() -> None:

@@ -46,6 +46,8 @@ _PREFIX: Final = "DTHROTTLE_"
 _MARK: Final = "__dthrottle__"
 _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
+# The scope of a limit for a whole application.
+_APPLICATION: Final = "application"
 # Where an application keeps whether it is throttled.
 _ENABLED: Final = "dthrottle.enabled"
 # Where a request keeps what it was told.
@@ -135,7 +137,7 @@ class Limiter:
         if default is not None and self._default is None:
             self._default = self._use(default, None, {})
         if application is not None and self._application is None:
-            self._application = self._use(application, "application", {})
+            self._application = self._use(application, _APPLICATION, {})
 
     def _decorator(self, use: _Use) -> Callable[[F], F]:
         def decorate(target: F) -> F:
@@ -176,6 +178,9 @@ class Limiter:
             return
         request, told = flask.request, getattr(flask.request, _TOLD, ())
         scope = use.scope or f"endpoint:{request.endpoint}"
+        if use.scope is None or use.scope == _APPLICATION:
+            # One Limiter may serve several applications, which have endpoints of one name.
+            scope = f"{flask.current_app.name} {scope}"
         # A blueprint may have the limit of one of its views: that is one bucket, asked once.
         label = use.limit.label
         if label is not None and any((label, scope) == (one.label, one.scope) for one in told):

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fchmod, fchown, flock,
-    linkat, open as open_file,
+    fstatvfs, linkat, open as open_file,
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, geteuid};
@@ -280,6 +280,12 @@ fn build(
     let file = File::from(open_file(dir, flags, Mode::RUSR | Mode::WUSR)?);
     owner.give(&file)?;
     let len = geometry.bytes();
+    let disk = fstatvfs(&file)?;
+    // It would be told so only after all the room that there is was taken and cleared. A file system
+    // without a limit says that it has no blocks at all.
+    if disk.f_blocks > 0 && disk.f_bavail.saturating_mul(disk.f_frsize) < len as u64 {
+        return Err(Errno::NOSPC.into());
+    }
     // Now, and not by a signal when the memory is first touched.
     fallocate(&file, FallocateFlags::empty(), 0, len as u64)?;
     let map = Map::file(&file, len)?;

@@ -76,6 +76,15 @@ fn what_is_not_a_table_is_refused() {
     }
 }
 
+/// At once: taking all the room that there is, only to see that it is not enough, took a minute.
+#[test]
+fn a_table_larger_than_the_disk_is_not_made() {
+    let folder = Folder::new();
+    let throttle = open(web(&folder).bytes(1 << 46), 10).unwrap();
+    let [warning] = &throttle.warnings()[..] else { panic!("one warning") };
+    assert!(warning.contains("bytes): No space left on device"), "{warning}");
+}
+
 #[test]
 fn a_table_cut_short_is_refused() {
     let folder = Folder::new();
