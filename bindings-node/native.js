@@ -7,21 +7,22 @@ const { join } = require('node:path');
 /** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
- * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow } & Record<'check' | 'peek', Ask> & Warnings} Addon
+ * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings} Addon
  * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[] }} Warnings
  *   What is not as it was asked for.
- * @typedef {(seat: Seat, tag: Tag, cost?: number) => false | undefined} Allow Undefined for yes:
- *   that is quicker to say.
- * @typedef {(
- *   seat: Seat,
- *   tag: Tag,
- *   answer: ArrayBuffer,
- *   cost?: number,
- *   maxWaitMs?: number,
- *   partial?: boolean,
- * ) => void} Ask The addon writes its answer into memory: making values is slow there, and so is
- *   finding out that an argument is undefined.
+ * @typedef {(tag: Tag) => false | undefined} Allow Undefined for yes: that is quicker to say.
+ * @typedef {(tag: Tag) => void} Ask
  */
+
+/**
+ * What is where on the sheet, the memory by which the hot calls are told all but the tag and answer:
+ * making and reading values is slow in the addon. In its first place is the seat, a whole number.
+ * `src/hot.rs` has the same.
+ */
+const COST = 1;
+const MAX_WAIT_MS = 2;
+const PARTIAL = 3;
+const DECISION = 4;
 
 /** In the number of a seat: the tag is a string whose units are bytes. */
 const BYTES = 2 ** 30;
@@ -41,11 +42,11 @@ const toUnits = (tag) => (typeof tag !== 'string' && tag.length <= MOST_BYTES ? 
 /**
  * @param {Seat} seat
  * @param {Tag} tag
- * @returns {Seat}
+ * @returns {number}
  */
 function toSeat(seat, tag) {
-  if (typeof tag === 'string' || tag.length > MOST_BYTES) return seat;
-  return /** @type {any} */ (/** @type {any} */ (seat) + BYTES);
+  const number = /** @type {number} */ (/** @type {unknown} */ (seat));
+  return typeof tag === 'string' || tag.length > MOST_BYTES ? number : number + BYTES;
 }
 
 /**
@@ -54,10 +55,23 @@ function toSeat(seat, tag) {
  * @returns {Native}
  */
 function load(path) {
-  /** @type {Addon} */
-  const addon = require(path);
-  const answer = new Float64Array(10);
-  const { buffer } = answer;
+  const { sheet: memory, ...addon } = /** @type {Addon} */ (require(path));
+  const sheet = new Float64Array(memory);
+  const place = new Uint32Array(memory, 0, 1);
+  const decision = sheet.subarray(DECISION);
+  const { allow, check, peek } = addon;
+  /**
+   * @param {number} seat
+   * @param {number} [cost]
+   * @param {number} [maxWaitMs]
+   * @param {boolean} [partial]
+   */
+  function write(seat, cost = 1, maxWaitMs = 0, partial = false) {
+    place[0] = seat;
+    sheet[COST] = cost;
+    sheet[MAX_WAIT_MS] = maxWaitMs;
+    sheet[PARTIAL] = partial ? 1 : 0;
+  }
   /**
    * Opens with warnings. In WebAssembly there is nothing to warn of.
    * @template T
@@ -79,29 +93,20 @@ function load(path) {
       for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
       return handle;
     },
-    allow(seat, tag, cost) {
-      const place = toSeat(seat, tag);
-      const who = toUnits(tag);
-      const refused = cost === undefined ? addon.allow(place, who) : addon.allow(place, who, cost);
-      return refused === undefined;
+    allow(seat, tag, cost = 1) {
+      place[0] = toSeat(seat, tag);
+      sheet[COST] = cost;
+      return allow(toUnits(tag)) === undefined;
     },
     check(seat, tag, cost, maxWaitMs, partial) {
-      const place = toSeat(seat, tag);
-      const who = toUnits(tag);
-      if (partial !== undefined) addon.check(place, who, buffer, cost, maxWaitMs, partial);
-      else if (maxWaitMs !== undefined) addon.check(place, who, buffer, cost ?? 1, maxWaitMs);
-      else if (cost !== undefined) addon.check(place, who, buffer, cost);
-      else addon.check(place, who, buffer);
-      return answer;
+      write(toSeat(seat, tag), cost, maxWaitMs, partial);
+      check(toUnits(tag));
+      return decision;
     },
     peek(seat, tag, cost, maxWaitMs, partial) {
-      const place = toSeat(seat, tag);
-      const who = toUnits(tag);
-      if (partial !== undefined) addon.peek(place, who, buffer, cost, maxWaitMs, partial);
-      else if (maxWaitMs !== undefined) addon.peek(place, who, buffer, cost ?? 1, maxWaitMs);
-      else if (cost !== undefined) addon.peek(place, who, buffer, cost);
-      else addon.peek(place, who, buffer);
-      return answer;
+      write(toSeat(seat, tag), cost, maxWaitMs, partial);
+      peek(toUnits(tag));
+      return decision;
     },
   };
 }

@@ -91,7 +91,8 @@ async function express(redisPort) {
 
 /**
  * @typedef {object} Row
- * @property {keyof typeof TARGETS | null} name
+ * @property {keyof typeof TARGETS | null} name Of the ratio that has a target.
+ * @property {string} [kept] Its name where strings are kept.
  * @property {string} text
  * @property {number} theirs
  * @property {number} ours
@@ -100,10 +101,11 @@ async function express(redisPort) {
  */
 
 /**
- * @param {Record<string, number>} ns
+ * @param {number} redisPort
  * @returns {Row[]}
  */
-function callRows(ns) {
+function callRows(redisPort) {
+  const ns = node('--expose-gc', 'calls.js', 'new', String(redisPort));
   const row = (name, text, theirs, ours) => ({ name, text, theirs, ours, unit: 'ns' });
   return [
     row('erl_hot', 'allow, one tag: express-rate-limit in memory', ns.erlHot, ns.allowHot),
@@ -112,6 +114,22 @@ function callRows(ns) {
     row('rlf_1m', 'allow, a million tags: rate-limiter-flexible', ns.rlfMany, ns.allowMany),
     row('rlf_redis', 'allow, one tag: rate-limiter-flexible, Redis', ns.redis, ns.allowHot),
     row('check_100k', 'check, 100,000 tags: express-rate-limit', ns.erlSome, ns.checkSome),
+  ];
+}
+
+/**
+ * The same calls with strings that are kept; see calls.js.
+ * @returns {Row[]}
+ */
+function keptRows() {
+  const ns = node('--expose-gc', 'calls.js', 'kept');
+  const row = (kept, text, theirs, ours) => ({ name: null, kept, text, theirs, ours, unit: 'ns' });
+  return [
+    row('erl_hot', 'strings kept: allow, one tag: express-rate-limit', ns.erlHot, ns.allowHot),
+    row('rlf_hot', '  rate-limiter-flexible in memory', ns.rlfHot, ns.allowHot),
+    row('erl_1m', '  a million tags: express-rate-limit', ns.erlMany, ns.allowMany),
+    row('rlf_1m', '  a million tags: rate-limiter-flexible', ns.rlfMany, ns.allowMany),
+    row('check_100k', '  check, 100,000 tags: express-rate-limit', ns.erlSome, ns.checkSome),
   ];
 }
 
@@ -134,7 +152,7 @@ function expressRows({ us, ratio }) {
   ];
 }
 
-/** Arguments name single parts (calls, memory, express); then nothing is written. */
+/** Arguments name single parts (calls, kept, memory, express); then nothing is written. */
 async function main() {
   const parts = process.argv.slice(2);
   const wanted = (part) => parts.length === 0 || parts.includes(part);
@@ -142,7 +160,8 @@ async function main() {
   /** @type {Row[]} */
   const rows = [];
   try {
-    if (wanted('calls')) rows.push(...callRows(node('--expose-gc', 'calls.js', String(redis.port))));
+    if (wanted('calls')) rows.push(...callRows(redis.port));
+    if (wanted('kept')) rows.push(...keptRows());
     if (wanted('memory')) rows.push(...memoryRows());
     if (wanted('express')) rows.push(...expressRows(await express(redis.port)));
   } finally {
@@ -151,9 +170,10 @@ async function main() {
   rows.forEach(print);
   if (parts.length > 0) return;
   const ratios = Object.fromEntries(rows.flatMap((row) => (row.name === null ? [] : [[row.name, toRatio(row)]])));
+  const kept = Object.fromEntries(rows.flatMap((row) => (row.kept === undefined ? [] : [[row.kept, toRatio(row)]])));
   const figures = rows.map(({ text, theirs, ours, unit }) => ({ text: text.trim(), theirs: rounded(theirs), ours: rounded(ours), unit }));
   mkdirSync(join(ROOT, 'bench/out'), { recursive: true });
-  writeFileSync(join(ROOT, 'bench/out/node.json'), `${JSON.stringify({ ratios, targets: TARGETS, figures }, null, 2)}\n`);
+  writeFileSync(join(ROOT, 'bench/out/node.json'), `${JSON.stringify({ ratios, kept, targets: TARGETS, figures }, null, 2)}\n`);
 }
 
 /** @param {Row} row */

@@ -1,73 +1,106 @@
-//! The hot calls: ask for a tag. They name the domain by its seat, and a decision goes back as
-//! numbers in memory of the caller, so that no JavaScript values are made.
+//! The hot calls: ask for a tag. All else that they are told, and a decision, are numbers on a sheet
+//! that JavaScript and they both see (`raw.rs`), so that no JavaScript values are made or read.
 
-use dthrottle::{Ask, Decision, Domain};
+use dthrottle::{Ask, DEFAULT_COST, Decision, Domain};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use napi_derive::napi;
 
 use crate::common;
 use crate::failure::Fault;
-use crate::raw::{Answer, Call, Hot, NOTHING, export};
-use crate::seats;
+use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING};
 
-/// Adds the hot calls to what the macros export.
+/// In the number of a seat: the tag is a string whose units are bytes.
+const BYTES: u32 = 1 << 30;
+
+/// What is where on the sheet, after the seat; `native.js` has the same.
+const COST: usize = 1;
+const MAX_WAIT_MS: usize = 2;
+const PARTIAL: usize = 3;
+const DECISION: usize = 4;
+
+/// How many numbers a sheet has.
+pub(crate) const SHEET: usize = DECISION + common::NUMBERS;
+
+/// Adds the hot calls, and the sheet, to what the macros export.
 #[napi(module_exports)]
 pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
+    let desk = Desk::new(env, &mut exports)?;
     #[cfg(debug_assertions)]
-    export::<Panic>(env, &mut exports)?;
-    export::<Allow>(env, &mut exports)?;
-    export::<Check>(env, &mut exports)?;
-    export::<Peek>(env, &mut exports)
+    desk.export::<Panic>(&mut exports)?;
+    desk.export::<Allow>(&mut exports)?;
+    desk.export::<Check>(&mut exports)?;
+    desk.export::<Peek>(&mut exports)
 }
 
-/// Asks and takes: seat, tag, cost. Undefined for yes, false for no.
+/// Asks and takes: seat, cost. Undefined for yes, false for no.
 struct Allow;
 
 impl Hot for Allow {
     const NAME: &str = "allow";
 
-    fn call(call: &Call) -> Result<Answer, Fault> {
-        let (seat, kind) = call.seat(0)?;
-        let ask = common::ask(call.number(2)?, None, None)?;
-        let allow = |tag: &[u8]| seats::with(seat, |domain| Ok(domain.allow_with(tag, ask)?));
+    #[inline(always)]
+    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
+        let (seat, kind) = seat(call);
+        let ask = ask(call.number(COST), 0.0, false)?;
+        let allow = |tag: &[u8]| call.seats().with(seat, |domain| Ok(domain.allow_with(tag, ask)?));
         call.answer(call.with_tag(kind, allow)?)
     }
 }
 
-/// Asks and takes: seat, tag, answer, cost, longest wait in milliseconds, partial.
+/// Asks and takes: seat, cost, longest wait in milliseconds, partial. The decision is on the sheet.
 struct Check;
 
 impl Hot for Check {
     const NAME: &str = "check";
 
-    fn call(call: &Call) -> Result<Answer, Fault> {
+    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
         decide(call, |domain, tag, ask| domain.check_with(tag, ask))
     }
 }
 
-/// Asks only: the arguments of check.
+/// Asks only: as check.
 struct Peek;
 
 impl Hot for Peek {
     const NAME: &str = "peek";
 
-    fn call(call: &Call) -> Result<Answer, Fault> {
+    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
         decide(call, |domain, tag, ask| domain.peek_with(tag, ask))
     }
 }
 
+#[inline(always)]
 fn decide(
-    call: &Call,
+    call: &Call<'_>,
     core: impl FnOnce(&Domain, &[u8], Ask) -> dthrottle::Result<Decision>,
 ) -> Result<Answer, Fault> {
-    let (seat, kind) = call.seat(0)?;
-    let ask = common::ask(call.number(3)?, call.number(4)?, call.truth(5)?)?;
-    let decide = |tag: &[u8]| {
-        seats::with(seat, |domain| call.write(2, &common::numbers(&core(domain, tag, ask)?)))
-    };
-    call.with_tag(kind, decide)?;
+    let (seat, kind) = seat(call);
+    let partial = call.number(PARTIAL) != 0.0;
+    let ask = ask(call.number(COST), call.number(MAX_WAIT_MS), partial)?;
+    let decide = |tag: &[u8]| call.seats().with(seat, |domain| Ok(core(domain, tag, ask)?));
+    let decision = call.with_tag(kind, decide)?;
+    for (i, number) in common::numbers(&decision).into_iter().enumerate() {
+        call.write(DECISION + i, number);
+    }
     Ok(NOTHING)
+}
+
+/// What is asked for.
+#[inline(always)]
+fn ask(cost: f64, max_wait_ms: f64, partial: bool) -> Result<Ask, Fault> {
+    // What most ask for needs no look at the numbers.
+    if cost == DEFAULT_COST as f64 && max_wait_ms == 0.0 && !partial {
+        return Ok(Ask::default());
+    }
+    Ok(common::ask(Some(cost), Some(max_wait_ms), Some(partial))?)
+}
+
+/// The number of a seat, and what the tag is.
+#[inline]
+fn seat(call: &Call<'_>) -> (u32, Kind) {
+    let number = call.seat();
+    if number < BYTES { (number, Kind::Text) } else { (number - BYTES, Kind::Bytes) }
 }
 
 /// Panics. Only debug builds have it: the tests see there what becomes of a panic.
@@ -78,7 +111,7 @@ struct Panic;
 impl Hot for Panic {
     const NAME: &str = "panicHot";
 
-    fn call(_: &Call) -> Result<Answer, Fault> {
+    fn call(_: &Call<'_>) -> Result<Answer, Fault> {
         panic!("asked to panic");
     }
 }

@@ -1,23 +1,23 @@
 //! The border of the hot calls, straight on Node-API: what napi's macros make takes several times as
-//! long as the check itself. The one file of this crate with unsafe code; what the calls do is in
-//! `hot.rs`.
+//! long as the check itself. A call has one argument, the tag; every other one would take 5 ns to
+//! read. The rest goes by the sheet, memory of an ArrayBuffer that both sides see. The one file of
+//! this crate with unsafe code; what the calls do is in `hot.rs`.
 #![allow(unsafe_code)]
 
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::{ptr, slice};
 
-use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, panic_to_error};
+use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, Unknown, panic_to_error};
 use napi::{Env, JsError, sys};
 
 use crate::ask::{Tag, bytes};
 use crate::failure::Fault;
-
-/// The most arguments that a hot call has.
-const MOST: usize = 6;
-
-/// Which of them is the tag.
-const TAG: usize = 1;
+use crate::hot::SHEET;
+use crate::seats::Seats;
 
 /// Room for a tag on the stack, in units of UTF-16.
 const SHORT: usize = 128;
@@ -25,20 +25,25 @@ const SHORT: usize = 128;
 /// Tags of this length or more may be longer than there is room for.
 const LONG: usize = SHORT - 1;
 
-/// In the number of a seat: the tag is a string whose units are bytes.
-const BYTES: u32 = 1 << 30;
-
 /// As many units as are narrowed at once.
 const CHUNK: usize = 16;
 
-/// A call that JavaScript makes, while it lasts. Its second argument is a tag.
-pub(crate) struct Call {
+/// What the hot calls of an environment have at hand.
+pub(crate) struct Desk {
     env: sys::napi_env,
-    arguments: [sys::napi_value; MOST],
-    given: usize,
-    /// The tag in UTF-16, if it is a string, or the beginning of a long one.
-    units: [MaybeUninit<u16>; SHORT + CHUNK],
-    /// How many there are, without the zeros that follow.
+    seats: Rc<Seats>,
+    /// The sheet: as many numbers as `hot.rs` says.
+    sheet: *mut f64,
+    /// The tag in UTF-16, if it is a string, or the beginning of a long one. Behind it is what was
+    /// left by earlier ones: to clear it would take longer than all that is done with it.
+    units: UnsafeCell<[u16; SHORT]>,
+}
+
+/// A call that JavaScript makes, while it lasts. Its argument is a tag.
+pub(crate) struct Call<'a> {
+    desk: &'a Desk,
+    tag: sys::napi_value,
+    /// How many units it has, if it is a string.
     length: Option<usize>,
 }
 
@@ -58,13 +63,63 @@ pub(crate) const NOTHING: Answer = Answer(ptr::null_mut());
 pub(crate) trait Hot {
     const NAME: &str;
 
-    fn call(call: &Call) -> Result<Answer, Fault>;
+    fn call(call: &Call<'_>) -> Result<Answer, Fault>;
 }
 
-/// Puts a hot call among the exports.
-pub(crate) fn export<H: Hot>(env: Env, exports: &mut Object<'_>) -> napi::Result<()> {
-    let function = env.create_function::<(), ()>(H::NAME, enter::<H>)?;
-    exports.set_named_property(H::NAME, function)
+impl Desk {
+    /// The desk of an environment, which ends with it. Its sheet is among the exports.
+    pub(crate) fn new(env: Env, exports: &mut Object<'_>) -> napi::Result<&'static Desk> {
+        let raw = env.raw();
+        let (mut sheet, mut value, mut kept) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let size = SHEET * size_of::<f64>();
+        // SAFETY: env is Node's, from the making of the exports, which still goes on.
+        let status = unsafe { sys::napi_create_arraybuffer(raw, size, &mut sheet, &mut value) };
+        napi::check_status!(status)?;
+        // SAFETY: the same; the value was made just now. The reference keeps the buffer as long as
+        // the environment lives.
+        let status = unsafe { sys::napi_create_reference(raw, value, 1, &mut kept) };
+        napi::check_status!(status)?;
+        let desk = Desk {
+            env: raw,
+            seats: Seats::here(),
+            sheet: sheet.cast(),
+            units: UnsafeCell::new([0; SHORT]),
+        };
+        let desk = Box::into_raw(Box::new(desk));
+        // SAFETY: it comes from a box. Nothing of an environment is called after its hooks.
+        env.add_env_cleanup_hook(desk, |desk| drop(unsafe { Box::from_raw(desk) }))?;
+        // SAFETY: the box lives until that hook is called, and only its calls use it.
+        let desk = unsafe { &*desk };
+        desk.publish("sheet", value, exports)?;
+        Ok(desk)
+    }
+
+    /// Puts a hot call among the exports.
+    pub(crate) fn export<H: Hot>(&'static self, exports: &mut Object<'_>) -> napi::Result<()> {
+        let name = H::NAME.as_ptr().cast();
+        let data = ptr::from_ref(self).cast_mut().cast::<c_void>();
+        let mut value = ptr::null_mut();
+        let (length, enter) = (H::NAME.len() as isize, Some(enter::<H> as _));
+        // SAFETY: env is Node's, from the making of the exports. The name has the length that is
+        // given. The data is a desk, as `enter` expects, which lives as long as anybody can call the
+        // function.
+        let status =
+            unsafe { sys::napi_create_function(self.env, name, length, enter, data, &mut value) };
+        napi::check_status!(status)?;
+        self.publish(H::NAME, value, exports)
+    }
+
+    /// Puts a value that was made just now among the exports.
+    fn publish(
+        &self,
+        name: &str,
+        value: sys::napi_value,
+        exports: &mut Object<'_>,
+    ) -> napi::Result<()> {
+        // SAFETY: env and value are Node's, from the making of the exports, which still goes on.
+        let value = unsafe { Unknown::from_napi_value(self.env, value) }?;
+        exports.set_named_property(name, value)
+    }
 }
 
 /// Where JavaScript comes in. Nothing unwinds out of here.
@@ -73,14 +128,19 @@ unsafe extern "C" fn enter<H: Hot>(
     info: sys::napi_callback_info,
 ) -> sys::napi_value {
     let done = catch_unwind(AssertUnwindSafe(|| {
+        let (mut tag, mut desk) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: env and info are Node's, from this callback. There is room for one argument; Node
+        // writes undefined where there was none.
+        let status = unsafe {
+            sys::napi_get_cb_info(env, info, &mut 1, &mut tag, ptr::null_mut(), &mut desk)
+        };
+        napi::check_status!(status)?;
         let mut call = Call {
-            env,
-            arguments: [ptr::null_mut(); MOST],
-            given: MOST,
-            units: [MaybeUninit::uninit(); SHORT + CHUNK],
+            // SAFETY: the data of this function is a desk that lives as long as its environment.
+            desk: unsafe { &*desk.cast::<Desk>() },
+            tag,
             length: None,
         };
-        call.read_arguments(info)?;
         call.read_tag();
         H::call(&call)
     }));
@@ -94,131 +154,118 @@ unsafe extern "C" fn enter<H: Hot>(
     ptr::null_mut()
 }
 
-impl Call {
-    fn read_arguments(&mut self, info: sys::napi_callback_info) -> Result<(), Fault> {
-        let to = self.arguments.as_mut_ptr();
-        let (no_this, no_data) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: env and info are Node's, from this callback. `given` says how many values there
-        // is room for; Node fills them all, with undefined where there was no argument.
-        let status =
-            unsafe { sys::napi_get_cb_info(self.env, info, &mut self.given, to, no_this, no_data) };
-        Ok(napi::check_status!(status)?)
-    }
-
+impl Call<'_> {
     /// Reads a tag that is a string. The bytes are made of it later: the processor stalls on what
     /// was written just before in pieces of another size.
+    #[inline(always)]
     fn read_tag(&mut self) {
-        let to = self.units.as_mut_ptr().cast::<u16>();
+        let to = self.desk.units.get().cast::<u16>();
         let mut length = 0;
         // SAFETY: env and argument are Node's, from this callback, which still runs. Node writes at
-        // most SHORT units, the last of them a zero that `length` does not count.
+        // most SHORT units, the last of them a zero that `length` does not count. There is only this
+        // call: none is made during another.
         let status = unsafe {
-            sys::napi_get_value_string_utf16(self.env, self.arguments[TAG], to, SHORT, &mut length)
+            sys::napi_get_value_string_utf16(self.desk.env, self.tag, to, SHORT, &mut length)
         };
         if status == sys::Status::napi_ok {
-            self.units[length..][..CHUNK].fill(MaybeUninit::new(0));
             self.length = Some(length);
         }
     }
 
     /// Asks with the bytes of the tag.
+    #[inline(always)]
     pub(crate) fn with_tag<R>(
         &self,
         kind: Kind,
         ask: impl FnOnce(&[u8]) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         // With no unit to spare, there may be more of it.
-        if let Some(length @ ..LONG) = self.length {
-            let units = self.units.as_ptr().cast::<u16>();
-            // SAFETY: Node has written `length` units, and `read_tag` a chunk of zeros after them.
-            let units = unsafe { slice::from_raw_parts(units, length.next_multiple_of(CHUNK)) };
-            let mut narrowed = [0; SHORT];
-            if narrow(units, &mut narrowed) || kind == Kind::Bytes {
-                return ask(&narrowed[..length]);
-            }
-            // Halves of surrogate pairs become U+FFFD, as in all other conversions.
-            return ask(String::from_utf16_lossy(&units[..length]).as_bytes());
-        }
-        let tag: Tag<'_> = self.other(TAG)?;
-        ask(bytes(&tag))
-    }
-
-    /// The number of a seat, and what the tag is.
-    pub(crate) fn seat(&self, index: usize) -> Result<(u32, Kind), Fault> {
-        let mut number = 0;
-        // SAFETY: env and argument are Node's, from this callback, which still runs.
-        let status =
-            unsafe { sys::napi_get_value_uint32(self.env, self.arguments[index], &mut number) };
-        napi::check_status!(status)?;
-        Ok(if number < BYTES { (number, Kind::Text) } else { (number - BYTES, Kind::Bytes) })
-    }
-
-    /// A number, if one is given.
-    pub(crate) fn number(&self, index: usize) -> Result<Option<f64>, Fault> {
-        if index >= self.given {
-            return Ok(None);
-        }
-        let mut number = 0.0;
-        // SAFETY: env and argument are Node's, from this callback, which still runs.
-        let status =
-            unsafe { sys::napi_get_value_double(self.env, self.arguments[index], &mut number) };
-        if status == sys::Status::napi_ok { Ok(Some(number)) } else { self.other(index) }
-    }
-
-    /// A truth, if one is given.
-    pub(crate) fn truth(&self, index: usize) -> Result<Option<bool>, Fault> {
-        if index >= self.given { Ok(None) } else { self.other(index) }
-    }
-
-    /// Writes numbers into an ArrayBuffer of the caller that has just their size.
-    pub(crate) fn write(&self, index: usize, numbers: &[f64]) -> Result<(), Fault> {
-        let mut to = ptr::null_mut();
-        let mut length = 0;
-        // SAFETY: env and argument are Node's, from this callback, which still runs.
-        let status = unsafe {
-            sys::napi_get_arraybuffer_info(self.env, self.arguments[index], &mut to, &mut length)
+        let Some(length @ ..LONG) = self.length else {
+            return ask(bytes(&self.other()?));
         };
-        napi::check_status!(status)?;
-        if length != size_of_val(numbers) {
-            return Err(napi::Error::from_reason("the answer has another size").into());
+        // SAFETY: nobody writes there until the next call.
+        let units = unsafe { &*self.desk.units.get() };
+        let chunks = &units.as_chunks().0[..length.div_ceil(CHUNK)];
+        let mut narrowed = [const { MaybeUninit::uninit() }; SHORT / CHUNK];
+        if narrow(chunks, &mut narrowed) || kind == Kind::Bytes {
+            // SAFETY: `narrow` has written as many whole chunks as `length` reaches into.
+            let tag = unsafe { slice::from_raw_parts(narrowed.as_ptr().cast::<u8>(), length) };
+            return ask(tag);
         }
-        // SAFETY: Node says that `length` bytes are there, and that no other thread sees them.
-        // Bytes need no alignment.
-        unsafe { ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), to.cast::<u8>(), length) };
-        Ok(())
+        ask(self.encode(length).as_bytes())
+    }
+
+    /// The tag in UTF-8. Halves of surrogate pairs become U+FFFD, as in all other conversions.
+    #[cold]
+    fn encode(&self, length: usize) -> String {
+        // SAFETY: the tag has been read, and nobody else looks at it now.
+        let units = unsafe { &mut *self.desk.units.get() };
+        let text = String::from_utf16_lossy(&units[..length]);
+        // What is left behind shorter ones shall not look like this.
+        units.fill(0);
+        text
+    }
+
+    /// The tag as napi reads it, with its errors.
+    #[cold]
+    fn other(&self) -> Result<Tag<'_>, Fault> {
+        // SAFETY: env and argument are Node's, from this callback, which still runs, and so does
+        // what the value borrows.
+        Ok(unsafe { Tag::from_napi_value(self.desk.env, self.tag) }?)
+    }
+
+    pub(crate) fn seats(&self) -> &Seats {
+        &self.desk.seats
+    }
+
+    /// The whole number in the first bytes of the sheet.
+    #[inline(always)]
+    pub(crate) fn seat(&self) -> u32 {
+        // SAFETY: as in `number`.
+        unsafe { self.desk.sheet.cast::<u32>().read_unaligned() }
+    }
+
+    /// A number of the sheet.
+    #[inline(always)]
+    pub(crate) fn number(&self, index: usize) -> f64 {
+        assert!(index < SHEET);
+        // SAFETY: the sheet has so many numbers, and JavaScript, whose thread this is, does not run
+        // now. `native.js` alone knows the buffer, and does not give it away.
+        unsafe { self.desk.sheet.wrapping_add(index).read_unaligned() }
+    }
+
+    /// Writes a number on the sheet.
+    #[inline(always)]
+    pub(crate) fn write(&self, index: usize, number: f64) {
+        assert!(index < SHEET);
+        // SAFETY: as in `number`.
+        unsafe { self.desk.sheet.wrapping_add(index).write_unaligned(number) };
     }
 
     /// Nothing for true, which is hot, or false.
+    #[inline(always)]
     pub(crate) fn answer(&self, truth: bool) -> Result<Answer, Fault> {
         if truth {
             return Ok(NOTHING);
         }
         let mut value = ptr::null_mut();
         // SAFETY: env is Node's, from this callback, which still runs.
-        let status = unsafe { sys::napi_get_boolean(self.env, false, &mut value) };
+        let status = unsafe { sys::napi_get_boolean(self.desk.env, false, &mut value) };
         napi::check_status!(status)?;
         Ok(Answer(value))
     }
-
-    /// An argument as napi reads it, with its errors.
-    #[cold]
-    fn other<T: FromNapiValue>(&self, index: usize) -> Result<T, Fault> {
-        // SAFETY: env and argument are Node's, from this callback, which still runs, and so does
-        // what the value borrows.
-        Ok(unsafe { T::from_napi_value(self.env, self.arguments[index]) }?)
-    }
 }
 
-/// Whether all units are ASCII. Their lower halves are in `narrowed`. Whole chunks, so that the compiler makes
-/// a few wide instructions of each.
-#[inline]
-fn narrow(units: &[u16], narrowed: &mut [u8; SHORT]) -> bool {
+/// Whether all units are ASCII, or else perhaps. Their lower halves are in `narrowed`. Whole chunks, so
+/// that the compiler makes a few wide instructions of each.
+#[inline(always)]
+fn narrow(units: &[[u16; CHUNK]], narrowed: &mut [MaybeUninit<[u8; CHUNK]>]) -> bool {
     let mut seen = [0; CHUNK];
-    for (from, to) in units.as_chunks::<CHUNK>().0.iter().zip(narrowed.as_chunks_mut::<CHUNK>().0) {
+    for (from, to) in units.iter().zip(narrowed) {
         for (seen, unit) in seen.iter_mut().zip(from) {
             *seen |= unit;
         }
-        *to = from.map(|unit| unit as u8);
+        to.write(from.map(|unit| unit as u8));
     }
-    seen.iter().all(|unit| *unit < 0x80)
+    seen.iter().fold(0, |all, unit| all | unit) < 0x80
 }

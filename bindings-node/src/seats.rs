@@ -4,41 +4,69 @@
 //! knows which one a call will reach.)
 
 use std::cell::RefCell;
-use std::marker::PhantomData;
+use std::rc::Rc;
 
 use dthrottle::{Domain, Error, ErrorKind};
 
 use crate::failure::Fault;
 
 thread_local! {
-    static SEATS: RefCell<Seats> = const { RefCell::new(Seats { domains: vec![], free: vec![] }) };
+    static SEATS: Rc<Seats> = Rc::default();
 }
 
-struct Seats {
+/// All seats of a thread. The hot calls have them at hand: to look for a thread's own takes time.
+#[derive(Default)]
+pub(crate) struct Seats(RefCell<Rows>);
+
+#[derive(Default)]
+struct Rows {
     domains: Vec<Option<Domain>>,
     free: Vec<u32>,
 }
 
-/// A domain's number, which ends with this.
+impl Seats {
+    /// Those of this thread.
+    pub(crate) fn here() -> Rc<Seats> {
+        SEATS.with(Rc::clone)
+    }
+
+    /// Makes a call to the domain in a seat.
+    #[inline(always)]
+    pub(crate) fn with<R>(
+        &self,
+        number: u32,
+        call: impl FnOnce(&Domain) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        match self.0.borrow().domains.get(number as usize) {
+            Some(Some(domain)) => call(domain),
+            _ => Err(vacant(number).into()),
+        }
+    }
+}
+
+/// A domain's number, which ends with this. It cannot go to another thread, where the number means
+/// nothing.
 pub(crate) struct Seat {
     number: u32,
-    /// It cannot go to another thread, where the number means nothing.
-    here: PhantomData<*const ()>,
+    seats: Rc<Seats>,
 }
 
 impl Seat {
     pub(crate) fn new(domain: Domain) -> Seat {
-        let number = SEATS.with_borrow_mut(|seats| match seats.free.pop() {
+        let seats = Seats::here();
+        let mut rows = seats.0.borrow_mut();
+        let number = match rows.free.pop() {
             Some(number) => {
-                seats.domains[number as usize] = Some(domain);
+                rows.domains[number as usize] = Some(domain);
                 number
             }
             None => {
-                seats.domains.push(Some(domain));
-                (seats.domains.len() - 1) as u32
+                rows.domains.push(Some(domain));
+                (rows.domains.len() - 1) as u32
             }
-        });
-        Seat { number, here: PhantomData }
+        };
+        drop(rows);
+        Seat { number, seats }
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -48,26 +76,13 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // Node runs finalizers between calls, not during one. At the end of a thread the seats may
-        // be gone before.
-        let domain = SEATS.try_with(|seats| {
-            let mut seats = seats.borrow_mut();
-            seats.free.push(self.number);
-            seats.domains[self.number as usize].take()
-        });
+        // Node runs finalizers between calls, not during one.
+        let mut rows = self.seats.0.borrow_mut();
+        rows.free.push(self.number);
+        let domain = rows.domains[self.number as usize].take();
+        drop(rows);
         drop(domain);
     }
-}
-
-/// Makes a call to the domain in a seat.
-pub(crate) fn with<R>(
-    number: u32,
-    call: impl FnOnce(&Domain) -> Result<R, Fault>,
-) -> Result<R, Fault> {
-    SEATS.with_borrow(|seats| match seats.domains.get(number as usize) {
-        Some(Some(domain)) => call(domain),
-        _ => Err(vacant(number).into()),
-    })
 }
 
 #[cold]
