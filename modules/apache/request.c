@@ -158,12 +158,12 @@ int dthrottle_header_parser(request_rec *r)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "dthrottle: domain %s: %s; requests pass",
                       domain->name, dthrottle_status_text(status));
     }
-    if (!decision.allowed || decision.dry_run)
+    if (!decision.allowed || decision.rule >= 0)
         return refused(r, place, domain, &decision);
-    if (!decision.wait_ns) {
-        dthrottle_tell(r, place, domain, "passed", &decision);
-    } else if (place->dry_run == 1) {
+    if (decision.dry_run || (decision.wait_ns && place->dry_run == 1)) {
         dthrottle_tell(r, place, domain, "delayed-dry-run", &decision);
+    } else if (!decision.wait_ns) {
+        dthrottle_tell(r, place, domain, "passed", &decision);
     } else {
         dthrottle_tell(r, place, domain, "delayed", &decision);
         wait_ns(decision.wait_ns);

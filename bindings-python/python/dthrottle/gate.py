@@ -203,7 +203,7 @@ class Gate(Generic[Request]):
             self.failed("check")
             return None
         refused = False
-        if decision.rule is None:
+        if decision.rule is None and not (self._may_wait and decision.dry_run):
             self.counts.passed += 1
         elif decision.allowed or self.settings.dry_run:
             self.counts.dry_run += 1
