@@ -32,7 +32,8 @@ static const command_rec commands[] = {
     AP_INIT_TAKE1("DThrottleLogLevel", dthrottle_cmd_log_level, NULL, DTHROTTLE_ANYWHERE,
                   "debug, info, notice, warn or error: how refusals are logged, warn by default"),
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
-                      "a domain, a rate, and burst=, name=, charge_refused=on"),
+                      "a domain, a rate, and burst=, name=, charge_refused=on; in a virtual "
+                      "host with buckets of its own"),
     AP_INIT_TAKE1("DThrottleConfigFile", dthrottle_cmd_file, NULL, RSRC_CONF,
                   "a configuration of dthrottle in TOML"),
     AP_INIT_TAKE_ARGV("DThrottleTable", dthrottle_cmd_table, NULL, RSRC_CONF,
@@ -57,7 +58,7 @@ module AP_MODULE_DECLARE_DATA dthrottle_module = {
     STANDARD20_MODULE_STUFF,
     dthrottle_create_place,
     dthrottle_merge_places,
-    NULL,
+    dthrottle_create_host,
     NULL,
     commands,
     register_hooks,

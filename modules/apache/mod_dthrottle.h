@@ -26,9 +26,8 @@ APLOG_USE_MODULE(dthrottle);
 typedef struct {
     const char *name;
     apr_size_t name_len;
-    /* Where it was named, for messages. */
-    const char *file;
-    int line;
+    /* How many rules it has; below zero: there is no such domain. */
+    int32_t rules;
     /* Of this child: what is asked, and the largest cost that can pass. */
     dthrottle_domain_t *handle;
     apr_uint64_t largest;
@@ -45,14 +44,28 @@ typedef struct {
     dthrottle_rule_t rule;
 } dthrottle_inline_t;
 
+/* Where a domain was named. */
+typedef struct {
+    int number;
+    server_rec *server;
+    const char *file;
+    int line;
+} dthrottle_mention_t;
+
+/* The server itself, or a virtual host. */
+typedef struct {
+    apr_array_header_t *rules;  /* dthrottle_inline_t, its own */
+    dthrottle_used_t **domains; /* by the number of the name */
+} dthrottle_host_t;
+
 /* What there is once for the whole server. */
 typedef struct {
-    dthrottle_used_t fallback; /* the domain where none is named */
-    apr_array_header_t *used;  /* dthrottle_used_t * */
-    apr_array_header_t *rules; /* dthrottle_inline_t */
-    const char *path;          /* the configuration file */
-    const char *text;          /* what is in it */
-    const char *cluster;       /* as TOML */
+    apr_array_header_t *names;    /* const char *, of domains; the first where none is named */
+    apr_array_header_t *mentions; /* dthrottle_mention_t */
+    apr_array_header_t *used;     /* dthrottle_used_t * */
+    const char *path;             /* the configuration file */
+    const char *text;             /* what is in it */
+    const char *cluster;          /* as TOML */
     dthrottle_table_t table;
     int has_table;
     int is_on;
@@ -64,7 +77,7 @@ typedef struct {
 /* What there is for a place: -1 and NULL are as above it. */
 typedef struct {
     int is_on;
-    dthrottle_used_t *domain;
+    int domain; /* the number of its name */
     ap_expr_info_t *tag;
     ap_expr_info_t *cost;
     int units;
@@ -96,6 +109,14 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
 const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
+
+/* domain.c: what a domain's name means at a virtual host. */
+void *dthrottle_create_host(apr_pool_t *pool, server_rec *s);
+void dthrottle_forget_domains(apr_pool_t *pool);
+int dthrottle_mention(cmd_parms *cmd, const char *name);
+void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule_t *rule);
+const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first);
+void dthrottle_resolve_domains(apr_pool_t *child, server_rec *s);
 
 /* life.c: all of it together, and the throttle in a child. */
 int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);

@@ -119,7 +119,9 @@ static void wait_ns(apr_uint64_t ns)
 int dthrottle_header_parser(request_rec *r)
 {
     const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config, &dthrottle_module);
-    dthrottle_used_t *domain = place->domain ? place->domain : &dthrottle_server.fallback;
+    const dthrottle_host_t *host = ap_get_module_config(r->server->module_config,
+                                                        &dthrottle_module);
+    dthrottle_used_t *domain;
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     unsigned char address[IPV6_BYTES];
     const char *error = NULL;
@@ -128,7 +130,10 @@ int dthrottle_header_parser(request_rec *r)
     int32_t status;
     if (r->prev && dthrottle_tell_again(r))
         return DECLINED;
-    if (place->is_on != 1 || !domain->handle)
+    if (place->is_on != 1)
+        return DECLINED;
+    domain = host->domains[place->domain >= 0 ? place->domain : 0];
+    if (!domain->handle)
         return DECLINED;
     if (place->tag) {
         tag = ap_expr_str_exec(r, place->tag, &error);
