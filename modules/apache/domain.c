@@ -148,6 +148,7 @@ static void resolve(apr_pool_t *child, server_rec *s, dthrottle_used_t *used)
                      used->name, dthrottle_status_text(status));
         return;
     }
+    used->is_dry_run = dthrottle_domain_is_dry_run(used->handle) == 1;
     used->largest = DTHROTTLE_UNLIMITED;
     for (int32_t i = 0; (rule = dthrottle_rule_name(used->handle, i)); i++) {
         apr_uint64_t limit = dthrottle_rule_limit(used->handle, i);

@@ -70,6 +70,7 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
     name_table(temp, config);
     if (dthrottle_config_check(config, error, sizeof error) != DTHROTTLE_OK)
         return fault(s, error);
+    dthrottle_server.is_named = dthrottle_is_named(ap_conftree);
     return OK;
 }
 

@@ -29,6 +29,9 @@ static const command_rec commands[] = {
                  DTHROTTLE_ANYWHERE, "On: nothing is refused or delayed, only counted and logged"),
     AP_INIT_FLAG("DThrottleHeaders", ap_set_flag_slot, DTHROTTLE_FIELD(headers),
                  DTHROTTLE_ANYWHERE, "On: responses have RateLimit and RateLimit-Policy"),
+    AP_INIT_FLAG("DThrottleEnvironment", ap_set_flag_slot, DTHROTTLE_FIELD(environment),
+                 DTHROTTLE_ANYWHERE, "On: environment and notes also where nothing is known to "
+                 "read them"),
     AP_INIT_TAKE1("DThrottleLogLevel", dthrottle_cmd_log_level, NULL, DTHROTTLE_ANYWHERE,
                   "debug, info, notice, warn or error: how refusals are logged, warn by default"),
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
@@ -52,6 +55,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_child_stopping(dthrottle_child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
     /* Once for a request, before access and passwords are looked at, and after SetEnvIf. */
     ap_hook_header_parser(dthrottle_header_parser, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_insert_filter(dthrottle_insert_filter, NULL, NULL, APR_HOOK_REALLY_LAST);
 }
 
 module AP_MODULE_DECLARE_DATA dthrottle_module = {

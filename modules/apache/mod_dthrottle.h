@@ -31,6 +31,7 @@ typedef struct {
     /* Of this child: what is asked, and the largest cost that can pass. */
     dthrottle_domain_t *handle;
     apr_uint64_t largest;
+    int is_dry_run;
     /* RateLimit-Policy: all rules. */
     const char *policy;
     /* What was logged already. */
@@ -69,6 +70,7 @@ typedef struct {
     dthrottle_table_t table;
     int has_table;
     int is_on;
+    int is_named; /* whether the configuration names what is said about decisions */
     dthrottle_config_t *config;
     /* Of this child. */
     dthrottle_t *throttle;
@@ -85,6 +87,7 @@ typedef struct {
     apr_int64_t max_delay_ns;
     int dry_run;
     int headers;
+    int environment;
     int log_level;
     int ipv6_prefix;
 } dthrottle_place_t;
@@ -126,12 +129,15 @@ void dthrottle_child_stopping(apr_pool_t *child, int graceful);
 
 /* request.c */
 int dthrottle_header_parser(request_rec *r);
+const dthrottle_used_t *dthrottle_look(request_rec *r, dthrottle_decision_t *decision);
 
 /* answer.c: what is said about a decision: headers, environment, notes. */
 const char *dthrottle_quoted(apr_pool_t *pool, const char *text);
 void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
                     const char *outcome, const dthrottle_decision_t *decision);
-void dthrottle_tell_passed(request_rec *r);
+void dthrottle_tell_later(request_rec *r);
 int dthrottle_tell_again(request_rec *r);
+void dthrottle_insert_filter(request_rec *r);
+int dthrottle_is_named(const ap_directive_t *directive);
 
 #endif

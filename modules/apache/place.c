@@ -18,6 +18,7 @@ void *dthrottle_create_place(apr_pool_t *pool, char *dir)
     place->max_delay_ns = UNSET;
     place->dry_run = UNSET;
     place->headers = UNSET;
+    place->environment = UNSET;
     place->log_level = UNSET;
     place->ipv6_prefix = UNSET;
     return place;
@@ -34,6 +35,7 @@ void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below)
     INHERIT(max_delay_ns);
     INHERIT(dry_run);
     INHERIT(headers);
+    INHERIT(environment);
     INHERIT(log_level);
     INHERIT(ipv6_prefix);
 #undef INHERIT
