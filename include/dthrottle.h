@@ -156,7 +156,7 @@ typedef struct {
     uint64_t allowed;
     /** Checks refused. */
     uint64_t refused;
-    /** Checks that were allowed only because of dry run. */
+    /** Checks that were allowed, or allowed without a wait, only because of dry run. */
     uint64_t dry_run;
     /** Charges that were not counted, because the table had no room: they failed open. */
     uint64_t failed_open;
@@ -185,7 +185,10 @@ typedef struct {
     size_t size;
     /** Go on. */
     bool allowed;
-    /** Refused, but allowed because the domain is in dry run. */
+    /**
+     * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: then
+     * retry_after_ns says how long it would have waited, and rule is -1 unless it was refused.
+     */
     bool dry_run;
     /** The index of the rule that refused, for dthrottle_rule_name(); -1 if none did. */
     int32_t rule;
@@ -197,9 +200,12 @@ typedef struct {
     uint64_t remaining;
     /** The same, negative when the bucket is in debt. */
     int64_t balance;
-    /** Wait so long before going on; 0 unless a longest wait was given. */
+    /** Wait so long before going on; 0 unless a longest wait was given, and in dry run. */
     uint64_t wait_ns;
-    /** When refused: the time until this check would pass. Else 0. */
+    /**
+     * When refused, or spared a wait by dry run: the time until this check would pass without
+     * waiting. Else 0.
+     */
     uint64_t retry_after_ns;
     /** The time until every bucket of the tag is full again. */
     uint64_t reset_after_ns;
@@ -393,6 +399,12 @@ void dthrottle_domain_free(dthrottle_domain_t *domain);
 
 /** The domain's name, or NULL without a domain. Lives as long as the handle. */
 const char *dthrottle_domain_name(const dthrottle_domain_t *domain);
+
+/**
+ * Whether nothing is refused or told to wait in this domain, only counted: 1, 0, or a negative
+ * status.
+ */
+int32_t dthrottle_domain_is_dry_run(const dthrottle_domain_t *domain);
 
 /** How many rules the domain has, or a negative status. */
 int32_t dthrottle_rule_count(const dthrottle_domain_t *domain);

@@ -9,6 +9,7 @@ test-web: build-python ## Test the middleware of Python in real servers: gunicor
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 tests/web
 
 test-servers: build-python node-ready build-node build-nginx build-apache ## Test the modules in real servers: nginx, Apache
+	@$(NEED) ip=iproute2
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 --dist loadfile tests/servers
 
 test-web-node: build-python node-ready build-node ## Test the middleware of Node in clusters of real servers, with Python beside them

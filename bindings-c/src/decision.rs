@@ -18,7 +18,8 @@ pub struct Decision {
     pub size: usize,
     /// Go on.
     pub allowed: Flag,
-    /// Refused, but allowed because the domain is in dry run.
+    /// Refused, or allowed after a wait, but allowed at once because the domain is in dry run: then
+    /// retry_after_ns says how long it would have waited, and rule is -1 unless it was refused.
     pub dry_run: Flag,
     /// The index of the rule that refused, for dthrottle_rule_name(); -1 if none did.
     pub rule: i32,
@@ -30,9 +31,10 @@ pub struct Decision {
     pub remaining: u64,
     /// The same, negative when the bucket is in debt.
     pub balance: i64,
-    /// Wait so long before going on; 0 unless a longest wait was given.
+    /// Wait so long before going on; 0 unless a longest wait was given, and in dry run.
     pub wait_ns: u64,
-    /// When refused: the time until this check would pass. Else 0.
+    /// When refused, or spared a wait by dry run: the time until this check would pass without
+    /// waiting. Else 0.
     pub retry_after_ns: u64,
     /// The time until every bucket of the tag is full again.
     pub reset_after_ns: u64,

@@ -54,6 +54,13 @@ pub unsafe extern "C" fn dthrottle_domain_name(domain: *const Domain) -> *const 
     guard!(|c| Ok(c.handle(domain)?.name.as_ptr()))
 }
 
+/// Whether nothing is refused or told to wait in this domain, only counted: 1, 0, or a negative
+/// status.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_domain_is_dry_run(domain: *const Domain) -> i32 {
+    guard!(|c| Ok(c.handle(domain)?.core.is_dry_run()))
+}
+
 /// How many rules the domain has, or a negative status.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_rule_count(domain: *const Domain) -> i32 {

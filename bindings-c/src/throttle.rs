@@ -26,7 +26,7 @@ pub struct Stats {
     pub allowed: u64,
     /// Checks refused.
     pub refused: u64,
-    /// Checks that were allowed only because of dry run.
+    /// Checks that were allowed, or allowed without a wait, only because of dry run.
     pub dry_run: u64,
     /// Charges that were not counted, because the table had no room: they failed open.
     pub failed_open: u64,

@@ -90,6 +90,7 @@ static void test_domain(void)
     CHECK(out == NULL);
 
     CHECK(dthrottle_domain_name(NULL) == NULL);
+    BAD(dthrottle_domain_is_dry_run(NULL));
     BAD(dthrottle_rule_count(NULL));
     CHECK(dthrottle_rule_name(NULL, 0) == NULL);
     EQUAL(dthrottle_rule_limit(NULL, 0), 0);

@@ -132,6 +132,8 @@ static void test_setters(void)
     OK(dthrottle_check(all, "t", 1, 7, &decision));
     OK(dthrottle_check(all, "t", 1, 7, &decision));
     CHECK(decision.allowed && decision.dry_run && decision.granted == 0);
+    EQUAL(dthrottle_domain_is_dry_run(all), 1);
+    EQUAL(dthrottle_domain_is_dry_run(api), 0);
 
     dthrottle_stats_t stats = DTHROTTLE_STATS_INIT;
     OK(dthrottle_stats(throttle, &stats));

@@ -199,6 +199,11 @@ for (const kind of kinds) {
         assert.deepEqual(await web.statuses(3), [200, 200, 200]);
         assert.deepEqual([web.counts.passed, web.counts.dryRun, web.counts.refused, told], [1, 2, 0, 2]);
       });
+      const throttle = new Throttle({ rate: '1/minute', dryRun: true });
+      await using([throttle, { maxDelayMs: 60_000 }], async (web) => {
+        assert.deepEqual(await web.statuses(3), [200, 200, 200]);
+        assert.deepEqual([web.counts.passed, web.counts.dryRun, web.counts.delayed], [1, 2, 0]);
+      });
     });
 
     it('is only for some methods, routes, and people', async () => {

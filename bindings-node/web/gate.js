@@ -249,7 +249,7 @@ class Gate extends Functions {
       const decision = this.#check(tag, units, beyond);
       const refused = !decision.allowed && !dryRun;
       if (refused) this.counts.refused += 1;
-      else if (decision.rule !== null) this.counts.dryRun += 1;
+      else if (decision.rule !== null || decision.dryRun) this.counts.dryRun += 1;
       else this.counts.passed += 1;
       const taken = decision.granted > 0 ? decision.granted + beyond : 0;
       return new Verdict(decision, this.#headers.fields(decision), tag, taken, refused);

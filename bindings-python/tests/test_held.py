@@ -46,6 +46,9 @@ def test_delayed_requests_are_spaced(client: Any, clock: ManualClock, slept: lis
 def test_without_a_delay_nobody_waits(client: Any, clock: ManualClock, slept: list[float]) -> None:
     assert client(once(clock)).statuses(3) == [200, 429, 429]
     assert client(once(clock), max_delay=3600, dry_run=True).statuses(2) == [200, 200]
+    web = client(Throttle("1/s", clock=clock, dry_run=True), max_delay=1)
+    assert web.statuses(3) == [200] * 3
+    assert (web.counts.passed, web.counts.dry_run, web.counts.delayed) == (1, 2, 0)
     assert slept == []
 
 

@@ -92,6 +92,10 @@ impl<'a> Check<'a, 1> {
         if self.ask.partial || cost == 0 || !rule.scale.passes(tat, window, cost) {
             return None;
         }
+        // Whether dry run spared a wait is counted elsewhere.
+        if self.ask.max_wait != 0 && self.domain.dry_run {
+            return None;
+        }
         // A clamped bucket is counted elsewhere.
         Some(rule.scale.take(tat, window, cost)).filter(|next| *next != LAST)
     }
@@ -142,11 +146,11 @@ impl<'a, const N: usize> Check<'a, N> {
             refused.for_each(|(_, key)| pacing.refused(key.fingerprint, self.now));
         }
         match outcome.granted {
-            Some(_) => counters.add_one(Count::Allowed),
-            None if self.domain.dry_run => {
+            _ if outcome.is_spared() => {
                 counters.add_one(Count::Allowed);
                 counters.add_one(Count::DryRun);
             }
+            Some(_) => counters.add_one(Count::Allowed),
             None => counters.add_one(Count::Refused),
         }
         outcome
@@ -276,39 +280,53 @@ impl<const N: usize> Outcome<'_, N> {
         let Some(deciding) = self.deciding_rule() else {
             return Decision::unlimited(self.ask.cost);
         };
-        let buckets = || self.domain.rules.iter().zip(self.tats);
-        let longest = |time: &dyn Fn(&Scale, Tat) -> u64| {
-            let times = buckets().map(|(rule, tat)| time(&rule.scale, tat));
-            Duration::from_nanos(times.max().unwrap_or(0))
-        };
         let (wait, retry_after) = match self.granted {
-            // Nothing was waited for, so every turn has come.
-            Some(_) if self.ask.max_wait == 0 => (Duration::ZERO, Duration::ZERO),
-            Some(_) if self.taken => {
-                (longest(&|scale, tat| scale.wait(tat, self.now)), Duration::ZERO)
-            }
-            Some(units) => {
-                (longest(&|scale, tat| scale.retry_after(tat, self.now, units)), Duration::ZERO)
-            }
-            None => (Duration::ZERO, longest(&|scale, tat| self.retry_after(scale, tat))),
+            // Nobody waits in dry run: it is told as the time until no wait is needed.
+            Some(_) if self.domain.dry_run => (0, self.wait()),
+            Some(_) => (self.wait(), 0),
+            None => (0, self.longest(|scale, tat| self.retry_after(scale, tat))),
         };
-        // With tolerance a check may pass before its turn.
-        let wait = wait.min(Duration::from_nanos(self.ask.max_wait));
         let scale = &self.domain.rules[deciding].scale;
         let balance = scale.balance(self.tats[deciding], self.now);
         Decision {
             allowed: self.allowed(),
-            dry_run: self.granted.is_none() && self.domain.dry_run,
+            dry_run: self.domain.dry_run && (self.granted.is_none() || retry_after > 0),
             rule: self.granted.is_none().then_some(deciding),
             deciding: Some(deciding),
             granted: self.granted.unwrap_or(0),
             limit: scale.burst(),
             remaining: balance.max(0) as u64,
             balance,
-            wait,
-            retry_after,
-            reset_after: longest(&|scale, tat| scale.reset_after(tat, self.now)),
+            wait: Duration::from_nanos(wait),
+            retry_after: Duration::from_nanos(retry_after),
+            reset_after: Duration::from_nanos(
+                self.longest(|scale, tat| scale.reset_after(tat, self.now)),
+            ),
         }
+    }
+
+    /// Whether only dry run lets it go on, or go on at once.
+    fn is_spared(&self) -> bool {
+        self.domain.dry_run && (self.granted.is_none() || self.wait() > 0)
+    }
+
+    /// The wait until the turn of what was granted, as if there were no dry run.
+    fn wait(&self) -> u64 {
+        let wait = match self.granted {
+            // Nothing was waited for, so every turn has come.
+            Some(_) if self.ask.max_wait == 0 => 0,
+            Some(_) if self.taken => self.longest(|scale, tat| scale.wait(tat, self.now)),
+            Some(units) => self.longest(|scale, tat| scale.retry_after(tat, self.now, units)),
+            None => 0,
+        };
+        // With tolerance a check may pass before its turn.
+        wait.min(self.ask.max_wait)
+    }
+
+    /// The longest of some time over all rules.
+    fn longest(&self, time: impl Fn(&Scale, Tat) -> u64) -> u64 {
+        let buckets = self.domain.rules.iter().zip(self.tats);
+        buckets.map(|(rule, tat)| time(&rule.scale, tat)).max().unwrap_or(0)
     }
 
     /// The rule whose figures the decision shows.

@@ -49,7 +49,8 @@ impl Default for Ask {
 pub struct Decision {
     /// Go on.
     pub allowed: bool,
-    /// Refused, but allowed because the domain is in dry run.
+    /// Refused, or allowed after a wait, but allowed at once because the domain is in dry run:
+    /// `rule` tells them apart.
     pub dry_run: bool,
     /// The rule that refused, as its index in [`crate::Domain::rules`].
     pub rule: Option<usize>,
@@ -65,7 +66,8 @@ pub struct Decision {
     pub balance: i64,
     /// Wait this long before going on.
     pub wait: Duration,
-    /// When refused: time until this check would pass without waiting.
+    /// When refused, or spared a wait by dry run: time until this check would pass without
+    /// waiting.
     pub retry_after: Duration,
     /// Time until every bucket is full again.
     pub reset_after: Duration,

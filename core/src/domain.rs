@@ -102,6 +102,11 @@ impl Domain {
         &self.0.rules
     }
 
+    /// Whether nothing is refused or told to wait here, only counted.
+    pub fn is_dry_run(&self) -> bool {
+        self.0.dry_run
+    }
+
     /// The rule that refused, if one did.
     pub fn refused_by(&self, decision: &Decision) -> Option<&str> {
         decision.rule.and_then(|index| self.0.rules.get(index)).map(ActiveRule::name)

@@ -1,10 +1,13 @@
 /*
  * What is said about a decision: headers for the client; environment and notes for the access log,
- * for scripts and for other modules.
+ * for scripts and for other modules. To write them costs more than the decision, so they are left
+ * out for a request that passed if nobody can see them.
  */
 #include "mod_dthrottle.h"
 
 #define DIGITS 21
+/* How types begin that are the names of handlers. */
+#define SCRIPT "application/x-httpd-"
 
 static const char *const names[][2] = {
     { "DTHROTTLE_DECISION", "dthrottle-decision" },
@@ -12,7 +15,10 @@ static const char *const names[][2] = {
     { "DTHROTTLE_WAIT", "dthrottle-wait" },
 };
 
-/* Much faster than printing, and done for every request. */
+/* What became of a request, kept with it. */
+static const char told[] = "told", passed[] = "passed";
+
+/* Much faster than printing. */
 static char *number(apr_pool_t *pool, apr_uint64_t value)
 {
     char *to = (char *)apr_palloc(pool, DIGITS) + DIGITS - 1;
@@ -75,6 +81,16 @@ static apr_uint64_t more_after(const dthrottle_used_t *domain, int32_t rule,
     return seconds(each < unit ? each : unit);
 }
 
+static const char *kept(const request_rec *r)
+{
+    return ap_get_module_config(r->request_config, &dthrottle_module);
+}
+
+static void keep(request_rec *r, const char *what)
+{
+    ap_set_module_config(r->request_config, &dthrottle_module, (void *)what);
+}
+
 static void say(request_rec *r, const char *const name[2], const char *value)
 {
     apr_table_setn(r->subprocess_env, name[0], value);
@@ -87,6 +103,7 @@ void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrot
     apr_uint64_t wait = decision->wait_ns ? decision->wait_ns : decision->retry_after_ns;
     const char *remaining = number(r->pool, decision->remaining), *name;
     int32_t rule;
+    keep(r, told);
     say(r, names[0], outcome);
     say(r, names[1], remaining);
     say(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
@@ -104,10 +121,10 @@ void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrot
     }
 }
 
-/* Of a request that passed, where no more is known. */
-void dthrottle_tell_passed(request_rec *r)
+/* Of a request that passed, where no more is known: it is looked for if somebody may see it. */
+void dthrottle_tell_later(request_rec *r)
 {
-    say(r, names[0], "passed");
+    keep(r, passed);
 }
 
 /* After a redirect inside the server: what was said before. Whether there was something. */
@@ -115,12 +132,58 @@ int dthrottle_tell_again(request_rec *r)
 {
     const char *value;
     for (request_rec *prev = r->prev; prev; prev = prev->prev) {
-        if (!apr_table_get(prev->notes, names[0][1]))
+        if (!kept(prev))
             continue;
+        keep(r, kept(prev));
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             if ((value = apr_table_get(prev->notes, names[i][1])))
                 say(r, names[i], value);
         return 1;
     }
+    return 0;
+}
+
+/*
+ * Whether something other than a plain file may answer, and so see the environment: a script, a
+ * proxy, a page with includes, or rules in a file that the configuration does not know.
+ */
+static int may_be_seen(const request_rec *r)
+{
+    /* Those that were looked for, and those of them that were there. */
+    for (const struct htaccess_result *file = r->htaccess; file; file = file->next)
+        if (file->htaccess)
+            return 1;
+    return r->handler || r->output_filters->frec->ftype < AP_FTYPE_CONTENT_SET ||
+           (r->content_type && strncmp(r->content_type, SCRIPT, sizeof SCRIPT - 1) == 0);
+}
+
+/* Just before the request is handled. */
+void dthrottle_insert_filter(request_rec *r)
+{
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    if (kept(r) == passed && may_be_seen(r)) {
+        const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config,
+                                                              &dthrottle_module);
+        const dthrottle_used_t *domain = dthrottle_look(r, &decision);
+        if (domain)
+            dthrottle_tell(r, place, domain, "passed", &decision);
+    }
+}
+
+static int names_one(const char *text)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (ap_strcasestr(text, names[i][0]) || ap_strcasestr(text, names[i][1]))
+            return 1;
+    return 0;
+}
+
+/* Whether the configuration names one of them anywhere, such as in a LogFormat. */
+int dthrottle_is_named(const ap_directive_t *directive)
+{
+    for (; directive; directive = directive->next)
+        if ((directive->args && names_one(directive->args)) ||
+            dthrottle_is_named(directive->first_child))
+            return 1;
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * What is written once for the whole server: rules, table, cluster, file. Each is shown to the
- * library at once, so that its objections name the line.
+ * What is written for the server as such: rules, also of virtual hosts; table, cluster, file. Each
+ * is shown to the library at once, so that its objections name the line.
  */
 #include "mod_dthrottle.h"
 
@@ -78,7 +78,6 @@ static const char *try_text(cmd_parms *cmd, const char *text, const char *file)
 /* DThrottleRule DOMAIN RATE [burst=N|TIME] [name=NAME] [charge_refused=on|off] */
 const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const argv[])
 {
-    dthrottle_inline_t *made;
     dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
     dthrottle_config_t *config;
     const char *value, *said;
@@ -123,9 +122,7 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
     }
     if ((said = try(cmd, config, NULL)))
         return said;
-    made = apr_array_push(dthrottle_server.rules);
-    made->domain = apr_pstrdup(cmd->pool, argv[0]);
-    made->rule = rule;
+    dthrottle_add_rule(cmd, argv[0], &rule);
     return NULL;
 }
 
@@ -162,8 +159,10 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
 {
     dthrottle_table_t *table = &dthrottle_server.table;
     dthrottle_config_t *config;
-    const char *value;
+    const char *value, *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
+    if (said)
+        return said;
     if (dthrottle_server.has_table || argc == 0)
         return "DThrottleTable: once, with a name, and size=, dir=, group=";
     dthrottle_server.has_table = 1;
@@ -252,8 +251,10 @@ static const char *as_toml(cmd_parms *cmd, int first, int argc, char *const argv
 
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[])
 {
-    const char *text = "\n[cluster]\n";
+    const char *text = "\n[cluster]\n", *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
+    if (said)
+        return said;
     if (dthrottle_server.cluster)
         return "DThrottleCluster is there already";
     for (int i = 0; i < argc; i++) {
@@ -280,7 +281,10 @@ const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path)
     apr_size_t len = LONGEST_FILE;
     apr_status_t status;
     char *text;
+    const char *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
+    if (said)
+        return said;
     if (dthrottle_server.path)
         return "DThrottleConfigFile is there already";
     path = ap_server_root_relative(cmd->pool, path);

@@ -17,11 +17,8 @@ int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp)
     (void)log;
     (void)temp;
     memset(&dthrottle_server, 0, sizeof dthrottle_server);
-    dthrottle_server.used = apr_array_make(config, 4, sizeof(dthrottle_used_t *));
-    dthrottle_server.rules = apr_array_make(config, 4, sizeof(dthrottle_inline_t));
+    dthrottle_forget_domains(config);
     dthrottle_server.table = table;
-    dthrottle_server.fallback.name = "default";
-    dthrottle_server.fallback.name_len = strlen("default");
     return OK;
 }
 
@@ -36,31 +33,6 @@ static int fault(server_rec *s, const char *what)
 {
     ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_ERR, 0, s, "dthrottle: %s", what);
     return HTTP_INTERNAL_SERVER_ERROR;
-}
-
-/* The rules of the file and the server's own. */
-static const char *add_rules(apr_pool_t *temp, dthrottle_config_t *config)
-{
-    for (int i = 0; i < dthrottle_server.rules->nelts; i++) {
-        dthrottle_inline_t *own = &APR_ARRAY_IDX(dthrottle_server.rules, i, dthrottle_inline_t);
-        if (dthrottle_config_add_rule(config, own->domain, strlen(own->domain), &own->rule) !=
-            DTHROTTLE_OK)
-            return apr_psprintf(temp, "a rule of domain %s cannot be", own->domain);
-    }
-    int32_t rules = dthrottle_config_rule_count(config, NULL, 0);
-    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
-        dthrottle_used_t *used = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *);
-        int32_t count = dthrottle_config_rule_count(config, used->name, used->name_len);
-        if (count < 0)
-            return apr_psprintf(temp, "no domain \"%s\" for DThrottleDomain on line %d of %s: add "
-                                "a DThrottleRule, or a DThrottleConfigFile that has it",
-                                used->name, used->line, used->file);
-        rules += count;
-    }
-    if (dthrottle_server.is_on && rules == 0)
-        return "DThrottle is on, and there is no rule: add DThrottleRule default \"100/s\", or a "
-               "DThrottleConfigFile";
-    return NULL;
 }
 
 /* A name for the table that no other server of this machine has. */
@@ -90,7 +62,7 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
     if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) != DTHROTTLE_OK)
         return fault(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster do not go "
                                     "together: ", error, NULL));
-    if ((said = add_rules(temp, config)))
+    if ((said = dthrottle_add_domains(pool, config, s)))
         return fault(s, said);
     if (dthrottle_server.has_table &&
         dthrottle_config_set_table(config, &dthrottle_server.table) != DTHROTTLE_OK)
@@ -98,32 +70,8 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
     name_table(temp, config);
     if (dthrottle_config_check(config, error, sizeof error) != DTHROTTLE_OK)
         return fault(s, error);
+    dthrottle_server.is_named = dthrottle_is_named(ap_conftree);
     return OK;
-}
-
-/* What a child has to know of a domain. */
-static void resolve(apr_pool_t *child, server_rec *s, dthrottle_used_t *used)
-{
-    const char *rule, *policy = "";
-    int32_t status = dthrottle_domain(dthrottle_server.throttle, used->name, used->name_len,
-                                      &used->handle);
-    if (status != DTHROTTLE_OK) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: domain %s: %s; it limits nothing",
-                     used->name, dthrottle_status_text(status));
-        return;
-    }
-    used->largest = DTHROTTLE_UNLIMITED;
-    for (int32_t i = 0; (rule = dthrottle_rule_name(used->handle, i)); i++) {
-        apr_uint64_t limit = dthrottle_rule_limit(used->handle, i);
-        apr_uint64_t window = dthrottle_rule_window(used->handle, i);
-        if (limit < used->largest)
-            used->largest = limit;
-        policy = apr_psprintf(child, "%s%s%s;q=%" APR_UINT64_T_FMT ";w=%" APR_UINT64_T_FMT, policy,
-                              *policy ? ", " : "", dthrottle_quoted(child, rule), limit,
-                              window > DTHROTTLE_NS_PER_S ? (window - 1) / DTHROTTLE_NS_PER_S + 1
-                                                          : 1);
-    }
-    used->policy = *policy ? policy : NULL;
 }
 
 void dthrottle_child_init(apr_pool_t *child, server_rec *s)
@@ -139,9 +87,7 @@ void dthrottle_child_init(apr_pool_t *child, server_rec *s)
     }
     for (int32_t i = 0; (warning = dthrottle_warning(dthrottle_server.throttle, i)); i++)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "dthrottle: %s", warning);
-    resolve(child, s, &dthrottle_server.fallback);
-    for (int i = 0; i < dthrottle_server.used->nelts; i++)
-        resolve(child, s, APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *));
+    dthrottle_resolve_domains(child, s);
     dthrottle_start(dthrottle_server.throttle);
 }
 

@@ -29,10 +29,14 @@ static const command_rec commands[] = {
                  DTHROTTLE_ANYWHERE, "On: nothing is refused or delayed, only counted and logged"),
     AP_INIT_FLAG("DThrottleHeaders", ap_set_flag_slot, DTHROTTLE_FIELD(headers),
                  DTHROTTLE_ANYWHERE, "On: responses have RateLimit and RateLimit-Policy"),
+    AP_INIT_FLAG("DThrottleEnvironment", ap_set_flag_slot, DTHROTTLE_FIELD(environment),
+                 DTHROTTLE_ANYWHERE, "On: environment and notes also where nothing is known to "
+                 "read them"),
     AP_INIT_TAKE1("DThrottleLogLevel", dthrottle_cmd_log_level, NULL, DTHROTTLE_ANYWHERE,
                   "debug, info, notice, warn or error: how refusals are logged, warn by default"),
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
-                      "a domain, a rate, and burst=, name=, charge_refused=on"),
+                      "a domain, a rate, and burst=, name=, charge_refused=on; in a virtual "
+                      "host with buckets of its own"),
     AP_INIT_TAKE1("DThrottleConfigFile", dthrottle_cmd_file, NULL, RSRC_CONF,
                   "a configuration of dthrottle in TOML"),
     AP_INIT_TAKE_ARGV("DThrottleTable", dthrottle_cmd_table, NULL, RSRC_CONF,
@@ -51,13 +55,14 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_child_stopping(dthrottle_child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
     /* Once for a request, before access and passwords are looked at, and after SetEnvIf. */
     ap_hook_header_parser(dthrottle_header_parser, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_insert_filter(dthrottle_insert_filter, NULL, NULL, APR_HOOK_REALLY_LAST);
 }
 
 module AP_MODULE_DECLARE_DATA dthrottle_module = {
     STANDARD20_MODULE_STUFF,
     dthrottle_create_place,
     dthrottle_merge_places,
-    NULL,
+    dthrottle_create_host,
     NULL,
     commands,
     register_hooks,

@@ -26,12 +26,12 @@ APLOG_USE_MODULE(dthrottle);
 typedef struct {
     const char *name;
     apr_size_t name_len;
-    /* Where it was named, for messages. */
-    const char *file;
-    int line;
+    /* How many rules it has; below zero: there is no such domain. */
+    int32_t rules;
     /* Of this child: what is asked, and the largest cost that can pass. */
     dthrottle_domain_t *handle;
     apr_uint64_t largest;
+    int is_dry_run;
     /* RateLimit-Policy: all rules. */
     const char *policy;
     /* What was logged already. */
@@ -45,17 +45,32 @@ typedef struct {
     dthrottle_rule_t rule;
 } dthrottle_inline_t;
 
+/* Where a domain was named. */
+typedef struct {
+    int number;
+    server_rec *server;
+    const char *file;
+    int line;
+} dthrottle_mention_t;
+
+/* The server itself, or a virtual host. */
+typedef struct {
+    apr_array_header_t *rules;  /* dthrottle_inline_t, its own */
+    dthrottle_used_t **domains; /* by the number of the name */
+} dthrottle_host_t;
+
 /* What there is once for the whole server. */
 typedef struct {
-    dthrottle_used_t fallback; /* the domain where none is named */
-    apr_array_header_t *used;  /* dthrottle_used_t * */
-    apr_array_header_t *rules; /* dthrottle_inline_t */
-    const char *path;          /* the configuration file */
-    const char *text;          /* what is in it */
-    const char *cluster;       /* as TOML */
+    apr_array_header_t *names;    /* const char *, of domains; the first where none is named */
+    apr_array_header_t *mentions; /* dthrottle_mention_t */
+    apr_array_header_t *used;     /* dthrottle_used_t * */
+    const char *path;             /* the configuration file */
+    const char *text;             /* what is in it */
+    const char *cluster;          /* as TOML */
     dthrottle_table_t table;
     int has_table;
     int is_on;
+    int is_named; /* whether the configuration names what is said about decisions */
     dthrottle_config_t *config;
     /* Of this child. */
     dthrottle_t *throttle;
@@ -64,7 +79,7 @@ typedef struct {
 /* What there is for a place: -1 and NULL are as above it. */
 typedef struct {
     int is_on;
-    dthrottle_used_t *domain;
+    int domain; /* the number of its name */
     ap_expr_info_t *tag;
     ap_expr_info_t *cost;
     int units;
@@ -72,6 +87,7 @@ typedef struct {
     apr_int64_t max_delay_ns;
     int dry_run;
     int headers;
+    int environment;
     int log_level;
     int ipv6_prefix;
 } dthrottle_place_t;
@@ -97,6 +113,14 @@ const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *cons
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
 
+/* domain.c: what a domain's name means at a virtual host. */
+void *dthrottle_create_host(apr_pool_t *pool, server_rec *s);
+void dthrottle_forget_domains(apr_pool_t *pool);
+int dthrottle_mention(cmd_parms *cmd, const char *name);
+void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule_t *rule);
+const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first);
+void dthrottle_resolve_domains(apr_pool_t *child, server_rec *s);
+
 /* life.c: all of it together, and the throttle in a child. */
 int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);
 int dthrottle_check_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
@@ -105,12 +129,15 @@ void dthrottle_child_stopping(apr_pool_t *child, int graceful);
 
 /* request.c */
 int dthrottle_header_parser(request_rec *r);
+const dthrottle_used_t *dthrottle_look(request_rec *r, dthrottle_decision_t *decision);
 
 /* answer.c: what is said about a decision: headers, environment, notes. */
 const char *dthrottle_quoted(apr_pool_t *pool, const char *text);
 void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
                     const char *outcome, const dthrottle_decision_t *decision);
-void dthrottle_tell_passed(request_rec *r);
+void dthrottle_tell_later(request_rec *r);
 int dthrottle_tell_again(request_rec *r);
+void dthrottle_insert_filter(request_rec *r);
+int dthrottle_is_named(const ap_directive_t *directive);
 
 #endif

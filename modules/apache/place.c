@@ -12,11 +12,13 @@ void *dthrottle_create_place(apr_pool_t *pool, char *dir)
     dthrottle_place_t *place = apr_pcalloc(pool, sizeof *place);
     (void)dir;
     place->is_on = UNSET;
+    place->domain = UNSET;
     place->units = UNSET;
     place->status = UNSET;
     place->max_delay_ns = UNSET;
     place->dry_run = UNSET;
     place->headers = UNSET;
+    place->environment = UNSET;
     place->log_level = UNSET;
     place->ipv6_prefix = UNSET;
     return place;
@@ -28,36 +30,20 @@ void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below)
     dthrottle_place_t *place = apr_palloc(pool, sizeof *place);
 #define INHERIT(field) place->field = b->field != UNSET ? b->field : a->field
     INHERIT(is_on);
+    INHERIT(domain);
     INHERIT(status);
     INHERIT(max_delay_ns);
     INHERIT(dry_run);
     INHERIT(headers);
+    INHERIT(environment);
     INHERIT(log_level);
     INHERIT(ipv6_prefix);
 #undef INHERIT
-    place->domain = b->domain ? b->domain : a->domain;
     place->tag = b->tag ? b->tag : a->tag;
     /* A number below an expression replaces it. */
     place->cost = b->cost || b->units != UNSET ? b->cost : a->cost;
     place->units = b->cost || b->units != UNSET ? b->units : a->units;
     return place;
-}
-
-/* The domain of a name: one for all places. */
-static dthrottle_used_t *use(cmd_parms *cmd, const char *name)
-{
-    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
-        dthrottle_used_t *known = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *);
-        if (strcmp(known->name, name) == 0)
-            return known;
-    }
-    dthrottle_used_t *used = apr_pcalloc(cmd->pool, sizeof *used);
-    used->name = apr_pstrdup(cmd->pool, name);
-    used->name_len = strlen(name);
-    used->file = cmd->directive->filename;
-    used->line = cmd->directive->line_num;
-    APR_ARRAY_PUSH(dthrottle_server.used, dthrottle_used_t *) = used;
-    return used;
 }
 
 const char *dthrottle_cmd_on(cmd_parms *cmd, void *at, int on)
@@ -72,7 +58,7 @@ const char *dthrottle_cmd_on(cmd_parms *cmd, void *at, int on)
 const char *dthrottle_cmd_domain(cmd_parms *cmd, void *at, const char *name)
 {
     dthrottle_place_t *place = at;
-    place->domain = use(cmd, name);
+    place->domain = dthrottle_mention(cmd, name);
     return NULL;
 }
 

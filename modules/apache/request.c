@@ -86,11 +86,11 @@ static int32_t ask(request_rec *r, dthrottle_used_t *domain, const void *tag, ap
     return status;
 }
 
-/* Whether yes or no is all that has to be known. A file may say that refusals are only counted. */
-static int is_simple(const dthrottle_place_t *place)
+/* Whether yes or no is all that has to be known now. */
+static int is_simple(const dthrottle_place_t *place, const dthrottle_used_t *domain)
 {
     return place->headers != 1 && place->max_delay_ns <= 0 && !place->cost && place->units < 0 &&
-           !dthrottle_server.text;
+           place->environment != 1 && !dthrottle_server.is_named && !domain->is_dry_run;
 }
 
 static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_used_t *domain,
@@ -116,33 +116,63 @@ static void wait_ns(apr_uint64_t ns)
         ;
 }
 
+/* The domain of a request; NULL: it is not limited. */
+static dthrottle_used_t *domain_of(const request_rec *r, const dthrottle_place_t *place)
+{
+    const dthrottle_host_t *host = ap_get_module_config(r->server->module_config,
+                                                        &dthrottle_module);
+    dthrottle_used_t *domain;
+    if (place->is_on != 1)
+        return NULL;
+    domain = host->domains[place->domain >= 0 ? place->domain : 0];
+    return domain->handle ? domain : NULL;
+}
+
+/* The tag of a request; its length is 0 if it is not limited. */
+static apr_size_t tag_of(request_rec *r, const dthrottle_place_t *place, unsigned char *address,
+                         const void **tag)
+{
+    const char *error = NULL;
+    *tag = address;
+    if (!place->tag)
+        return address_tag(r, place->ipv6_prefix > 0 ? place->ipv6_prefix : PREFIX_DEFAULT,
+                           address);
+    *tag = ap_expr_str_exec(r, place->tag, &error);
+    return *tag && !error ? strlen(*tag) : 0;
+}
+
+/* What a request that passed has left. NULL: nobody knows. */
+const dthrottle_used_t *dthrottle_look(request_rec *r, dthrottle_decision_t *decision)
+{
+    const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config, &dthrottle_module);
+    const dthrottle_used_t *domain = domain_of(r, place);
+    unsigned char address[IPV6_BYTES];
+    const void *tag;
+    apr_size_t tag_len = domain ? tag_of(r, place, address, &tag) : 0;
+    return tag_len && dthrottle_peek(domain->handle, tag, tag_len, 0, decision) == DTHROTTLE_OK
+               ? domain
+               : NULL;
+}
+
 int dthrottle_header_parser(request_rec *r)
 {
     const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config, &dthrottle_module);
-    dthrottle_used_t *domain = place->domain ? place->domain : &dthrottle_server.fallback;
+    dthrottle_used_t *domain;
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     unsigned char address[IPV6_BYTES];
-    const char *error = NULL;
-    const void *tag = address;
+    const void *tag;
     apr_size_t tag_len;
     int32_t status;
     if (r->prev && dthrottle_tell_again(r))
         return DECLINED;
-    if (place->is_on != 1 || !domain->handle)
-        return DECLINED;
-    if (place->tag) {
-        tag = ap_expr_str_exec(r, place->tag, &error);
-        tag_len = tag && !error ? strlen(tag) : 0;
-    } else {
-        int prefix = place->ipv6_prefix > 0 ? place->ipv6_prefix : PREFIX_DEFAULT;
-        tag_len = address_tag(r, prefix, address);
-    }
+    domain = domain_of(r, place);
+    tag_len = domain ? tag_of(r, place, address, &tag) : 0;
     if (tag_len == 0)
         return DECLINED;
-    if (is_simple(place)) {
+    if (is_simple(place, domain)) {
         status = dthrottle_allow(domain->handle, tag, tag_len, 1);
         if (status == 1) {
-            dthrottle_tell_passed(r);
+            dthrottle_tell_later(r);
             return DECLINED;
         }
         /* When to come back is looked for only now. */
@@ -158,12 +188,12 @@ int dthrottle_header_parser(request_rec *r)
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "dthrottle: domain %s: %s; requests pass",
                       domain->name, dthrottle_status_text(status));
     }
-    if (!decision.allowed || decision.dry_run)
+    if (!decision.allowed || decision.rule >= 0)
         return refused(r, place, domain, &decision);
-    if (!decision.wait_ns) {
-        dthrottle_tell(r, place, domain, "passed", &decision);
-    } else if (place->dry_run == 1) {
+    if (decision.dry_run || (decision.wait_ns && place->dry_run == 1)) {
         dthrottle_tell(r, place, domain, "delayed-dry-run", &decision);
+    } else if (!decision.wait_ns) {
+        dthrottle_tell(r, place, domain, "passed", &decision);
     } else {
         dthrottle_tell(r, place, domain, "delayed", &decision);
         wait_ns(decision.wait_ns);

@@ -47,6 +47,8 @@ typedef struct {
     ngx_uint_t                line;
     /* Of this process. */
     dthrottle_domain_t       *domain;
+    /* Whether its domain only counts, as a configuration file may say. */
+    ngx_flag_t                dry_run;
 } ngx_http_dthrottle_zone_t;
 
 typedef struct {

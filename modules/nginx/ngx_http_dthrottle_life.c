@@ -73,6 +73,7 @@ ngx_http_dthrottle_open(ngx_http_dthrottle_main_conf_t *mcf, ngx_log_t *log)
             ngx_log_error(NGX_LOG_ALERT, log, 0, "dthrottle zone \"%V\": %s; it limits nothing",
                           &zones[n]->name, dthrottle_status_text(status));
         }
+        zones[n]->dry_run = dthrottle_domain_is_dry_run(zones[n]->domain) == 1;
     }
     ngx_http_dthrottle_exchange(mcf, log);
 }

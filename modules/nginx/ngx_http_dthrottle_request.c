@@ -7,6 +7,10 @@
 /* Kept out of the way of requests that just pass. */
 #define NGX_HTTP_DTHROTTLE_SELDOM __attribute__((noinline))
 
+/* Delays are logged one level lower than refusals. */
+#define ngx_http_dthrottle_delay_level(lcf) \
+    ((lcf)->log_level == NGX_LOG_INFO ? NGX_LOG_INFO : (lcf)->log_level + 1)
+
 static void ngx_http_dthrottle_delay(ngx_http_request_t *r);
 static void ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count);
 
@@ -57,7 +61,7 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     if (status != DTHROTTLE_OK) {
         ngx_http_dthrottle_failed(r, limit->zone, status);
     }
-    is_refused = !decision->allowed || decision->dry_run;
+    is_refused = !decision->allowed || decision->rule >= 0;
     if (limit->most_ns == UINT64_MAX) {
         return is_refused;
     }
@@ -96,7 +100,7 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     ngx_http_dthrottle_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
-    dry_run = lcf->dry_run || decision->dry_run;
+    dry_run = lcf->dry_run || limit->zone->dry_run;
     ctx->retry_after_ns = decision->retry_after_ns;
     ngx_log_error(lcf->log_level, r->connection->log, 0,
                   "limiting requests%s, retry after %uL.%03uLs, by zone \"%V\"",
@@ -110,6 +114,20 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     }
     ctx->status = NGX_HTTP_DTHROTTLE_REJECTED;
     return lcf->status;
+}
+
+/* A request that dry run lets go on at once. */
+static void
+ngx_http_dthrottle_spared(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, uint64_t wait_ns)
+{
+    ngx_http_dthrottle_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
+                  "delaying request, dry run, by %uLms", wait_ns / NGX_HTTP_DTHROTTLE_NS_PER_MS);
+    if (ctx->status == NGX_HTTP_DTHROTTLE_PASSED) {
+        ctx->status = NGX_HTTP_DTHROTTLE_DELAYED_DRY_RUN;
+    }
 }
 
 /*
@@ -135,7 +153,7 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
                 break;
             }
             if (ngx_http_dthrottle_refuses(r, limit[i], &ctx->keys[i], take, decision)) {
-                if (decision->dry_run) {
+                if (limit[i]->zone->dry_run) {
                     /* Of its domain alone: the others hold. It has taken nothing to give back. */
                     if (take) {
                         ngx_http_dthrottle_reject(r, ctx, limit[i], decision);
@@ -154,6 +172,12 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
             wait = decision->wait_ns;
             if (decision->reset_after_ns > limit[i]->free_ns) {
                 wait = decision->reset_after_ns - limit[i]->free_ns;
+            }
+            if (limit[i]->zone->dry_run) {
+                if (decision->dry_run || wait != 0) {
+                    ngx_http_dthrottle_spared(r, ctx, wait != 0 ? wait : decision->retry_after_ns);
+                }
+                continue;
             }
             *wait_ns = wait > *wait_ns ? wait : *wait_ns;
         }
@@ -249,7 +273,7 @@ ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
     ngx_http_dthrottle_loc_conf_t *lcf)
 {
     uint64_t                     wait_ns;
-    ngx_uint_t                   asked, level;
+    ngx_uint_t                   asked;
     ngx_msec_t                   wait_ms;
     dthrottle_decision_t         decision = DTHROTTLE_DECISION_INIT;
     ngx_http_dthrottle_ctx_t    *ctx;
@@ -271,13 +295,12 @@ ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
     if (wait_ms == 0) {
         return NGX_DECLINED;
     }
-    level = lcf->log_level == NGX_LOG_INFO ? NGX_LOG_INFO : lcf->log_level + 1;
-    ngx_log_error(level, r->connection->log, 0, "delaying request%s by %Mms",
-                  lcf->dry_run ? ", dry run," : "", wait_ms);
     if (lcf->dry_run) {
-        ctx->status = NGX_HTTP_DTHROTTLE_DELAYED_DRY_RUN;
+        ngx_http_dthrottle_spared(r, ctx, wait_ns);
         return NGX_DECLINED;
     }
+    ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
+                  "delaying request by %Mms", wait_ms);
     return ngx_http_dthrottle_wait(r, ctx, wait_ms);
 }
 

@@ -26,12 +26,9 @@ Listen 127.0.0.1:{port}
 {user}
 ErrorLog {folder}/error.log
 LogLevel notice
-LogFormat "%P %>s %U %{{DTHROTTLE_DECISION}}e %{{dthrottle-remaining}}n %{{dthrottle-wait}}n" seen
-CustomLog {folder}/access.log seen
 Mutex file:{folder} default
 DefaultRuntimeDir {folder}
 DocumentRoot {folder}/html
-AliasMatch ^/ {folder}/html/index.html
 RemoteIPHeader X-Client
 RemoteIPInternalProxy 127.0.0.1
 StartServers 3
@@ -45,13 +42,21 @@ StartServers 3
     MinSpareThreads 20
     MaxSpareThreads 60
 </IfModule>
-Header always set X-Status "%{{DTHROTTLE_DECISION}}e" "expr=-n env('DTHROTTLE_DECISION')"
-Header always set X-Remaining "%{{DTHROTTLE_REMAINING}}e" "expr=-n env('DTHROTTLE_REMAINING')"
+{names}
 {table}
 {lines}
 <Location /free>
     DThrottle Off
 </Location>
+AliasMatch ^/ {folder}/html/index.html
+"""
+
+# Where a configuration names what is said of a decision.
+NAMES = """
+LogFormat "%P %>s %U %{DTHROTTLE_DECISION}e %{dthrottle-remaining}n %{dthrottle-wait}n" seen
+CustomLog {folder}/access.log seen
+Header always set X-Status "%{DTHROTTLE_DECISION}e" "expr=-n env('DTHROTTLE_DECISION')"
+Header always set X-Remaining "%{DTHROTTLE_REMAINING}e" "expr=-n env('DTHROTTLE_REMAINING')"
 """
 
 
@@ -68,6 +73,7 @@ def write(
     mpm: str = "event",
     table: str = "DThrottleTable test size=1000 dir={folder}/tables",
     user: str | None = None,
+    names: str = NAMES,
 ) -> list[str]:
     """Write a configuration, and give the command that uses it."""
     shutil.copy(MODULES / "apache" / ".libs" / "mod_dthrottle.so", folder)
@@ -75,6 +81,7 @@ def write(
     loads = "\n".join(f"LoadModule {name}_module {LIBRARY}/mod_{name}.so" for name in named)
     loads += f"\nLoadModule dthrottle_module {folder}/mod_dthrottle.so"
     table = table.format(folder=folder)
+    names = names.replace("{folder}", str(folder))
     if user is None:
         user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
     path = folder / "apache.conf"

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from nginx import location, nginx
@@ -23,6 +24,7 @@ dthrottle_zone $arg_key zone=mixed rate=1r/d;
 dthrottle_zone $arg_key zone=tried rate=1r/d;
 dthrottle_zone $arg_key zone=rules;
 dthrottle_zone "$arg_key-$arg_more" zone=dry;
+dthrottle_zone $arg_key zone=dry-hour;
 dthrottle_status 429;
 """
 SERVER = (
@@ -44,6 +46,7 @@ SERVER = (
     + location("/rules", "dthrottle zone=rules;")
     + location("/patient", "dthrottle zone=rules wait=2s;")
     + location("/dry-domain", "dthrottle zone=dry;")
+    + location("/dry-wait", "dthrottle zone=dry-hour wait=3600s;")
     + location("/dry-first", "dthrottle zone=dry;", "dthrottle zone=other;")
     + location("/dry-delay", "dthrottle zone=dry;", "dthrottle zone=hour burst=1;")
     + location("/page", "dthrottle zone=key;", "error_page 429 =200 /shown;")
@@ -59,6 +62,10 @@ rules = [
 ]
 [domains.dry]
 rate = "1/day"
+dry_run = true
+[domains.dry-hour]
+rate = "2/hour"
+burst = 1
 dry_run = true
 """
 
@@ -195,6 +202,36 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
         (200, "PASSED", "0"),
         (200, "REJECTED_DRY_RUN", "0"),
     ]
+
+
+def test_a_domain_in_dry_run_delays_nobody(server: Server) -> None:
+    answers = [server.get("/dry-wait?key=w") for _ in range(4)]
+    statuses = [str(shown(answer)[1]) for answer in answers]
+    assert statuses == ["PASSED", "DELAYED_DRY_RUN", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN"]
+    assert [answer.status for answer in answers] == [200] * 4
+    assert "delaying request, dry run, by 17" in server.log()
+    assert max(answer.seconds for answer in answers) < 60
+
+
+def test_a_file_in_dry_run_frees_every_zone(tmp_path: Path) -> None:
+    file = tmp_path / "dthrottle.toml"
+    file.write_text("dry_run = true\n")
+    http = f"dthrottle_config {file}; dthrottle_zone $arg_key zone=hour rate=1r/h;"
+    uses = location("/two", "dthrottle zone=hour burst=2;")
+    uses += location("/none", "dthrottle zone=hour nodelay;")
+    with nginx(http, uses) as server:
+        answers = [server.get("/two?key=a") for _ in range(4)]
+        assert [shown(answer)[:2] for answer in answers] == [
+            (200, "PASSED"),
+            (200, "DELAYED_DRY_RUN"),
+            (200, "DELAYED_DRY_RUN"),
+            (200, "REJECTED_DRY_RUN"),
+        ]
+        answers = [server.get("/none?key=b") for _ in range(2)]
+        assert [shown(answer)[:2] for answer in answers] == [
+            (200, "PASSED"),
+            (200, "REJECTED_DRY_RUN"),
+        ]
 
 
 def test_a_domain_in_dry_run_does_not_free_from_the_others(server: Server) -> None:

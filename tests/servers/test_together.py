@@ -6,17 +6,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import apache
 import nginx
 import pytest
+from hosts import Host, hosts
 from server import Load, Server, folder_for, free_port, running, side_by_side
 
 BURST = 1000
 RATE, NODE_BURST, SECONDS = 100, 100, 20
+SECRET = "a secret of the tests, long enough"
 HERE = Path(__file__).parent
 RULE = f"[domains.web]\nrate = '1/day'\nburst = {BURST}\n"
 NODE_RULE = f"[domains.web]\nrate = '{RATE}/s'\nburst = {NODE_BURST}\n"
@@ -40,15 +42,14 @@ def application(command: list[str], path: Path) -> Iterator[Server]:
         yield server
 
 
-@contextmanager
-def all_four(paths: list[Path]) -> Iterator[list[Server]]:
-    """Run all of them, each with its configuration."""
+def all_four(paths: Sequence[Path]) -> list[AbstractContextManager[Server]]:
+    """Give all of them, to be started, each with its configuration."""
     is_root = os.geteuid() == 0
     user = f"User nobody\nGroup #{os.getegid()}" if is_root else ""
     gunicorn = [str(Path(sys.executable).parent / "gunicorn"), "--workers", "3"]
     gunicorn += ["--bind", "127.0.0.1:PORT", "--log-level", "warning", "wsgi_app:application"]
     on = ["DThrottle On", "DThrottleDomain web", "DThrottleTag %{QUERY_STRING}"]
-    started = [
+    return [
         nginx.nginx(
             f"dthrottle_config {paths[0]}; dthrottle_zone $args zone=web; dthrottle_status 429;",
             nginx.location("/web", "dthrottle zone=web;", "dthrottle_log_level info;"),
@@ -63,12 +64,12 @@ def all_four(paths: list[Path]) -> Iterator[list[Server]]:
         application(gunicorn, paths[2]),
         application(["node", str(HERE / "express_app.js")], paths[3]),
     ]
-    with ExitStack() as stack:
-        yield [stack.enter_context(server) for server in started]
 
 
 def test_four_servers_share_one_table_exactly() -> None:
-    with folder_for(None) as folder, all_four([write(folder, "all", "all", RULE)] * 4) as servers:
+    with folder_for(None) as folder, ExitStack() as stack:
+        started = all_four([write(folder, "all", "all", RULE)] * 4)
+        servers = [stack.enter_context(server) for server in started]
         loads = side_by_side(lambda server: Load(server, "/web?one", BURST // 2).join(), servers)
         assert [seen.broken for seen in loads] == [0] * 4
         assert sum(seen.statuses[200] for seen in loads) == BURST
@@ -81,21 +82,33 @@ def test_four_servers_share_one_table_exactly() -> None:
             assert server.get(f"/web?{server.port}").status == 200
 
 
-def test_four_servers_as_four_nodes_are_one_bucket() -> None:
-    ports = [free_port() for _ in range(4)]
-    with folder_for(None) as folder:
-        paths = []
-        for port in ports:
-            peers = ", ".join(f"'127.0.0.1:{other}'" for other in ports if other != port)
-            cluster = f"[cluster]\nname = 'four'\nlisten = '127.0.0.1:{port}'\npeers = [{peers}]\n"
-            paths.append(write(folder, str(port), str(port), NODE_RULE + cluster))
-        with all_four(paths) as servers:
-            for server in servers:
-                server.get("/web?nobody")  # by which it joins
-            time.sleep(2)
-            loads = [Load(server, "/web?one") for server in servers]
-            time.sleep(SECONDS)
-            seen = [load.stop() for load in loads]
+def node_of(here: Host, all_hosts: list[Host], folder: Path) -> Path:
+    """Write the configuration of a node."""
+    peers = [host.node for host in all_hosts if host is not here]
+    cluster = (
+        f"[cluster]\nname = 'four'\nlisten = '{here.node}'\npeers = {peers}\nsecret = '{SECRET}'\n"
+    )
+    name = str(all_hosts.index(here))
+    return write(folder, name, name, NODE_RULE + cluster)
+
+
+def test_four_servers_on_four_hosts_are_one_bucket() -> None:
+    with folder_for(None) as folder, hosts(4) as all_hosts, ExitStack() as stack:
+        paths = [node_of(host, all_hosts, folder) for host in all_hosts]
+        servers = []
+        for host, started in zip(all_hosts, all_four(paths), strict=True):
+            servers.append(host.call(started.__enter__))
+            stack.push(started)
+        if os.geteuid() == 0:
+            spaces = {Path(f"/proc/{s.process.pid}/ns/net").readlink() for s in servers}
+            assert len(spaces) == 4
+        for host, server in zip(all_hosts, servers, strict=True):
+            host.call(server.get, "/web?nobody")  # by which it joins
+        time.sleep(2)
+        pairs = zip(all_hosts, servers, strict=True)
+        loads = [host.call(Load, server, "/web?one") for host, server in pairs]
+        time.sleep(SECONDS)
+        seen = [load.stop() for load in loads]
         assert len(list((folder / "tables").iterdir())) == 4
     assert all(set(each.statuses) == {200, 429} for each in seen)
     assert [each.broken for each in seen] == [0] * 4

@@ -129,7 +129,7 @@ def dry_runs() -> list[Sequence]:
     top.check(S - 1, allowed=True, granted=0, dry_run=True, retry_after_ns=1)
     top.check(S, allowed=True, granted=1, dry_run=False, balance=0)
     top.check(S, max_wait_ns=S - 1, granted=0, dry_run=True, wait_ns=0, retry_after_ns=S)
-    top.check(S, max_wait_ns=S, allowed=True, granted=1, dry_run=False, wait_ns=S)
+    top.check(S, max_wait_ns=S, granted=1, dry_run=True, rule=None, wait_ns=0, retry_after_ns=S)
     top.check(S, cost=5, partial=True, granted=0, dry_run=True, retry_after_ns=2 * S)
     top.fails("cost", "check", S, cost=3)
 
@@ -182,4 +182,30 @@ def dry_runs() -> list[Sequence]:
         both.check(0, allowed=True, granted=0, dry_run=True, balance=-debt)
     both.peek(0, dry_run=True, balance=-3, retry_after_ns=4 * S)
     both.check(4 * S, allowed=True, granted=1, dry_run=False, balance=0)
-    return [top, domain, override, both]
+    return [top, domain, override, both, dry_run_waits()]
+
+
+def dry_run_waits() -> Sequence:
+    waits = Sequence(
+        "dry_run_waits",
+        "In dry run nobody is told to wait: what would have been waited is the time to retry.",
+        {
+            "rules": [{"rate": "1/s", "burst": 1}, {"rate": "1/s", "burst": 2}],
+            "dry_run": True,
+            "domains": {"strict": {"rate": "1/s", "burst": 1, "dry_run": False}},
+        },
+    )
+    waits.check(0, max_wait_ns=3 * S, granted=1, dry_run=False, wait_ns=0, retry_after_ns=0)
+    for seconds in range(1, 4):
+        spared = {"granted": 1, "dry_run": True, "rule": None, "retry_after_ns": seconds * S}
+        waits.peek(0, max_wait_ns=3 * S, allowed=True, wait_ns=0, **spared)
+        waits.check(0, max_wait_ns=3 * S, allowed=True, wait_ns=0, **spared)
+    # All of it was charged, and the next one would be refused.
+    waits.check(0, max_wait_ns=3 * S, granted=0, dry_run=True, rule="rule1", retry_after_ns=4 * S)
+    waits.check(0, cost=0, max_wait_ns=3 * S, granted=0, dry_run=True, rule=None, wait_ns=0)
+    waits.check(2 * S, cost=9, partial=True, max_wait_ns=3 * S, granted=2, retry_after_ns=3 * S)
+    waits.check(5 * S, max_wait_ns=3 * S, granted=1, dry_run=True, retry_after_ns=S)
+    waits.check(9 * S, max_wait_ns=3 * S, granted=1, dry_run=False, retry_after_ns=0)
+    waits.allow(9 * S, True, domain="strict")
+    waits.check(9 * S, domain="strict", max_wait_ns=S, dry_run=False, wait_ns=S, retry_after_ns=0)
+    return waits

@@ -142,6 +142,9 @@ class Throttle:
             for bucket in buckets:
                 bucket.take(now, units)
         decider = min(buckets, key=lambda b: (b.remaining(now), b.rule.burst))
+        if self.domains[domain].dry_run and wait > 0:
+            # Nobody waits; the wait is told as the time until none is needed.
+            return self.answer(now, buckets, decider, granted=units, retry=wait, dry_run=True)
         return self.answer(now, buckets, decider, granted=units, wait=wait)
 
     def refuse(

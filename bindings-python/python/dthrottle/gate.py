@@ -221,7 +221,7 @@ class Gate(Generic[Request]):
     def verdict(self, decision: Decision, tag: str | bytes, cost: int) -> Verdict:
         """Count a decision, and say what becomes of the request."""
         refused = False
-        if decision.rule is None:
+        if decision.rule is None and not (self._may_wait and decision.dry_run):
             self.counts.passed += 1
         elif decision.allowed or self.settings.dry_run:
             self.counts.dry_run += 1

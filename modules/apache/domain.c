@@ -1,0 +1,173 @@
+/*
+ * What a domain's name means at a virtual host: the domain of the whole server or, where the host
+ * has rules of its own for the name, one of the host alone, with buckets of its own. Names have
+ * numbers, so that a request finds its domain at once.
+ */
+#include "mod_dthrottle.h"
+
+#define DEFAULT_NAME "default"
+
+static dthrottle_host_t *host_of(const server_rec *s)
+{
+    return ap_get_module_config(s->module_config, &dthrottle_module);
+}
+
+/* Hosts without a directive of ours have what the server has. */
+void *dthrottle_create_host(apr_pool_t *pool, server_rec *s)
+{
+    dthrottle_host_t *host = apr_pcalloc(pool, sizeof *host);
+    (void)s;
+    host->rules = apr_array_make(pool, 2, sizeof(dthrottle_inline_t));
+    return host;
+}
+
+void dthrottle_forget_domains(apr_pool_t *pool)
+{
+    dthrottle_server.names = apr_array_make(pool, 4, sizeof(const char *));
+    dthrottle_server.mentions = apr_array_make(pool, 4, sizeof(dthrottle_mention_t));
+    dthrottle_server.used = apr_array_make(pool, 4, sizeof(dthrottle_used_t *));
+    APR_ARRAY_PUSH(dthrottle_server.names, const char *) = DEFAULT_NAME;
+}
+
+/* The number of a name. */
+int dthrottle_mention(cmd_parms *cmd, const char *name)
+{
+    dthrottle_mention_t *made = apr_array_push(dthrottle_server.mentions);
+    int number = 0;
+    made->server = cmd->server;
+    made->file = cmd->directive->filename;
+    made->line = cmd->directive->line_num;
+    for (; number < dthrottle_server.names->nelts; number++)
+        if (strcmp(APR_ARRAY_IDX(dthrottle_server.names, number, const char *), name) == 0)
+            break;
+    if (number == dthrottle_server.names->nelts)
+        APR_ARRAY_PUSH(dthrottle_server.names, const char *) = apr_pstrdup(cmd->pool, name);
+    made->number = number;
+    return number;
+}
+
+void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule_t *rule)
+{
+    dthrottle_inline_t *made = apr_array_push(host_of(cmd->server)->rules);
+    made->domain = apr_pstrdup(cmd->pool, domain);
+    made->rule = *rule;
+}
+
+/* What is added to the names of a host's domains: the same after a restart, and on each node. */
+static const char *suffix_of(apr_pool_t *pool, const server_rec *s, apr_array_header_t *taken)
+{
+    const server_addr_rec *at = s->addrs;
+    int is_any = !at || strcmp(at->virthost, "*") == 0 || strcmp(at->virthost, "_default_") == 0;
+    const char *name = s->server_hostname ? s->server_hostname : "";
+    const char *suffix = apr_psprintf(pool, "@%s%s%s:%d", name, is_any ? "" : "/",
+                                      is_any ? "" : at->virthost, at ? at->host_port : 0);
+    int alike = 1;
+    for (int i = 0; i < taken->nelts; i++)
+        alike += strcmp(APR_ARRAY_IDX(taken, i, const char *), suffix) == 0;
+    APR_ARRAY_PUSH(taken, const char *) = suffix;
+    return alike > 1 ? apr_psprintf(pool, "%s#%d", suffix, alike) : suffix;
+}
+
+static dthrottle_used_t *use(apr_pool_t *pool, dthrottle_config_t *config, const char *name)
+{
+    dthrottle_used_t *used = apr_pcalloc(pool, sizeof *used);
+    used->name = name;
+    used->name_len = strlen(name);
+    used->rules = dthrottle_config_rule_count(config, name, used->name_len);
+    APR_ARRAY_PUSH(dthrottle_server.used, dthrottle_used_t *) = used;
+    return used;
+}
+
+static int has_rules_for(const dthrottle_host_t *host, const char *name)
+{
+    for (int i = 0; i < host->rules->nelts; i++)
+        if (strcmp(APR_ARRAY_IDX(host->rules, i, dthrottle_inline_t).domain, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Adds the rules of a host, and finds what each name means there. */
+static const char *add_host(apr_pool_t *pool, dthrottle_config_t *config, dthrottle_host_t *host,
+                            const dthrottle_host_t *above, const char *suffix)
+{
+    for (int i = 0; i < host->rules->nelts; i++) {
+        const dthrottle_inline_t *own = &APR_ARRAY_IDX(host->rules, i, dthrottle_inline_t);
+        const char *name = apr_pstrcat(pool, own->domain, suffix, NULL);
+        if (dthrottle_config_add_rule(config, name, strlen(name), &own->rule) != DTHROTTLE_OK)
+            return apr_psprintf(pool, "a rule of domain %s cannot be", name);
+    }
+    host->domains = apr_palloc(pool, dthrottle_server.names->nelts * sizeof *host->domains);
+    for (int i = 0; i < dthrottle_server.names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(dthrottle_server.names, i, const char *);
+        if (above && !has_rules_for(host, name))
+            host->domains[i] = above->domains[i];
+        else
+            host->domains[i] = use(pool, config, apr_pstrcat(pool, name, suffix, NULL));
+    }
+    return NULL;
+}
+
+/* The rules of the server and of all hosts. What is wrong, or NULL. */
+const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first)
+{
+    dthrottle_host_t *above = host_of(first);
+    apr_array_header_t *taken = apr_array_make(pool, 4, sizeof(const char *));
+    const char *said = add_host(pool, config, above, NULL, "");
+    int32_t rules = 0;
+    for (server_rec *s = first->next; s && !said; s = s->next)
+        if (host_of(s) != above)
+            said = add_host(pool, config, host_of(s), above, suffix_of(pool, s, taken));
+    for (int i = 0; i < dthrottle_server.mentions->nelts && !said; i++) {
+        const dthrottle_mention_t *at =
+            &APR_ARRAY_IDX(dthrottle_server.mentions, i, dthrottle_mention_t);
+        if (host_of(at->server)->domains[at->number]->rules < 0)
+            said = apr_psprintf(pool, "no domain \"%s\" for DThrottleDomain on line %d of %s: add "
+                                "a DThrottleRule there or for the whole server, or a "
+                                "DThrottleConfigFile that has it",
+                                APR_ARRAY_IDX(dthrottle_server.names, at->number, const char *),
+                                at->line, at->file);
+    }
+    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
+        int32_t count = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *)->rules;
+        rules += count > 0 ? count : 0;
+    }
+    if (!said && dthrottle_server.is_on && rules == 0)
+        said = "DThrottle is on, and there is no rule: add DThrottleRule default \"100/s\", or a "
+               "DThrottleConfigFile";
+    return said;
+}
+
+/* What a child has to know of a domain. */
+static void resolve(apr_pool_t *child, server_rec *s, dthrottle_used_t *used)
+{
+    const char *rule, *policy = "";
+    int32_t status = dthrottle_domain(dthrottle_server.throttle, used->name, used->name_len,
+                                      &used->handle);
+    if (status != DTHROTTLE_OK) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: domain %s: %s; it limits nothing",
+                     used->name, dthrottle_status_text(status));
+        return;
+    }
+    used->is_dry_run = dthrottle_domain_is_dry_run(used->handle) == 1;
+    used->largest = DTHROTTLE_UNLIMITED;
+    for (int32_t i = 0; (rule = dthrottle_rule_name(used->handle, i)); i++) {
+        apr_uint64_t limit = dthrottle_rule_limit(used->handle, i);
+        apr_uint64_t window = dthrottle_rule_window(used->handle, i);
+        if (limit < used->largest)
+            used->largest = limit;
+        policy = apr_psprintf(child, "%s%s%s;q=%" APR_UINT64_T_FMT ";w=%" APR_UINT64_T_FMT, policy,
+                              *policy ? ", " : "", dthrottle_quoted(child, rule), limit,
+                              window > DTHROTTLE_NS_PER_S ? (window - 1) / DTHROTTLE_NS_PER_S + 1
+                                                          : 1);
+    }
+    used->policy = *policy ? policy : NULL;
+}
+
+void dthrottle_resolve_domains(apr_pool_t *child, server_rec *s)
+{
+    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
+        dthrottle_used_t *used = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *);
+        if (used->rules >= 0)
+            resolve(child, s, used);
+    }
+}

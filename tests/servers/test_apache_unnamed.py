@@ -1,0 +1,123 @@
+"""What Apache's module says where the configuration does not name it: whoever can see it, sees it."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from apache import LIBRARY, apache, location
+from server import Server, until
+
+SCRIPT = """#!/bin/sh
+printf 'Content-Type: text/plain\\n\\n'
+printf '%s %s %s' "$DTHROTTLE_DECISION" "$DTHROTTLE_REMAINING" "$DTHROTTLE_WAIT"
+"""
+PAGE = '<!--#echo var="DTHROTTLE_DECISION" --> <!--#echo var="DTHROTTLE_REMAINING" -->'
+FILE = 'Header set X-Status "%{DTHROTTLE_DECISION}e %{DTHROTTLE_REMAINING}e"\n'
+# A program that reads it when the request is over.
+LOG = """
+function seen(r)
+    local file = io.open("{folder}/seen", "a")
+    file:write(r.uri, " ", tostring(r.subprocess_env["DTHROTTLE_DECISION"]), " ",
+               tostring(r.notes["dthrottle-remaining"]), "\\n")
+    file:close()
+    return apache2.OK
+end
+"""
+LINES = """
+LoadModule cgi_module {library}/mod_cgi.so
+LoadModule include_module {library}/mod_include.so
+LoadModule lua_module {library}/mod_lua.so
+Alias /page {folder}/page
+Alias /file {folder}/file
+Alias /type {folder}/page
+ScriptAlias /script {folder}/script
+LuaHookLog {folder}/log.lua seen
+ErrorDocument 404 /script/error
+DThrottleConfigFile {folder}/dthrottle.toml
+DThrottleDomain unnamed
+DThrottleTag %{{REQUEST_URI}}
+DThrottle On
+<Directory {folder}/file>
+    AllowOverride FileInfo
+</Directory>
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("unnamed")
+    for path in (folder, *folder.parents[:2]):
+        path.chmod(0o755)
+    for name, text in [
+        ("script", SCRIPT),
+        ("page/index.html", PAGE),
+        ("file/.htaccess", FILE),
+        ("file/index.html", "hello\n"),
+        ("log.lua", LOG.replace("{folder}", str(folder))),
+        ("dthrottle.toml", "[domains.unnamed]\nrate = '1/day'\nburst = 3\n"),
+        ("seen", ""),
+    ]:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "script").chmod(0o755)
+    (folder / "seen").chmod(0o666)
+    lines = LINES.format(folder=folder, library=LIBRARY)
+    lines += location("/page", "Options +Includes", "SetOutputFilter INCLUDES")
+    lines += location("/always", "DThrottleEnvironment On")
+    lines += location("/costly", "DThrottleCost 2")
+    with apache(lines, mpm="prefork", names="") as started:
+        yield started
+
+
+def body(server: Server, path: str) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    connection.request("GET", path)
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
+
+
+def test_a_script_sees_it(server: Server) -> None:
+    assert [body(server, "/script") for _ in range(2)] == ["passed 2 0", "passed 1 0"]
+    assert server.statuses("/script", 2) == [200, 429]
+
+
+def test_a_page_with_includes_sees_it(server: Server) -> None:
+    assert [body(server, "/page/index.html") for _ in range(2)] == ["passed 2", "passed 1"]
+
+
+def test_rules_of_a_folder_see_it(server: Server) -> None:
+    answers = [server.get("/file/index.html") for _ in range(2)]
+    assert [answer.headers["x-status"] for answer in answers] == ["passed 2", "passed 1"]
+
+
+def test_a_script_for_an_error_sees_it(server: Server) -> None:
+    # Asked about once, and for the page that is not there.
+    for left in (2, 1, 0):
+        assert body(server, "/page/none") == f"passed {left} 0"
+    assert server.get("/page/none").status == 429
+
+
+def seen(server: Server, path: str) -> list[str]:
+    file = next(Path(line.split()[1]) for line in _config(server) if line.startswith("LuaHookLog"))
+    lines = (file.parent / "seen").read_text().splitlines()
+    return [line.removeprefix(f"{path} ") for line in lines if line.startswith(f"{path} ")]
+
+
+def _config(server: Server) -> list[str]:
+    return (server.folder / "apache.conf").read_text().splitlines()
+
+
+def test_others_see_it_if_they_are_announced(server: Server) -> None:
+    assert server.statuses("/always", 4) == [200] * 3 + [429]
+    told = until("four lines", lambda: seen(server, "/always") * (len(seen(server, "/always")) > 3))
+    assert told == ["passed 2", "passed 1", "passed 0", "refused 0"]
+    # To write down what nobody reads is left out, if it is a plain file that passes.
+    assert server.statuses("/plain", 4) == [200] * 3 + [429]
+    told = until("four lines", lambda: seen(server, "/plain") * (len(seen(server, "/plain")) > 3))
+    assert told == ["nil nil"] * 3 + ["refused 0"]
+    server.get("/costly")
+    assert until("a line", lambda: seen(server, "/costly")) == ["passed 1"]
