@@ -19,9 +19,9 @@
  * Fail open. A call that fails leaves a decision that says allowed, if there is room for one. So a
  * caller who does not look at the status lets its clients through.
  *
- * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t or dthrottle_clock_t is made by
- * one call and released by another, once, in any order. After a failure the handle is NULL. NULL
- * may be released, and is DTHROTTLE_ERR_ARGUMENT everywhere else.
+ * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t
+ * or dthrottle_client_t is made by one call and released by another, once, in any order. After a
+ * failure the handle is NULL. NULL may be released, and is DTHROTTLE_ERR_ARGUMENT everywhere else.
  *
  * Strings. A pointer and a length in bytes, without a NUL at the end. NULL with length 0 is the
  * empty string, or the default where the call says so; NULL with another length, and lengths above
@@ -87,6 +87,12 @@
     { sizeof(dthrottle_peer_t), 0, 0, "", "", 0, 0, 0, 0, 0 }
 #define DTHROTTLE_EVENT_INIT \
     { sizeof(dthrottle_event_t), 0, 0, "", 0, 0 }
+#define DTHROTTLE_CLIENT_OPTIONS_INIT \
+    { sizeof(dthrottle_client_options_t), 50000000, 100000000, 5000000000 }
+#define DTHROTTLE_CLIENT_DECISION_INIT \
+    { sizeof(dthrottle_client_decision_t), true, false, false, 0, 0, 0, 0, 0, 0, 0, "" }
+#define DTHROTTLE_CLIENT_COUNTS_INIT \
+    { sizeof(dthrottle_client_counts_t), 0, 0, 0 }
 
 /** The call did what it was asked. */
 #define DTHROTTLE_OK 0
@@ -123,6 +129,12 @@
  * gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
  */
 typedef struct dthrottle_busy_t dthrottle_busy_t;
+
+/**
+ * A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
+ * asked for a while. Made by dthrottle_client_open(), released by dthrottle_client_close().
+ */
+typedef struct dthrottle_client_t dthrottle_client_t;
 
 /**
  * A clock that stands still until it is moved: for tests. Made by dthrottle_clock_new(), released
@@ -331,6 +343,65 @@ typedef struct {
     /** Or how many bytes it may take; 0: not so. */
     uint64_t bytes;
 } dthrottle_table_t;
+
+/** How a client waits. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_client_options_t). */
+    size_t size;
+    /** How long a call may take; 50 ms. */
+    uint64_t timeout_ns;
+    /**
+     * How long nobody is asked after a failure, twice as long after each further one; 100 ms.
+     */
+    uint64_t backoff_ns;
+    /** The longest such pause; 5 s. */
+    uint64_t max_backoff_ns;
+} dthrottle_client_options_t;
+
+/**
+ * The answer of a daemon. Begin with DTHROTTLE_CLIENT_DECISION_INIT. The fields are those of
+ * dthrottle_decision_t, but for the first and the last of these.
+ */
+typedef struct {
+    /** sizeof(dthrottle_client_decision_t). */
+    size_t size;
+    /** Go on. */
+    bool allowed;
+    /** Nobody answered in time, so it is allowed. */
+    bool failed_open;
+    /** Refused, but allowed because the domain is in dry run. */
+    bool dry_run;
+    /** Units taken: the cost, fewer with partial, 0 when refused. */
+    uint64_t granted;
+    /** The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules. */
+    uint64_t limit;
+    /** Whole units left in the bucket of the deciding rule; 0 when it is in debt. */
+    uint64_t remaining;
+    /** The same, negative when the bucket is in debt. */
+    int64_t balance;
+    /** Wait so long before going on; 0 unless a longest wait was given. */
+    uint64_t wait_ns;
+    /** When refused: the time until this check would pass. Else 0. */
+    uint64_t retry_after_ns;
+    /** The time until every bucket of the tag is full again. */
+    uint64_t reset_after_ns;
+    /** The name of the rule that refused, ended by NUL; empty if none did. */
+    char rule[256];
+} dthrottle_client_decision_t;
+
+/** What a client counted. Begin with DTHROTTLE_CLIENT_COUNTS_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_client_counts_t). */
+    size_t size;
+    /** Questions that the daemon answered. */
+    uint64_t asked;
+    /**
+     * Questions that were allowed because nobody answered in time, or not asked during a pause.
+     */
+    uint64_t failed_open;
+    /** Connections that could not be made, or broke. */
+    uint64_t failures;
+} dthrottle_client_counts_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -663,6 +734,93 @@ int32_t dthrottle_busy_limit(const dthrottle_busy_t *busy,
                              const char *service,
                              size_t service_len,
                              double *limit);
+
+/**
+ * Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or
+ * "host:port"; NULL is the daemon's usual socket. A host's name is looked up here, once. options
+ * NULL: the usual ones. Connects to nobody yet, so it does not matter whether the daemon runs.
+ */
+int32_t dthrottle_client_open(const char *address,
+                              size_t address_len,
+                              const dthrottle_client_options_t *options,
+                              dthrottle_client_t **out,
+                              char *error,
+                              size_t error_size);
+
+/** Closes a client's connections and releases it; NULL is fine. */
+void dthrottle_client_close(dthrottle_client_t *client);
+
+/**
+ * Asks for one unit in the daemon's default domain, and takes it if it passes: 1 allowed, or
+ * nobody answered; 0 refused; negative a status. So "if (dthrottle_client_allow(...))" goes on
+ * also after an error. A tag cannot have a newline in it.
+ */
+int32_t dthrottle_client_allow(const dthrottle_client_t *client, const void *tag, size_t tag_len);
+
+/**
+ * Asks for one unit for each of count tags in turn, in as few round trips as can be. allowed has
+ * room for count answers. All tags are looked at before anything is asked; after an error, what is
+ * not known is allowed.
+ */
+int32_t dthrottle_client_allow_many(const dthrottle_client_t *client,
+                                    const void *const *tags,
+                                    const size_t *tag_lens,
+                                    size_t count,
+                                    bool *allowed);
+
+/**
+ * Asks for what ask says, and takes it if it passes: the full answer. domain NULL is the default
+ * one, ask NULL one unit. What the daemon says is wrong, such as a domain that it does not have,
+ * is an error like a mistake that is seen here.
+ */
+int32_t dthrottle_client_check(const dthrottle_client_t *client,
+                               const char *domain,
+                               size_t domain_len,
+                               const void *tag,
+                               size_t tag_len,
+                               const dthrottle_ask_t *ask,
+                               dthrottle_client_decision_t *decision,
+                               char *error,
+                               size_t error_size);
+
+/** The answer that dthrottle_client_check() would get. Takes nothing. */
+int32_t dthrottle_client_peek(const dthrottle_client_t *client,
+                              const char *domain,
+                              size_t domain_len,
+                              const void *tag,
+                              size_t tag_len,
+                              const dthrottle_ask_t *ask,
+                              dthrottle_client_decision_t *decision,
+                              char *error,
+                              size_t error_size);
+
+/**
+ * Gives cost units back: 1 if the daemon heard of it, 0 if not. Only for a daemon on this machine.
+ */
+int32_t dthrottle_client_refund(const dthrottle_client_t *client,
+                                const char *domain,
+                                size_t domain_len,
+                                const void *tag,
+                                size_t tag_len,
+                                uint64_t cost,
+                                char *error,
+                                size_t error_size);
+
+/**
+ * Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Only for a daemon
+ * on this machine.
+ */
+int32_t dthrottle_client_reset(const dthrottle_client_t *client,
+                               const char *domain,
+                               size_t domain_len,
+                               const void *tag,
+                               size_t tag_len,
+                               char *error,
+                               size_t error_size);
+
+/** What the client counted so far. */
+int32_t dthrottle_client_counts(const dthrottle_client_t *client,
+                                dthrottle_client_counts_t *counts);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -26,9 +26,11 @@ build-c: cargo-ready ## Build libdthrottle for C: target/release/libdthrottle.so
 $(C_BUILT): $(C_SOURCES)
 	@$(MAKE) --no-print-directory build-c
 
+# Its client asks a daemon, as cargo builds it for tests.
 test-c: build-c ## Test the C library: vectors, bad input, memory, threads, every C standard
 	@$(NEED) gcc g++ valgrind pkg-config nm=binutils /usr/include/cjson/cJSON.h=libcjson-dev
 	$(CARGO) test --quiet --package dthrottle-c
+	$(CARGO) build --quiet --package dthrottled
 	@MAKE="$(MAKE)" bindings-c/tests/run.sh
 
 header: cargo-ready ## Write include/dthrottle.h anew from the exports

@@ -1,6 +1,8 @@
 # The documentation's code blocks, and the demonstration.
 
 test-docs: build-c build-python node-ready build-node build-wasm demo-node ## Run the code blocks of the documentation, and the demonstration
+	@$(NEED) nc=netcat-openbsd redis-cli=redis-tools curl jq
+	$(CARGO) build --quiet --package dthrottled --package dthrottle-cli
 	$(VENV)/bin/python tests/docs/run.py
 	$(VENV)/bin/python demo/demo.py
 

@@ -204,7 +204,7 @@ impl From<&dthrottle_core::ClusterEvent> for Event {
 }
 
 /// A text with a NUL at its end, cut to the size.
-fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
+pub(crate) fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
     let mut chars = [0; SIZE];
     for (to, from) in chars[..SIZE - 1].iter_mut().zip(text.bytes()) {
         *to = from as c_char;

@@ -258,7 +258,7 @@ fn decide(
 }
 
 impl Ask {
-    fn cost(cost: u64) -> Ask {
+    pub(crate) fn cost(cost: u64) -> Ask {
         Ask { size: Ask::FIRST, partial: 0, cost, max_wait_ns: 0 }
     }
 }

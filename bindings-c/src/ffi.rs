@@ -11,6 +11,7 @@ use std::slice;
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
+use crate::client::{ClientCounts, ClientDecision, ClientOptions};
 use crate::cluster::{ClusterStats, Event, Peer};
 use crate::config::{Rule, Table};
 use crate::decision::{Ask, Decision};
@@ -306,6 +307,9 @@ grows! {
     ClusterStats ends with peer_count: u64, first version size_of::<ClusterStats>();
     Peer ends with lost: u64, first version size_of::<Peer>();
     Event ends with value: u64, first version size_of::<Event>();
+    ClientOptions ends with max_backoff_ns: u64, first version size_of::<ClientOptions>();
+    ClientDecision ends with rule: [c_char; 256], first version size_of::<ClientDecision>();
+    ClientCounts ends with failures: u64, first version size_of::<ClientCounts>();
 }
 
 /// What an index of C means in a list.

@@ -11,7 +11,10 @@
 
 #[macro_use]
 mod ffi;
+mod address;
 mod guard;
+mod lines;
+mod talk;
 
 pub mod status;
 pub mod throttle;
@@ -27,6 +30,8 @@ pub mod config;
 pub mod clock;
 
 pub mod busy;
+
+pub mod client;
 
 #[cfg(test)]
 mod shape;

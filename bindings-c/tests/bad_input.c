@@ -376,6 +376,76 @@ static void test_busy(void)
     dthrottle_busy_close(NULL);
 }
 
+static void test_client(void)
+{
+    dthrottle_client_t *client = (dthrottle_client_t *)throttle;
+    dthrottle_client_options_t options = DTHROTTLE_CLIENT_OPTIONS_INIT;
+    dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
+    dthrottle_client_counts_t counts = DTHROTTLE_CLIENT_COUNTS_INIT;
+    const void *tags[] = {"a", NULL};
+    size_t lens[] = {1, 1};
+    bool allowed[2] = {false, false};
+    char error[256];
+
+    BAD(dthrottle_client_open("/x", 2, NULL, NULL, NULL, 0));
+    BAD(dthrottle_client_open(NULL, 2, NULL, &client, error, sizeof error));
+    CHECK(client == NULL && strlen(error) > 0);
+    BAD(dthrottle_client_open("/x", TOO_LONG, NULL, &client, NULL, 0));
+    BAD(dthrottle_client_open(NOT_UTF8, 2, NULL, &client, NULL, 0));
+    BAD(dthrottle_client_open("nonsense", 8, NULL, &client, error, sizeof error));
+    CHECK(strstr(error, "address: \"nonsense\" is neither a path nor a host") == error);
+    options.timeout_ns = 0;
+    BAD(dthrottle_client_open("/x", 2, &options, &client, error, sizeof error));
+    CHECK(strstr(error, "timeout_ns: 0; ") == error);
+    options.timeout_ns = options.max_backoff_ns = 1;
+    BAD(dthrottle_client_open("/x", 2, &options, &client, error, sizeof error));
+    CHECK(strstr(error, "max_backoff_ns: 1; ") == error);
+    options.size--;
+    BAD(dthrottle_client_open("/x", 2, &options, &client, NULL, 0));
+    OK(dthrottle_client_open(NULL, 0, NULL, &client, NULL, 0));
+    dthrottle_client_close(client);
+    OK(dthrottle_client_open("/no/such", 8, NULL, &client, NULL, 0));
+
+    BAD(dthrottle_client_allow(NULL, "a", 1));
+    BAD(dthrottle_client_allow(client, NULL, 1));
+    BAD(dthrottle_client_allow(client, "a", TOO_LONG));
+    BAD(dthrottle_client_allow_many(NULL, tags, lens, 1, allowed));
+    CHECK(allowed[0] && !allowed[1]);
+    BAD(dthrottle_client_allow_many(client, NULL, lens, 1, allowed));
+    BAD(dthrottle_client_allow_many(client, tags, NULL, 1, allowed));
+    BAD(dthrottle_client_allow_many(client, tags, lens, 1, NULL));
+    BAD(dthrottle_client_allow_many(client, tags, lens, 2, allowed));
+    OK(dthrottle_client_allow_many(client, NULL, NULL, 0, NULL));
+
+    decision.allowed = false;
+    BAD(dthrottle_client_check(NULL, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
+    CHECK(decision.allowed && !decision.failed_open && decision.granted == 1);
+    BAD(dthrottle_client_check(client, NULL, 1, "a", 1, NULL, &decision, NULL, 0));
+    BAD(dthrottle_client_check(client, NOT_UTF8, 2, "a", 1, NULL, &decision, NULL, 0));
+    BAD(dthrottle_client_check(client, NULL, 0, NULL, 1, NULL, &decision, NULL, 0));
+    BAD(dthrottle_client_check(client, NULL, 0, "a", 1, NULL, NULL, NULL, 0));
+    BAD(dthrottle_client_peek(NULL, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
+    BAD(dthrottle_client_peek(client, NULL, 0, NULL, 1, NULL, &decision, NULL, 0));
+    BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, NULL, NULL, 0));
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    ask.size--;
+    BAD(dthrottle_client_check(client, NULL, 0, "a", 1, &ask, &decision, NULL, 0));
+    decision.size--;
+    BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
+    BAD(dthrottle_client_refund(NULL, NULL, 0, "a", 1, 1, NULL, 0));
+    BAD(dthrottle_client_refund(client, NULL, 0, NULL, 1, 1, NULL, 0));
+    BAD(dthrottle_client_reset(NULL, NULL, 0, "a", 1, NULL, 0));
+    BAD(dthrottle_client_reset(client, NULL, 1, "a", 1, NULL, 0));
+    BAD(dthrottle_client_counts(NULL, &counts));
+    BAD(dthrottle_client_counts(client, NULL));
+    OK(dthrottle_client_counts(client, &counts));
+    EQUAL(counts.asked + counts.failed_open + counts.failures, 0);
+    /* There is no daemon: yes. */
+    EQUAL(dthrottle_client_allow(client, NULL, 0), 1);
+    dthrottle_client_close(client);
+    dthrottle_client_close(NULL);
+}
+
 static void test_rest(void)
 {
     uint64_t now = 7;
@@ -426,6 +496,7 @@ int main(void)
     test_config();
     test_cluster();
     test_busy();
+    test_client();
     test_rest();
     dthrottle_close(throttle);
     dthrottle_domain_free(domain);

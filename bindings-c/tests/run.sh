@@ -11,7 +11,7 @@ prefix=$out/prefix
 make=${MAKE:-make}
 warnings="-Wall -Wextra -pedantic -Werror"
 examples="quickstart domains waiting clock"
-tests="bad_input structs life table busy cluster prefork threads vectors_calls vectors_config"
+tests="bad_input structs life table busy client cluster prefork threads vectors_calls vectors_config"
 passed=0
 failed=0
 
@@ -99,6 +99,7 @@ run_program() {
     case $program in
         vectors_*) "$@" "$root/tests/vectors" ;;
         load) "$@" "$prefix/lib/libdthrottle.so.0" ;;
+        client) "$@" "$root/target/debug/dthrottled" ;;
         *) case " $examples " in *" $program "*) prints "$program" "$@" ;; *) "$@" ;; esac ;;
     esac
 }

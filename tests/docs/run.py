@@ -2,7 +2,8 @@
 
 A block runs in an empty folder with the packages of this checkout. What it prints must be what the
 comments on its printing lines promise: `print(x)  # 199`. Rust blocks are doctests of the core. A
-block of ```ini eom.conf is a file of that name for the blocks of its page that run.
+block of ```ini eom.conf is a file of that name for the blocks of its page that run. Blocks of
+```python daemon and the like run beside a dthrottled, with its doors in place of the usual ones.
 """
 
 from __future__ import annotations
@@ -12,22 +13,30 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [
-    "README.md",
-    *(f"docs/{name}.md" for name in ("busy", "c", "configuration", "governor", "node", "python")),
-]
+sys.path.insert(0, str(ROOT / "tests/daemon"))
+# By its name: mypy sees a folder at a time.
+daemons = import_module("daemons")
+
+NAMES = ("busy", "c", "configuration", "daemon", "governor", "node", "python")
+PAGES = ["README.md", *(f"docs/{name}.md" for name in NAMES)]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# The daemon that the pages speak of.
+RULES = 'rate = "100/s"\nburst = 200\n[domains.login]\nrate = "5 per minute"\n'
+# Clients wait for 50 ms at most, and a machine that does much else may need longer.
+TRIES = 5
 PROMISE = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
 )
+SHELL_PROMISE = re.compile(r"    # (.*)$", re.MULTILINE)
 
 
 def promised(code: str) -> list[str]:
     """What the block says it prints."""
-    return PROMISE.findall(code)
+    return PROMISE.findall(code) or SHELL_PROMISE.findall(code)
 
 
 def run(command: list[str], folder: Path) -> str:
@@ -62,6 +71,39 @@ def run_c(code: str, folder: Path) -> str:
     return run(["./main"], folder)
 
 
+def run_sh(code: str, folder: Path) -> str:
+    """Run a line at a time; `command  # output`, whose blanks and ends of lines are one."""
+    outputs = []
+    for line in code.splitlines():
+        done = run(["sh", "-c", f"PATH={daemons.BINARY.parent}:$PATH; {line}"], folder)
+        outputs.append(" ".join(done.split()))
+    return "\n".join(outputs)
+
+
+def beside_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], str]:
+    def run_beside(code: str, folder: Path) -> str:
+        for left in reversed(range(TRIES)):
+            with daemons.Daemon(RULES, 'resp = "127.0.0.1:0"') as daemon:
+                doors = {
+                    "/run/dthrottled/dthrottled.sock": str(daemon.socket),
+                    "127.0.0.1:7373": daemon.tcp,
+                    "127.0.0.1 7373": daemon.tcp.replace(":", " "),
+                    "127.0.0.1:7380": daemon.http,
+                    "redis-cli -p 6379": f"redis-cli -p {daemon.resp.split(':')[1]}",
+                }
+                there = code
+                for usual, door in doors.items():
+                    there = there.replace(usual, door)
+                place = folder / str(left)
+                place.mkdir()
+                printed = runner(there, place)
+            if printed.splitlines() == promised(code) or left == 0:
+                break
+        return printed
+
+    return run_beside
+
+
 def run_toml(code: str, folder: Path) -> str:
     (folder / "dthrottle.toml").write_text(code)
     return run_python(
@@ -75,6 +117,10 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "js wasm": run_js,
     "c": run_c,
     "toml": run_toml,
+    "c daemon": beside_daemon(run_c),
+    "js daemon": beside_daemon(run_js),
+    "python daemon": beside_daemon(run_python),
+    "sh daemon": beside_daemon(run_sh),
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
 ELSEWHERE = {"rust", "sh", "text", "toml cluster", "toml daemon"}
@@ -106,6 +152,8 @@ def self_test() -> None:
     assert check("python", "print(1 + 1)  # 3\n") is not None
     assert check("python", "print(1)  # 1\nraise SystemExit(1)\n") is not None
     assert check("toml", "rat = 1\n") is not None
+    assert check("sh daemon", "printf 'a\\n' | nc -N 127.0.0.1 7373    # OK\n") is None
+    assert check("sh daemon", "printf 'a\\n' | nc -N 127.0.0.1 7373    # NO\n") is not None
     assert check("python", "print(open('a').read())  # 5\n", {"a": "5"}) is None
 
 
@@ -115,7 +163,7 @@ def main() -> int:
     for page in PAGES:
         files: dict[str, str] = {}
         for language, code in FENCE.findall((ROOT / page).read_text()):
-            if language.startswith(FILES):
+            if language.startswith(FILES) and language not in RUNNERS:
                 files[language.split()[1]] = code
                 continue
             if language in ELSEWHERE:

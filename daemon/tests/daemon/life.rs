@@ -309,7 +309,7 @@ fn the_units_are_good() {
 fn the_example_of_the_documentation_is_good() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/daemon.md");
     let page = fs::read_to_string(page).unwrap();
-    let blocks: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    let blocks: Vec<&str> = page.split("```toml daemon\n").skip(1).collect();
     assert!(!blocks.is_empty());
     let (dir, _) = place();
     for block in blocks {

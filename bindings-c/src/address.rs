@@ -1,0 +1,72 @@
+//! Where a daemon answers, from what the caller wrote.
+
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+
+use dthrottle_core::Result;
+use socket2::SockAddr;
+
+use crate::ffi::bad;
+
+/// The address; nothing is the daemon's usual socket. A host's name is looked up.
+pub(crate) fn find(address: Option<&str>) -> Result<SockAddr> {
+    let about = |fault: &str| {
+        bad(&format!(
+            "address: {:?} {fault}; write a path such as \"/run/dthrottled/dthrottled.sock\" or a \
+             host and a port such as \"127.0.0.1:7373\"",
+            address.unwrap_or_default()
+        ))
+    };
+    let path = match address {
+        None => usual_path(),
+        Some(address) if address.contains('/') => PathBuf::from(address),
+        Some(address) => {
+            let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            if port.is_none_or(|port| port == 0) {
+                return Err(about("is neither a path nor a host with a port"));
+            }
+            let found = address.to_socket_addrs().ok().and_then(|mut found| found.next());
+            return found.map(SockAddr::from).ok_or_else(|| about("is a host that is not found"));
+        }
+    };
+    // Of a path with a NUL in it the system would see only a part.
+    let path = Some(path).filter(|path| !path.as_os_str().as_encoded_bytes().contains(&0));
+    let found = path.and_then(|path| SockAddr::unix(path).ok());
+    found.ok_or_else(|| about("is too long for a socket, or has a NUL in it"))
+}
+
+/// Where the daemon listens if nothing is said: `docs/daemon.md`.
+fn usual_path() -> PathBuf {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| !is_root());
+    let own = own.map(|folder| Path::new(&folder).join("dthrottled.sock"));
+    own.filter(|own| own.exists()).unwrap_or_else(|| "/run/dthrottled/dthrottled.sock".into())
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        assert!(find(Some("/tmp/x")).unwrap().is_unix());
+        assert!(find(None).unwrap().is_unix());
+        assert!(find(Some("127.0.0.1:7373")).unwrap().is_ipv4());
+        assert!(find(Some("[::1]:7373")).unwrap().is_ipv6());
+        assert!(find(Some("localhost:1")).is_ok());
+        let long = "/x".repeat(200);
+        for wrong in ["", "x", "x:", "127.0.0.1:0", "127.0.0.1:65536", "::1", "/a\0b", &long] {
+            let error = find(Some(wrong)).unwrap_err().to_string();
+            assert!(error.starts_with("address: "), "{error}");
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! A client of dthrottled, for programs that ask a daemon instead of deciding by themselves.
+
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use dthrottle_core::{Decision, Result};
+
+use crate::address::find;
+use crate::cluster::chars;
+use crate::decision::Ask;
+use crate::ffi::{Caller, Flag, Grows, bad};
+use crate::guard::caught;
+use crate::lines::{self, Answer};
+use crate::talk::{Patience, Talk};
+
+/// A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
+/// asked for a while. Made by dthrottle_client_open(), released by dthrottle_client_close().
+pub struct Client(Talk);
+
+/// How a client waits. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClientOptions {
+    /// sizeof(dthrottle_client_options_t).
+    pub size: usize,
+    /// How long a call may take; 50 ms.
+    pub timeout_ns: u64,
+    /// How long nobody is asked after a failure, twice as long after each further one; 100 ms.
+    pub backoff_ns: u64,
+    /// The longest such pause; 5 s.
+    pub max_backoff_ns: u64,
+}
+
+/// The answer of a daemon. Begin with DTHROTTLE_CLIENT_DECISION_INIT. The fields are those of
+/// dthrottle_decision_t, but for the first and the last of these.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClientDecision {
+    /// sizeof(dthrottle_client_decision_t).
+    pub size: usize,
+    /// Go on.
+    pub allowed: Flag,
+    /// Nobody answered in time, so it is allowed.
+    pub failed_open: Flag,
+    /// Refused, but allowed because the domain is in dry run.
+    pub dry_run: Flag,
+    /// Units taken: the cost, fewer with partial, 0 when refused.
+    pub granted: u64,
+    /// The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules.
+    pub limit: u64,
+    /// Whole units left in the bucket of the deciding rule; 0 when it is in debt.
+    pub remaining: u64,
+    /// The same, negative when the bucket is in debt.
+    pub balance: i64,
+    /// Wait so long before going on; 0 unless a longest wait was given.
+    pub wait_ns: u64,
+    /// When refused: the time until this check would pass. Else 0.
+    pub retry_after_ns: u64,
+    /// The time until every bucket of the tag is full again.
+    pub reset_after_ns: u64,
+    /// The name of the rule that refused, ended by NUL; empty if none did.
+    pub rule: [c_char; 256],
+}
+
+/// What a client counted. Begin with DTHROTTLE_CLIENT_COUNTS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClientCounts {
+    /// sizeof(dthrottle_client_counts_t).
+    pub size: usize,
+    /// Questions that the daemon answered.
+    pub asked: u64,
+    /// Questions that were allowed because nobody answered in time, or not asked during a pause.
+    pub failed_open: u64,
+    /// Connections that could not be made, or broke.
+    pub failures: u64,
+}
+
+/// How many lines are sent before their answers are read.
+const BATCH: usize = 256;
+
+/// Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or
+/// "host:port"; NULL is the daemon's usual socket. A host's name is looked up here, once. options
+/// NULL: the usual ones. Connects to nobody yet, so it does not matter whether the daemon runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_open(
+    address: *const c_char,
+    address_len: usize,
+    options: *const ClientOptions,
+    out: *mut *mut Client,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let out = c.out(out)?;
+        let address = c.name(address, address_len)?;
+        let patience = match options.is_null() {
+            true => ClientOptions::USUAL.to_patience()?,
+            false => c.read(options)?.to_patience()?,
+        };
+        out.give(Client(Talk::new(find(address)?, patience)));
+        Ok(())
+    })
+}
+
+/// Closes a client's connections and releases it; NULL is fine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_close(client: *mut Client) {
+    guard!(|c| {
+        c.take(client)?;
+        Ok(())
+    });
+}
+
+/// Asks for one unit in the daemon's default domain, and takes it if it passes: 1 allowed, or
+/// nobody answered; 0 refused; negative a status. So "if (dthrottle_client_allow(...))" goes on
+/// also after an error. A tag cannot have a newline in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_allow(
+    client: *const Client,
+    tag: *const c_void,
+    tag_len: usize,
+) -> i32 {
+    guard!(|c| {
+        let client = c.handle(client)?;
+        let mut allowed = [true];
+        client.allow_many([c.bytes(tag, tag_len)?].into_iter(), &mut allowed)?;
+        Ok(allowed[0])
+    })
+}
+
+/// Asks for one unit for each of count tags in turn, in as few round trips as can be. allowed has
+/// room for count answers. All tags are looked at before anything is asked; after an error, what is
+/// not known is allowed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_allow_many(
+    client: *const Client,
+    tags: *const *const c_void,
+    tag_lens: *const usize,
+    count: usize,
+    allowed: *mut Flag,
+) -> i32 {
+    guard!(|c| {
+        let allowed = c.answers(allowed, count)?;
+        let tags = c.tags(tags, tag_lens, count)?;
+        c.handle(client)?.allow_many(tags, allowed)
+    })
+}
+
+/// Asks for what ask says, and takes it if it passes: the full answer. domain NULL is the default
+/// one, ask NULL one unit. What the daemon says is wrong, such as a domain that it does not have,
+/// is an error like a mistake that is seen here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_check(
+    client: *const Client,
+    domain: *const c_char,
+    domain_len: usize,
+    tag: *const c_void,
+    tag_len: usize,
+    ask: *const Ask,
+    decision: *mut ClientDecision,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| decide(c, ask, decision, |ask| {
+        let domain = c.name(domain, domain_len)?;
+        c.handle(client)?.decide("check", domain, ask, c.bytes(tag, tag_len)?)
+    }))
+}
+
+/// The answer that dthrottle_client_check() would get. Takes nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_peek(
+    client: *const Client,
+    domain: *const c_char,
+    domain_len: usize,
+    tag: *const c_void,
+    tag_len: usize,
+    ask: *const Ask,
+    decision: *mut ClientDecision,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| decide(c, ask, decision, |ask| {
+        let domain = c.name(domain, domain_len)?;
+        c.handle(client)?.decide("peek", domain, ask, c.bytes(tag, tag_len)?)
+    }))
+}
+
+/// Gives cost units back: 1 if the daemon heard of it, 0 if not. Only for a daemon on this machine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_refund(
+    client: *const Client,
+    domain: *const c_char,
+    domain_len: usize,
+    tag: *const c_void,
+    tag_len: usize,
+    cost: u64,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let domain = c.name(domain, domain_len)?;
+        c.handle(client)?.tell("refund", domain, Some(Ask::cost(cost)), c.bytes(tag, tag_len)?)
+    })
+}
+
+/// Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Only for a daemon
+/// on this machine.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_reset(
+    client: *const Client,
+    domain: *const c_char,
+    domain_len: usize,
+    tag: *const c_void,
+    tag_len: usize,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let domain = c.name(domain, domain_len)?;
+        c.handle(client)?.tell("reset", domain, None, c.bytes(tag, tag_len)?)
+    })
+}
+
+/// What the client counted so far.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_client_counts(
+    client: *const Client,
+    counts: *mut ClientCounts,
+) -> i32 {
+    guard!(|c| {
+        let room = c.room(counts)?;
+        let counted = &c.handle(client)?.0.counts;
+        room.fill(ClientCounts {
+            size: ClientCounts::FIRST,
+            asked: counted.asked.load(Ordering::Relaxed),
+            failed_open: counted.failed_open.load(Ordering::Relaxed),
+            failures: counted.failures.load(Ordering::Relaxed),
+        });
+        Ok(())
+    })
+}
+
+impl Client {
+    fn allow_many<'a>(
+        &self,
+        tags: impl Iterator<Item = &'a [u8]>,
+        allowed: &mut [bool],
+    ) -> Result<()> {
+        let mut lines = Vec::new();
+        let mut ends = Vec::with_capacity(allowed.len());
+        for tag in tags {
+            lines::write_line(tag, &mut lines)?;
+            ends.push(lines.len());
+        }
+        let mut start = 0;
+        for (ends, allowed) in ends.chunks(BATCH).zip(allowed.chunks_mut(BATCH)) {
+            let end = ends.last().copied().unwrap_or(start);
+            if let Some(answers) = self.0.ask(&lines[start..end], ends.len()) {
+                let answers = answers.split(|byte| *byte == b'\n');
+                allowed
+                    .iter_mut()
+                    .zip(answers)
+                    .for_each(|(to, answer)| *to = lines::is_yes(answer));
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Nothing if nobody answered.
+    fn decide(
+        &self,
+        verb: &str,
+        domain: Option<&str>,
+        ask: Ask,
+        tag: &[u8],
+    ) -> Result<Option<Answer>> {
+        let answer = self.0.ask(&lines::query(verb, domain, Some(ask), tag)?, 1);
+        self.read(answer.as_deref(), |answer| Some(lines::read_answer(answer?)))
+    }
+
+    fn tell(&self, verb: &str, domain: Option<&str>, ask: Option<Ask>, tag: &[u8]) -> Result<bool> {
+        let answer = self.0.ask(&lines::query(verb, domain, ask, tag)?, 1);
+        self.read(answer.as_deref(), |answer| answer.is_some())
+    }
+
+    fn read<T>(&self, answer: Option<&[u8]>, read: impl FnOnce(Option<&str>) -> T) -> Result<T> {
+        let Some(answer) = answer.and_then(|answer| answer.strip_suffix(b"\n")) else {
+            return Ok(read(None));
+        };
+        let good = lines::good(answer)?;
+        if good.is_none() {
+            self.0.disown(1);
+        }
+        Ok(read(good))
+    }
+}
+
+/// Puts the answer to a question into `out`. Whatever goes wrong, even a panic: if there is room
+/// for an answer, it is yes.
+fn decide(
+    c: &Caller,
+    ask: *const Ask,
+    out: *mut ClientDecision,
+    question: impl FnOnce(Ask) -> Result<Option<Answer>>,
+) -> Result<()> {
+    let room = c.room(out)?;
+    let mut cost = 1;
+    let answer = caught(|| {
+        let ask = match ask.is_null() {
+            true => Ask::cost(1),
+            false => c.read(ask)?,
+        };
+        cost = ask.cost;
+        question(ask)
+    });
+    room.fill(match &answer {
+        Ok(Some(answer)) => ClientDecision::of(&answer.decision, false, &answer.rule),
+        Ok(None) => ClientDecision::of(&Decision::unlimited(cost), true, ""),
+        Err(_) => ClientDecision::of(&Decision::unlimited(cost), false, ""),
+    });
+    answer.map(drop)
+}
+
+impl ClientDecision {
+    fn of(decision: &Decision, failed_open: bool, rule: &str) -> ClientDecision {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        ClientDecision {
+            size: ClientDecision::FIRST,
+            allowed: decision.allowed.into(),
+            failed_open: failed_open.into(),
+            dry_run: decision.dry_run.into(),
+            granted: decision.granted,
+            limit: decision.limit,
+            remaining: decision.remaining,
+            balance: decision.balance,
+            wait_ns: ns(decision.wait),
+            retry_after_ns: ns(decision.retry_after),
+            reset_after_ns: ns(decision.reset_after),
+            rule: chars(rule),
+        }
+    }
+}
+
+impl ClientOptions {
+    const USUAL: ClientOptions = ClientOptions {
+        size: size_of::<ClientOptions>(),
+        timeout_ns: 50_000_000,
+        backoff_ns: 100_000_000,
+        max_backoff_ns: 5_000_000_000,
+    };
+
+    fn to_patience(self) -> Result<Patience> {
+        if self.timeout_ns == 0 {
+            return Err(bad("timeout_ns: 0; give a time above zero, such as 50000000 for 50 ms"));
+        }
+        if self.backoff_ns == 0 {
+            return Err(bad("backoff_ns: 0; give a time above zero, such as 100000000 for 100 ms"));
+        }
+        if self.max_backoff_ns < self.backoff_ns {
+            let (given, least) = (self.max_backoff_ns, self.backoff_ns);
+            return Err(bad(&format!(
+                "max_backoff_ns: {given}; give at least backoff_ns, {least}"
+            )));
+        }
+        Ok(Patience {
+            timeout: Duration::from_nanos(self.timeout_ns),
+            backoff: Duration::from_nanos(self.backoff_ns),
+            max_backoff: Duration::from_nanos(self.max_backoff_ns),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_options_are_named() {
+        let said = |change: fn(&mut ClientOptions)| {
+            let mut options = ClientOptions::USUAL;
+            change(&mut options);
+            options.to_patience().map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(said(|_| {}), Ok(()));
+        assert!(said(|options| options.timeout_ns = 0).unwrap_err().starts_with("timeout_ns: "));
+        assert!(said(|options| options.backoff_ns = 0).unwrap_err().starts_with("backoff_ns: "));
+        let error = said(|options| options.max_backoff_ns = 99_999_999).unwrap_err();
+        assert_eq!(error, "max_backoff_ns: 99999999; give at least backoff_ns, 100000000");
+    }
+}

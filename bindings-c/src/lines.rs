@@ -1,0 +1,172 @@
+//! The bytes of the query protocol, as a client has them: lines out, answers in. `docs/daemon.md`
+//! describes them. Touches no sockets.
+
+use std::time::Duration;
+
+use dthrottle_core::{Decision, Error, ErrorKind, Result};
+
+use crate::decision::Ask;
+use crate::ffi::bad;
+
+/// An answer with all figures.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) decision: Decision,
+    /// The rule that refused; else empty.
+    pub(crate) rule: String,
+}
+
+/// Appends an ordinary line, or the longer form where that would mean something else.
+pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    one_line(tag)?;
+    if tag.starts_with(b"\0") || tag.ends_with(b"\r") {
+        out.extend_from_slice(b"\0check\0tag=");
+    }
+    out.extend_from_slice(tag);
+    out.push(b'\n');
+    Ok(())
+}
+
+/// A line of the longer form.
+pub(crate) fn query(
+    verb: &str,
+    domain: Option<&str>,
+    ask: Option<Ask>,
+    tag: &[u8],
+) -> Result<Vec<u8>> {
+    one_line(tag)?;
+    let mut line = format!("\0{verb}");
+    if let Some(domain) = domain {
+        if domain.contains(['\0', '\n']) {
+            return Err(bad("domain: a name has no control characters"));
+        }
+        line += &format!("\0domain={domain}");
+    }
+    if let Some(ask) = ask {
+        line += &format!("\0cost={}", ask.cost);
+        if ask.max_wait_ns > 0 {
+            line += &format!("\0max_wait_ms={}", ask.max_wait_ns / 1_000_000);
+        }
+        if ask.partial != 0 {
+            line += "\0partial=1";
+        }
+    }
+    line += "\0tag=";
+    let mut line = line.into_bytes();
+    line.extend_from_slice(tag);
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn one_line(tag: &[u8]) -> Result<()> {
+    if tag.contains(&b'\n') {
+        return Err(bad("tag: one that a daemon is asked about cannot have a newline in it"));
+    }
+    Ok(())
+}
+
+/// Whether an answer to an ordinary line is yes. Whatever is not a no is a yes.
+pub(crate) fn is_yes(answer: &[u8]) -> bool {
+    answer != b"NO" && !answer.starts_with(b"NO ")
+}
+
+/// What the daemon said, unless it was an error; nothing if it is not the answer of a daemon.
+pub(crate) fn good(answer: &[u8]) -> Result<Option<&str>> {
+    let Ok(answer) = str::from_utf8(answer) else {
+        return Ok(None);
+    };
+    if let Some((kind, message)) = answer.strip_prefix("ERROR ").and_then(|e| e.split_once(' ')) {
+        let known = ErrorKind::ALL.into_iter().find(|known| known.name() == kind);
+        return Err(Error::new(known.unwrap_or(ErrorKind::Internal), message));
+    }
+    let word = answer.split(' ').next();
+    Ok(matches!(word, Some("OK" | "NO")).then_some(answer))
+}
+
+/// The figures of a good answer. Fields that are not known here are left alone.
+pub(crate) fn read_answer(answer: &str) -> Answer {
+    let (head, rule) = answer.split_once(" rule=").unwrap_or((answer, ""));
+    let mut fields = head.split(' ');
+    let mut decision = Decision::unlimited(0);
+    decision.allowed = fields.next() == Some("OK");
+    for (key, value) in fields.filter_map(|field| field.split_once('=')) {
+        let number = || value.parse().unwrap_or(u64::MAX);
+        let time = || Duration::from_nanos(number());
+        match key {
+            "limit" => decision.limit = number(),
+            "remaining" => decision.remaining = number(),
+            "balance" => decision.balance = value.parse().unwrap_or(i64::MAX),
+            "granted" => decision.granted = number(),
+            "wait_ns" => decision.wait = time(),
+            "retry_after_ns" => decision.retry_after = time(),
+            "reset_after_ns" => decision.reset_after = time(),
+            "dry_run" => decision.dry_run = value != "0",
+            _ => {}
+        }
+    }
+    Answer { decision, rule: rule.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(tag: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        write_line(tag, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn tags_are_lines_as_they_are() {
+        assert_eq!(line(b"203.0.113.7"), b"203.0.113.7\n");
+        assert_eq!(line(b""), b"\n");
+        assert_eq!(line(b"a\0\xff\rb"), b"a\0\xff\rb\n");
+        assert_eq!(line(b"\0check"), b"\0check\0tag=\0check\n");
+        assert_eq!(line(b"a\r"), b"\0check\0tag=a\r\n");
+        let error = write_line(b"a\nb", &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().starts_with("tag: "), "{error}");
+    }
+
+    #[test]
+    fn the_longer_form() {
+        let ask = Ask { max_wait_ns: 2_500_000, partial: 1, ..Ask::cost(2) };
+        assert_eq!(
+            query("check", Some("log in"), Some(ask), b"x\0y").unwrap(),
+            b"\0check\0domain=log in\0cost=2\0max_wait_ms=2\0partial=1\0tag=x\0y\n"
+        );
+        assert_eq!(query("reset", None, None, b"").unwrap(), b"\0reset\0tag=\n");
+        for domain in ["a\0cost=0", "a\nb"] {
+            let error = query("check", Some(domain), None, b"x").unwrap_err();
+            assert!(error.to_string().starts_with("domain: "), "{error}");
+        }
+        assert!(query("check", None, None, b"a\nb").is_err());
+    }
+
+    #[test]
+    fn answers_are_read() {
+        assert!(is_yes(b"OK") && is_yes(b"") && is_yes(b"NOW") && is_yes(b"ERROR cost no"));
+        assert!(!is_yes(b"NO") && !is_yes(b"NO limit=1"));
+        let yes = read_answer("OK granted=1 wait_ns=3 new=5 odd");
+        assert!(yes.decision.allowed && yes.rule.is_empty());
+        assert_eq!(yes.decision.limit, dthrottle_core::UNLIMITED);
+        assert_eq!((yes.decision.granted, yes.decision.wait), (1, Duration::from_nanos(3)));
+        let no = read_answer("NO limit=4 remaining=0 balance=-2 granted=0 rule=a rule=x");
+        assert!(!no.decision.allowed);
+        assert_eq!((no.decision.limit, no.decision.balance), (4, -2));
+        assert_eq!(no.rule, "a rule=x");
+    }
+
+    #[test]
+    fn errors_keep_their_kind_and_the_rest_is_nothing() {
+        let kind = |answer: &str| good(answer.as_bytes()).unwrap_err().kind();
+        for known in ErrorKind::ALL {
+            assert_eq!(kind(&format!("ERROR {} some words", known.name())), known);
+        }
+        assert_eq!(kind("ERROR later some words"), ErrorKind::Internal);
+        for answer in [b"".as_slice(), b"HTTP/1.1 400", b"ERROR", b"OKAY", b"\xff"] {
+            assert_eq!(good(answer).unwrap(), None);
+        }
+        assert_eq!(good(b"OK").unwrap(), Some("OK"));
+    }
+}

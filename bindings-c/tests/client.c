@@ -1,0 +1,328 @@
+/*
+ * The client against a real daemon, one that is killed and comes back, and peers that do not
+ * behave. The argument is the daemon's binary.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "daemon.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define THREADS 8
+
+/* A machine that does much else answers late: only tests of the timeout itself have a short one. */
+static const dthrottle_client_options_t PATIENT = {
+    sizeof(dthrottle_client_options_t), UINT64_C(30000000000), 1000000, 20000000};
+
+static dthrottle_client_t *client_of(const char *address, const dthrottle_client_options_t *options)
+{
+    char error[256];
+    dthrottle_client_t *client;
+    if (!OK(dthrottle_client_open(address, strlen(address), options, &client, error, sizeof error)))
+        fprintf(stderr, "    %s\n", error);
+    MUST(client != NULL);
+    return client;
+}
+
+static int32_t allow(const dthrottle_client_t *client, const char *tag)
+{
+    return dthrottle_client_allow(client, tag, strlen(tag));
+}
+
+static dthrottle_client_counts_t counts_of(const dthrottle_client_t *client)
+{
+    dthrottle_client_counts_t counts = DTHROTTLE_CLIENT_COUNTS_INIT;
+    OK(dthrottle_client_counts(client, &counts));
+    return counts;
+}
+
+static void test_yes_until_empty(const char *address)
+{
+    dthrottle_client_t *client = client_of(address, &PATIENT);
+    check_about = address;
+    for (int i = 0; i < 10; i++)
+        EQUAL(allow(client, address), 1);
+    EQUAL(allow(client, address), 0);
+    EQUAL(counts_of(client).asked, 11);
+    EQUAL(counts_of(client).failures, 0);
+    dthrottle_client_close(client);
+    check_about = "";
+}
+
+static void test_many(const dthrottle_client_t *client)
+{
+    enum { COUNT = 2000 };
+    static char names[100][16];
+    static const void *tags[COUNT];
+    static size_t lens[COUNT];
+    static bool allowed[COUNT];
+
+    for (int i = 0; i < 100; i++)
+        snprintf(names[i], sizeof names[i], "many-%d", i);
+    for (int i = 0; i < COUNT; i++) {
+        tags[i] = names[i % 100];
+        lens[i] = strlen(names[i % 100]);
+    }
+    OK(dthrottle_client_allow_many(client, tags, lens, COUNT, allowed));
+    int right = 0;
+    for (int i = 0; i < COUNT; i++)
+        right += allowed[i] == (i < COUNT / 2);
+    EQUAL(right, COUNT);
+    /* One bad tag, and nobody is asked. */
+    const uint64_t before = counts_of(client).asked;
+    tags[7] = "a\nb";
+    lens[7] = 3;
+    BAD(dthrottle_client_allow_many(client, tags, lens, COUNT, allowed));
+    CHECK(allowed[0] && allowed[COUNT - 1]);
+    EQUAL(counts_of(client).asked, before);
+}
+
+static void test_full_answers(const dthrottle_client_t *client)
+{
+    dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    char error[256] = "old";
+
+    ask.cost = 3;
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, error, sizeof error));
+    TEXT(error, "");
+    CHECK(decision.allowed && !decision.failed_open && !decision.dry_run);
+    CHECK(decision.granted == 3 && decision.limit == 5 && decision.remaining == 2);
+    CHECK(decision.reset_after_ns / 1000000000 / 60 == 3 * 86400 / 5 / 60 - 1 ||
+          decision.reset_after_ns / 1000000000 / 60 == 3 * 86400 / 5 / 60);
+    TEXT(decision.rule, "");
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
+    CHECK(!decision.allowed && decision.granted == 0 && decision.retry_after_ns > 0);
+    TEXT(decision.rule, "the rule");
+    ask.partial = true;
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
+    CHECK(decision.allowed && decision.granted == 2 && decision.remaining == 0);
+    ask.partial = false;
+    ask.cost = 1;
+    ask.max_wait_ns = UINT64_C(20000000000000);
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
+    CHECK(decision.allowed && decision.wait_ns > UINT64_C(10000000000000));
+    OK(dthrottle_client_peek(client, "log in", 6, "a b", 3, NULL, &decision, NULL, 0));
+    EQUAL(decision.balance, -1);
+    EQUAL(dthrottle_client_refund(client, "log in", 6, "a b", 3, 2, NULL, 0), 1);
+    OK(dthrottle_client_peek(client, "log in", 6, "a b", 3, NULL, &decision, NULL, 0));
+    EQUAL(decision.balance, 1);
+    EQUAL(dthrottle_client_reset(client, "log in", 6, "a b", 3, NULL, 0), 1);
+    OK(dthrottle_client_peek(client, "log in", 6, "a b", 3, NULL, &decision, NULL, 0));
+    EQUAL(decision.remaining, 5);
+    OK(dthrottle_client_check(client, "free", 4, "x", 1, NULL, &decision, NULL, 0));
+    CHECK(decision.allowed && decision.limit == DTHROTTLE_UNLIMITED);
+    OK(dthrottle_client_check(client, NULL, 0, "default", 7, NULL, &decision, NULL, 0));
+    EQUAL(decision.limit, 10);
+}
+
+static void test_odd_tags(const dthrottle_client_t *client)
+{
+    const struct { const char *bytes; size_t len; } tags[] = {
+        {"\0check", 6}, {"ends with\r", 10}, {"\xff\0", 2}, {"", 0}, {"gr\xc3\xbcn", 5}};
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        for (int n = 0; n < 10; n++)
+            EQUAL(dthrottle_client_allow(client, tags[i].bytes, tags[i].len), 1);
+        EQUAL(dthrottle_client_allow(client, tags[i].bytes, tags[i].len), 0);
+    }
+}
+
+static void test_mistakes(const dthrottle_client_t *client)
+{
+    dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    char error[256];
+
+    BAD(dthrottle_client_allow(client, "a\nb", 3));
+    decision.allowed = false;
+    EQUAL(dthrottle_client_check(client, "none", 4, "a", 1, NULL, &decision, error, sizeof error),
+          DTHROTTLE_ERR_DOMAIN);
+    CHECK(strstr(error, "no domain \"none\"") != NULL);
+    CHECK(decision.allowed && !decision.failed_open && decision.granted == 1);
+    ask.cost = 11;
+    EQUAL(dthrottle_client_peek(client, NULL, 0, "a", 1, &ask, &decision, error, sizeof error),
+          DTHROTTLE_ERR_COST);
+    CHECK(strstr(error, "can never pass") != NULL);
+    BAD(dthrottle_client_check(client, "a\0b", 3, "a", 1, NULL, &decision, error, sizeof error));
+    CHECK(strstr(error, "domain: ") == error);
+    BAD(dthrottle_client_reset(client, NULL, 0, "a\nb", 3, error, sizeof error));
+    CHECK(strstr(error, "tag: ") == error);
+    /* The connection goes on. */
+    EQUAL(counts_of(client).failures, 0);
+}
+
+static void *ask_ten(void *client)
+{
+    intptr_t passed = 0;
+    for (int i = 0; i < 10; i++)
+        passed += dthrottle_client_allow(client, "threads", 7);
+    return (void *)passed;
+}
+
+static void test_threads_and_fork(dthrottle_client_t *client)
+{
+    pthread_t threads[THREADS];
+    intptr_t passed = 0;
+
+    for (int i = 0; i < THREADS; i++)
+        MUST(pthread_create(&threads[i], NULL, ask_ten, client) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *some;
+        pthread_join(threads[i], &some);
+        passed += (intptr_t)some;
+    }
+    EQUAL(passed, 10);
+
+    /* The child has connections of its own: each of the two gets its own answers. */
+    pid_t child = fork();
+    MUST(child >= 0);
+    for (int i = 0; i < 200; i++) {
+        char tag[32];
+        snprintf(tag, sizeof tag, "fork-%d-%d", child == 0, i / 20);
+        EQUAL(allow(client, tag), i % 20 < 10);
+    }
+    if (child == 0)
+        _exit(checks_failed > 0);
+    int status;
+    waitpid(child, &status, 0);
+    EQUAL(status, 0);
+    EQUAL(counts_of(client).failed_open, 0);
+}
+
+static void test_kill_and_restart(void)
+{
+    dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
+    dthrottle_client_t *client = client_of(daemon_.socket, &PATIENT);
+
+    while (allow(client, "killed"))
+        MUST(counts_of(client).failed_open == 0);
+    daemon_kill();
+    /* Not by a signal either: the connection that is kept is a broken pipe. */
+    for (int i = 0; i < 1000; i++)
+        EQUAL(allow(client, "killed"), 1);
+    OK(dthrottle_client_check(client, NULL, 0, "killed", 6, NULL, &decision, NULL, 0));
+    CHECK(decision.allowed && decision.failed_open && decision.granted == 1);
+    CHECK(decision.limit == DTHROTTLE_UNLIMITED);
+    EQUAL(dthrottle_client_reset(client, NULL, 0, "killed", 6, NULL, 0), 0);
+    dthrottle_client_counts_t counts = counts_of(client);
+    EQUAL(counts.failed_open, 1002);
+    CHECK(counts.failures > 0 && counts.failures < 900);
+    daemon_start();
+    UNTIL(allow(client, "killed") == 0);
+    counts = counts_of(client);
+    CHECK(counts.asked > 11);
+    dthrottle_client_close(client);
+}
+
+/* A socket that takes connections, and says what it is told to say. */
+static int listen_at(const char *path)
+{
+    struct sockaddr_un place = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    strcpy(place.sun_path, path);
+    MUST(listener >= 0 && bind(listener, (struct sockaddr *)&place, sizeof place) == 0);
+    MUST(listen(listener, 10) == 0);
+    return listener;
+}
+
+static void *answer_next(void *listener)
+{
+    char line[16];
+    int second = accept(*(int *)listener, NULL, NULL);
+    MUST(second >= 0 && read(second, line, sizeof line) > 0 && write(second, "OK\n", 3) == 3);
+    return (void *)(intptr_t)second;
+}
+
+static void test_mute_and_late(void)
+{
+    char path[100], line[16];
+    dthrottle_client_options_t options = DTHROTTLE_CLIENT_OPTIONS_INIT;
+    snprintf(path, sizeof path, "%s/mute", daemon_.folder);
+    int listener = listen_at(path);
+
+    /* One wait of 50 ms, then none. */
+    options.backoff_ns = options.max_backoff_ns = UINT64_C(60000000000);
+    dthrottle_client_t *client = client_of(path, &options);
+    const time_t start = time(NULL);
+    for (int i = 0; i < 100; i++)
+        EQUAL(allow(client, "x"), 1);
+    CHECK(time(NULL) - start < 15);
+    dthrottle_client_counts_t counts = counts_of(client);
+    CHECK(counts.asked == 0 && counts.failed_open == 100 && counts.failures == 1);
+    dthrottle_client_close(client);
+    int first = accept(listener, NULL, NULL);
+    close(first);
+
+    /* An answer that comes late is nobody's. */
+    options.timeout_ns = 1000000000;
+    options.backoff_ns = options.max_backoff_ns = 1;
+    client = client_of(path, &options);
+    EQUAL(allow(client, "late"), 1);
+    first = accept(listener, NULL, NULL);
+    EQUAL(read(first, line, sizeof line), 5);
+    EQUAL(counts_of(client).failures, 1);
+    /* The client has hung up, as it should. */
+    (void)send(first, "NO\n", 3, MSG_NOSIGNAL);
+    pthread_t answering;
+    void *second;
+    MUST(pthread_create(&answering, NULL, answer_next, &listener) == 0);
+    EQUAL(allow(client, "next"), 1);
+    EQUAL(counts_of(client).asked, 1);
+    pthread_join(answering, &second);
+    dthrottle_client_close(client);
+    close((int)(intptr_t)second);
+    close(first);
+    close(listener);
+}
+
+static void *speak_http(void *listener)
+{
+    char line[64];
+    int other = accept(*(int *)listener, NULL, NULL);
+    MUST(other >= 0 && read(other, line, sizeof line) > 0);
+    MUST(write(other, "HTTP/1.1 400 Bad Request\n", 25) == 25);
+    return (void *)(intptr_t)other;
+}
+
+static void test_not_a_daemon(void)
+{
+    char path[100];
+    dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
+    snprintf(path, sizeof path, "%s/other", daemon_.folder);
+    int listener = listen_at(path);
+    dthrottle_client_t *client = client_of(path, &PATIENT);
+    pthread_t other;
+    void *connection;
+
+    MUST(pthread_create(&other, NULL, speak_http, &listener) == 0);
+    OK(dthrottle_client_check(client, NULL, 0, "x", 1, NULL, &decision, NULL, 0));
+    CHECK(decision.allowed && decision.failed_open);
+    dthrottle_client_counts_t counts = counts_of(client);
+    CHECK(counts.asked == 0 && counts.failed_open == 1 && counts.failures == 1);
+    pthread_join(other, &connection);
+    close((int)(intptr_t)connection);
+    dthrottle_client_close(client);
+    close(listener);
+}
+
+int main(int argc, char **argv)
+{
+    MUST(argc == 2);
+    daemon_open(argv[1], "rate = \"10 per day\"\n[domains.free]\n[domains.\"log in\"]\n"
+                         "rules = [{ rate = \"5 per day\", name = \"the rule\" }]\n");
+    test_yes_until_empty(daemon_.socket);
+    test_yes_until_empty(daemon_.tcp);
+    dthrottle_client_t *client = client_of(daemon_.socket, &PATIENT);
+    test_many(client);
+    test_full_answers(client);
+    test_odd_tags(client);
+    test_mistakes(client);
+    test_threads_and_fork(client);
+    dthrottle_client_close(client);
+    test_kill_and_restart();
+    test_mute_and_late();
+    test_not_a_daemon();
+    daemon_end();
+    return check_report("client");
+}

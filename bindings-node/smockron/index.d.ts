@@ -1,0 +1,58 @@
+// A gatekeeper of Smockron, as middleware for Express and Connect.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+export interface GatekeeperOptions<Request = any> {
+  /** The master's accounting socket: host and port, such as '127.0.0.1:10004'. */
+  master: string;
+  /** Its control socket; on the next port by default. */
+  control?: string | undefined;
+  /** The domain at the master. */
+  domain: string;
+  /** Who is counted; the client's address by default. Who has no tag passes. */
+  tag?: ((request: Request) => string | number | bigint | null | undefined) | undefined;
+  /** What the master may log of a request. */
+  logInfo?: ((request: Request) => string | number | bigint | null | undefined) | undefined;
+  /** A request that would have to wait for longer is rejected; 5000 by default. */
+  maxDelayMs?: number | undefined;
+  /** How many requests wait at once; more are rejected. 1000 by default. */
+  maxHeld?: number | undefined;
+  /** Of a rejection; 503 by default. */
+  statusCode?: number | undefined;
+  /** The body of a rejection; 'Rejected\n' by default. */
+  message?: string | undefined;
+  /** Whether the master is told of rejections; true by default. */
+  tellRejected?: boolean | undefined;
+}
+
+/** What became of requests in this process. */
+export interface GatekeeperCounts {
+  accepted: number;
+  /** Those that were given a turn, and waited for it. */
+  delayed: number;
+  rejected: number;
+  /** Clients that went away while they waited. */
+  gaveUp: number;
+  /** Calls of the application's functions that threw. */
+  failed: number;
+}
+
+/** What went to and came from the master. */
+export interface MasterCounts {
+  sent: number;
+  dropped: number;
+  received: number;
+  bad: number;
+}
+
+export interface Gatekeeper<Request = any, Response = any> {
+  (request: Request, response: Response, next: (error?: any) => void): void;
+  readonly counts: Readonly<GatekeeperCounts>;
+  readonly master: Readonly<MasterCounts>;
+  /** Lets through what waits, and leaves the master; from then on everything passes. */
+  close(): void;
+}
+
+/** Tells the master of every request, and holds or rejects whom it names. Needs the package zeromq. */
+export function gatekeeper<Request extends IncomingMessage = IncomingMessage, Response extends ServerResponse = ServerResponse>(
+  options: GatekeeperOptions<Request>,
+): Gatekeeper<Request, Response>;

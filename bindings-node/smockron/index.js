@@ -1,0 +1,213 @@
+// A gatekeeper of Smockron, as middleware for Express and Connect, for dthrottled or any other
+// master.
+//
+//     app.use(gatekeeper({ master: '127.0.0.1:10004', domain: 'web' }));
+//
+// It never asks: it tells the master what it lets through, and holds or rejects whom the master
+// names. Without a master everything passes. docs/node.md has the options.
+'use strict';
+
+const { describe, isTable } = require('../face/values.js');
+const { closing } = require('../web/hold.js');
+const { known, misuse, wrong } = require('../web/near.js');
+const { Delays } = require('./delays.js');
+const { Master } = require('./master.js');
+
+/** @import { IncomingMessage, ServerResponse } from 'node:http' */
+/** @import { Gatekeeper, GatekeeperCounts, GatekeeperOptions } from './index.js' */
+/** @import { Held } from './delays.js' */
+
+const NAMES = [
+  'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxHeld', 'statusCode', 'message', 'tellRejected',
+];
+/** What the same is called elsewhere. */
+const ELSEWHERE = {
+  identifier: 'tag', identifierCB: 'tag', keyGenerator: 'tag', server: 'master', host: 'master', maxDelay: 'maxDelayMs',
+  maxDelayTime: 'maxDelayMs', status: 'statusCode', rejectStatus: 'statusCode', log_info: 'logInfo', body: 'message',
+};
+const PLACE = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
+const EXAMPLE = "'127.0.0.1:10004'";
+
+/**
+ * @param {GatekeeperOptions} options
+ * @returns {Gatekeeper}
+ */
+function gatekeeper(options) {
+  const { accounting, control, domain, tag, logInfo, maxDelayMs, maxHeld, statusCode, message, tellRejected } = read(options);
+  const delays = new Delays(maxDelayMs, maxHeld);
+  const master = new Master(accounting, control, domain, (who, until) => delays.delay(who, until));
+  /** @type {GatekeeperCounts} */
+  const counts = { accepted: 0, delayed: 0, rejected: 0, gaveUp: 0, failed: 0 };
+
+  /**
+   * What a function of the application gives; nothing when it throws.
+   * @param {((...given: any[]) => unknown) | undefined} fn
+   * @param {IncomingMessage} request
+   * @returns {string | undefined}
+   */
+  function call(fn, request) {
+    if (fn === undefined) return undefined;
+    try {
+      const given = fn(request);
+      if (given === undefined || given === null || given === '') return undefined;
+      if (typeof given === 'string') return given;
+      if (typeof given === 'number' || typeof given === 'bigint') return String(given);
+      throw new TypeError(`${describe(given)} cannot be; must be text or a number`);
+    } catch {
+      counts.failed += 1;
+      return undefined;
+    }
+  }
+
+  /**
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {(error?: unknown) => void} next
+   */
+  function middleware(request, response, next) {
+    const arrived = Date.now();
+    const who = call(tag, request);
+    // Nobody knows who that is: it passes, and nobody is charged for it.
+    if (who === undefined) {
+      next();
+      return;
+    }
+    const info = call(logInfo, request);
+    const accept = () => {
+      counts.accepted += 1;
+      master.tell('ACCEPTED', who, arrived, '', info);
+      next();
+    };
+    const reject = (/** @type {number} */ until) => {
+      counts.rejected += 1;
+      if (tellRejected) master.tell('REJECTED', who, arrived, '', info);
+      refuse(request, response, until);
+    };
+    const until = delays.until(who, arrived);
+    if (until === 0) {
+      accept();
+      return;
+    }
+    let stop = () => {};
+    /** @type {Held} */
+    const held = {
+      arrived,
+      given(status, turn) {
+        counts.delayed += 1;
+        master.tell(status, who, arrived, turn, info);
+      },
+      pass(status) {
+        stop();
+        if (status === 'DELAYED') next();
+        else accept();
+      },
+      reject(turn) {
+        stop();
+        reject(turn);
+      },
+    };
+    if (!delays.hold(who, held)) {
+      reject(until);
+      return;
+    }
+    stop = closing(response)(() => {
+      counts.gaveUp += 1;
+      delays.leave(who, held);
+    });
+  }
+
+  /**
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {number} until
+   */
+  function refuse(request, response, until) {
+    if (response.headersSent) return;
+    response.statusCode = statusCode;
+    response.setHeader('Content-Type', 'text/plain; charset=utf-8');
+    response.setHeader('Retry-After', String(Math.max(1, Math.ceil((until - Date.now()) / 1000))));
+    response.end(request.method === 'HEAD' ? undefined : message);
+  }
+
+  return Object.assign(middleware, {
+    counts,
+    master: master.counts,
+    close() {
+      delays.close();
+      master.close();
+    },
+  });
+}
+
+/** @param {GatekeeperOptions} options */
+function read(options) {
+  if (!isTable(options)) throw wrong('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
+  known('gatekeeper', Object.keys(options), NAMES, ELSEWHERE);
+  const { domain, tag = usualTag, logInfo, message = 'Rejected\n', tellRejected = true } = options;
+  const accounting = toPlace('master', options.master);
+  const next = { ...accounting, port: accounting.port + 1 };
+  const control = options.control === undefined ? next : toPlace('control', options.control);
+  if (typeof domain !== 'string' || domain === '' || domain.includes('\0')) {
+    throw wrong('domain', domain, "the domain's name at the master, such as 'web'");
+  }
+  for (const [name, value] of Object.entries({ tag, logInfo })) {
+    if (value !== undefined && typeof value !== 'function') throw wrong(name, value, 'a function of the request');
+  }
+  if (typeof message !== 'string') throw wrong('message', message, 'text');
+  if (typeof tellRejected !== 'boolean') throw wrong('tellRejected', tellRejected, 'true or false');
+  return {
+    accounting: toAddress(accounting),
+    control: toAddress(control),
+    domain,
+    tag,
+    logInfo,
+    maxDelayMs: toNumber(options, 'maxDelayMs', 5000, 0, 3_600_000),
+    maxHeld: toNumber(options, 'maxHeld', 1000, 0, 1_000_000),
+    statusCode: toNumber(options, 'statusCode', 503, 400, 599),
+    message,
+    tellRejected,
+  };
+}
+
+/**
+ * @param {Readonly<Record<string, any>>} options
+ * @param {string} name
+ * @param {number} usual
+ * @param {number} least
+ * @param {number} most
+ * @returns {number}
+ */
+function toNumber(options, name, usual, least, most) {
+  const value = options[name] ?? usual;
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw wrong(name, value, `a whole number from ${least} to ${most}`);
+}
+
+/**
+ * @param {string} name
+ * @param {unknown} value
+ */
+function toPlace(name, value) {
+  const parts = typeof value === 'string' ? PLACE.exec(value) : null;
+  if (parts === null) throw wrong(name, value, `a host and a port, such as ${EXAMPLE}`);
+  const port = Number(parts[2]);
+  const most = name === 'master' ? 65534 : 65535;
+  if (port < 1 || port > most) throw misuse(name, `port ${port} cannot be; must be from 1 to ${most}`);
+  return { host: parts[1], port };
+}
+
+/** @param {{ host: string, port: number }} place */
+function toAddress({ host, port }) {
+  return `tcp://${host}:${port}`;
+}
+
+/**
+ * The client's address: by the rules of Express (`trust proxy`), or the peer.
+ * @param {IncomingMessage & { ip?: string }} request
+ */
+function usualTag(request) {
+  const address = request.ip ?? request.socket?.remoteAddress;
+  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
+}
+
+module.exports = { gatekeeper };

@@ -1,0 +1,174 @@
+// The gatekeeper's memory, in virtual time, and what it says of its options. With real masters it is
+// in tests/daemon/smockron.test.js.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { spawnSync } = require('node:child_process');
+const { cpSync, mkdtempSync, rmSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { describe, it } = require('node:test');
+
+const { Delays, MOST_CLIENTS } = require('../smockron/delays.js');
+const { gatekeeper } = require('../smockron/index.js');
+
+/**
+ * Delays in virtual time, and requests that note what becomes of them.
+ * @param {import('node:test').TestContext} t
+ * @param {number} [maxDelayMs]
+ * @param {number} [maxHeld]
+ */
+function begin(t, maxDelayMs = 5000, maxHeld = 100) {
+  t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 });
+  const delays = new Delays(maxDelayMs, maxHeld);
+  /** @type {string[]} */
+  const notes = [];
+  /** @param {string} name */
+  const request = (name) => ({
+    arrived: Date.now(),
+    given: (/** @type {string} */ _status, /** @type {number} */ until) => notes.push(`${name} gets ${until}`),
+    pass: (/** @type {string} */ status) => notes.push(`${name} ${status} at ${Date.now()}`),
+    reject: (/** @type {number} */ until) => notes.push(`${name} rejected, ${until}`),
+  });
+  // In steps: the mocked clock jumps to the end of each at once.
+  const tick = (/** @type {number} */ ms) => {
+    for (let done = 0; done < ms; done += 100) t.mock.timers.tick(100);
+  };
+  return { delays, notes, request, tick };
+}
+
+describe('who is held until when', () => {
+  it('keeps the latest time, and never lowers it', (t) => {
+    const { delays } = begin(t);
+    assert.equal(delays.until('a', 0), 0);
+    delays.delay('a', 1000);
+    delays.delay('a', 500);
+    assert.equal(delays.until('a', 0), 1000);
+    assert.equal(delays.until('b', 0), 0);
+    assert.equal(delays.until('a', 1000), 0);
+    assert.equal(delays.size, 0, 'what is over is forgotten');
+  });
+
+  it('gives a time to one request, and the next when the master names it', (t) => {
+    const { delays, notes, request, tick } = begin(t);
+    delays.delay('a', 1000);
+    for (const name of ['one', 'two', 'three']) assert.ok(delays.hold('a', request(name)));
+    assert.deepEqual(notes, ['one gets 1000']);
+    delays.delay('a', 2000);
+    delays.delay('a', 3000);
+    tick(10_000);
+    assert.deepEqual(notes.slice(1), [
+      'two gets 2000',
+      'three gets 3000',
+      'one DELAYED at 1000',
+      'two DELAYED at 2000',
+      'three DELAYED at 3000',
+    ]);
+    assert.equal(delays.held, 0);
+  });
+
+  it('holds nobody for longer when the master is silent', (t) => {
+    const { delays, notes, request, tick } = begin(t);
+    delays.delay('a', 1000);
+    for (const name of ['one', 'two', 'three']) assert.ok(delays.hold('a', request(name)));
+    tick(1000);
+    assert.deepEqual(notes.slice(1), ['one DELAYED at 1000', 'two ACCEPTED at 1000', 'three ACCEPTED at 1000']);
+    assert.equal(delays.held, 0);
+  });
+
+  it('rejects what would wait too long, also when that is known later', (t) => {
+    const { delays, notes, request, tick } = begin(t, 1500);
+    delays.delay('a', 1000);
+    assert.ok(delays.hold('a', request('one')));
+    assert.ok(delays.hold('a', request('two')));
+    delays.delay('a', 2000);
+    assert.equal(delays.hold('a', request('three')), false);
+    assert.deepEqual(notes, ['one gets 1000', 'two rejected, 2000']);
+    tick(600);
+    assert.ok(delays.hold('a', request('four')));
+    tick(5000);
+    assert.deepEqual(notes.slice(2), ['four gets 2000', 'one DELAYED at 1000', 'four DELAYED at 2000']);
+  });
+
+  it('rejects when too many are held, over all clients', (t) => {
+    const { delays, request, tick } = begin(t, 5000, 2);
+    delays.delay('a', 1000);
+    delays.delay('b', 1000);
+    assert.ok(delays.hold('a', request('one')));
+    assert.ok(delays.hold('b', request('two')));
+    assert.equal(delays.hold('b', request('three')), false);
+    tick(1000);
+    assert.equal(delays.held, 0);
+  });
+
+  it('gives the turn of a client that is gone to the next', (t) => {
+    const { delays, notes, request, tick } = begin(t);
+    delays.delay('a', 1000);
+    const [one, two, three] = ['one', 'two', 'three'].map(request);
+    for (const held of [one, two, three]) assert.ok(delays.hold('a', held));
+    delays.leave('a', two);
+    delays.leave('a', one);
+    delays.leave('a', one);
+    assert.equal(delays.held, 1);
+    tick(5000);
+    assert.deepEqual(notes, ['one gets 1000', 'three DELAYED at 1000']);
+    assert.equal(delays.held, 0);
+  });
+
+  it('lets everything through when it is closed', (t) => {
+    const { delays, notes, request, tick } = begin(t);
+    delays.delay('a', 1000);
+    for (const name of ['one', 'two']) assert.ok(delays.hold('a', request(name)));
+    delays.close();
+    assert.deepEqual(notes.slice(1), ['one DELAYED at 0', 'two ACCEPTED at 0']);
+    tick(5000);
+    assert.equal(notes.length, 3);
+  });
+
+  it('remembers so many and no more, and whom it holds', (t) => {
+    const { delays, request } = begin(t);
+    delays.delay('held', 1000);
+    assert.ok(delays.hold('held', request('one')));
+    for (let i = 0; i < MOST_CLIENTS + 10; i += 1) delays.delay(`client-${i}`, 1000);
+    assert.ok(delays.size <= MOST_CLIENTS);
+    assert.equal(delays.until('held', 0), 1000);
+    assert.equal(delays.until('client-0', 0), 0);
+    assert.equal(delays.until(`client-${MOST_CLIENTS + 9}`, 0), 1000);
+  });
+});
+
+describe('options of a gatekeeper', () => {
+  const good = { master: '127.0.0.1:10004', domain: 'web' };
+  /** @type {[any, RegExp][]} */
+  const mistakes = [
+    [undefined, /^options: undefined cannot be; must be an object/],
+    [{ domain: 'web' }, /^master: undefined cannot be; must be a host and a port, such as '127.0.0.1:10004'/],
+    [{ ...good, master: '127.0.0.1' }, /^master: "127.0.0.1" cannot be/],
+    [{ ...good, master: '127.0.0.1:65535' }, /^master: port 65535 cannot be; must be from 1 to 65534/],
+    [{ ...good, control: 'tcp://x' }, /^control: /],
+    [{ ...good, domain: '' }, /^domain: /],
+    [{ ...good, domain: 'a\0b' }, /^domain: /],
+    [{ ...good, tag: 'ip' }, /^tag: "ip" cannot be; must be a function of the request/],
+    [{ ...good, maxDelayMs: -1 }, /^maxDelayMs: -1 cannot be; must be a whole number from 0 to 3600000/],
+    [{ ...good, statusCode: 200 }, /^statusCode: /],
+    [{ ...good, message: 5 }, /^message: /],
+    [{ ...good, tellRejected: 1 }, /^tellRejected: /],
+    [{ ...good, identifier: String }, /unknown option "identifier"; did you mean tag\?/],
+    [{ ...good, maxDelayMS: 5 }, /did you mean maxDelayMs\?/],
+  ];
+  for (const [options, message] of mistakes) {
+    it(`says what is wrong: ${message.source}`, () => {
+      assert.throws(() => gatekeeper(options), { name: 'DthrottleError', code: 'DTHROTTLE_CONFIG', message });
+    });
+  }
+
+  it('says which package is missing', (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'dthrottle-smockron-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    for (const part of ['smockron', 'web', 'face']) cpSync(join(__dirname, '..', part), join(folder, part), { recursive: true });
+    const code = "require('./smockron/index.js').gatekeeper({ master: 'localhost:10004', domain: 'web' })";
+    const { status, stderr } = spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' });
+    assert.equal(status, 1);
+    assert.match(stderr, /smockron: needs the package zeromq: npm install zeromq \(Cannot find module 'zeromq'\)/);
+  });
+});
