@@ -81,6 +81,8 @@ export interface ClusterOptions {
   tolerance?: string | undefined;
   /** Whether the nodes get equal shares of a tag that is over its limit. */
   pacing?: boolean | undefined;
+  /** Whether nodes tell each other of busy answers of services that they call: docs/busy.md. */
+  busy?: boolean | undefined;
   /** How long reports are kept for peers that missed them; by default `'15s'`. */
   retention?: string | undefined;
   /** How much of them at most; by default `'16 MB'`. */
@@ -295,6 +297,8 @@ export interface BusyOptions extends OpenOptions {
   recoverValue?: number | undefined;
   /** Where services are remembered: with a name, by all processes that give it. */
   table?: string | TableOptions | undefined;
+  /** The cluster whose nodes tell each other: a busy answer that one is given slows all. */
+  cluster?: ClusterOptions | undefined;
 }
 
 /** Whether a request may be sent now. */
@@ -316,12 +320,16 @@ export interface BusyStats {
   readonly good: number;
   /** Busy answers. */
   readonly busy: number;
-  /** How often a limit was cut. */
+  /** How often a limit was cut by a busy answer of its own. */
   readonly cuts: number;
+  /** Busy answers that other nodes of the cluster told of. */
+  readonly heard: number;
   /** Services with a limit that were forgotten, because there were too many others. */
   readonly forgotten: number;
   /** Services known now, by all processes that share them. */
   readonly services: number;
+  /** Other nodes of the cluster that are there now. */
+  readonly peers: number;
 }
 
 /**
@@ -344,6 +352,8 @@ export class BusyThrottle {
   rate(service: string, nowMs?: number): number;
   /** Forgets a service, and with it its limit. */
   forget(service: string): void;
+  /** Starts the exchange with the cluster in this process, unless it has; else the first request does. */
+  start(): void;
   stats(): BusyStats;
 }
 

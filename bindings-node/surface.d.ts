@@ -80,7 +80,10 @@ export interface Native {
   busyLimit(handle: Busy, service: string, nowMs: number | undefined): number;
   busyRate(handle: Busy, service: string, nowMs: number | undefined): number;
   busyForget(handle: Busy, service: string): void;
-  /** sent, held, good, busy, cuts, forgotten, services. */
+  busyStart(handle: Busy): void;
+  /** The throttle without rules that is its part in a cluster, where the host carries the datagrams. */
+  busyNode?(handle: Busy): Handle;
+  /** sent, held, good, busy, cuts, heard, forgotten, services, peers. */
   busyStats(handle: Busy): ArrayLike<number>;
 
   /** Throws the error about a cost that is no number. */

@@ -79,6 +79,8 @@
     { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
 #define DTHROTTLE_STATS_INIT \
     { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define DTHROTTLE_BUSY_STATS_INIT \
+    { sizeof(dthrottle_busy_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define DTHROTTLE_TABLE_INIT \
     { sizeof(dthrottle_table_t), false, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
 #define DTHROTTLE_CLUSTER_STATS_INIT \
@@ -127,6 +129,9 @@
 /**
  * A busy throttle: slows down what is sent to services that say they are busy, and comes back
  * gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
+ *
+ * A service is known by any bytes. The calls whose names end with _at take the time by the
+ * throttle's clock, as dthrottle_busy_now() tells it; the others read that clock.
  */
 typedef struct dthrottle_busy_t dthrottle_busy_t;
 
@@ -343,6 +348,33 @@ typedef struct {
     /** Or how many bytes it may take; 0: not so. */
     uint64_t bytes;
 } dthrottle_table_t;
+
+/**
+ * What a busy throttle counted in this process since it was opened. Begin with
+ * DTHROTTLE_BUSY_STATS_INIT.
+ */
+typedef struct {
+    /** sizeof(dthrottle_busy_stats_t). */
+    size_t size;
+    /** Requests that could be sent. */
+    uint64_t sent;
+    /** Requests held back. */
+    uint64_t held;
+    /** Good answers. */
+    uint64_t good;
+    /** Busy answers. */
+    uint64_t busy;
+    /** How often a limit was cut by a busy answer of its own. */
+    uint64_t cuts;
+    /** Busy answers that other nodes of the cluster told of. */
+    uint64_t heard;
+    /** Services with a limit that were forgotten, because there were too many others. */
+    uint64_t forgotten;
+    /** Services known now, by all processes that share them. */
+    uint64_t services;
+    /** Other nodes of the cluster that are there now. */
+    uint64_t peers;
+} dthrottle_busy_stats_t;
 
 /** How a client waits. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT. */
 typedef struct {
@@ -697,7 +729,8 @@ int32_t dthrottle_clock_now(const dthrottle_clock_t *clock, uint64_t *now_ns);
 /**
  * Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'"; without
  * any text, the usual ones. With "table = 'name'" all processes of this user that give the same
- * name share what they know. A clock, if one is given, takes the place of the system's.
+ * name share what they know; with a table [cluster], the nodes of that cluster. A clock, if one is
+ * given, takes the place of the system's.
  */
 int32_t dthrottle_busy_open(const char *toml,
                             size_t toml_len,
@@ -710,13 +743,29 @@ int32_t dthrottle_busy_open(const char *toml,
 void dthrottle_busy_close(dthrottle_busy_t *busy);
 
 /**
- * Whether a request to a service, known by any bytes, may be sent now: 1, and it counts as sent; or
- * 0, and wait_ns, unless it is NULL, says when it is worth asking again.
+ * Starts the exchange with the cluster in this process, unless it has started: otherwise the first
+ * request does. Without a cluster there is nothing to start.
+ */
+int32_t dthrottle_busy_start(const dthrottle_busy_t *busy);
+
+/** The time by the throttle's clock. */
+int32_t dthrottle_busy_now(const dthrottle_busy_t *busy, uint64_t *now_ns);
+
+/**
+ * Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and wait_ns,
+ * unless it is NULL, says when it is worth asking again.
  */
 int32_t dthrottle_busy_should_send(const dthrottle_busy_t *busy,
                                    const char *service,
                                    size_t service_len,
                                    uint64_t *wait_ns);
+
+/** The same at a time. */
+int32_t dthrottle_busy_should_send_at(const dthrottle_busy_t *busy,
+                                      const char *service,
+                                      size_t service_len,
+                                      uint64_t now_ns,
+                                      uint64_t *wait_ns);
 
 /**
  * The service said that it is busy, and for how long nothing should be sent; 0: it did not say.
@@ -726,14 +775,55 @@ int32_t dthrottle_busy_on_busy(const dthrottle_busy_t *busy,
                                size_t service_len,
                                uint64_t retry_after_ns);
 
+/** The same at a time. */
+int32_t dthrottle_busy_on_busy_at(const dthrottle_busy_t *busy,
+                                  const char *service,
+                                  size_t service_len,
+                                  uint64_t now_ns,
+                                  uint64_t retry_after_ns);
+
 /** The service gave any other answer. */
 int32_t dthrottle_busy_on_ok(const dthrottle_busy_t *busy, const char *service, size_t service_len);
+
+/** The same at a time. */
+int32_t dthrottle_busy_on_ok_at(const dthrottle_busy_t *busy,
+                                const char *service,
+                                size_t service_len,
+                                uint64_t now_ns);
 
 /** The limit of a service in requests a second; below zero: there is none. */
 int32_t dthrottle_busy_limit(const dthrottle_busy_t *busy,
                              const char *service,
                              size_t service_len,
                              double *limit);
+
+/** The same at a time. */
+int32_t dthrottle_busy_limit_at(const dthrottle_busy_t *busy,
+                                const char *service,
+                                size_t service_len,
+                                uint64_t now_ns,
+                                double *limit);
+
+/** How many requests were sent to a service in the last second. */
+int32_t dthrottle_busy_rate(const dthrottle_busy_t *busy,
+                            const char *service,
+                            size_t service_len,
+                            double *rate);
+
+/** The same at a time. */
+int32_t dthrottle_busy_rate_at(const dthrottle_busy_t *busy,
+                               const char *service,
+                               size_t service_len,
+                               uint64_t now_ns,
+                               double *rate);
+
+/** Forgets a service, and with it its limit. */
+int32_t dthrottle_busy_forget(const dthrottle_busy_t *busy,
+                              const char *service,
+                              size_t service_len);
+
+/** What the throttle counted so far. */
+int32_t dthrottle_busy_stats(const dthrottle_busy_t *busy, dthrottle_busy_stats_t *stats);
 
 /**
  * Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or

@@ -11,6 +11,7 @@ use std::slice;
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
+use crate::busy::BusyStats;
 use crate::client::{ClientCounts, ClientDecision, ClientOptions};
 use crate::cluster::{ClusterStats, Event, Peer};
 use crate::config::{Rule, Table};
@@ -305,6 +306,7 @@ grows! {
     Table ends with bytes: u64, first version size_of::<Table>();
     Stats ends with unreported: u64, first version offset_of!(Stats, evicted);
     ClusterStats ends with peer_count: u64, first version size_of::<ClusterStats>();
+    BusyStats ends with peers: u64, first version size_of::<BusyStats>();
     Peer ends with lost: u64, first version size_of::<Peer>();
     Event ends with value: u64, first version size_of::<Event>();
     ClientOptions ends with max_backoff_ns: u64, first version size_of::<ClientOptions>();

@@ -349,6 +349,7 @@ static void test_cluster(void)
 static void test_busy(void)
 {
     dthrottle_busy_t *busy = NULL;
+    dthrottle_busy_stats_t stats = DTHROTTLE_BUSY_STATS_INIT;
     uint64_t wait = 7;
     double limit = 7;
 
@@ -372,6 +373,28 @@ static void test_busy(void)
     BAD(dthrottle_busy_limit(NULL, "a", 1, &limit));
     BAD(dthrottle_busy_limit(busy, NULL, 1, &limit));
     BAD(dthrottle_busy_limit(busy, "a", 1, NULL));
+    BAD(dthrottle_busy_limit_at(NULL, "a", 1, 0, &limit));
+    BAD(dthrottle_busy_limit_at(busy, "a", 1, 0, NULL));
+    OK(dthrottle_busy_limit_at(busy, "a", 1, UINT64_MAX, &limit));
+    BAD(dthrottle_busy_should_send_at(NULL, "a", 1, 0, &wait));
+    BAD(dthrottle_busy_should_send_at(busy, NULL, 1, 0, &wait));
+    CHECK(dthrottle_busy_should_send_at(busy, "a", 1, UINT64_MAX, NULL) >= 0);
+    BAD(dthrottle_busy_on_busy_at(NULL, "a", 1, 0, 0));
+    OK(dthrottle_busy_on_busy_at(busy, "a", 1, UINT64_MAX, UINT64_MAX));
+    BAD(dthrottle_busy_on_ok_at(busy, NULL, 1, 0));
+    OK(dthrottle_busy_on_ok_at(busy, "a", 1, UINT64_MAX));
+    BAD(dthrottle_busy_rate(NULL, "a", 1, &limit));
+    BAD(dthrottle_busy_rate(busy, "a", 1, NULL));
+    BAD(dthrottle_busy_rate_at(busy, NULL, 1, 0, &limit));
+    BAD(dthrottle_busy_forget(NULL, "a", 1));
+    BAD(dthrottle_busy_forget(busy, NULL, 1));
+    BAD(dthrottle_busy_start(NULL));
+    BAD(dthrottle_busy_now(NULL, &wait));
+    BAD(dthrottle_busy_now(busy, NULL));
+    BAD(dthrottle_busy_stats(NULL, &stats));
+    BAD(dthrottle_busy_stats(busy, NULL));
+    stats.size = 1;
+    BAD(dthrottle_busy_stats(busy, &stats));
     dthrottle_busy_close(busy);
     dthrottle_busy_close(NULL);
 }

@@ -80,9 +80,53 @@ static void test_settings(void)
     dthrottle_busy_close(busy);
 }
 
+/* The same story, told by the times that are given. */
+static void test_times(void)
+{
+    const uint64_t second = 1000000000;
+    dthrottle_busy_stats_t stats = DTHROTTLE_BUSY_STATS_INIT;
+    double limit = 0, rate = 0;
+    uint64_t now = 0, wait = 0;
+    dthrottle_clock_t *clock;
+
+    MUST(dthrottle_clock_new(&clock) == DTHROTTLE_OK);
+    dthrottle_busy_t *busy = busy_on("", clock);
+    OK(dthrottle_clock_advance(clock, 7));
+    OK(dthrottle_busy_now(busy, &now));
+    EQUAL(now, 7);
+    for (int i = 0; i < 100; i++) {
+        EQUAL(dthrottle_busy_should_send_at(busy, "a", 1, 5 * second, NULL), 1);
+        OK(dthrottle_busy_on_ok_at(busy, "a", 1, 5 * second));
+    }
+    OK(dthrottle_busy_rate_at(busy, "a", 1, 5 * second, &rate));
+    EQUAL(rate, 100);
+    OK(dthrottle_busy_rate(busy, "a", 1, &rate));
+    OK(dthrottle_busy_on_busy_at(busy, "a", 1, 5 * second, 3 * second));
+    OK(dthrottle_busy_limit_at(busy, "a", 1, 5 * second, &limit));
+    EQUAL(limit, 50);
+    EQUAL(dthrottle_busy_should_send_at(busy, "a", 1, 6 * second, &wait), 0);
+    EQUAL(wait, 2 * second);
+    EQUAL(dthrottle_busy_should_send_at(busy, "a", 1, 8 * second, &wait), 1);
+    OK(dthrottle_busy_stats(busy, &stats));
+    EQUAL(stats.sent, 101);
+    EQUAL(stats.held, 1);
+    EQUAL(stats.good, 100);
+    EQUAL(stats.busy, 1);
+    EQUAL(stats.cuts, 1);
+    EQUAL(stats.services, 1);
+    EQUAL(stats.heard + stats.forgotten + stats.peers, 0);
+    OK(dthrottle_busy_forget(busy, "a", 1));
+    OK(dthrottle_busy_limit_at(busy, "a", 1, 8 * second, &limit));
+    CHECK(limit < 0);
+    OK(dthrottle_busy_start(busy));
+    dthrottle_busy_close(busy);
+    dthrottle_clock_free(clock);
+}
+
 int main(void)
 {
     test_live();
+    test_times();
     test_document();
     test_settings();
     return check_report("busy");

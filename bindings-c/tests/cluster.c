@@ -211,6 +211,54 @@ static void test_nodes(void)
     dthrottle_domain_free(in_one);
 }
 
+static dthrottle_busy_t *open_busy(int own)
+{
+    char toml[200], error[256];
+    dthrottle_busy_t *busy = NULL;
+    snprintf(toml, sizeof toml,
+             "[cluster]\nname = 'busy'\nlisten = '127.0.0.1:%d'\npeers = ['127.0.0.1:%d']",
+             ports[own], ports[1 - own]);
+    if (!OK(dthrottle_busy_open(toml, strlen(toml), NULL, &busy, error, sizeof error)))
+        fprintf(stderr, "    %s\n", error);
+    MUST(busy != NULL);
+    return busy;
+}
+
+static dthrottle_busy_stats_t busy_stats_of(const dthrottle_busy_t *busy)
+{
+    dthrottle_busy_stats_t stats = DTHROTTLE_BUSY_STATS_INIT;
+    OK(dthrottle_busy_stats(busy, &stats));
+    return stats;
+}
+
+static double limit_of(const dthrottle_busy_t *busy)
+{
+    double limit = 0;
+    OK(dthrottle_busy_limit(busy, "api", 3, &limit));
+    return limit;
+}
+
+/* A busy answer that one node is given slows the other. */
+static void test_busy(void)
+{
+    dthrottle_busy_t *one = open_busy(0), *two = open_busy(1);
+
+    OK(dthrottle_busy_start(one));
+    OK(dthrottle_busy_start(two));
+    UNTIL(busy_stats_of(one).peers == 1 && busy_stats_of(two).peers == 1);
+    EQUAL(dthrottle_busy_should_send(two, "api", 3, NULL), 1);
+    CHECK(limit_of(two) < 0);
+    OK(dthrottle_busy_on_busy(one, "api", 3, UINT64_C(600000000000)));
+    UNTIL(limit_of(two) > 0);
+    EQUAL(dthrottle_busy_should_send(two, "api", 3, NULL), 0);
+    EQUAL(busy_stats_of(two).heard, 1);
+    EQUAL(busy_stats_of(two).busy, 0);
+    EQUAL(busy_stats_of(one).heard, 0);
+    dthrottle_busy_close(one);
+    dthrottle_busy_close(two);
+    UNTIL(other_threads() == 0);
+}
+
 static void test_alone(void)
 {
     dthrottle_t *throttle = open_on("rate = 1", NULL);
@@ -307,6 +355,7 @@ int main(void)
     find_ports();
     test_alone();
     test_nodes();
+    test_busy();
     test_fork();
     return check_report("cluster");
 }

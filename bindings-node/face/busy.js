@@ -10,6 +10,8 @@ const { toWords } = require('./words.js');
 /** @import { Source } from './clocks.js' */
 /** @import { BusyOptions, BusyStats, Turn } from '../index.js' */
 
+/** @typedef {(prototype: object, partsOf: (throttle: any) => any) => void} Extend */
+
 /**
  * A number, if one is given.
  * @param {string} name
@@ -20,9 +22,25 @@ const toOptional = (name, value) => (value === undefined ? undefined : toNumber(
 /**
  * @param {Native} native
  * @param {(choice: unknown) => Source} toSource
+ * @param {Extend} [extend] What a package adds to it.
  */
-function makeBusy(native, toSource) {
+function makeBusy(native, toSource, extend) {
+  /** @type {(busy: BusyThrottle) => { present(): { handle: unknown } }} Its part in a cluster. */
+  let partsOf;
+
   class BusyThrottle {
+    static {
+      partsOf = (busy) => {
+        const handle = native.busyNode?.(busy.#handle);
+        return {
+          present() {
+            busy.#tick?.();
+            return { handle };
+          },
+        };
+      };
+    }
+
     /** @type {Busy} */
     #handle;
     /** @type {(() => void) | undefined} */
@@ -114,12 +132,17 @@ function makeBusy(native, toSource) {
       attempt(() => native.busyForget(handle, name));
     }
 
+    start() {
+      const handle = this.#handle;
+      attempt(() => native.busyStart(handle));
+    }
+
     /** @returns {BusyStats} */
     stats() {
       const handle = this.#present();
       const counts = Array.from(attempt(() => native.busyStats(handle)));
-      const [sent, held, good, busy, cuts, forgotten, services] = counts;
-      return { sent, held, good, busy, cuts, forgotten, services };
+      const [sent, held, good, busy, cuts, heard, forgotten, services, peers] = counts;
+      return { sent, held, good, busy, cuts, heard, forgotten, services, peers };
     }
 
     /** The handle, with its clock at the present time. */
@@ -129,6 +152,7 @@ function makeBusy(native, toSource) {
     }
   }
 
+  extend?.(BusyThrottle.prototype, partsOf);
   return BusyThrottle;
 }
 

@@ -48,7 +48,7 @@ class Parts {
  */
 function makeFace(native, defaultNow, extend) {
   const { ManualClock, toSource } = makeClocks(native, defaultNow);
-  const BusyThrottle = makeBusy(native, toSource);
+  const BusyThrottle = makeBusy(native, toSource, extend);
 
   /**
    * @param {() => Handle} open

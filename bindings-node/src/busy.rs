@@ -75,6 +75,12 @@ pub fn busy_forget(handle: &Handle, service: String) {
     handle.forget(service);
 }
 
+/// Starts the exchange with the cluster.
+#[napi(catch_unwind)]
+pub fn busy_start(handle: &Handle) {
+    handle.start();
+}
+
 /// The counts of the throttle.
 #[napi(catch_unwind)]
 pub fn busy_stats(handle: &Handle) -> Vec<f64> {

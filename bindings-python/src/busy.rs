@@ -17,7 +17,8 @@ use crate::{clock, config};
 /// and private, all processes of this user that give the same name share what they know; without
 /// it, this process and its forked children. The mode is "live", set by floor, cut, near, step,
 /// patience and growth, or "document", set by recover_rate or recover_value; max_pause is the longest
-/// pause that a service can ask for. A ManualClock given as clock takes the place of the system's.
+/// pause that a service can ask for. With cluster, a dict as that of Throttle, the nodes of the cluster
+/// tell each other, and what one is told slows all. A ManualClock given as clock takes the place of the system's.
 ///
 /// Times are seconds. now is the time by the throttle's clock, read if it is left out. Any thread
 /// may use it; no call waits.
@@ -47,12 +48,16 @@ pub(crate) struct BusyStats {
     good: u64,
     /// Busy answers.
     busy: u64,
-    /// How often a limit was cut.
+    /// How often a limit was cut by a busy answer of its own.
     cuts: u64,
+    /// Busy answers that other nodes of the cluster told of.
+    heard: u64,
     /// Services with a limit that were forgotten, because there were too many others.
     forgotten: u64,
     /// Services known now, by all processes that share them.
     services: u64,
+    /// Other nodes of the cluster that are there now.
+    peers: u64,
 }
 
 type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -73,6 +78,7 @@ impl BusyThrottle {
         recover_rate=None,
         recover_value=None,
         table=None,
+        cluster=None,
         clock=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "in Python they have names")]
@@ -89,6 +95,7 @@ impl BusyThrottle {
         recover_rate: Given<'_, '_>,
         recover_value: Given<'_, '_>,
         table: Given<'_, '_>,
+        cluster: Given<'_, '_>,
         clock: Given<'_, '_>,
     ) -> PyResult<BusyThrottle> {
         guard(|| {
@@ -105,6 +112,7 @@ impl BusyThrottle {
                 ("recover_rate", recover_rate),
                 ("recover_value", recover_value),
                 ("table", table),
+                ("cluster", cluster),
             ])?;
             let config = BusyConfig::from_value(&root, Names::Snake)?;
             // It may open files, and no other thread should wait for a disk.
@@ -182,6 +190,15 @@ impl BusyThrottle {
         })
     }
 
+    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
+    /// first request does. Without a cluster there is nothing to start.
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        guard(|| {
+            py.detach(|| self.0.start());
+            Ok(())
+        })
+    }
+
     /// What the throttle counted so far.
     fn stats(&self) -> PyResult<BusyStats> {
         guard(|| {
@@ -192,8 +209,10 @@ impl BusyThrottle {
                 good: stats.good,
                 busy: stats.busy,
                 cuts: stats.cuts,
+                heard: stats.heard,
                 forgotten: stats.forgotten,
                 services: stats.services,
+                peers: stats.peers,
             })
         })
     }
@@ -234,10 +253,11 @@ impl Turn {
 impl BusyStats {
     fn __repr__(&self) -> PyResult<String> {
         guard(|| {
-            let BusyStats { sent, held, good, busy, cuts, forgotten, services } = self;
+            let BusyStats { sent, held, good, busy, cuts, heard, forgotten, services, peers } =
+                self;
             Ok(format!(
                 "BusyStats(sent={sent}, held={held}, good={good}, busy={busy}, cuts={cuts}, \
-                 forgotten={forgotten}, services={services})"
+                 heard={heard}, forgotten={forgotten}, services={services}, peers={peers})"
             ))
         })
     }

@@ -11,6 +11,10 @@ declare module './types.js' {
      */
     link(options: LinkOptions): Link;
   }
+  interface BusyThrottle {
+    /** The same for a busy throttle: docs/busy.md. */
+    link(options: LinkOptions): Link;
+  }
 }
 
 /** How a node takes part in its cluster. */

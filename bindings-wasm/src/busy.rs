@@ -6,11 +6,11 @@ use wasm_bindgen::prelude::*;
 use crate::clock::Clock;
 use crate::common::busy;
 use crate::failure::{Result, failure};
-use crate::open::random_key;
+use crate::open::{Handle, random_key};
 
 /// A busy throttle.
 #[wasm_bindgen]
-pub struct Busy(BusyThrottle);
+pub struct Busy(pub(crate) BusyThrottle);
 
 /// Opens a busy throttle from an object of settings, as the words of `common/tree.rs`.
 #[wasm_bindgen(js_name = busyFromWords)]
@@ -67,6 +67,20 @@ pub fn busy_rate(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f6
 #[wasm_bindgen(js_name = busyForget)]
 pub fn busy_forget(handle: &Busy, service: &str) {
     handle.0.forget(service);
+}
+
+/// Nothing: the host carries the datagrams, by a link.
+#[wasm_bindgen(js_name = busyStart)]
+pub fn busy_start(handle: &Busy) {
+    handle.0.start();
+}
+
+/// The throttle without rules that is its part in a cluster.
+#[wasm_bindgen(js_name = busyNode)]
+pub fn busy_node(handle: &Busy) -> Handle {
+    let throttle = handle.0.node().clone();
+    let domain = (*throttle).clone();
+    Handle { throttle, domain }
 }
 
 /// The counts of the throttle.

@@ -98,6 +98,7 @@ impl ClusterConfig {
         }
         Settings {
             multicast: self.multicast.is_some(),
+            busy: self.busy == Some(true),
             period: self.period,
             retention: self.retention,
             retention_bytes: self.retention_bytes,

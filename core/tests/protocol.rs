@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use dthrottle::cluster::wire::{
-    Dropped, Envelope, Hello, Keys, Kind, Report, ReportEntry, ReportWriter, Secrets, Section,
-    Snapshot, SnapshotWriter, parse_digest, parse_gaps, write_digest, write_gaps,
+    BusyEntry, BusyNews, Dropped, Envelope, Hello, Keys, Kind, Report, ReportEntry, ReportWriter,
+    Secrets, Section, Snapshot, SnapshotWriter, parse_busy, parse_digest, parse_gaps, write_busy,
+    write_digest, write_gaps,
 };
 use dthrottle::cluster::{Origin, Ranges, Window};
 use serde_json::{Value as Json, json};
@@ -49,7 +50,7 @@ fn all_keys(vectors: &Json) -> BTreeMap<&str, Keys> {
     list(vectors, "keys").iter().map(|each| (each["name"].as_str().unwrap(), keys(each))).collect()
 }
 
-const KINDS: [(&str, Kind); 9] = [
+const KINDS: [(&str, Kind); 10] = [
     ("report", Kind::Report),
     ("gap", Kind::Gap),
     ("gone", Kind::Gone),
@@ -59,6 +60,7 @@ const KINDS: [(&str, Kind); 9] = [
     ("swim", Kind::Swim),
     ("hello", Kind::Hello),
     ("leave", Kind::Leave),
+    ("busy", Kind::Busy),
 ];
 
 fn envelope(json: &Json) -> Envelope {
@@ -99,6 +101,16 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
                 ["challenge", "echo", "top", "rules"].map(|key| number(meaning, key));
             let address = meaning["address"].as_str().unwrap().parse().unwrap();
             Hello { challenge, echo, top, rules, address }.write(&mut out);
+        }
+        Kind::Busy => {
+            let of = |each| BusyEntry {
+                service: number(each, "service"),
+                answers: number(each, "answers").try_into().unwrap(),
+                age_us: number(each, "age_us"),
+                pause_us: number(each, "pause_us"),
+            };
+            let entries: Vec<_> = list(meaning, "entries").iter().map(of).collect();
+            assert_eq!(write_busy(number(meaning, "number"), &entries, &mut out), entries.len());
         }
         Kind::Swim => out = bytes(&meaning["bytes_hex"]),
         Kind::SnapshotRequest | Kind::Leave => {}
@@ -191,6 +203,15 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
                 "part": snapshot.part, "parts": snapshot.parts, "windows": windows,
                 "sections": sections,
             })
+        }
+        Kind::Busy => {
+            let BusyNews { number, entries } = parse_busy(body)?;
+            let entries = entries.into_iter().map(|BusyEntry { service, answers, age_us, pause_us }| {
+                json!({
+                    "service": service, "answers": answers, "age_us": age_us, "pause_us": pause_us,
+                })
+            });
+            json!({"number": number, "entries": entries.collect::<Vec<_>>()})
         }
         Kind::Swim => {
             json!({"bytes_hex": body.iter().map(|byte| format!("{byte:02x}")).collect::<String>()})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import struct
 
-from list_protocol import KEYS, MOST, NODE, OTHER, Entry, entries, mark, report, section
+from list_protocol import (
+    KEYS, MOST, NODE, OTHER, Entry, entries, mark, report, section, service,
+)  # fmt: skip
 from wire_bodies import origin, read, varint, write
 from wire_keys import KINDS, Dropped, Envelope, seal, unseal
 
@@ -16,6 +18,7 @@ SNAPSHOT = {
     "part": 0, "parts": 1, "windows": [{**NODE, "top": 9, "missing": [[2, 3]]}],
     "sections": [{"rule": 1, "entries": [[mark(1), 5]]}],
 }  # fmt: skip
+BUSY = write("busy", {"number": 1, "entries": [service(1)]})
 TEN = b"\xff" * 9 + b"\x01"  # 2^64 - 1
 
 
@@ -36,7 +39,7 @@ def outside() -> list[tuple[str, str, str, bytes]]:
     other_version, other_magic = envelope(), envelope()
     other_version.version, other_magic.magic = 2, b"dt"
     unknown, none = envelope(), envelope()
-    unknown.kind, none.kind = 10, 0
+    unknown.kind, none.kind = 11, 0
     return [
         ("short", "empty", "shared", b""),
         ("short", "envelope alone", "shared", good[:32]),
@@ -58,7 +61,7 @@ def outside() -> list[tuple[str, str, str, bytes]]:
         ("auth", "cut off", "shared", good[:-1]),
         ("auth", "unsealed, with a tag", "unsealed", changed(seal(KEYS["unsealed"], envelope(), HELLO), -1)),
         ("kind", "kind 0", "shared", seal(shared, none, HELLO)),
-        ("kind", "kind 10", "shared", seal(shared, unknown, HELLO)),
+        ("kind", "kind 11", "shared", seal(shared, unknown, HELLO)),
     ]  # fmt: skip
 
 
@@ -108,6 +111,15 @@ def bodies() -> list[tuple[str, str, int, bytes]]:
         ("hello: cut off", "hello", 0, HELLO[:-1]),
         ("hello: neither IPv4 nor IPv6", "hello", 0, HELLO[:-7] + b"\5" + HELLO[-6:]),
         ("hello: IPv6, cut off", "hello", 0, HELLO[:-7] + b"\6" + bytes(17)),
+        ("busy: empty", "busy", 0, b""),
+        ("busy: number 0", "busy", 0, b"\0\0"),
+        ("busy: as many services as can be counted", "busy", 0, b"\1" + TEN + bytes(100)),
+        ("busy: one service too many", "busy", 0, b"\1\2" + BUSY[2:]),
+        ("busy: cut off", "busy", 0, BUSY[:-1]),
+        ("busy: no answer", "busy", 0, BUSY[:10] + b"\0" + BUSY[11:]),
+        ("busy: age too great", "busy", 0, BUSY[:11] + varint(2**40 + 1) + b"\0"),
+        ("busy: pause too long", "busy", 0, BUSY[:-1] + varint(2**40 + 1)),
+        ("busy: pause not the shortest", "busy", 0, BUSY[:-1] + b"\x80\0"),
         ("snapshot: empty", "snapshot", 0, b""),
         ("snapshot: no parts", "snapshot", 0, bytes(4) + write("snapshot", SNAPSHOT)[4:]),
         ("snapshot: part 2 of 2", "snapshot", 0, b"\0\2\0\2" + write("snapshot", SNAPSHOT)[4:]),

@@ -42,6 +42,12 @@ def report(*sections: Body, first: int = 1, last: int = 1, **other: object) -> B
     return {**head, **other, "sections": list(sections)}
 
 
+def service(number: int, **other: int) -> Body:
+    """What a service answered; all 64 bits of its fingerprint travel."""
+    name = number * 0x9E37_79B9_7F4A_7C15 % 2**64
+    return {"service": name, "answers": 1, "age_us": 5_000, "pause_us": 0, **other}
+
+
 # Name, keys, kind, flags, body.
 Case = tuple[str, str, str, int, Body]
 
@@ -98,6 +104,13 @@ OTHERS: list[Case] = [
     ("hello, you asked me for this", "shared", "hello", 0, {
         "challenge": 77, "echo": 2**63 + 5, "top": 300, "rules": 3, "address": "[2001:db8::7]:65535"}),
     ("leave", "shared", "leave", 0, {}),
+    ("a busy answer", "shared", "busy", 0, {"number": 1, "entries": [service(1)]}),
+    ("busy answers, pauses, the greatest times", "shared", "busy", 0, {"number": MOST, "entries": [
+        service(2, answers=255, age_us=0), service(3, pause_us=2_000_000),
+        service(4, age_us=2**40, pause_us=2**40), {**service(0), "service": MOST}]}),
+    ("no busy answers", "shared", "busy", 0, {"number": 300, "entries": []}),
+    ("busy answers of as many as fit", "shared", "busy", 0, {"number": 7, "entries": [
+        service(n, age_us=0) for n in range(107)]}),
     ("sealed with the first of two packet keys", "rotating", "hello", 0, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4, "address": "192.0.2.7:7373"}),
     ("a name and a secret that are not ASCII", "binary", "leave", 0, {}),
@@ -118,6 +131,8 @@ LATER: list[tuple[str, str, str, int, Body, bytes, int]] = [
         "part": 0, "parts": 1, "windows": [], "sections": [{"rule": 1, "entries": []}]}, b"\xff", 0),
     ("hello with more behind it", "shared", "hello", 2, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4, "address": "192.0.2.7:7373"}, b"\x80\x80", 0),
+    ("busy answers with more behind them", "shared", "busy", 0xFF, {
+        "number": 2, "entries": [service(5)]}, b"\x80", 0),
     ("leave with a reason", "shared", "leave", 0, {}, b"bye", 0),
     ("sealed with the second of two packet keys", "rotating", "leave", 0, {}, b"", 1),
 ]  # fmt: skip

@@ -74,6 +74,14 @@ def snapshot(body: Body) -> bytes:
     return out
 
 
+def busy(body: Body) -> bytes:
+    out = varint(body["number"]) + varint(len(body["entries"]))
+    for each in body["entries"]:
+        out += struct.pack(">QB", each["service"], each["answers"])
+        out += varint(each["age_us"]) + varint(each["pause_us"])
+    return out
+
+
 def write(kind: str, body: Body) -> bytes:
     match kind:
         case "report":
@@ -86,6 +94,8 @@ def write(kind: str, body: Body) -> bytes:
             return hello(body)
         case "snapshot":
             return snapshot(body)
+        case "busy":
+            return busy(body)
         case "swim":
             return bytes.fromhex(body["bytes_hex"])
     return b""
@@ -158,6 +168,12 @@ class Reader:
         self.need(all(used <= 2**60 for _, used in entries))
         return {"rule": rule, "entries": entries}
 
+    def busy_entry(self) -> Body:
+        head = {"service": self.number(8), "answers": self.number(1)}
+        entry = {**head, "age_us": self.varint(), "pause_us": self.varint()}
+        self.need(entry["answers"] >= 1 and max(entry["age_us"], entry["pause_us"]) <= 2**40)
+        return entry
+
     def window(self) -> Body:
         of, top = self.origin(), self.varint()
         return {**of, "top": top, "missing": self.ranges(top)}
@@ -193,6 +209,11 @@ def read(kind: str, flags: int, body: bytes) -> Body:
             windows = [reader.window() for _ in range(reader.counted(18))]
             sections = [reader.snapshot_section() for _ in range(reader.number(1))]
             return {"part": part, "parts": parts, "windows": windows, "sections": sections}
+        case "busy":
+            number, many = reader.varint(), range(reader.counted(11))
+            entries = [reader.busy_entry() for _ in many]
+            reader.need(number >= 1)
+            return {"number": number, "entries": entries}
         case "swim":
             return {"bytes_hex": body.hex()}
     return {}

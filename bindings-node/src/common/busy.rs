@@ -42,8 +42,10 @@ pub(crate) fn counts(throttle: &BusyThrottle) -> Vec<f64> {
         stats.good,
         stats.busy,
         stats.cuts,
+        stats.heard,
         stats.forgotten,
         stats.services,
+        stats.peers,
     ];
     counts.iter().map(|count| *count as f64).collect()
 }

@@ -63,6 +63,7 @@ class ClusterConfig(_Cluster, total=False):
     period: str
     tolerance: str
     pacing: bool
+    busy: bool
     retention: str
     retention_bytes: int | str
 

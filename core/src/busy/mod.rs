@@ -23,20 +23,20 @@ mod record;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use self::document::{NO_LIMIT, Recover};
 pub use self::live::Live;
 use self::record::{Arithmetic, Record};
+use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::{BusyConfig, TableConfig};
 use crate::domain::Host;
 use crate::error::Result;
-use crate::fingerprint::{Fingerprints, hash_of};
-use crate::open::{Opened, open};
-use crate::stats::{Counter, Counters};
-use crate::table::SERVICES;
+use crate::fingerprint::{Fingerprints, hash_of, rule_id};
+use crate::stats::Counter;
+use crate::table::{SERVICES, ServiceKey};
+use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
 
@@ -51,8 +51,11 @@ pub const MOST_SERVICES: usize = SERVICES;
 pub struct BusyThrottle(Arc<Inner>);
 
 struct Inner {
-    host: Arc<Host>,
+    /// Has no rules: its table, and its part in a cluster.
+    throttle: Throttle,
     arithmetic: Arithmetic,
+    /// Stands for the arithmetic: who counts in another way has records of their own.
+    settings: u64,
     fingerprints: Fingerprints,
     counts: Counts,
 }
@@ -64,6 +67,7 @@ struct Counts {
     good: Counter,
     busy: Counter,
     cuts: Counter,
+    heard: Counter,
     forgotten: Counter,
 }
 
@@ -91,12 +95,16 @@ pub struct BusyStats {
     pub good: u64,
     /// Busy answers.
     pub busy: u64,
-    /// How often a limit was cut.
+    /// How often a limit was cut by a busy answer of its own.
     pub cuts: u64,
+    /// Busy answers that other nodes of the cluster told of.
+    pub heard: u64,
     /// Services with a limit that were forgotten, because there were too many others.
     pub forgotten: u64,
     /// Services known now, by all processes that share them.
     pub services: u64,
+    /// Other nodes of the cluster that are there now.
+    pub peers: u64,
 }
 
 impl BusyThrottle {
@@ -120,31 +128,55 @@ impl BusyThrottle {
 
     fn open(config: BusyConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<BusyThrottle> {
         config.check()?;
+        let throttle = BusyThrottle::part(&config, clock, key)?;
+        BusyThrottle::on(&throttle, config)
+    }
+
+    /// The throttle without rules whose table and part in a cluster it has.
+    fn part(config: &BusyConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<Throttle> {
         // Without a name it holds no buckets: one is the least there can be.
         let table = config.table.clone().unwrap_or_else(|| TableConfig::anonymous().tags(1));
-        let Opened { table, zero_ns, key, warnings, .. } = open(&table, &clock, key)?;
-        let host = Host {
-            table,
-            clock,
-            zero_ns,
-            key,
-            counters: Counters::default(),
-            closed: AtomicBool::new(false),
-            warnings,
-            pacing: None,
-            #[cfg(all(feature = "os", target_os = "linux"))]
-            lock: crate::os::lock::LockPlace::None,
-        };
+        let mut builder = Builder::default().table(table).clock(clock);
+        if let Some(key) = key {
+            builder = builder.fingerprint_key(key);
+        }
+        if let Some(cluster) = &config.cluster {
+            builder = builder.cluster(cluster.clone().busy_by_default());
+        }
+        builder.build()
+    }
+
+    /// One on the table of a throttle, and with its part in a cluster, whatever the settings say
+    /// about both.
+    #[doc(hidden)]
+    pub fn on(throttle: &Throttle, config: BusyConfig) -> Result<BusyThrottle> {
+        config.check()?;
         let arithmetic = Arithmetic::of(&config);
-        // Who counts in another way has records of their own.
-        let fingerprints = Fingerprints::new(key, hash_of(format!("{arithmetic:?}").as_bytes()));
-        let (host, counts) = (Arc::new(host), Counts::default());
-        Ok(BusyThrottle(Arc::new(Inner { host, arithmetic, fingerprints, counts })))
+        let throttle = throttle.clone();
+        let fingerprints = Fingerprints::new(throttle.0.host.key, rule_id("", "busy"));
+        // Never zero, which is nobody's.
+        let settings = hash_of(format!("{arithmetic:?}").as_bytes()).max(1);
+        let counts = Counts::default();
+        Ok(BusyThrottle(Arc::new(Inner { throttle, arithmetic, settings, fingerprints, counts })))
+    }
+
+    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
+    /// first request does. Without a cluster there is nothing to start.
+    pub fn start(&self) {
+        // It is never closed.
+        let _ = self.0.throttle.start();
+    }
+
+    /// The throttle without rules that is its part in a cluster, for hosts that carry the datagrams
+    /// themselves.
+    #[doc(hidden)]
+    pub fn node(&self) -> &Throttle {
+        &self.0.throttle
     }
 
     /// The time by the throttle's clock.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.0.host.clock.now_ns())
+        Duration::from_nanos(self.host().clock.now_ns())
     }
 
     /// Whether a request may be sent now. If it may, it counts as sent.
@@ -166,7 +198,11 @@ impl BusyThrottle {
     /// The service said that it is busy, and maybe for how long nothing should be sent.
     pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
         let now = self.time(now);
-        let cut = self.record(service.as_ref(), now).on_busy(now, retry_after.map(nanoseconds));
+        let record = self.record(service.as_ref(), now);
+        let (cut, news) = record.on_busy(now, retry_after.map(nanoseconds));
+        if let Some(news) = news {
+            self.host().table.say(record.service, news);
+        }
         self.0.counts.busy.add(1);
         self.0.counts.cuts.add(cut.into());
     }
@@ -181,19 +217,19 @@ impl BusyThrottle {
     /// The limit of a service in requests a second; nothing: there is none.
     pub fn limit(&self, service: impl AsRef<[u8]>, now: Duration) -> Option<f64> {
         let now = self.time(now);
-        self.known(service.as_ref()).and_then(|record| record.limit(now))
+        self.known(service.as_ref(), now).and_then(|record| record.limit(now))
     }
 
     /// How many requests were sent to a service in the last second.
     pub fn rate(&self, service: impl AsRef<[u8]>, now: Duration) -> f64 {
         let now = self.time(now);
-        self.known(service.as_ref()).map_or(0.0, |record| record.rate(now))
+        self.known(service.as_ref(), now).map_or(0.0, |record| record.rate(now))
     }
 
     /// Forgets a service, and with it its limit.
     pub fn forget(&self, service: impl AsRef<[u8]>) {
-        if let Some(record) = self.known(service.as_ref()) {
-            record.forget();
+        if let Some(service) = self.host().table.find_service(self.key(service.as_ref())) {
+            self.record_of(service).forget();
         }
     }
 
@@ -201,41 +237,60 @@ impl BusyThrottle {
     pub fn stats(&self, now: Duration) -> BusyStats {
         let now = self.time(now);
         let counts = &self.0.counts;
-        let records = self.0.host.table.services().map(|service| self.record_of(service));
+        let table = &self.host().table;
+        let records = table.services().map(|service| self.record_of(service));
         BusyStats {
             sent: counts.sent.get(),
             held: counts.held.get(),
             good: counts.good.get(),
             busy: counts.busy.get(),
             cuts: counts.cuts.get(),
+            heard: counts.heard.get(),
             forgotten: counts.forgotten.get(),
             services: records.filter(|record| !record.is_idle(now)).count() as u64,
+            peers: table.nodes().saturating_sub(1),
         }
     }
 
     /// What is not as it was asked for, such as a named table that could not be shared by name.
     pub fn warnings(&self) -> &[String] {
-        &self.0.host.warnings
+        &self.host().warnings
     }
 
     fn time(&self, now: Duration) -> u64 {
-        nanoseconds(now).saturating_sub(self.0.host.zero_ns)
+        nanoseconds(now).saturating_sub(self.host().zero_ns)
     }
 
-    /// The record of a service, which gets one if it has none.
+    fn host(&self) -> &Host {
+        &self.0.throttle.0.host
+    }
+
+    fn key(&self, service: &[u8]) -> ServiceKey {
+        ServiceKey { name: self.0.fingerprints.of(service), settings: self.0.settings }
+    }
+
+    /// The record of a service, which gets one if it has none, with what peers said of it.
     fn record(&self, service: &[u8], now: u64) -> Record<'_> {
-        let fingerprint = self.0.fingerprints.of(service);
+        self.start();
         let worth = |service: &_| self.record_of(service).worth(now);
-        let (service, is_loss) = self.0.host.table.take_service(fingerprint, worth);
+        let (service, is_loss) = self.host().table.take_service(self.key(service), worth);
         self.0.counts.forgotten.add(is_loss.into());
         let record = self.record_of(service);
         record.touch(now);
-        record
+        self.listen(record, now)
     }
 
-    fn known(&self, service: &[u8]) -> Option<Record<'_>> {
-        let service = self.0.host.table.find_service(self.0.fingerprints.of(service))?;
-        Some(self.record_of(service))
+    fn known(&self, service: &[u8], now: u64) -> Option<Record<'_>> {
+        let service = self.host().table.find_service(self.key(service))?;
+        Some(self.listen(self.record_of(service), now))
+    }
+
+    fn listen<'a>(&self, record: Record<'a>, now: u64) -> Record<'a> {
+        let heard = record.listen(now);
+        if heard > 0 {
+            self.0.counts.heard.add(heard);
+        }
+        record
     }
 
     fn record_of<'a>(&'a self, service: &'a crate::table::Service) -> Record<'a> {

@@ -11,10 +11,13 @@ use super::document::{NO_LIMIT, Recover, Second};
 use super::live::{Cut, HOLD_NS, Live, Seen};
 use super::meter::{Meter, SECOND};
 use crate::config::{BusyConfig, Mode};
-use crate::table::Service;
+use crate::table::{IDLE_NS, News, Service};
 
-/// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
-const IDLE_NS: u64 = 60 * SECOND;
+/// What a peer said so long ago has been recovered from in the document's arithmetic, which counts
+/// by the second.
+const DOCUMENT_LATE_NS: u64 = 2 * SECOND;
+/// A pause that ends later by less than this is no news.
+const SAME_PAUSE_NS: u64 = SECOND / 10;
 /// What may be sent at once under a limit: as much as passes in a twentieth of a second, or one.
 const AT_ONCE_NS: u64 = SECOND / 20;
 /// What a record with a limit is worth more than any without.
@@ -100,20 +103,53 @@ impl Record<'_> {
         Turn { allowed: wait_ns.is_none(), wait, limit }
     }
 
-    /// Whether the limit was cut.
-    pub(super) fn on_busy(self, now: u64, retry_after_ns: Option<u64>) -> bool {
+    /// Whether the limit was cut, and what peers may want to know of it.
+    pub(super) fn on_busy(self, now: u64, retry_after_ns: Option<u64>) -> (bool, Option<News>) {
         let before = self.paused_until(now);
-        if let Some(pause) = retry_after_ns {
-            let until = now.saturating_add(pause.min(self.arithmetic.max_pause_ns));
-            self.service.paused_ns.fetch_max(until, Ordering::Relaxed);
+        let until = retry_after_ns.map_or(0, |pause| self.pause(now, pause));
+        let cut = match self.arithmetic.mode {
+            Mode::Live(live) => self.live_busy(&live, now, now, before),
+            Mode::Document(recover) => self.document_busy(recover, now),
+        };
+        let is_news = cut || until > before.saturating_add(SAME_PAUSE_NS);
+        (cut, is_news.then_some(News { at_ns: now, answers: 1, until_ns: until }))
+    }
+
+    /// Takes into account what peers said since the last time; how many busy answers that were.
+    #[inline]
+    pub(super) fn listen(self, now: u64) -> u64 {
+        self.service.take_heard().map_or(0, |news| self.on_heard(now, news))
+    }
+
+    fn on_heard(self, now: u64, news: News) -> u64 {
+        let at = news.at_ns.min(now);
+        let before = self.paused_until(now);
+        if news.until_ns > now {
+            self.pause(now, news.until_ns - now);
         }
         match self.arithmetic.mode {
-            Mode::Live(live) => self.live_busy(&live, now, before),
-            Mode::Document(recover) => self.change(|bits| {
-                let second = self.second_of(bits, now, recover);
-                Some(second.with_busy().to_bits())
-            }),
+            Mode::Live(live) if now - at <= IDLE_NS => {
+                self.live_busy(&live, now, at, before);
+            }
+            Mode::Document(recover) if now - at < DOCUMENT_LATE_NS => {
+                for _ in 0..news.answers {
+                    self.document_busy(recover, now);
+                }
+            }
+            _ => {}
         }
+        news.answers
+    }
+
+    /// Sends nothing for so long; until when.
+    fn pause(self, now: u64, pause_ns: u64) -> u64 {
+        let until = now.saturating_add(pause_ns.min(self.arithmetic.max_pause_ns));
+        self.service.paused_ns.fetch_max(until, Ordering::Relaxed);
+        until
+    }
+
+    fn document_busy(self, recover: Recover, now: u64) -> bool {
+        self.change(|bits| Some(self.second_of(bits, now, recover).with_busy().to_bits()))
     }
 
     pub(super) fn on_ok(self, now: u64) {
@@ -145,7 +181,8 @@ impl Record<'_> {
         (limit, wait)
     }
 
-    fn live_busy(self, live: &Live, now: u64, paused: u64) -> bool {
+    /// A busy answer that came at a time, now or a little earlier.
+    fn live_busy(self, live: &Live, now: u64, at: u64, paused: u64) -> bool {
         self.mend(now);
         let floor = self.arithmetic.floor;
         let sent = self.rate(now);
@@ -153,14 +190,14 @@ impl Record<'_> {
         let good = (!good.is_new()).then(|| good.rate(now));
         let cut = self.change(|bits| {
             let before = Cut::from_bits(bits, floor);
-            let after = before.map(|cut| now.saturating_sub(cut.at.max(paused)));
+            let after = before.map(|cut| at.saturating_sub(cut.at.max(paused)));
             if after.is_some_and(|after| after < HOLD_NS) {
                 // Answers to what was sent before the cut say nothing new.
                 return None;
             }
             let limit = before.zip(after).and_then(|(cut, after)| live.limit(cut, after));
             let seen = Seen { sent, good, limit };
-            Some(live.cut(before, now, seen, floor).to_bits())
+            Some(live.cut(before, at, seen, floor).to_bits())
         });
         if cut && let Some(limit) = self.live_limit(live, now) {
             // Who has just said busy has no room for several at once.

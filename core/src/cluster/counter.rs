@@ -67,6 +67,10 @@ counters! {
     StartErrors = "start_errors",
     /// How often the exchange failed and began anew.
     Restarts = "restarts",
+    /// Busy services told of.
+    BusySent = "busy_sent",
+    /// Busy services that peers told of.
+    BusyReceived = "busy_received",
     /// Datagrams that this node sent itself.
     DroppedOwn = "dropped_own",
     /// Datagrams that came before.

@@ -34,6 +34,10 @@ pub(super) const TAILS: [u64; 3] = [50 * MILLI, 150 * MILLI, 350 * MILLI];
 /// Tolerance for delays that cannot be told from none, and at most.
 pub(super) const LEAST_SLACK: u64 = 3 * MILLI;
 pub(super) const MOST_SLACK: u64 = 2 * SECOND;
+/// Busy answers are told once more after this, in case they were lost.
+pub(super) const BUSY_AGAIN: u64 = 50 * MILLI;
+/// Busy answers of so long ago are no news.
+pub(super) const BUSY_OLD: u64 = 10 * SECOND;
 /// The whole table is searched for hits that a killed process left unmarked.
 pub(super) const SWEEP: u64 = 10 * SECOND;
 /// A peer that was not heard of for so long, after the time of retention, is forgotten.

@@ -16,6 +16,8 @@ pub(super) struct Peer {
     pub(super) window: Window,
     /// Nothing: it has yet to show that it is there, and not a recording.
     pub(super) replay: Option<Replay>,
+    /// Which of its news of busy services were heard.
+    pub(super) busy: Option<Box<Replay>>,
     /// Where it was heard from, or says that it is.
     pub(super) address: Option<SocketAddr>,
     pub(super) challenged_at: Option<u64>,

@@ -19,6 +19,8 @@ pub struct Settings {
     pub retention: Duration,
     /// How many bytes of reports are kept for that.
     pub retention_bytes: usize,
+    /// Busy answers are exchanged, also if no other process of the table wishes it.
+    pub busy: bool,
     /// What can be left out.
     pub controls: Controls,
 }
@@ -33,6 +35,7 @@ impl Settings {
             period: Duration::from_millis(100),
             retention: Duration::from_secs(15),
             retention_bytes: 16 << 20,
+            busy: false,
             controls: Controls::default(),
         }
     }

@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::cluster::ClusterConfig;
 use super::reader::{Names, Reader, Table};
 use super::table::TableConfig;
 use super::value::{Entry, Node, Value};
@@ -24,6 +25,7 @@ const KEYS: &[&str] = &[
     "recover_rate",
     "recover_value",
     "table",
+    "cluster",
 ];
 const LIVE_KEYS: [&str; 5] = ["cut", "near", "step", "patience", "growth"];
 const DOCUMENT_KEYS: [&str; 2] = ["recover_rate", "recover_value"];
@@ -53,12 +55,14 @@ pub struct BusyConfig {
     pub(crate) max_pause: Duration,
     /// Nothing: memory of its own, shared with forked children.
     pub(crate) table: Option<TableConfig>,
+    /// Nothing: no other node is told, unless another process of the table does.
+    pub(crate) cluster: Option<ClusterConfig>,
 }
 
 impl Default for BusyConfig {
     fn default() -> BusyConfig {
         let mode = Mode::Live(Live::default());
-        BusyConfig { mode, floor: None, max_pause: MAX_PAUSE, table: None }
+        BusyConfig { mode, floor: None, max_pause: MAX_PAUSE, table: None, cluster: None }
     }
 }
 
@@ -92,6 +96,12 @@ impl BusyConfig {
         BusyConfig { table: Some(table), ..self }
     }
 
+    /// The cluster whose nodes tell each other of busy answers: what one is told slows all.
+    #[must_use]
+    pub fn cluster(self, cluster: ClusterConfig) -> BusyConfig {
+        BusyConfig { cluster: Some(cluster), ..self }
+    }
+
     /// Reads settings in TOML.
     pub fn from_toml(text: &str) -> Result<BusyConfig> {
         BusyConfig::from_value(&super::text::parse(text)?, Names::Snake)
@@ -102,7 +112,10 @@ impl BusyConfig {
         let mut reader = Reader { names, lines: Vec::new() };
         let table = reader.table(root, "", KEYS)?;
         let config = reader.busy(&table)?;
-        config.check_as(names)?;
+        config.check_as(names).map_err(|fault| {
+            let line = fault.field().and_then(|field| reader.line_of(field));
+            fault.at_line(line)
+        })?;
         Ok(config)
     }
 
@@ -138,7 +151,8 @@ impl BusyConfig {
             Mode::Document(Recover::Rate(rate)) => check("recover_rate", rate, 0.1..=100.0)?,
             Mode::Document(Recover::Value(value)) => check("recover_value", value, 0.1..=1e6)?,
         }
-        self.table.as_ref().map_or(Ok(()), TableConfig::check)
+        self.table.as_ref().map_or(Ok(()), TableConfig::check)?;
+        self.cluster.as_ref().map_or(Ok(()), |cluster| cluster.check(names))
     }
 }
 
@@ -198,6 +212,9 @@ impl Reader {
         }
         if let Some(entry) = table.get("table") {
             config.table = Some(self.table_config(entry)?);
+        }
+        if let Some(entry) = table.get("cluster") {
+            config.cluster = Some(self.cluster(entry)?);
         }
         Ok(config)
     }

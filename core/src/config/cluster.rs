@@ -37,6 +37,8 @@ pub struct ClusterConfig {
     /// Nothing: by the delays that are seen.
     pub(crate) tolerance: Option<Duration>,
     pub(crate) pacing: bool,
+    /// Nothing: as it is usual for who exchanges.
+    pub(crate) busy: Option<bool>,
     pub(crate) retention: Duration,
     pub(crate) retention_bytes: usize,
     /// The first text that could not be read.
@@ -67,6 +69,7 @@ impl ClusterConfig {
             period: Duration::from_millis(100),
             tolerance: None,
             pacing: false,
+            busy: None,
             retention: Duration::from_secs(15),
             retention_bytes: 16_000_000,
             fault: None,
@@ -159,6 +162,13 @@ impl ClusterConfig {
         ClusterConfig { pacing, ..self }
     }
 
+    /// Whether the nodes tell each other of busy answers of the services that they call, so that
+    /// one that a node is told slows all. By default a busy throttle does, and others do not.
+    #[must_use]
+    pub fn busy(self, busy: bool) -> ClusterConfig {
+        ClusterConfig { busy: Some(busy), ..self }
+    }
+
     /// How long reports are kept for peers that missed them; 15 s by default.
     #[must_use]
     pub fn retention(self, retention: Duration) -> ClusterConfig {
@@ -169,6 +179,11 @@ impl ClusterConfig {
     #[must_use]
     pub fn retention_bytes(self, bytes: usize) -> ClusterConfig {
         ClusterConfig { retention_bytes: bytes, ..self }
+    }
+
+    /// As a busy throttle has it.
+    pub(crate) fn busy_by_default(self) -> ClusterConfig {
+        ClusterConfig { busy: self.busy.or(Some(true)), ..self }
     }
 
     fn kept<T>(&mut self, key: impl Into<String>, value: Result<T, String>) -> Option<T> {

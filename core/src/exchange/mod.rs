@@ -3,6 +3,7 @@
 //!
 //! Tags are known by fingerprint only. Times are nanoseconds since the table's zero.
 
+mod busy;
 mod memory;
 mod rule;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use crate::domain::{Domain, Host};
 #[cfg(all(feature = "os", target_os = "linux"))]
 pub use crate::os::lock::Lock;
 use crate::table::{Bucket, Key, Step};
-pub use crate::table::{Facts, RawEvent};
+pub use crate::table::{Facts, News, RawEvent};
 
 /// How many entries ahead their lines are asked for.
 const AHEAD: usize = 16;

@@ -94,8 +94,16 @@ impl Life {
 impl Plan {
     fn start(self) -> std::io::Result<Background> {
         let (exchange, lock) = (self.exchange.clone(), self.lock.clone());
-        let hooks = Hooks::of_table(exchange);
-        Background::start(hooks, move || lock.try_lock(), move || Ok((self.engine(), self.setup())))
+        let hooks = Hooks::of_table(exchange.clone());
+        let wishes_busy = self.config.busy == Some(true);
+        let try_lock = move || {
+            // For as long as another process exchanges, it is told so at every try.
+            if wishes_busy {
+                exchange.wish_busy(exchange.now());
+            }
+            lock.try_lock()
+        };
+        Background::start(hooks, try_lock, move || Ok((self.engine(), self.setup())))
     }
 
     fn engine(&self) -> Engine {

@@ -11,6 +11,7 @@ mod geometry;
 #[cfg(any(test, not(all(feature = "os", unix))))]
 mod heap;
 mod line;
+mod news;
 mod notes;
 mod origins;
 mod pending;
@@ -39,11 +40,13 @@ use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
 #[cfg(any(test, not(all(feature = "os", unix))))]
 pub(crate) use self::heap::Heap;
+pub(crate) use self::news::IDLE_NS;
+pub use self::news::News;
 pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
-pub(crate) use self::services::{SERVICES, Service};
+pub(crate) use self::services::{SERVICES, Service, ServiceKey};
 pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.

@@ -49,6 +49,10 @@ pub(super) struct Header {
     pub(super) claims: AtomicU64,
     /// How many places there are for origins.
     pub(super) seats: AtomicU64,
+    /// When somebody last wished that busy answers are exchanged; zero: never.
+    pub(super) busy_wished_ns: AtomicU64,
+    /// Not zero: there may be busy answers that peers have yet to hear of.
+    pub(super) busy_said: AtomicU64,
     /// What the processes of the table tell each other about the exchange.
     pub(super) board: Board,
 }
@@ -71,7 +75,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 3;
+const LAYOUT: u64 = 4;
 
 /// Where memory comes from and how it is given back.
 ///

@@ -1,6 +1,7 @@
 //! Engines that talk to each other, in virtual time.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod busy;
 mod change;
 mod hostile;
 mod net;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use dthrottle::cluster::wire::{
     Envelope, Hello, Keys, Kind, MAX_BODY, Report, ReportWriter, Secrets, Snapshot, SnapshotWriter,
-    parse_digest, parse_gaps, write_digest, write_gaps,
+    parse_busy, parse_digest, parse_gaps, write_busy, write_digest, write_gaps,
 };
 
 /// The sealed one is `shared` of the vectors.
@@ -70,6 +70,7 @@ pub(crate) fn understood(kind: Kind, flags: u8, body: &[u8]) -> bool {
         Kind::Digest => parse_digest(body).is_ok(),
         Kind::Snapshot => Snapshot::parse(body).map(|all| all.windows().count()).is_ok(),
         Kind::Hello => Hello::parse(body).is_ok(),
+        Kind::Busy => parse_busy(body).is_ok(),
         Kind::Swim | Kind::SnapshotRequest | Kind::Leave => true,
     }
 }
@@ -92,6 +93,11 @@ fn try_body(kind: Kind, flags: u8, body: &[u8]) {
         Kind::Hello => {
             let Ok(hello) = Hello::parse(body) else { return };
             hello.write(&mut out);
+            assert!(is_beginning(&out, body));
+        }
+        Kind::Busy => {
+            let Ok(news) = parse_busy(body) else { return };
+            assert_eq!(write_busy(news.number, &news.entries, &mut out), news.entries.len());
             assert!(is_beginning(&out, body));
         }
         Kind::Swim | Kind::SnapshotRequest | Kind::Leave => {}

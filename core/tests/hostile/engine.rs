@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
 use dthrottle::cluster::{Engine, Origin, Output, Settings};
-use dthrottle::{ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{
+    BusyConfig, BusyThrottle, ClusterConfig, ManualClock, Rule, TableConfig, Throttle,
+};
 
 const SECOND: u64 = 1_000_000_000;
 /// Datagrams that one may set free: those that answer a request, and timers.
@@ -15,6 +17,7 @@ const MOST_OUTPUTS: usize = 4000;
 /// An engine, and the peer that talks to it.
 struct Stage {
     throttle: Throttle,
+    busy: BusyThrottle,
     engine: Engine,
     clock: ManualClock,
     now: u64,
@@ -45,9 +48,11 @@ impl Stage {
         let now = 100_000 * SECOND;
         let mut settings = Settings::new(keys(), address(1));
         settings.retention_bytes = 1 << 16;
+        settings.busy = true;
+        let busy = BusyThrottle::on(&throttle, BusyConfig::new()).expect("a busy throttle");
         let engine = Engine::new(settings, throttle.exchange(), 1, 5, now);
         let peer = Origin { node: 77, incarnation: 9 };
-        let mut stage = Stage { throttle, engine, clock, now, packet: 0, peer };
+        let mut stage = Stage { throttle, busy, engine, clock, now, packet: 0, peer };
         stage.engine.join(now, &[address(2)]);
         stage.settle();
         stage.pass(SECOND);
@@ -68,6 +73,15 @@ impl Stage {
         keys().seal(&envelope, body, &mut bytes);
         self.engine.handle_datagram(self.now, address(2), &mut bytes);
         self.settle();
+    }
+
+    /// A service said that it is busy.
+    fn busy_answer(&mut self, service: &[u8]) {
+        let now = self.busy.now();
+        let turn = self.busy.turn(service, now);
+        assert!(turn.allowed || turn.wait <= Duration::from_secs(3600), "never stuck: {turn:?}");
+        self.busy.on_busy(service, now, None);
+        assert!(self.busy.limit(service, now).is_some_and(|limit| limit >= 1.0));
     }
 
     /// Looks at what the engine says, and answers its greetings.
@@ -117,12 +131,13 @@ pub(crate) fn try_engine(mut bytes: &[u8]) {
         let length = (usize::from(*high) << 8 | usize::from(*low)).min(rest.len()).min(MAX_BODY);
         let (body, rest) = rest.split_at(length);
         bytes = rest;
-        match usize::from(*kind) % 12 {
-            known @ 0..9 => stage.say(Kind::ALL[known], *flags, body),
-            9 => {
+        match usize::from(*kind) % 14 {
+            known @ 0..10 => stage.say(Kind::ALL[known], *flags, body),
+            10 => {
                 stage.throttle.allow(body).expect("an answer");
             }
-            10 => stage.pass(u64::from(*flags) * 3_000_000),
+            11 => stage.busy_answer(body),
+            12 => stage.pass(u64::from(*flags) * 3_000_000),
             _ => stage.pass(u64::from(*flags) * 20 * SECOND),
         }
     }

@@ -12,6 +12,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use damage::Damage;
+use dthrottle::cluster::wire::Kind;
 use serde_json::Value as Json;
 
 /// How often each seed is damaged.
@@ -99,16 +100,16 @@ fn damaged_datagrams_take_no_memory() {
 fn damage_is_neither_total_nor_none() {
     let seeds = seeds();
     let mut damage = Damage::new(3);
-    let (mut good, mut bad) = ([0; 9], [0; 9]);
+    let (mut good, mut bad) = ([0; Kind::ALL.len()], [0; Kind::ALL.len()]);
     for seed in &seeds {
-        for _ in 0..20 {
+        for _ in 0..40 {
             let bytes = damage.done_to(seed, &seeds);
             let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
             let read = datagram::understood(kind, flags, body);
             if read { good[kind as usize - 1] += 1 } else { bad[kind as usize - 1] += 1 }
         }
     }
-    for kind in [1, 2, 3, 4, 6, 8] {
+    for kind in [1, 2, 3, 4, 6, 8, 10] {
         assert!(good[kind - 1] > 10 && bad[kind - 1] > 10, "kind {kind}: {good:?} {bad:?}");
     }
 }
@@ -128,9 +129,10 @@ fn an_engine_survives_what_it_hears() {
             play.extend([kind as u8 - 1, flags, length[0], length[1]]);
             play.extend_from_slice(body);
             // Time passes, and the application asks.
-            play.extend([10, damage.random(256) as u8, 0, 0, 9, 0, 0, 1, round as u8]);
+            play.extend([12, damage.random(256) as u8, 0, 0, 10, 0, 0, 1, round as u8]);
+            play.extend([11, 0, 0, 1, scene as u8]);
             if scene % 40 == 0 {
-                play.extend([11, damage.random(256) as u8, 0, 0]);
+                play.extend([13, damage.random(256) as u8, 0, 0]);
             }
         }
         engine::try_engine(&play);

@@ -81,7 +81,7 @@ fn what_is_not_a_table_is_refused() {
 fn a_table_larger_than_the_disk_is_not_made() {
     let folder = Folder::new();
     let throttle = open(web(&folder).bytes(1 << 46), 10).unwrap();
-    let [warning] = &throttle.warnings()[..] else { panic!("one warning") };
+    let [warning] = throttle.warnings() else { panic!("one warning") };
     assert!(warning.contains("bytes): No space left on device"), "{warning}");
 }
 
@@ -104,12 +104,12 @@ fn another_layout_is_told_and_let_alone() {
     let path = used(&folder);
     change(&path, LAYOUT, |layout| layout + 1);
     let message = refusal(&folder);
-    assert!(message.contains("another version of dthrottle (layout 4, this one has 3)"));
+    assert!(message.contains("another version of dthrottle (layout 5, this one has 4)"));
     assert!(message.contains("choose another name"), "{message}");
     // That of a version without services, which had a shorter file.
     change(&path, LAYOUT, |_| 2);
-    assert!(refusal(&folder).contains("(layout 2, this one has 3)"));
-    change(&path, LAYOUT, |_| 3);
+    assert!(refusal(&folder).contains("(layout 2, this one has 4)"));
+    change(&path, LAYOUT, |_| 4);
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "nothing was touched");
 }
 

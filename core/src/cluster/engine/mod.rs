@@ -3,6 +3,7 @@
 //! It touches no clock, socket, thread or source of randomness: whoever runs it gives it all of
 //! that. After every call, `poll` until it says `Timeout`.
 
+mod busy;
 mod greet;
 mod repair;
 mod report;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use self::busy::BusyOutbox;
 use self::greet::Challenges;
 use self::report::Outbox;
 use self::snapshot::Start;
@@ -89,6 +91,7 @@ pub struct Engine {
     learned_at: u64,
     history: History,
     outbox: Outbox,
+    busy: BusyOutbox,
     start: Start,
     /// The last snapshot that was given, and when.
     snapshot: Option<Arc<[Vec<u8>]>>,
@@ -136,6 +139,7 @@ impl Engine {
             learned_at: now,
             history: History::new(settings.retention_bytes),
             packet: 0,
+            busy: BusyOutbox::default(),
             start: Start::Ready,
             snapshot: None,
             snapshot_at: now,
@@ -231,6 +235,7 @@ impl Engine {
     /// Says goodbye. What has not been reported yet is.
     pub fn leave(&mut self, now: u64) {
         self.report(now, true);
+        self.tell_busy(now);
         let told = To::Each(Arc::clone(&self.told));
         self.send(told, Kind::Leave, 0, &[]);
         self.members.leave(now);
@@ -293,6 +298,7 @@ impl Engine {
                 true => Ok(()),
                 false => Err(super::wire::Dropped::Malformed),
             },
+            Kind::Busy => self.handle_busy(now, sender, body),
             Kind::Leave => {
                 self.set_state(now, sender, State::Left);
                 Ok(())
@@ -312,6 +318,7 @@ impl Engine {
             self.exchange.stay(now);
             self.go_on_with_start(now);
             self.report(now, false);
+            self.tell_busy(now);
             self.tell_tail(now);
             self.ask_for_missing(now);
             // Never in step with others.

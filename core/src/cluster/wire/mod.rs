@@ -5,6 +5,7 @@
 //! to its end before any of it is handed out, no count is believed before the bytes are there,
 //! and bytes after what is known are ignored, so that later versions may add fields.
 
+pub mod busy;
 mod bytes;
 pub mod digest;
 pub mod gap;
@@ -13,6 +14,7 @@ pub mod keys;
 pub mod report;
 pub mod snapshot;
 
+pub use busy::{BusyEntry, BusyNews, MAX_BUSY_US, parse_busy, write_busy};
 pub use digest::{ANSWER, parse_digest, write_digest};
 pub use gap::{parse_gaps, write_gaps};
 pub use hello::Hello;
@@ -58,11 +60,13 @@ pub enum Kind {
     Hello,
     /// The sender ends. The body is empty.
     Leave,
+    /// Services that said they are busy.
+    Busy,
 }
 
 impl Kind {
     /// All kinds, in order of their numbers, from 1.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Report,
         Kind::Gap,
         Kind::Gone,
@@ -72,6 +76,7 @@ impl Kind {
         Kind::Swim,
         Kind::Hello,
         Kind::Leave,
+        Kind::Busy,
     ];
 
     fn of(byte: u8) -> Option<Kind> {
@@ -185,8 +190,8 @@ mod tests {
 
     #[test]
     fn kinds_are_numbered() {
-        assert_eq!(Kind::ALL.map(|kind| kind as u8), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert!((1..=9).all(|byte| Kind::of(byte).is_some_and(|kind| kind as u8 == byte)));
-        assert!([0, 10, 255].into_iter().all(|byte| Kind::of(byte).is_none()));
+        assert_eq!(Kind::ALL.map(|kind| kind as u8), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert!((1..=10).all(|byte| Kind::of(byte).is_some_and(|kind| kind as u8 == byte)));
+        assert!([0, 11, 255].into_iter().all(|byte| Kind::of(byte).is_none()));
     }
 }

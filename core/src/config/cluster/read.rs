@@ -25,6 +25,7 @@ const KEYS: &[&str] = &[
     "period",
     "tolerance",
     "pacing",
+    "busy",
     "retention",
     "retention_bytes",
 ];
@@ -137,6 +138,9 @@ impl Reader {
         }
         if let Some(entry) = table.get("pacing") {
             cluster = cluster.pacing(self.bool(entry, PATH)?);
+        }
+        if let Some(entry) = table.get("busy") {
+            cluster = cluster.busy(self.bool(entry, PATH)?);
         }
         if let Some(entry) = table.get("retention") {
             cluster = cluster.retention(self.duration(entry, r#"a duration like "15s""#)?);

@@ -53,6 +53,7 @@ fn every_key_is_read() {
            period = "5ms"
            tolerance = "0s"
            pacing = true
+           busy = true
            retention = "10 minutes"
            retention_bytes = "64 KB""#,
     );
@@ -67,6 +68,7 @@ fn every_key_is_read() {
         .period(Duration::from_millis(5))
         .tolerance(Duration::ZERO)
         .pacing(true)
+        .busy(true)
         .retention(Duration::from_secs(600))
         .retention_bytes(64_000);
     assert_eq!(cluster, built);

@@ -1,0 +1,210 @@
+//! Busy answers that one node was given, and what the others make of them.
+
+use std::time::Duration;
+
+use dthrottle::busy::{Mode, Recover};
+use dthrottle::cluster::wire::{BusyEntry, Envelope, Kind, write_busy};
+use dthrottle::{BusyConfig, BusyThrottle, Rule};
+
+use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
+
+const API: &str = "api.example.com";
+
+/// A net whose nodes exchange busy answers or do not, with a busy throttle each.
+fn net(shares: &[bool], config: &BusyConfig) -> (Net, Vec<BusyThrottle>) {
+    let mut net = Net::new();
+    for shares in shares {
+        net.start(Rule::per_second(1), |settings| settings.busy = *shares);
+    }
+    net.run(3 * SECOND);
+    let on = |node: &super::net::Node| BusyThrottle::on(&node.throttle, config.clone()).unwrap();
+    let busy = net.nodes.iter().map(on).collect();
+    (net, busy)
+}
+
+fn limits(busy: &[BusyThrottle]) -> Vec<Option<f64>> {
+    busy.iter().map(|busy| busy.limit(API, busy.now())).collect()
+}
+
+/// A hundred requests a second from each node, for so long.
+fn send(net: &mut Net, busy: &[BusyThrottle], time: u64) {
+    for _ in 0..time / (10 * MILLI) {
+        for busy in busy {
+            if busy.should_send(API, busy.now()) {
+                busy.on_ok(API, busy.now());
+            }
+        }
+        net.run(10 * MILLI);
+    }
+}
+
+fn told(net: &Net, node: usize) -> usize {
+    let is_busy = |sent: &&Datagram| sent.bytes[3] == Kind::Busy as u8;
+    net.sent.iter().filter(is_busy).filter(|sent| sent.from == address(node)).count()
+}
+
+#[test]
+fn what_one_is_told_slows_all_that_share_and_no_other() {
+    let (mut net, busy) = net(&[true, true, false, true], &BusyConfig::new());
+    send(&mut net, &busy, 2 * SECOND);
+    busy[0].on_busy(API, busy[0].now(), None);
+    net.run(30 * MILLI);
+    let slow = limits(&busy);
+    assert!([0, 1, 3].iter().all(|i| slow[*i].is_some_and(|limit| (45.0..=52.0).contains(&limit))));
+    assert_eq!(slow[2], None, "off by default");
+    assert_eq!(busy[1].stats(busy[1].now()).heard, 1);
+    assert_eq!(busy[2].stats(busy[2].now()).heard, 0);
+    // And one that does not share tells nobody.
+    busy[2].on_busy("other", busy[2].now(), None);
+    net.run(SECOND);
+    assert_eq!(busy[0].limit("other", busy[0].now()), None);
+    assert_eq!(told(&net, 2), 0);
+}
+
+#[test]
+fn nothing_comes_back() {
+    let (mut net, busy) = net(&[true; 3], &BusyConfig::new());
+    send(&mut net, &busy, SECOND);
+    busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(2)));
+    send(&mut net, &busy, 5 * SECOND);
+    assert_eq!(told(&net, 0), 2 * 2, "to two peers, twice");
+    assert_eq!((told(&net, 1), told(&net, 2)), (0, 0), "heard is not said");
+    assert!(busy.iter().all(|busy| busy.stats(busy.now()).cuts <= 1));
+    // An answer of its own in the second after that says nothing new, and one later does.
+    busy[1].on_busy(API, busy[1].now(), None);
+    net.run(100 * MILLI);
+    assert_eq!(told(&net, 1), 4);
+    busy[2].on_busy(API, busy[2].now(), None);
+    net.run(100 * MILLI);
+    assert_eq!(told(&net, 2), 0, "it had been slowed a moment ago");
+}
+
+#[test]
+fn a_pause_is_passed_on_with_what_is_left_of_it() {
+    let config = BusyConfig::new().max_pause(Duration::from_secs(60));
+    let (mut net, busy) = net(&[true, true], &config);
+    send(&mut net, &busy, SECOND);
+    busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(30)));
+    net.run(SECOND);
+    let waits = [0, 1].map(|i| busy[i].turn(API, busy[i].now()).wait.as_millis());
+    assert_eq!(waits[0], 29_000);
+    assert!((28_990..=29_010).contains(&waits[1]), "{waits:?}");
+    // Whatever a peer says: not longer than this node believes.
+    let entry = BusyEntry { service: 0, answers: 255, age_us: 0, pause_us: 1 << 40 };
+    hostile(&mut net, 1, &[entry]);
+    let all = busy[1].turn(API, busy[1].now());
+    assert!(all.wait <= Duration::from_secs(60), "{all:?}");
+}
+
+/// One of two is lost, whichever.
+#[test]
+fn what_is_lost_once_is_heard() {
+    for lost in 0..2 {
+        let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+        let mut seen = 0;
+        net.lose = Box::new(move |datagram| {
+            let is_busy = datagram.bytes[3] == Kind::Busy as u8;
+            seen += i32::from(is_busy);
+            is_busy && seen - 1 == lost
+        });
+        busy[0].on_busy(API, busy[0].now(), None);
+        net.run(100 * MILLI);
+        assert!(busy[1].turn(API, busy[1].now()).limit.is_some(), "number {lost} lost");
+    }
+}
+
+/// In the document's arithmetic every busy answer counts: as often as there were any, however often
+/// datagrams arrive.
+#[test]
+fn what_comes_often_counts_once() {
+    let config = BusyConfig::new().mode(Mode::Document(Recover::Rate(3.0)));
+    let (mut net, busy) = net(&[true, true], &config);
+    net.copies = 3;
+    busy.iter().for_each(|busy| assert!(busy.should_send(API, busy.now())));
+    for _ in 0..5 {
+        busy[0].on_busy(API, busy[0].now(), None);
+    }
+    net.run(300 * MILLI);
+    // Peers count it in the second in which they hear it.
+    assert!(busy[1].should_send(API, busy[1].now()));
+    net.run(SECOND);
+    let limits = limits(&busy);
+    assert_eq!(limits[0], Some(9_999_999.0 * 4.0 / 32.0));
+    assert_eq!(limits[0], limits[1]);
+}
+
+#[test]
+fn what_nobody_asked_about_yet_is_known_when_somebody_does() {
+    let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+    busy[0].on_busy(API, busy[0].now(), None);
+    net.run(200 * MILLI);
+    assert_eq!(busy[1].stats(busy[1].now()).services, 0);
+    let turn = busy[1].turn(API, busy[1].now());
+    assert_eq!(turn.limit, Some(1.0), "it begins gently");
+    assert_eq!(busy[1].stats(busy[1].now()).services, 1);
+    // An hour later nobody remembers.
+    busy[0].on_busy("old", busy[0].now(), None);
+    net.run(100 * MILLI);
+    net.run(61 * SECOND);
+    assert_eq!(busy[1].turn("old", busy[1].now()).limit, None);
+}
+
+/// One process that wishes it is enough, whoever exchanges.
+#[test]
+fn a_wish_is_enough() {
+    let (mut net, busy) = net(&[false, true], &BusyConfig::new());
+    let exchange = net.nodes[0].throttle.exchange();
+    exchange.wish_busy(net.now);
+    busy[0].on_busy(API, busy[0].now(), None);
+    net.run(100 * MILLI);
+    assert!(busy[1].turn(API, busy[1].now()).limit.is_some());
+    // Not repeated for some seconds, it is over; what was said then is not told later.
+    net.run(5 * SECOND);
+    busy[0].on_busy("late", busy[0].now(), None);
+    net.run(15 * SECOND);
+    exchange.wish_busy(net.now);
+    net.run(100 * MILLI);
+    assert_eq!(busy[1].turn("late", busy[1].now()).limit, None);
+}
+
+fn hostile(net: &mut Net, to: usize, entries: &[BusyEntry]) {
+    let liar = net.nodes[0].engine.origin();
+    let number = 1_000_000 + net.sent.len() as u64;
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    write_busy(number, entries, &mut body);
+    let envelope = Envelope { kind: Kind::Busy, flags: 0, sender: liar, packet: number };
+    keys().seal(&envelope, &body, &mut bytes);
+    net.send(Datagram { from: address(0), to: address(to), bytes });
+    net.run(2 * MILLI);
+}
+
+/// A peer with the key that names services without end: this node's own are not forgotten, and not
+/// slowed.
+#[test]
+fn a_chatty_peer_crowds_nobody_out() {
+    let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+    let names: Vec<String> = (0..300).map(|i| format!("service {i}")).collect();
+    let now = busy[1].now();
+    for name in &names {
+        assert!(busy[1].should_send(name, now));
+        busy[1].on_busy(name, now, Some(Duration::from_secs(600)));
+    }
+    let before = busy[1].stats(busy[1].now());
+    let mut word = 1_u64;
+    for _ in 0..1500 {
+        let entry = |_| {
+            word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            BusyEntry { service: word, answers: 1, age_us: 0, pause_us: 1 << 40 }
+        };
+        hostile(&mut net, 1, &(0..56).map(entry).collect::<Vec<_>>());
+    }
+    let after = busy[1].stats(busy[1].now());
+    assert_eq!((after.services, after.forgotten), (before.services, before.forgotten));
+    assert_eq!((after.services, after.forgotten), (300, 0));
+    let kept = |name| !busy[1].turn(name, busy[1].now()).allowed;
+    assert!(names.iter().all(kept), "with their pauses");
+    // Hearsay makes room for a service that is really used.
+    assert!(busy[1].should_send("a new one", busy[1].now()));
+    let late = busy[1].stats(busy[1].now());
+    assert_eq!((late.services, late.forgotten), (after.services + 1, after.forgotten));
+}
