@@ -3,6 +3,7 @@
 'use strict';
 
 const { isPromise } = require('./gate.js');
+const { POLICY } = require('./headers.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
@@ -129,10 +130,12 @@ function tools(gate) {
  * @param {string[]} fields
  */
 function write(gate, response, fields) {
-  if (response.headersSent) return;
+  if (response.headersSent || fields.length === 0) return;
+  // All of them begin with the policy: without it nobody has written any.
+  const alone = fields[0] === POLICY && response.getHeader(POLICY) === undefined;
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i];
-    const present = response.getHeader(name);
+    const present = alone ? undefined : response.getHeader(name);
     if (present === undefined || !name.includes('RateLimit')) response.setHeader(name, fields[i + 1]);
     else if (gate.isList && !name.startsWith('X-')) response.setHeader(name, `${present}, ${fields[i + 1]}`);
   }
