@@ -188,10 +188,28 @@ describe('a middleware', () => {
     /** @param {string} path */
     const get = async (path) => (await app.request(path, { headers: { 'X-Client': 'a' } })).status;
     assert.deepEqual([await get('/bad'), await get('/bad'), await get('/'), await get('/'), await get('/')], [500, 500, 200, 200, 429]);
-    const handled = new Hono();
-    handled.use(honoThrottle(made({ rate: '1/day' }), { tag: () => 't', handler: (/** @type {Any} */ context) => context.text('tea', 418) }));
-    handled.get('/', (/** @type {Any} */ context) => context.text('hello'));
-    assert.deepEqual([(await handled.request('/')).status, (await handled.request('/')).status], [200, 418]);
+  });
+
+  it('of Hono answers by a handler', async () => {
+    const { Hono } = need('hono');
+    const policy = '"default";q=1;w=86400';
+    /** @type {[Any, Any[]][]} */
+    const ways = [
+      [(/** @type {Any} */ context) => context.text('tea', 418), [418, '86400', policy, 'tea']],
+      [async () => new Response('tea', { status: 418 }), [418, '86400', policy, 'tea']],
+      [(/** @type {Any} */ context) => context.text('tea', 418, { 'Retry-After': '7' }), [418, '7', policy, 'tea']],
+      [(/** @type {Any} */ _context, /** @type {Any} */ next) => next(), [200, '86400', policy, 'hello']],
+      [() => assert.fail('broken'), [500, null, null, 'broken']],
+    ];
+    for (const [handler, expected] of ways) {
+      const app = new Hono();
+      app.onError((/** @type {Error} */ error, /** @type {Any} */ context) => context.text(error.message, 500));
+      app.use(honoThrottle(made({ rate: '1/day' }), { tag: () => 't', handler }));
+      app.get('/', (/** @type {Any} */ context) => context.text('hello'));
+      assert.equal((await app.request('/')).status, 200);
+      const { status, headers, ...response } = await app.request('/').then(async (/** @type {Response} */ got) => ({ status: got.status, headers: got.headers, body: await got.text() }));
+      assert.deepEqual([status, headers.get('Retry-After'), headers.get('RateLimit-Policy'), response.body], expected);
+    }
   });
 
   it('of Hono holds without Node, until the request is aborted', async () => {
