@@ -4,6 +4,8 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
+const { KeptBytes } = require('./face/values.js');
+
 /** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
@@ -37,7 +39,11 @@ const { latin1Slice } = Buffer.prototype;
  * @param {Tag} tag
  * @returns {Tag}
  */
-const toUnits = (tag) => (typeof tag !== 'string' && tag.length <= MOST_BYTES ? latin1Slice.call(tag) : tag);
+function toUnits(tag) {
+  if (typeof tag === 'string') return tag;
+  if (tag instanceof KeptBytes) return tag.units;
+  return tag.length > MOST_BYTES ? tag : latin1Slice.call(tag);
+}
 
 /**
  * @param {Seat} seat

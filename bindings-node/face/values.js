@@ -70,12 +70,27 @@ function describe(value) {
 }
 
 /**
+ * Bytes that are asked about often. Node's native part takes their units, text with a unit for each
+ * byte: text it reads in a moment, and nobody can change it meanwhile.
+ */
+class KeptBytes extends Uint8Array {
+  units = '';
+
+  /** @param {Uint8Array} bytes */
+  static keep(bytes) {
+    const kept = new KeptBytes(bytes);
+    kept.units = String.fromCharCode(...bytes);
+    return kept;
+  }
+}
+
+/**
  * A tag as the native part takes it.
  * @param {unknown} tag
  * @returns {string | Uint8Array}
  */
 function toTag(tag) {
-  if (typeof tag === 'string') return tag;
+  if (typeof tag === 'string' || tag instanceof KeptBytes) return tag;
   if (isBytes(tag)) {
     // So is one whose buffer was given away, which cannot be copied.
     if (tag.length === 0) return '';
@@ -159,4 +174,4 @@ function toOptions(options, known) {
   return own;
 }
 
-module.exports = { describe, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };
+module.exports = { KeptBytes, describe, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };

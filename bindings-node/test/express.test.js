@@ -78,6 +78,46 @@ for (const name of ['express', 'express4']) {
       });
     });
 
+    it('knows the client as the application does', async () => {
+      const seen = (/** @type {Any} */ prepare) => async (/** @type {string} */ forwarded) => {
+        const app = need(name)();
+        const own = prepare(app) ?? app;
+        own.use(throttle(made({ rate: '9/s' }), { validate: false }));
+        own.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json([...request.rateLimit.key]));
+        let key;
+        await using(app, async (get) => {
+          await get(); // what is found for the first is kept for others
+          key = JSON.parse((await get('/', { headers: { 'X-Forwarded-For': forwarded } })).body);
+        });
+        return key;
+      };
+      const ip = { configurable: true, get: () => '192.0.2.7' };
+      const ways = {
+        'nobody is trusted': [() => {}, [127, 0, 0, 1]],
+        'a proxy is trusted': [(/** @type {Any} */ app) => void app.set('trust proxy', 1), [203, 0, 113, 9]],
+        'the application has its own': [(/** @type {Any} */ app) => void Object.defineProperty(app.request, 'ip', ip), [192, 0, 2, 7]],
+        'a request has its own': [
+          (/** @type {Any} */ app) => void app.use((/** @type {Any} */ request, /** @type {Any} */ _, /** @type {Any} */ next) => {
+            if (request.get('X-Forwarded-For')) Object.defineProperty(request, 'ip', ip);
+            next();
+          }),
+          [192, 0, 2, 7],
+        ],
+        'another application is below it': [
+          (/** @type {Any} */ app) => {
+            app.set('trust proxy', 1);
+            const below = need(name)();
+            app.use(below);
+            return below;
+          },
+          [203, 0, 113, 9],
+        ],
+      };
+      for (const [way, [prepare, key]] of Object.entries(ways)) {
+        assert.deepEqual(await seen(prepare)('203.0.113.9'), key, way);
+      }
+    });
+
     it('answers by a handler, whose errors are the application\'s', async () => {
       const handler = (/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
         response.status(refused.statusCode).json({ after: refused.decision.retryAfterMs });
@@ -148,10 +188,28 @@ describe('a middleware', () => {
     /** @param {string} path */
     const get = async (path) => (await app.request(path, { headers: { 'X-Client': 'a' } })).status;
     assert.deepEqual([await get('/bad'), await get('/bad'), await get('/'), await get('/'), await get('/')], [500, 500, 200, 200, 429]);
-    const handled = new Hono();
-    handled.use(honoThrottle(made({ rate: '1/day' }), { tag: () => 't', handler: (/** @type {Any} */ context) => context.text('tea', 418) }));
-    handled.get('/', (/** @type {Any} */ context) => context.text('hello'));
-    assert.deepEqual([(await handled.request('/')).status, (await handled.request('/')).status], [200, 418]);
+  });
+
+  it('of Hono answers by a handler', async () => {
+    const { Hono } = need('hono');
+    const policy = '"default";q=1;w=86400';
+    /** @type {[Any, Any[]][]} */
+    const ways = [
+      [(/** @type {Any} */ context) => context.text('tea', 418), [418, '86400', policy, 'tea']],
+      [async () => new Response('tea', { status: 418 }), [418, '86400', policy, 'tea']],
+      [(/** @type {Any} */ context) => context.text('tea', 418, { 'Retry-After': '7' }), [418, '7', policy, 'tea']],
+      [(/** @type {Any} */ _context, /** @type {Any} */ next) => next(), [200, '86400', policy, 'hello']],
+      [() => assert.fail('broken'), [500, null, null, 'broken']],
+    ];
+    for (const [handler, expected] of ways) {
+      const app = new Hono();
+      app.onError((/** @type {Error} */ error, /** @type {Any} */ context) => context.text(error.message, 500));
+      app.use(honoThrottle(made({ rate: '1/day' }), { tag: () => 't', handler }));
+      app.get('/', (/** @type {Any} */ context) => context.text('hello'));
+      assert.equal((await app.request('/')).status, 200);
+      const { status, headers, ...response } = await app.request('/').then(async (/** @type {Response} */ got) => ({ status: got.status, headers: got.headers, body: await got.text() }));
+      assert.deepEqual([status, headers.get('Retry-After'), headers.get('RateLimit-Policy'), response.body], expected);
+    }
   });
 
   it('of Hono holds without Node, until the request is aborted', async () => {

@@ -6,7 +6,7 @@
 // application says are errors at once; what a request says never is.
 'use strict';
 
-const { toOptions } = require('../face/values.js');
+const { KeptBytes, toOptions } = require('../face/values.js');
 const { Networks } = require('./networks.js');
 const { wrong } = require('./near.js');
 const { parseAddress } = require('./parse.js');
@@ -49,7 +49,8 @@ class ClientAddress {
     if (this.#count > 0 || this.#networks) return this.#cut(this.find(peer, forwardedFor));
     const known = this.#kept.get(peer);
     if (known !== undefined) return known;
-    const tag = this.#cut(parseAddress(peer));
+    const found = this.#cut(parseAddress(peer));
+    const tag = found && KeptBytes.keep(found);
     if (this.#kept.size >= KEPT) this.#kept.clear();
     this.#kept.set(peer, tag);
     return tag;

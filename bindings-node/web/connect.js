@@ -3,12 +3,14 @@
 'use strict';
 
 const { isPromise } = require('./gate.js');
+const { POLICY } = require('./headers.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
-/** @import { Gate, Verdict } from './gate.js' */
+/** @import { Verdict } from './answers.js' */
+/** @import { Gate } from './gate.js' */
 
 /** @typedef {(error?: unknown) => unknown} Next */
 
@@ -22,11 +24,13 @@ function toMiddleware(gate) {
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
+   * @returns {unknown} What `next` gives, or a promise of it where that takes a while; undefined for
+   *   a request that does not get so far.
    */
   function middleware(request, response, next) {
     const verdict = gate.ask(request, response);
-    if (isPromise(verdict)) verdict.then((settled) => go(settled, request, response, next));
-    else go(verdict, request, response, next);
+    if (isPromise(verdict)) return verdict.then((settled) => go(settled, request, response, next));
+    return go(verdict, request, response, next);
   }
 
   /**
@@ -36,23 +40,19 @@ function toMiddleware(gate) {
    * @param {Next} next
    */
   function go(verdict, request, response, next) {
-    if (verdict === null) {
-      next();
-      return;
-    }
+    if (verdict === null) return next();
     /** @type {any} */ (request)[requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
     gate.tell(verdict, request, response);
     if (verdict.refused) {
       slow(gate, closing(response), () => refuse(verdict, request, response, next));
-      return;
+      return undefined;
     }
     if (verdict.waitMs > 0) {
-      hold(gate, verdict, closing(response), (here) => {
-        if (here) pass(verdict, request, response, next);
-      });
-      return;
+      return new Promise((resolve) => {
+        hold(gate, verdict, closing(response), resolve);
+      }).then((here) => (here ? pass(verdict, request, response, next) : undefined));
     }
-    pass(verdict, request, response, next);
+    return pass(verdict, request, response, next);
   }
 
   /**
@@ -64,7 +64,7 @@ function toMiddleware(gate) {
   function pass(verdict, request, response, next) {
     write(gate, response, verdict.fields);
     refundAfter(gate, verdict, response, request, response);
-    next();
+    return next();
   }
 
   /**
@@ -106,7 +106,7 @@ function toMiddleware(gate) {
     response.end(request.method === 'HEAD' ? undefined : body);
   }
 
-  return Object.assign(middleware, tools(gate));
+  return withTools(middleware, gate);
 }
 
 /**
@@ -115,11 +115,25 @@ function toMiddleware(gate) {
  */
 function tools(gate) {
   return {
-    domain: gate.domain,
+    get domain() {
+      return gate.domain;
+    },
     counts: gate.counts,
     /** @param {string | Uint8Array} tag */
     resetKey: (tag) => gate.domain.reset(tag),
+    close: () => gate.close(),
   };
+}
+
+/**
+ * A middleware with what every one has besides. To look at its domain opens it, which may wait.
+ * @template {Function} F
+ * @param {F} middleware
+ * @param {Gate} gate
+ * @returns {F & ReturnType<typeof tools>}
+ */
+function withTools(middleware, gate) {
+  return /** @type {any} */ (Object.defineProperties(middleware, Object.getOwnPropertyDescriptors(tools(gate))));
 }
 
 /**
@@ -129,13 +143,15 @@ function tools(gate) {
  * @param {string[]} fields
  */
 function write(gate, response, fields) {
-  if (response.headersSent) return;
+  if (response.headersSent || fields.length === 0) return;
+  // All of them begin with the policy: without it nobody has written any.
+  const alone = fields[0] === POLICY && response.getHeader(POLICY) === undefined;
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i];
-    const present = response.getHeader(name);
+    const present = alone ? undefined : response.getHeader(name);
     if (present === undefined || !name.includes('RateLimit')) response.setHeader(name, fields[i + 1]);
     else if (gate.isList && !name.startsWith('X-')) response.setHeader(name, `${present}, ${fields[i + 1]}`);
   }
 }
 
-module.exports = { toMiddleware, tools, write };
+module.exports = { toMiddleware, tools, withTools, write };

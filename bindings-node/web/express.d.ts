@@ -1,8 +1,15 @@
 // Middleware for Express 4 and 5, and Connect.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+// @ts-ignore Connect is used without the types of Express.
+import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
 import type { Options, Source, Tools } from './types.js';
 
 export type * from './types.js';
+
+/** What functions get that say nothing of it: Express's own where its types are there, else Node's. */
+type Known<Theirs, Else> = 0 extends 1 & Theirs ? Else : Theirs;
+type AnyRequest = Known<ExpressRequest, IncomingMessage>;
+type AnyResponse = Known<ExpressResponse, ServerResponse>;
 
 /** Functions get the framework's own request and response. */
 export type ExpressOptions<Request extends IncomingMessage, Response extends ServerResponse> = Options<[Request, Response]>;
@@ -12,10 +19,10 @@ export interface ExpressMiddleware<Request, Response> extends Tools {
 }
 
 /** Asks a throttle about every request before the application sees it. */
-export function throttle<Request extends IncomingMessage = IncomingMessage, Response extends ServerResponse = ServerResponse>(
+export function throttle<Request extends IncomingMessage = AnyRequest, Response extends ServerResponse = AnyResponse>(
   options: ExpressOptions<Request, Response>,
 ): ExpressMiddleware<Request, Response>;
-export function throttle<Request extends IncomingMessage = IncomingMessage, Response extends ServerResponse = ServerResponse>(
+export function throttle<Request extends IncomingMessage = AnyRequest, Response extends ServerResponse = AnyResponse>(
   source: Source,
   options?: ExpressOptions<Request, Response>,
 ): ExpressMiddleware<Request, Response>;

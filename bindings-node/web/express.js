@@ -20,7 +20,7 @@ const reader = {
   ...nodeReader,
   ignoresCase: true,
   paths: (request) => toPaths(request.originalUrl ?? request.url),
-  client: (request) => request.ip ?? request.socket?.remoteAddress,
+  client: (request) => (isDirect(request) ? undefined : request.ip) ?? request.socket?.remoteAddress,
   trustProxy(request) {
     if (request.app?.get?.('trust proxy') !== true) return undefined;
     return (
@@ -29,6 +29,36 @@ const reader = {
     );
   },
 };
+
+/** @type {WeakMap<object, boolean>} Kinds of requests, and whether their `ip` is Express's own. */
+const kinds = new WeakMap();
+
+/**
+ * Whether Express would say, after it has read X-Forwarded-For, that nobody is trusted, and the
+ * client is the peer. It takes as long over that as everything here. An application may have an `ip`
+ * of its own.
+ * @param {any} request
+ */
+function isDirect(request) {
+  if (request.app?.settings?.['trust proxy'] !== false || Object.hasOwn(request, 'ip')) return false;
+  const kind = Object.getPrototypeOf(request);
+  let usual = kinds.get(kind);
+  if (usual === undefined) {
+    usual = hasUsualIp(kind);
+    kinds.set(kind, usual);
+  }
+  return usual;
+}
+
+/** @param {object} kind */
+function hasUsualIp(kind) {
+  for (let it = kind; it; it = Object.getPrototypeOf(it)) {
+    const found = Object.getOwnPropertyDescriptor(it, 'ip');
+    // One that cannot be read, such as a minified one, is taken for another.
+    if (found) return /\bproxyaddr\(this, ?trust\)/.test(String(found.get));
+  }
+  return false;
+}
 
 /**
  * @param {unknown} source

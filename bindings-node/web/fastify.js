@@ -18,7 +18,8 @@ const { refusalFields, toRefusal } = require('./refusal.js');
 const { SOURCES } = require('./source.js');
 const { Reports } = require('./validate.js');
 
-/** @import { Reader, Verdict } from './gate.js' */
+/** @import { Verdict } from './answers.js' */
+/** @import { Reader } from './gate.js' */
 
 /** Where a route keeps its gate, null for a route that is not throttled, and which plugin asks it. */
 const GATE = Symbol('dthrottle.gate');
@@ -89,6 +90,9 @@ function register(instance, options) {
   const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
   const sourced = Object.keys(shared).some((name) => OWN.has(name) && !PLACE.has(name));
   const gate = everywhere || sourced ? new Gate(readOptions(shared), reader) : null;
+  /** @type {Gate[]} */
+  const gates = gate === null ? [] : [gate];
+  instance.addHook('onClose', async () => gates.forEach((each) => each.close()));
   const name = gate?.settings.requestPropertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
   if (!instance.hasRequestDecorator(name)) instance.decorateRequest(name, null);
   if (gate !== null && !instance.hasDecorator('throttle')) instance.decorate('throttle', tools(gate));
@@ -108,8 +112,10 @@ function register(instance, options) {
     const ownSource = Object.keys(given).some((key) => OWN.has(key) && !PLACE.has(key));
     const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => !OWN.has(key) || (ownSource && PLACE.has(key))));
     // Without rules of its own, a route counts with all others.
-    const source = ownSource || gate === null ? {} : { throttle: gate.domain };
-    return new Gate(readOptions({ ...rest, ...source, ...given }, where), reader);
+    const inherited = ownSource ? undefined : gate?.settings.opened;
+    const made = new Gate(readOptions({ ...rest, ...given }, where, inherited), reader);
+    gates.push(made);
+    return made;
   }
 
   /** @type {Map<string, { said: unknown, made: Gate | null | undefined }>} */

@@ -8,13 +8,11 @@
 const { debuglog } = require('node:util');
 
 const { describe, isBytes } = require('../face/values.js');
-const { COST, Functions, isPromise } = require('./functions.js');
-const { Headers } = require('./headers.js');
+const { Answers, Verdict } = require('./answers.js');
+const { COST, isPromise } = require('./functions.js');
 const { toDigits } = require('./options.js');
 const { Watch } = require('./watch.js');
 
-/** @import { Decision, Domain } from '../index.js' */
-/** @import { Fields } from './headers.js' */
 /** @import { Settings } from './options.js' */
 
 /**
@@ -42,40 +40,12 @@ const GONE = new TextEncoder().encode('gone');
 const MOST_DEBT = 2 ** 40;
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
-/** What becomes of a request. */
-class Verdict {
-  /**
-   * @param {Decision} decision
-   * @param {Fields} fields
-   * @param {string | Uint8Array} tag
-   * @param {number} taken
-   * @param {boolean} refused
-   */
-  constructor(decision, fields, tag, taken, refused) {
-    this.decision = decision;
-    this.fields = fields;
-    this.tag = tag;
-    /** Units that were taken, which a refund gives back. */
-    this.taken = taken;
-    this.refused = refused;
-  }
-
-  /** For how long to hold the request. */
-  get waitMs() {
-    return this.decision.waitMs;
-  }
-}
-
 /** Decides about requests. */
-class Gate extends Functions {
-  /** @type {Domain} */
-  domain;
+class Gate extends Answers {
   #reader;
-  #headers;
   /** @type {readonly RegExp[]} */
   #routes;
   #largest;
-  #held = 0;
   #watch;
 
   /**
@@ -83,22 +53,14 @@ class Gate extends Functions {
    * @param {Reader} reader
    */
   constructor(settings, reader) {
-    super(settings.reports);
-    const { domain, policies, table } = settings.opened;
-    this.settings = settings;
-    this.domain = domain;
+    super(settings);
+    const { least, name, table } = settings.opened;
     this.#reader = reader;
-    this.#headers = new Headers(settings.headers, settings.legacyHeaders, policies);
-    this.#largest = Math.min(Infinity, ...domain.rules.map((rule) => rule.limit));
+    this.#largest = least;
     const { ignoresCase } = reader;
     this.#routes = settings.routes.map((route) => (ignoresCase && !route.ignoreCase ? new RegExp(route, `${route.flags}i`) : route));
     this.#watch = new Watch(settings, reader);
-    log('throttling by domain %j, %s', domain.name, table ? `shared in table ${table}` : 'in the table that its throttle has');
-  }
-
-  /** Whether fields of several throttles may stand in one response. */
-  get isList() {
-    return this.#headers.isList;
+    log('throttling by domain %j, %s', name, table ? `shared in table ${table}` : 'in the table that its throttle has');
   }
 
   /**
@@ -124,7 +86,7 @@ class Gate extends Functions {
    * @param {any} companion
    */
   #ask(request, companion) {
-    if (!this.#concerns(request)) return null;
+    if (this.closed || !this.#concerns(request)) return null;
     const { skip } = this.settings;
     if (skip !== null) {
       const skipped = this.call('skip', skip, request, companion);
@@ -242,7 +204,7 @@ class Gate extends Functions {
     }
     try {
       const { allowTags, dryRun } = this.settings;
-      if (this.#watch.watching) this.#watch.look(request, tag, this.domain);
+      if (this.#watch.watching) this.#watch.look(request, tag);
       if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
       const beyond = Math.max(0, units - this.#largest);
@@ -252,7 +214,7 @@ class Gate extends Functions {
       else if (decision.rule !== null || decision.dryRun) this.counts.dryRun += 1;
       else this.counts.passed += 1;
       const taken = decision.granted > 0 ? decision.granted + beyond : 0;
-      return new Verdict(decision, this.#headers.fields(decision), tag, taken, refused);
+      return new Verdict(decision, this.headers.fields(decision), tag, taken, refused);
     } catch (error) {
       this.failed('check', error);
       return null;
@@ -266,14 +228,12 @@ class Gate extends Functions {
    *   full, and takes it into debt.
    */
   #check(tag, units, beyond) {
-    const { maxDelayMs, maxHeld, dryRun } = this.settings;
+    const { maxDelayMs, dryRun } = this.settings;
+    const { domain } = this;
     const cost = units - beyond;
-    const room = maxDelayMs > 0 && !dryRun && this.#held < maxHeld;
-    const decision = room
-      ? this.domain.check(tag, { cost, maxWaitMs: maxDelayMs })
-      : this.domain.check(tag, cost);
-    if (decision.waitMs > 0) this.#held += 1;
-    if (beyond > 0 && decision.granted > 0) this.domain.debit(tag, Math.min(beyond, MOST_DEBT));
+    const decision = maxDelayMs > 0 && !dryRun && this.hasRoom ? domain.check(tag, { cost, maxWaitMs: maxDelayMs }) : domain.check(tag, cost);
+    if (decision.waitMs > 0) this.enter();
+    if (beyond > 0 && decision.granted > 0) domain.debit(tag, Math.min(beyond, MOST_DEBT));
     return decision;
   }
 
@@ -286,111 +246,7 @@ class Gate extends Functions {
     this.failed('cost', new RangeError(`${describe(cost)} cannot be; must be a whole number, and not negative`));
     return COST;
   }
-
-  // Requests that wait.
-
-  /** Notes that a request is held. The check has made room for it. */
-  hold() {
-    this.counts.delayed += 1;
-  }
-
-  /** Makes room for another: a request is held no longer. */
-  leave() {
-    this.#held -= 1;
-  }
-
-  /**
-   * Gives back what a request took that nobody waits for.
-   * @param {Verdict} verdict
-   */
-  giveUp(verdict) {
-    this.counts.gaveUp += 1;
-    this.refund(verdict);
-  }
-
-  /** @param {Verdict} verdict */
-  refund({ tag, taken }) {
-    try {
-      if (taken > 0) this.domain.refund(tag, taken);
-    } catch (error) {
-      this.failed('refund', error);
-    }
-  }
-
-  /** For how long to hold a refusal, for which room is made: 0 if too many requests are held. */
-  slow() {
-    const { refusalDelayMs, maxHeld } = this.settings;
-    if (refusalDelayMs === 0 || this.#held >= maxHeld) return 0;
-    this.#held += 1;
-    return refusalDelayMs;
-  }
-
-  /** Whether a request may have to be paid back after its response. */
-  get refunds() {
-    return this.settings.skipFailed || this.settings.skipSuccessful;
-  }
-
-  /**
-   * Pays back a request, when it is known what became of it.
-   * @param {Verdict} verdict
-   * @param {boolean | null} successful Null: as the application says.
-   * @param {any} request
-   * @param {any} [companion]
-   */
-  finished(verdict, successful, request, companion) {
-    const { skipFailed, skipSuccessful, wasSuccessful } = this.settings;
-    let good = successful;
-    if (wasSuccessful !== null && successful !== null) {
-      const said = this.call('requestWasSuccessful', wasSuccessful, request, companion);
-      if (isPromise(said)) {
-        this.settle('requestWasSuccessful', said).then((value) => {
-          if (value ? skipSuccessful : skipFailed) this.refund(verdict);
-        });
-        return;
-      }
-      good = Boolean(said);
-    }
-    if (good ? skipSuccessful : skipFailed) this.refund(verdict);
-  }
-
-  // Refusals.
-
-  /**
-   * Tells the application of a refusal, also one in dry run.
-   * @param {Verdict} verdict
-   * @param {any} request
-   * @param {any} [companion]
-   */
-  tell(verdict, request, companion) {
-    const { onRefused } = this.settings;
-    if (onRefused === null || verdict.decision.rule === null) return;
-    const told = this.call('onRefused', onRefused, request, companion, verdict.decision);
-    if (isPromise(told)) this.settle('onRefused', told);
-  }
-
-  /**
-   * What the body of a refusal is to be, or a promise of it.
-   * @param {Verdict} verdict
-   * @param {any} request
-   * @param {any} [companion]
-   * @returns {unknown}
-   */
-  said(verdict, request, companion) {
-    const { message } = this.settings;
-    if (typeof message !== 'function') return message;
-    const said = this.call('message', message, request, companion, verdict.decision);
-    return isPromise(said) ? this.settle('message', said) : said;
-  }
-
-  /**
-   * The rule that decided, as clients know it.
-   * @param {Verdict} verdict
-   */
-  policy(verdict) {
-    return this.#headers.policy(verdict.decision)?.name;
-  }
 }
 
 exports.Gate = Gate;
-exports.Verdict = Verdict;
 exports.isPromise = isPromise;

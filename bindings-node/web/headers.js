@@ -24,6 +24,7 @@
 /** The largest integer of a structured field. */
 const LARGEST = 1e15 - 1;
 
+const POLICY = 'RateLimit-Policy';
 const STANDARD = 'draft-8';
 const KINDS = [STANDARD, 'draft-7', 'draft-6'];
 const PROBLEM_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
@@ -34,7 +35,7 @@ class Headers {
   #policies;
   /** @type {Map<number, Policy>} Which rule decided when none refused: a decision has its limit. */
   #byLimit = new Map();
-  /** @type {Map<Policy, string>} */
+  /** @type {Map<Policy, string>} Their names as structured fields have them. */
   #quoted = new Map();
   #kind;
   #legacy;
@@ -75,12 +76,12 @@ class Headers {
     const fields = [];
     if (this.#kind === STANDARD) {
       const time = more > 0 ? `;t=${more}` : '';
-      fields.push('RateLimit-Policy', this.#policy, 'RateLimit', `${this.#quoted.get(policy)};r=${left}${time}`);
+      fields.push(POLICY, this.#policy, 'RateLimit', `${this.#quoted.get(policy)};r=${left}${time}`);
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
-      fields.push('RateLimit-Policy', this.#policy, 'RateLimit', value);
+      fields.push(POLICY, this.#policy, 'RateLimit', value);
     } else if (this.#kind === 'draft-6') {
-      fields.push('RateLimit-Policy', this.#policy, 'RateLimit-Limit', String(toInteger(policy.quota)));
+      fields.push(POLICY, this.#policy, 'RateLimit-Limit', String(toInteger(policy.quota)));
       fields.push('RateLimit-Remaining', String(left), 'RateLimit-Reset', String(more));
     }
     if (this.#legacy) {
@@ -160,4 +161,4 @@ function toString(text) {
   return `"${printable.replace(/["\\]/g, '\\$&')}"`;
 }
 
-module.exports = { Headers, KINDS, STANDARD, moreAfter, problem, retryAfter };
+module.exports = { Headers, KINDS, POLICY, STANDARD, moreAfter, problem, retryAfter };

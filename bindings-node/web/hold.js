@@ -2,7 +2,8 @@
 // requests that are paid back after their response.
 'use strict';
 
-/** @import { Gate, Verdict } from './gate.js' */
+/** @import { Verdict } from './answers.js' */
+/** @import { Gate } from './gate.js' */
 
 /**
  * @typedef {(gone: () => void) => () => void} Leaving Calls back when the client goes away, until

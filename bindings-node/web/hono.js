@@ -6,15 +6,16 @@
 // and what works in other places that run Hono; functions get the context.
 'use strict';
 
-const { tools } = require('./connect.js');
+const { withTools } = require('./connect.js');
 const { Gate } = require('./gate.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
 const { gather, readOptions } = require('./options.js');
 const { nodeReader } = require('./reader.js');
-const { toRefusal } = require('./refusal.js');
+const { refusalFields, toRefusal } = require('./refusal.js');
 
-/** @import { Reader, Verdict } from './gate.js' */
+/** @import { Verdict } from './answers.js' */
+/** @import { Reader } from './gate.js' */
 /** @import { Leaving } from './hold.js' */
 
 /** @param {any} context What Node has of the request, if that is where we are. */
@@ -77,7 +78,13 @@ function throttle(source, options) {
    */
   async function refuse(verdict, context, next) {
     const { statusCode, message } = gate.settings;
-    if (handler !== null) return handler(context, next, { statusCode, message, decision: verdict.decision });
+    if (handler !== null) {
+      const answer = await handler(context, next, { statusCode, message, decision: verdict.decision });
+      // From `next` comes the context.
+      if (answer !== undefined && answer !== context) context.res = answer;
+      write(context, refusalFields(verdict));
+      return undefined;
+    }
     const said = await gate.said(verdict, context);
     const { status, fields, body } = toRefusal(gate, verdict, said);
     const headers = fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1]]] : []));
@@ -90,13 +97,13 @@ function throttle(source, options) {
    */
   function write(context, fields) {
     for (let i = 0; i < fields.length; i += 2) {
-      const present = context.res.headers.has(fields[i]);
-      if (!present) context.header(fields[i], fields[i + 1]);
-      else if (gate.isList && !fields[i].startsWith('X-')) context.header(fields[i], fields[i + 1], { append: true });
+      const name = fields[i];
+      if (!context.res.headers.has(name)) context.header(name, fields[i + 1]);
+      else if (gate.isList && name.startsWith('RateLimit')) context.header(name, fields[i + 1], { append: true });
     }
   }
 
-  return Object.assign(middleware, tools(gate));
+  return withTools(middleware, gate);
 }
 
 /**

@@ -7,7 +7,8 @@ export type * from './types.js';
 export type HttpOptions<Request, Response> = Options<[Request, Response]>;
 
 export interface ThrottledHandler<Request, Response> extends Tools {
-  (request: Request, response: Response): void;
+  /** Gives what the handler gives, or a promise of it for a request that is held. */
+  (request: Request, response: Response): unknown;
 }
 
 /** Asks a throttle about every request before the handler sees it. */

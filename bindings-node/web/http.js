@@ -5,7 +5,7 @@
 // All workers of the application count together, without being told. docs/node.md has the options.
 'use strict';
 
-const { toMiddleware, tools } = require('./connect.js');
+const { toMiddleware, withTools } = require('./connect.js');
 const { Gate } = require('./gate.js');
 const { wrong } = require('./near.js');
 const { gather, readOptions } = require('./options.js');
@@ -28,15 +28,16 @@ function throttle(handler, source, options) {
   /**
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
+   * @returns {unknown} What the handler gives, or a promise of it for a request that is held.
    */
   function throttled(request, response) {
-    middleware(request, response, (error) => {
+    return middleware(request, response, (error) => {
       // There is nobody else to tell.
       if (error !== undefined) throw error;
-      handler(request, response);
+      return handler(request, response);
     });
   }
-  return Object.assign(throttled, tools(gate));
+  return withTools(throttled, gate);
 }
 
 module.exports = { throttle };

@@ -6,7 +6,7 @@
 // functions get the context.
 'use strict';
 
-const { tools, write } = require('./connect.js');
+const { withTools, write } = require('./connect.js');
 const { Gate } = require('./gate.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
@@ -14,7 +14,8 @@ const { gather, readOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 
-/** @import { Reader, Verdict } from './gate.js' */
+/** @import { Verdict } from './answers.js' */
+/** @import { Reader } from './gate.js' */
 
 /** @type {Reader} */
 const reader = {
@@ -87,7 +88,7 @@ function throttle(source, options) {
     return undefined;
   }
 
-  return Object.assign(middleware, tools(gate));
+  return withTools(middleware, gate);
 }
 
 module.exports = { throttle };

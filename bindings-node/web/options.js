@@ -14,7 +14,7 @@ const { Networks } = require('./networks.js');
 const { SOURCES, openSource } = require('./source.js');
 const { CHECKS, Reports } = require('./validate.js');
 
-/** @import { Opened } from './source.js' */
+/** @import { Opened } from './opened.js' */
 
 /** @typedef {(...given: any[]) => any} Fn A function of the application. */
 
@@ -91,9 +91,10 @@ function gather(source, options) {
  * Checks everything, then opens the throttle.
  * @param {Readonly<Record<string, any>>} options
  * @param {string} [where] What the middleware is for, where that is known: keeps its buckets apart.
+ * @param {Opened} [inherited] What it counts with, if that is there already.
  * @returns {Settings}
  */
-function readOptions(options, where) {
+function readOptions(options, where, inherited) {
   known('throttle', Object.keys(options), NAMES, ELSEWHERE);
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined && value !== null));
   const read = new Reader(given);
@@ -127,9 +128,10 @@ function readOptions(options, where) {
   };
   read.text('domain');
   const label = toLabel([...(methods ?? [])].sort(), routes, where);
-  const opened = openSource(given, label, reports);
-  const least = Math.min(Infinity, ...opened.domain.rules.map((rule) => rule.limit));
+  const opened = inherited ?? openSource(given, label, reports);
+  const { least } = opened;
   if (typeof settings.cost === 'number' && settings.cost > least) {
+    if (opened !== inherited) opened.close();
     throw wrong('cost', settings.cost, `at most ${least}, the burst`);
   }
   return { opened, ...settings };

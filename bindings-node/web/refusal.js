@@ -4,7 +4,8 @@
 const { isBytes } = require('../face/values.js');
 const { problem, retryAfter } = require('./headers.js');
 
-/** @import { Gate, Verdict } from './gate.js' */
+/** @import { Verdict } from './answers.js' */
+/** @import { Gate } from './gate.js' */
 
 /**
  * @typedef {object} Refusal

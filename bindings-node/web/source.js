@@ -10,18 +10,11 @@ const { DthrottleError } = require('../face/errors.js');
 const { isTable } = require('../face/values.js');
 const { applicationName } = require('./application.js');
 const { misuse, wrong } = require('./near.js');
+const { Opened } = require('./opened.js');
+const { share, toKey } = require('./pool.js');
 
 /** @import { Domain, Throttle } from '../index.js' */
-/** @import { Policy } from './headers.js' */
 /** @import { Reports } from './validate.js' */
-
-/**
- * @typedef {object} Opened A domain, and what is known about it.
- * @property {Domain} domain
- * @property {Map<string, Policy>} policies What clients may know of its rules, by the rule's name.
- * @property {string | number} place Where it counts: a table's name, or a number for a throttle of its own.
- * @property {string | undefined} table Its name; undefined: none, or the throttle came with it.
- */
 
 /** @typedef {Readonly<Record<string, any>>} Given Options that were given a value. */
 
@@ -35,10 +28,6 @@ const HAS_TABLE = /^[ \t]*(\[[ \t]*)?["']?table["']?[ \t]*[\].=]/m;
 
 /** @type {Map<string, Map<string, string>>} What counts in this process: tables, domains, rules. */
 const counting = new Map();
-
-/** @type {WeakMap<object, number>} Throttles without a name, told apart. */
-const places = new WeakMap();
-let lastPlace = 0;
 
 /** @type {Set<string>} Tables that cannot be used, of which that was said. */
 const lost = new Set();
@@ -63,9 +52,9 @@ function fromThrottle(given) {
   for (const key of ['file', 'table', ...OF_THROTTLE]) {
     if (given[key] !== undefined) throw misuse(key, 'the throttle has its own; give it there');
   }
-  if (given.domain === undefined) return opened(throttle, undefined, throttle);
+  if (given.domain === undefined) return Opened.given(throttle, throttle);
   if (!('domain' in throttle)) throw misuse('domain', 'the throttle is a domain already');
-  return opened(/** @type {Throttle} */ (throttle).domain(given.domain), undefined, throttle);
+  return Opened.given(/** @type {Throttle} */ (throttle).domain(given.domain), throttle);
 }
 
 /**
@@ -88,19 +77,32 @@ function fromFile(given, reports) {
     if (given[key] !== undefined) throw misuse(key, `${file} has that; give it there`);
   }
   const text = readText(file);
-  /** @type {{ throttle: Throttle, name?: string | undefined }} */
-  let made;
-  if (text === undefined || HAS_TABLE.test(text)) {
-    if (text !== undefined && given.table !== undefined) throw misuse('table', `${file} has one already; give it there`);
-    made = { throttle: inFile(file, () => native().fromFile(file)) };
-  } else {
-    // At the end, so that errors have the lines of the file.
-    made = orPrivate(given, reports, (table) => inFile(file, () => native().fromToml(text + toToml(table))));
+  const own = text === undefined || HAS_TABLE.test(text);
+  if (own && text !== undefined && given.table !== undefined) throw misuse('table', `${file} has one already; give it there`);
+  const table = own ? null : toTable(given.table);
+  const pool = share(table?.private ? null : [file, text, table], {}, () =>
+    own
+      ? { throttle: inFile(file, () => native().fromFile(file)), name: undefined }
+      : // At the end, so that errors have the lines of the file.
+        orPrivate(given, reports, (made) => inFile(file, () => native().fromToml(text + toToml(made)))));
+  const opened = leaving(pool, () => Opened.shared(pool, given.domain ?? 'default'));
+  meet(opened.table, opened.name, JSON.stringify(opened.rules), reports);
+  return opened;
+}
+
+/**
+ * What is made of a pool, which is left if that fails.
+ * @template T
+ * @param {import('./pool.js').Pool} pool
+ * @param {() => T} make
+ */
+function leaving(pool, make) {
+  try {
+    return make();
+  } catch (error) {
+    pool.leave();
+    throw error;
   }
-  const { throttle, name } = made;
-  const domain = throttle.domain(given.domain ?? 'default');
-  meet(name, domain.name, JSON.stringify(domain.rules), reports);
-  return opened(domain, name, throttle);
 }
 
 /**
@@ -178,23 +180,48 @@ function fromOptions(given, label, reports) {
   // A clock of one's own has a table of its own.
   const hasTable = config.clock === undefined || given.table !== undefined;
   const shared = hasTable ? toTable(given.table).name : undefined;
-  let domain = given.domain;
+  let { domain } = given;
+  if (config.domains !== undefined && !isTable(config.domains)) throw wrong('domains', config.domains, 'an object of domains');
+  const top = take(config, OF_DOMAIN);
   if (config.domains === undefined) {
-    const rules = JSON.stringify(OF_DOMAIN.map((key) => config[key]));
-    domain = meet(shared, domain ?? label, rules, reports, domain === undefined);
-    if (domain !== 'default') {
-      config.domains = { [domain]: {} };
-      for (const key of OF_DOMAIN) {
-        if (key in config) config.domains[domain][key] = config[key];
-        delete config[key];
-      }
-    }
+    domain = meet(shared, domain ?? label, toKey(top), reports, domain === undefined);
+    config.domains = { [domain]: top };
+  } else if (Object.keys(top).length > 0) {
+    if (Object.hasOwn(config.domains, 'default')) throw misuse('domains.default', 'has its rules at the top, too; give them once');
+    config.domains = { default: top, ...config.domains };
   }
+  const { domains, ...rest } = config;
   const Throttle = native();
-  const { throttle, name } = hasTable
-    ? orPrivate(given, reports, (table) => new Throttle({ ...config, table }))
-    : { throttle: new Throttle(config), name: undefined };
-  return opened(throttle.domain(domain ?? 'default'), name, throttle);
+  const pool = share(shared === undefined ? null : [toTable(given.table), rest.cluster], domains, (all) => {
+    const whole = { ...rest, ...toWhole(all) };
+    if (hasTable) return orPrivate(given, reports, (table) => new Throttle({ ...whole, table }));
+    return { throttle: new Throttle(whole), name: undefined };
+  });
+  return leaving(pool, () => Opened.shared(pool, domain ?? 'default'));
+}
+
+/**
+ * Domains as a throttle has them: the keys of the usual one stand at the top, and so they do in errors.
+ * @param {Record<string, any>} domains
+ */
+function toWhole({ default: top, ...others }) {
+  return Object.keys(others).length > 0 ? { ...top, domains: others } : { ...top };
+}
+
+/**
+ * Takes keys out of an object.
+ * @param {Record<string, any>} from
+ * @param {string[]} keys
+ */
+function take(from, keys) {
+  /** @type {Record<string, any>} */
+  const taken = {};
+  for (const key of keys) {
+    if (!(key in from)) continue;
+    taken[key] = from[key];
+    delete from[key];
+  }
+  return taken;
 }
 
 /**
@@ -282,33 +309,6 @@ function toTable(table) {
 function native() {
   // Not before it is needed: where there is no addon, a throttle can be given.
   return require('../index.js').Throttle;
-}
-
-/**
- * @param {Domain} domain
- * @param {string | undefined} table
- * @param {object} throttle
- * @returns {Opened}
- */
-function opened(domain, table, throttle) {
-  const { name, rules } = domain;
-  // A rule that nobody named is known by the domain's name.
-  const alone = rules.length === 1 && rules[0].name === 'rule1';
-  /** @type {[string, Policy][]} */
-  const policies = rules.map((rule) => [
-    rule.name,
-    { name: alone ? name : rule.name, quota: rule.limit, windowMs: rule.windowMs },
-  ]);
-  return { domain, policies: new Map(policies), table, place: table ?? toPlace(throttle) };
-}
-
-/** @param {object} throttle */
-function toPlace(throttle) {
-  const known = places.get(throttle);
-  if (known !== undefined) return known;
-  lastPlace += 1;
-  places.set(throttle, lastPlace);
-  return lastPlace;
 }
 
 module.exports = { SOURCES, openSource };

@@ -99,7 +99,7 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   requestPropertyName?: string | undefined;
   /** Hold a request for up to so long, until its turn, before refusing it. */
   maxDelayMs?: number | undefined;
-  /** How many requests a process holds at once; 64 by default. */
+  /** How many requests a process holds at once, by all its middleware; 64 by default. */
   maxHeld?: number | undefined;
   /** Hold a refusal for so long before it is sent. */
   throttleMilliseconds?: number | undefined;
@@ -133,6 +133,8 @@ export interface Tools {
   readonly counts: Readonly<Counts>;
   /** Fills a tag's buckets. */
   resetKey(tag: Tag): void;
+  /** Ends it: all requests pass. A throttle that was made for it is closed with the last that has it. */
+  close(): void;
 }
 
 /** What the application finds at a request that was asked about. */

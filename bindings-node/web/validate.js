@@ -23,6 +23,9 @@ const DEEPEST = 60;
 /** Where Node hands a request on: whoever has it below is within a handler. */
 const HANDLER = /\bparserOnIncoming\b/;
 
+/** @type {Set<string>} Misuse that was reported in this process: every middleware may have the same. */
+const said = new Set();
+
 /** @type {Map<string, Set<string>>} What was said by middleware that is made for every request, by the place that makes it. */
 const saidInHandlers = new Map();
 
@@ -51,7 +54,12 @@ class Reports {
    * @param {string} message
    */
   misuse(check, message) {
-    if (this.wants(check)) this.#say(CHECKS[check], CHECKS[check], message);
+    if (!this.wants(check)) return;
+    const code = CHECKS[check];
+    this.#said.add(code);
+    if (said.has(`${code} ${message}`)) return;
+    said.add(`${code} ${message}`);
+    say(code, message);
   }
 
   /**
@@ -63,19 +71,8 @@ class Reports {
    */
   failure(code, cause, message, error) {
     if (this.#said.has(`${code} ${cause}`)) return;
-    const detail = error instanceof Error ? error.stack : undefined;
-    this.#say(`${code} ${cause}`, code, `${message}; this is reported once, and counted`, detail);
-  }
-
-  /**
-   * @param {string} what
-   * @param {string} code
-   * @param {string} message
-   * @param {string} [detail]
-   */
-  #say(what, code, message, detail) {
-    this.#said.add(what);
-    warn(code, `${message} (docs/node.md#${code.toLowerCase()})`, detail);
+    this.#said.add(`${code} ${cause}`);
+    say(code, `${message}; this is reported once, and counted`, error instanceof Error ? error.stack : undefined);
   }
 
   /** Says so when a middleware is made within a handler. */
@@ -98,10 +95,11 @@ class Reports {
 
 /**
  * @param {string} code
- * @param {string} message
+ * @param {string} text
  * @param {string} [detail]
  */
-function warn(code, message, detail) {
+function say(code, text, detail) {
+  const message = `${text} (docs/node.md#${code.toLowerCase()})`;
   const options = { type: 'DthrottleWarning', code, detail };
   if (typeof process === 'object' && typeof process.emitWarning === 'function') {
     process.emitWarning(message, options);
@@ -112,3 +110,4 @@ function warn(code, message, detail) {
 
 exports.CHECKS = CHECKS;
 exports.Reports = Reports;
+exports.said = said;

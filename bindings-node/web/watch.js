@@ -7,7 +7,6 @@ const { isIPv6 } = require('node:net');
 const { Networks } = require('./networks.js');
 const { parseAddress } = require('./parse.js');
 
-/** @import { Domain } from '../index.js' */
 /** @import { Reader } from './gate.js' */
 /** @import { Settings } from './options.js' */
 
@@ -44,11 +43,10 @@ class Watch {
   /**
    * @param {any} request
    * @param {string | Uint8Array} tag
-   * @param {Domain} domain
    */
-  look(request, tag, domain) {
+  look(request, tag) {
     this.#left -= 1;
-    this.#doubleCount(request, tag, domain);
+    this.#doubleCount(request, tag);
     if (this.#settings.tag === null) this.#proxies(request);
     else if (typeof tag === 'string' && isIPv6(tag)) {
       this.#settings.reports.misuse(
@@ -62,18 +60,17 @@ class Watch {
   /**
    * @param {any} request
    * @param {string | Uint8Array} tag
-   * @param {Domain} domain
    */
-  #doubleCount(request, tag, domain) {
+  #doubleCount(request, tag) {
     const { reports, opened } = this.#settings;
     if (!reports.wants('doubleCount')) return;
-    const key = JSON.stringify([opened.place, domain.name, typeof tag === 'string' ? tag : [...tag]]);
+    const key = JSON.stringify([opened.place, opened.name, typeof tag === 'string' ? tag : [...tag]]);
     const buckets = counted.get(request) ?? new Set();
     counted.set(request, buckets);
     if (buckets.has(key)) {
       reports.misuse(
         'doubleCount',
-        `a request was counted twice in domain '${domain.name}': is the middleware there twice, or is ` +
+        `a request was counted twice in domain '${opened.name}': is the middleware there twice, or is ` +
           'there another with the same rules? Give each a domain of its own',
       );
     }

@@ -5,6 +5,8 @@
 const http = require('node:http');
 const { once } = require('node:events');
 
+const { said } = require('../../web/validate.js');
+
 /** @typedef {any} Any */
 
 /**
@@ -19,13 +21,14 @@ const { once } = require('node:events');
  * @property {(path?: string, options?: http.RequestOptions & { body?: string }) => Promise<Answer>} get
  * @property {(count: number, options?: http.RequestOptions) => Promise<number[]>} statuses
  * @property {Any} counts
+ * @property {Any} tools What its middleware has besides.
  * @property {Any[]} seen What applications found at their requests.
  * @property {number} port
  * @property {() => void} close
  */
 
 /**
- * @typedef {(options: Any[], seen: Any[]) => Promise<{ server: http.Server, counts: Any }>} Start
+ * @typedef {(options: Any[], seen: Any[]) => Promise<{ server: http.Server, tools: Any }>} Start
  */
 
 /** @param {string} name */
@@ -53,7 +56,7 @@ const express = (name) => async (given, seen) => {
     if (request.url.includes('break')) response.socket.destroy();
     else response.end('hello');
   });
-  return { server: http.createServer(app).listen(0, '127.0.0.1'), counts: middleware.counts };
+  return { server: http.createServer(app).listen(0, '127.0.0.1'), tools: middleware };
 };
 
 /** @type {Record<string, Start>} */
@@ -73,7 +76,7 @@ const kinds = {
       },
       .../** @type {[Any, Any]} */ (given),
     );
-    return { server: http.createServer(handler).listen(0, '127.0.0.1'), counts: handler.counts };
+    return { server: http.createServer(handler).listen(0, '127.0.0.1'), tools: handler };
   },
   async Koa(given, seen) {
     const { throttle } = require('../../web/koa.js');
@@ -87,7 +90,7 @@ const kinds = {
       if (context.url.includes('break')) context.req.socket.destroy();
       context.body = 'hello';
     });
-    return { server: app.listen(0, '127.0.0.1'), counts: middleware.counts };
+    return { server: app.listen(0, '127.0.0.1'), tools: middleware };
   },
   async Fastify(given, seen) {
     const { throttle } = require('../../web/fastify.js');
@@ -101,7 +104,7 @@ const kinds = {
       return 'hello';
     });
     await app.listen({ port: 0, host: '127.0.0.1' });
-    return { server: app.server, counts: app.throttle.counts };
+    return { server: app.server, tools: app.throttle };
   },
   async Hono(given, seen) {
     const { throttle } = require('../../web/hono.js');
@@ -116,7 +119,7 @@ const kinds = {
       return new Response('hello', { status: statusOf(context.req.url), headers: { 'X-App': '1' } });
     });
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
-    return { server: /** @type {http.Server} */ (server), counts: middleware.counts };
+    return { server: /** @type {http.Server} */ (server), tools: middleware };
   },
 };
 
@@ -152,12 +155,13 @@ function ask(port, path = '/', { body, ...options } = {}) {
 async function start(kind, ...given) {
   /** @type {Any[]} */
   const seen = [];
-  const { server, counts } = await kinds[kind](given, seen);
+  const { server, tools } = await kinds[kind](given, seen);
   if (!server.listening) await once(server, 'listening');
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
     port,
-    counts,
+    counts: tools.counts,
+    tools,
     seen,
     get: (path, options) => ask(port, path, options),
     async statuses(count, options) {
@@ -180,6 +184,7 @@ async function start(kind, ...given) {
 async function warnings(run) {
   /** @type {Any[]} */
   const heard = [];
+  said.clear();
   const hear = (/** @type {Any} */ warning) => {
     if (warning.name === 'DthrottleWarning') heard.push(warning);
   };

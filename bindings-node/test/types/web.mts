@@ -44,12 +44,25 @@ const middleware = throttle(options);
 app.get('/', middleware, (request, response) => {
   response.json({ left: request.rateLimit?.remaining, at: request.rateLimit?.resetTime.getTime() });
 });
+// Functions that say nothing of what they get.
+app.get('/users/:id', throttle('5/s', { skip: (request) => request.path === '/health' }), (request, response) => {
+  response.end(request.params.id);
+});
+app.use('/b', throttle({ rate: '5/s', tag: ({ ip }) => ip, handler: (_request, response) => response.status(429).json({}) }));
+express.Router().post('/login', throttle('5/minute', { tag: (request) => request.body.user }));
+// @ts-expect-error nothing that a request has
+throttle('5/s', { skip: (request) => request.paht === '/health' });
 const passed: number = middleware.counts.passed;
+middleware.close();
 middleware.resetKey(parseAddress('203.0.113.7') ?? 'nobody');
 // @ts-expect-error an option that there is not
 throttle({ rate: '1/s', statsCode: 429 });
 // @ts-expect-error a kind of fields that there is not
 throttle('1/s', { standardHeaders: 'draft-5' });
+
+type Next = (error?: any) => void;
+declare const connect: { use(middleware: (request: http.IncomingMessage, response: http.ServerResponse, next: Next) => void): void };
+connect.use(throttle('5/s', { skip: (request) => request.url === '/health' }));
 
 http.createServer(httpThrottle((_request, response) => response.end(), '100/s', { tag: (request) => request.headers.host }));
 
