@@ -41,6 +41,7 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
     ("DThrottleHeaders 1", "DThrottleHeaders must be On or Off"),
+    ("DThrottleEnvironment 1", "DThrottleEnvironment must be On or Off"),
     ("DThrottleLogLevel loud", 'DThrottleLogLevel "loud": write debug, info, notice'),
     # Table.
     ("DThrottleTable a/b", "DThrottleTable: table.name: "),

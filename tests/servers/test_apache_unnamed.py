@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from apache import LIBRARY, apache, location
-from server import Server, until
+from server import Server, folder_for, until
 
 SCRIPT = """#!/bin/sh
 printf 'Content-Type: text/plain\\n\\n'
@@ -47,10 +47,18 @@ DThrottle On
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("unnamed")
-    for path in (folder, *folder.parents[:2]):
-        path.chmod(0o755)
+def server() -> Iterator[Server]:
+    with folder_for(None) as folder:
+        write_files(folder)
+        lines = LINES.format(folder=folder, library=LIBRARY)
+        lines += location("/page", "Options +Includes", "SetOutputFilter INCLUDES")
+        lines += location("/always", "DThrottleEnvironment On")
+        lines += location("/costly", "DThrottleCost 2")
+        with apache(lines, mpm="prefork", names="") as started:
+            yield started
+
+
+def write_files(folder: Path) -> None:
     for name, text in [
         ("script", SCRIPT),
         ("page/index.html", PAGE),
@@ -64,12 +72,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         (folder / name).write_text(text)
     (folder / "script").chmod(0o755)
     (folder / "seen").chmod(0o666)
-    lines = LINES.format(folder=folder, library=LIBRARY)
-    lines += location("/page", "Options +Includes", "SetOutputFilter INCLUDES")
-    lines += location("/always", "DThrottleEnvironment On")
-    lines += location("/costly", "DThrottleCost 2")
-    with apache(lines, mpm="prefork", names="") as started:
-        yield started
 
 
 def body(server: Server, path: str) -> str:
