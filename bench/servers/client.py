@@ -31,6 +31,25 @@ def ask(port: int, chosen: Iterable[int]) -> None:
             _receive(connection, len(batch))
 
 
+def again(port: int, chosen: Iterable[int]) -> int:
+    """Make a request for each key; give how many were answered by 200."""
+    listed, passed = list(chosen), 0
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
+        for start in range(0, len(listed), BATCH):
+            batch = listed[start : start + BATCH]
+            lines = [f"GET /file.txt?k={key} HTTP/1.1\r\nHost: bench\r\n\r\n" for key in batch]
+            connection.sendall("".join(lines).encode())
+            text = b""
+            # Each ends with the file or with the page of a refusal.
+            while text.count(b"xx\n") + text.count(b"</html>\r\n") < len(batch):
+                more = connection.recv(1 << 20)
+                if not more:
+                    raise SystemExit(f"the server closed the connection: {text[-500:]!r}")
+                text += more
+            passed += text.count(b"HTTP/1.1 200 OK")
+    return passed
+
+
 def _receive(connection: socket.socket, count: int) -> None:
     """Read so many answers: the file ends with the only newline that follows an x."""
     text = b""

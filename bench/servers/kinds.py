@@ -61,8 +61,10 @@ StartServers 1
 MaxRequestWorkers 1
 MinSpareServers 1
 MaxSpareServers 1
+{log}
 {use}
 """
+LOG = "%h %l %u %t %>s %b"
 
 
 @dataclass(frozen=True)
@@ -72,36 +74,56 @@ class Kind:
     server: str
     limiter: str
     keys: int = 1
+    # Of nginx: whether requests beyond the rate would be delayed. Nobody is beyond it.
+    mode: str = "nodelay"
+    # Of Apache: whether there is an access log, which names what is said of decisions.
+    logs: bool = False
 
-    def command(self, folder: Path, port: int, *, alone: bool) -> list[str]:
+    def command(
+        self,
+        folder: Path,
+        port: int,
+        *,
+        alone: bool,
+        zone: str = "z:32m",
+        rate: str = f"{RATE}r/s",
+    ) -> list[str]:
         """Write its configuration, and say how it is started: as one process, or as usual."""
         (folder / "file.txt").write_text("x" * 1000 + "\n")
         path = folder / "server.conf"
         if self.server == "nginx":
-            path.write_text(self._nginx(folder, port, "off" if alone else "on"))
+            path.write_text(self._nginx(folder, port, "off" if alone else "on", zone, rate))
             program = shutil.which("nginx") or "/usr/sbin/nginx"
             return [program, "-p", str(folder), "-e", f"{folder}/error.log", "-c", str(path)]
         path.write_text(self._apache(folder, port))
         program = shutil.which("apache2") or "/usr/sbin/apache2"
         return [program, "-f", str(path), "-X" if alone else "-DFOREGROUND"]
 
-    def _nginx(self, folder: Path, port: int, master: str) -> str:
+    def _nginx(self, folder: Path, port: int, master: str, name: str, rate: str) -> str:
         load = zone = use = ""
+        burst = BURST if rate.endswith("/s") else 0
+        mode = self.mode.removeprefix("delay")
         key = "$arg_k" if self.keys > 1 else "$binary_remote_addr"
         if self.limiter == "limit_req":
-            zone = f"limit_req_zone {key} zone=z:32m rate={RATE}r/s;"
-            use = f"limit_req zone=z burst={BURST} nodelay;"
+            # It knows no rates below one a minute.
+            zone = f"limit_req_zone {key} zone={name} rate={rate.replace('/d', '/m')};"
+            use = f"limit_req zone=z burst={burst} {mode};".replace("burst=0", "")
         elif self.limiter == "ours":
             load = f"load_module {MODULES}/nginx/ngx_http_dthrottle_module.so;"
-            zone = f"dthrottle_table bench dir={folder};dthrottle_zone {key} zone=z:32m rate={RATE}r/s;"
-            use = f"dthrottle zone=z burst={BURST} nodelay;"
+            zone = (
+                f"dthrottle_table bench dir={folder};dthrottle_zone {key} zone={name} rate={rate};"
+            )
+            use = f"dthrottle zone=z burst={burst} {mode};"
         user = "nobody nogroup" if os.geteuid() == 0 else ""
         text = NGINX.format(**locals())
         return text if user else text.replace("user ;", "")
 
     def _apache(self, folder: Path, port: int) -> str:
-        load = use = ""
+        load = use = log = ""
         apache = APACHE
+        if self.logs:
+            seen = " %{dthrottle-decision}n %{dthrottle-remaining}n %{dthrottle-wait}n"
+            log = f'CustomLog {folder}/access.log "{LOG}{seen if self.limiter == "ours" else ""}"'
         if self.limiter == "ours":
             load = f"LoadModule dthrottle_module {MODULES}/apache/.libs/mod_dthrottle.so"
             use = (

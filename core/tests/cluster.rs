@@ -10,7 +10,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dthrottle::{ClusterConfig, Rule, Throttle};
+use dthrottle::{ClusterConfig, Rule, TableConfig, Throttle};
 
 /// Ports that were free a moment ago.
 fn ports(count: usize) -> Vec<u16> {
@@ -195,4 +195,32 @@ fn a_node_that_stops_goes_on_checking() {
     assert_eq!(nodes[1].cluster_stats().unwrap().incarnation, before, "it began again");
     nodes[1].close();
     assert!(nodes[1].allow("tag").is_err());
+}
+
+/// Also one that is told so by one thread while another starts it.
+#[test]
+fn a_node_that_stops_while_it_starts_has_stopped() {
+    let ports = ports(400);
+    let race = |(turn, port): (usize, &u16)| {
+        let cluster = ClusterConfig::new("race").listen(&format!("127.0.0.1:{port}"));
+        let rule = Rule::per_second(1);
+        let table = TableConfig::private().tags(1);
+        let builder = Throttle::builder().rule(rule).cluster(cluster).table(table);
+        let throttle = builder.build().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| throttle.start().unwrap());
+            // A thread takes about so long to start.
+            let end = Instant::now() + Duration::from_micros(turn as u64 % 100);
+            while Instant::now() < end {}
+            throttle.stop();
+        });
+        throttle
+    };
+    let nodes: Vec<Throttle> = ports.iter().enumerate().map(race).collect();
+    // Long enough for each that goes on to have a socket.
+    thread::sleep(Duration::from_millis(300));
+    for port in &ports {
+        until("its port is free", || UdpSocket::bind(format!("127.0.0.1:{port}")).is_ok());
+    }
+    assert!(nodes.iter().all(|node| node.allow("tag").unwrap()));
 }

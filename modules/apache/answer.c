@@ -91,10 +91,11 @@ static void keep(request_rec *r, const char *what)
     ap_set_module_config(r->request_config, &dthrottle_module, (void *)what);
 }
 
+/* Once for a request, and nobody else has these names: they need not be looked for. */
 static void say(request_rec *r, const char *const name[2], const char *value)
 {
-    apr_table_setn(r->subprocess_env, name[0], value);
-    apr_table_setn(r->notes, name[1], value);
+    apr_table_addn(r->subprocess_env, name[0], value);
+    apr_table_addn(r->notes, name[1], value);
 }
 
 void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,

@@ -37,6 +37,8 @@ static const command_rec commands[] = {
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
                       "a domain, a rate, and burst=, name=, charge_refused=on; in a virtual "
                       "host with buckets of its own"),
+    AP_INIT_TAKE1("DThrottleMaxHeld", dthrottle_cmd_max_held, NULL, RSRC_CONF,
+                  "how many requests may wait at once; a quarter of MaxRequestWorkers by default"),
     AP_INIT_TAKE1("DThrottleConfigFile", dthrottle_cmd_file, NULL, RSRC_CONF,
                   "a configuration of dthrottle in TOML"),
     AP_INIT_TAKE_ARGV("DThrottleTable", dthrottle_cmd_table, NULL, RSRC_CONF,
@@ -51,6 +53,7 @@ static void register_hooks(apr_pool_t *pool)
     (void)pool;
     ap_hook_pre_config(dthrottle_pre_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_check_config(dthrottle_check_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_config(dthrottle_post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(dthrottle_child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_stopping(dthrottle_child_stopping, NULL, NULL, APR_HOOK_MIDDLE);
     /* Once for a request, before access and passwords are looked at, and after SetEnvIf. */

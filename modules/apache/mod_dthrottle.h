@@ -70,7 +70,9 @@ typedef struct {
     dthrottle_table_t table;
     int has_table;
     int is_on;
-    int is_named; /* whether the configuration names what is said about decisions */
+    int may_delay; /* whether a place has a longest delay */
+    int max_held;  /* below zero: not said */
+    int is_named;  /* whether the configuration names what is said about decisions */
     dthrottle_config_t *config;
     /* Of this child. */
     dthrottle_t *throttle;
@@ -106,6 +108,7 @@ const char *dthrottle_cmd_cost(cmd_parms *cmd, void *place, const char *text);
 const char *dthrottle_cmd_status(cmd_parms *cmd, void *place, const char *text);
 const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *place, const char *text);
 const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to);
 
 /* host.c: what is written once. */
 const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const argv[]);
@@ -126,6 +129,13 @@ int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);
 int dthrottle_check_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
 void dthrottle_child_init(apr_pool_t *child, server_rec *s);
 void dthrottle_child_stopping(apr_pool_t *child, int graceful);
+
+/* held.c: how many requests wait. */
+const char *dthrottle_cmd_max_held(cmd_parms *cmd, void *none, const char *text);
+int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
+void dthrottle_held_in_child(void);
+int dthrottle_enter(void);
+void dthrottle_leave(void);
 
 /* request.c */
 int dthrottle_header_parser(request_rec *r);

@@ -78,7 +78,7 @@ const char *dthrottle_cmd_tag(cmd_parms *cmd, void *at, const char *text)
 }
 
 /* A whole number between two others, or a message. */
-static const char *number(cmd_parms *cmd, const char *text, int least, int most, int *to)
+const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to)
 {
     char *end;
     apr_int64_t value = apr_strtoi64(text, &end, 10);
@@ -92,21 +92,21 @@ static const char *number(cmd_parms *cmd, const char *text, int least, int most,
 const char *dthrottle_cmd_prefix(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_place_t *place = at;
-    return number(cmd, text, 1, 128, &place->ipv6_prefix);
+    return dthrottle_number(cmd, text, 1, 128, &place->ipv6_prefix);
 }
 
 const char *dthrottle_cmd_cost(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_place_t *place = at;
     if (!strchr(text, '%'))
-        return number(cmd, text, 0, 1000000000, &place->units);
+        return dthrottle_number(cmd, text, 0, 1000000000, &place->units);
     return expression(cmd, text, &place->cost);
 }
 
 const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_place_t *place = at;
-    const char *said = number(cmd, text, 400, 599, &place->status);
+    const char *said = dthrottle_number(cmd, text, 400, 599, &place->status);
     /* It would answer with 500 instead. */
     if (!said && place->status != HTTP_INTERNAL_SERVER_ERROR &&
         ap_index_of_response(place->status) == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR))
@@ -124,6 +124,7 @@ const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)
         return apr_psprintf(cmd->pool, "%s \"%s\": write a time up to an hour, such as 500ms or "
                             "2s", cmd->cmd->name, text);
     place->max_delay_ns = time * 1000;
+    dthrottle_server.may_delay |= time > 0;
     return NULL;
 }
 

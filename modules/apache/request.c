@@ -67,13 +67,14 @@ static apr_uint64_t cost_of(request_rec *r, dthrottle_used_t *domain,
 }
 
 /* Asks. A cost above every burst passes when the bucket is full, and takes it into debt. */
-static int32_t ask(request_rec *r, dthrottle_used_t *domain, const void *tag, apr_size_t tag_len,
-                   const dthrottle_place_t *place, dthrottle_decision_t *decision)
+static int32_t ask(const dthrottle_used_t *domain, const void *tag, apr_size_t tag_len,
+                   const dthrottle_place_t *place, apr_uint64_t cost,
+                   dthrottle_decision_t *decision)
 {
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
     apr_uint64_t beyond = 0;
     int32_t status;
-    ask.cost = cost_of(r, domain, place);
+    ask.cost = cost;
     if (ask.cost > domain->largest) {
         beyond = ask.cost - domain->largest;
         ask.cost = domain->largest;
@@ -99,13 +100,24 @@ static int refused(request_rec *r, const dthrottle_place_t *place, dthrottle_use
     int dry_run = place->dry_run == 1 || decision->dry_run;
     const char *rule = dthrottle_rule_name(domain->handle, decision->rule);
     ap_log_rerror(APLOG_MARK, place->log_level >= 0 ? place->log_level : APLOG_WARNING, 0, r,
-                  "limiting requests%s by domain \"%s\", rule \"%s\", retry after %"
+                  "limiting requests%s by domain \"%s\", %s%s%s, retry after %"
                   APR_UINT64_T_FMT " ms", dry_run ? ", dry run," : "", domain->name,
-                  rule ? rule : "", decision->retry_after_ns / DTHROTTLE_NS_PER_MS);
+                  rule ? "rule \"" : "as many wait as DThrottleMaxHeld allows", rule ? rule : "",
+                  rule ? "\"" : "", decision->retry_after_ns / DTHROTTLE_NS_PER_MS);
     dthrottle_tell(r, place, domain, dry_run ? "refused-dry-run" : "refused", decision);
     if (dry_run)
         return DECLINED;
     return place->status > 0 ? place->status : STATUS_DEFAULT;
+}
+
+/* What there is no room to wait for is refused, and costs nothing. */
+static void give_back(dthrottle_used_t *domain, const void *tag, apr_size_t tag_len,
+                      apr_uint64_t cost, dthrottle_decision_t *decision)
+{
+    dthrottle_refund(domain->handle, tag, tag_len, cost);
+    decision->allowed = false;
+    decision->retry_after_ns = decision->wait_ns;
+    decision->wait_ns = 0;
 }
 
 /* To the end: a child of prefork that shall end gracefully gets a signal, which ends apr_sleep. */
@@ -162,6 +174,7 @@ int dthrottle_header_parser(request_rec *r)
     unsigned char address[IPV6_BYTES];
     const void *tag;
     apr_size_t tag_len;
+    apr_uint64_t cost = 1;
     int32_t status;
     if (r->prev && dthrottle_tell_again(r))
         return DECLINED;
@@ -181,7 +194,8 @@ int dthrottle_header_parser(request_rec *r)
         if (status == DTHROTTLE_OK)
             decision.allowed = false;
     } else {
-        status = ask(r, domain, tag, tag_len, place, &decision);
+        cost = cost_of(r, domain, place);
+        status = ask(domain, tag, tag_len, place, cost, &decision);
     }
     if (status != DTHROTTLE_OK && !domain->has_failed) {
         domain->has_failed = 1;
@@ -194,9 +208,13 @@ int dthrottle_header_parser(request_rec *r)
         dthrottle_tell(r, place, domain, "delayed-dry-run", &decision);
     } else if (!decision.wait_ns) {
         dthrottle_tell(r, place, domain, "passed", &decision);
-    } else {
+    } else if (dthrottle_enter()) {
         dthrottle_tell(r, place, domain, "delayed", &decision);
         wait_ns(decision.wait_ns);
+        dthrottle_leave();
+    } else {
+        give_back(domain, tag, tag_len, cost, &decision);
+        return refused(r, place, domain, &decision);
     }
     return DECLINED;
 }

@@ -88,7 +88,7 @@ typedef struct {
 typedef struct ngx_http_dthrottle_ctx_s {
     ngx_http_dthrottle_status_e  status;
     ngx_array_t                 *limits;
-    /* The only limit, if yes or no is all that has to be known of it. */
+    /* The only limit, if nothing has to be known of it before a request is charged for. */
     ngx_http_dthrottle_limit_t  *simple;
     uint64_t                     retry_after_ns;
     /* While this is set the request has been charged for, and not gone on. */

@@ -53,9 +53,7 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mc
         limit->step_ns = zone->unit_ns / zone->count;
     }
     /* A file may say that refusals are only counted. */
-    if (limit->free_ns == UINT64_MAX && limit->most_ns == UINT64_MAX && mcf->text.len == 0
-        && limit->passed->limits->nelts == 1)
-    {
+    if (limit->most_ns == UINT64_MAX && mcf->text.len == 0 && limit->passed->limits->nelts == 1) {
         limit->passed->simple = limit;
     }
     return NGX_OK;

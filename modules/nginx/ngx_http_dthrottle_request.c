@@ -267,14 +267,62 @@ ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ng
     return NGX_AGAIN;
 }
 
-/* Several limits, or one that has to know more than yes or no. */
+/* What was decided becomes of the request: a limit refuses, or NULL and it waits for so long. */
+static ngx_int_t
+ngx_http_dthrottle_conclude(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision, uint64_t wait_ns)
+{
+    ngx_msec_t                      wait_ms;
+    ngx_http_dthrottle_loc_conf_t  *lcf;
+
+    if (limit != NULL) {
+        return ngx_http_dthrottle_reject(r, ctx, limit, decision);
+    }
+    wait_ms = (wait_ns + NGX_HTTP_DTHROTTLE_NS_PER_MS / 2) / NGX_HTTP_DTHROTTLE_NS_PER_MS;
+    if (wait_ms == 0) {
+        return NGX_DECLINED;
+    }
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    if (lcf->dry_run) {
+        ngx_http_dthrottle_spared(r, ctx, wait_ns);
+        return NGX_DECLINED;
+    }
+    ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
+                  "delaying request by %Mms", wait_ms);
+    return ngx_http_dthrottle_wait(r, ctx, wait_ms);
+}
+
+/* One limit that may delay: most requests neither wait nor are refused. */
+static ngx_int_t
+ngx_http_dthrottle_ask_one(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_limit_t *limit, ngx_str_t *key)
+{
+    ngx_flag_t                 is_refused;
+    ngx_uint_t                 asked;
+    dthrottle_decision_t       decision = DTHROTTLE_DECISION_INIT;
+    ngx_http_dthrottle_ctx_t  *ctx;
+
+    is_refused = ngx_http_dthrottle_refuses(r, limit, key, 1, &decision);
+    if (!is_refused && decision.reset_after_ns <= limit->free_ns) {
+        ngx_http_dthrottle_set_ctx(r, mcf, limit->passed);
+        return NGX_DECLINED;
+    }
+    ctx = ngx_http_dthrottle_make_ctx(r, limit->passed->limits, &asked);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+    ngx_http_dthrottle_set_ctx(r, mcf, ctx);
+    return ngx_http_dthrottle_conclude(r, ctx, is_refused ? limit : NULL, &decision,
+                                       decision.reset_after_ns - limit->free_ns);
+}
+
+/* Several limits, or one that has to be looked at before anything is taken. */
 NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
 ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_loc_conf_t *lcf)
 {
     uint64_t                     wait_ns;
     ngx_uint_t                   asked;
-    ngx_msec_t                   wait_ms;
     dthrottle_decision_t         decision = DTHROTTLE_DECISION_INIT;
     ngx_http_dthrottle_ctx_t    *ctx;
     ngx_http_dthrottle_limit_t  *limit;
@@ -288,20 +336,7 @@ ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
     }
     ngx_http_dthrottle_set_ctx(r, mcf, ctx);
     limit = ngx_http_dthrottle_ask(r, ctx, asked, &decision, &wait_ns);
-    if (limit != NULL) {
-        return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
-    }
-    wait_ms = (wait_ns + NGX_HTTP_DTHROTTLE_NS_PER_MS / 2) / NGX_HTTP_DTHROTTLE_NS_PER_MS;
-    if (wait_ms == 0) {
-        return NGX_DECLINED;
-    }
-    if (lcf->dry_run) {
-        ngx_http_dthrottle_spared(r, ctx, wait_ns);
-        return NGX_DECLINED;
-    }
-    ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
-                  "delaying request by %Mms", wait_ms);
-    return ngx_http_dthrottle_wait(r, ctx, wait_ms);
+    return ngx_http_dthrottle_conclude(r, ctx, limit, &decision, wait_ns);
 }
 
 ngx_int_t
@@ -330,6 +365,9 @@ ngx_http_dthrottle_handler(ngx_http_request_t *r)
     }
     if (key.len == 0) {
         return NGX_DECLINED;
+    }
+    if (limit->free_ns != UINT64_MAX) {
+        return ngx_http_dthrottle_ask_one(r, mcf, limit, &key);
     }
     answer = dthrottle_allow(limit->zone->domain, key.data, key.len, 1);
     if (answer == 0) {

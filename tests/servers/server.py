@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import os
 import shutil
 import signal
@@ -46,12 +47,26 @@ class Seen:
     statuses: Counter[int] = field(default_factory=Counter)
     processes: Counter[str] = field(default_factory=Counter)
     allowed_at: list[float] = field(default_factory=list)
+    answered_at: list[float] = field(default_factory=list)
     broken: int = 0
+    """Requests whose connection was lost."""
+    hung: int = 0
+    """Requests that were never answered."""
 
     def rate(self) -> float:
         """Give how many passed in a second: the slope of their number over time."""
         times = sorted(self.allowed_at)
         return statistics.linear_regression(times, range(len(times))).slope
+
+    @property
+    def lost(self) -> int:
+        """Give how many requests have no answer."""
+        return self.broken + self.hung
+
+    def longest_silence(self) -> float:
+        """Give the longest time without an answer to anybody."""
+        times = sorted(self.answered_at)
+        return max(after - before for before, after in itertools.pairwise(times))
 
 
 @dataclass
@@ -125,12 +140,17 @@ class Load:
     def _ask(self) -> None:
         try:
             answer = self._server.get(self._path)
+        except TimeoutError:
+            with self._lock:
+                self.seen.hung += 1
+            return
         except (OSError, http.client.HTTPException):
             with self._lock:
                 self.seen.broken += 1
             return
         now = time.monotonic()
         with self._lock:
+            self.seen.answered_at.append(now)
             self.seen.statuses[answer.status] += 1
             self.seen.processes[answer.headers.get("x-process", "")] += 1
             if answer.status == 200:

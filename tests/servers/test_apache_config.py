@@ -39,8 +39,10 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleStatus 200", 'DThrottleStatus "200": write a number from 400 to 599'),
     ("DThrottleMaxDelay long", 'DThrottleMaxDelay "long": write a time up to an hour'),
     ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),
+    ("DThrottleMaxHeld many", 'DThrottleMaxHeld "many": write a number from 0 to'),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
     ("DThrottleHeaders 1", "DThrottleHeaders must be On or Off"),
+    ("DThrottleEnvironment 1", "DThrottleEnvironment must be On or Off"),
     ("DThrottleLogLevel loud", 'DThrottleLogLevel "loud": write debug, info, notice'),
     # Table.
     ("DThrottleTable a/b", "DThrottleTable: table.name: "),

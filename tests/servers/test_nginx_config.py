@@ -140,6 +140,30 @@ def test_the_table_is_named_after_the_server() -> None:
     made.unlink()
 
 
+# limit_req keeps a key in 128 bytes. A table takes 27 bytes for one, and not below 4.8 MB.
+SIZES = [
+    (["a:1m"], 0, 5),
+    (["a:40m"], 8, 9.5),
+    (["a:40m", "b:40m"], 17, 19),
+    (["a:40m", "b"], 27, 29),
+    (["a"], 27, 29),
+    (["a:200m", "b"], 43, 46),
+]
+
+
+@pytest.mark.parametrize(("zones", "least", "most"), SIZES)
+def test_the_table_has_room_for_what_the_zones_ask(
+    zones: list[str], least: float, most: float
+) -> None:
+    http = "".join(f"dthrottle_zone $uri zone={zone} rate=1r/s;" for zone in zones)
+    uses = "".join(f"dthrottle zone={zone.partition(':')[0]};" for zone in zones)
+    table = "dthrottle_table test dir={folder}/tables;"
+    with nginx.nginx(http, location("/a", uses), table=table, workers="1") as server:
+        server.get("/a")
+        (made,) = (server.folder / "tables").iterdir()
+        assert least <= made.stat().st_size / 1e6 <= most
+
+
 def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so() -> None:
     use = location("/a", "dthrottle zone=a;")
     # Something else has the name.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from nginx import RIGHTS, location, nginx
-from server import Load, until
+from nginx import RIGHTS, location, nginx, write
+from server import THREADS, Load, Server, folder_for, free_port, until
 
 BURST = 100
 REQUESTS = 4 * BURST
@@ -71,11 +73,52 @@ def test_reload_under_load_loses_nothing(rights: str) -> None:
             server.process.send_signal(signal.SIGHUP)
         time.sleep(0.6)
         burst, delayed = (load.stop() for load in loads)
-    assert (burst.broken, delayed.broken) == (0, 0)
+    assert (burst.lost, delayed.lost) == (0, 0)
     assert burst.statuses[ALLOWED] == BURST
     assert set(burst.statuses) == {ALLOWED, REFUSED}
     assert set(delayed.statuses) == {ALLOWED}, "never more than 8 at once"
     assert len(burst.processes) > 3, "workers of several generations answered"
+
+
+def test_an_upgrade_of_the_binary_under_load_loses_nothing() -> None:
+    with folder_for(None) as folder:
+        port = free_port()
+        # The new binary has only those variables that the configuration names.
+        command = write(folder, port, SLOW, BURSTS, main="env LD_LIBRARY_PATH;")
+        config = folder / "nginx.conf"
+        # A server in the foreground does not upgrade.
+        config.write_text(config.read_text().replace("daemon off;", "daemon on;"))
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+        with subprocess.Popen(command, cwd=folder, env=environment) as started:
+            assert started.wait(60) == 0
+        server = Server(folder, port, started)
+        pid, old_pid = folder / "nginx.pid", folder / "nginx.pid.oldbin"
+        until("a server", lambda: pid.exists() and pid.read_text())
+        first = int(pid.read_text())
+        masters = {first}
+        try:
+            load = Load(server, "/burst")
+            time.sleep(0.5)
+            os.kill(first, signal.SIGUSR2)
+            until("a new one", lambda: old_pid.exists() and pid.exists() and pid.read_text())
+            masters.add(int(pid.read_text()))
+            time.sleep(0.5)
+            os.kill(first, signal.SIGQUIT)
+            until("the old one ends", lambda: not old_pid.exists())
+            time.sleep(0.5)
+            seen = load.stop()
+            assert seen.lost == 0
+            assert seen.statuses[ALLOWED] == BURST
+            assert set(seen.statuses) == {ALLOWED, REFUSED}
+            assert len(seen.processes) > 3, "workers of both answered"
+            assert masters - {first}, "there was no other one"
+            after = Load(server, "/burst/another", BURST + 20).join()
+            assert after.statuses == {ALLOWED: BURST, REFUSED: 20}
+        finally:
+            for master in masters:
+                with suppress(ProcessLookupError):
+                    os.kill(master, signal.SIGQUIT)
+            until("all end", lambda: not pid.exists())
 
 
 def test_killed_workers_fail_nobody_else() -> None:
@@ -94,5 +137,9 @@ def test_killed_workers_fail_nobody_else() -> None:
         assert set(seen.statuses) == {ALLOWED, REFUSED}, "nothing else was answered"
         assert BURST - seen.broken <= seen.statuses[ALLOWED] <= BURST
         assert seen.statuses[REFUSED] > BURST
+        # Only what was in the worker itself is lost, and the others go on.
+        assert seen.broken <= kills * THREADS
+        assert seen.hung == 0
+        assert seen.longest_silence() < 5
         after = Load(server, "/burst/another", BURST + 20).join()
         assert after.statuses == {ALLOWED: BURST, REFUSED: 20}

@@ -71,7 +71,7 @@ def test_four_servers_share_one_table_exactly() -> None:
         started = all_four([write(folder, "all", "all", RULE)] * 4)
         servers = [stack.enter_context(server) for server in started]
         loads = side_by_side(lambda server: Load(server, "/web?one", BURST // 2).join(), servers)
-        assert [seen.broken for seen in loads] == [0] * 4
+        assert [seen.lost for seen in loads] == [0] * 4
         assert sum(seen.statuses[200] for seen in loads) == BURST
         assert sum(seen.statuses[429] for seen in loads) == BURST
         assert all(seen.statuses[200] > 0 for seen in loads), "one of them never let anything pass"
@@ -111,7 +111,7 @@ def test_four_servers_on_four_hosts_are_one_bucket() -> None:
         seen = [load.stop() for load in loads]
         assert len(list((folder / "tables").iterdir())) == 4
     assert all(set(each.statuses) == {200, 429} for each in seen)
-    assert [each.broken for each in seen] == [0] * 4
+    assert [each.lost for each in seen] == [0] * 4
     times = sorted(at for each in seen for at in each.allowed_at)
     exact = NODE_BURST + RATE * (times[-1] - times[0])
     assert len(times) == pytest.approx(exact, rel=0.02)

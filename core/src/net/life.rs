@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::background::Background;
@@ -23,6 +23,8 @@ pub(crate) struct Life {
     plan: OnceLock<Plan>,
     /// The generation of the process in which it was started, and one; zero: it was not.
     started: AtomicU32,
+    /// The same of the process in which it shall have ended.
+    retired: AtomicU32,
     background: Mutex<Option<Background>>,
 }
 
@@ -70,18 +72,41 @@ impl Life {
         match self.background.try_lock() {
             // A parent's is dropped, which does nothing in a child.
             Ok(mut place) => *place = Some(background),
-            // Held by a thread that a fork has left behind: nobody can stop it, or has to.
-            Err(_) => mem::forget(background),
+            // Held by a thread that a fork has left behind: nobody can stop it, or has to. Or by one
+            // that retires what is not there yet.
+            Err(_) => {
+                if self.is_retired(here) {
+                    background.retire();
+                }
+                mem::forget(background);
+            }
+        }
+        // Who retired it meanwhile may have found nothing there.
+        if self.is_retired(here) {
+            self.retire_found();
+        }
+    }
+
+    fn is_retired(&self, here: u32) -> bool {
+        // Pairs with the fence in `retire`: either that finds the thread, or this finds the wish.
+        fence(Ordering::SeqCst);
+        self.retired.load(Ordering::Relaxed) == here
+    }
+
+    fn retire_found(&self) {
+        if let Ok(place) = self.background.try_lock() {
+            place.as_ref().map(Background::retire);
         }
     }
 
     /// The thread shall end, now or before it has started in this process.
     pub(crate) fn retire(&self) {
+        let here = fork::generation().wrapping_add(1);
         // As if it had been started.
-        self.started.store(fork::generation().wrapping_add(1), Ordering::Relaxed);
-        if let Ok(place) = self.background.try_lock() {
-            place.as_ref().map(Background::retire);
-        }
+        self.started.store(here, Ordering::Relaxed);
+        self.retired.store(here, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.retire_found();
     }
 
     /// Says goodbye and ends the thread.

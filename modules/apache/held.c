@@ -1,0 +1,120 @@
+/*
+ * How many requests wait for their turn, in all children together: each keeps a thread or process
+ * from others, so there is a most. Each child counts its own in memory that the first process makes
+ * before it forks. The place of a child that was killed is taken by the next one that starts.
+ */
+#include "mod_dthrottle.h"
+
+#include "ap_mpm.h"
+#include "apr_atomic.h"
+#include "apr_shm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define KEY "mod_dthrottle:held"
+/* Of all that can be served at once, if nothing is said. */
+#define DEFAULT_SHARE 4
+
+typedef struct {
+    volatile apr_uint32_t pid; /* 0: nobody's */
+    volatile apr_uint32_t count;
+} place_t;
+
+typedef struct {
+    apr_uint32_t places;
+    place_t place[];
+} held_t;
+
+static held_t *held;
+static place_t *own;
+static apr_uint32_t most;
+
+const char *dthrottle_cmd_max_held(cmd_parms *cmd, void *none, const char *text)
+{
+    const char *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    (void)none;
+    return said ? said : dthrottle_number(cmd, text, 0, 1000000, &dthrottle_server.max_held);
+}
+
+static int queried(int what)
+{
+    int value = 1;
+    return ap_mpm_query(what, &value) == APR_SUCCESS && value > 0 ? value : 1;
+}
+
+/* In the first process. It outlives a restart, as old children do. */
+int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s)
+{
+    apr_shm_t *memory = NULL;
+    void *found = NULL;
+    apr_size_t places = 2 * (apr_size_t)queried(AP_MPMQ_HARD_LIMIT_DAEMONS);
+    apr_uint32_t all = (apr_uint32_t)queried(AP_MPMQ_MAX_DAEMONS);
+    (void)config;
+    (void)log;
+    (void)temp;
+    all *= (apr_uint32_t)queried(AP_MPMQ_MAX_THREADS);
+    most = (all + DEFAULT_SHARE - 1) / DEFAULT_SHARE;
+    if (dthrottle_server.max_held >= 0)
+        most = (apr_uint32_t)dthrottle_server.max_held;
+    if (!dthrottle_server.may_delay)
+        return OK;
+    apr_pool_userdata_get(&found, KEY, s->process->pool);
+    held = found;
+    if (held)
+        return OK;
+    if (apr_shm_create(&memory, sizeof *held + places * sizeof(place_t), NULL, s->process->pool) !=
+        APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: no memory to count the requests "
+                     "that wait; none will");
+        return OK;
+    }
+    held = apr_shm_baseaddr_get(memory);
+    memset(held, 0, sizeof *held + places * sizeof(place_t));
+    held->places = (apr_uint32_t)places;
+    apr_pool_userdata_set(held, KEY, NULL, s->process->pool);
+    return OK;
+}
+
+static int is_gone(apr_uint32_t pid)
+{
+    return pid == 0 || (kill((pid_t)pid, 0) == -1 && errno == ESRCH);
+}
+
+/* Takes a place, best one whose child is gone while it held something. */
+void dthrottle_held_in_child(void)
+{
+    own = NULL;
+    for (int any = 0; any <= 1; any++) {
+        for (apr_uint32_t i = 0; held && i < held->places && !own; i++) {
+            place_t *place = &held->place[i];
+            apr_uint32_t pid = apr_atomic_read32(&place->pid);
+            if ((any || apr_atomic_read32(&place->count)) && is_gone(pid) &&
+                apr_atomic_cas32(&place->pid, (apr_uint32_t)getpid(), pid) == pid) {
+                apr_atomic_set32(&place->count, 0);
+                own = place;
+            }
+        }
+    }
+}
+
+/* Whether one more may wait. */
+int dthrottle_enter(void)
+{
+    apr_uint64_t sum = 0;
+    if (!own)
+        return 0;
+    apr_atomic_inc32(&own->count);
+    for (apr_uint32_t i = 0; i < held->places; i++)
+        sum += apr_atomic_read32(&held->place[i].count);
+    if (sum <= most)
+        return 1;
+    dthrottle_leave();
+    return 0;
+}
+
+void dthrottle_leave(void)
+{
+    apr_atomic_dec32(&own->count);
+}
