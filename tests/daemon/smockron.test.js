@@ -100,7 +100,7 @@ async function serve(t, place, options = {}) {
     master: place,
     domain: 'web',
     tag: (incoming) => {
-      asked.push(incoming.headers['x-who']);
+      asked.push([incoming.headers['x-who'], Date.now()]);
       return incoming.headers['x-who'];
     },
     logInfo: (incoming) => incoming.headers['user-agent'],
@@ -141,27 +141,36 @@ async function serve(t, place, options = {}) {
 for (const Master of [OurMaster, PlainMaster]) {
   describe(`our gatekeeper, and ${Master.name}`, { concurrency: true }, () => {
     it('lets a burst through, spaces what follows, and rejects what would wait too long', async (t) => {
-      const master = await new Master({ rate: 4, burst: 5 }).start();
+      const master = await new Master({ rate: 2, burst: 5 }).start();
       t.after(() => master.end());
-      const { keeper, times, ask, meet } = await serve(t, master.place, { maxDelayMs: 1100 });
+      const { keeper, asked, times, ask, meet } = await serve(t, master.place, { maxDelayMs: 1800 });
       await meet();
-      await until(async () => {
-        await Promise.all(Array.from({ length: 6 }, () => ask('alice')));
-        return keeper.until('alice') > Date.now() + 50;
-      });
-      times.length = 0;
-      const start = Date.now();
-      const answers = await Promise.all(Array.from({ length: 30 }, () => ask('alice')));
-      const passed = answers.filter(({ status }) => status === 200);
-      const rejected = answers.filter(({ status }) => status === 503);
-      assert.equal(passed.length + rejected.length, 30);
-      assert.ok(passed.length > 1 && rejected.length > 0, `${passed.length} passed`);
-      assert.ok(rejected.every(({ body, retryAfter }) => body === 'Rejected\n' && /^[12]$/.test(retryAfter)));
-      const turns = times.filter(([who]) => who === 'alice').map(([, time]) => time - start);
-      assert.equal(turns.length, passed.length);
-      // A machine that does much else may be late, but never early.
-      turns.forEach((turn, i) => assert.ok(turn >= 250 * i - 5, `spaced: ${turns}`));
-      assert.ok(keeper.counts.delayed >= passed.length && keeper.counts.rejected >= rejected.length);
+      for (let tries = 0; ; tries += 1) {
+        await until(async () => {
+          // One after the other: each waits for its turn, so the next is half a second away.
+          await ask('alice');
+          await sleep(10);
+          return keeper.until('alice') > Date.now() + 400;
+        });
+        times.length = 0;
+        asked.length = 0;
+        const start = Date.now();
+        const first = keeper.until('alice');
+        const answers = await Promise.all(Array.from({ length: 30 }, () => ask('alice')));
+        // On a machine that does much else they came too late to be held: once more.
+        if (asked.some(([, at]) => at >= first) && tries < 10) continue;
+        const passed = answers.filter(({ status }) => status === 200);
+        const rejected = answers.filter(({ status }) => status === 503);
+        assert.equal(passed.length + rejected.length, 30);
+        assert.ok(passed.length > 1 && rejected.length > 0, `${passed.length} passed`);
+        assert.ok(rejected.every(({ body, retryAfter }) => body === 'Rejected\n' && Number(retryAfter) >= 1));
+        const turns = times.filter(([who]) => who === 'alice').map(([, time]) => time - start);
+        assert.equal(turns.length, passed.length);
+        // A machine that does much else may be late, but never early.
+        turns.forEach((turn, i) => assert.ok(turn >= 500 * i - 5, `spaced: ${turns}`));
+        assert.ok(keeper.counts.delayed >= passed.length && keeper.counts.rejected >= rejected.length);
+        break;
+      }
       assert.equal((await ask('bob')).status, 200, 'others are not held');
     });
 
@@ -203,12 +212,12 @@ describe('our gatekeeper alone', { concurrency: true }, () => {
     t.after(() => master.end());
     const { ask, meet } = await serve(t, master.place, { maxDelayMs: 700 });
     await meet();
-    for (let i = 0; i < 3; i += 1) await ask('frames');
     const seen = () => master.messages.filter((frames) => frames[2] === 'frames');
-    await until(() => seen().length === 3);
-    await sleep(20);
-    await Promise.all([ask('frames'), ask('frames'), ask('frames')]);
-    await until(() => seen().some((frames) => frames[1] === 'REJECTED'));
+    const statuses = () => new Set(seen().map((frames) => frames[1]));
+    await until(async () => {
+      await Promise.all(Array.from({ length: 3 }, () => ask('frames')));
+      return statuses().size === 3;
+    });
     for (const [topic, status, , received, delayed, info] of seen()) {
       assert.equal(topic, 'web\0');
       assert.match(received, /^\d{13}$/);
@@ -216,8 +225,7 @@ describe('our gatekeeper alone', { concurrency: true }, () => {
       else assert.equal(delayed, '');
       assert.match(info, /node|undici/i);
     }
-    const statuses = new Set(seen().map((frames) => frames[1]));
-    assert.deepEqual([...statuses].sort(), ['ACCEPTED', 'DELAYED', 'REJECTED']);
+    assert.deepEqual([...statuses()].sort(), ['ACCEPTED', 'DELAYED', 'REJECTED']);
   });
 
   it('forgets a client that goes away, and ignores nonsense of a master', async (t) => {
@@ -232,7 +240,7 @@ describe('our gatekeeper alone', { concurrency: true }, () => {
     const { gaveUp } = keeper.counts;
     const leaving = request(url, { headers: { 'x-who': 'leaves' } }).on('error', () => {});
     leaving.end();
-    await until(() => asked.filter((who) => who === 'leaves').length === 3);
+    await until(() => asked.filter(([who]) => who === 'leaves').length === 3);
     leaving.destroy();
     await until(() => keeper.counts.gaveUp === gaveUp + 1);
     for (const frames of [['web\0'], ['web\0', 'DELAY_UNTIL', 'x'], ['web\0', 'DELAY_UNTIL', 'x', 'soon'], ['web\0', 'STOP', 'x', '1']]) {
