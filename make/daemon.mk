@@ -6,7 +6,7 @@ build-daemon: cargo-ready ## Build the daemon: target/release/dthrottled
 	$(CARGO) build --quiet --release --package dthrottled
 
 # Tests run the daemon as cargo builds it for them, with every check of overflow.
-test-daemon: build-python node-ready ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
+test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
 	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium
 	$(CARGO) test --quiet --package dthrottled
 	$(CARGO) build --quiet --package dthrottle-cli

@@ -3,7 +3,7 @@
 //
 // The master names one time for a client, and another when it has heard who took that one. So a time
 // is given to one request; further ones wait until the master names the next. The turns of a client
-// are spaced as the master counts them, and a master that is silent holds nobody for longer.
+// are spaced as the master counts them, and a master that is silent holds nobody for much longer.
 'use strict';
 
 /**
@@ -20,12 +20,15 @@
  * @typedef {object} Client
  * @property {number} until Nothing is let through before; never lowered.
  * @property {number} taken The latest time that was given to a request.
+ * @property {number} toldAt When that was, and the master was told.
  * @property {Held[]} waiting Without a turn, the oldest first.
  * @property {Set<Held>} turns With one.
  */
 
 /** Clients that are remembered; of more the oldest are forgotten, and so let through. */
 const MOST_CLIENTS = 100_000;
+/** How long the master has to answer before those who wait for it go on. */
+const ANSWER_MS = 250;
 /** What setTimeout takes at most. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -107,7 +110,7 @@ class Delays {
    * @param {number} until
    */
   delay(who, until) {
-    const client = this.#clients.get(who) ?? { until: 0, taken: 0, waiting: [], turns: new Set() };
+    const client = this.#clients.get(who) ?? { until: 0, taken: 0, toldAt: 0, waiting: [], turns: new Set() };
     if (until <= client.until) return;
     client.until = until;
     // Again at the end: those that nothing was heard of are forgotten first.
@@ -141,6 +144,7 @@ class Delays {
         held.reject(client.until);
       } else {
         client.taken = client.until;
+        client.toldAt = Date.now();
         held.given('DELAYED', client.until);
         this.#wait(client, held, client.until);
       }
@@ -163,13 +167,24 @@ class Delays {
         return;
       }
       this.#pass(client, held, 'DELAYED');
-      // The master has said nothing since: it is gone, or lost the message.
-      if (client.until > until) return;
-      for (const other of client.waiting.splice(0)) {
-        this.#held -= 1;
-        other.pass('ACCEPTED');
-      }
+      const left = client.toldAt + ANSWER_MS - Date.now();
+      if (left > 0 && client.waiting.length > 0) setTimeout(() => this.#goOn(client, until), left);
+      else this.#goOn(client, until);
     }, ms);
+  }
+
+  /**
+   * Lets pass who waits for the master, if it has said nothing since that time: it is gone, or did
+   * not get the message.
+   * @param {Client} client
+   * @param {number} since
+   */
+  #goOn(client, since) {
+    if (client.until > since) return;
+    for (const held of client.waiting.splice(0)) {
+      this.#held -= 1;
+      held.pass('ACCEPTED');
+    }
   }
 
   /**

@@ -48,6 +48,8 @@ export interface Gatekeeper<Request = any, Response = any> {
   (request: Request, response: Response, next: (error?: any) => void): void;
   readonly counts: Readonly<GatekeeperCounts>;
   readonly master: Readonly<MasterCounts>;
+  /** Until when the master wants a client held, in milliseconds since 1970; 0: it does not. */
+  until(tag: string | number | bigint): number;
   /** Lets through what waits, and leaves the master; from then on everything passes. */
   close(): void;
 }

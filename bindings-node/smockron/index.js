@@ -132,6 +132,8 @@ function gatekeeper(options) {
   return Object.assign(middleware, {
     counts,
     master: master.counts,
+    /** @param {string | number | bigint} who */
+    until: (who) => delays.until(String(who), Date.now()),
     close() {
       delays.close();
       master.close();

@@ -76,6 +76,20 @@ describe('who is held until when', () => {
     assert.equal(delays.held, 0);
   });
 
+  it('waits a moment for a master that answers late', (t) => {
+    const { delays, notes, request, tick } = begin(t);
+    delays.delay('a', 100);
+    for (const name of ['one', 'two', 'three']) assert.ok(delays.hold('a', request(name)));
+    tick(200);
+    assert.deepEqual(notes.splice(0), ['one gets 100', 'one DELAYED at 100']);
+    delays.delay('a', 300);
+    tick(200);
+    assert.deepEqual(notes.splice(0), ['two gets 300', 'two DELAYED at 300']);
+    tick(200);
+    assert.deepEqual(notes.splice(0), ['three ACCEPTED at 500']);
+    assert.equal(delays.held, 0);
+  });
+
   it('rejects what would wait too long, also when that is known later', (t) => {
     const { delays, notes, request, tick } = begin(t, 1500);
     delays.delay('a', 1000);

@@ -17,16 +17,22 @@ class Daemon {
     this.config = join(this.dir, 'dthrottle.toml');
     const table = `table = { name = "daemon-test", dir = "${this.dir}" }`;
     const daemon = `[daemon]\nlisten = ["${this.socket}", "127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n`;
-    writeFileSync(this.config, `${table}\n${rules}\n${daemon}${keys}\n`);
+    this.text = `${table}\n${rules}\n${daemon}`;
+    this.keep(keys);
+  }
+
+  /** Writes other keys, for the next start. */
+  keep(keys) {
+    writeFileSync(this.config, `${this.text}${keys}\n`);
   }
 
   async start() {
     this.process = spawn(BINARY, ['--config', this.config], { stdio: ['ignore', 'ignore', 'pipe'] });
     for await (const line of createInterface({ input: this.process.stderr })) {
-      const places = /lines on (\S+) and \S+:(\d+); http on (\S+); resp on (\S+);/.exec(line);
+      const places = /lines on (\S+) and \S+:(\d+); http on (\S+); resp on (\S+); smockron on (\S+);/.exec(line);
       if (places) {
         this.port = Number(places[2]);
-        [this.http, this.resp] = places.slice(3);
+        [this.http, this.resp, this.smockron] = places.slice(3);
         break;
       }
     }
