@@ -11,7 +11,7 @@ use super::document::{NO_LIMIT, Recover, Second};
 use super::live::{Cut, HOLD_NS, Live, Seen};
 use super::meter::{Meter, SECOND};
 use crate::config::{BusyConfig, Mode};
-use crate::table::{IDLE_NS, News, Service};
+use crate::table::{IDLE_NS, News, Service, ServicePlace};
 
 /// What a peer said so long ago has been recovered from in the document's arithmetic, which counts
 /// by the second.
@@ -41,6 +41,7 @@ impl Arithmetic {
 /// A service's record, and how it counts. Times are the table's.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
+    pub(super) place: ServicePlace<'a>,
     pub(super) service: &'a Service,
     pub(super) arithmetic: &'a Arithmetic,
 }
@@ -118,7 +119,7 @@ impl Record<'_> {
     /// Takes into account what peers said since the last time; how many busy answers that were.
     #[inline]
     pub(super) fn listen(self, now: u64) -> u64 {
-        self.service.take_heard().map_or(0, |news| self.on_heard(now, news))
+        self.place.take_heard().map_or(0, |news| self.on_heard(now, news))
     }
 
     fn on_heard(self, now: u64, news: News) -> u64 {

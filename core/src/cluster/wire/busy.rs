@@ -82,7 +82,8 @@ mod tests {
     use super::*;
 
     fn entries(many: u64, us: u64) -> Vec<BusyEntry> {
-        let entry = |n: u64| BusyEntry { service: !n, answers: 1 + n as u8, age_us: us, pause_us: us };
+        let entry =
+            |n: u64| BusyEntry { service: !n, answers: 1 + n as u8, age_us: us, pause_us: us };
         (0..many).map(entry).collect()
     }
 
