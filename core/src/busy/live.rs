@@ -1,7 +1,8 @@
 //! The arithmetic of the live throttle: the limit is a pure function of the last cut and the time
 //! since.
 //!
-//! A cut halves the rate of requests, at most once a second. The limit stays there for a second,
+//! A cut halves the rate of requests, at most once a second. The limit stays there for a while, at
+//! the beginning of which nothing is sent,
 //! comes back quickly to near the last good rate, goes on in small steps beyond it, and when that
 //! has gone well for a while it multiplies, until it is none. After the first cut, of which little can
 //! be learnt, it multiplies at once.
@@ -10,8 +11,13 @@ use super::meter::SECOND;
 
 /// Where a limit is none: more than anybody sends.
 const HIGHEST: f64 = 1e7;
-/// Between two cuts, and how long the limit stays where a cut has put it.
+/// Between two cuts at least.
 pub(crate) const HOLD_NS: u64 = SECOND;
+/// How long the limit stays where a cut has put it.
+const STAY_NS: u64 = 700_000_000;
+/// How long nothing is sent after a cut: a server that counts in seconds has nothing left for the
+/// rest of its own.
+pub(crate) const SILENCE_NS: u64 = 300_000_000;
 /// The share of the limit from which on it is what holds requests back. A limit that doubles was,
 /// over its last second, 0.7 of what it is.
 const USED_UP: f64 = 0.6;
@@ -75,7 +81,7 @@ impl Live {
     /// The limit so long after a cut; nothing: none.
     pub(crate) fn limit(&self, cut: Cut, after_ns: u64) -> Option<f64> {
         let limit = f64::from(cut.limit);
-        let Some(quick_ns) = after_ns.checked_sub(HOLD_NS) else { return Some(limit) };
+        let Some(quick_ns) = after_ns.checked_sub(STAY_NS) else { return Some(limit) };
         let quick = quick_ns as f64 / SECOND as f64;
         let grown = |from: f64, seconds: f64| {
             Some(from * self.growth.powf(seconds)).filter(|limit| *limit < HIGHEST)
@@ -165,13 +171,13 @@ mod tests {
         let near = (90.0_f64 / 50.0).log2();
         let expected = [
             (0.0, 50.0),
-            (1.0, 50.0),
-            (1.5, 50.0 * 2_f64.sqrt()),
-            (1.0 + near, 90.0),
-            (1.0 + near + 2.0, 94.0),
-            (1.0 + near + 4.0, 98.0),
-            (1.0 + near + 5.0, 98.0 * 2_f64.sqrt()),
-            (1.0 + near + 6.0, 98.0 * 2_f64.powf(4.0 / 3.0)),
+            (0.7, 50.0),
+            (1.2, 50.0 * 2_f64.sqrt()),
+            (0.7 + near, 90.0),
+            (0.7 + near + 2.0, 94.0),
+            (0.7 + near + 4.0, 98.0),
+            (0.7 + near + 5.0, 98.0 * 2_f64.sqrt()),
+            (0.7 + near + 6.0, 98.0 * 2_f64.powf(4.0 / 3.0)),
         ];
         for (seconds, expected) in expected {
             let limit = limit(cut, seconds);
@@ -183,7 +189,7 @@ mod tests {
     #[test]
     fn after_the_first_cut_it_looks_for_the_limit() {
         let first = LIVE.cut(None, 0, seen(20.0, Some(20.0)), 1.0);
-        assert_eq!([0.0, 1.0, 2.0, 4.0].map(|after| limit(first, after)), [10.0, 10.0, 20.0, 80.0]);
+        assert_eq!([0.0, 0.7, 1.7, 3.7].map(|after| limit(first, after)), [10.0, 10.0, 20.0, 80.0]);
     }
 
     #[test]

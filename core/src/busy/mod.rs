@@ -35,7 +35,7 @@ use crate::domain::Host;
 use crate::error::Result;
 use crate::fingerprint::{Fingerprints, hash_of, rule_id};
 use crate::stats::Counter;
-use crate::table::{SERVICES, ServiceKey};
+use crate::table::{SERVICES, ServiceKey, ServicePlace};
 use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
@@ -201,7 +201,7 @@ impl BusyThrottle {
         let record = self.record(service.as_ref(), now);
         let (cut, news) = record.on_busy(now, retry_after.map(nanoseconds));
         if let Some(news) = news {
-            self.host().table.say(record.service, news);
+            self.host().table.say(record.place, news);
         }
         self.0.counts.busy.add(1);
         self.0.counts.cuts.add(cut.into());
@@ -272,10 +272,10 @@ impl BusyThrottle {
     /// The record of a service, which gets one if it has none, with what peers said of it.
     fn record(&self, service: &[u8], now: u64) -> Record<'_> {
         self.start();
-        let worth = |service: &_| self.record_of(service).worth(now);
-        let (service, is_loss) = self.host().table.take_service(self.key(service), worth);
+        let worth = |place: ServicePlace<'_>| self.record_of(place).worth(now);
+        let (place, is_loss) = self.host().table.take_service(self.key(service), worth);
         self.0.counts.forgotten.add(is_loss.into());
-        let record = self.record_of(service);
+        let record = self.record_of(place);
         record.touch(now);
         self.listen(record, now)
     }
@@ -293,8 +293,8 @@ impl BusyThrottle {
         record
     }
 
-    fn record_of<'a>(&'a self, service: &'a crate::table::Service) -> Record<'a> {
-        Record { service, arithmetic: &self.0.arithmetic }
+    fn record_of<'a>(&'a self, place: ServicePlace<'a>) -> Record<'a> {
+        Record { place, service: place.service, arithmetic: &self.0.arithmetic }
     }
 }
 

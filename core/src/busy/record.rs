@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::Turn;
 use super::document::{NO_LIMIT, Recover, Second};
-use super::live::{Cut, HOLD_NS, Live, Seen};
+use super::live::{Cut, HOLD_NS, Live, SILENCE_NS, Seen};
 use super::meter::{Meter, SECOND};
 use crate::config::{BusyConfig, Mode};
-use crate::table::{IDLE_NS, News, Service};
+use crate::table::{IDLE_NS, News, Service, ServicePlace};
 
 /// What a peer said so long ago has been recovered from in the document's arithmetic, which counts
 /// by the second.
@@ -41,6 +41,7 @@ impl Arithmetic {
 /// A service's record, and how it counts. Times are the table's.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
+    pub(super) place: ServicePlace<'a>,
     pub(super) service: &'a Service,
     pub(super) arithmetic: &'a Arithmetic,
 }
@@ -118,7 +119,7 @@ impl Record<'_> {
     /// Takes into account what peers said since the last time; how many busy answers that were.
     #[inline]
     pub(super) fn listen(self, now: u64) -> u64 {
-        self.service.take_heard().map_or(0, |news| self.on_heard(now, news))
+        self.place.take_heard().map_or(0, |news| self.on_heard(now, news))
     }
 
     fn on_heard(self, now: u64, news: News) -> u64 {
@@ -174,11 +175,20 @@ impl Record<'_> {
     fn live_turn(self, live: &Live, now: u64) -> (Option<f64>, Option<u64>) {
         self.mend(now);
         let limit = self.live_limit(live, now);
-        let wait = limit.and_then(|limit| self.take_turn(limit, now));
+        let wait = limit
+            .and_then(|limit| self.silent_for(limit, now).or_else(|| self.take_turn(limit, now)));
         if wait.is_none() {
             count(&self.service.sent, now);
         }
         (limit, wait)
+    }
+
+    /// How long nothing is sent yet after a cut, unless the limit is as low as it can be.
+    fn silent_for(self, limit: f64, now: u64) -> Option<u64> {
+        let floor = self.arithmetic.floor;
+        let cut = Cut::from_bits(self.service.state.load(Ordering::Relaxed), floor)?;
+        let left = cut.at.saturating_add(SILENCE_NS).checked_sub(now)?;
+        (left > 0 && limit > floor).then_some(left)
     }
 
     /// A busy answer that came at a time, now or a little earlier.

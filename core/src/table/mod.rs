@@ -46,7 +46,7 @@ pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
-pub(crate) use self::services::{SERVICES, Service, ServiceKey};
+pub(crate) use self::services::{SERVICES, Service, ServiceKey, ServicePlace};
 pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use super::Table;
 use super::cell::AtomicU64;
-use super::services::Service;
+use super::services::{SERVICES, ServicePlace};
 
 /// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
 pub(crate) const IDLE_NS: u64 = 60_000_000_000;
@@ -18,10 +18,20 @@ const WISH_NS: u64 = 2_000_000_000;
 const COUNT_BITS: u32 = 8;
 const MOST: u64 = (1 << COUNT_BITS) - 1;
 
+/// What peers are told of a service, and what they told. All zero bytes are nothing.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    /// The service's fingerprint, as peers know it.
+    name: AtomicU64,
+    said: Word,
+    heard: Word,
+}
+
 /// Busy answers that were not passed on yet.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(super) struct Word {
+struct Word {
     /// When the last was, in microseconds, and how many there were; zero: none.
     answers: AtomicU64,
     /// Until when the service asked for a pause.
@@ -52,7 +62,7 @@ impl Word {
         });
     }
 
-    pub(super) fn take(&self) -> Option<News> {
+    fn take(&self) -> Option<News> {
         // Most of the time there is nothing, and then nothing is written.
         if self.answers.load(Ordering::Relaxed) == 0 {
             return None;
@@ -68,28 +78,45 @@ impl Word {
     }
 }
 
-impl Service {
-    /// Takes what peers said of it.
-    #[inline]
-    pub(crate) fn take_heard(&self) -> Option<News> {
-        self.heard.take()
+impl Board {
+    pub(super) fn name(&self) -> u64 {
+        self.name.load(Ordering::Relaxed)
     }
 
-    /// Whether its place may go to what is only hearsay.
-    fn is_spare(&self, now: u64) -> bool {
-        let used = self.used_ns.load(Ordering::Relaxed);
+    /// Is another service's from now on.
+    pub(super) fn begin(&self, name: u64, keeps_news: bool) {
+        self.name.store(name, Ordering::Relaxed);
+        if !keeps_news {
+            self.said.take();
+            self.heard.take();
+        }
+    }
+}
+
+impl ServicePlace<'_> {
+    /// Takes what peers said of it.
+    #[inline]
+    pub(crate) fn take_heard(self) -> Option<News> {
+        self.board?.heard.take()
+    }
+
+    /// Whether it may go to what is only hearsay.
+    fn is_spare(self, now: u64) -> bool {
+        let used = self.service.used_ns.load(Ordering::Relaxed);
         let is_idle = now.saturating_sub(used) > IDLE_NS;
         self.is_free()
             || self.is_hearsay()
-            || is_idle && self.paused_ns.load(Ordering::Relaxed) <= now
+            || is_idle && self.service.paused_ns.load(Ordering::Relaxed) <= now
     }
 }
 
 impl Table {
     /// Notes what peers shall hear of a service.
-    pub(crate) fn say(&self, service: &Service, news: News) {
-        service.said.add(news);
-        self.region.header().busy_said.store(1, Ordering::Relaxed);
+    pub(crate) fn say(&self, place: ServicePlace<'_>, news: News) {
+        if let Some(board) = place.board {
+            board.said.add(news);
+            self.region.header().busy_said.store(1, Ordering::Relaxed);
+        }
     }
 
     /// Takes what peers shall hear, of so many services at most, the first of them at `from`; the
@@ -106,17 +133,17 @@ impl Table {
         }
         // Before the look: what is said from here on is said again.
         said.store(0, Ordering::Relaxed);
-        let services = self.region.services();
         let mut taken = 0;
-        for step in 0..services.len() {
-            let place = (from + step) % services.len();
+        for step in 0..SERVICES {
+            let index = (from + step) % SERVICES;
+            let Some(board) = self.region.boards().get(index) else { continue };
             if taken == most {
                 said.store(1, Ordering::Relaxed);
-                return place;
+                return index;
             }
-            if let Some(news) = services[place].said.take() {
+            if let Some(news) = board.said.take() {
                 taken += 1;
-                out(services[place].name.load(Ordering::Relaxed), news);
+                out(board.name(), news);
             }
         }
         from
@@ -124,27 +151,29 @@ impl Table {
 
     /// Notes what a peer said of a service. Whether somebody here may want to know.
     pub(crate) fn hear(&self, name: u64, now: u64, news: News) -> bool {
-        let ways = self.ways(name);
         let mut is_known = false;
-        let own = ways.iter().filter(|service| service.name.load(Ordering::Relaxed) == name);
-        for service in own.filter(|service| !service.is_free()) {
-            service.heard.add(news);
-            is_known = true;
+        for place in self.ways(name).filter(|place| !place.is_free()) {
+            if let Some(board) = place.board.filter(|board| board.name() == name) {
+                board.heard.add(news);
+                is_known = true;
+            }
         }
         if is_known {
             return true;
         }
         // Free places first, then the oldest hearsay.
-        let spare = ways.iter().filter(|service| service.is_spare(now));
-        let order = |service: &&Service| match (service.is_free(), service.is_hearsay()) {
+        let order = |place: &ServicePlace<'_>| match (place.is_free(), place.is_hearsay()) {
             (true, _) => (0, 0),
-            (_, false) => (1, service.used_ns.load(Ordering::Relaxed)),
-            (_, true) => (2, service.heard.at_us()),
+            (_, false) => (1, place.service.used_ns.load(Ordering::Relaxed)),
+            (_, true) => (2, place.board.map_or(0, |board| board.heard.at_us())),
         };
-        let Some(service) = spare.min_by_key(order) else { return false };
-        let claimed = service.claim(service.mark(), name.max(1), name, false);
+        let spare = self.ways(name).filter(|place| place.is_spare(now)).min_by_key(order);
+        let Some((place, board)) = spare.and_then(|place| Some((place, place.board?))) else {
+            return false;
+        };
+        let claimed = place.claim(place.mark(), name.max(1), name, false);
         if claimed {
-            service.heard.add(news);
+            board.heard.add(news);
         }
         claimed
     }

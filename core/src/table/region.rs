@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use super::cell::AtomicU64;
 use super::geometry::{Geometry, PAGE, PAGE_LINES};
 use super::line::Line;
+use super::news;
 use super::notes::Board;
 use super::origins::Seat;
 use super::rules::SharedRule;
@@ -210,6 +211,11 @@ impl Region {
         self.part(self.geometry.services_at(), SERVICES)
     }
 
+    /// What peers are told of them, and told; there may be no room for that.
+    pub(super) fn boards(&self) -> &[news::Board] {
+        self.part(self.geometry.boards_at(), self.geometry.boards())
+    }
+
     #[inline]
     pub(super) fn header(&self) -> &Header {
         // SAFETY: points into `memory`, which lives as long; made of atomics only.
@@ -270,6 +276,7 @@ impl Part for AtomicU64 {}
 impl Part for SharedRule {}
 impl Part for Seat {}
 impl Part for Service {}
+impl Part for news::Board {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

@@ -6,19 +6,21 @@
 //! whoever still writes for the service before changes a few numbers of the new one, and its limit
 //! recovers from that like from anything else.
 //!
-//! The second half of a record is what peers are told of the service, and what they told: `news.rs`.
+//! Where there can be peers, every place has room for what they are told of the service, and what
+//! they told: `news.rs`.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use portable_atomic::AtomicU128;
 
 use super::Table;
 use super::cell::AtomicU64;
-use super::news::Word;
+use super::news::Board;
 
 /// How many services are remembered.
 pub(crate) const SERVICES: usize = 1024;
-/// Places for one fingerprint.
+/// Places for one service.
 const WAYS: usize = 8;
 
 /// Whose record it is.
@@ -54,9 +56,6 @@ pub(crate) struct Service {
     /// How often requests are sent, and answers are good.
     pub(crate) sent: AtomicU64,
     pub(crate) good: AtomicU64,
-    pub(super) name: AtomicU64,
-    pub(super) said: Word,
-    pub(super) heard: Word,
 }
 
 impl Service {
@@ -68,90 +67,99 @@ impl Service {
         }
     }
 
-    pub(super) fn is_free(&self) -> bool {
-        self.mark.load(Ordering::Relaxed) == 0
+    fn words(&self) -> [&AtomicU64; 6] {
+        let Service { mark, used_ns, paused_ns, turn_ns, sent, good, .. } = self;
+        [mark, used_ns, paused_ns, turn_ns, sent, good]
+    }
+}
+
+/// A place for a service.
+#[derive(Clone, Copy)]
+pub(crate) struct ServicePlace<'a> {
+    pub(crate) service: &'a Service,
+    /// Nothing: there are no peers.
+    pub(super) board: Option<&'a Board>,
+}
+
+impl<'a> ServicePlace<'a> {
+    pub(super) fn mark(self) -> u64 {
+        self.service.mark.load(Ordering::Relaxed)
     }
 
-    /// Whether all that is known of it is what peers said.
-    pub(crate) fn is_hearsay(&self) -> bool {
-        let mark = self.mark.load(Ordering::Relaxed);
-        mark != 0 && mark == self.name.load(Ordering::Relaxed).max(1)
+    pub(super) fn is_free(self) -> bool {
+        self.mark() == 0
+    }
+
+    /// Whether all that is known of the service is what peers said.
+    pub(super) fn is_hearsay(self) -> bool {
+        let mark = self.mark();
+        mark != 0 && self.board.is_some_and(|board| mark == board.name().max(1))
     }
 
     /// Gives the place to another, unless somebody was faster.
-    pub(super) fn claim(&self, old: u64, mark: u64, name: u64, keeps_news: bool) -> bool {
+    pub(super) fn claim(self, old: u64, mark: u64, name: u64, keeps_news: bool) -> bool {
+        let service = self.service;
         // Relaxed: every word stands for itself.
         let claimed =
-            self.mark.compare_exchange(old, mark, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+            service.mark.compare_exchange(old, mark, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if claimed {
-            self.clear();
-            self.used_ns.store(0, Ordering::Relaxed);
-            self.name.store(name, Ordering::Relaxed);
-            if !keeps_news {
-                self.said.take();
-                self.heard.take();
+            service.clear();
+            service.used_ns.store(0, Ordering::Relaxed);
+            if let Some(board) = self.board {
+                board.begin(name, keeps_news);
             }
         }
         claimed
     }
 
-    pub(super) fn mark(&self) -> u64 {
-        self.mark.load(Ordering::Relaxed)
-    }
-
-    fn words(&self) -> [&AtomicU64; 7] {
-        let Service { mark, used_ns, paused_ns, turn_ns, sent, good, name, .. } = self;
-        [mark, used_ns, paused_ns, turn_ns, sent, good, name]
+    /// Its own, but only as hearsay.
+    fn is_hearsay_of(self, name: u64) -> bool {
+        self.mark() == name.max(1) && self.is_hearsay()
     }
 }
 
 impl Table {
-    /// The record of a service, if there is one.
-    pub(crate) fn find_service(&self, key: ServiceKey) -> Option<&Service> {
+    /// The place of a service, if it has one.
+    pub(crate) fn find_service(&self, key: ServiceKey) -> Option<ServicePlace<'_>> {
         let mark = key.mark();
-        self.ways(key.name).iter().find(|service| service.mark() == mark)
+        self.ways(key.name).find(|place| place.mark() == mark)
     }
 
-    /// The record of a service, which gets the place worth least if it has none; and whether
-    /// somebody had to be forgotten for it. `worth` says what a record is worth; at zero nothing
-    /// is lost. What is only hearsay is worth nothing.
+    /// The place of a service, which gets the one worth least if it has none; and whether somebody
+    /// had to be forgotten for it. `worth` says what a record is worth; at zero nothing is lost.
+    /// What is only hearsay is worth nothing.
     pub(crate) fn take_service(
         &self,
         key: ServiceKey,
-        worth: impl Fn(&Service) -> u64,
-    ) -> (&Service, bool) {
+        worth: impl Fn(ServicePlace<'_>) -> u64,
+    ) -> (ServicePlace<'_>, bool) {
         loop {
-            if let Some(service) = self.find_service(key) {
-                return (service, false);
+            if let Some(place) = self.find_service(key) {
+                return (place, false);
             }
-            let ways = self.ways(key.name);
-            let is_own = |service: &Service| service.mark() == key.name.max(1);
-            if let Some(hearsay) = ways.iter().find(|service| is_own(service)) {
-                if hearsay.claim(key.name.max(1), key.mark(), key.name, true) {
-                    return (hearsay, false);
-                }
-                continue;
-            }
-            let price = |service: &Service| match service.is_free() || service.is_hearsay() {
-                true => 0,
-                false => worth(service),
-            };
-            let cheapest = (1..ways.len()).fold((0, price(&ways[0])), |(best, least), way| {
-                let price = price(&ways[way]);
-                if price < least { (way, price) } else { (best, least) }
-            });
-            let (way, price) = cheapest;
-            let service = &ways[way];
-            if service.claim(service.mark(), key.mark(), key.name, false) {
-                return (service, price > 0);
+            let hearsay = self.ways(key.name).find(|place| place.is_hearsay_of(key.name));
+            let (price, place) = hearsay.map_or_else(
+                || {
+                    let priced = self.ways(key.name).map(|place| {
+                        let is_nothing = place.is_free() || place.is_hearsay();
+                        (if is_nothing { 0 } else { worth(place) }, place)
+                    });
+                    // The first of equal ones.
+                    let cheapest = priced.reduce(|a, b| if b.0 < a.0 { b } else { a });
+                    cheapest.unwrap_or((0, self.service_at(0)))
+                },
+                |place| (0, place),
+            );
+            if place.claim(place.mark(), key.mark(), key.name, hearsay.is_some()) {
+                return (place, price > 0);
             }
         }
     }
 
-    /// All records of services that somebody here asked about.
-    pub(crate) fn services(&self) -> impl Iterator<Item = &Service> {
-        let all = self.region.services().iter();
-        all.filter(|service| !service.is_free() && !service.is_hearsay())
+    /// The places of all services that somebody here asked about.
+    pub(crate) fn services(&self) -> impl Iterator<Item = ServicePlace<'_>> {
+        let all = (0..SERVICES).map(|index| self.service_at(index));
+        all.filter(|place| !place.is_free() && !place.is_hearsay())
     }
 
     /// Takes over what another table knows.
@@ -163,17 +171,31 @@ impl Table {
                 new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
+        for (new, old) in self.region.boards().iter().zip(old.region.boards()) {
+            new.begin(old.name(), false);
+        }
+    }
+
+    pub(super) fn service_at(&self, index: usize) -> ServicePlace<'_> {
+        ServicePlace {
+            service: &self.region.services()[index],
+            board: self.region.boards().get(index),
+        }
     }
 
     /// The places of a service, whatever the settings.
-    pub(super) fn ways(&self, name: u64) -> &[Service] {
-        let sets = SERVICES / WAYS;
-        let set = ((u128::from(name) * sets as u128) >> 64) as usize;
-        &self.region.services()[set * WAYS..][..WAYS]
+    pub(super) fn ways(&self, name: u64) -> impl Iterator<Item = ServicePlace<'_>> {
+        places(name).map(|index| self.service_at(index))
     }
 }
 
+fn places(name: u64) -> Range<usize> {
+    let sets = SERVICES / WAYS;
+    let set = ((u128::from(name) * sets as u128) >> 64) as usize;
+    set * WAYS..(set + 1) * WAYS
+}
+
 const _: () = {
-    assert!(size_of::<Service>() == 128);
+    assert!(size_of::<Service>() == 64);
     assert!(SERVICES.is_multiple_of(WAYS));
 };

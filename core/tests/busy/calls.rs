@@ -26,7 +26,7 @@ fn a_busy_answer_halves_what_is_sent_and_others_go_on() {
     busy.on_busy("a", at(1.0), None);
     assert_eq!(busy.limit("a", at(1.0)), Some(500.0));
     let some = passed(&busy, "a", 1.0, 1000);
-    assert!((499..=500).contains(&some), "{some}: half, and none at once");
+    assert!((400..=415).contains(&some), "{some}: none at first, half, and then a little more");
     assert_eq!(passed(&busy, "b", 1.0, 1000), 1000);
 }
 
@@ -37,12 +37,12 @@ fn it_halves_at_most_once_a_second() {
     for i in 0..1000 {
         busy.on_busy("a", at(1.0 + f64::from(i) / 1001.0), None);
     }
-    assert_eq!(busy.limit("a", at(1.9995)), Some(500.0));
+    assert_eq!(busy.limit("a", at(1.6995)), Some(500.0));
     assert_eq!(busy.stats(at(2.0)).cuts, 1);
     passed(&busy, "a", 1.0, 1000);
     busy.on_busy("a", at(2.0), None);
     let limit = busy.limit("a", at(2.0)).unwrap();
-    assert!((240.0..=270.0).contains(&limit), "{limit}");
+    assert!((195.0..=215.0).contains(&limit), "{limit}");
 }
 
 #[test]
@@ -51,11 +51,12 @@ fn who_is_held_back_hears_for_how_long() {
     passed(&busy, "a", 0.0, 20);
     busy.on_busy("a", at(1.0), None);
     let turn = busy.turn("a", at(1.0));
-    assert!(!turn.allowed, "ten a second, and the last was just now");
-    assert_eq!(turn.wait, Duration::from_millis(100));
+    assert!(!turn.allowed, "it was told busy just now");
+    assert_eq!(turn.wait, Duration::from_millis(300));
     assert!(!busy.should_send("a", at(1.0) + turn.wait - Duration::from_nanos(1)));
     assert!(busy.should_send("a", at(1.0) + turn.wait));
-    assert!(busy.turn("a", at(1.15)).limit.is_some());
+    let turn = busy.turn("a", at(1.3));
+    assert_eq!((turn.limit, turn.wait), (Some(10.0), Duration::from_millis(100)), "ten a second");
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn retry_after_is_the_least_pause_and_the_limit_recovers_from_its_end() {
     let busy = live();
     passed(&busy, "a", 0.0, 1000);
     busy.on_busy("a", at(1.0), Some(at(30.0)));
-    assert_eq!(busy.limit("a", at(31.9)), Some(500.0));
+    assert_eq!(busy.limit("a", at(31.69)), Some(500.0));
 }
 
 #[test]
@@ -90,13 +91,13 @@ fn no_service_can_ask_for_more_than_the_longest_pause() {
 fn answers_to_requests_never_sent_cut_to_the_floor_and_no_further() {
     for floor in [1.0, 50.0] {
         let busy = throttle(BusyConfig::new().floor(floor));
-        for i in 0..600 {
+        for i in 0..597 {
             busy.on_busy("a", at(f64::from(i) / 10.0), None);
         }
-        assert_eq!(busy.limit("a", at(60.0)), Some(floor));
-        let turn = busy.turn("a", at(60.0));
+        assert_eq!(busy.limit("a", at(59.65)), Some(floor));
+        let turn = busy.turn("a", at(59.65));
         assert!(turn.wait <= at(1.0 / floor), "{turn:?}");
-        assert!(turn.allowed || busy.should_send("a", at(60.0) + turn.wait));
+        assert!(turn.allowed || busy.should_send("a", at(59.65) + turn.wait));
         assert_eq!(busy.limit("a", at(90.0)), None, "and it recovers");
     }
     let busy = live();

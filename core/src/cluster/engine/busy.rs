@@ -23,8 +23,15 @@ pub(super) struct BusyOutbox {
     number: u64,
     /// Where to look next.
     place: usize,
-    /// What is told once more, in case it was lost: when, under which number.
-    again: VecDeque<(u64, u64, Vec<(u64, News)>)>,
+    /// What is told once more, in case it was lost.
+    again: VecDeque<Told>,
+}
+
+/// What was told of services, and when it is to be told again.
+struct Told {
+    again_at: u64,
+    number: u64,
+    news: Vec<(u64, News)>,
 }
 
 impl Engine {
@@ -51,13 +58,12 @@ impl Engine {
             self.count(Counter::BusySent, news.len() as u64);
             self.send_busy(now, number, &news);
             if self.busy.again.len() < MOST_AGAIN {
-                self.busy.again.push_back((now + pace::BUSY_AGAIN, number, news));
+                let again_at = now + pace::BUSY_AGAIN;
+                self.busy.again.push_back(Told { again_at, number, news });
             }
         }
-        while let Some((at, ..)) = self.busy.again.front()
-            && now >= *at
-            && let Some((_, number, news)) = self.busy.again.pop_front()
-        {
+        let is_due = |told: &mut Told| now >= told.again_at;
+        while let Some(Told { number, news, .. }) = self.busy.again.pop_front_if(is_due) {
             self.send_busy(now, number, &news);
         }
     }

@@ -93,7 +93,7 @@ fn lengths_are_checked_first() {
 fn a_new_kind_is_told_from_a_forged_one() {
     let keys = Keys::unsealed("web");
     let mut datagram = seal(&keys, b"body");
-    datagram[3] = 10;
+    datagram[3] = 11;
     assert_eq!(opened(&keys, &datagram), Err(Dropped::Kind));
     datagram[47] = 1;
     assert_eq!(opened(&keys, &datagram), Err(Dropped::Auth));
