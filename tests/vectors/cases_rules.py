@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rates import MINUTE, MS, S
 from sequence import Sequence
 
@@ -197,7 +199,12 @@ def dry_run_waits() -> Sequence:
     )
     waits.check(0, max_wait_ns=3 * S, granted=1, dry_run=False, wait_ns=0, retry_after_ns=0)
     for seconds in range(1, 4):
-        spared = {"granted": 1, "dry_run": True, "rule": None, "retry_after_ns": seconds * S}
+        spared: dict[str, Any] = {
+            "granted": 1,
+            "dry_run": True,
+            "rule": None,
+            "retry_after_ns": seconds * S,
+        }
         waits.peek(0, max_wait_ns=3 * S, allowed=True, wait_ns=0, **spared)
         waits.check(0, max_wait_ns=3 * S, allowed=True, wait_ns=0, **spared)
     # All of it was charged, and the next one would be refused.
