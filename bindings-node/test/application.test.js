@@ -46,6 +46,14 @@ describe('the name of an application', () => {
     for (const main of ['/usr/lib/node_modules/pm2/lib/ProcessContainer.js', join(shop, 'node_modules/.bin/ts-node')]) {
       assert.equal(applicationName(main, join(shop, 'src')), name);
     }
+    // tests/web-node has PM2 itself.
+    process.env.pm_exec_path = join(shop, 'server.js');
+    try {
+      assert.equal(applicationName('/usr/lib/node_modules/pm2/lib/ProcessContainerFork.js', '/'), name);
+      assert.notEqual(applicationName('/srv/other/main.js', '/'), name);
+    } finally {
+      delete process.env.pm_exec_path;
+    }
   });
 
   it('may do without a package, or with a broken one', () => {

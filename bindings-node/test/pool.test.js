@@ -45,7 +45,7 @@ describe('the middleware of a process', () => {
   const folder = mkdtempSync(join(tmpdir(), 'dthrottle-pool-'));
   after(() => {
     rmSync(folder, { recursive: true });
-    for (const name of readdirSync('/dev/shm')) if (name.endsWith(`-${NAME}`)) unlinkSync(join('/dev/shm', name));
+    for (const name of readdirSync('/dev/shm')) if (name.includes(`-${NAME}`)) unlinkSync(join('/dev/shm', name));
   });
 
   /** @param {string} code */

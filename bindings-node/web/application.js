@@ -19,8 +19,9 @@ const { basename, dirname, join, sep } = require('node:path');
  */
 function applicationName(main = process.argv[1], working = process.cwd()) {
   if (main === undefined || main.startsWith('[')) return undefined; // [eval], [worker eval]
-  // A command of a package (ts-node, next, pm2) is not the application.
-  const begin = main.split(sep).includes('node_modules') ? working : dirname(main);
+  // A command of a package (ts-node, next, pm2) is not the application. PM2 says what it runs.
+  const own = [main, process.env.pm_exec_path].find((file) => file && !file.split(sep).includes('node_modules'));
+  const begin = own === undefined ? working : dirname(own);
   const folder = packageFolder(begin) ?? begin;
   const name = packageName(folder);
   const digest = createHash('sha256').update(`${folder}\0${name}`).digest('hex').slice(0, 10);

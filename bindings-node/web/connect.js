@@ -41,7 +41,10 @@ function toMiddleware(gate) {
    */
   function go(verdict, request, response, next) {
     if (verdict === null) return next();
-    /** @type {any} */ (request)[requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
+    const info = new RateLimitInfo(verdict.decision, verdict.tag);
+    // The engine is quicker with a name that it knows.
+    if (requestPropertyName === 'rateLimit') /** @type {any} */ (request).rateLimit = info;
+    else /** @type {any} */ (request)[requestPropertyName] = info;
     gate.tell(verdict, request, response);
     if (verdict.refused) {
       slow(gate, closing(response), () => refuse(verdict, request, response, next));
@@ -143,7 +146,20 @@ function withTools(middleware, gate) {
  * @param {string[]} fields
  */
 function write(gate, response, fields) {
-  if (response.headersSent || fields.length === 0) return;
+  try {
+    writeAll(gate, response, fields);
+  } catch (error) {
+    // Somebody has answered. To look before takes longer.
+    if (!response.headersSent) throw error;
+  }
+}
+
+/**
+ * @param {Gate} gate
+ * @param {ServerResponse} response
+ * @param {string[]} fields
+ */
+function writeAll(gate, response, fields) {
   // All of them begin with the policy: without it nobody has written any.
   const alone = fields[0] === POLICY && response.getHeader(POLICY) === undefined;
   for (let i = 0; i < fields.length; i += 2) {

@@ -175,4 +175,4 @@ function ask(port, path, { client = 'client', agent = false } = {}) {
   });
 }
 
-module.exports = { Place, ask, twoNodes };
+module.exports = { Place, ask, freePort, twoNodes };

@@ -1,0 +1,67 @@
+// PM2 in cluster mode: its workers share the application's table as those of node:cluster do, and a
+// reload, which puts new processes in the place of the old, forgets nobody.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { execFile } = require('node:child_process');
+const { mkdtempSync, rmSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { after, describe, it } = require('node:test');
+const { promisify } = require('node:util');
+
+const { burst } = require('./load.js');
+const { Place, ask, freePort } = require('./servers.js');
+
+const PM2 = require.resolve('pm2/bin/pm2');
+const run = promisify(execFile);
+
+describe('PM2', () => {
+  const place = new Place();
+  // Its socket lies there, whose path must be short.
+  const home = mkdtempSync(join(tmpdir(), 'pm2-'));
+  /** @type {NodeJS.ProcessEnv} */
+  const environment = { ...process.env, PM2_HOME: home, PM2_DISABLE_VERSION_CHECK: 'true', CI: 'true' };
+  /** @param {string[]} words */
+  const pm2 = (...words) => run(process.execPath, [PM2, ...words, '--silent'], { env: environment });
+  after(async () => {
+    await pm2('kill');
+    await place.end();
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  /**
+   * The processes that answer, when there are so many, none of them among others.
+   * @param {number} port
+   * @param {number} count
+   * @param {ReadonlySet<string>} [others]
+   */
+  async function processes(port, count, others = new Set()) {
+    for (const end = Date.now() + 60_000; Date.now() < end; ) {
+      const answers = await Promise.allSettled(Array.from({ length: 16 }, () => ask(port, '/', { client: `look ${Math.random()}` })));
+      const seen = new Set(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.process : '')));
+      if (seen.size === count && ![...seen].some((pid) => pid === '' || others.has(pid))) return seen;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return assert.fail('the workers do not answer');
+  }
+
+  it('in cluster mode: a burst is exact, and a reload forgets nobody', async () => {
+    const folder = place.folder();
+    const port = await freePort();
+    Object.assign(environment, {
+      PORT: String(port),
+      OPTIONS: JSON.stringify({ rate: '1 per 100 years', burst: 60, tag: 'header:X-Client' }),
+    });
+    await pm2('start', join(folder, 'app.js'), '--instances', '4', '--name', 'web');
+    const before = await processes(port, 4);
+    const seen = await burst(port, 120);
+    assert.deepEqual(seen.statuses, { 200: 60, 429: 60 });
+    assert.ok(seen.processes.size > 1, 'one worker answered everything: nothing was shown');
+    await pm2('reload', 'web');
+    await processes(port, 4, before);
+    assert.deepEqual((await burst(port, 16)).statuses, { 429: 16 });
+    assert.deepEqual((await burst(port, 16, 'somebody else')).statuses, { 200: 16 });
+    assert.equal(place.tables().length, 1);
+  });
+});
