@@ -16,6 +16,8 @@ mod guard;
 pub mod status;
 pub mod throttle;
 
+pub mod look;
+
 pub mod domain;
 
 pub mod decision;
@@ -23,6 +25,8 @@ pub mod decision;
 pub mod cluster;
 
 pub mod config;
+
+pub mod tables;
 
 pub mod clock;
 
