@@ -95,6 +95,10 @@
     { sizeof(dthrottle_client_decision_t), true, false, false, 0, 0, 0, 0, 0, 0, 0, "" }
 #define DTHROTTLE_CLIENT_COUNTS_INIT \
     { sizeof(dthrottle_client_counts_t), 0, 0, 0 }
+#define DTHROTTLE_BUCKET_INIT \
+    { sizeof(dthrottle_bucket_t), 0, "", "", 0, 0, 0 }
+#define DTHROTTLE_TABLE_INFO_INIT \
+    { sizeof(dthrottle_table_info_t), "", "", "", 0, 0, 0 }
 
 /** The call did what it was asked. */
 #define DTHROTTLE_OK 0
@@ -192,6 +196,24 @@ typedef struct {
      */
     uint64_t unreported;
 } dthrottle_stats_t;
+
+/** A bucket that is used. Begin with DTHROTTLE_BUCKET_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_bucket_t). */
+    size_t size;
+    /** Stands for domain, rule and tag: the tag itself is not kept. */
+    uint64_t fingerprint;
+    /** The domain's name. */
+    char domain[256];
+    /** The rule's name. */
+    char rule[256];
+    /** The rule's burst. */
+    uint64_t limit;
+    /** Whole units in the bucket, negative in debt. */
+    int64_t balance;
+    /** The time until the bucket is full. */
+    uint64_t reset_after_ns;
+} dthrottle_bucket_t;
 
 /**
  * The answer to a check. Begin with DTHROTTLE_DECISION_INIT. docs/semantics.md defines every
@@ -349,6 +371,24 @@ typedef struct {
     uint64_t bytes;
 } dthrottle_table_t;
 
+/** A named table on this machine. Begin with DTHROTTLE_TABLE_INFO_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_table_info_t). */
+    size_t size;
+    /** Its name. */
+    char name[256];
+    /** Its file. */
+    char path[1024];
+    /** Why it cannot be used; empty if it can. */
+    char fault[256];
+    /** Bytes of memory. */
+    uint64_t bytes;
+    /** How many tags it has room for. */
+    uint64_t tags;
+    /** Buckets that are not full now. */
+    uint64_t buckets;
+} dthrottle_table_info_t;
+
 /**
  * What a busy throttle counted in this process since it was opened. Begin with
  * DTHROTTLE_BUSY_STATS_INIT.
@@ -472,6 +512,18 @@ int32_t dthrottle_open_config(const dthrottle_config_t *config,
                               size_t error_size);
 
 /**
+ * Opens a throttle on the table of another one, with the rules of a configuration: no bucket is
+ * lost. What the configuration says about the table and the clock is left out of account. In a
+ * cluster the exchange starts anew. The old throttle and its domains go on with the old rules, and
+ * are meant to be released: dthrottle_close() only does that with it from now on.
+ */
+int32_t dthrottle_reload(const dthrottle_t *throttle,
+                         const dthrottle_config_t *config,
+                         dthrottle_t **out,
+                         char *error,
+                         size_t error_size);
+
+/**
  * Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
  * with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED. Takes leave of its cluster in
  * this process, which may take 300 ms.
@@ -487,6 +539,27 @@ int32_t dthrottle_stats(const dthrottle_t *throttle, dthrottle_stats_t *stats);
  * throttle works all the same; nothing is printed.
  */
 const char *dthrottle_warning(const dthrottle_t *throttle, int32_t index);
+
+/**
+ * The name of a domain of the throttle, by its index from 0, the default domain first; NULL if
+ * there is no more. Lives as long as the handle.
+ */
+const char *dthrottle_domain_list(const dthrottle_t *throttle, int32_t index);
+
+/**
+ * Checks allowed and refused so far, as in dthrottle_stats(), which also looks at the whole table.
+ */
+int32_t dthrottle_decisions(const dthrottle_t *throttle, uint64_t *allowed, uint64_t *refused);
+
+/**
+ * The buckets with the largest share of their burst used, most used first. buckets has room for so
+ * many, each as large as the first one's size says; count gets how many were written. Looks at the
+ * whole table.
+ */
+int32_t dthrottle_top(const dthrottle_t *throttle,
+                      dthrottle_bucket_t *buckets,
+                      size_t room,
+                      size_t *count);
 
 /**
  * Resolves a domain by its name; name NULL and name_len 0 is the default domain.
@@ -598,6 +671,16 @@ int32_t dthrottle_debit(const dthrottle_domain_t *domain,
                         uint64_t age_ns);
 
 /**
+ * Charges units that were used here, without asking, and tells peers. May take a bucket below zero:
+ * debt_ns, unless it is NULL, gets the time until none of the tag's buckets is.
+ */
+int32_t dthrottle_charge(const dthrottle_domain_t *domain,
+                         const void *tag,
+                         size_t tag_len,
+                         uint64_t units,
+                         uint64_t *debt_ns);
+
+/**
  * Starts the exchange with the cluster in this process, unless it has started: otherwise the
  * first check does. Without a cluster there is nothing to start.
  */
@@ -657,6 +740,13 @@ int32_t dthrottle_config_toml(dthrottle_config_t *config,
                               char *error,
                               size_t error_size);
 
+/** The same with a configuration file in TOML. */
+int32_t dthrottle_config_file(dthrottle_config_t *config,
+                              const char *path,
+                              size_t path_len,
+                              char *error,
+                              size_t error_size);
+
 /**
  * Adds a rule to a domain, which is made if it is not there; domain NULL is the default domain.
  * A bad rate or burst is an error of dthrottle_open_config(), which says what would be right.
@@ -707,6 +797,34 @@ int32_t dthrottle_config_check(dthrottle_config_t *config, char *error, size_t e
  * the clock handle, and may release it at any time.
  */
 int32_t dthrottle_config_set_clock(dthrottle_config_t *config, const dthrottle_clock_t *clock);
+
+/**
+ * The tables of this user, in the usual folders; or of the group and in the dir that are given in
+ * of, which may be NULL. tables has room for so many, each as large as the first one's size says;
+ * count gets how many there are, which may be more.
+ */
+int32_t dthrottle_table_list(const dthrottle_table_t *of,
+                             dthrottle_table_info_t *tables,
+                             size_t room,
+                             size_t *count,
+                             char *error,
+                             size_t error_size);
+
+/**
+ * Removes the table with the name, group and dir of table. Processes that have it open keep it
+ * among themselves until they end.
+ */
+int32_t dthrottle_table_remove(const dthrottle_table_t *table, char *error, size_t error_size);
+
+/**
+ * Gives the table with the name, group and dir of table the size of table, in tags or bytes, with
+ * all its buckets that fit; forgotten, unless it is NULL, gets how many did not. Processes that
+ * have it open keep the old one among themselves until they are restarted.
+ */
+int32_t dthrottle_table_resize(const dthrottle_table_t *table,
+                               uint64_t *forgotten,
+                               char *error,
+                               size_t error_size);
 
 /** Makes a clock that stands at zero. */
 int32_t dthrottle_clock_new(dthrottle_clock_t **out);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use dthrottle_core::{Decision, Result};
 
 use crate::address::find;
-use crate::cluster::chars;
 use crate::decision::Ask;
+use crate::ffi::chars;
 use crate::ffi::{Caller, Flag, Grows, bad};
 use crate::guard::caught;
 use crate::lines::{self, Answer};

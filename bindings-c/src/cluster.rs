@@ -1,9 +1,8 @@
 //! The exchange with a cluster: starting it, who is in it, what was counted and what happened.
 
 use std::ffi::c_char;
-use std::time::Duration;
 
-use crate::ffi::{Flag, Grows, bad};
+use crate::ffi::{Flag, Grows, bad, chars, ns};
 use crate::throttle::Throttle;
 
 /// A cluster, as seen from one node. Begin with DTHROTTLE_CLUSTER_STATS_INIT.
@@ -201,19 +200,6 @@ impl From<&dthrottle_core::ClusterEvent> for Event {
             value: event.value,
         }
     }
-}
-
-/// A text with a NUL at its end, cut to the size.
-pub(crate) fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
-    let mut chars = [0; SIZE];
-    for (to, from) in chars[..SIZE - 1].iter_mut().zip(text.bytes()) {
-        *to = from as c_char;
-    }
-    chars
-}
-
-fn ns(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

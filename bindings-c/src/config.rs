@@ -8,6 +8,7 @@ use dthrottle_core::{Error, ErrorKind, ManualClock, Result, TableConfig};
 
 use crate::clock::Clock;
 use crate::ffi::{Caller, Flag, bad};
+use crate::throttle::as_path;
 
 /// A configuration: domains and their rules, a table, and a clock. Made by
 /// dthrottle_config_new(), released by dthrottle_config_free().
@@ -100,6 +101,23 @@ pub unsafe extern "C" fn dthrottle_config_toml(
     guard!(error, error_size, |c| {
         let config = c.handle(config)?;
         let core = dthrottle_core::Config::from_toml(c.text(toml, toml_len)?)?;
+        config.parts().core = core;
+        Ok(())
+    })
+}
+
+/// The same with a configuration file in TOML.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_config_file(
+    config: *mut Config,
+    path: *const c_char,
+    path_len: usize,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let config = c.handle(config)?;
+        let core = dthrottle_core::Config::from_file(as_path(c.bytes(path.cast(), path_len)?)?)?;
         config.parts().core = core;
         Ok(())
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dthrottle_core::Result;
 
 use crate::domain::Domain;
-use crate::ffi::{Caller, Flag, Grows};
+use crate::ffi::{Caller, Flag, Grows, ns};
 use crate::guard::caught;
 
 /// The answer to a check. Begin with DTHROTTLE_DECISION_INIT. docs/semantics.md defines every
@@ -212,6 +212,22 @@ pub unsafe extern "C" fn dthrottle_debit(
     guard!(|c| {
         let domain = c.handle(domain)?;
         domain.debit(c.bytes(tag, tag_len)?, hits, Duration::from_nanos(age_ns))
+    })
+}
+
+/// Charges units that were used here, without asking, and tells peers. May take a bucket below zero:
+/// debt_ns, unless it is NULL, gets the time until none of the tag's buckets is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_charge(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    units: u64,
+    debt_ns: *mut u64,
+) -> i32 {
+    guard!(|c| {
+        let debt = c.handle(domain)?.charge(c.bytes(tag, tag_len)?, units)?;
+        if debt_ns.is_null() { Ok(()) } else { c.store(debt_ns, ns(debt)) }
     })
 }
 

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::ptr;
 use std::slice;
+use std::time::Duration;
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
@@ -16,6 +17,8 @@ use crate::client::{ClientCounts, ClientDecision, ClientOptions};
 use crate::cluster::{ClusterStats, Event, Peer};
 use crate::config::{Rule, Table};
 use crate::decision::{Ask, Decision};
+use crate::look::Bucket;
+use crate::tables::TableInfo;
 use crate::throttle::Stats;
 
 /// A `bool` of C. A byte here, because C may hand over any byte.
@@ -312,6 +315,22 @@ grows! {
     ClientOptions ends with max_backoff_ns: u64, first version size_of::<ClientOptions>();
     ClientDecision ends with rule: [c_char; 256], first version size_of::<ClientDecision>();
     ClientCounts ends with failures: u64, first version size_of::<ClientCounts>();
+    Bucket ends with reset_after_ns: u64, first version size_of::<Bucket>();
+    TableInfo ends with buckets: u64, first version size_of::<TableInfo>();
+}
+
+/// A text with a NUL at its end, cut to the size.
+pub(crate) fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
+    let mut chars = [0; SIZE];
+    for (to, from) in chars[..SIZE - 1].iter_mut().zip(text.bytes()) {
+        *to = from as c_char;
+    }
+    chars
+}
+
+/// Nanoseconds, as far as they go.
+pub(crate) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What an index of C means in a list.

@@ -19,6 +19,8 @@ mod talk;
 pub mod status;
 pub mod throttle;
 
+pub mod look;
+
 pub mod domain;
 
 pub mod decision;
@@ -26,6 +28,8 @@ pub mod decision;
 pub mod cluster;
 
 pub mod config;
+
+pub mod tables;
 
 pub mod clock;
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dthrottle_core::{Builder, Result};
 
@@ -14,6 +15,9 @@ pub struct Throttle {
     pub(crate) core: dthrottle_core::Throttle,
     /// The texts, as C wants them.
     warnings: Vec<CString>,
+    pub(crate) domains: Vec<CString>,
+    /// Another one goes on with its table.
+    is_replaced: AtomicBool,
 }
 
 /// What a throttle counted since it was opened. Begin with DTHROTTLE_STATS_INIT.
@@ -95,13 +99,38 @@ pub unsafe extern "C" fn dthrottle_open_config(
     })
 }
 
+/// Opens a throttle on the table of another one, with the rules of a configuration: no bucket is
+/// lost. What the configuration says about the table and the clock is left out of account. In a
+/// cluster the exchange starts anew. The old throttle and its domains go on with the old rules, and
+/// are meant to be released: dthrottle_close() only does that with it from now on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_reload(
+    throttle: *const Throttle,
+    config: *const Config,
+    out: *mut *mut Throttle,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let out = c.out(out)?;
+        let core = c.handle(config)?.parts().core.clone();
+        let old = c.handle(throttle)?;
+        give(out, old.core.reload(core))?;
+        // Relaxed: it is for whoever releases the handle, which is done with it.
+        old.is_replaced.store(true, Ordering::Relaxed);
+        Ok(())
+    })
+}
+
 /// Closes a throttle and releases it; NULL is fine. Its domain handles remain, to be released
 /// with dthrottle_domain_free(), and answer DTHROTTLE_ERR_CLOSED. Takes leave of its cluster in
 /// this process, which may take 300 ms.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
     guard!(|c| {
-        if let Some(throttle) = c.take(throttle)? {
+        if let Some(throttle) = c.take(throttle)?
+            && !throttle.is_replaced.load(Ordering::Relaxed)
+        {
             throttle.core.close();
         }
         Ok(())
@@ -132,7 +161,8 @@ pub unsafe extern "C" fn dthrottle_warning(throttle: *const Throttle, index: i32
 fn give(out: Out<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> Result<()> {
     let core = throttle?;
     let warnings = core.warnings().iter().map(|text| c_string(text)).collect();
-    out.give(Throttle { core, warnings });
+    let domains = core.domains().iter().map(|domain| c_string(domain.name())).collect();
+    out.give(Throttle { core, warnings, domains, is_replaced: AtomicBool::new(false) });
     Ok(())
 }
 
@@ -159,14 +189,14 @@ impl From<dthrottle_core::Stats> for Stats {
 
 /// A path is any bytes where the system has it so.
 #[cfg(unix)]
-fn as_path(bytes: &[u8]) -> Result<&Path> {
+pub(crate) fn as_path(bytes: &[u8]) -> Result<&Path> {
     use std::os::unix::ffi::OsStrExt;
 
     Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
 }
 
 #[cfg(not(unix))]
-fn as_path(bytes: &[u8]) -> Result<&Path> {
+pub(crate) fn as_path(bytes: &[u8]) -> Result<&Path> {
     let text = str::from_utf8(bytes).map_err(|_| crate::ffi::bad("a path is not UTF-8"))?;
     Ok(Path::new(text))
 }

@@ -172,6 +172,11 @@ static void test_checks(void)
     BAD(dthrottle_debit(domain, NULL, 1, 1, 0));
     BAD(dthrottle_debit(domain, "t", TOO_LONG, 1, 0));
     OK(dthrottle_debit(domain, "t", 1, UINT64_MAX, UINT64_MAX));
+
+    BAD(dthrottle_charge(NULL, "t", 1, 1, NULL));
+    BAD(dthrottle_charge(domain, NULL, 1, 1, NULL));
+    BAD(dthrottle_charge(domain, "t", TOO_LONG, 1, NULL));
+    OK(dthrottle_charge(domain, "t", 1, UINT64_MAX, NULL));
     EQUAL(dthrottle_allow(domain, "t", 1, 1), 0);
 }
 
@@ -228,6 +233,10 @@ static void test_config(void)
     BAD(dthrottle_config_toml(config, NULL, 1, error, sizeof error));
     BAD(dthrottle_config_toml(config, RATE, TOO_LONG, error, sizeof error));
     BAD(dthrottle_config_toml(config, NOT_UTF8, 2, NULL, 0));
+    BAD(dthrottle_config_file(NULL, "x", 1, error, sizeof error));
+    BAD(dthrottle_config_file(config, NULL, 1, error, sizeof error));
+    BAD(dthrottle_config_file(config, "x", TOO_LONG, NULL, 0));
+    EQUAL(dthrottle_config_file(config, "/no/such", 8, NULL, 0), DTHROTTLE_ERR_FILE);
 
     BAD(dthrottle_config_add_rule(NULL, NULL, 0, &rule));
     BAD(dthrottle_config_add_rule(config, NULL, 0, NULL));
@@ -469,6 +478,60 @@ static void test_client(void)
     dthrottle_client_close(NULL);
 }
 
+static void test_look(void)
+{
+    size_t count = 77;
+    uint64_t number = 77;
+    dthrottle_t *out = throttle;
+    dthrottle_bucket_t bucket = DTHROTTLE_BUCKET_INIT;
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    dthrottle_table_info_t info = DTHROTTLE_TABLE_INFO_INIT;
+    char error[64] = "old";
+
+    const int32_t no_domains[] = {1, -1, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof no_domains / sizeof no_domains[0]; i++) {
+        CHECK(dthrottle_domain_list(throttle, no_domains[i]) == NULL);
+        CHECK(dthrottle_domain_list(NULL, no_domains[i]) == NULL);
+    }
+    BAD(dthrottle_decisions(NULL, &number, &number));
+    BAD(dthrottle_decisions(throttle, NULL, &number));
+    BAD(dthrottle_decisions(throttle, &number, NULL));
+
+    BAD(dthrottle_top(NULL, &bucket, 1, &count));
+    EQUAL(count, 0);
+    BAD(dthrottle_top(throttle, NULL, 1, &count));
+    BAD(dthrottle_top(throttle, &bucket, 1, NULL));
+    BAD(dthrottle_top(throttle, &bucket, SIZE_MAX, &count));
+    bucket.size--;
+    BAD(dthrottle_top(throttle, &bucket, 1, &count));
+
+    BAD(dthrottle_reload(NULL, config, &out, error, sizeof error));
+    CHECK(out == NULL && strlen(error) > 0);
+    BAD(dthrottle_reload(throttle, NULL, &out, NULL, 0));
+    BAD(dthrottle_reload(throttle, config, NULL, NULL, 0));
+
+    BAD(dthrottle_table_list(&table, NULL, 1, &count, NULL, 0));
+    BAD(dthrottle_table_list(&table, &info, 1, NULL, NULL, 0));
+    BAD(dthrottle_table_list(&table, &info, SIZE_MAX, &count, NULL, 0));
+    BAD(dthrottle_table_remove(NULL, error, sizeof error));
+    BAD(dthrottle_table_resize(NULL, &number, error, sizeof error));
+    table.group_len = 3;
+    BAD(dthrottle_table_list(&table, &info, 1, &count, NULL, 0));
+    BAD(dthrottle_table_remove(&table, NULL, 0));
+    BAD(dthrottle_table_resize(&table, NULL, NULL, 0));
+    table.group_len = 0;
+    table.dir = NOT_UTF8;
+    table.dir_len = 2;
+    BAD(dthrottle_table_list(&table, &info, 1, &count, NULL, 0));
+    table.dir = NULL;
+    table.dir_len = 0;
+    table.name_len = TOO_LONG;
+    BAD(dthrottle_table_remove(&table, NULL, 0));
+    BAD(dthrottle_table_resize(&table, NULL, NULL, 0));
+    table.size = 1;
+    BAD(dthrottle_table_list(&table, &info, 1, &count, NULL, 0));
+}
+
 static void test_rest(void)
 {
     uint64_t now = 7;
@@ -520,6 +583,7 @@ int main(void)
     test_cluster();
     test_busy();
     test_client();
+    test_look();
     test_rest();
     dthrottle_close(throttle);
     dthrottle_domain_free(domain);

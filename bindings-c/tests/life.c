@@ -202,6 +202,105 @@ static void test_file(void)
     CHECK(strstr(error, path) != NULL);
 }
 
+/* A look at all domains, what they decided, and who used most. */
+static void test_look(void)
+{
+    dthrottle_clock_t *manual;
+    dthrottle_bucket_t buckets[4];
+    size_t count = 77;
+    uint64_t allowed = 0, refused = 0, debt = 7;
+    MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
+    dthrottle_t *throttle = open_on("rate = 1\nburst = 10\n[domains.api]\nrate = 2\n"
+                                    "[domains.\"long \u00e9\"]\nrate = 3\n", manual);
+    dthrottle_domain_t *all = domain_of(throttle, NULL), *api = domain_of(throttle, "api");
+    TEXT(dthrottle_domain_list(throttle, 0), "default");
+    TEXT(dthrottle_domain_list(throttle, 1), "api");
+    TEXT(dthrottle_domain_list(throttle, 2), "long \u00e9");
+    CHECK(dthrottle_domain_list(throttle, 3) == NULL);
+
+    EQUAL(dthrottle_allow(all, "t", 1, 3), 1);
+    EQUAL(dthrottle_allow(api, "t", 1, 1), 1);
+    EQUAL(dthrottle_allow(api, "t", 1, 2), 0);
+    OK(dthrottle_decisions(throttle, &allowed, &refused));
+    EQUAL(allowed, 2);
+    EQUAL(refused, 1);
+
+    /* Charged without a question: the burst is 2, and a unit takes half a second. */
+    OK(dthrottle_charge(api, "t", 1, 1, &debt));
+    EQUAL(debt, 0);
+    OK(dthrottle_charge(api, "t", 1, 3, &debt));
+    EQUAL(debt, 1500000000);
+    OK(dthrottle_charge(all, "u", 1, 1, NULL));
+
+    buckets[0].size = sizeof buckets[0];
+    OK(dthrottle_top(throttle, buckets, 4, &count));
+    EQUAL(count, 3);
+    TEXT(buckets[0].domain, "api");
+    TEXT(buckets[0].rule, "rule1");
+    EQUAL(buckets[0].limit, 2);
+    EQUAL(buckets[0].balance, -3);
+    EQUAL(buckets[0].reset_after_ns, 2500000000);
+    TEXT(buckets[1].domain, "default");
+    EQUAL(buckets[1].balance, 7);
+    EQUAL(buckets[2].balance, 9);
+    CHECK(buckets[1].fingerprint != buckets[2].fingerprint);
+    EQUAL(buckets[2].size, sizeof buckets[2]);
+    OK(dthrottle_top(throttle, buckets, 1, &count));
+    EQUAL(count, 1);
+    OK(dthrottle_top(throttle, NULL, 0, &count));
+    EQUAL(count, 0);
+    dthrottle_domain_free(all);
+    dthrottle_domain_free(api);
+    dthrottle_close(throttle);
+    dthrottle_clock_free(manual);
+}
+
+#define CLUSTER "[cluster]\nname = \"web\"\n"
+
+/* Other rules on the same table, read from a file. To release the old one does not end it. */
+static void test_reload(void)
+{
+    const char *path = "reload-test.toml";
+    char error[256];
+    dthrottle_config_t *config;
+    dthrottle_t *old = open_on("rate = \"1/day\"\nburst = 10", NULL), *new;
+    dthrottle_domain_t *before = domain_of(old, NULL), *after;
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    FILE *file = fopen(path, "w");
+    MUST(file != NULL);
+    fputs("rate = \"1/day\"\nburst = 20\n[domains.more]\nrate = 1\n", file);
+    fclose(file);
+    EQUAL(dthrottle_allow(before, "t", 1, 4), 1);
+    MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+    OK(dthrottle_config_file(config, path, strlen(path), error, sizeof error));
+    EQUAL(dthrottle_config_rule_count(config, "more", 4), 1);
+    MUST(dthrottle_reload(old, config, &new, error, sizeof error) == DTHROTTLE_OK);
+    TEXT(dthrottle_domain_list(new, 1), "more");
+    after = domain_of(new, NULL);
+    OK(dthrottle_peek(after, "t", 1, 1, &decision));
+    EQUAL(decision.limit, 20);
+    EQUAL(decision.remaining, 6);
+    dthrottle_close(old);
+    EQUAL(dthrottle_allow(after, "t", 1, 6), 1);
+    EQUAL(dthrottle_allow(after, "t", 1, 1), 0);
+    EQUAL(dthrottle_allow(before, "other", 5, 10), 1);
+    EQUAL(dthrottle_allow(before, "other", 5, 1), 0);
+
+    /* What cannot be leaves everything as it was. */
+    OK(dthrottle_config_toml(config, CLUSTER, strlen(CLUSTER), error, sizeof error));
+    EQUAL(dthrottle_reload(new, config, &old, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    CHECK(old == NULL && strstr(error, "cluster: ") == error);
+    remove(path);
+    EQUAL(dthrottle_config_file(config, path, strlen(path), error, sizeof error),
+          DTHROTTLE_ERR_FILE);
+    CHECK(strstr(error, path) != NULL);
+    dthrottle_close(new);
+    EQUAL(dthrottle_allow(after, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
+    dthrottle_domain_free(before);
+    dthrottle_domain_free(after);
+    dthrottle_config_free(config);
+}
+
 /* After a fork parent and child share the buckets, or have a copy each if they are private. */
 static void test_fork(const char *toml, int shared)
 {
@@ -233,6 +332,8 @@ int main(void)
     test_setters();
     test_clock();
     test_file();
+    test_look();
+    test_reload();
     test_fork("rate = \"1/day\"\nburst = 2", 1);
     test_fork("rate = \"1/day\"\nburst = 2\ntable = { private = true }", 0);
     return check_report("life");

@@ -222,6 +222,58 @@ static void test_evicted(void)
     let_go(throttle, domain);
 }
 
+/* The named tables: what there is, another size, and no more of it. */
+static void test_list(void)
+{
+    char error[256];
+    size_t count = 77;
+    uint64_t forgotten = 77;
+    dthrottle_t *throttle;
+    dthrottle_table_t table = table_of("listed"), where = DTHROTTLE_TABLE_INIT;
+    dthrottle_table_info_t tables[8];
+    dthrottle_domain_t *domain = open_table(1, &table, &throttle);
+    for (int i = 0; i < TAGS; i++)
+        EQUAL(dthrottle_allow(domain, &i, sizeof i, 1), 1);
+    let_go(throttle, domain);
+    where.dir = folder;
+    where.dir_len = strlen(folder);
+    tables[0].size = sizeof tables[0];
+    OK(dthrottle_table_list(&where, tables, 8, &count, error, sizeof error));
+    EQUAL(count, 4);
+    for (size_t i = 0; i < count; i++) {
+        EQUAL(tables[i].size, sizeof tables[i]);
+        TEXT(tables[i].fault, "");
+        CHECK(strstr(tables[i].path, tables[i].name) != NULL);
+        if (strcmp(tables[i].name, "listed") == 0) {
+            EQUAL(tables[i].buckets, TAGS);
+            CHECK(tables[i].tags >= 1000 && tables[i].bytes > 16 * tables[i].tags);
+        }
+    }
+    OK(dthrottle_table_list(&where, tables, 1, &count, NULL, 0));
+    EQUAL(count, 4);
+    OK(dthrottle_table_list(NULL, NULL, 0, &count, NULL, 0));
+
+    table.tags = 1000000;
+    OK(dthrottle_table_resize(&table, &forgotten, error, sizeof error));
+    EQUAL(forgotten, 0);
+    OK(dthrottle_table_list(&where, tables, 8, &count, NULL, 0));
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(tables[i].name, "listed") == 0)
+            CHECK(tables[i].tags >= 1000000 && tables[i].buckets == TAGS);
+    table.tags = 0;
+    table.bytes = 10000000;
+    OK(dthrottle_table_resize(&table, NULL, NULL, 0));
+    table.bytes = 10;
+    EQUAL(dthrottle_table_resize(&table, NULL, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    CHECK(strstr(error, "table.size: ") == error);
+
+    OK(dthrottle_table_remove(&table, error, sizeof error));
+    EQUAL(dthrottle_table_remove(&table, error, sizeof error), DTHROTTLE_ERR_FILE);
+    CHECK(strstr(error, "listed") != NULL);
+    OK(dthrottle_table_list(&where, tables, 8, &count, NULL, 0));
+    EQUAL(count, 3);
+}
+
 static void clean_up(void)
 {
     char path[512];
@@ -249,6 +301,7 @@ int main(void)
     test_processes();
     test_many();
     test_evicted();
+    test_list();
     clean_up();
     return check_report("table");
 }

@@ -1,0 +1,139 @@
+//! The named tables of a machine: to list them, remove one, or give one another size.
+
+use std::ffi::c_char;
+
+use dthrottle_core::Result;
+
+use crate::config::Table;
+use crate::ffi::{Caller, Grows, chars};
+
+/// A named table on this machine. Begin with DTHROTTLE_TABLE_INFO_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TableInfo {
+    /// sizeof(dthrottle_table_info_t).
+    pub size: usize,
+    /// Its name.
+    pub name: [c_char; 256],
+    /// Its file.
+    pub path: [c_char; 1024],
+    /// Why it cannot be used; empty if it can.
+    pub fault: [c_char; 256],
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// How many tags it has room for.
+    pub tags: u64,
+    /// Buckets that are not full now.
+    pub buckets: u64,
+}
+
+/// The tables of this user, in the usual folders; or of the group and in the dir that are given in
+/// of, which may be NULL. tables has room for so many, each as large as the first one's size says;
+/// count gets how many there are, which may be more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_table_list(
+    of: *const Table,
+    tables: *mut TableInfo,
+    room: usize,
+    count: *mut usize,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        c.store(count, 0)?;
+        let rooms = c.rooms(tables, room)?;
+        let table = if of.is_null() { None } else { Some(c.read(of)?) };
+        let (group, dir) = place(c, table.as_ref())?;
+        let found = system::list(group, dir)?;
+        rooms.zip(&found).for_each(|(room, table)| room.fill(*table));
+        c.store(count, found.len())
+    })
+}
+
+/// Removes the table with the name, group and dir of table. Processes that have it open keep it
+/// among themselves until they end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_table_remove(
+    table: *const Table,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let table = c.read(table)?;
+        let (group, dir) = place(c, Some(&table))?;
+        system::remove(c.text(table.name, table.name_len)?, group, dir)
+    })
+}
+
+/// Gives the table with the name, group and dir of table the size of table, in tags or bytes, with
+/// all its buckets that fit; forgotten, unless it is NULL, gets how many did not. Processes that
+/// have it open keep the old one among themselves until they are restarted.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_table_resize(
+    table: *const Table,
+    forgotten: *mut u64,
+    error: *mut c_char,
+    error_size: usize,
+) -> i32 {
+    guard!(error, error_size, |c| {
+        let table = c.read(table)?;
+        let (group, dir) = place(c, Some(&table))?;
+        let size = match (table.tags, table.bytes) {
+            (0, bytes) => format!("{bytes} B"),
+            (tags, _) => tags.to_string(),
+        };
+        let count = system::resize(c.text(table.name, table.name_len)?, &size, group, dir)?;
+        if forgotten.is_null() { Ok(()) } else { c.store(forgotten, count) }
+    })
+}
+
+/// The group and the folder, where they are given.
+fn place<'c>(c: &'c Caller, table: Option<&Table>) -> Result<(Option<&'c str>, Option<&'c str>)> {
+    let Some(table) = table else { return Ok((None, None)) };
+    Ok((c.name(table.group, table.group_len)?, c.name(table.dir, table.dir_len)?))
+}
+
+/// Where tables have names.
+#[cfg(target_os = "linux")]
+mod system {
+    use super::{Grows, Result, TableInfo, chars};
+    pub(super) use dthrottle_core::tables::{remove, resize};
+
+    pub(super) fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
+        let found = dthrottle_core::tables::list(group, dir)?;
+        Ok(found.iter().map(TableInfo::from).collect())
+    }
+
+    impl From<&dthrottle_core::tables::TableInfo> for TableInfo {
+        fn from(table: &dthrottle_core::tables::TableInfo) -> TableInfo {
+            TableInfo {
+                size: TableInfo::FIRST,
+                name: chars(&table.name),
+                path: chars(&table.path.to_string_lossy()),
+                fault: chars(table.fault.as_deref().unwrap_or_default()),
+                bytes: table.bytes,
+                tags: table.tags,
+                buckets: table.buckets,
+            }
+        }
+    }
+}
+
+/// Where they have none.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{Result, TableInfo};
+    use dthrottle_core::{Error, ErrorKind};
+
+    pub(super) fn list(_: Option<&str>, _: Option<&str>) -> Result<Vec<TableInfo>> {
+        Ok(Vec::new())
+    }
+
+    pub(super) fn remove(_: &str, _: Option<&str>, _: Option<&str>) -> Result<()> {
+        Err(Error::new(ErrorKind::File, "there are no named tables on this system"))
+    }
+
+    pub(super) fn resize(_: &str, _: &str, _: Option<&str>, _: Option<&str>) -> Result<u64> {
+        Err(Error::new(ErrorKind::File, "there are no named tables on this system"))
+    }
+}
