@@ -9,6 +9,7 @@ mod history;
 mod http;
 mod line;
 mod listen;
+mod looks;
 mod notify;
 mod query;
 mod refused;

@@ -60,31 +60,6 @@ fn signals_are_heard_as_soon_as_it_is_ready() {
     }
 }
 
-/// The worker is busy with another client when a line and then the end come: it hears of the end
-/// before it hears of the line, and answers it all the same.
-#[test]
-fn a_line_that_nobody_has_looked_at_is_answered_at_the_end() {
-    let mut daemon = Daemon::start(TEN, "workers = 1");
-    let (mut busy, mut other) = (daemon.connect(), daemon.connect());
-    assert_eq!(ask(&mut other, b"before\n", 3), b"OK\n");
-    let start = Instant::now();
-    ask(&mut busy, b"\0top\nafter\n", 10);
-    // It looks at the whole table. About a second of that, in one piece.
-    let looks = (1.0 / start.elapsed().as_secs_f64()).ceil() as usize;
-    assert_eq!(ask(&mut busy, b"x\n", 3).len(), 3);
-    busy.write_all(&b"\0top\n".repeat(looks)).unwrap();
-    thread::sleep(Duration::from_millis(50));
-    other.write_all(b"last\n").unwrap();
-    daemon.signal("TERM");
-    let mut out = Vec::new();
-    other.read_to_end(&mut out).unwrap();
-    assert_eq!(out, b"OK\n");
-    let mut out = String::new();
-    busy.read_to_string(&mut out).unwrap();
-    assert!(out.matches("OK {").count() >= looks, "{looks} looks: {out}");
-    assert!(daemon.ended());
-}
-
 /// Answers that do not fit the sockets are waited for.
 #[test]
 fn who_reads_late_gets_the_last_answers() {
