@@ -7,6 +7,7 @@ mod metrics;
 mod patient;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
         // It is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {
+            // Whatever way it came here.
+            Ok((_, peer)) if daemon.settings.token.is_none() && !is_loopback(peer) => continue,
             Ok((stream, _)) => stream,
             Err(error) => {
                 debug!(%error, "no connection could be accepted");
@@ -71,6 +74,10 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
             }
         });
     }
+}
+
+fn is_loopback(peer: SocketAddr) -> bool {
+    peer.ip().to_canonical().is_loopback()
 }
 
 async fn answer(request: &Request<Incoming>, daemon: &Arc<Daemon>) -> Response<Body> {

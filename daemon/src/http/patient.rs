@@ -61,11 +61,11 @@ impl Write for Patient {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll(cx, |stream, cx| stream.poll_flush(cx))
+        self.get_mut().poll(cx, Write::poll_flush)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll(cx, |stream, cx| stream.poll_shutdown(cx))
+        self.get_mut().poll(cx, Write::poll_shutdown)
     }
 
     fn is_write_vectored(&self) -> bool {

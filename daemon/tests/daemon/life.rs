@@ -283,6 +283,29 @@ fn systemd_hands_over_sockets() {
     fs::remove_dir_all(dir).unwrap();
 }
 
+/// Whatever is handed over: other machines need a token.
+#[test]
+fn systemd_cannot_open_http_to_others_without_a_token() {
+    let (dir, table) = place();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut child = Command::new("systemd-socket-activate")
+        .args(["--fdname=http", "--listen", &format!("0.0.0.0:{}", address.port())])
+        .arg(env!("CARGO_BIN_EXE_dthrottled"))
+        .args(["--rate", "1 per day", "--table", &table, "--listen"])
+        .arg(dir.join("socket"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = lines(child.stderr.take().unwrap());
+    wait_for(&log, "Listening on");
+    let _stream = std::net::TcpStream::connect(address).unwrap();
+    let said = wait_for(&log, "other machines can reach");
+    assert!(said.contains("daemon.token"), "{said}");
+    assert!(!child.wait().unwrap().success());
+    let _ = dthrottle::tables::remove(&table, None, None);
+    fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn two_daemons_are_a_cluster_and_say_goodbye() {
     let free = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
