@@ -5,12 +5,13 @@ DAEMON := $(RELEASE)/dthrottled
 build-daemon: cargo-ready ## Build the daemon: target/release/dthrottled
 	$(CARGO) build --quiet --release --package dthrottled
 
-# Tests run the daemon as cargo builds it for them, with every check of overflow.
+# Tests run the daemon as cargo builds it for them, with every check of overflow. Those of clients
+# mostly wait: three at a time.
 test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
 	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium
 	$(CARGO) test --quiet --package dthrottled
 	$(CARGO) build --quiet --package dthrottle-cli
-	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/daemon
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 --dist loadfile tests/daemon
 	$(NODE_TEST) --test-concurrency=3 tests/daemon/*.test.js
 
 .PHONY: build-daemon test-daemon

@@ -231,3 +231,40 @@ impl Stream {
         Ok(sent)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream as Socket;
+
+    use dthrottle::{Rule, Throttle};
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+    use crate::config::Settings;
+
+    /// The runtime hears of the end, but has not looked at the socket since the lines came.
+    #[test]
+    fn what_has_come_is_answered_at_the_end() {
+        let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
+        let settings = Settings::from_toml("").unwrap().1;
+        let daemon = Arc::new(Daemon::new(settings, None, throttle).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        LocalSet::new().block_on(&runtime, async {
+            let (mut client, server) = Socket::pair().unwrap();
+            server.set_nonblocking(true).unwrap();
+            let (end, ending) = watch::channel(false);
+            let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
+            let session = Session::Lines(Lines::new(100, true));
+            let run = spawn_local(Connection { daemon, stream, session }.run(ending));
+            // It waits for something to read.
+            yield_now().await;
+            client.write_all(b"x\nx\nx\nx\npart").unwrap();
+            end.send(true).unwrap();
+            run.await.unwrap().unwrap();
+            let mut out = Vec::new();
+            client.read_to_end(&mut out).unwrap();
+            assert_eq!(out, b"OK\nOK\nOK\nNO\n");
+        });
+    }
+}

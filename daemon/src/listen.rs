@@ -5,11 +5,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{env, fs};
 
 use listenfd::ListenFd;
+use rustix::net::sockopt;
 
 use crate::config::{Place, Settings};
+
+/// After so long without a word the system asks whether the other end is still there.
+#[cfg(target_os = "linux")]
+const KEEPALIVE: Duration = Duration::from_secs(120);
 
 /// All listening sockets.
 #[derive(Default)]
@@ -56,7 +62,15 @@ impl Listeners {
         if let Some(address) = settings.smockron {
             all.smockron = Some(bind_pair(address)?);
         }
-        all.set_nonblocking()?;
+        // Of those in the configuration that is known already.
+        if let (Some(http), None) = (&all.http, &settings.token)
+            && let address = http.local_addr()?
+            && !address.ip().is_loopback()
+        {
+            let message = "other machines can reach this HTTP socket of systemd: set daemon.token";
+            return Err(about(address, &io::Error::other(message)));
+        }
+        all.prepare()?;
         Ok(all)
     }
 
@@ -80,11 +94,18 @@ impl Listeners {
         Ok(all)
     }
 
-    fn set_nonblocking(&self) -> io::Result<()> {
+    fn prepare(&self) -> io::Result<()> {
         self.unix.iter().try_for_each(|listener| listener.set_nonblocking(true))?;
         let smockron = self.smockron.iter().flat_map(|(accounting, control)| [accounting, control]);
         let mut tcp = self.tcp.iter().chain(&self.resp).chain(&self.http).chain(smockron);
-        tcp.try_for_each(|listener| listener.set_nonblocking(true))
+        tcp.try_for_each(|listener| {
+            // Connections have it from their listener. One whose other end is gone without a word
+            // would stay for ever.
+            sockopt::set_socket_keepalive(listener, true)?;
+            #[cfg(target_os = "linux")]
+            sockopt::set_tcp_keepidle(listener, KEEPALIVE)?;
+            listener.set_nonblocking(true)
+        })
     }
 
     /// Where lines, RESP and HTTP are answered, for people.

@@ -9,6 +9,7 @@ mod history;
 mod http;
 mod line;
 mod listen;
+mod looks;
 mod notify;
 mod query;
 mod refused;
@@ -79,11 +80,11 @@ fn start(flags: &Flags) -> Result<(), Failure> {
     for address in listeners.open_to_others() {
         warn!("whoever reaches {address} can charge any client; let only your own hosts do so");
     }
-    info!("{}", ready_line(&listeners, &throttle, &table));
+    let ready = ready_line(&listeners, &throttle, &table);
     let daemon = Arc::new(Daemon::new(settings, flags.config.clone(), throttle)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let paths = listeners.paths.clone();
-    let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners));
+    let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners, &ready));
     for path in paths {
         let _ = std::fs::remove_file(path);
     }
@@ -111,7 +112,11 @@ fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String
 }
 
 /// Accepts, until a signal says to end.
-async fn run(daemon: &Arc<Daemon>, listeners: Listeners) -> Result<(), Failure> {
+async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<(), Failure> {
+    // First of all: whoever has heard that it is ready may send them.
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let (end, ending) = watch::channel(false);
     let workers = std::rc::Rc::new(Workers::start(daemon, &ending)?);
     let mut accepting = tokio::task::JoinSet::new();
@@ -139,9 +144,7 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners) -> Result<(), Failure> 
     }
     let ticking = Arc::clone(daemon);
     accepting.spawn_local(async move { tick(&ticking).await });
-    let mut hangup = signal(SignalKind::hangup())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    info!("{ready}");
     notify::ready();
     loop {
         tokio::select! {

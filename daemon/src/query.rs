@@ -10,6 +10,7 @@ use std::time::Duration;
 use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, UNLIMITED};
 
 use crate::line::Asked;
+use crate::looks::MOST_TOP;
 use crate::report;
 
 /// What a line asks for.
@@ -25,8 +26,6 @@ struct Query<'a> {
 
 const VERBS: &str = "check, peek, refund, reset, stats, peers, rules or top";
 const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count or tag";
-/// The most that `top` tells.
-const MOST_TOP: usize = 1000;
 
 /// Writes the answer to a line: one line.
 pub(crate) fn answer(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::history::History;
+use crate::looks::Looks;
 use crate::refused::Refused;
 
 /// Shared by all connections.
@@ -12,6 +13,7 @@ pub(crate) struct State {
     pub(crate) started: Instant,
     pub(crate) counts: Counts,
     pub(crate) refused: Refused,
+    pub(crate) looks: Looks,
     pub(crate) history: Mutex<History>,
 }
 
@@ -21,6 +23,7 @@ impl Default for State {
             started: Instant::now(),
             counts: Counts::default(),
             refused: Refused::default(),
+            looks: Looks::default(),
             history: Mutex::default(),
         }
     }

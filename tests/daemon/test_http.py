@@ -8,6 +8,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
 from daemons import LONG, Daemon
@@ -130,3 +131,48 @@ def test_events(daemon: Daemon) -> None:
     assert isinstance(first["history"], list)
     assert second["history"] is None
     assert [domain["name"] for domain in first["rules"]] == ["default", 'a "b\\']
+
+
+def test_who_says_nothing_or_never_reads_is_let_go() -> None:
+    """All at once, for each takes its time. What waits costs little, and others are answered."""
+    with Daemon('rate = "3 per day"', 'write_timeout = "1s"') as daemon, ExitStack() as stack:
+        host, port = daemon.http.split(":")
+
+        def say(words: bytes) -> socket.socket:
+            client = socket.create_connection((host, int(port)), timeout=LONG)
+            client.sendall(words)
+            return stack.enter_context(client)
+
+        def is_closed(client: socket.socket) -> bool:
+            try:
+                while client.recv(65536):
+                    pass
+            except ConnectionResetError:
+                pass
+            return True
+
+        get_health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        silent = [
+            say(b""),
+            say(b"GET / HTTP/1.1\r\nHost: local"),
+            # Asks, is answered, and then says nothing.
+            say(get_health),
+        ]
+        flood = say(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        with suppress(OSError):
+            for number in range(100_000):
+                flood.sendall(b"X-%d: %s\r\n" % (number, b"x" * 100))
+        assert is_closed(flood)
+        # Many answers, and an endless one, that nobody reads.
+        mute = say(b"")
+        mute.settimeout(5)
+        with suppress(OSError):
+            for _ in range(1000):
+                mute.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+        mute.settimeout(LONG)
+        assert is_closed(mute)
+        slow = metrics(daemon)["dthrottled_connections_too_slow_total", frozenset()]
+        assert slow == 1
+        assert get(daemon, "/healthz")[0] == 200
+        for client in silent:
+            assert is_closed(client)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 
@@ -70,10 +73,26 @@ class Gatekeeper:
             self.control.recv_multipart()
 
 
+def counted(client: Client, name: str) -> int:
+    """Give what the daemon counts under a name."""
+    answers = client._talk(b"\0stats\n", 1)
+    assert answers is not None
+    return int(answers[0].split(f'"{name}":'.encode())[1].split(b",")[0])
+
+
 @pytest.fixture
-def open_keeper(daemon: Daemon) -> Iterator[Callable[..., Gatekeeper]]:
+def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
+    """Give a context, which ends when all its sockets are closed."""
+    made: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    yield made
+    made.term()
+
+
+@pytest.fixture
+def open_keeper(
+    daemon: Daemon, context: zmq.Context[zmq.Socket[bytes]]
+) -> Iterator[Callable[..., Gatekeeper]]:
     """Give what opens gatekeepers for domains, and close them afterwards."""
-    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     opened: list[Gatekeeper] = []
 
     def open_one(*domains: str) -> Gatekeeper:
@@ -84,7 +103,6 @@ def open_keeper(daemon: Daemon) -> Iterator[Callable[..., Gatekeeper]]:
     for keeper in opened:
         keeper.accounting.close(linger=0)
         keeper.control.close(linger=0)
-    context.term()
 
 
 def test_the_eleventh_is_told(open_keeper: Callable[..., Gatekeeper]) -> None:
@@ -140,9 +158,7 @@ def test_nonsense_is_counted(open_keeper: Callable[..., Gatekeeper], daemon: Dae
 
     def bad() -> int:
         with Client(daemon.socket, timeout=LONG) as client:
-            answers = client._talk(b"\0stats\n", 1)
-        assert answers is not None
-        return int(answers[0].split(b'"smockron_bad":')[1].split(b",")[0])
+            return counted(client, "smockron_bad")
 
     before = bad()
     for frames in (
@@ -157,3 +173,66 @@ def test_nonsense_is_counted(open_keeper: Callable[..., Gatekeeper], daemon: Dae
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert bad() == before + 4
+
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03"
+
+
+def is_closed(client: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        while client.recv(65536):
+            pass
+    return True
+
+
+def test_peers_that_do_not_behave(context: zmq.Context[zmq.Socket[bytes]]) -> None:
+    """All at once, for each takes its time; a gatekeeper beside them notices nothing."""
+    with (
+        Daemon(RULES, 'smockron = "127.0.0.1:0"\nwrite_timeout = "1s"') as daemon,
+        contextlib.ExitStack() as stack,
+    ):
+        host, port = daemon.smockron.split(":")
+
+        def say(words: bytes, control: bool = False) -> socket.socket:
+            place = (host, int(port) + control)
+            client = stack.enter_context(socket.create_connection(place, timeout=LONG))
+            client.sendall(words)
+            return client
+
+        silent = [say(b"", control) for control in (False, True)] + [say(GREETING), say(b"\xff")]
+        ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
+        hostile = [
+            ready + b"PUB" + b"\x02" + b"\xff" * 8,
+            ready + b"PUB" + b"\x01\x00" * 1000,
+            ready + b"PUB" + b"\x02\x00\x00\x00\x00\x00\x01\x00\x01" + bytes(65537),
+            GREETING + b"\x00\x01x",
+            b"GET / HTTP/1.1\r\n" * 10,
+            os.urandom(1000).replace(b"\xff", b"\x00"),
+        ]
+        for words in hostile:
+            assert is_closed(say(words)), words[:80]
+        # Pings are answered; a subscription that is no domain's beginning is nothing.
+        pinging = say(ready + b"PUB" + b"\x04\x0b\x04PING\x00\x00ping", control=False)
+        received = b""
+        while not received.endswith(b"\x04PONGping"):
+            received += pinging.recv(1000)
+        say(ready + b"SUB" + b"\x02" + (60_000).to_bytes(8, "big") + b"\x01" + bytes(59_999), True)
+        mute = say(ready + b"SUB" + b"\x00\x05\x01web\x00", control=True)
+        keeper = Gatekeeper(context, daemon, "web")
+        stack.callback(keeper.control.close, linger=0)
+        stack.callback(keeper.accounting.close, linger=0)
+        keeper.meet("web")
+        # Messages of 60 KB that one gatekeeper reads, and the other never.
+        long = "x" * 60_000
+        with Client(daemon.socket, timeout=LONG) as client:
+            deadline = time.monotonic() + LONG
+            while counted(client, "connections_too_slow") == 0:
+                assert time.monotonic() < deadline
+                keeper.tell("web", "ACCEPTED", long)
+                while keeper.control.poll(1):
+                    keeper.control.recv_multipart()
+        assert is_closed(mute)
+        for client_ in silent:
+            assert is_closed(client_)
+        keeper.meet("web")

@@ -9,8 +9,11 @@ type Refusal = (StatusCode, &'static str);
 
 pub(super) fn check<B>(request: &Request<B>, token: Option<&str>) -> Result<(), Refusal> {
     let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
-    // A page of another site that makes a browser ask: it could charge whom it likes.
-    if header("sec-fetch-site") == Some(b"cross-site") {
+    // A page of another site, or of another port here, that makes a browser ask: it could charge
+    // whom it likes. A link to the page is fine.
+    let elsewhere = matches!(header("sec-fetch-site"), Some(b"cross-site" | b"same-site"));
+    let is_link = header("sec-fetch-dest") == Some(b"document") && request.uri().path() == "/";
+    if elsewhere && !is_link {
         return Err((StatusCode::FORBIDDEN, "not for pages of other sites"));
     }
     match token {
@@ -73,8 +76,15 @@ mod tests {
         for host in ["example.com", "localhost.example.com", "10.0.0.1", "[fd00::1]:80", ""] {
             assert!(!asked(&[("host", host)], "/", None), "{host}");
         }
-        let cross = [("host", "localhost"), ("sec-fetch-site", "cross-site")];
-        assert!(!asked(&cross, "/check?tag=x", None));
+        for site in ["cross-site", "same-site"] {
+            let asks = |dest, path| {
+                let host = ("host", "localhost");
+                asked(&[host, ("sec-fetch-site", site), ("sec-fetch-dest", dest)], path, None)
+            };
+            assert!(!asks("empty", "/check?tag=x") && !asks("document", "/check?tag=x"));
+            assert!(!asks("iframe", "/") && !asks("empty", "/") && !asks("empty", "/events"));
+            assert!(asks("document", "/"), "a link");
+        }
         assert!(asked(&[("host", "localhost"), ("sec-fetch-site", "same-origin")], "/", None));
     }
 

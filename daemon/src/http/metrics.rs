@@ -69,7 +69,7 @@ fn write(daemon: &Daemon, page: &mut Page) -> fmt::Result {
 }
 
 fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Result {
-    let stats = throttle.stats();
+    let stats = daemon.state.looks.stats(throttle);
     let calls = daemon.call_rules.decisions();
     let name = "dthrottle_decisions_total";
     page.family(name, "counter", "Checks decided by this process, by whose rules")?;

@@ -4,8 +4,10 @@ mod access;
 mod body;
 mod check;
 mod metrics;
+mod patient;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -22,11 +24,14 @@ use tracing::debug;
 
 use crate::daemon::Daemon;
 use body::{Body, events};
+use patient::Patient;
 
 /// Connections at once; more wait.
 const MOST_CONNECTIONS: usize = 256;
 /// How long a client may take to say what it wants.
 const HEAD: Duration = Duration::from_secs(10);
+/// So much of a head is read, and so much of an answer waits for the client.
+const BUFFER: usize = 64 * 1024;
 const PAGE: &str = include_str!("page.html");
 /// Nothing on the page comes from elsewhere, and nothing may.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -42,6 +47,8 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
         // It is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {
+            // Whatever way it came here.
+            Ok((_, peer)) if daemon.settings.token.is_none() && !is_loopback(peer) => continue,
             Ok((stream, _)) => stream,
             Err(error) => {
                 debug!(%error, "no connection could be accepted");
@@ -52,6 +59,7 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
         let daemon = Arc::clone(&daemon);
         connections.spawn_local(async move {
             let _place = place;
+            let stream = Patient::new(stream, &daemon);
             let service = service_fn(move |request| {
                 let daemon = Arc::clone(&daemon);
                 async move { Ok::<_, Infallible>(answer(&request, &daemon).await) }
@@ -59,12 +67,17 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD)
-                .serve_connection(TokioIo::new(stream), service);
+                .max_buf_size(BUFFER)
+                .serve_connection(stream, service);
             if let Err(error) = served.await {
                 debug!(%error, "an HTTP connection ended");
             }
         });
     }
+}
+
+fn is_loopback(peer: SocketAddr) -> bool {
+    peer.ip().to_canonical().is_loopback()
 }
 
 async fn answer(request: &Request<Incoming>, daemon: &Arc<Daemon>) -> Response<Body> {

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
 use tracing::debug;
 
 use crate::daemon::Daemon;
@@ -21,8 +22,12 @@ use zmtp::{Kind, Peer, write_message};
 const MOST_WAITING: usize = 1000;
 /// Domains that a gatekeeper may subscribe to.
 const MOST_TOPICS: usize = 1000;
+/// A domain's name and its NUL; what is longer is no beginning of that.
+const LONGEST_TOPIC: usize = 256;
 /// Gatekeepers at once, on each socket.
 const MOST_PEERS: usize = 1000;
+/// How long a peer may take to say what it is.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// A gatekeeper that listens.
 struct Listener {
@@ -36,6 +41,8 @@ type Listeners = Rc<RefCell<Vec<Rc<RefCell<Listener>>>>>;
 pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon: Arc<Daemon>) {
     let listeners = Listeners::default();
     let mut peers = JoinSet::new();
+    // Those who tell must not keep out those who listen, nor the other way round.
+    let places = [MOST_PEERS; 2].map(|most| Arc::new(Semaphore::new(most)));
     loop {
         while peers.try_join_next().is_some() {}
         let (accepted, kind) = tokio::select! {
@@ -46,14 +53,14 @@ pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon:
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        if peers.len() >= 2 * MOST_PEERS {
-            continue;
-        }
+        let places = &places[usize::from(kind == Kind::Publisher)];
+        let Ok(place) = Arc::clone(places).try_acquire_owned() else { continue };
         let (daemon, listeners) = (Arc::clone(&daemon), Rc::clone(&listeners));
         peers.spawn_local(async move {
+            let _place = place;
             let talked = match kind {
                 Kind::Subscriber => account(stream, &daemon, &listeners).await,
-                Kind::Publisher => publish(stream, &listeners).await,
+                Kind::Publisher => publish(stream, &daemon, &listeners).await,
             };
             if let Err(error) = talked {
                 debug!(%error, "a gatekeeper is gone");
@@ -66,9 +73,10 @@ pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon:
 async fn account(stream: TcpStream, daemon: &Daemon, listeners: &Listeners) -> io::Result<()> {
     let (mut peer, mut out) = Peer::new(Kind::Subscriber);
     let mut input = vec![0; 16 * 1024];
+    let deadline = Instant::now() + HANDSHAKE;
     loop {
-        send(&stream, &mut out).await?;
-        let count = receive(&stream, &mut input).await?;
+        send(&stream, &mut out, daemon).await?;
+        let count = receive(&stream, &mut input, (!peer.is_met()).then_some(deadline)).await?;
         let take = |frames: Vec<Vec<u8>>| {
             if let Some((domain, identifier, until)) = decide(&frames, daemon) {
                 daemon.state.counts.smockron_published.add(1);
@@ -136,27 +144,29 @@ fn tell(listeners: &Listeners, domain: &[u8], identifier: &[u8], until: u64) {
 }
 
 /// Sends a gatekeeper what it has subscribed to.
-async fn publish(stream: TcpStream, listeners: &Listeners) -> io::Result<()> {
+async fn publish(stream: TcpStream, daemon: &Daemon, listeners: &Listeners) -> io::Result<()> {
     let (messages, mut waiting) = mpsc::channel(MOST_WAITING);
     let listener = Rc::new(RefCell::new(Listener { topics: Vec::new(), messages }));
     listeners.borrow_mut().push(Rc::clone(&listener));
-    let done = publish_to(&stream, &listener, &mut waiting).await;
+    let done = publish_to(&stream, daemon, &listener, &mut waiting).await;
     listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, &listener));
     done
 }
 
 async fn publish_to(
     stream: &TcpStream,
+    daemon: &Daemon,
     listener: &RefCell<Listener>,
     waiting: &mut mpsc::Receiver<Vec<u8>>,
 ) -> io::Result<()> {
     let (mut peer, mut out) = Peer::new(Kind::Publisher);
     let mut input = vec![0; 4 * 1024];
+    let deadline = Instant::now() + HANDSHAKE;
     loop {
-        send(stream, &mut out).await?;
+        send(stream, &mut out, daemon).await?;
         tokio::select! {
             Some(message) = waiting.recv() => out.extend(message),
-            count = receive(stream, &mut input) => {
+            count = receive(stream, &mut input, (!peer.is_met()).then_some(deadline)) => {
                 let take = |frames: Vec<Vec<u8>>| subscribe(&frames, &mut listener.borrow_mut());
                 peer.feed(&input[..count?], &mut out, take).map_err(io::Error::other)?;
             }
@@ -166,7 +176,7 @@ async fn publish_to(
 
 fn subscribe(frames: &[Vec<u8>], listener: &mut Listener) {
     match frames.first().and_then(|frame| frame.split_first()) {
-        Some((1, topic)) if listener.topics.len() < MOST_TOPICS => {
+        Some((1, topic)) if listener.topics.len() < MOST_TOPICS && topic.len() <= LONGEST_TOPIC => {
             listener.topics.push(topic.to_vec());
         }
         Some((0, topic)) => {
@@ -178,9 +188,14 @@ fn subscribe(frames: &[Vec<u8>], listener: &mut Listener) {
     }
 }
 
-async fn send(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
+/// One that does not read is let go, and may come back: what waits for it takes room.
+async fn send(stream: &TcpStream, out: &mut Vec<u8>, daemon: &Daemon) -> io::Result<()> {
     while !out.is_empty() {
-        stream.writable().await?;
+        let Ok(writable) = timeout(daemon.settings.write_timeout, stream.writable()).await else {
+            daemon.state.counts.too_slow.add(1);
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        writable?;
         match stream.try_write(out) {
             Ok(count) => drop(out.drain(..count)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -190,9 +205,16 @@ async fn send(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-async fn receive(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+async fn receive(
+    stream: &TcpStream,
+    into: &mut [u8],
+    deadline: Option<Instant>,
+) -> io::Result<usize> {
     loop {
-        stream.readable().await?;
+        match deadline {
+            None => stream.readable().await?,
+            Some(deadline) => timeout_at(deadline, stream.readable()).await??,
+        }
         match stream.try_read(into) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -45,6 +45,11 @@ impl Peer {
         (peer, greeting)
     }
 
+    /// Whether it has said what it is.
+    pub(super) fn is_met(&self) -> bool {
+        self.stage == Stage::Talk
+    }
+
     /// Reads bytes; gives whole messages, and writes what has to be answered.
     pub(super) fn feed(
         &mut self,

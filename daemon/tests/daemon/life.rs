@@ -50,6 +50,33 @@ fn the_end_comes_after_the_last_answers() {
     assert!(UnixStream::connect(&daemon.socket).is_err());
 }
 
+#[test]
+fn signals_are_heard_as_soon_as_it_is_ready() {
+    for _ in 0..5 {
+        let mut daemon = Daemon::start(TEN, "");
+        daemon.signal("HUP");
+        daemon.signal("TERM");
+        assert!(daemon.ended());
+    }
+}
+
+/// Answers that do not fit the sockets are waited for.
+#[test]
+fn who_reads_late_gets_the_last_answers() {
+    let mut daemon = Daemon::start("rate = \"10 per day\"", "");
+    let mut stream = daemon.connect();
+    assert_eq!(ask(&mut stream, b"first\n", 3), b"OK\n");
+    let count = 100_000;
+    stream.write_all(&b"x\n".repeat(count)).unwrap();
+    daemon.signal("TERM");
+    daemon.wait_for("ending");
+    thread::sleep(Duration::from_millis(300));
+    let mut out = Vec::new();
+    stream.read_to_end(&mut out).unwrap();
+    assert_eq!(out.len(), 3 * count);
+    assert!(daemon.ended());
+}
+
 /// Clients that ask all the time: they go on while nobody answers, and come back.
 #[test]
 fn a_kill_and_a_restart_under_load() {
@@ -253,6 +280,29 @@ fn systemd_hands_over_sockets() {
     assert!(done.success() && child.wait().unwrap().success());
     assert!(socket.exists(), "it is systemd's");
     dthrottle::tables::remove(&table, None, None).unwrap();
+    fs::remove_dir_all(dir).unwrap();
+}
+
+/// Whatever is handed over: other machines need a token.
+#[test]
+fn systemd_cannot_open_http_to_others_without_a_token() {
+    let (dir, table) = place();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut child = Command::new("systemd-socket-activate")
+        .args(["--fdname=http", "--listen", &format!("0.0.0.0:{}", address.port())])
+        .arg(env!("CARGO_BIN_EXE_dthrottled"))
+        .args(["--rate", "1 per day", "--table", &table, "--listen"])
+        .arg(dir.join("socket"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = lines(child.stderr.take().unwrap());
+    wait_for(&log, "Listening on");
+    let _stream = std::net::TcpStream::connect(address).unwrap();
+    let said = wait_for(&log, "other machines can reach");
+    assert!(said.contains("daemon.token"), "{said}");
+    assert!(!child.wait().unwrap().success());
+    let _ = dthrottle::tables::remove(&table, None, None);
     fs::remove_dir_all(dir).unwrap();
 }
 
