@@ -12,8 +12,6 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
-import urllib3
-
 from dthrottle import Throttle
 from dthrottle.busy import BusyThrottle, ServiceBusy
 from dthrottle.busy.urllib3 import BusyPoolManager

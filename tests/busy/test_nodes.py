@@ -37,7 +37,8 @@ class Node:
 
     def do(self, word: str, url: str = "") -> Any:
         """One word, and the answer."""
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
+        assert self.process.stdout
         self.process.stdin.write(json.dumps([word, url]) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())

@@ -5,7 +5,16 @@ from __future__ import annotations
 import struct
 
 from list_protocol import (
-    KEYS, MOST, NODE, OTHER, Entry, entries, mark, report, section, service,
+    KEYS,
+    MOST,
+    NODE,
+    OTHER,
+    Entry,
+    entries,
+    mark,
+    report,
+    section,
+    service,
 )  # fmt: skip
 from wire_bodies import origin, read, varint, write
 from wire_keys import KINDS, Dropped, Envelope, seal, unseal
