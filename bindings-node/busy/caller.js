@@ -44,6 +44,22 @@ function serviceOf(url) {
   return URL.canParse(url) ? new URL(url).host : '';
 }
 
+// The three forms of a date in HTTP. Date.parse() alone makes a date of almost any word and number.
+const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*';
+const TIME = '\\d\\d:\\d\\d:\\d\\d';
+const DATE = new RegExp(`^${DAY}, \\d\\d[ -][A-Z][a-z]{2}[ -](?:\\d\\d){1,2} ${TIME} (?:GMT|UTC|[+-]\\d{4})$`);
+const ASCTIME = new RegExp(`^${DAY} [A-Z][a-z]{2} [ \\d]\\d ${TIME} \\d{4}$`);
+
+/**
+ * A date in HTTP, as Date.now() counts; NaN: it is none.
+ * @param {string} text
+ */
+function parseDate(text) {
+  if (DATE.test(text)) return Date.parse(text);
+  // It does not say so, but it means GMT.
+  return ASCTIME.test(text) ? Date.parse(`${text} GMT`) : NaN;
+}
+
 /**
  * A Retry-After header in milliseconds: seconds, or a date; nothing if it cannot be read.
  * @param {string | null | undefined} value
@@ -52,8 +68,7 @@ function retryAfterMs(value) {
   const text = value?.trim();
   if (!text) return undefined;
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, LONGEST_MS);
-  // What begins with a number is none of the dates that are allowed.
-  const ms = /^[A-Za-z]/.test(text) ? Date.parse(text) - Date.now() : NaN;
+  const ms = parseDate(text) - Date.now();
   return ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
 }
 
@@ -122,20 +137,23 @@ class Caller {
 }
 
 /**
+ * Until so long is over, or the signal says to give up. undici's may be an emitter of events.
  * @param {number} ms
- * @param {AbortSignal | null | undefined} signal
+ * @param {any} signal
  * @returns {Promise<void>}
  */
 function pause(ms, signal) {
   return new Promise((resolve) => {
     const done = () => {
       clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
+      if (signal?.removeEventListener) signal.removeEventListener('abort', done);
+      else signal?.removeListener?.('abort', done);
       resolve();
     };
     const timer = setTimeout(done, ms);
-    signal?.addEventListener('abort', done);
+    if (signal?.addEventListener) signal.addEventListener('abort', done);
+    else signal?.on?.('abort', done);
   });
 }
 
-module.exports = { Caller, DthrottleError, ServiceBusyError, retryAfterMs, serviceOf };
+module.exports = { Caller, DthrottleError, ServiceBusyError, pause, retryAfterMs, serviceOf };

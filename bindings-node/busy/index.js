@@ -22,7 +22,10 @@ function busyFetch(options = {}) {
     const service = caller.service(request ? request.url : String(input));
     await caller.hold(service, init?.signal ?? request?.signal);
     const response = await inner(input, init);
-    caller.answered(service, response.status, response.headers.get('retry-after'));
+    // Who was asked first has sent it elsewhere, and that is a good answer.
+    const last = response.redirected ? caller.service(response.url) : service;
+    if (last !== service) caller.throttle.onOk(service);
+    caller.answered(last, response.status, response.headers.get('retry-after'));
     return response;
   };
 }
@@ -43,8 +46,10 @@ function busyAxios(instance, options) {
   const services = new WeakMap();
   /** @param {any} response */
   const answered = (response) => {
-    const service = response && services.get(response.config);
-    if (service === undefined) return;
+    if (!response?.config) return;
+    // Another interceptor may have put a copy in its place.
+    const service =
+      services.get(response.config) ?? caller.service(instance.getUri(response.config));
     caller.answered(service, response.status, response.headers?.['retry-after']);
   };
   instance.interceptors.request.use(async (/** @type {any} */ config) => {

@@ -2,7 +2,7 @@
 // of methods (undici 6 and 7); whichever they have is passed on.
 'use strict';
 
-const { Caller } = require('./caller.js');
+const { Caller, pause } = require('./caller.js');
 
 /** @import { CallOptions } from './index.js' */
 
@@ -28,21 +28,30 @@ function busyInterceptor(options) {
      * @param {Handler} handler
      */
     function send(request, handler) {
-      const service = caller.service(String(request.origin ?? ''));
-      const watched = watch(handler, (status, retryAfter) => {
-        caller.answered(service, status, retryAfter);
-      });
+      const { signal } = request;
       const end = performance.now() + caller.maxWaitMs;
+      /** @type {string} */
+      let service;
       function attempt() {
         try {
+          if (signal?.aborted) throw signal.reason ?? new DOMException('given up', 'AbortError');
+          service ??= caller.service(String(request.origin ?? ''));
           const ms = caller.waitMs(service, end);
-          if (ms === 0) return dispatch(request, watched);
-          setTimeout(attempt, ms);
+          if (ms === 0) return dispatch(request, watch(handler, answered));
+          // Then it is given up, or it is worth asking again.
+          pause(ms, signal).then(attempt);
         } catch (error) {
           // Whoever dispatches expects no error here, but there.
           queueMicrotask(() => fail(handler, error));
         }
         return true;
+      }
+      /**
+       * @param {number} status
+       * @param {string | undefined} retryAfter
+       */
+      function answered(status, retryAfter) {
+        caller.answered(service, status, retryAfter);
       }
       return attempt();
     }

@@ -161,7 +161,82 @@ describe('all adapters', () => {
     await assert.rejects(get(url, { signal }), { name: 'TimeoutError' });
     const instance = busyAxios(axios.create(), { throttle, maxWaitMs: 100_000 });
     await assert.rejects(instance.get(url, { signal: AbortSignal.timeout(50) }));
+    const options = { throttle, maxWaitMs: 100_000 };
+    const dispatcher = new undici.Agent().compose(busyInterceptor(options));
+    const given = { dispatcher, signal: AbortSignal.timeout(50) };
+    await assert.rejects(undici.request(url, given), { name: 'TimeoutError' });
+    await assert.rejects(undici.request(url, given), { name: 'TimeoutError' });
+    await assert.rejects(get(url, { signal: AbortSignal.abort() }), { name: 'AbortError' });
+    assert.deepEqual([seen, throttle.stats().sent], [0, 0]);
+    await dispatcher.close();
+  });
+
+  it('pass on what the function for names throws, and send nothing', async () => {
+    const fails = () => {
+      throw new RangeError('no name');
+    };
+    for (const make of Object.values(makers)) {
+      const hidden = (/** @type {any} */ error) => error.cause ?? error;
+      await assert.rejects(make({ service: fails })(url), (error) => hidden(error).message === 'no name');
+      const wrong = { service: /** @type {any} */ (() => 7) };
+      await assert.rejects(make(wrong)(url), (error) => hidden(error).code === 'DTHROTTLE_ARGUMENT');
+    }
     assert.equal(seen, 0);
+  });
+
+  it('make no pause of garbage', async () => {
+    for (const garbage of ['-5', 'soon', 'foo 2099', 'Mon 12345', 'hello 1/1/2090', '1e9']) {
+      for (const make of Object.values(makers)) {
+        const throttle = new BusyThrottle();
+        answers = [[503, { 'Retry-After': garbage }]];
+        assert.equal(await make({ throttle })(url), 503);
+        assert(throttle.turn(host).waitMs <= 1000, garbage);
+      }
+    }
+  });
+
+  it('know who answers after a redirect of fetch', async () => {
+    const throttle = new BusyThrottle();
+    const other = host.replace('127.0.0.1', 'localhost');
+    answers = [
+      [302, { Location: `http://${other}/` }],
+      [503, {}],
+    ];
+    assert.equal((await busyFetch({ throttle })(url)).status, 503);
+    assert.equal(throttle.limit(host), Infinity);
+    assert.notEqual(throttle.limit(other), Infinity);
+  });
+
+  it('learn from axios also where its configuration was copied', async () => {
+    const throttle = new BusyThrottle();
+    const instance = axios.create({ validateStatus: () => true });
+    // Run after those that were added later.
+    instance.interceptors.request.use((config) => ({ ...config }));
+    busyAxios(instance, { throttle });
+    answers = [[503, { 'Retry-After': '60' }]];
+    assert.equal((await instance.get(url)).status, 503);
+    await assert.rejects(instance.get(url), ServiceBusyError);
+  });
+
+  it('do not touch a body before its turn', async () => {
+    const throttle = new BusyThrottle();
+    throttle.onBusy(host, 60_000);
+    let read = 0;
+    async function* parts() {
+      read += 1;
+      yield Buffer.from('part');
+    }
+    const dispatcher = new undici.Agent().compose(busyInterceptor({ throttle }));
+    const body = parts();
+    const asked = /** @type {any} */ ({ dispatcher, method: 'POST', body });
+    await assert.rejects(undici.request(url, asked), ServiceBusyError);
+    const init = /** @type {any} */ ({ method: 'POST', body, duplex: 'half' });
+    await assert.rejects(busyFetch({ throttle })(url, init), ServiceBusyError);
+    assert.equal(read, 0);
+    throttle.forget(host);
+    const response = await busyFetch({ throttle })(url, init);
+    assert.deepEqual([response.status, read, seen], [200, 1, 1]);
+    await dispatcher.close();
   });
 
   it('say what is wrong with an option', () => {
@@ -213,6 +288,11 @@ describe('all adapters', () => {
       ['soon', undefined],
       ['Wed, 21 Oct 2015 07:28:00 GMT', undefined],
       ['Fri, 31 Dec 9999 23:59:59 GMT', year],
+      ['Friday, 31-Dec-49 23:59:59 GMT', year],
+      ['Fri Dec 31 23:59:59 9999', year],
+      ['foo 2099', undefined],
+      ['Mon 12345', undefined],
+      ['', undefined],
     ];
     for (const [value, ms] of values) assert.equal(retryAfterMs(value), ms, String(value));
   });

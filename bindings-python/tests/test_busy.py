@@ -28,8 +28,10 @@ def test_busy_answers_halve_and_others_go_on(busy: BusyThrottle, clock: ManualCl
     assert busy.limit(b"a") == 50, "text is its UTF-8"
     assert busy.limit("b") is None
     assert not busy.should_send("a")
-    clock.advance(0.02)
-    assert [busy.should_send("a") for _ in range(3)] == [True, False, False]
+    clock.advance(0.299)
+    assert not busy.should_send("a"), "not at once after a busy answer"
+    clock.advance(0.001)
+    assert [busy.should_send("a") for _ in range(3)] == [True, True, False]
     clock.advance(60)
     assert busy.limit("a") is None
 
@@ -197,6 +199,11 @@ def test_a_service_is_host_and_port(url: str, name: str) -> None:
         ("soon", None),
         ("1.5", None),
         ("٣", None),
+        ("", None),
+        ("21 Oct Wed, 23:59:59 +99999999999999999999 Jan", None),
+        (f"1 Dec {'9' * 400} 00:00 9999 +9999", None),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", 86_400 * 365),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", None),
         ("Wed, 21 Oct 2015 07:28:00 GMT", None),
         ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400 * 365),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -39,6 +41,13 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Server
+
+    def do_POST(self) -> None:
+        # In chunks, as streams come.
+        while size := int(self.rfile.readline(), 16):
+            self.rfile.read(size + 2)
+        self.rfile.readline()
+        self.do_GET()
 
     def do_GET(self) -> None:
         self.server.seen += 1
@@ -176,6 +185,148 @@ def test_every_attempt_of_urllib3_is_asked_about(server: Server) -> None:
     assert time.monotonic() - begun > 0.9
     stats = http.throttle.stats()
     assert (stats.sent, stats.good, stats.busy) == (3, 2, 1)
+
+
+def test_who_is_held_back_by_urllib3_keeps_its_connections(server: Server) -> None:
+    http = for_urllib3.BusyPoolManager(maxsize=1, block=True)
+    assert http.request("GET", server.url).status == 200
+    pool = http.connection_from_url(server.url)
+    server.answers = [(503, {"Retry-After": "60"})]
+    assert http.request("GET", server.url, retries=False).status == 503
+    for _ in range(5):
+        with pytest.raises(ServiceBusy):
+            http.request("GET", server.url)
+    http.throttle.forget(f"127.0.0.1:{server.server_port}")
+    assert http.request("GET", server.url).status == 200
+    assert pool.num_connections == 1, "none was closed for it"
+
+
+def test_a_waiting_request_has_no_connection(server: Server) -> None:
+    """With one connection for all, who waits for one service must not keep it from the other."""
+    names = iter(["slow", "slow", "slow", "quick", "quick", "slow"])
+    lock = threading.Lock()
+
+    def service(_: str) -> str:
+        with lock:
+            return next(names)
+
+    http = for_urllib3.BusyPoolManager(max_wait=20, service=service, maxsize=1, block=True)
+    server.answers = [(503, {"Retry-After": "2"})]
+    assert http.request("GET", server.url, retries=False).status == 503
+    waiting = threading.Thread(target=http.request, args=("GET", server.url))
+    waiting.start()
+    time.sleep(0.3)
+    begun = time.monotonic()
+    assert http.request("GET", server.url, pool_timeout=10).status == 200
+    assert time.monotonic() - begun < 1
+    waiting.join()
+
+
+@each
+def test_a_name_that_cannot_be_found_is_an_error_and_nothing_is_sent(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
+    def fails(_: str) -> str:
+        raise LookupError("no name")
+
+    with pytest.raises(LookupError, match="no name"):
+        make(service=fails)(server.url)
+    with pytest.raises(ArgumentError, match="service"):
+        make(service=lambda _: 7)(server.url)
+    assert (server.seen, error) == (0, error)
+
+
+@each
+def test_garbage_in_retry_after_is_no_pause(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
+    throttle = BusyThrottle()
+    get = make(throttle)
+    for garbage in ("-5", "soon", "21 Oct Wed, 23:59:59 +99999999999999999999 Jan", "1e9"):
+        server.answers = [(503, {"Retry-After": garbage})]
+        assert get(server.url) == 503
+        assert throttle.turn(f"127.0.0.1:{server.server_port}").wait <= 1, garbage
+        throttle.forget(f"127.0.0.1:{server.server_port}")
+    assert error is not None
+
+
+def test_redirects_are_asked_about_hop_by_hop(server: Server) -> None:
+    session = requests.Session()
+    session.mount("http://", for_requests.BusyAdapter(adapter := BusyThrottle()))
+    server.answers = [(302, {"Location": f"http://localhost:{server.server_port}/"}), (503, {})]
+    assert session.get(server.url).status_code == 503
+    assert adapter.limit(f"127.0.0.1:{server.server_port}") is None
+    assert adapter.limit(f"localhost:{server.server_port}") is not None
+
+
+def test_a_body_that_is_a_stream_is_not_touched_before_its_turn(server: Server) -> None:
+    read: list[bytes] = []
+
+    def body() -> Iterator[bytes]:
+        for part in (b"one", b"two"):
+            read.append(part)
+            yield part
+
+    throttle = BusyThrottle()
+    throttle.on_busy(f"127.0.0.1:{server.server_port}", 60)
+    session = requests.Session()
+    session.mount("http://", for_requests.BusyAdapter(throttle))
+    stream = body()
+    with pytest.raises(ServiceBusy):
+        session.post(server.url, data=stream)
+    with (
+        httpx.Client(transport=for_httpx.BusyTransport(throttle)) as client,
+        pytest.raises(ServiceBusy),
+    ):
+        client.post(server.url, content=stream)
+    with pytest.raises(ServiceBusy):
+        for_urllib3.BusyPoolManager(throttle).request("POST", server.url, body=stream)
+    assert read == []
+    throttle.forget(f"127.0.0.1:{server.server_port}")
+    assert session.post(server.url, data=stream).status_code == 200
+    assert read == [b"one", b"two"]
+
+
+def test_an_adapter_says_that_it_cannot_be_pickled() -> None:
+    with pytest.raises(TypeError, match="mount one in each process"):
+        pickle.dumps(for_requests.BusyAdapter())
+
+
+def test_who_is_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
+    throttle = BusyThrottle()
+
+    async def work() -> None:
+        transport = for_httpx.AsyncBusyTransport(throttle, max_wait=60)
+        async with httpx.AsyncClient(transport=transport) as client:
+            server.answers = [(503, {"Retry-After": "30"})]
+            await client.get(server.url)
+            tasks = [asyncio.create_task(client.get(server.url)) for _ in range(5)]
+            await asyncio.sleep(0.1)
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert all(isinstance(result, asyncio.CancelledError) for result in results)
+
+    asyncio.run(work())
+    assert (server.seen, throttle.stats().sent) == (1, 1)
+
+
+def test_a_fork_while_another_thread_waits(server: Server) -> None:
+    throttle = BusyThrottle()
+    get = by_urllib3(throttle, max_wait=10)
+    server.answers = [(503, {"Retry-After": "1"})]
+    assert get(server.url) == 503
+    waiting = threading.Thread(target=get, args=(server.url,))
+    waiting.start()
+    time.sleep(0.1)
+    child = os.fork()
+    if child == 0:
+        # The child has the throttle, not the thread, and waits for its own turn.
+        held = throttle.turn(f"127.0.0.1:{server.server_port}")
+        os._exit(0 if not held and held.wait < 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    waiting.join()
+    assert throttle.stats().sent == 2
 
 
 def test_async_clients_wait_without_blocking(server: Server) -> None:

@@ -31,6 +31,29 @@ const balances = (net, tag) => net.nodes.map(({ throttle }) => throttle.peek(tag
 const sum = (net, name) =>
   net.nodes.reduce((all, { throttle }) => all + throttle.clusterStats().counts[name], 0);
 
+describe('busy throttles with links', () => {
+  it('slow down when another is told busy, unless they do not want to hear of it', () => {
+    const net = new Net(5);
+    for (const build of [face, web, face]) net.startBusy(build);
+    net.startBusy(web, { busy: false });
+    net.run(5000);
+    const [one, two, three, off] = net.nodes.map(({ throttle }) => throttle);
+    assert.deepEqual([one, two, off].map((busy) => busy.stats().peers), [3, 3, 3]);
+    for (const busy of [one, two, three, off]) assert.ok(busy.shouldSend('api'));
+    one.onBusy('api', 30_000);
+    net.run(200);
+    assert.deepEqual([two, three].map((busy) => busy.turn('api').allowed), [false, false]);
+    const { waitMs } = two.turn('api');
+    assert.ok(waitMs > 29_700 && waitMs < 29_900, `${waitMs}`);
+    assert.equal(off.limit('api'), Infinity);
+    assert.deepEqual([two, one, off].map((busy) => busy.stats().heard), [1, 0, 0]);
+  });
+
+  it('have a cluster, or no link', () => {
+    assert.throws(() => new face.BusyThrottle().link({ address: '10.0.0.1:1' }), /the option cluster/);
+  });
+});
+
 describe('nodes with links', () => {
   it('agree on a balance, whatever is lost or comes twice', () => {
     const net = netOf(4, (one) => Object.assign(one, { loss: 0.1, twice: 0.25 }));

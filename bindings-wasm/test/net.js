@@ -40,7 +40,22 @@ class Net {
   start(face, options) {
     const clock = new face.ManualClock(this.now);
     const cluster = { name: 'test', secret: 'sixteen bytes or more' };
-    const throttle = new face.Throttle({ rate: '1 per 100 years', burst: 1000, cluster, clock, ...options });
+    const usual = { rate: '1 per 100 years', burst: 1000, cluster, clock };
+    return this.#add(face, clock, new face.Throttle({ ...usual, ...options }));
+  }
+
+  /**
+   * The same with a busy throttle.
+   * @param {any} face
+   * @param {object} [options] What its cluster is told besides.
+   */
+  startBusy(face, options) {
+    const clock = new face.ManualClock(this.now);
+    const cluster = { name: 'test', secret: 'sixteen bytes or more', ...options };
+    return this.#add(face, clock, new face.BusyThrottle({ cluster, clock }));
+  }
+
+  #add(face, clock, throttle) {
     const address = `10.0.0.${this.nodes.length + 1}:7373`;
     const node = { face, throttle, clock, address, link: undefined, due: 0, events: [] };
     this.nodes.push(node);

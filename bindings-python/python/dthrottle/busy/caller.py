@@ -140,7 +140,8 @@ def retry_after(value: str | None) -> float | None:
         return min(float(value[:20]), _LONGEST)
     try:
         date = parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, ArithmeticError, LookupError):
+        # Whatever a server says: it is no reason for a request to fail.
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=timezone.utc)

@@ -50,6 +50,13 @@ class BusyAdapter(HTTPAdapter):
         )
         super().__init__(**options)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Refuse: what it knows is in memory, and a copy would know nothing."""
+        raise TypeError(
+            "a BusyAdapter cannot be pickled; mount one in each process,"
+            " with BusyThrottle(table=...) to share what they know"
+        )
+
     @property
     def throttle(self) -> BusyThrottle:
         """The throttle that is asked."""

@@ -61,12 +61,21 @@ def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConn
     """Make a class of pools that ask before every attempt."""
 
     class BusyPool(base):  # type: ignore[misc, valid-type]
-        def _make_request(self, *args: Any, **options: Any) -> BaseHTTPResponse:
+        def _service(self) -> str:
             host = f"[{self.host}]" if ":" in self.host else self.host
-            service = caller.service(f"{self.scheme}://{host}:{self.port}")
-            caller.hold(service)
+            return caller.service(f"{self.scheme}://{host}:{self.port}")
+
+        # Called anew for each attempt. Who is held back or waits has no connection yet.
+        def urlopen(self, *args: Any, **options: Any) -> BaseHTTPResponse:
+            caller.hold(self._service())
+            response: BaseHTTPResponse = super().urlopen(*args, **options)
+            return response
+
+        # Sees every answer once, those that are tried again included.
+        def _make_request(self, *args: Any, **options: Any) -> BaseHTTPResponse:
             response: BaseHTTPResponse = super()._make_request(*args, **options)
-            caller.answered(service, response.status, response.headers.get("Retry-After"))
+            retry = response.headers.get("Retry-After")
+            caller.answered(self._service(), response.status, retry)
             return response
 
     return BusyPool
