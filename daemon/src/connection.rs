@@ -22,6 +22,10 @@ use crate::resp::Resp;
 /// How much is read at once.
 const INPUT: usize = 32 * 1024;
 
+/// For whoever took this port for another.
+const NO_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
+    Connection: close\r\n\r\ndthrottled does not speak HTTP here; its key http says where\n";
+
 /// A socket of either kind.
 pub(crate) enum Stream {
     Unix(UnixStream),
@@ -43,9 +47,11 @@ struct Fed {
 }
 
 pub(crate) struct Connection {
-    pub(crate) daemon: Arc<Daemon>,
-    pub(crate) stream: Stream,
-    pub(crate) session: Session,
+    daemon: Arc<Daemon>,
+    stream: Stream,
+    session: Session,
+    /// Nothing has been read from it.
+    is_new: bool,
 }
 
 /// What a step came to.
@@ -72,6 +78,10 @@ thread_local! {
 }
 
 impl Connection {
+    pub(crate) fn new(daemon: &Arc<Daemon>, stream: Stream, session: Session) -> Connection {
+        Connection { daemon: Arc::clone(daemon), stream, session, is_new: true }
+    }
+
     /// Answers until the client goes, an error, or the end of the daemon.
     pub(crate) async fn run(mut self, mut ending: watch::Receiver<bool>) -> io::Result<()> {
         loop {
@@ -98,7 +108,7 @@ impl Connection {
     fn last_step(&mut self) -> io::Result<Step> {
         BUFFERS.with_borrow_mut(|Buffers { input, output }| match self.stream.receive(input) {
             Ok(0) => Ok(Step::End),
-            Ok(count) => self.answer(&input[..count], output),
+            Ok(count) => self.take(&input[..count], output),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::End),
             Err(error) => Err(error),
         })
@@ -112,9 +122,21 @@ impl Connection {
             let input = filled.filled();
             Poll::Ready(match input.is_empty() {
                 true => Ok(Step::End),
-                false => self.answer(input, output),
+                false => self.take(input, output),
             })
         })
+    }
+
+    /// Answers what was read, unless a browser sent it: a page from anywhere could make it post
+    /// lines of its choice to this machine.
+    fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
+        let is_new = std::mem::take(&mut self.is_new);
+        if is_new && matches!(self.stream, Stream::Tcp(_)) && is_http(input) {
+            self.daemon.state.counts.spoke_http.add(1);
+            self.stream.send(NO_HTTP)?;
+            return Ok(Step::End);
+        }
+        self.answer(input, output)
     }
 
     /// Answers input as far as the client takes the answers.
@@ -232,6 +254,15 @@ impl Stream {
     }
 }
 
+/// Whether this is the head of a request: its first line, and a field that all have. No page can
+/// make a browser send them otherwise, or in pieces.
+fn is_http(input: &[u8]) -> bool {
+    let mut lines = input.split(|byte| *byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    let is_request = first.ends_with(b" HTTP/1.1\r") || first.ends_with(b" HTTP/1.0\r");
+    is_request && lines.any(|line| line.len() > 5 && line[..5].eq_ignore_ascii_case(b"host:"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -256,7 +287,7 @@ mod tests {
             let (end, ending) = watch::channel(false);
             let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
             let session = Session::Lines(Lines::new(100, true));
-            let run = spawn_local(Connection { daemon, stream, session }.run(ending));
+            let run = spawn_local(Connection::new(&daemon, stream, session).run(ending));
             // It waits for something to read.
             yield_now().await;
             client.write_all(b"x\nx\nx\nx\npart").unwrap();

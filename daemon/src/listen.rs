@@ -13,6 +13,8 @@ use rustix::net::sockopt;
 
 use crate::config::{Place, Settings};
 
+/// The system takes twice as much.
+const HTTP_BUFFER: usize = 64 * 1024;
 /// After so long without a word the system asks whether the other end is still there.
 #[cfg(target_os = "linux")]
 const KEEPALIVE: Duration = Duration::from_secs(120);
@@ -69,6 +71,11 @@ impl Listeners {
         {
             let message = "other machines can reach this HTTP socket of systemd: set daemon.token";
             return Err(about(address, &io::Error::other(message)));
+        }
+        if let Some(http) = &all.http {
+            // Connections have it from their listener. What a page that nobody reads is told stays
+            // in there; the system would let it grow to megabytes.
+            sockopt::set_socket_send_buffer_size(http, HTTP_BUFFER)?;
         }
         all.prepare()?;
         Ok(all)

@@ -83,11 +83,7 @@ fn start(flags: &Flags) -> Result<(), Failure> {
     let ready = ready_line(&listeners, &throttle, &table);
     let daemon = Arc::new(Daemon::new(settings, flags.config.clone(), throttle)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let paths = listeners.paths.clone();
     let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners, &ready));
-    for path in paths {
-        let _ = std::fs::remove_file(path);
-    }
     daemon.close();
     ended
 }
@@ -161,6 +157,11 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<
     }
     notify::stopping();
     info!("ending: no new connections, and the last answers");
+    // While it still listens: whoever comes next at these places may begin before the last answers
+    // are taken, and its files must stay.
+    for path in &listeners.paths {
+        let _ = std::fs::remove_file(path);
+    }
     accepting.shutdown().await;
     let _ = end.send(true);
     let workers = std::rc::Rc::into_inner(workers).ok_or("a listener did not end")?;

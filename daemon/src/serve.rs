@@ -162,9 +162,7 @@ async fn talk(accepted: Accepted, daemon: Arc<Daemon>, ending: watch::Receiver<b
         }
     };
     let result = match opened {
-        Ok((stream, session)) => {
-            Connection { daemon: Arc::clone(&daemon), stream, session }.run(ending).await
-        }
+        Ok((stream, session)) => Connection::new(&daemon, stream, session).run(ending).await,
         Err(error) => Err(error),
     };
     if let Err(error) = result {

@@ -45,6 +45,8 @@ pub(crate) struct Counts {
     pub(crate) turned_away: Count,
     /// Closed, because they did not read their answers.
     pub(crate) too_slow: Count,
+    /// Closed, because they spoke HTTP where lines or RESP are spoken.
+    pub(crate) spoke_http: Count,
     /// Ordinary lines.
     pub(crate) lines: Count,
     /// Lines of the longer form.
@@ -67,7 +69,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// All that only grow: name, what it is, count.
-    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 16] {
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 17] {
         [
             ("connections_accepted", "Connections accepted", self.accepted.get()),
             (
@@ -79,6 +81,11 @@ impl Counts {
                 "connections_too_slow",
                 "Connections closed that did not read answers",
                 self.too_slow.get(),
+            ),
+            (
+                "connections_http",
+                "Connections closed that spoke HTTP to another port",
+                self.spoke_http.get(),
             ),
             ("lines", "Ordinary lines answered", self.lines.get()),
             ("queries", "Lines of the longer form answered", self.queries.get()),

@@ -163,7 +163,7 @@ def test_who_says_nothing_or_never_reads_is_let_go() -> None:
             for number in range(100_000):
                 flood.sendall(b"X-%d: %s\r\n" % (number, b"x" * 100))
         assert is_closed(flood)
-        # Many answers, and an endless one, that nobody reads.
+        # Many answers that nobody reads.
         mute = say(b"")
         mute.settimeout(5)
         with suppress(OSError):

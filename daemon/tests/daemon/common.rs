@@ -66,6 +66,13 @@ impl Daemon {
         (self.child, self.log, self.ready) = (child, log, ready);
     }
 
+    /// Another with the same configuration, whatever this one does.
+    pub(crate) fn successor(&self) -> Daemon {
+        let (child, log, ready) = Daemon::launch(&self.dir);
+        let (dir, socket, table) = (self.dir.clone(), self.socket.clone(), self.table.clone());
+        Daemon { dir, socket, table, child, log, ready }
+    }
+
     pub(crate) fn rewrite(&self, rules: &str, keys: &str) {
         write_config(&self.dir, &self.table, rules, keys);
     }

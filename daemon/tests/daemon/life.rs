@@ -77,6 +77,25 @@ fn who_reads_late_gets_the_last_answers() {
     assert!(daemon.ended());
 }
 
+/// The next daemon begins while the last answers of this one wait: the place is the next one's.
+#[test]
+fn another_takes_over_during_the_end() {
+    let mut daemon = Daemon::start(TEN, "");
+    let mut stream = daemon.connect();
+    stream.write_all(&b"x\n".repeat(100_000)).unwrap();
+    daemon.until("it is busy", |daemon| daemon.stat("lines") > 10_000);
+    daemon.signal("TERM");
+    daemon.wait_for("ending");
+    daemon.until("the place is free", |daemon| UnixStream::connect(&daemon.socket).is_err());
+    let next = daemon.successor();
+    assert_eq!(next.ask(b"new\n", 3), b"OK\n");
+    let mut out = Vec::new();
+    stream.read_to_end(&mut out).unwrap();
+    assert_eq!(out.len(), 300_000);
+    assert!(daemon.ended());
+    assert_eq!(next.ask(b"new\n", 3), b"OK\n", "its socket is still there");
+}
+
 /// Clients that ask all the time: they go on while nobody answers, and come back.
 #[test]
 fn a_kill_and_a_restart_under_load() {

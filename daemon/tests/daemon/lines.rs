@@ -184,6 +184,31 @@ fn more_connections_than_allowed_are_closed() {
     }
 }
 
+/// A page could make a browser post lines, also to give units back.
+#[test]
+fn browsers_are_no_clients() {
+    let daemon = Daemon::start(TEN, "resp = \"127.0.0.1:0\"");
+    assert_eq!(daemon.ask(&b"spent\n".repeat(10), 30), b"OK\n".repeat(10));
+    let body = "victim\nvictim\n\0reset\0tag=spent\nCL.THROTTLE victim 1 1 60\r\n";
+    let head = "POST / HTTP/1.1\r\nHost: 127.0.0.1:7373\r\nConnection: keep-alive\r\n\r\n";
+    let resp = std::net::TcpStream::connect(daemon.address("resp on ")).unwrap();
+    resp.set_read_timeout(Some(LONG)).unwrap();
+    for mut stream in [daemon.connect_tcp(), resp] {
+        stream.write_all([head, body].concat().as_bytes()).unwrap();
+        let mut out = String::new();
+        stream.read_to_string(&mut out).unwrap();
+        assert!(out.starts_with("HTTP/1.1 400 ") && out.contains("its key http"), "{out}");
+    }
+    assert_eq!((daemon.stat("connections_http"), daemon.stat("resp_commands")), (2, 0));
+    assert!(daemon.query("peek\0tag=victim").contains(" remaining=10 "));
+    assert!(daemon.query("peek\0tag=spent").contains(" remaining=0 "));
+    // A request's line is a tag like any other.
+    assert_eq!(ask(&mut daemon.connect_tcp(), b"GET / HTTP/1.1\r\nx\n", 6), b"OK\nOK\n");
+    let lines = head.matches('\n').count();
+    let mut unix = daemon.connect();
+    assert_eq!(ask(&mut unix, head.as_bytes(), 3 * lines), b"OK\n".repeat(lines));
+}
+
 #[test]
 fn many_clients_at_once_share_one_bucket() {
     let daemon = Daemon::start("rate = \"1000 per day\"", "");
