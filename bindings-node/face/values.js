@@ -74,13 +74,23 @@ function describe(value) {
  * byte: text it reads in a moment, and nobody can change it meanwhile.
  */
 class KeptBytes extends Uint8Array {
-  units = '';
+  /** @type {string | undefined} */
+  #units;
+
+  /** What is cut out of them is another tag. */
+  static get [Symbol.species]() {
+    return Uint8Array;
+  }
 
   /** @param {Uint8Array} bytes */
   static keep(bytes) {
     const kept = new KeptBytes(bytes);
-    kept.units = String.fromCharCode(...bytes);
+    kept.#units = String.fromCharCode(...bytes);
     return kept;
+  }
+
+  get units() {
+    return this.#units;
   }
 }
 
@@ -90,7 +100,8 @@ class KeptBytes extends Uint8Array {
  * @returns {string | Uint8Array}
  */
 function toTag(tag) {
-  if (typeof tag === 'string' || tag instanceof KeptBytes) return tag;
+  if (typeof tag === 'string') return tag;
+  if (tag instanceof KeptBytes && tag.units !== undefined) return tag;
   if (isBytes(tag)) {
     // So is one whose buffer was given away, which cannot be copied.
     if (tag.length === 0) return '';

@@ -7,6 +7,7 @@ const { BlockList, isIPv6 } = require('node:net');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
 
+const { ManualClock, Throttle } = require('../index.js');
 const { ClientAddress, clientAddress, parseAddress } = require('../web/address.js');
 const { formatAddress } = require('../web/parse.js');
 
@@ -49,6 +50,25 @@ describe('client addresses', () => {
       });
     });
   }
+
+  it('are tags like any other bytes', () => {
+    const throttle = new Throttle({ rate: '9/day', clock: new ManualClock() });
+    for (const peer of ['203.0.113.255', '127.0.0.1', '0.0.0.0', '2001:db8:ffff:1::1']) {
+      const tag = new ClientAddress().tag(peer) ?? assert.fail('no address');
+      const same = [tag, new Uint8Array(tag), Buffer.from(tag), structuredClone(tag), tag.slice(), tag.subarray(0)];
+      assert.deepEqual(same.map((each) => throttle.check(each).remaining), [8, 7, 6, 5, 4, 3], peer);
+      throttle.refund(tag);
+      assert.equal(throttle.allow(tag) && throttle.peek(tag).remaining, 3);
+      assert.deepEqual(throttle.allowMany([tag, tag]), [true, true]);
+      assert.equal(throttle.peek(Buffer.from(tag)).remaining, 1);
+      throttle.reset(tag);
+      assert.equal(throttle.peek(tag).remaining, 9);
+      const others = [tag.slice(1), tag.subarray(0, 2), tag.map(() => 7), Reflect.construct(tag.constructor, [[1, tag.length]])];
+      assert.deepEqual(others.map((each) => throttle.check(each).remaining), [8, 8, 8, 8], peer);
+      for (const each of others) throttle.reset(each);
+      assert.deepEqual(JSON.parse(JSON.stringify(tag)), { ...tag });
+    }
+  });
 
   it('are one in all spellings', () => {
     const roll = dice(1);

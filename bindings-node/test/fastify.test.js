@@ -70,8 +70,8 @@ describe('routes of Fastify', () => {
   });
 
   it('that are wrong are errors when they are made', async () => {
-    for (const [said, field] of /** @type {[Any, string][]} */ ([[{ rate: 'x' }, 'domains'], [{ rat: '1/s' }, 'rat'], [[], 'config.throttle']])) {
-      await assert.rejects(made({ rate: '3/day', table: false }, { '/': said }), (/** @type {Any} */ error) => String(error.field).includes(field));
+    for (const [said, field] of /** @type {[Any, string][]} */ ([[{ rate: 'x' }, 'rate'], [{ rat: '1/s' }, 'rat'], [[], 'config.throttle']])) {
+      await assert.rejects(made({ rate: '3/day', table: false }, { '/': said }), { field, message: /^GET \/: / });
     }
     await assert.rejects(made({ rate: '3/day', table: false, global: 5 }, {}), { field: 'global' });
     await assert.rejects(made({}, {}), { field: 'rate' });

@@ -154,6 +154,15 @@ describe('options', () => {
     }
   });
 
+  it('are named as they were given, also where the throttle has a name', () => {
+    for (const domain of ['q', 'a.b', 'GET /login', 'ü "x\\"', 'default']) {
+      assert.throws(() => make({ rate: 'x', domain, table: false }), { field: 'rate', message: /^rate: "x"/ });
+      assert.throws(() => make({ rules: [{ rate: 'x' }], domain, table: false }), { field: 'rules[0].rate' });
+    }
+    assert.throws(() => make({ rate: '1/s', domain: 'q\0', table: false }), { field: 'domain' });
+    assert.throws(() => make({ domains: { q: { rate: 'x' } }, domain: 'q', table: false }), { field: 'domains.q.rate' });
+  });
+
   it('windowMs and limit are a rule, and that is said', async () => {
     const clock = new ManualClock();
     const heard = await warnings(() => {

@@ -6,6 +6,7 @@
 // All workers of the application count together, without being told. docs/node.md has the options.
 'use strict';
 
+const { DthrottleError } = require('../face/errors.js');
 const { isTable } = require('../face/values.js');
 const { tools } = require('./connect.js');
 const { Gate, isPromise } = require('./gate.js');
@@ -124,7 +125,7 @@ function register(instance, options) {
     const said = route.config?.throttle;
     const where = toWhere(route.method, route.url);
     const known = routes.get(where);
-    const made = known?.said === said ? known?.made : toGate(said, where);
+    const made = known?.said === said ? known?.made : inRoute(where, () => toGate(said, where));
     routes.set(where, { said, made });
     if (made !== undefined) route.config = { ...route.config, [GATE]: { made, of: token } };
   });
@@ -154,6 +155,21 @@ function register(instance, options) {
     }
     config[GATE] = { made, of: token };
     return config[GATE];
+  }
+}
+
+/**
+ * What is wrong at a route says which it is.
+ * @template T
+ * @param {string} where
+ * @param {() => T} make
+ */
+function inRoute(where, make) {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof DthrottleError)) throw error;
+    throw new DthrottleError(error.code, `${where}: ${error.message}`, { field: error.field, line: error.line });
   }
 }
 

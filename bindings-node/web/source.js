@@ -24,6 +24,9 @@ const OF_WINDOW = ['windowMs', 'limit', 'max'];
 const OF_THROTTLE = [...OF_DOMAIN, ...OF_WINDOW, 'domains', 'cluster', 'clock'];
 const SOURCES = ['throttle', 'file', ...OF_THROTTLE];
 
+/** How the domain of an option is named in errors. */
+const OF_ONE = /^domains\.("(?:[^"\\]|\\.)*"|[^".]*)\.?/;
+
 const HAS_TABLE = /^[ \t]*(\[[ \t]*)?["']?table["']?[ \t]*[\].=]/m;
 
 /** @type {Map<string, Map<string, string>>} What counts in this process: tables, domains, rules. */
@@ -192,12 +195,31 @@ function fromOptions(given, label, reports) {
   }
   const { domains, ...rest } = config;
   const Throttle = native();
-  const pool = share(shared === undefined ? null : [toTable(given.table), rest.cluster], domains, (all) => {
+  const what = shared === undefined ? null : [toTable(given.table), rest.cluster];
+  const open = (/** @type {Record<string, any>} */ all) => {
     const whole = { ...rest, ...toWhole(all) };
     if (hasTable) return orPrivate(given, reports, (table) => new Throttle({ ...whole, table }));
     return { throttle: new Throttle(whole), name: undefined };
-  });
+  };
+  const pool = share(what, domains, given.domains === undefined ? (all) => asGiven(() => open(all)) : open);
   return leaving(pool, () => Opened.shared(pool, domain ?? 'default'));
+}
+
+/**
+ * Opens a throttle. What is wrong in the domain that was made of the options is wrong in an option.
+ * @template T
+ * @param {() => T} open
+ */
+function asGiven(open) {
+  try {
+    return open();
+  } catch (error) {
+    const field = error instanceof DthrottleError ? error.field : undefined;
+    const [made] = OF_ONE.exec(field ?? '') ?? [];
+    if (!(error instanceof DthrottleError) || field === undefined || made === undefined) throw error;
+    const option = field.slice(made.length) || 'domain';
+    throw new DthrottleError(error.code, error.message.replace(field, () => option), { field: option, line: error.line });
+  }
 }
 
 /**
