@@ -74,6 +74,14 @@ def write_files(folder: Path) -> None:
     (folder / "seen").chmod(0o666)
 
 
+def test_one_name_in_a_section_is_enough() -> None:
+    lines = 'DThrottleRule default "1/day" burst=2\nDThrottle On\n' + location(
+        "/named", 'Header set X-Status "%{dthrottle_remaining}e"'
+    )
+    with apache(lines, names="") as started:
+        assert [started.get("/named").headers["x-status"] for _ in range(2)] == ["1", "0"]
+
+
 def body(server: Server, path: str) -> str:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", path)
