@@ -161,7 +161,9 @@ def test_a_request_has_its_cost(server: Server) -> None:
     assert shown(server.get("/two/three", X_Key="t")) == (200, "passed", "1")
     # More than the burst passes when the bucket is full, and is paid for.
     assert shown(server.get("/two/dear", X_Key="d", X_Cost="6")) == (200, "passed", "0")
-    assert int(server.get("/two", X_Key="d").headers["retry-after"]) > 2 * 3600
+    headers = server.get("/two", X_Key="d").headers
+    assert int(headers["retry-after"]) > 2 * 3600
+    assert headers["ratelimit"].endswith(f";t={headers['retry-after']}")
 
 
 def test_a_cost_below_replaces_one_above(server: Server) -> None:
