@@ -107,12 +107,25 @@ def test_the_table_is_named_after_the_server() -> None:
     with apache.apache(lines, table="") as server:
         assert server.statuses("/a", 2) == [200, 429]
         (made,) = own_tables() - before
+        with apache.apache(lines, table="") as another:
+            assert another.statuses("/a", 2) == [200, 429]
+            (other,) = own_tables() - before - {made}
+        other.unlink()
         children = server.children()
         server.process.send_signal(signal.SIGUSR1)
         until("other children", lambda: not set(children) & set(server.children()))
         assert server.statuses("/a", 2) == [429, 429]
         assert own_tables() - before == {made}
     made.unlink()
+
+
+def test_the_size_of_the_table() -> None:
+    for size, least, most in [("64M", 60e6, 64 << 20), ("1000000", 27e6, 29e6), ("1", 0, 5e6)]:
+        table = f"DThrottleTable test size={size} dir={{folder}}/tables"
+        with apache.apache(RULE + "DThrottle On\n", table=table) as server:
+            server.get("/a")
+            (made,) = (server.folder / "tables").iterdir()
+            assert least <= made.stat().st_size <= most
 
 
 def test_a_table_that_cannot_be_opened_limits_nothing_and_says_so(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import apache
 from apache import location
@@ -31,7 +31,13 @@ def apache_with(lines: str, mpm: str = "event") -> Iterator[tuple[Server, ExitSt
             children = server.children()
             server.process.send_signal(signal.SIGTERM)
             for child in children:
-                os.kill(child, signal.SIGKILL)
+                kill(child)
+
+
+def kill(child: int) -> None:
+    """Kill a child, unless it has ended by itself."""
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
 
 
 def waits(server: Server, stack: ExitStack, path: str) -> bool:
@@ -63,7 +69,7 @@ def bounded(mpm: str) -> None:
         assert server.get("/free").status == 200, "there is a thread for who need not wait"
         # The places of those that are killed are taken by the next that start.
         for child in server.children():
-            os.kill(child, signal.SIGKILL)
+            kill(child)
         numbers = itertools.count()
 
         def has_room() -> bool:

@@ -14,6 +14,8 @@ DThrottleRule default "1/day" burst=2
 DThrottleRule two "1/day" burst=10 name=day
 DThrottleRule two "1/hour" burst=4 "name=in an hour"
 DThrottleRule tenth "10/s" burst=1
+DThrottleRule charged "1/h" burst=1 charge_refused=on
+DThrottleRule time "1/h" burst=2h "name=a \\"quoted\\" \\ name"
 DThrottleConfigFile {file}
 DThrottleHeaders On
 SetEnvIf Request_URI ^/env spare=1
@@ -24,9 +26,14 @@ ErrorDocument 403 /shown
         location("/on", "DThrottle On"),
         location("/tag", "DThrottle On", "DThrottleTag %{HTTP:X-Key}"),
         location("/prefix", "DThrottle On", "DThrottleIPv6Prefix 48", "DThrottleDomain prefix"),
+        location("/odd", "DThrottle On", "DThrottleIPv6Prefix 52", "DThrottleDomain prefix"),
         location("/two", "DThrottle On", "DThrottleDomain two", "DThrottleTag %{HTTP:X-Key}"),
         location("/two/dear", "DThrottleCost %{HTTP:X-Cost}"),
+        location("/two/dear/cheap", "DThrottleCost 1"),
         location("/two/three", "DThrottleCost 3"),
+        location("/two/three/dear", "DThrottleCost %{HTTP:X-Cost}"),
+        location("/charged", "DThrottle On", "DThrottleDomain charged", "DThrottleLogLevel error"),
+        location("/time", "DThrottle On", "DThrottleDomain time", "DThrottleLogLevel info"),
         location("/two/quiet", "DThrottleHeaders Off", "DThrottleStatus 403"),
         location("/shown", "DThrottle On", "DThrottleDomain shown"),
         location("/tenth", "DThrottle On", "DThrottleDomain tenth", "DThrottleMaxDelay 550ms"),
@@ -105,6 +112,14 @@ def test_a_client_is_its_address(server: Server) -> None:
     assert server.statuses("/prefix", 1, X_Client="2001:db8:5:1::1") == [200]
     assert server.statuses("/prefix", 1, X_Client="2001:db8:5:ffff::1") == [429]
     assert server.statuses("/prefix", 1, X_Client="2001:db8:6::1") == [200]
+    # In the middle of a byte.
+    assert server.statuses("/odd", 1, X_Client="2001:db8:7:1000::") == [200]
+    assert server.statuses("/odd", 1, X_Client="2001:db8:7:1fff::") == [429]
+    assert server.statuses("/odd", 1, X_Client="2001:db8:7:0fff::") == [200]
+    # Few letters do not make it an IPv4 address.
+    assert server.statuses("/prefix", 1, X_Client="::1") == [200]
+    assert server.statuses("/prefix", 1, X_Client="0.0.0.1") == [200]
+    assert server.statuses("/prefix", 1, X_Client="::2") == [429]
 
 
 def test_a_tag_is_an_expression(server: Server) -> None:
@@ -146,7 +161,33 @@ def test_a_request_has_its_cost(server: Server) -> None:
     assert shown(server.get("/two/three", X_Key="t")) == (200, "passed", "1")
     # More than the burst passes when the bucket is full, and is paid for.
     assert shown(server.get("/two/dear", X_Key="d", X_Cost="6")) == (200, "passed", "0")
-    assert int(server.get("/two", X_Key="d").headers["retry-after"]) > 2 * 3600
+    headers = server.get("/two", X_Key="d").headers
+    assert int(headers["retry-after"]) > 2 * 3600
+    assert headers["ratelimit"].endswith(f";t={headers['retry-after']}")
+
+
+def test_a_cost_below_replaces_one_above(server: Server) -> None:
+    assert shown(server.get("/two/dear/cheap", X_Key="b", X_Cost="3")) == (200, "passed", "3")
+    assert shown(server.get("/two/three/dear", X_Key="b", X_Cost="2")) == (200, "passed", "1")
+
+
+def test_refusals_may_cost(server: Server) -> None:
+    assert server.statuses("/charged", 1) == [200]
+    after = [int(server.get("/charged").headers["retry-after"]) for _ in range(3)]
+    assert after == pytest.approx([2 * 3600, 3 * 3600, 4 * 3600], abs=10)
+    assert any(
+        "[dthrottle:error]" in line and 'domain "charged"' in line
+        for line in server.log().splitlines()
+    )
+
+
+def test_a_burst_is_a_time(server: Server) -> None:
+    answers = [server.get("/time") for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    name = r'"a \"quoted\" \\ name"'
+    assert answers[0].headers["ratelimit-policy"] == f"{name};q=2;w=7200"
+    assert answers[0].headers["ratelimit"].startswith(f"{name};r=1;t=")
+    assert 'domain "time"' not in server.log(), "less than the server logs"
 
 
 def test_a_redirect_inside_is_not_another_request(server: Server) -> None:
@@ -162,7 +203,10 @@ def test_delayed_requests_are_spaced(server: Server) -> None:
         answers = list(threads.map(lambda _: server.get("/tenth"), range(8)))
     passed = sorted((a for a in answers if a.status == 200), key=lambda a: a.seconds)
     assert [a.headers["x-status"] for a in passed] == ["passed"] + ["delayed"] * 5
-    assert [a.status for a in answers].count(429) == 2
+    refused = [a for a in answers if a.status == 429]
+    assert len(refused) == 2
+    # Part of a second is a second to be on the safe side.
+    assert all(a.headers["ratelimit"].endswith(";r=0;t=1") for a in refused)
     for place, answer in enumerate(passed):
         assert place / 10 - 0.03 < answer.seconds < place / 10 + 0.4
 
@@ -192,3 +236,11 @@ def test_the_access_log_has_it(server: Server) -> None:
         return [line for line in lines if line.endswith(" 200 /two passed 3 0")]
 
     until("a line", line)
+    server.statuses("/two", 4, X_Key="l")
+
+    def waits() -> list[int]:
+        lines = (server.folder / "access.log").read_text().splitlines()
+        return [int(line.split()[-1]) for line in lines if " 429 /two refused 0 " in line]
+
+    # Milliseconds, and the bucket gives one in an hour.
+    assert all(3_500_000 < wait <= 3_600_000 for wait in until("a refusal", waits)[-1:])

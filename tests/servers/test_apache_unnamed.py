@@ -44,6 +44,14 @@ DThrottle On
     AllowOverride FileInfo
 </Directory>
 """
+TOML = """
+[domains.unnamed]
+rate = "1/day"
+burst = 3
+[domains.dry]
+rate = "1/day"
+dry_run = true
+"""
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +62,7 @@ def server() -> Iterator[Server]:
         lines += location("/page", "Options +Includes", "SetOutputFilter INCLUDES")
         lines += location("/always", "DThrottleEnvironment On")
         lines += location("/costly", "DThrottleCost 2")
+        lines += location("/dry", "DThrottleDomain dry")
         with apache(lines, mpm="prefork", names="") as started:
             yield started
 
@@ -65,13 +74,21 @@ def write_files(folder: Path) -> None:
         ("file/.htaccess", FILE),
         ("file/index.html", "hello\n"),
         ("log.lua", LOG.replace("{folder}", str(folder))),
-        ("dthrottle.toml", "[domains.unnamed]\nrate = '1/day'\nburst = 3\n"),
+        ("dthrottle.toml", TOML),
         ("seen", ""),
     ]:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "script").chmod(0o755)
     (folder / "seen").chmod(0o666)
+
+
+def test_one_name_in_a_section_is_enough() -> None:
+    lines = 'DThrottleRule default "1/day" burst=2\nDThrottle On\n' + location(
+        "/named", 'Header set X-Status "%{dthrottle_remaining}e"'
+    )
+    with apache(lines, names="") as started:
+        assert [started.get("/named").headers["x-status"] for _ in range(2)] == ["1", "0"]
 
 
 def body(server: Server, path: str) -> str:
@@ -112,6 +129,13 @@ def seen(server: Server, path: str) -> list[str]:
 
 def _config(server: Server) -> list[str]:
     return (server.folder / "apache.conf").read_text().splitlines()
+
+
+def test_a_domain_in_dry_run_says_so(server: Server) -> None:
+    assert server.statuses("/dry", 2) == [200, 200]
+    told = until("two lines", lambda: seen(server, "/dry") * (len(seen(server, "/dry")) > 1))
+    assert told == ["passed 0", "refused-dry-run 0"]
+    assert 'limiting requests, dry run, by domain "dry"' in server.log()
 
 
 def test_others_see_it_if_they_are_announced(server: Server) -> None:
