@@ -104,9 +104,15 @@ impl Live {
 
     /// What a busy answer makes of it.
     pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Seen, floor: f64) -> Cut {
-        let Seen { sent, good, limit } = seen;
+        let Seen { sent, good, limit, heard } = seen;
+        // Each node sees only its share of what was sent, and few are few by chance: whoever only
+        // heard of it goes half as far, and takes its limit for what it sends unless it is far off.
+        let (left, used) = match heard {
+            true => (self.cut.sqrt(), USED_UP / 2.0),
+            false => (self.cut, USED_UP),
+        };
         // Where the limit is used up it tells the rate of this moment, not of the last second.
-        let rate = limit.filter(|limit| sent >= limit * USED_UP).unwrap_or(sent);
+        let rate = limit.filter(|limit| sent >= limit * used).unwrap_or(sent);
         let share = good.map_or(1.0, |good| (good / sent).min(1.0));
         let good = match before {
             // It may have been early in the first second, of which a rate says little.
@@ -116,7 +122,7 @@ impl Live {
             // A moment in which it goes out of order must not look like what it can bear.
             Some(before) => (rate * share).max(f64::from(before.good) * self.cut),
         };
-        let limit = (rate * self.cut).clamp(floor, HIGHEST) as f32;
+        let limit = (rate * left).clamp(floor, HIGHEST) as f32;
         Cut { at: now, limit, good: good.min(HIGHEST) as f32 }
     }
 }
@@ -130,6 +136,8 @@ pub(crate) struct Seen {
     pub(crate) good: Option<f64>,
     /// The limit at this moment, if there is one.
     pub(crate) limit: Option<f64>,
+    /// Another node was told.
+    pub(crate) heard: bool,
 }
 
 #[cfg(test)]
@@ -161,7 +169,7 @@ mod tests {
     }
 
     fn seen(sent: f64, good: Option<f64>) -> Seen {
-        Seen { sent, good, limit: None }
+        Seen { sent, good, limit: None, heard: false }
     }
 
     #[test]
@@ -208,6 +216,8 @@ mod tests {
         assert_eq!(next(used), (35.0, 63.0), "the limit of this moment");
         let unused = Seen { limit: Some(500.0), ..seen(50.0, Some(45.0)) };
         assert_eq!(next(unused), (25.0, 45.0));
+        let heard = Seen { limit: Some(70.0), heard: true, ..seen(30.0, Some(30.0)) };
+        assert_eq!(next(heard), (70.0 * 0.5_f32.sqrt(), 70.0), "less, and by the limit");
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Record<'_> {
         let before = self.paused_until(now);
         let until = retry_after_ns.map_or(0, |pause| self.pause(now, pause));
         let cut = match self.arithmetic.mode {
-            Mode::Live(live) => self.live_busy(&live, now, now, before),
+            Mode::Live(live) => self.live_busy(&live, now, now, before, false),
             Mode::Document(recover) => self.document_busy(recover, now),
         };
         let is_news = cut || until > before.saturating_add(SAME_PAUSE_NS);
@@ -130,7 +130,7 @@ impl Record<'_> {
         }
         match self.arithmetic.mode {
             Mode::Live(live) if now - at <= IDLE_NS => {
-                self.live_busy(&live, now, at, before);
+                self.live_busy(&live, now, at, before, true);
             }
             Mode::Document(recover) if now - at < DOCUMENT_LATE_NS => {
                 for _ in 0..news.answers {
@@ -192,7 +192,7 @@ impl Record<'_> {
     }
 
     /// A busy answer that came at a time, now or a little earlier.
-    fn live_busy(self, live: &Live, now: u64, at: u64, paused: u64) -> bool {
+    fn live_busy(self, live: &Live, now: u64, at: u64, paused: u64, heard: bool) -> bool {
         self.mend(now);
         let floor = self.arithmetic.floor;
         let sent = self.rate(now);
@@ -206,7 +206,7 @@ impl Record<'_> {
                 return None;
             }
             let limit = before.zip(after).and_then(|(cut, after)| live.limit(cut, after));
-            let seen = Seen { sent, good, limit };
+            let seen = Seen { sent, good, limit, heard };
             Some(live.cut(before, at, seen, floor).to_bits())
         });
         if cut && let Some(limit) = self.live_limit(live, now) {

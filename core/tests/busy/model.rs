@@ -69,6 +69,25 @@ fn it_holds_where_the_server_counts_in_seconds() {
     }
 }
 
+/// Clients that are nodes of a cluster, and tell each other.
+#[test]
+fn it_holds_in_a_cluster() {
+    for server in [Server::Even, Server::Seconds] {
+        for (clients, demand, capacity) in
+            [(2, 300.0, 60.0), (4, 1000.0, 400.0), (8, 1000.0, 200.0), (16, 1000.0, 400.0)]
+        {
+            for seed in 1..=2 {
+                let world = World { clients, demand, seed, server, ..World::new(live()) };
+                let (good, busy, seconds) = overload(&World { tells: true, ..world }, capacity);
+                println!("{server:?}, cluster of {clients}: {good:.2} {busy:.3} {seconds}");
+                assert!(good >= 0.7, "{clients} nodes, seed {seed}: {good} of the capacity");
+                assert!(busy < 0.05, "{clients} nodes, seed {seed}: {busy} busy");
+                assert!(seconds <= 10, "{clients} nodes, seed {seed}: back after {seconds} s");
+            }
+        }
+    }
+}
+
 /// The control: the same figures tell the other arithmetics apart.
 #[test]
 fn the_document_keeps_less_and_none_is_mostly_busy() {

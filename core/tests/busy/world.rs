@@ -5,7 +5,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use dthrottle::busy::{BusyThrottle, Mode};
-use dthrottle::{BusyConfig, ManualClock};
+use dthrottle::exchange::News;
+use dthrottle::{BusyConfig, ClusterConfig, ManualClock};
+
+/// From one node to the others.
+const NEWS_S: f64 = 0.012;
 
 /// How a server says that it has enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +26,8 @@ pub(crate) struct World {
     pub server: Server,
     /// Nothing: no throttle at all.
     pub mode: Option<Mode>,
+    /// The clients are nodes of a cluster, and tell each other.
+    pub tells: bool,
     pub clients: usize,
     /// Requests a second of all clients together.
     pub demand: f64,
@@ -47,6 +53,7 @@ impl World {
         World {
             server: Server::Even,
             mode,
+            tells: false,
             clients: 4,
             demand: 1000.0,
             capacity: vec![(0.0, 400.0)],
@@ -58,12 +65,14 @@ impl World {
     }
 
     pub(crate) fn run(&self) -> Vec<Tally> {
-        let config = |mode: Mode| BusyConfig::new().mode(mode);
+        // With a clock moved by hand nothing runs by itself: the world carries the news.
+        let config = |mode: Mode| BusyConfig::new().mode(mode).cluster(ClusterConfig::new("world"));
         let throttle = |mode| BusyThrottle::with_clock(config(mode), ManualClock::new()).unwrap();
         let throttles: Vec<Option<BusyThrottle>> =
             (0..self.clients).map(|_| self.mode.map(throttle)).collect();
         let mut tallies = vec![Tally::default(); self.seconds];
         let mut random = Random(self.seed);
+        let mut news: VecDeque<(f64, usize, u64, News)> = VecDeque::new();
         // Answers under way: when, whose, whether good.
         let mut under_way: VecDeque<(f64, usize, bool)> = VecDeque::new();
         let mut state = State { second: 0, counted: 0.0, room: 0.0, at: 0.0 };
@@ -80,6 +89,20 @@ impl World {
                 match good {
                     true => throttle.on_ok("service", at),
                     false => throttle.on_busy("service", at, self.retry_after),
+                }
+            }
+            for (client, throttle) in throttles.iter().flatten().enumerate().filter(|_| self.tells)
+            {
+                let exchange = throttle.node().exchange();
+                exchange.take_said(0, usize::MAX, |service, said| {
+                    news.push_back((now + NEWS_S, client, service, said));
+                });
+            }
+            while news.front().is_some_and(|(at, ..)| *at <= now) {
+                let Some((at, from, service, said)) = news.pop_front() else { break };
+                let others = throttles.iter().flatten().enumerate().filter(|(to, _)| *to != from);
+                for (_, throttle) in others {
+                    throttle.node().exchange().hear(service, (at * 1e9) as u64, said);
                 }
             }
             let client = random.below(self.clients);

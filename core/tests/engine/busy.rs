@@ -50,7 +50,8 @@ fn what_one_is_told_slows_all_that_share_and_no_other() {
     busy[0].on_busy(API, busy[0].now(), None);
     net.run(30 * MILLI);
     let slow = limits(&busy);
-    assert!([0, 1, 3].iter().all(|i| slow[*i].is_some_and(|limit| (45.0..=52.0).contains(&limit))));
+    let is_about = |node: usize, limit: f64| slow[node].is_some_and(|it| (it - limit).abs() < 4.0);
+    assert!(is_about(0, 50.0) && is_about(1, 71.0) && is_about(3, 71.0), "{slow:?}");
     assert_eq!(slow[2], None, "off by default");
     assert_eq!(busy[1].stats(busy[1].now()).heard, 1);
     assert_eq!(busy[2].stats(busy[2].now()).heard, 0);
