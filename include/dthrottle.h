@@ -72,7 +72,7 @@
  *     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
  */
 #define DTHROTTLE_DECISION_INIT \
-    { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0, -1 }
 #define DTHROTTLE_ASK_INIT \
     { sizeof(dthrottle_ask_t), false, 1, 0 }
 #define DTHROTTLE_RULE_INIT \
@@ -248,6 +248,11 @@ typedef struct {
     uint64_t retry_after_ns;
     /** The time until every bucket of the tag is full again. */
     uint64_t reset_after_ns;
+    /**
+     * The index of the deciding rule, whose figures these are, also when it did not refuse; -1 in
+     * a domain without rules.
+     */
+    int64_t deciding;
 } dthrottle_decision_t;
 
 /** What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now. */

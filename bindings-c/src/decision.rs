@@ -38,6 +38,9 @@ pub struct Decision {
     pub retry_after_ns: u64,
     /// The time until every bucket of the tag is full again.
     pub reset_after_ns: u64,
+    /// The index of the deciding rule, whose figures these are, also when it did not refuse; -1 in
+    /// a domain without rules.
+    pub deciding: i64,
 }
 
 /// What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now.
@@ -302,6 +305,7 @@ impl From<dthrottle_core::Decision> for Decision {
             wait_ns: nanos(decision.wait),
             retry_after_ns: nanos(decision.retry_after),
             reset_after_ns: nanos(decision.reset_after),
+            deciding: decision.deciding.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1),
         }
     }
 }

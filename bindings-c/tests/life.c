@@ -124,7 +124,8 @@ static void test_setters(void)
     EQUAL(dthrottle_rule_limit(all, 1), 7);
 
     OK(dthrottle_check(api, "t", 1, 2, &decision));
-    CHECK(decision.allowed);
+    CHECK(decision.allowed && decision.rule == -1);
+    EQUAL(decision.deciding, 1);
     OK(dthrottle_check(api, "t", 1, 1, &decision));
     CHECK(!decision.allowed && !decision.dry_run);
     TEXT(dthrottle_rule_name(api, decision.rule), "hourly");

@@ -54,7 +54,8 @@ static void test_larger(void)
 
 static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
 {
-    const size_t below = sizeof(dthrottle_decision_t) - 1;
+    /* The first version ended before deciding. */
+    const size_t before = offsetof(dthrottle_decision_t, deciding), below = before - 1;
     const size_t sizes[] = {0, 1, sizeof(size_t), below};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         dthrottle_decision_t decision;
@@ -70,6 +71,13 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     OK(dthrottle_peek(domain, "smaller", 7, 1, &decision));
     EQUAL(decision.remaining, 3);
+    EQUAL(decision.deciding, 0);
+    memset(&decision, GUARD, sizeof decision);
+    decision.size = before;
+    OK(dthrottle_peek(domain, "smaller", 7, 1, &decision));
+    EQUAL(decision.remaining, 3);
+    all_bytes_are(&decision.deciding, sizeof decision.deciding, GUARD);
+    decision.size = sizeof decision;
 
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
     ask.size = sizeof ask - 1;

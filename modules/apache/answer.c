@@ -52,17 +52,6 @@ static apr_uint64_t seconds(apr_uint64_t ns)
     return ns == 0 ? 0 : (ns - 1) / DTHROTTLE_NS_PER_S + 1;
 }
 
-/* The rule whose figures the decision has, or -1. */
-static int32_t deciding_rule(const dthrottle_used_t *domain, const dthrottle_decision_t *decision)
-{
-    int32_t index = decision->rule;
-    if (index < 0)
-        for (index = 0; dthrottle_rule_limit(domain->handle, index) != decision->limit; index++)
-            if (!dthrottle_rule_name(domain->handle, index))
-                return -1;
-    return index;
-}
-
 /*
  * Until more is left than now: what is missing comes back unit by unit, of the slowest rule, and
  * the first no later than a unit of this rule takes.
@@ -103,13 +92,12 @@ void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrot
 {
     apr_uint64_t wait = decision->wait_ns ? decision->wait_ns : decision->retry_after_ns;
     const char *remaining = number(r->pool, decision->remaining), *name;
-    int32_t rule;
+    int32_t rule = (int32_t)decision->deciding;
     keep(r, told);
     say(r, names[0], outcome);
     say(r, names[1], remaining);
     say(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
-    if (place->headers == 1 && domain->policy && (rule = deciding_rule(domain, decision)) >= 0 &&
-        (name = dthrottle_rule_name(domain->handle, rule))) {
+    if (place->headers == 1 && domain->policy && (name = dthrottle_rule_name(domain->handle, rule))) {
         apr_uint64_t more = more_after(domain, rule, decision);
         apr_table_setn(r->err_headers_out, "RateLimit-Policy", domain->policy);
         apr_table_setn(r->err_headers_out, "RateLimit",

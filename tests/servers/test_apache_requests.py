@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +14,8 @@ LINES = """
 DThrottleRule default "1/day" burst=2
 DThrottleRule two "1/day" burst=10 name=day
 DThrottleRule two "1/hour" burst=4 "name=in an hour"
+DThrottleRule alike "1/s" burst=5 name=first
+DThrottleRule alike "1/day" burst=5 name=second
 DThrottleRule tenth "10/s" burst=1
 DThrottleRule charged "1/h" burst=1 charge_refused=on
 DThrottleRule time "1/h" burst=2h "name=a \\"quoted\\" \\ name"
@@ -32,6 +35,7 @@ ErrorDocument 403 /shown
         location("/two/dear/cheap", "DThrottleCost 1"),
         location("/two/three", "DThrottleCost 3"),
         location("/two/three/dear", "DThrottleCost %{HTTP:X-Cost}"),
+        location("/alike", "DThrottle On", "DThrottleDomain alike"),
         location("/charged", "DThrottle On", "DThrottleDomain charged", "DThrottleLogLevel error"),
         location("/time", "DThrottle On", "DThrottleDomain time", "DThrottleLogLevel info"),
         location("/two/quiet", "DThrottleHeaders Off", "DThrottleStatus 403"),
@@ -147,6 +151,13 @@ def test_headers_and_the_rule_that_refused(server: Server) -> None:
     assert 'limiting requests by domain "two", rule "in an hour", retry after 35' in server.log()
     answer = server.get("/two/quiet", X_Key="h")
     assert "ratelimit" not in answer.headers
+
+
+def test_headers_are_of_the_rule_that_decided(server: Server) -> None:
+    assert server.get("/alike").headers["ratelimit"] == '"first";r=4;t=1'
+    time.sleep(1.5)
+    # The first has more again.
+    assert server.get("/alike").headers["ratelimit"].startswith('"second";r=3;t=86')
 
 
 def test_a_request_has_its_cost(server: Server) -> None:
