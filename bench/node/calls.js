@@ -1,6 +1,6 @@
 // One call in a loop: dthrottle, express-rate-limit's memory store, rate-limiter-flexible in memory
-// and over Redis. In CPU time, which others on the machine disturb less; in turns; medians. Every
-// check is admitted: a refusal takes another path.
+// and over Redis. In CPU time, which others on the machine disturb less; in turns; the least of all
+// rounds, since others only ever add to it. Every check is admitted: a refusal takes another path.
 //
 // Each tag is a new string, as requests bring them: an address out of a header, a key that a user
 // sent, the address of a connection. That matters to those who keep a Map: the engine computes the
@@ -19,7 +19,7 @@ const Redis = require('ioredis');
 /** @typedef {{ batch: Batch, end: () => void }} Contender */
 
 const ROUNDS = 5;
-const BATCH = 2000;
+const BATCH = 10_000;
 const WINDOW = 3_600_000;
 const PLENTY = 1_000_000_000;
 
@@ -129,7 +129,7 @@ async function compare(all, next, calls) {
     }
   }
   for (const { end } of all) end();
-  return times.map(median);
+  return times.map((all_) => Math.min(...all_));
 }
 
 /** @param {number} port Of a Redis server. */
