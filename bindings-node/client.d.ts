@@ -40,16 +40,16 @@ export interface ClientDecision {
   readonly dryRun: boolean;
   /** The rule that refused. */
   readonly rule: string | undefined;
-  /** Nobody answered in time, so it is allowed. */
+  /** No daemon answered in time, so it is allowed. */
   readonly failedOpen: boolean;
 }
 
 export interface ClientCounts {
   /** Checks that were answered. */
   readonly asked: number;
-  /** Checks that were allowed because nobody answered in time, or not asked during a pause. */
+  /** Checks that were allowed because no daemon answered in time, or not asked during a pause. */
   readonly failedOpen: number;
-  /** Connections that could not be made, or broke. */
+  /** Connections that could not be made, or broke, or were not to a daemon. */
   readonly failures: number;
 }
 

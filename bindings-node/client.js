@@ -22,6 +22,7 @@ const { DthrottleError, badArgument } = require('./face/errors.js');
 const OPTIONS = ['path', 'host', 'port', 'timeoutMs', 'backoffMs', 'maxBackoffMs', 'maxPending'];
 const ASK_OPTIONS = ['cost', 'domain', 'maxWaitMs', 'partial'];
 const LONGEST_ANSWER = 1 << 20;
+const ANSWER = /^(?:OK|NO)(?: |$)|^ERROR [a-z]+ /;
 
 class Client {
   #place;
@@ -182,26 +183,31 @@ class Client {
     const socket = connect({ ...this.#place, noDelay: true });
     this.#socket = socket;
     this.#rest = Buffer.alloc(0);
-    socket.on('data', (bytes) => this.#socket === socket && this.#take(bytes));
+    socket.on('data', (bytes) => this.#socket === socket && this.#take(socket, bytes));
     socket.on('error', () => this.#fail(socket));
     socket.on('close', () => this.#fail(socket));
     return socket;
   }
 
-  /** @param {Buffer} bytes */
-  #take(bytes) {
+  /**
+   * @param {Socket} socket
+   * @param {Buffer} bytes
+   */
+  #take(socket, bytes) {
     let rest = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes;
     for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      const waiting = this.#waiting.shift();
+      const answer = rest.toString('utf8', 0, end);
+      // Not of a daemon, or to no question: nor is what follows.
+      if (this.#waiting.length === 0 || !ANSWER.test(answer)) return this.#fail(socket);
       this.#asked += 1;
-      waiting?.resolve(rest.toString('utf8', 0, end));
+      this.#pauseMs = 0;
+      this.#waiting.shift()?.resolve(answer);
       rest = rest.subarray(end + 1);
     }
-    this.#pauseMs = 0;
     this.#rest = rest;
-    if (rest.length > LONGEST_ANSWER && this.#socket) this.#fail(this.#socket);
+    if (rest.length > LONGEST_ANSWER) return this.#fail(socket);
     if (this.#waiting.length === 0) {
-      this.#socket?.unref();
+      socket.unref();
       this.#timer?.unref();
     }
   }
@@ -328,7 +334,10 @@ function toDecision(answer, cost) {
   const [head, rule] = (answer ?? `OK granted=${cost}`).split(/ rule=(.*)/s);
   const [word, ...fields] = head.split(' ');
   const numbers = new Map(fields.map((field) => /** @type {[string, string]} */ (field.split('='))));
-  const number = (/** @type {string} */ key, usual = 0) => Number(numbers.get(key) ?? usual);
+  const number = (/** @type {string} */ key, usual = 0) => {
+    const figure = Number(numbers.get(key) ?? usual);
+    return Number.isNaN(figure) ? usual : figure;
+  };
   return {
     allowed: word === 'OK',
     granted: number('granted'),

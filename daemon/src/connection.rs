@@ -22,6 +22,9 @@ use crate::resp::Resp;
 /// How much is read at once.
 const INPUT: usize = 32 * 1024;
 
+/// A first line that begins like a request's and is longer is one.
+const LONG_REQUEST: usize = 4096;
+
 /// For whoever took this port for another.
 const NO_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
     Connection: close\r\n\r\ndthrottled does not speak HTTP here; its key http says where\n";
@@ -255,10 +258,15 @@ impl Stream {
 }
 
 /// Whether this is the head of a request: its first line, and a field that all have. No page can
-/// make a browser send them otherwise, or in pieces.
+/// make a browser send them otherwise, or in pieces; but its first line so long that the field comes
+/// later.
 fn is_http(input: &[u8]) -> bool {
     let mut lines = input.split(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
+    let methods: [&[u8]; 3] = [b"GET /", b"HEAD /", b"POST /"];
+    if first.len() > LONG_REQUEST && methods.iter().any(|method| first.starts_with(method)) {
+        return true;
+    }
     let is_request = first.ends_with(b" HTTP/1.1\r") || first.ends_with(b" HTTP/1.0\r");
     is_request && lines.any(|line| line.len() > 5 && line[..5].eq_ignore_ascii_case(b"host:"))
 }

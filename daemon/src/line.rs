@@ -93,7 +93,7 @@ impl Lines {
             batch.answer(asked, out);
             if over || line.len() > self.longest {
                 asked.state.counts.long_lines.add(1);
-                return query::too_long(self.longest, out);
+                return query::answer_cut(&line[1..self.longest], self.trusted, asked, out);
             }
             return query::answer(&line[1..], self.trusted, asked, out);
         }
@@ -247,5 +247,20 @@ mod tests {
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!((lines[0], lines[2], lines.len()), ("OK", "NO", 3));
         assert!(lines[1].starts_with("NO limit=1 remaining=0 "), "{}", lines[1]);
+    }
+
+    /// Nobody gets more by asking about endless tags in the longer form.
+    #[test]
+    fn a_long_tag_of_the_longer_form_is_cut() {
+        for cut in [0, 1, 15, 20, 21, 22, 30] {
+            let mut f = fixture(1);
+            f.lines.longest = 20;
+            assert_eq!(&f.feed(b"\0check\0tag=123456789\n")[..3], b"OK ");
+            let (first, second) = b"\0check\0tag=1234567890abcdefg\r\n".split_at(cut);
+            let answers = [f.feed(first), f.feed(second)].concat();
+            assert_eq!(&answers[..3], b"NO ");
+            assert_eq!(f.feed(b"new\n"), b"OK\n");
+            assert_eq!(f.state.counts.long_lines.get(), 1);
+        }
     }
 }

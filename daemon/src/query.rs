@@ -29,16 +29,24 @@ const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count or tag";
 
 /// Writes the answer to a line: one line.
 pub(crate) fn answer(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
+    answer_read(Query::read(line), trusted, asked, out);
+}
+
+/// The same for the beginning of a line that is too long: its tag, which is last, is cut like that
+/// of an ordinary line.
+pub(crate) fn answer_cut(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
+    let query = Query::read(line).ok().filter(|query| query.tag.is_some());
+    let fault = || argument(format!("no tag within the {} bytes of a line", line.len() + 1));
+    answer_read(query.ok_or_else(fault), trusted, asked, out);
+}
+
+fn answer_read(query: Result<Query<'_>>, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
     asked.state.counts.queries.add(1);
     let start = out.len();
-    if let Err(error) = Query::read(line).and_then(|query| query.answer(trusted, asked, out)) {
+    if let Err(error) = query.and_then(|query| query.answer(trusted, asked, out)) {
         out.truncate(start);
         write_error(&error, out);
     }
-}
-
-pub(crate) fn too_long(longest: usize, out: &mut Vec<u8>) {
-    write_error(&argument(format!("a line has at most {longest} bytes")), out);
 }
 
 impl<'a> Query<'a> {

@@ -158,7 +158,7 @@ async fn talk(accepted: Accepted, daemon: Arc<Daemon>, ending: watch::Receiver<b
             (stream, Session::Lines(Lines::new(longest, trusted)))
         }),
         Accepted::Resp(stream) => {
-            tcp(stream).map(|stream| (stream, Session::Resp(Resp::default())))
+            tcp(stream).map(|stream| (stream, Session::Resp(Resp::new(longest))))
         }
     };
     let result = match opened {

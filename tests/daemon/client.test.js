@@ -142,3 +142,55 @@ test('a daemon that does not answer, or late', async (t) => {
   assert.equal(await client.allow('next'), true);
   client.close();
 });
+
+test('an answer that is not a daemon\'s', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'dthrottled-'));
+  const path = join(dir, 'socket');
+  let said = '';
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', () => socket.end(said, 'latin1'));
+  });
+  await new Promise((resolve) => server.listen(path, () => resolve(undefined)));
+  t.after(() => {
+    server.close();
+    rmSync(dir, { recursive: true });
+  });
+  const options = { path, ...PATIENT, backoffMs: 60_000, maxBackoffMs: 60_000 };
+  const strange = ['HTTP/1.1 400 Bad Request\r\n\r\n', '-ERR unknown\r\n', 'OKAY\n', 'ERROR\n', '\xff\n', '\n'];
+  const calls = [
+    async (client) => {
+      const { allowed, granted, failedOpen } = await client.check('x', { cost: 2 });
+      return allowed && granted === 2 && failedOpen;
+    },
+    async (client) => (await client.peek('x')).failedOpen,
+    (client) => client.allow('x'),
+    async (client) => !(await client.reset('x')),
+    async (client) => !(await client.refund('x', 1)),
+  ];
+  for (said of strange) {
+    for (const call of calls) {
+      const client = new Client(options);
+      assert.ok(await call(client), said);
+      assert.deepEqual(client.counts(), { asked: 0, failedOpen: 1, failures: 1 }, said);
+      client.close();
+    }
+  }
+
+  await t.test('an answer to no question', async () => {
+    said = 'OK\nNO\n';
+    const client = new Client(options);
+    assert.equal(await client.allow('x'), true);
+    assert.equal((await client.check('x')).failedOpen, true, 'the NO is nobodys');
+    assert.deepEqual(client.counts(), { asked: 1, failedOpen: 1, failures: 1 });
+    client.close();
+  });
+
+  await t.test('figures that are not known are left alone', async () => {
+    said = 'NO limit=x remaining=3 new=a=b word granted=1\n';
+    const client = new Client(options);
+    const { allowed, limit, remaining, granted } = await client.check('x');
+    assert.deepEqual([allowed, limit, remaining, granted], [false, Infinity, 3, 1]);
+    client.close();
+  });
+});

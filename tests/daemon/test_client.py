@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from daemons import LONG, Daemon
 
 from dthrottle import UNLIMITED, ArgumentError, ClosedError, CostError, DomainError
-from dthrottle.client import Client
+from dthrottle.client import Client, ClientCounts, ClientDecision
 
 # A machine that does much else answers late: only tests of the timeout itself have a short one.
 PATIENT = 10.0
@@ -197,3 +197,60 @@ def _answer_next(listener: socket.socket, first: socket.socket) -> None:
             first.sendall(b"NO\n")
         second.recv(100)
         second.sendall(b"OK\n")
+
+
+def _answer_all(listener: socket.socket, answer: bytes) -> None:
+    """Give one answer to whoever comes, until the listener is shut."""
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(answer)
+
+
+@pytest.fixture
+def answering(mute: tuple[str, socket.socket], request: pytest.FixtureRequest) -> Iterator[str]:
+    """Give the path of a socket where somebody always says the same."""
+    path, listener = mute
+    thread = threading.Thread(target=_answer_all, args=(listener, request.param))
+    thread.start()
+    yield path
+    listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+STRANGE = [
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"-ERR unknown command\r\n",
+    b"OKAY\n",
+    b"ERROR\n",
+    b"\xff\xfe\n",
+    b"\n",
+    b"OK\nOK\n",
+    b"NO\nN",
+]
+
+
+@pytest.mark.parametrize("answering", STRANGE, indirect=True)
+def test_an_answer_that_is_no_daemons(answering: str) -> None:
+    calls: list[Callable[[Client], object]] = [
+        lambda client: client.check("x", 2) == ClientDecision(True, granted=2, failed_open=True),
+        lambda client: client.peek("x").failed_open,
+        lambda client: client.allow("x"),
+        lambda client: not client.reset("x"),
+        lambda client: not client.refund("x", 1),
+    ]
+    for call in calls:
+        with Client(answering, timeout=PATIENT, backoff=60, max_backoff=60) as client:
+            assert call(client)
+            assert client.counts() == ClientCounts(asked=0, failed_open=1, failures=1)
+
+
+NEW_FIGURES = b"NO limit=x remaining=3 new=a=b word granted=1 wait_ns=" + b"9" * 5000 + b"\n"
+
+
+@pytest.mark.parametrize("answering", [NEW_FIGURES], indirect=True)
+def test_figures_that_are_not_known_are_left_alone(answering: str) -> None:
+    with Client(answering, timeout=PATIENT) as client:
+        assert client.check("x") == ClientDecision(False, granted=1, remaining=3)

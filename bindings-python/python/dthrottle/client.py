@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -30,6 +31,9 @@ __all__ = ["Client", "ClientCounts", "ClientDecision"]
 _log = logging.getLogger("dthrottle.client")
 _BATCH = 256
 _LONGEST_ANSWER = 1 << 20
+_ANSWER = re.compile(rb"(?:OK|NO)(?: |\Z)|ERROR [a-z]+ ")
+# Fields that are not known here are left alone.
+_FIGURE = re.compile(r" ([a-z_]+)=(-?[0-9]{1,20})(?![^ ])")
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class ClientDecision:
     dry_run: bool = False
     rule: str | None = None
     failed_open: bool = False
-    """Nobody answered in time, so it is allowed."""
+    """No daemon answered in time, so it is allowed."""
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -60,9 +64,9 @@ class ClientCounts:
     asked: int
     """Checks that were answered by the daemon."""
     failed_open: int
-    """Checks that were allowed because nobody answered in time, or not asked during a pause."""
+    """Checks that were allowed because no daemon answered in time, or not asked during a pause."""
     failures: int
-    """Connections that could not be made, or broke."""
+    """Connections that could not be made, or broke, or were not to a daemon."""
 
 
 class Client:
@@ -329,7 +333,10 @@ def _receive(connection: socket.socket, count: int, deadline: float) -> list[byt
         if not more:
             raise ConnectionResetError("the connection was closed")
         received += more
-    return received.split(b"\n")[:count]
+    *answers, rest = received.split(b"\n")
+    if rest or len(answers) > count or not all(map(_ANSWER.match, answers)):
+        raise ConnectionError(f"what answers is no dthrottled: {received[:80]!r}")
+    return answers
 
 
 def _is_yes(answer: bytes) -> bool:
@@ -346,10 +353,9 @@ def _good(answer: bytes) -> str:
 
 def _decision(answer: str) -> ClientDecision:
     head, _, rule = answer.partition(" rule=")
-    word, *fields = head.split(" ")
-    numbers = {key: int(value) for key, _, value in (field.partition("=") for field in fields)}
+    numbers = {key: int(value) for key, value in _FIGURE.findall(head)}
     return ClientDecision(
-        allowed=word == "OK",
+        allowed=head.startswith("OK"),
         granted=numbers.get("granted", 0),
         limit=numbers.get("limit", UNLIMITED),
         remaining=numbers.get("remaining", UNLIMITED),

@@ -12,16 +12,20 @@ use crate::line::MOST_OUTPUT;
 use parse::{Parsed, parse};
 
 /// What a connection remembers between two reads.
-#[derive(Default)]
 pub(crate) struct Resp {
     /// Bytes that are not a whole command yet, or whose turn has not come.
     part: Vec<u8>,
     /// Whether there may be a whole command in `part`.
     pending: bool,
     ended: bool,
+    longest: usize,
 }
 
 impl Resp {
+    pub(crate) fn new(longest: usize) -> Resp {
+        Resp { part: Vec::new(), pending: false, ended: false, longest }
+    }
+
     /// Reads commands and writes their answers, until `out` is long. All input is taken: what is
     /// left is pending.
     pub(crate) fn feed(&mut self, input: &[u8], daemon: &Daemon, out: &mut Vec<u8>) -> usize {
@@ -35,7 +39,7 @@ impl Resp {
         };
         self.pending = true;
         while !self.ended && out.len() < MOST_OUTPUT {
-            match parse(rest) {
+            match parse(rest, self.longest) {
                 Parsed::Unfinished => {
                     self.pending = false;
                     break;
@@ -74,6 +78,8 @@ mod tests {
     use crate::config::Settings;
     use dthrottle::Throttle;
 
+    const LONGEST: usize = 8192;
+
     fn daemon() -> Daemon {
         let throttle = Throttle::builder().build().unwrap();
         Daemon::new(Settings::from_toml("").unwrap().1, None, throttle).unwrap()
@@ -91,7 +97,7 @@ mod tests {
     }
 
     fn ask(input: &str, daemon: &Daemon) -> String {
-        feed(&mut Resp::default(), input.as_bytes(), daemon)
+        feed(&mut Resp::new(LONGEST), input.as_bytes(), daemon)
     }
 
     #[test]
@@ -121,7 +127,7 @@ mod tests {
     fn pieces_and_pipelines() {
         let daemon = daemon();
         let call = "*5\r\n$11\r\nCL.THROTTLE\r\n$3\r\na\nb\r\n$1\r\n0\r\n$1\r\n1\r\n$2\r\n60\r\n";
-        let mut resp = Resp::default();
+        let mut resp = Resp::new(LONGEST);
         let answers: String =
             call.repeat(2).bytes().map(|byte| feed(&mut resp, &[byte], &daemon)).collect();
         assert_eq!(
@@ -164,14 +170,40 @@ mod tests {
             ("*1\r\n:5\r\n", "-ERR Protocol error"),
             ("*-5\r\n", "-ERR Protocol error"),
             ("*99999\r\n", "-ERR Protocol error"),
-            ("*1\r\n$9999999\r\n", "-ERR Protocol error"),
+            ("*1\r\n$9999999\r\n", "-ERR Protocol error: a command of more bytes"),
+            ("*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length"),
+            ("*1\r\n$99999999999999999999\r\n", "-ERR Protocol error: invalid bulk length"),
         ] {
             let answer = ask(input, &daemon);
             assert!(answer.starts_with(said) && answer.lines().count() == 1, "{answer}");
         }
-        let mut resp = Resp::default();
-        assert!(feed(&mut resp, &[b'x'; 100_000], &daemon).starts_with("-ERR Protocol error"));
-        assert!(resp.has_ended());
+    }
+
+    /// Whole or in pieces: what a connection makes us keep is bounded.
+    #[test]
+    fn a_command_has_a_longest_length() {
+        let daemon = daemon();
+        let echo = |size: usize| format!("*2\r\n$4\r\nECHO\r\n${size}\r\n{:x<size$}\r\n", "");
+        let most = LONGEST - echo(1000).len() + 1000;
+        for (input, fits) in [
+            (echo(most), true),
+            (echo(most + 1), false),
+            (format!("ECHO {:x<1$}\r\n", "", LONGEST - 7), true),
+            (format!("ECHO {:x<1$}\r\n", "", LONGEST - 6), false),
+            ("x".repeat(LONGEST + 1), false),
+        ] {
+            for cut in [0, 1, 20, LONGEST, LONGEST + 1] {
+                let mut resp = Resp::new(LONGEST);
+                let (first, second) = input.split_at(cut.min(input.len()));
+                let mut out = feed(&mut resp, first.as_bytes(), &daemon);
+                assert!(resp.has_ended() || resp.part.len() <= LONGEST);
+                if !resp.has_ended() {
+                    out += &feed(&mut resp, second.as_bytes(), &daemon);
+                }
+                assert_eq!(out.starts_with('$'), fits, "{out}");
+                assert_eq!(resp.has_ended(), !fits);
+            }
+        }
     }
 
     #[test]

@@ -4,8 +4,7 @@ use memchr::memchr;
 
 /// A command has at most so many words.
 const MOST_WORDS: usize = 64;
-/// And at most so many bytes.
-const LONGEST: usize = 64 * 1024;
+const TOO_LONG: &str = "ERR Protocol error: a command of more bytes than max_line says";
 
 pub(super) enum Parsed<'a> {
     /// There must be more.
@@ -16,17 +15,17 @@ pub(super) enum Parsed<'a> {
     Wrong(&'static str),
 }
 
-/// Reads the first command.
-pub(super) fn parse(input: &[u8]) -> Parsed<'_> {
+/// Reads the first command, of at most `longest` bytes: so many a connection may make us keep.
+pub(super) fn parse(input: &[u8], longest: usize) -> Parsed<'_> {
     let parsed = match input.first() {
         None => return Parsed::Unfinished,
-        Some(b'*') => array(input),
+        Some(b'*') => array(input, longest),
         Some(_) => inline(input),
     };
     match parsed {
-        Ok(Some((words, length))) => Parsed::Command(words, length),
-        Ok(None) if input.len() <= LONGEST => Parsed::Unfinished,
-        Ok(None) => Parsed::Wrong("ERR Protocol error: a command of more than 65536 bytes"),
+        Ok(Some((words, length))) if length <= longest => Parsed::Command(words, length),
+        Ok(None) if input.len() <= longest => Parsed::Unfinished,
+        Ok(_) => Parsed::Wrong(TOO_LONG),
         Err(message) => Parsed::Wrong(message),
     }
 }
@@ -43,7 +42,7 @@ fn inline(input: &[u8]) -> Words<'_> {
     }
 }
 
-fn array(input: &[u8]) -> Words<'_> {
+fn array(input: &[u8], longest: usize) -> Words<'_> {
     let Some((head, mut at)) = line(input) else { return Ok(None) };
     let count = number(&head[1..]).filter(|count| *count <= MOST_WORDS);
     let count = count.ok_or("ERR Protocol error: invalid multibulk length")?;
@@ -53,8 +52,10 @@ fn array(input: &[u8]) -> Words<'_> {
         let Some((b'$', digits)) = head.split_first() else {
             return Err("ERR Protocol error: expected '$'");
         };
-        let size = number(digits).filter(|size| *size <= LONGEST);
-        let size = size.ok_or("ERR Protocol error: invalid bulk length")?;
+        let size = number(digits).ok_or("ERR Protocol error: invalid bulk length")?;
+        if size > longest {
+            return Err(TOO_LONG);
+        }
         at += length;
         let Some(word) = input.get(at..at + size + 2) else { return Ok(None) };
         if !word.ends_with(b"\r\n") {
