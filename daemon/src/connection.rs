@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::daemon::Daemon;
@@ -103,6 +104,8 @@ impl Connection {
             if !self.settle(step).await? {
                 return Ok(());
             }
+            // Whoever goes on sending must not keep the daemon: its time is looked at now.
+            yield_now().await;
         }
     }
 
@@ -275,27 +278,40 @@ fn is_http(input: &[u8]) -> bool {
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Socket;
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     use dthrottle::{Rule, Throttle};
-    use tokio::task::{LocalSet, spawn_local, yield_now};
+    use tokio::task::{LocalSet, spawn_local};
 
     use super::*;
     use crate::config::Settings;
 
+    fn daemon() -> Arc<Daemon> {
+        let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
+        let settings = Settings::from_toml("").unwrap().1;
+        Arc::new(Daemon::new(settings, None, throttle).unwrap())
+    }
+
+    fn connection(daemon: &Arc<Daemon>, server: Socket) -> Connection {
+        server.set_nonblocking(true).unwrap();
+        let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
+        Connection::new(daemon, stream, Session::Lines(Lines::new(100, true)))
+    }
+
+    fn block_on(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        LocalSet::new().block_on(&runtime, test);
+    }
+
     /// The runtime hears of the end, but has not looked at the socket since the lines came.
     #[test]
     fn what_has_come_is_answered_at_the_end() {
-        let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
-        let settings = Settings::from_toml("").unwrap().1;
-        let daemon = Arc::new(Daemon::new(settings, None, throttle).unwrap());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        LocalSet::new().block_on(&runtime, async {
+        let daemon = daemon();
+        block_on(async {
             let (mut client, server) = Socket::pair().unwrap();
-            server.set_nonblocking(true).unwrap();
             let (end, ending) = watch::channel(false);
-            let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
-            let session = Session::Lines(Lines::new(100, true));
-            let run = spawn_local(Connection::new(&daemon, stream, session).run(ending));
+            let run = spawn_local(connection(&daemon, server).run(ending));
             // It waits for something to read.
             yield_now().await;
             client.write_all(b"x\nx\nx\nx\npart").unwrap();
@@ -305,5 +321,30 @@ mod tests {
             client.read_to_end(&mut out).unwrap();
             assert_eq!(out, b"OK\nOK\nOK\nNO\n");
         });
+    }
+
+    /// Who never ceases to send is let go when the time is over, not when it likes.
+    #[test]
+    fn nobody_delays_the_end() {
+        let daemon = daemon();
+        let long = Duration::from_secs(20);
+        let start = Instant::now();
+        let (mut client, server) = Socket::pair().unwrap();
+        let mut reader = client.try_clone().unwrap();
+        let sending = thread::spawn(move || {
+            let lines = b"x\n".repeat(100_000);
+            while start.elapsed() < long && client.write_all(&lines).is_ok() {}
+        });
+        let reading = thread::spawn(move || while reader.read(&mut [0; 65536]).unwrap_or(0) > 0 {});
+        block_on(async {
+            let (_end, ending) = watch::channel(true);
+            let run = spawn_local(connection(&daemon, server).run(ending));
+            let abort = run.abort_handle();
+            let _ = timeout(Duration::from_millis(100), run).await;
+            abort.abort();
+        });
+        assert!(start.elapsed() < long / 2);
+        sending.join().unwrap();
+        reading.join().unwrap();
     }
 }
