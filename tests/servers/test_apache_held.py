@@ -97,7 +97,7 @@ def child_of(server: Server, client: socket.socket) -> int:
     for child in server.children():
         for link in Path(f"/proc/{child}/fd").iterdir():
             with suppress(FileNotFoundError):
-                if os.readlink(link) in sockets:
+                if str(link.readlink()) in sockets:
                     return child
     raise AssertionError("no child has it")
 
