@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::daemon::{Door, Stream};
 
+/// So many lines and answers wait in the sockets; with more either end would wait for the other.
+const DEEPEST: usize = 5000;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Connections at once, a thread each.
     #[arg(long, default_value_t = 4)]
     connections: usize,
-    /// Lines that are sent before their answers are read.
+    /// Lines that are sent before their answers are read; at most 5,000.
     #[arg(long, default_value_t = 256)]
     depth: usize,
     /// How long.
@@ -38,6 +41,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let numbers = [args.connections, args.depth, args.tags];
     if numbers.contains(&0) || !(args.seconds > 0.0 && args.seconds < 1e6) {
         return Err("connections, depth, tags and seconds must be above zero".into());
+    }
+    if args.depth > DEEPEST {
+        return Err(format!("depth: {}; write at most {DEEPEST}", args.depth).into());
     }
     let streams = (0..args.connections).map(|_| args.door.open());
     let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 /// A person waits longer than a program; a look at a large table takes a moment.
 const PATIENCE: Duration = Duration::from_secs(10);
+const NO_DAEMON: &str = "not the answer of a dthrottled; --daemon says where it answers lines";
 
 #[derive(clap::Args)]
 pub(crate) struct Door {
@@ -52,19 +53,23 @@ impl Door {
         }
         let mut stream = self.open()?;
         stream.write_all(&[b"\0", query, b"\n"].concat())?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
-        let answer = answer.strip_suffix('\n').ok_or("the daemon closed the connection")?;
-        match answer.strip_prefix("ERROR ").and_then(|error| error.split_once(' ')) {
-            Some((_, message)) => Err(message.into()),
-            None => Ok(answer.into()),
+        let mut answer = Vec::new();
+        BufReader::new(stream).read_until(b'\n', &mut answer)?;
+        let answer = answer.strip_suffix(b"\n").ok_or("the daemon closed the connection")?;
+        let answer = str::from_utf8(answer).map_err(|_| NO_DAEMON)?;
+        if let Some((_, message)) = answer.strip_prefix("ERROR ").and_then(|e| e.split_once(' ')) {
+            return Err(message.into());
+        }
+        match answer.split(' ').next() {
+            Some("OK" | "NO") => Ok(answer.into()),
+            _ => Err(NO_DAEMON.into()),
         }
     }
 
     /// Asks for a report.
     pub(crate) fn report(&self, query: &str) -> Result<Value, Box<dyn Error>> {
         let answer = self.ask(query.as_bytes())?;
-        let json = answer.strip_prefix("OK ").ok_or("not the answer of a dthrottled")?;
+        let json = answer.strip_prefix("OK ").ok_or(NO_DAEMON)?;
         Ok(serde_json::from_str(json)?)
     }
 }

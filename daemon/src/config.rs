@@ -128,15 +128,17 @@ impl Settings {
         }
         settings.workers = keys.number("workers", 1..=256)?.map(|number| number as usize);
         if let Some(entry) = keys.table.get("write_timeout") {
-            let text = keys.reader.text(entry, "daemon")?;
-            let wrong = |what| {
-                fault(
-                    "write_timeout",
-                    entry.node.line,
-                    format!("{text:?}: {what}; write one like \"10s\""),
-                )
+            let Value::Text(text) = &entry.node.value else {
+                return Err(keys.reader.kind(entry, "daemon", r#"a duration like "10s""#));
+            };
+            let wrong = |what: &str| {
+                let message = format!("{text:?}: {what}; write a duration like \"10s\"");
+                fault("write_timeout", entry.node.line, message)
             };
             settings.write_timeout = parse_duration(text).map_err(wrong)?;
+            if settings.write_timeout.is_zero() {
+                return Err(wrong("nobody reads that fast"));
+            }
         }
         settings.check().map_err(|error| {
             let key = error.field().and_then(|field| field.strip_prefix("daemon.")).unwrap_or("");
@@ -350,6 +352,14 @@ mod tests {
             ("[daemon]\nmax_connections = -1", "line 2: daemon.max_connections: -1 is not"),
             ("[daemon]\nworkers = 0", "line 2: daemon.workers: 0 is not possible"),
             ("[daemon]\nwrite_timeout = '5'", "line 2: daemon.write_timeout: \"5\": no known unit"),
+            (
+                "[daemon]\nwrite_timeout = '0s'",
+                "line 2: daemon.write_timeout: \"0s\": nobody reads",
+            ),
+            (
+                "[daemon]\nwrite_timeout = 5",
+                "line 2: daemon.write_timeout: 5 is not possible here; write a duration like \"10s\"",
+            ),
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::daemon::Daemon;
@@ -55,6 +56,8 @@ pub(crate) struct Connection {
     session: Session,
     /// Nothing has been read from it.
     is_new: bool,
+    /// The last read filled the buffer, so there may be more.
+    is_busy: bool,
 }
 
 /// What a step came to.
@@ -82,7 +85,7 @@ thread_local! {
 
 impl Connection {
     pub(crate) fn new(daemon: &Arc<Daemon>, stream: Stream, session: Session) -> Connection {
-        Connection { daemon: Arc::clone(daemon), stream, session, is_new: true }
+        Connection { daemon: Arc::clone(daemon), stream, session, is_new: true, is_busy: false }
     }
 
     /// Answers until the client goes, an error, or the end of the daemon.
@@ -96,6 +99,11 @@ impl Connection {
             if !self.settle(step).await? {
                 return Ok(());
             }
+            if self.is_busy {
+                // The others of this thread come first: a hundred reads of whoever sends without
+                // end are longer than clients wait for an answer.
+                yield_now().await;
+            }
         }
         // What has come by now is still answered.
         loop {
@@ -103,6 +111,8 @@ impl Connection {
             if !self.settle(step).await? {
                 return Ok(());
             }
+            // Whoever goes on sending must not keep the daemon: its time is looked at now.
+            yield_now().await;
         }
     }
 
@@ -133,6 +143,7 @@ impl Connection {
     /// Answers what was read, unless a browser sent it: a page from anywhere could make it post
     /// lines of its choice to this machine.
     fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
+        self.is_busy = input.len() == INPUT;
         let is_new = std::mem::take(&mut self.is_new);
         if is_new && matches!(self.stream, Stream::Tcp(_)) && is_http(input) {
             self.daemon.state.counts.spoke_http.add(1);
@@ -275,27 +286,40 @@ fn is_http(input: &[u8]) -> bool {
 mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Socket;
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     use dthrottle::{Rule, Throttle};
-    use tokio::task::{LocalSet, spawn_local, yield_now};
+    use tokio::task::{LocalSet, spawn_local};
 
     use super::*;
     use crate::config::Settings;
 
+    fn daemon() -> Arc<Daemon> {
+        let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
+        let settings = Settings::from_toml("").unwrap().1;
+        Arc::new(Daemon::new(settings, None, throttle).unwrap())
+    }
+
+    fn connection(daemon: &Arc<Daemon>, server: Socket) -> Connection {
+        server.set_nonblocking(true).unwrap();
+        let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
+        Connection::new(daemon, stream, Session::Lines(Lines::new(100, true)))
+    }
+
+    fn block_on(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        LocalSet::new().block_on(&runtime, test);
+    }
+
     /// The runtime hears of the end, but has not looked at the socket since the lines came.
     #[test]
     fn what_has_come_is_answered_at_the_end() {
-        let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
-        let settings = Settings::from_toml("").unwrap().1;
-        let daemon = Arc::new(Daemon::new(settings, None, throttle).unwrap());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        LocalSet::new().block_on(&runtime, async {
+        let daemon = daemon();
+        block_on(async {
             let (mut client, server) = Socket::pair().unwrap();
-            server.set_nonblocking(true).unwrap();
             let (end, ending) = watch::channel(false);
-            let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
-            let session = Session::Lines(Lines::new(100, true));
-            let run = spawn_local(Connection::new(&daemon, stream, session).run(ending));
+            let run = spawn_local(connection(&daemon, server).run(ending));
             // It waits for something to read.
             yield_now().await;
             client.write_all(b"x\nx\nx\nx\npart").unwrap();
@@ -305,5 +329,55 @@ mod tests {
             client.read_to_end(&mut out).unwrap();
             assert_eq!(out, b"OK\nOK\nOK\nNO\n");
         });
+    }
+
+    const ENDLESS: Duration = Duration::from_secs(20);
+
+    /// The other end of a client that sends for so long, unless it is let go.
+    fn endless() -> Socket {
+        let (mut client, server) = Socket::pair().unwrap();
+        let mut reader = client.try_clone().unwrap();
+        let start = Instant::now();
+        thread::spawn(move || {
+            let lines = b"x\n".repeat(100_000);
+            while start.elapsed() < ENDLESS && client.write_all(&lines).is_ok() {}
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        });
+        thread::spawn(move || while reader.read(&mut [0; 65536]).unwrap_or(0) > 0 {});
+        server
+    }
+
+    /// Who sends without end is read from once before the next one's turn.
+    #[test]
+    fn everybody_has_a_turn() {
+        let daemon = daemon();
+        let greedy = endless();
+        let (mut client, server) = Socket::pair().unwrap();
+        client.write_all(b"x\n").unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        block_on(async {
+            let (_end, ending) = watch::channel(false);
+            let run = spawn_local(connection(&daemon, greedy).run(ending.clone()));
+            spawn_local(connection(&daemon, server).run(ending)).await.unwrap().unwrap();
+            let reads = daemon.state.counts.lines.get() as usize / (INPUT / 2);
+            assert!(reads < 20, "{reads} reads before that of another");
+            run.abort();
+        });
+    }
+
+    /// Who never ceases to send is let go when the time is over, not when it likes.
+    #[test]
+    fn nobody_delays_the_end() {
+        let daemon = daemon();
+        let start = Instant::now();
+        let server = endless();
+        block_on(async {
+            let (_end, ending) = watch::channel(true);
+            let run = spawn_local(connection(&daemon, server).run(ending));
+            let abort = run.abort_handle();
+            let _ = timeout(Duration::from_millis(100), run).await;
+            abort.abort();
+        });
+        assert!(start.elapsed() < ENDLESS / 2);
     }
 }

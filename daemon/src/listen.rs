@@ -46,20 +46,18 @@ impl Listeners {
         for place in places {
             match place {
                 Place::Path(path) => {
-                    all.unix.push(
-                        bind_path(path, settings.socket_mode)
-                            .map_err(|e| about(path.display(), &e))?,
-                    );
+                    let listener = bind_path(path, settings.socket_mode);
+                    all.unix.push(listener.map_err(|e| about("listen", path.display(), &e))?);
                     all.paths.push(path.clone());
                 }
-                Place::Address(address) => all.tcp.push(bind(*address)?),
+                Place::Address(address) => all.tcp.push(bind("listen", *address)?),
             }
         }
         if let (None, Some(address)) = (&all.resp, settings.resp) {
-            all.resp = Some(bind(address)?);
+            all.resp = Some(bind("resp", address)?);
         }
         if let (None, Some(address)) = (&all.http, settings.http) {
-            all.http = Some(bind(address)?);
+            all.http = Some(bind("http", address)?);
         }
         if let Some(address) = settings.smockron {
             all.smockron = Some(bind_pair(address)?);
@@ -70,7 +68,7 @@ impl Listeners {
             && !address.ip().is_loopback()
         {
             let message = "other machines can reach this HTTP socket of systemd: set daemon.token";
-            return Err(about(address, &io::Error::other(message)));
+            return Err(about("http", address, &io::Error::other(message)));
         }
         if let Some(http) = &all.http {
             // Connections have it from their listener. What a page that nobody reads is told stays
@@ -150,18 +148,18 @@ pub(crate) struct Described {
     pub(crate) smockron: Option<String>,
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).map_err(|error| about(address, &error))
+fn bind(key: &str, address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).map_err(|error| about(key, address, &error))
 }
 
 /// Two ports, one after the other. With port 0, any two that are free.
 fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
     for attempt in 1.. {
-        let first = bind(address)?;
+        let first = bind("smockron", address)?;
         let mut next = first.local_addr()?;
         let second = next.port().checked_add(1).map(|port| {
             next.set_port(port);
-            bind(next)
+            bind("smockron", next)
         });
         match second {
             Some(Ok(second)) => return Ok((first, second)),
@@ -185,7 +183,7 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<UnixListener> {
         }
         if UnixStream::connect(path).is_ok() {
             let message = "another daemon answers there; stop it, or listen elsewhere";
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+            return Err(io::Error::other(message));
         }
         fs::remove_file(path)?;
     }
@@ -194,6 +192,12 @@ fn bind_path(path: &Path, mode: u32) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-fn about(place: impl std::fmt::Display, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{place}: {error}"))
+fn about(key: &str, place: impl std::fmt::Display, error: &io::Error) -> io::Error {
+    let fix = match error.kind() {
+        io::ErrorKind::AddrInUse => "; stop what has it, or choose another",
+        io::ErrorKind::AddrNotAvailable => "; choose an address of this machine",
+        io::ErrorKind::PermissionDenied => "; choose one that this user may have",
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("daemon.{key}: {place}: {error}{fix}"))
 }

@@ -1,7 +1,8 @@
 /*
  * How many requests wait for their turn, in all children together: each keeps a thread or process
  * from others, so there is a most. Each child counts its own in memory that the first process makes
- * before it forks. The place of a child that was killed is taken by the next one that starts.
+ * before it forks. What a child held that was killed is forgotten by the next one that starts, or
+ * that finds no room.
  */
 #include "mod_dthrottle.h"
 
@@ -82,6 +83,16 @@ static int is_gone(apr_uint32_t pid)
     return pid == 0 || (kill((pid_t)pid, 0) == -1 && errno == ESRCH);
 }
 
+/* Takes a place whose child is gone, and what that held. Nobody else writes to it from now on. */
+static int take(place_t *place)
+{
+    apr_uint32_t pid = apr_atomic_read32(&place->pid);
+    if (!is_gone(pid) || apr_atomic_cas32(&place->pid, (apr_uint32_t)getpid(), pid) != pid)
+        return 0;
+    apr_atomic_set32(&place->count, 0);
+    return 1;
+}
+
 /* Takes a place, best one whose child is gone while it held something. */
 void dthrottle_held_in_child(void)
 {
@@ -89,26 +100,40 @@ void dthrottle_held_in_child(void)
     for (int any = 0; any <= 1; any++) {
         for (apr_uint32_t i = 0; held && i < held->places && !own; i++) {
             place_t *place = &held->place[i];
-            apr_uint32_t pid = apr_atomic_read32(&place->pid);
-            if ((any || apr_atomic_read32(&place->count)) && is_gone(pid) &&
-                apr_atomic_cas32(&place->pid, (apr_uint32_t)getpid(), pid) == pid) {
-                apr_atomic_set32(&place->count, 0);
+            if ((any || apr_atomic_read32(&place->count)) && take(place))
                 own = place;
-            }
         }
     }
+}
+
+/* What children held that are gone: perhaps none starts in their place for long. */
+static void forget_gone(void)
+{
+    for (apr_uint32_t i = 0; i < held->places; i++) {
+        place_t *place = &held->place[i];
+        if (place != own && apr_atomic_read32(&place->count) && take(place))
+            apr_atomic_set32(&place->pid, 0);
+    }
+}
+
+static apr_uint64_t sum(void)
+{
+    apr_uint64_t all = 0;
+    for (apr_uint32_t i = 0; i < held->places; i++)
+        all += apr_atomic_read32(&held->place[i].count);
+    return all;
 }
 
 /* Whether one more may wait. */
 int dthrottle_enter(void)
 {
-    apr_uint64_t sum = 0;
     if (!own)
         return 0;
     apr_atomic_inc32(&own->count);
-    for (apr_uint32_t i = 0; i < held->places; i++)
-        sum += apr_atomic_read32(&held->place[i].count);
-    if (sum <= most)
+    if (sum() <= most)
+        return 1;
+    forget_gone();
+    if (sum() <= most)
         return 1;
     dthrottle_leave();
     return 0;

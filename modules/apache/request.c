@@ -191,8 +191,11 @@ int dthrottle_header_parser(request_rec *r)
         /* When to come back is looked for only now. */
         status = status < 0 ? status
                             : dthrottle_peek(domain->handle, tag, tag_len, 1, &decision);
-        if (status == DTHROTTLE_OK)
+        if (status == DTHROTTLE_OK) {
+            /* It may be full again meanwhile. */
             decision.allowed = false;
+            decision.rule = (int32_t)decision.deciding;
+        }
     } else {
         cost = cost_of(r, domain, place);
         status = ask(domain, tag, tag_len, place, cost, &decision);

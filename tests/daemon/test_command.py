@@ -52,6 +52,13 @@ def test_mistakes(daemon: Daemon) -> None:
     assert (done.returncode, "is dthrottled there?" in done.stderr) == (2, True)
 
 
+def test_what_is_no_daemon_is_told(daemon: Daemon) -> None:
+    for words in (["check", "x"], ["peek", "x"], ["reset", "x"], ["stats"]):
+        command = [COMMAND, *words, "--daemon", daemon.http]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
+        assert (done.returncode, "not the answer of a dthrottled" in done.stderr) == (2, True)
+
+
 def test_figures(daemon: Daemon) -> None:
     run(daemon, "check", "figures", "--cost", "10")
     run(daemon, "check", "figures")
@@ -86,3 +93,6 @@ def test_bench(daemon: Daemon) -> None:
     assert code == 0
     assert int(figures["allowed"]) == 1000
     assert int(figures["decisions/s"]) > 0
+    assert run(daemon, "bench", "--seconds", "0.1", "--depth", "5000")[0] == 0
+    code, _, error = run(daemon, "bench", "--depth", "5001")
+    assert (code, error) == (2, "dthrottle: depth: 5001; write at most 5000\n")

@@ -9,6 +9,7 @@ block of ```ini eom.conf is a file of that name for the blocks of its page that 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,25 @@ def beside_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], s
     return run_beside
 
 
+def run_start(code: str, folder: Path) -> str:
+    """Run lines that each start a daemon: it must get ready, and end when it is told to."""
+    (folder / "dthrottle.toml").write_text("table = { private = true }\n" + RULES)
+    doors = ["--listen", "./socket", "--http", "off"]
+    for line in code.splitlines():
+        name, *words = shlex.split(line, comments=True)
+        table = [] if "--config" in words else ["--table", folder.name]
+        command = [str(daemons.BINARY.parent / name), *words, *doors, *table]
+        with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as daemon:
+            assert daemon.stderr is not None
+            said = daemon.stderr.readline()
+            daemon.terminate()
+            if "is ready" not in said or daemon.wait(timeout=60) != 0:
+                raise RuntimeError(f"{line}: {said}")
+        for left in Path("/dev/shm").glob(f"dthrottle-*{folder.name}*"):
+            left.unlink()
+    return "\n".join(promised(code))
+
+
 def run_toml(code: str, folder: Path) -> str:
     (folder / "dthrottle.toml").write_text(code)
     return run_python(
@@ -121,6 +141,7 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "js daemon": beside_daemon(run_js),
     "python daemon": beside_daemon(run_python),
     "sh daemon": beside_daemon(run_sh),
+    "sh start": run_start,
 }
 # Clusters need a secret's file and open ports: the core's own tests read them.
 ELSEWHERE = {"rust", "sh", "text", "toml cluster", "toml daemon"}
@@ -154,6 +175,8 @@ def self_test() -> None:
     assert check("toml", "rat = 1\n") is not None
     assert check("sh daemon", "printf 'a\\n' | nc -N 127.0.0.1 7373    # OK\n") is None
     assert check("sh daemon", "printf 'a\\n' | nc -N 127.0.0.1 7373    # NO\n") is not None
+    assert check("sh start", "dthrottled --rate 5/s    # a comment\n") is None
+    assert check("sh start", "dthrottled --rat 5/s    # a comment\n") is not None
     assert check("python", "print(open('a').read())  # 5\n", {"a": "5"}) is None
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import apache
 from apache import location
@@ -85,6 +87,36 @@ def bounded(mpm: str) -> None:
 
 def test_no_more_wait_than_may() -> None:
     side_by_side(bounded, apache.MPMS)
+
+
+def child_of(server: Server, client: socket.socket) -> int:
+    """Find the child that has the other end of a connection."""
+    port = f":{client.getsockname()[1]:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    sockets = [f"socket:[{row[9]}]" for row in rows if row[2].endswith(port)]
+    for child in server.children():
+        for link in Path(f"/proc/{child}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                if str(link.readlink()) in sockets:
+                    return child
+    raise AssertionError("no child has it")
+
+
+def test_who_is_killed_makes_room_though_no_child_starts() -> None:
+    lines = "StartServers 5\nMinSpareServers 1\nDThrottleMaxHeld 1\n"
+    with apache_with(lines, "prefork") as (server, stack):
+        assert server.get("/wait/killed").status == 200
+        client = held(server, "/wait/killed")
+        assert client
+        is_full(server, "/other/full")
+        with client:
+            before = server.children()
+            killed = child_of(server, client)
+            kill(killed)
+            until("it is gone", lambda: killed not in server.children())
+        assert waits(server, stack, "/wait/again")
+        assert set(server.children()) == set(before) - {killed}
+        is_full(server, "/other/again")
 
 
 def test_who_has_waited_makes_room() -> None:

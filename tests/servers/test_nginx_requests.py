@@ -14,7 +14,6 @@ from nginx import location, nginx
 from server import Answer, Server, held, until
 
 HTTP = """
-dthrottle_config {file};
 dthrottle_zone $request_uri zone=slow rate=1r/d;
 dthrottle_zone $arg_key zone=key rate=1r/d;
 dthrottle_zone $arg_key zone=other:1m rate=1r/d;
@@ -22,10 +21,14 @@ dthrottle_zone $arg_key zone=tenth rate=10r/s;
 dthrottle_zone $arg_key zone=hour rate=1r/h;
 dthrottle_zone $arg_key zone=mixed rate=1r/d;
 dthrottle_zone $arg_key zone=tried rate=1r/d;
+dthrottle_status 429;
+"""
+# With a file, which may say dry_run, more is asked about each request.
+FILE_HTTP = """
+dthrottle_config {file};
 dthrottle_zone $arg_key zone=rules;
 dthrottle_zone "$arg_key-$arg_more" zone=dry;
 dthrottle_zone $arg_key zone=dry-hour;
-dthrottle_status 429;
 """
 SERVER = (
     "dthrottle zone=slow;"
@@ -43,16 +46,18 @@ SERVER = (
     + location("/mixed", "dthrottle zone=mixed burst=9 nodelay;", "dthrottle zone=tenth burst=6;")
     + location("/count", "dthrottle zone=mixed burst=9 nodelay;")
     + location("/minute", "dthrottle zone=hour burst=1;")
-    + location("/rules", "dthrottle zone=rules;")
+    + location("/page", "dthrottle zone=key;", "error_page 429 =200 /shown;")
+    + location("/shown", "dthrottle zone=other;")
+    + "location /tried { dthrottle zone=tried burst=5 nodelay; try_files /nothing @named; }\n"
+    + location("@named", "dthrottle zone=tried burst=5 nodelay;")
+)
+FILE_SERVER = (
+    location("/rules", "dthrottle zone=rules;")
     + location("/patient", "dthrottle zone=rules wait=2s;")
     + location("/dry-domain", "dthrottle zone=dry;")
     + location("/dry-wait", "dthrottle zone=dry-hour wait=3600s;")
     + location("/dry-first", "dthrottle zone=dry;", "dthrottle zone=other;")
     + location("/dry-delay", "dthrottle zone=dry;", "dthrottle zone=hour burst=1;")
-    + location("/page", "dthrottle zone=key;", "error_page 429 =200 /shown;")
-    + location("/shown", "dthrottle zone=other;")
-    + "location /tried { dthrottle zone=tried burst=5 nodelay; try_files /nothing @named; }\n"
-    + location("@named", "dthrottle zone=tried burst=5 nodelay;")
 )
 TOML = """
 [domains.rules]
@@ -71,11 +76,24 @@ dry_run = true
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def file_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     file = tmp_path_factory.mktemp("config") / "dthrottle.toml"
     file.write_text(TOML)
-    with nginx(HTTP.format(file=file), SERVER) as started:
+    with nginx(HTTP + FILE_HTTP.format(file=file), SERVER + FILE_SERVER) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def plain_server() -> Iterator[Server]:
+    with nginx(HTTP, SERVER) as started:
+        yield started
+
+
+@pytest.fixture(params=["plain_server", "file_server"])
+def server(request: pytest.FixtureRequest) -> Server:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Server)
+    return found
 
 
 def shown(answer: Answer) -> tuple[int, str | None, str | None]:
@@ -197,19 +215,22 @@ def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> No
     statuses = [shown(answer)[1] for answer in answers]
     assert statuses == ["PASSED", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN", "REJECTED_DRY_RUN"]
     assert "limiting requests, dry run, " in server.log()
-    answers = [server.get("/dry-domain?key=d") for _ in range(2)]
+
+
+def test_a_domain_in_dry_run_refuses_nothing(file_server: Server) -> None:
+    answers = [file_server.get("/dry-domain?key=d") for _ in range(2)]
     assert [shown(answer) for answer in answers] == [
         (200, "PASSED", "0"),
         (200, "REJECTED_DRY_RUN", "0"),
     ]
 
 
-def test_a_domain_in_dry_run_delays_nobody(server: Server) -> None:
-    answers = [server.get("/dry-wait?key=w") for _ in range(4)]
+def test_a_domain_in_dry_run_delays_nobody(file_server: Server) -> None:
+    answers = [file_server.get("/dry-wait?key=w") for _ in range(4)]
     statuses = [str(shown(answer)[1]) for answer in answers]
     assert statuses == ["PASSED", "DELAYED_DRY_RUN", "DELAYED_DRY_RUN", "REJECTED_DRY_RUN"]
     assert [answer.status for answer in answers] == [200] * 4
-    assert "delaying request, dry run, by 17" in server.log()
+    assert "delaying request, dry run, by 17" in file_server.log()
     assert max(answer.seconds for answer in answers) < 60
 
 
@@ -234,25 +255,25 @@ def test_a_file_in_dry_run_frees_every_zone(tmp_path: Path) -> None:
         ]
 
 
-def test_a_domain_in_dry_run_does_not_free_from_the_others(server: Server) -> None:
-    assert shown(server.get("/dry-domain?key=o")) == (200, "PASSED", "0")
-    assert shown(server.get("/dry-first?key=o")) == (200, "REJECTED_DRY_RUN", "0")
-    assert shown(server.get("/dry-first?key=o")) == (429, "REJECTED", "0")
-    assert shown(server.get("/dry-delay?key=o")) == (200, "REJECTED_DRY_RUN", "0")
-    client = held(server, "/dry-delay?key=o")
+def test_a_domain_in_dry_run_does_not_free_from_the_others(file_server: Server) -> None:
+    assert shown(file_server.get("/dry-domain?key=o")) == (200, "PASSED", "0")
+    assert shown(file_server.get("/dry-first?key=o")) == (200, "REJECTED_DRY_RUN", "0")
+    assert shown(file_server.get("/dry-first?key=o")) == (429, "REJECTED", "0")
+    assert shown(file_server.get("/dry-delay?key=o")) == (200, "REJECTED_DRY_RUN", "0")
+    client = held(file_server, "/dry-delay?key=o")
     assert client, "delayed by the other"
-    assert server.get("/dry-delay?key=o").status == 429
+    assert file_server.get("/dry-delay?key=o").status == 429
     # What it took is given back, and not more.
     client.close()
-    client = until("the place is free", lambda: held(server, "/dry-delay?key=o"))
-    assert server.get("/dry-delay?key=o").status == 429
+    client = until("the place is free", lambda: held(file_server, "/dry-delay?key=o"))
+    assert file_server.get("/dry-delay?key=o").status == 429
     client.close()
 
 
-def test_rules_of_a_file(server: Server) -> None:
-    assert shown(server.get("/rules?key=r")) == (200, "PASSED", "1")
-    assert server.statuses("/rules?key=r", 2) == [200, 429]
-    answers = delayed(server, "/patient?key=r", 6)
+def test_rules_of_a_file(file_server: Server) -> None:
+    assert shown(file_server.get("/rules?key=r")) == (200, "PASSED", "1")
+    assert file_server.statuses("/rules?key=r", 2) == [200, 429]
+    answers = delayed(file_server, "/patient?key=r", 6)
     assert sorted(answer.status for answer in answers) == [200] * 4 + [429] * 2
     are_spaced([answer for answer in answers if answer.status == 200], 0.49)
 

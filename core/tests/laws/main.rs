@@ -323,7 +323,7 @@ fn run_domain(limits: &[Limit], calls: &[Call]) -> Vec<Decision> {
         clock.set(Duration::from_nanos(call.now)).unwrap();
         let ask = Ask::cost(call.cost.min(most)).partial(call.cost.is_multiple_of(3));
         let mut decision = throttle.check_with("tag", ask).unwrap();
-        decision.rule = None;
+        (decision.rule, decision.deciding) = (None, None);
         decision
     };
     calls.iter().map(answer).collect()

@@ -1,6 +1,6 @@
 //! Who may look: whoever has the token, or, without one, whoever is on this machine.
 
-use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN};
 use hyper::{Request, StatusCode};
 
 use super::check::parameter;
@@ -11,7 +11,12 @@ pub(super) fn check<B>(request: &Request<B>, token: Option<&str>) -> Result<(), 
     let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
     // A page of another site, or of another port here, that makes a browser ask: it could charge
     // whom it likes. A link to the page is fine.
-    let elsewhere = matches!(header("sec-fetch-site"), Some(b"cross-site" | b"same-site"));
+    let mut elsewhere = matches!(header("sec-fetch-site"), Some(b"cross-site" | b"same-site"));
+    // Older browsers say it so, at least when they post.
+    elsewhere |= header(ORIGIN.as_str()).is_some_and(|origin| {
+        let host = header(HOST.as_str()).unwrap_or_default();
+        !origin.ends_with(&[b"//", host].concat())
+    });
     let is_link = header("sec-fetch-dest") == Some(b"document") && request.uri().path() == "/";
     if elsewhere && !is_link {
         return Err((StatusCode::FORBIDDEN, "not for pages of other sites"));
@@ -86,6 +91,12 @@ mod tests {
             assert!(asks("document", "/"), "a link");
         }
         assert!(asked(&[("host", "localhost"), ("sec-fetch-site", "same-origin")], "/", None));
+        let from = |origin| asked(&[("host", "localhost:80"), ("origin", origin)], "/check", None);
+        assert!(from("http://localhost:80"));
+        for origin in ["http://example.com", "http://localhost:81", "http://xlocalhost:80", "null"]
+        {
+            assert!(!from(origin), "{origin}");
+        }
     }
 
     #[test]

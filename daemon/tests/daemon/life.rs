@@ -196,6 +196,13 @@ fn flags_alone() {
         command().args(["--table", &table, "--http", "off", "--listen"]).arg(&socket).output();
     let said = String::from_utf8(second.unwrap().stderr).unwrap();
     assert!(said.contains("another daemon answers there"), "{said}");
+    // So is one whose port is taken: which key, and what to do.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let third = ["--listen", "127.0.0.1:0", "--table", &table, "--http", &address];
+    let said = String::from_utf8(command().args(third).output().unwrap().stderr).unwrap();
+    assert!(said.contains(&format!("daemon.http: {address}: ")), "{said}");
+    assert!(said.contains("stop what has it, or choose another"), "{said}");
     child.kill().unwrap();
     child.wait().unwrap();
     // The file of one that was killed is in nobody's way.
