@@ -291,11 +291,7 @@ impl Client {
         let Some(answer) = answer.and_then(|answer| answer.strip_suffix(b"\n")) else {
             return Ok(read(None));
         };
-        let good = lines::good(answer)?;
-        if good.is_none() {
-            self.0.disown(1);
-        }
-        Ok(read(good))
+        Ok(read(lines::good(answer)?))
     }
 }
 

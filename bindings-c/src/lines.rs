@@ -70,6 +70,11 @@ pub(crate) fn is_yes(answer: &[u8]) -> bool {
     answer != b"NO" && !answer.starts_with(b"NO ")
 }
 
+/// Whether it is the answer of a daemon, which may be an error.
+pub(crate) fn is_answer(answer: &[u8]) -> bool {
+    !matches!(good(answer), Ok(None))
+}
+
 /// What the daemon said, unless it was an error; nothing if it is not the answer of a daemon.
 pub(crate) fn good(answer: &[u8]) -> Result<Option<&str>> {
     let Ok(answer) = str::from_utf8(answer) else {

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
+use crate::lines::is_answer;
+
 /// More than so many threads at once make a connection for each question.
 const PLACES: usize = 64;
 const LONGEST_ANSWER: usize = 1 << 20;
@@ -72,8 +74,8 @@ impl Talk {
         }
     }
 
-    /// Sends lines and gives their answers, each without its newline; nothing if they do not come
-    /// in time. Counts either.
+    /// Sends lines and gives their answers; nothing if they do not come in time, or one of them is no
+    /// daemon's. Counts either.
     pub(crate) fn ask(&self, lines: &[u8], count: usize) -> Option<Vec<u8>> {
         let started = self.now();
         // Relaxed, here and below: nothing else hangs on these, and a moment late is fine.
@@ -91,13 +93,6 @@ impl Talk {
         answers
     }
 
-    /// Whoever answered is no daemon.
-    pub(crate) fn disown(&self, count: u64) {
-        self.counts.asked.fetch_sub(count, Ordering::Relaxed);
-        self.counts.failed_open.fetch_add(count, Ordering::Relaxed);
-        self.fail(self.now());
-    }
-
     fn exchange(&self, lines: &[u8], count: usize) -> io::Result<Vec<u8>> {
         let deadline = Instant::now() + self.patience.timeout;
         let mut connection = match self.take() {
@@ -106,6 +101,11 @@ impl Talk {
         };
         connection.send(lines, deadline)?;
         let answers = connection.receive(count, deadline)?;
+        // It ends with a newline.
+        let mut each = answers.split(|byte| *byte == b'\n').take(count);
+        if !each.all(is_answer) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         self.keep(connection);
         self.pause.store(0, Ordering::Relaxed);
         Ok(answers)

@@ -303,6 +303,16 @@ static void test_not_a_daemon(void)
     pthread_join(other, &connection);
     close((int)(intptr_t)connection);
     dthrottle_client_close(client);
+
+    /* Yes or no, of a client that has no pause behind it. */
+    client = client_of(path, &PATIENT);
+    MUST(pthread_create(&other, NULL, speak_http, &listener) == 0);
+    EQUAL(allow(client, "x"), 1);
+    counts = counts_of(client);
+    CHECK(counts.asked == 0 && counts.failed_open == 1 && counts.failures == 1);
+    pthread_join(other, &connection);
+    close((int)(intptr_t)connection);
+    dthrottle_client_close(client);
     close(listener);
 }
 
