@@ -97,7 +97,7 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
                                            "time, such as burst=10s");
             if (!*end)
                 rule.burst = (uint64_t)units;
-            else if (ap_timeout_parameter_parse(value, &time, "s") == APR_SUCCESS)
+            else if (dthrottle_time(value, &time))
                 rule.burst_time_ns = (uint64_t)time * 1000;
             else
                 return fault(cmd, argv[i], "write a number of requests, such as burst=200, or a "

@@ -108,6 +108,7 @@ const char *dthrottle_cmd_cost(cmd_parms *cmd, void *place, const char *text);
 const char *dthrottle_cmd_status(cmd_parms *cmd, void *place, const char *text);
 const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *place, const char *text);
 const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *place, const char *text);
+int dthrottle_time(const char *text, apr_interval_time_t *to);
 const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to);
 
 /* host.c: what is written once. */

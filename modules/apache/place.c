@@ -115,12 +115,22 @@ const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
     return said;
 }
 
+/* As Apache reads times, but all of the text has to be one. Whether it is. */
+int dthrottle_time(const char *text, apr_interval_time_t *to)
+{
+    static const char *const units[] = { "", "ms", "s", "mi", "min", "h" };
+    size_t digits = strspn(text, "0123456789");
+    for (size_t i = 0; digits && i < sizeof units / sizeof units[0]; i++)
+        if (ap_cstr_casecmp(text + digits, units[i]) == 0)
+            return ap_timeout_parameter_parse(text, to, "s") == APR_SUCCESS;
+    return 0;
+}
+
 const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_place_t *place = at;
     apr_interval_time_t time;
-    if (ap_timeout_parameter_parse(text, &time, "s") != APR_SUCCESS || time < 0 ||
-        time > apr_time_from_sec(3600))
+    if (!dthrottle_time(text, &time) || time < 0 || time > apr_time_from_sec(3600))
         return apr_psprintf(cmd->pool, "%s \"%s\": write a time up to an hour, such as 500ms or "
                             "2s", cmd->cmd->name, text);
     place->max_delay_ns = time * 1000;

@@ -83,7 +83,7 @@ static int32_t ask(const dthrottle_used_t *domain, const void *tag, apr_size_t t
         ask.max_wait_ns = (uint64_t)place->max_delay_ns;
     status = dthrottle_check_with(domain->handle, tag, tag_len, &ask, decision);
     if (status == DTHROTTLE_OK && beyond && decision->granted)
-        dthrottle_debit(domain->handle, tag, tag_len, beyond, 0);
+        dthrottle_charge(domain->handle, tag, tag_len, beyond, NULL);
     return status;
 }
 

@@ -22,6 +22,7 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleRule default 1/s burst=0", '"burst=0": write a number of requests'),
     ("DThrottleRule default 1/s burst=5x", '"burst=5x": write a number of requests'),
     ("DThrottleRule default 1/s brst=5", '"brst=5": unknown; DThrottleRule takes a domain'),
+    ("DThrottleRule default 1/s burst=10s5", '"burst=10s5": write a number of requests'),
     ("DThrottleRule default 1/s charge_refused=x", '"charge_refused=x": write on or off'),
     (
         "DThrottleRule a 1/s name=x\nDThrottleRule a 2/s name=x",
@@ -38,6 +39,8 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleStatus 450", 'DThrottleStatus "450": Apache has no such status; write one that it'),
     ("DThrottleStatus 200", 'DThrottleStatus "200": write a number from 400 to 599'),
     ("DThrottleMaxDelay long", 'DThrottleMaxDelay "long": write a time up to an hour'),
+    ("DThrottleMaxDelay ms", 'DThrottleMaxDelay "ms": write a time up to an hour'),
+    ("DThrottleMaxDelay 2sec", 'DThrottleMaxDelay "2sec": write a time up to an hour'),
     ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),
     ("DThrottleMaxHeld many", 'DThrottleMaxHeld "many": write a number from 0 to'),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),

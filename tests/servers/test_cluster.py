@@ -44,6 +44,7 @@ def run_apache(here: int, there: int, processes: int) -> AbstractContextManager[
         f"DThrottleRule web 1/day burst={BURST}\nDThrottleRule hold 10/minute burst=2\n"
         f"StartServers {processes}\nMinSpareThreads 1\nDThrottleHeaders On\n"
         + apache.location("/web", *on, "DThrottleDomain web")
+        + apache.location("/costly", *on, "DThrottleDomain web", f"DThrottleCost {2 * BURST}")
         + apache.location("/hold", *on, "DThrottleDomain hold", "DThrottleMaxDelay 10s")
     )
     return apache.apache(lines)
@@ -132,3 +133,10 @@ def test_an_old_process_leaves_the_exchange_to_new_ones(kind: str) -> None:
         until("the server is heard again", lambda: is_heard(server, other, "second"))
         waiting.close()
         until("the old one ends", lambda: old not in server.children())
+
+
+def test_a_cost_above_the_burst_is_told_as_a_whole() -> None:
+    with node("apache") as (server, other):
+        until("the server is heard", lambda: is_heard(server, other, "first"))
+        assert server.get("/costly?much").status == 200
+        until("all is charged", lambda: other.domain("web").peek("much").balance <= -BURST)
