@@ -282,7 +282,9 @@ impl BusyThrottle {
 
     fn known(&self, service: &[u8], now: u64) -> Option<Record<'_>> {
         let service = self.host().table.find_service(self.key(service))?;
-        Some(self.listen(self.record_of(service), now))
+        let record = self.record_of(service);
+        // Who only looks leaves the news to who asks next, before whom an idle one is forgotten.
+        if record.is_idle(now) { None } else { Some(self.listen(record, now)) }
     }
 
     fn listen<'a>(&self, record: Record<'a>, now: u64) -> Record<'a> {

@@ -73,6 +73,7 @@ impl Record<'_> {
     }
 
     pub(super) fn forget(self) {
+        self.place.take_heard();
         self.service.clear();
         self.service.used_ns.store(0, Ordering::Relaxed);
     }

@@ -115,7 +115,8 @@ impl Table {
     pub(crate) fn say(&self, place: ServicePlace<'_>, news: News) {
         if let Some(board) = place.board {
             board.said.add(news);
-            self.region.header().busy_said.store(1, Ordering::Relaxed);
+            // Release: who sees this sees the news.
+            self.region.header().busy_said.store(1, Ordering::Release);
         }
     }
 
@@ -131,8 +132,8 @@ impl Table {
         if said.load(Ordering::Relaxed) == 0 {
             return from;
         }
-        // Before the look: what is said from here on is said again.
-        said.store(0, Ordering::Relaxed);
+        // Before the look, which Acquire keeps behind it: what is said from here on is said again.
+        said.swap(0, Ordering::Acquire);
         let mut taken = 0;
         for step in 0..SERVICES {
             let index = (from + step) % SERVICES;

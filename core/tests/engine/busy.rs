@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dthrottle::busy::{Mode, Recover};
 use dthrottle::cluster::wire::{BusyEntry, Envelope, Kind, write_busy};
-use dthrottle::{BusyConfig, BusyThrottle, Rule};
+use dthrottle::{BusyConfig, BusyThrottle, Config, Rule};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
 
@@ -97,6 +97,57 @@ fn a_pause_is_passed_on_with_what_is_left_of_it() {
     net.run(SECOND);
     let wait = busy[1].turn(API, busy[1].now()).wait;
     assert!((55..=60).contains(&wait.as_secs()), "{wait:?}");
+}
+
+/// A node that only exchanges busy answers has seen the reports of all, and has no buckets.
+#[test]
+fn a_node_without_rules_warms_nobody() {
+    let rule = || Rule::per_second(1).burst(100);
+    let mut net = Net::new();
+    net.start(rule(), |_| {});
+    net.start(None, |settings| settings.busy = true);
+    net.run(3 * SECOND);
+    while net.allow(0, "tag") {}
+    net.run(SECOND);
+    // The new one meets the other first.
+    net.start(rule(), |_| {});
+    net.lose = Box::new(|datagram| [datagram.from, datagram.to] == [address(0), address(2)]);
+    net.run(140 * MILLI);
+    net.lose = Box::new(|_| false);
+    net.run(SECOND);
+    assert!(net.balance(2, "tag") < 10, "{}", net.balance(2, "tag"));
+}
+
+/// Rules that another process of the table brought after this one began to exchange.
+#[test]
+fn a_node_without_rules_is_warmed_for_others_of_its_table() {
+    let mut net = Net::new();
+    net.start(Rule::per_second(1).burst(100), |_| {});
+    net.run(SECOND);
+    while net.allow(0, "tag") {}
+    net.start(None, |settings| settings.busy = true);
+    let rules = "rate = '1/s'\nburst = 100\ncluster = { name = 'test', without_secret = true }";
+    let rules = Config::from_toml(rules).unwrap();
+    let other = net.nodes[1].throttle.reload(rules).unwrap();
+    net.run(400 * MILLI);
+    let balance = other.peek("tag").unwrap().balance;
+    assert!(balance < 10, "{balance}");
+}
+
+#[test]
+fn who_only_looks_leaves_the_news_to_who_asks() {
+    let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+    send(&mut net, &busy, SECOND);
+    net.run(70 * SECOND);
+    busy[0].on_busy(API, busy[0].now(), None);
+    net.run(50 * MILLI);
+    busy[1].limit(API, busy[1].now());
+    assert!(busy[1].turn(API, busy[1].now()).limit.is_some());
+    // Forgotten is forgotten, with what was heard and not yet looked at.
+    busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(30)));
+    net.run(50 * MILLI);
+    busy[1].forget(API);
+    assert!(busy[1].turn(API, busy[1].now()).allowed);
 }
 
 /// One of two is lost, whichever.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::Keys;
 use dthrottle::cluster::{Engine, Event, Output, Settings, To};
-use dthrottle::{ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{Builder, ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -74,21 +74,25 @@ impl Net {
     }
 
     /// Starts a node, at the next address.
-    pub(crate) fn start(&mut self, rule: Rule, change: impl FnOnce(&mut Settings)) {
-        let node = self.node(self.nodes.len(), rule, change);
+    pub(crate) fn start(
+        &mut self,
+        rule: impl Into<Option<Rule>>,
+        change: impl FnOnce(&mut Settings),
+    ) {
+        let node = self.node(self.nodes.len(), rule.into(), change);
         self.nodes.push(node);
     }
 
     /// Starts a node anew, with nothing left of the old one.
     pub(crate) fn restart(&mut self, index: usize, rule: Rule) {
-        self.nodes[index] = self.node(index, rule, |_| {});
+        self.nodes[index] = self.node(index, Some(rule), |_| {});
     }
 
-    fn node(&self, index: usize, rule: Rule, change: impl FnOnce(&mut Settings)) -> Node {
+    fn node(&self, index: usize, rule: Option<Rule>, change: impl FnOnce(&mut Settings)) -> Node {
         let clock = ManualClock::new();
         clock.set(Duration::from_nanos(self.now)).unwrap();
-        let throttle = Throttle::builder()
-            .rule(rule)
+        let builder = rule.into_iter().fold(Throttle::builder(), Builder::rule);
+        let throttle = builder
             .clock(clock.clone())
             .cluster(ClusterConfig::new("test"))
             .table(TableConfig::private().tags(200_000))

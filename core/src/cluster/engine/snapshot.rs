@@ -94,7 +94,9 @@ impl Engine {
         now: u64,
         from: SocketAddr,
     ) -> Result<(), Dropped> {
-        if self.is_starting() {
+        // Who has no rules, and only exchanges busy answers, has seen all reports and kept nothing of
+        // them.
+        if self.is_starting() || self.exchange.rules().is_empty() {
             return Ok(());
         }
         self.count(Counter::Snapshots, 1);
@@ -175,6 +177,8 @@ impl Engine {
         if !has_all {
             return false;
         }
+        // What is known of other rules is gone after this.
+        self.learn(now);
         for (origin, window) in parsed.iter().flat_map(Snapshot::windows) {
             if origin.node == self.me.node
                 || window.top() > LAST_NUMBER
