@@ -4,7 +4,8 @@ User and system time of all processes of the server; not of the client, and not 
 worker closes after each response, so every request has a connection of its own. The servers run side
 by side and are asked in turns. Where a process has its memory makes it faster or slower by some
 percent for as long as it lives (one of two equal applications was seen 6 % behind the other), so all
-servers are started anew several times.
+servers are started anew several times. They have a core for themselves, and the client another, with
+one request at a time: otherwise they pay for each other's caches.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -26,9 +26,10 @@ from rivals import redis
 
 HERE = Path(__file__).parent
 WORKERS = 2
+CORES = sorted(os.sched_getaffinity(0))
 STARTS = 12
-ROUNDS = 5
-REQUESTS = 250
+ROUNDS = 8
+REQUESTS = 150
 KINDS = {
     "bare": "flask_bare_us",
     "ours": "flask_us",
@@ -46,11 +47,9 @@ class Server:
         self.port = port
 
     def cpu_us(self, requests: int) -> float:
-        """Make requests, two at a time; give the microseconds of CPU that each took."""
+        """Make requests, one after the other; give the microseconds of CPU that each took."""
         before = self._cpu_ns()
-        with ThreadPoolExecutor(WORKERS) as threads:
-            for half in [threads.submit(self._ask, requests // WORKERS) for _ in range(WORKERS)]:
-                half.result()
+        self._ask(requests)
         return (self._cpu_ns() - before) / requests / 1000
 
     def wait(self) -> None:
@@ -89,9 +88,13 @@ def measure() -> Rounds:
     """Give microseconds a request."""
     times: Rounds = {name: [] for name in KINDS.values()}
     with redis() as uri:
-        for start in range(STARTS):
-            print(f"servers, start {start + 1} of {STARTS}", file=sys.stderr)
-            _measure_start(times, uri)
+        os.sched_setaffinity(0, {CORES[-1]})
+        try:
+            for start in range(STARTS):
+                print(f"servers, start {start + 1} of {STARTS}", file=sys.stderr)
+                _measure_start(times, uri)
+        finally:
+            os.sched_setaffinity(0, CORES)
     return times
 
 
@@ -119,6 +122,8 @@ def _serve(kind: str, uri: str) -> Iterator[Server]:
         command += ["--no-control-socket", f"flask_apps:make('{kind}')"]
         environment = {**os.environ, "PYTHONPATH": str(HERE), "REDIS": uri, "PWD": folder}
         process = subprocess.Popen(command, cwd=folder, env=environment)
+        # Workers have the core of whoever starts them.
+        os.sched_setaffinity(process.pid, {CORES[0]})
         try:
             yield Server(process, port)
         finally:
