@@ -35,7 +35,7 @@ use crate::domain::Host;
 use crate::error::Result;
 use crate::fingerprint::{Fingerprints, hash_of, rule_id};
 use crate::stats::Counter;
-use crate::table::{SERVICES, ServiceKey, ServicePlace};
+use crate::table::{SERVICES, Service, ServiceKey};
 use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
@@ -154,8 +154,7 @@ impl BusyThrottle {
         let arithmetic = Arithmetic::of(&config);
         let throttle = throttle.clone();
         let fingerprints = Fingerprints::new(throttle.0.host.key, rule_id("", "busy"));
-        // Never zero, which is nobody's.
-        let settings = hash_of(format!("{arithmetic:?}").as_bytes()).max(1);
+        let settings = hash_of(format!("{arithmetic:?}").as_bytes());
         let counts = Counts::default();
         Ok(BusyThrottle(Arc::new(Inner { throttle, arithmetic, settings, fingerprints, counts })))
     }
@@ -187,7 +186,7 @@ impl BusyThrottle {
     /// The same, with the wait and the limit.
     pub fn turn(&self, service: impl AsRef<[u8]>, now: Duration) -> Turn {
         let now = self.time(now);
-        let turn = self.record(service.as_ref(), now).turn(now);
+        let turn = self.record(self.key(service.as_ref()), now).turn(now);
         match turn.allowed {
             true => self.0.counts.sent.add(1),
             false => self.0.counts.held.add(1),
@@ -198,10 +197,11 @@ impl BusyThrottle {
     /// The service said that it is busy, and maybe for how long nothing should be sent.
     pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
         let now = self.time(now);
-        let record = self.record(service.as_ref(), now);
+        let key = self.key(service.as_ref());
+        let record = self.record(key, now);
         let (cut, news) = record.on_busy(now, retry_after.map(nanoseconds));
         if let Some(news) = news {
-            self.host().table.say(record.place, news);
+            self.host().table.say(record.service, key, news);
         }
         self.0.counts.busy.add(1);
         self.0.counts.cuts.add(cut.into());
@@ -210,25 +210,27 @@ impl BusyThrottle {
     /// The service gave any other answer.
     pub fn on_ok(&self, service: impl AsRef<[u8]>, now: Duration) {
         let now = self.time(now);
-        self.record(service.as_ref(), now).on_ok(now);
+        self.record(self.key(service.as_ref()), now).on_ok(now);
         self.0.counts.good.add(1);
     }
 
     /// The limit of a service in requests a second; nothing: there is none.
     pub fn limit(&self, service: impl AsRef<[u8]>, now: Duration) -> Option<f64> {
         let now = self.time(now);
-        self.known(service.as_ref(), now).and_then(|record| record.limit(now))
+        self.known(self.key(service.as_ref()), now).and_then(|record| record.limit(now))
     }
 
     /// How many requests were sent to a service in the last second.
     pub fn rate(&self, service: impl AsRef<[u8]>, now: Duration) -> f64 {
         let now = self.time(now);
-        self.known(service.as_ref(), now).map_or(0.0, |record| record.rate(now))
+        self.known(self.key(service.as_ref()), now).map_or(0.0, |record| record.rate(now))
     }
 
     /// Forgets a service, and with it its limit.
     pub fn forget(&self, service: impl AsRef<[u8]>) {
-        if let Some(service) = self.host().table.find_service(self.key(service.as_ref())) {
+        let key = self.key(service.as_ref());
+        if let Some(service) = self.host().table.find_service(key) {
+            service.take_heard(key.name());
             self.record_of(service).forget();
         }
     }
@@ -248,7 +250,8 @@ impl BusyThrottle {
             heard: counts.heard.get(),
             forgotten: counts.forgotten.get(),
             services: records.filter(|record| !record.is_idle(now)).count() as u64,
-            peers: table.nodes().saturating_sub(1),
+            // What is known of them is of no use when nobody exchanges any more.
+            peers: if table.is_exchanged(now) { table.nodes().saturating_sub(1) } else { 0 },
         }
     }
 
@@ -266,37 +269,37 @@ impl BusyThrottle {
     }
 
     fn key(&self, service: &[u8]) -> ServiceKey {
-        ServiceKey { name: self.0.fingerprints.of(service), settings: self.0.settings }
+        ServiceKey::new(self.0.fingerprints.of(service), self.0.settings)
     }
 
     /// The record of a service, which gets one if it has none, with what peers said of it.
-    fn record(&self, service: &[u8], now: u64) -> Record<'_> {
+    fn record(&self, key: ServiceKey, now: u64) -> Record<'_> {
         self.start();
-        let worth = |place: ServicePlace<'_>| self.record_of(place).worth(now);
-        let (place, is_loss) = self.host().table.take_service(self.key(service), worth);
+        let worth = |service: &Service| self.record_of(service).worth(now);
+        let (service, is_loss) = self.host().table.take_service(key, now, worth);
         self.0.counts.forgotten.add(is_loss.into());
-        let record = self.record_of(place);
-        record.touch(now);
-        self.listen(record, now)
-    }
-
-    fn known(&self, service: &[u8], now: u64) -> Option<Record<'_>> {
-        let service = self.host().table.find_service(self.key(service))?;
         let record = self.record_of(service);
-        // Who only looks leaves the news to who asks next, before whom an idle one is forgotten.
-        if record.is_idle(now) { None } else { Some(self.listen(record, now)) }
+        record.touch(now);
+        self.listen(record, key, now)
     }
 
-    fn listen<'a>(&self, record: Record<'a>, now: u64) -> Record<'a> {
-        let heard = record.listen(now);
-        if heard > 0 {
-            self.0.counts.heard.add(heard);
+    fn known(&self, key: ServiceKey, now: u64) -> Option<Record<'_>> {
+        let record = self.record_of(self.host().table.find_service(key)?);
+        // Who only looks leaves the news to who asks next, before whom an idle one is forgotten.
+        if record.is_idle(now) { None } else { Some(self.listen(record, key, now)) }
+    }
+
+    fn listen<'a>(&self, record: Record<'a>, key: ServiceKey, now: u64) -> Record<'a> {
+        let news = record.service.take_heard(key.name());
+        if let Some(news) = news {
+            record.on_heard(now, news);
+            self.0.counts.heard.add(news.answers);
         }
         record
     }
 
-    fn record_of<'a>(&'a self, place: ServicePlace<'a>) -> Record<'a> {
-        Record { place, service: place.service, arithmetic: &self.0.arithmetic }
+    fn record_of<'a>(&'a self, service: &'a Service) -> Record<'a> {
+        Record { service, arithmetic: &self.0.arithmetic }
     }
 }
 

@@ -11,7 +11,7 @@ use super::document::{NO_LIMIT, Recover, Second};
 use super::live::{Cut, HOLD_NS, Live, SILENCE_NS, Seen};
 use super::meter::{Meter, SECOND};
 use crate::config::{BusyConfig, Mode};
-use crate::table::{IDLE_NS, News, Service, ServicePlace};
+use crate::table::{IDLE_NS, News, Service};
 
 /// What a peer said so long ago has been recovered from in the document's arithmetic, which counts
 /// by the second.
@@ -41,7 +41,6 @@ impl Arithmetic {
 /// A service's record, and how it counts. Times are the table's.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
-    pub(super) place: ServicePlace<'a>,
     pub(super) service: &'a Service,
     pub(super) arithmetic: &'a Arithmetic,
 }
@@ -73,7 +72,6 @@ impl Record<'_> {
     }
 
     pub(super) fn forget(self) {
-        self.place.take_heard();
         self.service.clear();
         self.service.used_ns.store(0, Ordering::Relaxed);
     }
@@ -117,13 +115,8 @@ impl Record<'_> {
         (cut, is_news.then_some(News { at_ns: now, answers: 1, until_ns: until }))
     }
 
-    /// Takes into account what peers said since the last time; how many busy answers that were.
-    #[inline]
-    pub(super) fn listen(self, now: u64) -> u64 {
-        self.place.take_heard().map_or(0, |news| self.on_heard(now, news))
-    }
-
-    fn on_heard(self, now: u64, news: News) -> u64 {
+    /// Takes into account what peers said.
+    pub(super) fn on_heard(self, now: u64, news: News) {
         let at = news.at_ns.min(now);
         let before = self.paused_until(now);
         if news.until_ns > now {
@@ -140,7 +133,6 @@ impl Record<'_> {
             }
             _ => {}
         }
-        news.answers
     }
 
     /// Sends nothing for so long; until when.

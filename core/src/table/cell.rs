@@ -9,13 +9,16 @@
 pub(super) use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 
-use portable_atomic::AtomicU128;
+pub(super) use portable_atomic::AtomicU128;
 
 use super::slot::{Head, Slot};
 
 /// How often to look whether another claim of the same tag has ended, before it is overruled:
 /// about a microsecond. The process that made it may be dead.
 pub(super) const PATIENCE: usize = 100;
+
+/// Places for one service.
+pub(super) const WAYS: usize = 8;
 
 /// Orders the read-modify-write before it against the loads behind it, in one order that all
 /// threads agree on. On x86-64 the locked instruction has done so already, and only the compiler

@@ -2,10 +2,10 @@
 
 use super::cell::AtomicU64;
 use super::line::{Line, SLOTS};
-use super::news::Board;
 use super::origins::Seat;
 use super::rules::SharedRule;
-use super::services::{SERVICES, Service};
+use super::service::Service;
+use super::services::SERVICES;
 use super::slot::RULES;
 
 /// Bytes of a page: the unit of mapping.
@@ -98,17 +98,8 @@ impl Geometry {
         seats_end.next_multiple_of(align_of::<Service>())
     }
 
-    pub(super) fn boards_at(self) -> usize {
-        self.services_at() + SERVICES * size_of::<Service>()
-    }
-
-    /// Where there are no peers, nobody has to hear of services.
-    pub(super) fn boards(self) -> usize {
-        if self.seats == 0 { 0 } else { SERVICES }
-    }
-
     pub(super) fn header_at(self) -> usize {
-        (self.boards_at() + self.boards() * size_of::<Board>()).next_multiple_of(PAGE)
+        (self.services_at() + SERVICES * size_of::<Service>()).next_multiple_of(PAGE)
     }
 
     /// Bytes of the whole region.

@@ -18,6 +18,7 @@ mod pending;
 mod place;
 mod region;
 mod rules;
+mod service;
 mod services;
 mod slot;
 mod walk;
@@ -40,13 +41,13 @@ use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
 #[cfg(any(test, not(all(feature = "os", unix))))]
 pub(crate) use self::heap::Heap;
-pub(crate) use self::news::IDLE_NS;
 pub use self::news::News;
 pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
-pub(crate) use self::services::{SERVICES, Service, ServiceKey, ServicePlace};
+pub(crate) use self::service::{IDLE_NS, Service, ServiceKey};
+pub(crate) use self::services::SERVICES;
 pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.

@@ -89,7 +89,7 @@ impl Table {
 
     /// Whether somebody reports to peers.
     #[inline]
-    pub(super) fn is_exchanged(&self, now: u64) -> bool {
+    pub(crate) fn is_exchanged(&self, now: u64) -> bool {
         // Relaxed: a moment sooner or later does not matter.
         match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
             0 => false,

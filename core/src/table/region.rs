@@ -13,11 +13,11 @@ use std::sync::atomic::Ordering;
 use super::cell::AtomicU64;
 use super::geometry::{Geometry, PAGE, PAGE_LINES};
 use super::line::Line;
-use super::news;
 use super::notes::Board;
 use super::origins::Seat;
 use super::rules::SharedRule;
-use super::services::{SERVICES, Service};
+use super::service::Service;
+use super::services::SERVICES;
 use super::slot::RULES;
 
 /// Pages that one huge page can replace.
@@ -76,7 +76,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 4;
+const LAYOUT: u64 = 5;
 
 /// Where memory comes from and how it is given back.
 ///
@@ -211,11 +211,6 @@ impl Region {
         self.part(self.geometry.services_at(), SERVICES)
     }
 
-    /// What peers are told of them, and told; there may be no room for that.
-    pub(super) fn boards(&self) -> &[news::Board] {
-        self.part(self.geometry.boards_at(), self.geometry.boards())
-    }
-
     #[inline]
     pub(super) fn header(&self) -> &Header {
         // SAFETY: points into `memory`, which lives as long; made of atomics only.
@@ -276,7 +271,6 @@ impl Part for AtomicU64 {}
 impl Part for SharedRule {}
 impl Part for Seat {}
 impl Part for Service {}
-impl Part for news::Board {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

@@ -2,10 +2,12 @@
 
 mod exchange;
 mod hostile;
+mod news;
 mod pending;
 mod property;
 mod room;
 mod rule;
+mod service;
 mod threads;
 
 use std::time::Duration;

@@ -264,3 +264,44 @@ fn a_chatty_peer_crowds_nobody_out() {
     let late = busy[1].stats(busy[1].now());
     assert_eq!((late.services, late.forgotten), (after.services + 1, after.forgotten));
 }
+
+#[test]
+fn what_is_said_before_anybody_is_there_waits_for_them() {
+    let mut net = Net::new();
+    net.start(None, |settings| settings.busy = true);
+    let alone = BusyThrottle::on(&net.nodes[0].throttle, BusyConfig::new()).unwrap();
+    net.run(100 * MILLI);
+    alone.on_busy(API, alone.now(), None);
+    net.run(100 * MILLI);
+    net.start(None, |settings| settings.busy = true);
+    net.run(500 * MILLI);
+    let late = BusyThrottle::on(&net.nodes[1].throttle, BusyConfig::new()).unwrap();
+    assert!(late.turn(API, late.now()).limit.is_some());
+}
+
+#[test]
+fn who_leaves_tells_all_there_is() {
+    let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+    let services: Vec<String> = (0..200).map(|i| format!("service {i}")).collect();
+    for service in &services {
+        busy[0].on_busy(service, busy[0].now(), None);
+    }
+    let now = net.now;
+    net.nodes[0].engine.leave(now);
+    net.run(SECOND);
+    let turns = services.iter().map(|service| busy[1].turn(service, busy[1].now()));
+    let slowed = turns.filter(|turn| turn.limit.is_some()).count();
+    // A few may have found no place.
+    assert!(slowed > 190, "{slowed} of 200");
+}
+
+#[test]
+fn peers_are_known_while_somebody_exchanges() {
+    let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+    assert_eq!(busy[0].stats(busy[0].now()).peers, 1);
+    // As if its process were killed.
+    net.nodes.truncate(1);
+    net.nodes[0].next = u64::MAX;
+    let later = busy[0].now() + Duration::from_secs(20);
+    assert_eq!(busy[0].stats(later).peers, 0);
+}

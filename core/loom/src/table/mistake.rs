@@ -34,6 +34,12 @@ pub(super) enum Mistake {
     NoMarkOfLater,
     /// The exchanger visits the slots before it clears the bits.
     VisitFirst,
+    /// Who finds a service sees its place, and not what was done before.
+    NoOrder,
+    /// It is noted that there are news before they are there.
+    FlagFirst,
+    /// The exchanger looks for news before it takes the note that there are any.
+    LookFirst,
 }
 
 thread_local! {

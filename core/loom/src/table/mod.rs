@@ -5,6 +5,12 @@ mod dirty;
 #[path = "../../../src/table/line.rs"]
 #[allow(dead_code, reason = "a model needs less of it than core")]
 mod line;
+#[path = "../../../src/table/news.rs"]
+#[allow(dead_code, unreachable_pub, reason = "as above")]
+mod news;
+#[path = "../../../src/table/service.rs"]
+#[allow(dead_code, reason = "as above")]
+mod service;
 #[path = "../../../src/table/slot.rs"]
 #[allow(dead_code, reason = "as above")]
 mod slot;
@@ -17,4 +23,5 @@ mod witness;
 
 mod claims;
 mod drains;
+mod services;
 mod takeovers;

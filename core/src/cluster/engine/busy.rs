@@ -39,14 +39,27 @@ impl Engine {
         self.settings.busy || self.exchange.is_busy_wished(now)
     }
 
-    /// Tells of busy answers, one datagram at a time, and once more a little later.
-    pub(super) fn tell_busy(&mut self, now: u64) {
-        if !self.exchanges_busy(now) {
+    /// Tells of busy answers, one datagram at a time, and once more a little later; or all at once,
+    /// because this is the last time.
+    pub(super) fn tell_busy(&mut self, now: u64, all: bool) {
+        // What nobody would hear yet waits.
+        if !self.exchanges_busy(now) || !self.is_heard() {
             return;
         }
+        while self.tell_some(now) && all {}
+        let is_due = |told: &mut Told| all || now >= told.again_at;
+        while let Some(Told { number, news, .. }) = self.busy.again.pop_front_if(is_due) {
+            self.send_busy(now, number, &news);
+        }
+    }
+
+    /// Tells of as many as fit into a datagram; whether there were any.
+    fn tell_some(&mut self, now: u64) -> bool {
+        let mut taken = 0;
         let mut news = Vec::new();
         let place = self.busy.place;
         self.busy.place = self.exchange.take_said(place, MOST_ENTRIES, |service, said| {
+            taken += 1;
             // Nobody exchanged for a while: what was said then is no news.
             if now.saturating_sub(said.at_ns) <= pace::BUSY_OLD || said.until_ns > now {
                 news.push((service, said));
@@ -62,10 +75,7 @@ impl Engine {
                 self.busy.again.push_back(Told { again_at, number, news });
             }
         }
-        let is_due = |told: &mut Told| now >= told.again_at;
-        while let Some(Told { number, news, .. }) = self.busy.again.pop_front_if(is_due) {
-            self.send_busy(now, number, &news);
-        }
+        taken > 0
     }
 
     fn send_busy(&mut self, now: u64, number: u64, news: &[(u64, News)]) {

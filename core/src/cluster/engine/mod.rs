@@ -235,7 +235,7 @@ impl Engine {
     /// Says goodbye. What has not been reported yet is.
     pub fn leave(&mut self, now: u64) {
         self.report(now, true);
-        self.tell_busy(now);
+        self.tell_busy(now, true);
         let told = To::Each(Arc::clone(&self.told));
         self.send(told, Kind::Leave, 0, &[]);
         self.members.leave(now);
@@ -318,7 +318,7 @@ impl Engine {
             self.exchange.stay(now);
             self.go_on_with_start(now);
             self.report(now, false);
-            self.tell_busy(now);
+            self.tell_busy(now, false);
             self.tell_tail(now);
             self.ask_for_missing(now);
             // Never in step with others.
@@ -434,6 +434,11 @@ impl Engine {
             true => To::Group,
             false => To::Each(Arc::clone(&self.told)),
         }
+    }
+
+    /// Whether anybody would hear what is told to everybody.
+    fn is_heard(&self) -> bool {
+        self.settings.multicast || !self.told.is_empty()
     }
 
     fn send(&mut self, to: To, kind: Kind, flags: u8, body: &[u8]) {

@@ -1,0 +1,256 @@
+//! Places that go from service to service while others look, speak, hear or die.
+//!
+//! `say` and `take_said` mirror those of core's `Table`. A change there is a change here.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
+
+use loom::model::Builder;
+use loom::sync::Arc;
+
+use super::cell::AtomicU64;
+use super::mistake::Mistake;
+use super::news::News;
+use super::service::{IDLE_NS, Service, ServiceKey, Set, find, hear, take};
+use super::witness;
+
+const NOW: u64 = 2 * IDLE_NS;
+const A: u64 = 1;
+const B: u64 = 2;
+const C: u64 = 3;
+
+/// News that show whose they are: each service has as many answers as its name says.
+const fn news(name: u64) -> News {
+    News { at_ns: 5_000_000, answers: name, until_ns: 0 }
+}
+
+fn key(name: u64) -> ServiceKey {
+    ServiceKey::new(name, 1)
+}
+
+#[derive(Default)]
+struct Model {
+    set: Set,
+    said: AtomicU64,
+    /// How often busy answers of each service were taken. Not loom's: it takes no part.
+    told: [std::sync::atomic::AtomicU64; 4],
+}
+
+type Act = fn(&Model);
+
+impl Model {
+    /// The place of a service that is asked about now.
+    fn take(&self, name: u64) -> &Service {
+        take(&self.set, key(name), NOW, |_| 1).0
+    }
+
+    /// What limits a service stands for its name, too.
+    fn cut(&self, name: u64) {
+        self.take(name).state.store(name.into(), Ordering::Relaxed);
+    }
+
+    fn say(&self, name: u64) {
+        let place = self.take(name);
+        if Mistake::FlagFirst.is_made() {
+            self.said.swap(1, Ordering::Release);
+        }
+        place.say(name, news(name));
+        if !Mistake::FlagFirst.is_made() {
+            self.said.swap(1, Ordering::Release);
+        }
+    }
+
+    fn take_said(&self) {
+        if self.said.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        if !Mistake::LookFirst.is_made() {
+            self.said.swap(0, Ordering::Acquire);
+        }
+        for (name, said) in self.set.iter().filter_map(Service::take_said) {
+            assert_eq!(said.answers, name, "news of another");
+            self.told[name as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        if Mistake::LookFirst.is_made() {
+            self.said.swap(0, Ordering::Acquire);
+        }
+    }
+
+    fn told(&self, name: u64) -> u64 {
+        self.told[name as usize].load(Ordering::Relaxed)
+    }
+
+    /// What a service finds that looks for its place has nothing of another's.
+    fn look(&self, name: u64) {
+        if let Some(place) = find(&self.set, key(name)) {
+            let state = place.state.load(Ordering::Relaxed);
+            assert!([0, name.into()].contains(&state), "numbers of another: {state}");
+        }
+    }
+
+    fn places(&self, name: u64) -> usize {
+        self.set.iter().filter(|service| service.key() == key(name)).count()
+    }
+}
+
+/// All interleavings of threads, each of which does one act, and what must be so at the end.
+fn explore(mistake: Mistake, prepare: Act, acts: &'static [Act], check: Act) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
+    builder.check(move || {
+        Mistake::None.make();
+        witness::reset();
+        let model = Arc::new(Model::default());
+        prepare(&model);
+        mistake.make();
+        let threads = acts.iter().map(|act| {
+            let model = model.clone();
+            loom::thread::spawn(move || act(&model))
+        });
+        for thread in threads.collect::<Vec<_>>() {
+            thread.join().unwrap();
+        }
+        Mistake::None.make();
+        check(&model);
+    });
+}
+
+/// The first place is A's, which nobody has asked about for long; the second has its service.
+fn used(model: &Model) {
+    model.say(A);
+    model.cut(A);
+    model.cut(C);
+    model.set[0].used_ns.store(0, Ordering::Relaxed);
+}
+
+#[test]
+fn two_who_take_the_same_get_the_same() {
+    let check: Act = |model| {
+        assert_eq!(model.places(A), 1);
+        assert_eq!(model.take(A).state.load(Ordering::Relaxed), A.into());
+    };
+    explore(Mistake::None, |_| {}, &[|model| model.cut(A), |model| _ = model.take(A)], check);
+}
+
+fn want_one_place(mistake: Mistake) {
+    let acts: &[Act] = &[|model| model.cut(A), |model| model.cut(B)];
+    explore(
+        mistake,
+        |_| {},
+        acts,
+        |model| {
+            assert_eq!((model.places(A), model.places(B)), (1, 1), "places of both");
+            model.look(A);
+            model.look(B);
+        },
+    );
+}
+
+#[test]
+fn two_who_want_the_same_place_both_get_one() {
+    want_one_place(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "places of both")]
+fn a_place_taken_without_comparing_is_noticed() {
+    want_one_place(Mistake::NoCompare);
+}
+
+fn changes_hands(mistake: Mistake) {
+    let acts: &[Act] = &[|model| model.cut(B), |model| model.look(B)];
+    explore(mistake, used, acts, |model| {
+        assert_eq!((model.places(A), model.places(B), model.places(C)), (0, 1, 1));
+    });
+}
+
+#[test]
+fn who_finds_its_place_finds_nothing_of_another() {
+    changes_hands(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "numbers of another")]
+fn a_place_found_without_order_is_noticed() {
+    changes_hands(Mistake::NoOrder);
+}
+
+fn is_told(mistake: Mistake) {
+    let acts: &[Act] = &[|model| model.say(B), |model| model.take_said()];
+    explore(mistake, used, acts, |model| {
+        model.take_said();
+        assert_eq!(model.told(B), 1, "news of B");
+        assert!(model.told(A) <= 1);
+    });
+}
+
+#[test]
+fn news_are_told_once_and_of_whom_they_are() {
+    is_told(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "news of B")]
+fn news_noted_before_they_are_there_are_noticed() {
+    is_told(Mistake::FlagFirst);
+}
+
+#[test]
+#[should_panic(expected = "news of B")]
+fn news_looked_for_before_the_note_is_taken_are_noticed() {
+    is_told(Mistake::LookFirst);
+}
+
+/// Who speaks has found its place long ago.
+#[test]
+fn news_that_come_late_are_nobodys() {
+    let acts: &[Act] = &[
+        |model| {
+            model.set[0].say(A, news(A));
+            model.said.swap(1, Ordering::Release);
+        },
+        |model| _ = model.take(B),
+    ];
+    explore(Mistake::None, used, acts, Model::take_said);
+}
+
+#[test]
+fn what_is_heard_of_a_new_service_is_kept_for_it() {
+    let acts: &[Act] =
+        &[|model| assert!(hear(&model.set, A, NOW, news(A))), |model| _ = model.take(A)];
+    explore(
+        Mistake::None,
+        |_| {},
+        acts,
+        |model| {
+            assert_eq!(model.take(A).take_heard(A), Some(news(A)));
+            assert_eq!(model.places(A), 1);
+        },
+    );
+}
+
+/// Whoever takes the place of another dies before any of its changes; the next who comes gets a
+/// clean one.
+#[test]
+fn who_dies_on_the_way_leaves_a_place_that_works() {
+    fn die(model: &Model) {
+        // More changes than there are.
+        for swaps in 0..12 {
+            witness::dies_after(swaps);
+            let done = panic::catch_unwind(AssertUnwindSafe(|| model.say(B)));
+            if let Err(cause) = done
+                && !cause.is::<witness::Dead>()
+            {
+                panic::resume_unwind(cause);
+            }
+            witness::reset();
+            model.look(A);
+            model.look(B);
+            model.take_said();
+        }
+    }
+    explore(Mistake::None, used, &[die, |model| model.look(B)], |model| {
+        assert_eq!((model.places(B), model.places(C)), (1, 1));
+        assert!(model.told(B) > 0);
+    });
+}

@@ -1,0 +1,257 @@
+//! The records of services, and how they go from one to another: found by fingerprint, in sets of a
+//! few places. What the words mean is `busy/`'s; what peers are told and told is `news.rs`'s.
+//!
+//! Whose a place is, is one value, and a free place is clean. Who takes the place of another closes
+//! it first, then clears it, and only then calls it its own: whoever is killed at any instruction
+//! leaves places that work, and who finds a service finds nothing of another's. Each of the other
+//! words is changed by itself. Who has found a place before it went to another may still change a
+//! few numbers there, from which the limit recovers like from anything else.
+
+use std::sync::atomic::Ordering;
+
+use super::cell::{AtomicU64, AtomicU128, WAYS};
+use super::news::{News, Word};
+
+/// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
+pub(crate) const IDLE_NS: u64 = 60_000_000_000;
+
+/// Whose record it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ServiceKey {
+    /// The fingerprint of the service: the same on all nodes of a cluster.
+    name: u64,
+    /// Stands for the settings by which its limit is counted; zero: nobody here asked about it, and
+    /// all that is known is what peers said.
+    settings: u64,
+}
+
+impl ServiceKey {
+    const FREE: ServiceKey = ServiceKey { name: 0, settings: 0 };
+    /// A place on its way to another service. If it stays so, whoever was about to take it is dead.
+    const CLOSED: ServiceKey = ServiceKey { name: 0, settings: 1 };
+
+    pub(crate) fn new(name: u64, settings: u64) -> ServiceKey {
+        ServiceKey { name: name.max(1), settings: settings.max(1) }
+    }
+
+    /// What is known of a service only from peers.
+    fn hearsay(name: u64) -> ServiceKey {
+        ServiceKey { name: name.max(1), settings: 0 }
+    }
+
+    pub(crate) fn name(self) -> u64 {
+        self.name
+    }
+
+    /// Whether somebody here asked about it.
+    pub(super) fn is_asked(self) -> bool {
+        self.name != 0 && self.settings != 0
+    }
+
+    fn to_bits(self) -> u128 {
+        u128::from(self.name) << 64 | u128::from(self.settings)
+    }
+
+    fn from_bits(bits: u128) -> ServiceKey {
+        ServiceKey { name: (bits >> 64) as u64, settings: bits as u64 }
+    }
+}
+
+/// The record of one service. All zero bytes are a free one.
+#[repr(C, align(64))]
+#[derive(Debug, Default)]
+pub(crate) struct Service {
+    key: AtomicU128,
+    /// What limits it, as one value.
+    pub(crate) state: AtomicU128,
+    /// What peers shall hear of it, and what they said.
+    said: Word,
+    heard: Word,
+    /// When somebody last asked about it.
+    pub(crate) used_ns: AtomicU64,
+    /// Until when nothing may be sent.
+    pub(crate) paused_ns: AtomicU64,
+    /// When the next request has its turn.
+    pub(crate) turn_ns: AtomicU64,
+    /// How often requests are sent, and answers are good.
+    pub(crate) sent: AtomicU64,
+    pub(crate) good: AtomicU64,
+}
+
+/// The places of a service, whatever the settings.
+pub(super) type Set = [Service; WAYS];
+
+/// What is lost with a place, from the least on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Price {
+    /// It is its own already, but only as hearsay.
+    Own,
+    Free,
+    /// When it was last used.
+    Idle(u64),
+    /// When peers last said something.
+    Hearsay(u64),
+    Closed,
+    Worth(u64),
+}
+
+impl Service {
+    /// Whose it is.
+    pub(super) fn key(&self) -> ServiceKey {
+        // Acquire: who finds its service finds the place cleared.
+        ServiceKey::from_bits(self.key.load(Ordering::Acquire))
+    }
+
+    /// Forgets everything but whose it is, and the news. Relaxed: every word stands for itself.
+    pub(crate) fn clear(&self) {
+        self.state.store(0, Ordering::Relaxed);
+        for word in [&self.paused_ns, &self.turn_ns, &self.sent, &self.good] {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the place to another, unless somebody was faster. What peers said stays with the
+    /// service of which they said it.
+    fn claim(&self, mut old: ServiceKey, new: ServiceKey, now: u64) -> bool {
+        if ![ServiceKey::FREE, ServiceKey::hearsay(new.name)].contains(&old) {
+            if old != ServiceKey::CLOSED && !self.change_key(old, ServiceKey::CLOSED) {
+                return false;
+            }
+            self.clear();
+            self.said.clear();
+            self.heard.clear();
+            old = ServiceKey::CLOSED;
+        }
+        if new.is_asked() {
+            // So that nobody takes it for idle meanwhile.
+            self.used_ns.store(now, Ordering::Relaxed);
+        }
+        self.change_key(old, new)
+    }
+
+    fn change_key(&self, old: ServiceKey, new: ServiceKey) -> bool {
+        let (old, new) = (old.to_bits(), new.to_bits());
+        // Release: see `key`. Acquire: nothing is cleared before the place is closed.
+        self.key.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// What is lost with the place if it is this one's, unless that depends on its limit.
+    fn spare(&self, key: ServiceKey, now: u64) -> Option<Price> {
+        match key {
+            ServiceKey::FREE => Some(Price::Free),
+            ServiceKey::CLOSED => Some(Price::Closed),
+            ServiceKey { name, settings: 0 } => Some(Price::Hearsay(self.heard.at_ns(name))),
+            _ => {
+                let used = self.used_ns.load(Ordering::Relaxed);
+                let is_paused = self.paused_ns.load(Ordering::Relaxed) > now;
+                let is_idle = now.saturating_sub(used) > IDLE_NS && !is_paused;
+                is_idle.then_some(Price::Idle(used))
+            }
+        }
+    }
+
+    /// Notes what peers shall hear of a service, whose place this is.
+    pub(super) fn say(&self, name: u64, news: News) {
+        self.said.add(name, news);
+    }
+
+    /// Takes what peers shall hear, and of whom.
+    pub(super) fn take_said(&self) -> Option<(u64, News)> {
+        let mut name = 0;
+        let news = self.said.take(|| {
+            // After the news were taken: whoever noted them had found the place to be theirs.
+            name = self.key().name;
+            name
+        })?;
+        Some((name, news))
+    }
+
+    /// Takes what peers said of a service, whose place this is.
+    #[inline]
+    pub(crate) fn take_heard(&self, name: u64) -> Option<News> {
+        self.heard.take(|| name)
+    }
+
+    /// Takes over what another table knows; nobody else sees this one yet.
+    pub(super) fn copy_from(&self, old: &Service) {
+        for (new, old) in [(&self.key, &old.key), (&self.state, &old.state)] {
+            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        for (new, old) in [(&self.said, &old.said), (&self.heard, &old.heard)] {
+            new.copy_from(old);
+        }
+        for (new, old) in self.words().into_iter().zip(old.words()) {
+            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    fn words(&self) -> [&AtomicU64; 5] {
+        let Service { used_ns, paused_ns, turn_ns, sent, good, .. } = self;
+        [used_ns, paused_ns, turn_ns, sent, good]
+    }
+}
+
+/// The place of a service, if it has one.
+#[inline]
+pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
+    set.iter().find(|service| service.key() == key)
+}
+
+/// The place of a service, which gets the one worth least if it has none; and whether somebody had
+/// to be forgotten for it. `worth` says what a record that is in use is worth.
+pub(super) fn take(
+    set: &Set,
+    key: ServiceKey,
+    now: u64,
+    worth: impl Fn(&Service) -> u64,
+) -> (&Service, bool) {
+    if let Some(service) = find(set, key) {
+        return (service, false);
+    }
+    loop {
+        let keys = set.each_ref().map(Service::key);
+        let seen = || set.iter().zip(keys);
+        if let Some((service, _)) = seen().find(|(_, held)| *held == key) {
+            return (service, false);
+        }
+        let price = |service: &Service, held| match held == ServiceKey::hearsay(key.name) {
+            true => Price::Own,
+            false => service.spare(held, now).unwrap_or_else(|| Price::Worth(worth(service))),
+        };
+        let priced = seen().map(|(service, held)| (price(service, held), held, service));
+        // What was judged is what goes: else somebody has been here meanwhile.
+        if let Some((price, held, service)) = priced.min_by_key(|(price, ..)| *price)
+            && service.claim(held, key, now)
+        {
+            return (service, price > Price::Worth(0));
+        }
+    }
+}
+
+/// Notes what a peer said of a service. Whether somebody here may want to know. What nobody here
+/// asked about has only places that are worth nothing to anybody.
+pub(super) fn hear(set: &Set, name: u64, now: u64, news: News) -> bool {
+    let key = ServiceKey::hearsay(name);
+    loop {
+        let keys = set.each_ref().map(Service::key);
+        let seen = || set.iter().zip(keys);
+        let mut is_known = false;
+        for (service, _) in seen().filter(|(_, held)| held.name == key.name) {
+            service.heard.add(key.name, news);
+            is_known = true;
+        }
+        if is_known {
+            return true;
+        }
+        let priced = |(service, held)| {
+            Service::spare(service, held, now).map(|price| (price, held, service))
+        };
+        let spare = seen().filter_map(priced).min_by_key(|(price, ..)| *price);
+        let Some((_, held, service)) = spare else { return false };
+        // If somebody was faster, it may be known now.
+        if service.claim(held, key, now) {
+            service.heard.add(key.name, news);
+            return true;
+        }
+    }
+}
