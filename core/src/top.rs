@@ -1,7 +1,9 @@
 //! Who uses most: the buckets of a table that are nearest to empty, or deepest in debt.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::bucket::carry_over;
 use crate::domain::{Domain, Host};
 
 /// A bucket, as people want to see it. The tag itself is not in the table.
@@ -22,31 +24,42 @@ pub struct TopBucket {
     pub reset_after: Duration,
 }
 
-/// The `count` buckets with the largest share of their burst used, most used first.
+/// The `count` buckets with the largest share of their burst used, most used first. Those that were
+/// counted by a rule as it was before are shown by what it is now.
 pub(crate) fn top(host: &Host, domains: &[Domain], count: usize) -> Vec<TopBucket> {
     let now = host.now();
+    let shown = || domains.iter().flat_map(|d| d.0.rules.iter().map(move |rule| (d, rule)));
+    let by_id: HashMap<u64, _> = shown().map(|pair| (pair.1.id, pair)).collect();
+    let table = &host.table;
+    let known = table.rules().filter_map(|(index, id, _)| Some((index, *by_id.get(&id)?)));
+    let by_index: HashMap<u16, _> = known.collect();
     let mut most = Vec::new();
-    host.table.each(now, |bucket, scale| {
-        most.push((scale.share_used(bucket.tat, now), bucket));
-        // Twice as many as are wanted, so that sorting is seldom.
+    table.each(now, |bucket, counted| {
+        let Some((domain, rule)) = by_index.get(&bucket.key.rule) else { return };
+        let tat = match rule.index == bucket.key.rule {
+            true => bucket.tat,
+            false => carry_over(counted, &rule.scale, bucket.tat, now),
+        };
+        let share = rule.scale.share_used(tat, now);
+        if share == 0 {
+            return;
+        }
+        most.push(((u64::MAX - share, bucket.key.fingerprint), *domain, *rule, tat));
+        // Many more than are wanted, so that sorting is seldom.
         if most.len() >= count.max(1000).saturating_mul(2) {
-            most.sort_unstable_by_key(|(share, _)| u64::MAX - share);
+            most.sort_unstable_by_key(|(order, ..)| *order);
             most.truncate(count);
         }
     });
-    most.sort_unstable_by_key(|(share, bucket)| (u64::MAX - share, bucket.key.fingerprint));
-    let rules =
-        || domains.iter().flat_map(|domain| domain.0.rules.iter().map(move |r| (domain, r)));
-    let shown = most.into_iter().filter_map(|(_, bucket)| {
-        let (domain, rule) = rules().find(|(_, rule)| rule.index == bucket.key.rule)?;
-        Some(TopBucket {
-            fingerprint: bucket.key.fingerprint,
+    most.sort_unstable_by_key(|(order, ..)| *order);
+    let shown =
+        most.into_iter().take(count).map(|((_, fingerprint), domain, rule, tat)| TopBucket {
+            fingerprint,
             domain: domain.name().to_string(),
             rule: rule.name.clone(),
             limit: rule.burst(),
-            balance: rule.scale.balance(bucket.tat, now),
-            reset_after: Duration::from_nanos(rule.scale.reset_after(bucket.tat, now)),
-        })
-    });
-    shown.take(count).collect()
+            balance: rule.scale.balance(tat, now),
+            reset_after: Duration::from_nanos(rule.scale.reset_after(tat, now)),
+        });
+    shown.collect()
 }

@@ -246,3 +246,26 @@ fn tags_are_bytes() {
         assert!(!throttle.allow(tag).unwrap());
     }
 }
+
+#[test]
+fn top_shows_who_uses_most_also_after_a_reload() {
+    let (throttle, _) = manual(Throttle::builder().rule(Rule::per_hour(10)));
+    for (tag, cost) in [("much", 9), ("some", 5), ("little", 1)] {
+        assert!(throttle.allow_with(tag, Ask::cost(cost)).unwrap());
+    }
+    let balances = |throttle: &Throttle, count| -> Vec<(u64, i64)> {
+        throttle.top(count).iter().map(|bucket| (bucket.limit, bucket.balance)).collect()
+    };
+    assert_eq!(balances(&throttle, 2), [(10, 1), (10, 5)]);
+    let config = Config::from_toml("rate = '20/h'\nburst = 20").unwrap();
+    let reloaded = throttle.reload(config).unwrap();
+    assert_eq!(balances(&reloaded, 9), [(20, 1), (20, 5), (20, 9)], "before anybody asks");
+    // Buckets of domains that it does not know take no place in its list.
+    let other = "[domains.other]\nrate = '10/h'\nburst = 10";
+    let other = reloaded.reload(Config::from_toml(other).unwrap()).unwrap();
+    let other = other.domain("other").unwrap();
+    for tag in 0..20_u8 {
+        assert!(other.allow_with([tag], Ask::cost(10)).unwrap());
+    }
+    assert_eq!(balances(&reloaded, 3), [(20, 1), (20, 5), (20, 9)]);
+}
