@@ -334,7 +334,8 @@ export interface BusyStats {
 
 /**
  * Slows down what is sent to services that say they are busy, and comes back gradually. A service is
- * any name. `nowMs` is the time by the throttle's clock, read if it is left out. No call waits.
+ * any name. `nowMs` is the time by the throttle's clock, read if it is left out. No call but `close`
+ * waits.
  */
 export class BusyThrottle {
   constructor(options?: BusyOptions);
@@ -354,7 +355,13 @@ export class BusyThrottle {
   forget(service: string): void;
   /** Starts the exchange with the cluster in this process, unless it has; else the first request does. */
   start(): void;
+  /** What was counted so far, also after close. */
   stats(): BusyStats;
+  /**
+   * Ends the throttle: every later call about a service is a DTHROTTLE_CLOSED error. Says goodbye to
+   * the cluster, which may take up to 300 ms. May be called again.
+   */
+  close(): void;
 }
 
 /** A clock that stands still until it is moved: for tests. */

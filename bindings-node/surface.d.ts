@@ -85,6 +85,7 @@ export interface Native {
   busyNode?(handle: Busy): Handle;
   /** sent, held, good, busy, cuts, heard, forgotten, services, peers. */
   busyStats(handle: Busy): ArrayLike<number>;
+  busyClose(handle: Busy): void;
 
   /** Throws the error about a cost that is no number. */
   badCost(shown: string): never;

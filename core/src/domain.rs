@@ -269,8 +269,10 @@ impl Domain {
         Ok(())
     }
 
+    /// Whether the throttle is open; otherwise the error that every call gives.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
+    pub fn check_open(&self) -> Result<()> {
         // Relaxed: a call that races with close may be before or after it.
         if self.0.host.closed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one"));

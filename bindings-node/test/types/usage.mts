@@ -71,6 +71,7 @@ const busy = new BusyThrottle({ floor: 2, maxPause: '1m', clock: new ManualClock
 const turn: Turn = busy.turn('api');
 if (!busy.shouldSend('api')) console.log(turn.waitMs);
 busy.onBusy('api', 1000);
+busy.close();
 // @ts-expect-error no such mode
 new BusyThrottle({ mode: 'dead' });
 // @ts-expect-error a domain comes from a throttle
