@@ -83,6 +83,10 @@ function adapt(glue) {
       const call = typeof tag === 'string' ? wasm.debit : wasm.debitBytes;
       call(handle, tag, hits, ageMs);
     },
+    charge(handle, tag, units) {
+      const call = typeof tag === 'string' ? wasm.charge : wasm.chargeBytes;
+      return call(handle, tag, units);
+    },
   };
 }
 

@@ -41,6 +41,8 @@ const lost: number | undefined = inCluster?.counts.reportsLost;
 domain.refund('tag');
 domain.reset('tag');
 domain.debit('tag', 3, 10);
+const debtMs: number = domain.charge('tag', 3);
+console.log(debtMs);
 clock.advance(5);
 clock.set(clock.now() + UNLIMITED);
 throttle.close();
