@@ -237,6 +237,11 @@ export class Domain {
   reset(tag: Tag): void;
   /** Charges units that were used elsewhere, the first of them `ageMs` ago, without asking. */
   debit(tag: Tag, hits: number, ageMs?: number): void;
+  /**
+   * Charges units that were used here, without asking, and tells the peers of the cluster. May take a
+   * bucket below zero: the milliseconds until none of the tag's buckets is.
+   */
+  charge(tag: Tag, units: number): number;
 }
 
 /** Holds every tag to the rules of its domains. It stands itself for the domain `default`. */
@@ -324,7 +329,7 @@ export interface BusyStats {
   readonly cuts: number;
   /** Busy answers that other nodes of the cluster told of. */
   readonly heard: number;
-  /** Services with a limit that were forgotten, because there were too many others. */
+  /** Services forgotten before their time, limited or not, because there were too many others. */
   readonly forgotten: number;
   /** Services known now, by all processes that share them. */
   readonly services: number;
@@ -334,7 +339,8 @@ export interface BusyStats {
 
 /**
  * Slows down what is sent to services that say they are busy, and comes back gradually. A service is
- * any name. `nowMs` is the time by the throttle's clock, read if it is left out. No call waits.
+ * any name. `nowMs` is the time by the throttle's clock, read if it is left out. No call but `close`
+ * waits.
  */
 export class BusyThrottle {
   constructor(options?: BusyOptions);
@@ -354,7 +360,13 @@ export class BusyThrottle {
   forget(service: string): void;
   /** Starts the exchange with the cluster in this process, unless it has; else the first request does. */
   start(): void;
+  /** What was counted so far, also after close. */
   stats(): BusyStats;
+  /**
+   * Ends the throttle: every later call about a service is a DTHROTTLE_CLOSED error. Says goodbye to
+   * the cluster, which may take up to 300 ms. May be called again.
+   */
+  close(): void;
 }
 
 /** A clock that stands still until it is moved: for tests. */

@@ -65,6 +65,8 @@ export interface Native {
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
   debit(handle: Handle, tag: Tag, hits: number, ageMs: number | undefined): void;
+  /** Milliseconds until no bucket of the tag is in debt. */
+  charge(handle: Handle, tag: Tag, units: number): number;
 
   /** Opens a busy throttle from the words of an object. Without a clock: the system's. */
   busyFromWords(words: string[], clock: Clock | undefined): Busy;
@@ -85,6 +87,7 @@ export interface Native {
   busyNode?(handle: Busy): Handle;
   /** sent, held, good, busy, cuts, heard, forgotten, services, peers. */
   busyStats(handle: Busy): ArrayLike<number>;
+  busyClose(handle: Busy): void;
 
   /** Throws the error about a cost that is no number. */
   badCost(shown: string): never;

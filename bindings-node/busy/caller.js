@@ -72,6 +72,20 @@ function retryAfterMs(value) {
   return ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
 }
 
+/**
+ * Asks or tells a throttle. Nothing if it is closed: then every request passes.
+ * @template T
+ * @param {() => T} call
+ */
+function unlessClosed(call) {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof DthrottleError && error.code === 'DTHROTTLE_CLOSED') return undefined;
+    throw error;
+  }
+}
+
 class Caller {
   /** @param {CallOptions} [options] */
   constructor(options) {
@@ -102,8 +116,9 @@ class Caller {
    * @param {number} end When it has waited long enough, by performance.now().
    */
   waitMs(service, end) {
-    const { allowed, waitMs } = this.throttle.turn(service);
-    if (allowed) return 0;
+    const turn = unlessClosed(() => this.throttle.turn(service));
+    if (turn === undefined || turn.allowed) return 0;
+    const { waitMs } = turn;
     if (waitMs > end - performance.now()) throw new ServiceBusyError(service, waitMs);
     // Not less than a timer can do.
     return Math.min(Math.max(waitMs, 1), LONGEST_TIMER_MS);
@@ -131,8 +146,16 @@ class Caller {
    * @param {string | null | undefined} retryAfter
    */
   answered(service, status, retryAfter) {
-    if (this.statuses.has(status)) this.throttle.onBusy(service, retryAfterMs(retryAfter));
-    else this.throttle.onOk(service);
+    if (!this.statuses.has(status)) this.good(service);
+    else unlessClosed(() => this.throttle.onBusy(service, retryAfterMs(retryAfter)));
+  }
+
+  /**
+   * Tells the throttle of an answer that was not busy.
+   * @param {string} service
+   */
+  good(service) {
+    unlessClosed(() => this.throttle.onOk(service));
   }
 }
 

@@ -24,7 +24,7 @@ function busyFetch(options = {}) {
     const response = await inner(input, init);
     // Who was asked first has sent it elsewhere, and that is a good answer.
     const last = response.redirected ? caller.service(response.url) : service;
-    if (last !== service) caller.throttle.onOk(service);
+    if (last !== service) caller.good(service);
     caller.answered(last, response.status, response.headers.get('retry-after'));
     return response;
   };

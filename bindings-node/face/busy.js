@@ -145,6 +145,11 @@ function makeBusy(native, toSource, extend) {
       return { sent, held, good, busy, cuts, heard, forgotten, services, peers };
     }
 
+    close() {
+      const handle = this.#handle;
+      attempt(() => native.busyClose(handle));
+    }
+
     /** The handle, with its clock at the present time. */
     #present() {
       this.#tick?.();

@@ -212,6 +212,17 @@ function makeFace(native, defaultNow, extend) {
     }
 
     /**
+     * @param {Tag} tag
+     * @param {number} units
+     */
+    charge(tag, units) {
+      const { handle } = this.#parts.present();
+      const who = toTag(tag);
+      const used = toUnits(units);
+      return attempt(() => native.charge(handle, who, used));
+    }
+
+    /**
      * @param {Native['check']} call
      * @param {unknown} tag
      * @param {unknown} ask

@@ -47,6 +47,14 @@ pub fn debit(
     handle.domain.debit(bytes(&tag), hits, age).map_err(failure)
 }
 
+/// Charges what was used here, and tells peers: the milliseconds of debt.
+#[napi(catch_unwind)]
+pub fn charge(handle: &External<Handle>, tag: Tag<'_>, units: f64) -> Result<f64> {
+    let units = convert::cost_from_f64(units).map_err(failure)?;
+    let debt = handle.domain.charge(bytes(&tag), units).map_err(failure)?;
+    Ok(convert::millis(debt))
+}
+
 /// What is counted.
 pub(crate) fn bytes<'a>(tag: &'a Tag<'_>) -> &'a [u8] {
     match tag {

@@ -29,8 +29,9 @@ pub fn busy_from_words(
 /// Whether a request may be sent now: allowed, waitMs, limit.
 #[napi(catch_unwind)]
 pub fn busy_turn(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<Vec<f64>> {
-    let now = busy::time(handle, now_ms).map_err(failure)?;
-    Ok(busy::turn(handle.turn(service, now)))
+    let throttle = busy::open(handle).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    Ok(busy::turn(throttle.turn(service, now)))
 }
 
 /// The service is busy.
@@ -42,43 +43,49 @@ pub fn busy_on_busy(
     now_ms: Option<f64>,
 ) -> Result<()> {
     let pause = busy::pause(retry_after_ms).map_err(failure)?;
-    let now = busy::time(handle, now_ms).map_err(failure)?;
-    handle.on_busy(service, now, pause);
+    let throttle = busy::open(handle).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    throttle.on_busy(service, now, pause);
     Ok(())
 }
 
 /// The service gave any other answer.
 #[napi(catch_unwind)]
 pub fn busy_on_ok(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<()> {
-    let now = busy::time(handle, now_ms).map_err(failure)?;
-    handle.on_ok(service, now);
+    let throttle = busy::open(handle).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    throttle.on_ok(service, now);
     Ok(())
 }
 
 /// The limit of a service; Infinity: none.
 #[napi(catch_unwind)]
 pub fn busy_limit(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<f64> {
-    let now = busy::time(handle, now_ms).map_err(failure)?;
-    Ok(busy::limit(handle.limit(service, now)))
+    let throttle = busy::open(handle).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    Ok(busy::limit(throttle.limit(service, now)))
 }
 
 /// How many requests were sent to a service in the last second.
 #[napi(catch_unwind)]
 pub fn busy_rate(handle: &Handle, service: String, now_ms: Option<f64>) -> Result<f64> {
-    let now = busy::time(handle, now_ms).map_err(failure)?;
-    Ok(handle.rate(service, now))
+    let throttle = busy::open(handle).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    Ok(throttle.rate(service, now))
 }
 
 /// Forgets a service.
 #[napi(catch_unwind)]
-pub fn busy_forget(handle: &Handle, service: String) {
-    handle.forget(service);
+pub fn busy_forget(handle: &Handle, service: String) -> Result<()> {
+    busy::open(handle).map_err(failure)?.forget(service);
+    Ok(())
 }
 
 /// Starts the exchange with the cluster.
 #[napi(catch_unwind)]
-pub fn busy_start(handle: &Handle) {
-    handle.start();
+pub fn busy_start(handle: &Handle) -> Result<()> {
+    busy::open(handle).map_err(failure)?.start();
+    Ok(())
 }
 
 /// The counts of the throttle.
@@ -91,4 +98,10 @@ pub fn busy_stats(handle: &Handle) -> Vec<f64> {
 #[napi(catch_unwind)]
 pub fn busy_warnings(handle: &Handle) -> Vec<String> {
     handle.warnings().to_vec()
+}
+
+/// Ends the throttle.
+#[napi(catch_unwind)]
+pub fn busy_close(handle: &Handle) {
+    handle.node().close();
 }

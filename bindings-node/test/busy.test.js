@@ -143,6 +143,20 @@ for (const [name, make] of Object.entries(makers)) {
       assert(!throttle.shouldSend('all'));
     });
 
+    it('lets requests pass when the throttle is closed', async () => {
+      const throttle = new BusyThrottle();
+      const get = make({ throttle });
+      answers = [
+        [503, { 'Retry-After': '60' }],
+        [503, {}],
+      ];
+      assert.equal(await get(url), 503);
+      await assert.rejects(get(url));
+      throttle.close();
+      assert.deepEqual([await get(url), await get(url), await get(url)], [503, 200, 200]);
+      assert.equal(throttle.stats().busy, 1);
+    });
+
     it('does not take for busy what it cannot reach', async () => {
       const throttle = new BusyThrottle();
       await assert.rejects(make({ throttle })(nowhere));

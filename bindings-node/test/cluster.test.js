@@ -10,7 +10,7 @@ const { describe, it } = require('node:test');
 const { setTimeout } = require('node:timers/promises');
 const { Worker } = require('node:worker_threads');
 
-const { Throttle } = require('../index.js');
+const { BusyThrottle, Throttle } = require('../index.js');
 
 const INDEX = join(__dirname, '..');
 const ZEROS = '0'.repeat(16);
@@ -93,7 +93,7 @@ const peersUp = (throttle) => statsOf(throttle).peers.filter(({ state }) => stat
 function program(code, config) {
   const head = `
     const { readFileSync, readdirSync } = require('node:fs');
-    const { Throttle } = require(${JSON.stringify(INDEX)});
+    const { BusyThrottle, Throttle } = require(${JSON.stringify(INDEX)});
     const config = ${JSON.stringify(config)};
     const threads = () => readdirSync('/proc/self/task')
       .map((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8'))
@@ -192,6 +192,30 @@ describe('the exchange', () => {
       `;
       assert.equal(program(code, options(ports[0], [])), `0 ${ZEROS}\n1\n1\n0`, call);
     }
+  });
+
+  it('of a busy throttle begins with the first request or start, and ends with close', async () => {
+    const ports = await freePorts(2);
+    const { cluster } = options(ports[0], [ports[1]]);
+    const peer = new BusyThrottle({ cluster: options(ports[1], [ports[0]]).cluster });
+    peer.start();
+    for (const call of ["shouldSend('a')", 'start()']) {
+      const code = `
+        const busy = new BusyThrottle(config);
+        sleep(50);
+        console.log(threads(), busy.limit('a'));
+        busy.${call};
+        console.log(threadsUntil(1));
+        for (let i = 0; i < 6000 && busy.stats().peers === 0; i += 1) sleep(10);
+        console.log(busy.stats().peers);
+        busy.close();
+        console.log(threadsUntil(0));
+        busy.close();
+      `;
+      assert.equal(program(code, { cluster }), '0 Infinity\n1\n1\n0', call);
+      await until('a goodbye', () => peer.stats().peers === 0);
+    }
+    peer.close();
   });
 
   it('is not begun with a clock of one’s own', async () => {

@@ -233,7 +233,7 @@ class Gate extends Answers {
     const cost = units - beyond;
     const decision = maxDelayMs > 0 && !dryRun && this.hasRoom ? domain.check(tag, { cost, maxWaitMs: maxDelayMs }) : domain.check(tag, cost);
     if (decision.waitMs > 0) this.enter();
-    if (beyond > 0 && decision.granted > 0) domain.debit(tag, Math.min(beyond, MOST_DEBT));
+    if (beyond > 0 && decision.granted > 0) domain.charge(tag, Math.min(beyond, MOST_DEBT));
     return decision;
   }
 

@@ -21,7 +21,7 @@ use crate::{clock, config};
 /// tell each other, and what one is told slows all. A ManualClock given as clock takes the place of the system's.
 ///
 /// Times are seconds. now is the time by the throttle's clock, read if it is left out. Any thread
-/// may use it; no call waits.
+/// may use it; no call but close waits. In a with statement it is closed at the end.
 #[pyclass(frozen, module = "dthrottle.busy")]
 pub(crate) struct BusyThrottle(dthrottle::BusyThrottle);
 
@@ -52,7 +52,7 @@ pub(crate) struct BusyStats {
     cuts: u64,
     /// Busy answers that other nodes of the cluster told of.
     heard: u64,
-    /// Services with a limit that were forgotten, because there were too many others.
+    /// Services forgotten before their time, limited or not, because there were too many others.
     forgotten: u64,
     /// Services known now, by all processes that share them.
     services: u64,
@@ -131,14 +131,14 @@ impl BusyThrottle {
     /// Whether a request may be sent now. If it may, it counts as sent.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn should_send(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<bool> {
-        guard(|| Ok(self.0.should_send(name(service)?, self.time(now)?)))
+        guard(|| Ok(self.open()?.should_send(name(service)?, self.time(now)?)))
     }
 
     /// The same, with the wait and the limit.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn turn(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Turn> {
         guard(|| {
-            let turn = self.0.turn(name(service)?, self.time(now)?);
+            let turn = self.open()?.turn(name(service)?, self.time(now)?);
             Ok(Turn { allowed: turn.allowed, wait: turn.wait.as_secs_f64(), limit: turn.limit })
         })
     }
@@ -156,7 +156,7 @@ impl BusyThrottle {
     ) -> PyResult<()> {
         guard(|| {
             let pause = retry_after.map(|value| args::seconds("retry_after", value)).transpose()?;
-            self.0.on_busy(name(service)?, self.time(now)?, pause);
+            self.open()?.on_busy(name(service)?, self.time(now)?, pause);
             Ok(())
         })
     }
@@ -165,7 +165,7 @@ impl BusyThrottle {
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn on_ok(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<()> {
         guard(|| {
-            self.0.on_ok(name(service)?, self.time(now)?);
+            self.open()?.on_ok(name(service)?, self.time(now)?);
             Ok(())
         })
     }
@@ -173,19 +173,19 @@ impl BusyThrottle {
     /// The limit of a service in requests a second; None: there is none.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn limit(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<Option<f64>> {
-        guard(|| Ok(self.0.limit(name(service)?, self.time(now)?)))
+        guard(|| Ok(self.open()?.limit(name(service)?, self.time(now)?)))
     }
 
     /// How many requests were sent to a service in the last second.
     #[pyo3(signature = (service, *, now=Arg::ABSENT), text_signature = "($self, service, *, now=...)")]
     fn rate(&self, service: &Bound<'_, PyAny>, now: Arg<'_, '_>) -> PyResult<f64> {
-        guard(|| Ok(self.0.rate(name(service)?, self.time(now)?)))
+        guard(|| Ok(self.open()?.rate(name(service)?, self.time(now)?)))
     }
 
     /// Forgets a service, and with it its limit.
     fn forget(&self, service: &Bound<'_, PyAny>) -> PyResult<()> {
         guard(|| {
-            self.0.forget(name(service)?);
+            self.open()?.forget(name(service)?);
             Ok(())
         })
     }
@@ -194,12 +194,37 @@ impl BusyThrottle {
     /// first request does. Without a cluster there is nothing to start.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         guard(|| {
-            py.detach(|| self.0.start());
+            let throttle = self.open()?;
+            py.detach(|| throttle.start());
             Ok(())
         })
     }
 
-    /// What the throttle counted so far.
+    /// Ends the throttle: every later call about a service raises ClosedError. Takes leave of its
+    /// cluster in this process, which may take up to 0.3 seconds. May be called again.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        guard(|| {
+            // It waits for the exchange to end, and no other thread should.
+            py.detach(|| self.0.node().close());
+            Ok(())
+        })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exc_type: &Bound<'_, PyAny>,
+        _exc_value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    /// What the throttle counted so far, also after close.
     fn stats(&self) -> PyResult<BusyStats> {
         guard(|| {
             let stats = self.0.stats(self.0.now());
@@ -223,7 +248,21 @@ impl BusyThrottle {
     }
 }
 
+/// What nobody has closed ends as if it were: no other thread waits for the exchange.
+impl Drop for BusyThrottle {
+    fn drop(&mut self) {
+        let throttle = &self.0;
+        // At the end of the interpreter nobody is left who could wait.
+        Python::try_attach(|py| py.detach(|| throttle.node().close()));
+    }
+}
+
 impl BusyThrottle {
+    fn open(&self) -> Result<&dthrottle::BusyThrottle, Fault> {
+        self.0.node().check_open()?;
+        Ok(&self.0)
+    }
+
     fn time(&self, now: Arg<'_, '_>) -> Result<Duration, Fault> {
         Ok(now.seconds("now")?.unwrap_or_else(|| self.0.now()))
     }

@@ -234,6 +234,15 @@ impl Domain {
         })
     }
 
+    /// Charges units that were used here, without asking, and tells the peers of the cluster. May
+    /// take a bucket below zero: the seconds until none of the tag's buckets is.
+    fn charge(&self, tag: &Bound<'_, PyAny>, units: &Bound<'_, PyAny>) -> PyResult<f64> {
+        guard(|| {
+            let units = args::cost(units)?;
+            Ok(self.domain.charge(args::tag(tag)?, units)?.as_secs_f64())
+        })
+    }
+
     fn __reduce__(&self) -> PyResult<()> {
         guard(|| {
             Err(Fault::argument(

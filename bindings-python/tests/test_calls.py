@@ -97,6 +97,9 @@ def test_options_have_names(throttle: Throttle, clock: ManualClock) -> None:
     assert throttle.peek("u", 100, partial=True).granted == 5
     throttle.reset(tag="u")
     assert throttle.allow(tag="u", cost=10) is True
+    assert throttle.charge(tag="u", units=5) == 0.5
+    assert throttle.charge("v", 10) == 0
+    assert (throttle.peek("u").balance, throttle.peek("v").balance) == (-5, 0)
     with pytest.raises(TypeError, match="positional"):
         throttle.check("t", 1, 0.5)  # type: ignore[call-arg]
 
@@ -120,8 +123,9 @@ def test_tag_must_be_text_or_bytes(throttle: Throttle, tag: Any) -> None:
     for call in (throttle.check, throttle.allow, throttle.peek, throttle.refund, throttle.reset):
         with pytest.raises(ArgumentError, match="must be str or bytes"):
             call(tag)
-    with pytest.raises(ArgumentError, match="must be str or bytes"):
-        throttle.debit(tag, 1)
+    for charge in (throttle.debit, throttle.charge):
+        with pytest.raises(ArgumentError, match="must be str or bytes"):
+            charge(tag, 1)
 
 
 def test_tag_with_a_lone_surrogate_has_no_utf8(throttle: Throttle) -> None:
@@ -147,7 +151,8 @@ def test_cost_may_be_any_whole_number(throttle: Throttle, cost: Any, granted: in
     ids=lambda cost: type(cost).__name__,  # an int may be too large for a text
 )
 def test_cost_must_be_a_whole_number(throttle: Throttle, cost: Any) -> None:
-    for call in (throttle.check, throttle.allow, throttle.peek, throttle.refund, throttle.debit):
+    calls = (throttle.check, throttle.allow, throttle.peek, throttle.refund)
+    for call in (*calls, throttle.debit, throttle.charge):
         with pytest.raises(CostError, match="whole number"):
             call("t", cost)
     assert throttle.peek("t").remaining == 10
@@ -276,6 +281,8 @@ def test_with_closes(clock: ManualClock) -> None:
     for each in (throttle, domain):
         with pytest.raises(ClosedError):
             each.allow("t")
+        with pytest.raises(ClosedError):
+            each.charge("t", 1)
     throttle.close()
 
 

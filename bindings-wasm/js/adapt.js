@@ -22,7 +22,7 @@ function adapt(glue) {
   const { ruleWindows, stats, start, clusterStats, events } = wasm;
   const { badCost, close, newClock, now, advance, set } = wasm;
   const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
-  const { busyForget, busyStart, busyStats, busyNode } = wasm;
+  const { busyForget, busyStart, busyStats, busyNode, busyClose } = wasm;
 
   let decision = new Float64Array(0);
   /** The numbers of the last decision, in the module's memory. */
@@ -40,7 +40,7 @@ function adapt(glue) {
     ...{ ruleWindows, stats, start, clusterStats, events },
     ...{ badCost, close, newClock, now, advance, set },
     ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
-    ...{ busyForget, busyStart, busyStats, busyNode },
+    ...{ busyForget, busyStart, busyStats, busyNode, busyClose },
 
     // A handle is quick enough here.
     seat: (handle) => /** @type {any} */ (handle),
@@ -82,6 +82,10 @@ function adapt(glue) {
     debit(handle, tag, hits, ageMs) {
       const call = typeof tag === 'string' ? wasm.debit : wasm.debitBytes;
       call(handle, tag, hits, ageMs);
+    },
+    charge(handle, tag, units) {
+      const call = typeof tag === 'string' ? wasm.charge : wasm.chargeBytes;
+      return call(handle, tag, units);
     },
   };
 }

@@ -147,3 +147,17 @@ pub fn debit_bytes(handle: &Handle, tag: &[u8], hits: f64, age_ms: Option<f64>) 
     let age = common::age(age_ms).map_err(failure)?;
     handle.domain.debit(tag, hits, age).map_err(failure)
 }
+
+/// Charges what was used here, and tells peers: the milliseconds of debt.
+#[wasm_bindgen]
+pub fn charge(handle: &Handle, tag: &str, units: f64) -> Result<f64> {
+    charge_bytes(handle, tag.as_bytes(), units)
+}
+
+/// Charges what was used here, and tells peers: the milliseconds of debt.
+#[wasm_bindgen(js_name = chargeBytes)]
+pub fn charge_bytes(handle: &Handle, tag: &[u8], units: f64) -> Result<f64> {
+    let units = convert::cost_from_f64(units).map_err(failure)?;
+    let debt = handle.domain.charge(tag, units).map_err(failure)?;
+    Ok(convert::millis(debt))
+}

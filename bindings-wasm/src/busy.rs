@@ -23,8 +23,9 @@ pub fn busy_from_words(words: Vec<String>, clock: &Clock) -> Result<Busy> {
 /// Whether a request may be sent now: allowed, waitMs, limit.
 #[wasm_bindgen(js_name = busyTurn)]
 pub fn busy_turn(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<Vec<f64>> {
-    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
-    Ok(busy::turn(handle.0.turn(service, now)))
+    let throttle = busy::open(&handle.0).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    Ok(busy::turn(throttle.turn(service, now)))
 }
 
 /// The service is busy.
@@ -36,43 +37,49 @@ pub fn busy_on_busy(
     now_ms: Option<f64>,
 ) -> Result<()> {
     let pause = busy::pause(retry_after_ms).map_err(failure)?;
-    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
-    handle.0.on_busy(service, now, pause);
+    let throttle = busy::open(&handle.0).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    throttle.on_busy(service, now, pause);
     Ok(())
 }
 
 /// The service gave any other answer.
 #[wasm_bindgen(js_name = busyOnOk)]
 pub fn busy_on_ok(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<()> {
-    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
-    handle.0.on_ok(service, now);
+    let throttle = busy::open(&handle.0).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    throttle.on_ok(service, now);
     Ok(())
 }
 
 /// The limit of a service; Infinity: none.
 #[wasm_bindgen(js_name = busyLimit)]
 pub fn busy_limit(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f64> {
-    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
-    Ok(busy::limit(handle.0.limit(service, now)))
+    let throttle = busy::open(&handle.0).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    Ok(busy::limit(throttle.limit(service, now)))
 }
 
 /// How many requests were sent to a service in the last second.
 #[wasm_bindgen(js_name = busyRate)]
 pub fn busy_rate(handle: &Busy, service: &str, now_ms: Option<f64>) -> Result<f64> {
-    let now = busy::time(&handle.0, now_ms).map_err(failure)?;
-    Ok(handle.0.rate(service, now))
+    let throttle = busy::open(&handle.0).map_err(failure)?;
+    let now = busy::time(throttle, now_ms).map_err(failure)?;
+    Ok(throttle.rate(service, now))
 }
 
 /// Forgets a service.
 #[wasm_bindgen(js_name = busyForget)]
-pub fn busy_forget(handle: &Busy, service: &str) {
-    handle.0.forget(service);
+pub fn busy_forget(handle: &Busy, service: &str) -> Result<()> {
+    busy::open(&handle.0).map_err(failure)?.forget(service);
+    Ok(())
 }
 
 /// Nothing: the host carries the datagrams, by a link.
 #[wasm_bindgen(js_name = busyStart)]
-pub fn busy_start(handle: &Busy) {
-    handle.0.start();
+pub fn busy_start(handle: &Busy) -> Result<()> {
+    busy::open(&handle.0).map_err(failure)?.start();
+    Ok(())
 }
 
 /// The throttle without rules that is its part in a cluster.
@@ -87,4 +94,10 @@ pub fn busy_node(handle: &Busy) -> Handle {
 #[wasm_bindgen(js_name = busyStats)]
 pub fn busy_stats(handle: &Busy) -> Vec<f64> {
     busy::counts(&handle.0)
+}
+
+/// Ends the throttle.
+#[wasm_bindgen(js_name = busyClose)]
+pub fn busy_close(handle: &Busy) {
+    handle.0.node().close();
 }

@@ -49,6 +49,12 @@ describe('busy throttles with links', () => {
     assert.deepEqual([two, one, off].map((busy) => busy.stats().heard), [1, 0, 0]);
   });
 
+  it('have no link when they are closed', () => {
+    const busy = new face.BusyThrottle({ cluster: { name: 'test' } });
+    busy.close();
+    assert.throws(() => busy.link({ address: '10.0.0.1:1' }), { code: 'DTHROTTLE_CLOSED' });
+  });
+
   it('have a cluster, or no link', () => {
     assert.throws(() => new face.BusyThrottle().link({ address: '10.0.0.1:1' }), /the option cluster/);
   });

@@ -212,7 +212,8 @@ impl Domain {
             let scale = &rule.scale;
             let tat = host.update(scale, rule.key(tag.as_ref()), now, |tat| {
                 let next = scale.charge(tat, now, units);
-                Step { tat: next, hits: scale.hits(tat, next), answer: next }
+                // From a full bucket on: the time before it was no use.
+                Step { tat: next, hits: scale.hits(scale.charge(tat, now, 0), next), answer: next }
             });
             debt = debt.max(scale.reset_after(tat, now).saturating_sub(scale.fill_ns()));
         }
@@ -269,8 +270,10 @@ impl Domain {
         Ok(())
     }
 
+    /// Whether the throttle is open; otherwise the error that every call gives.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
+    pub fn check_open(&self) -> Result<()> {
         // Relaxed: a call that races with close may be before or after it.
         if self.0.host.closed.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one"));

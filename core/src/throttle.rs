@@ -221,6 +221,28 @@ mod tests {
         assert_eq!(two.charge("b", 10).unwrap().as_millis(), 0);
     }
 
+    /// However long the bucket was full before, and whatever a hit is worth.
+    #[test]
+    fn peers_hear_of_what_is_charged_and_no_more() {
+        for (burst, units, told) in [(10, 3, 3), (10, 25, 25), (10_000_000, 1_530_000, 1_530_000)] {
+            let clock = ManualClock::new();
+            let rule = Rule::per_second(1).burst(burst);
+            let table = TableConfig::private().clustered().tags(1);
+            let builder = Throttle::builder().rule(rule).table(table).clock(clock.clone());
+            let throttle = builder.build().unwrap();
+            let exchange = throttle.exchange();
+            for _ in 0..2 {
+                clock.advance(std::time::Duration::from_secs(30_000_000));
+                let now = exchange.now();
+                exchange.stay(now);
+                throttle.charge("a", units).unwrap();
+                let mut sum = 0;
+                exchange.drain(now, false, |_, _| true, |entry| sum += entry.hits * entry.quantum);
+                assert!(sum.abs_diff(told) < 153, "{sum} of {told}");
+            }
+        }
+    }
+
     #[test]
     fn other_rules_on_the_same_table() {
         let clock = ManualClock::new();

@@ -13,6 +13,12 @@ pub(crate) fn config(words: Vec<String>) -> Result<BusyConfig> {
     BusyConfig::from_value(&tree::root(words)?, Names::Camel)
 }
 
+/// The throttle for a call about a service, unless it is closed.
+pub(crate) fn open(throttle: &BusyThrottle) -> Result<&BusyThrottle> {
+    throttle.node().check_open()?;
+    Ok(throttle)
+}
+
 /// A time that was given, or else that of the throttle's clock.
 pub(crate) fn time(throttle: &BusyThrottle, now_ms: Option<f64>) -> Result<Duration> {
     now_ms.map_or_else(|| Ok(throttle.now()), |ms| convert::duration_from_millis("nowMs", ms))

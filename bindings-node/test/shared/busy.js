@@ -99,6 +99,26 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert(busy.shouldSend('a'));
     });
 
+    it('has an end, after which it answers nothing', () => {
+      const busy = new BusyThrottle();
+      assert(busy.shouldSend('a'));
+      assert.equal(busy.close(), undefined);
+      busy.close();
+      const calls = [
+        () => busy.shouldSend('a'),
+        () => busy.turn('a', 1),
+        () => busy.onBusy('a', 1000),
+        () => busy.onOk('a'),
+        () => busy.limit('a'),
+        () => busy.rate('a'),
+        () => busy.forget('a'),
+        () => busy.start(),
+      ];
+      const closed = fails('DTHROTTLE_CLOSED', /^the throttle is closed; open a new one$/);
+      for (const call of calls) assert.throws(call, closed, String(call));
+      assert.equal(busy.stats().sent, 1);
+    });
+
     it('says what is wrong with an option', () => {
       const config = 'DTHROTTLE_CONFIG';
       /** @type {[any, RegExp][]} */

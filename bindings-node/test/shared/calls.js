@@ -125,9 +125,11 @@ function testCalls(label, face) {
         assert.throws(() => throttle.allow('t', wrong), cost);
         assert.throws(() => throttle.refund('t', wrong), cost);
         assert.throws(() => throttle.debit('t', wrong), cost);
+        assert.throws(() => throttle.charge('t', wrong), cost);
         assert.throws(() => throttle.debit('t', 1, wrong), failsWith(face, 'argument'));
       }
       assert.throws(() => throttle.debit('t', /** @type {any} */ (undefined)), cost);
+      assert.throws(() => throttle.charge('t', /** @type {any} */ (undefined)), cost);
       throttle.debit('t', 4);
       throttle.refund('t');
       assert.equal(throttle.peek('t').balance, 7);
@@ -136,6 +138,9 @@ function testCalls(label, face) {
       throttle.reset('t');
       assert.equal(throttle.peek('t').balance, 10);
       assert.equal(throttle.allow('t', 0), true);
+      assert.equal(throttle.charge('t', 10), 0);
+      assert.equal(throttle.charge(new TextEncoder().encode('t'), 25), 2500);
+      assert.equal(throttle.peek('t').balance, -25);
     });
 
     it('text and its UTF-8 are the same tag', () => {
@@ -215,6 +220,7 @@ function testCalls(label, face) {
           () => throttle.refund(wrong),
           () => throttle.reset(wrong),
           () => throttle.debit(wrong, 1),
+          () => throttle.charge(wrong, 1),
         ];
         for (const call of calls) assert.throws(call, failsWith(face, 'argument'));
       }
@@ -315,6 +321,7 @@ function testCalls(label, face) {
           () => domain.refund('t'),
           () => domain.reset('t'),
           () => domain.debit('t', 1),
+          () => domain.charge('t', 1),
         ];
         for (const call of calls) assert.throws(call, failsWith(face, 'closed'));
         assert.equal(domain.rules.length, domain === api ? 0 : 1);
@@ -325,7 +332,7 @@ function testCalls(label, face) {
 
     it('a wrong `this` is a TypeError', () => {
       const throttle = open();
-      const methods = ['check', 'peek', 'allow', 'allowMany', 'refund', 'reset', 'debit', 'domain', 'stats', 'close'];
+      const methods = ['check', 'peek', 'allow', 'allowMany', 'refund', 'reset', 'debit', 'charge', 'domain', 'stats', 'close'];
       for (const name of methods) {
         const method = /** @type {any} */ (throttle)[name];
         assert.equal(typeof method, 'function');

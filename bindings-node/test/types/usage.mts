@@ -41,6 +41,8 @@ const lost: number | undefined = inCluster?.counts.reportsLost;
 domain.refund('tag');
 domain.reset('tag');
 domain.debit('tag', 3, 10);
+const debtMs: number = domain.charge('tag', 3);
+console.log(debtMs);
 clock.advance(5);
 clock.set(clock.now() + UNLIMITED);
 throttle.close();
@@ -71,6 +73,7 @@ const busy = new BusyThrottle({ floor: 2, maxPause: '1m', clock: new ManualClock
 const turn: Turn = busy.turn('api');
 if (!busy.shouldSend('api')) console.log(turn.waitMs);
 busy.onBusy('api', 1000);
+busy.close();
 // @ts-expect-error no such mode
 new BusyThrottle({ mode: 'dead' });
 // @ts-expect-error a domain comes from a throttle

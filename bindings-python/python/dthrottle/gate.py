@@ -248,7 +248,7 @@ class Gate(Generic[Request]):
             if room and not wait:
                 self._leave()
         if beyond > 0 and decision.granted:
-            self._domain.debit(tag, int(min(beyond, _MOST_DEBT)))
+            self._domain.charge(tag, int(min(beyond, _MOST_DEBT)))
         return decision
 
     def _is_allowed(self, tag: str | bytes) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from dthrottle._dthrottle import BusyThrottle
-from dthrottle.errors import ArgumentError
+from dthrottle.errors import ArgumentError, ClosedError
 
 __all__ = ["BUSY", "Caller", "ServiceBusy", "retry_after", "service_of"]
 
@@ -48,7 +48,10 @@ class ServiceBusy(Exception):
 
 
 class Caller:
-    """Asks a busy throttle before each request, and tells it about each answer."""
+    """Asks a busy throttle before each request, and tells it about each answer.
+
+    With a throttle that is closed every request passes.
+    """
 
     def __init__(
         self,
@@ -99,13 +102,19 @@ class Caller:
 
     def answered(self, service: str, status: int, retry: str | None) -> None:
         """Tell the throttle what was answered."""
-        if status in self._statuses:
-            self.throttle.on_busy(service, retry_after(retry))
-        else:
-            self.throttle.on_ok(service)
+        try:
+            if status in self._statuses:
+                self.throttle.on_busy(service, retry_after(retry))
+            else:
+                self.throttle.on_ok(service)
+        except ClosedError:
+            pass
 
     def _wait(self, service: str, end: float) -> float:
-        turn = self.throttle.turn(service)
+        try:
+            turn = self.throttle.turn(service)
+        except ClosedError:
+            return 0.0
         if turn:
             return 0.0
         if turn.wait > end - time.monotonic():

@@ -1,0 +1,78 @@
+"""What is charged at one node is owed at all of them: by hand, and by requests that cost much."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from test_cluster import config, ports, sees, until
+from web import Client, kinds
+
+from dthrottle import Throttle
+
+BURST = 10
+Nodes = tuple[Throttle, Throttle]
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    """Two nodes that know of each other. A unit takes an hour, so that no test has to be quick."""
+    own, other = ports(2)
+    one = Throttle("1/hour", burst=BURST, cluster=config(own, other))
+    two = Throttle("1/hour", burst=BURST, cluster=config(other, own))
+    with closing(one), closing(two):
+        one.start()
+        two.start()
+        until(sees(one, "up"))
+        until(sees(two, "up"))
+        yield one, two
+
+
+def told(two: Throttle, use: Callable[[str], Any]) -> str:
+    """Use tags until the other node hears of one: it takes no reports while it starts."""
+    for tag in map(str, range(60)):
+        use(tag)
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            if two.peek(tag).balance < BURST:
+                return tag
+            time.sleep(0.01)
+    raise AssertionError("never heard of any")
+
+
+@pytest.mark.parametrize("call", ["charge", "debit"])
+def test_peers_hear_of_charges_but_not_of_debits(nodes: Nodes, call: str) -> None:
+    one, two = nodes
+
+    def use(tag: str) -> None:
+        getattr(one, call)(tag, 30)
+        one.refund(tag, 25)
+        one.allow(tag)
+
+    tag = told(two, use)
+    assert one.peek(tag).balance == BURST - 6
+    assert two.peek(tag).balance == BURST - (6 if call == "charge" else 1)
+
+
+@kinds
+def test_what_a_request_owes_is_owed_everywhere(nodes: Nodes, client: type[Client]) -> None:
+    costs = {"large": 3 * BURST, "small": 1}
+    user = {"name": "", "kind": "large"}
+    first, second = (
+        client(node, tag=lambda _: user["name"], cost=lambda _: costs[user["kind"]])
+        for node in nodes
+    )
+
+    def use(tag: str) -> None:
+        user["name"] = tag
+        assert first.get().status == 200
+
+    user["name"] = told(nodes[1], use)
+    user["kind"] = "small"
+    answers = [each.get() for each in (first, second)]
+    assert [answer.status for answer in answers] == [429, 429]
+    waits = [int(answer.headers["retry-after"]) for answer in answers]
+    assert waits == [pytest.approx(21 * 3600, abs=120)] * 2
