@@ -20,6 +20,8 @@ pub(super) struct Peer {
     pub(super) busy: Option<Box<Replay>>,
     /// Where it was heard from, or says that it is.
     pub(super) address: Option<SocketAddr>,
+    /// What its rules come to, by its last greeting.
+    pub(super) rules: u64,
     pub(super) challenged_at: Option<u64>,
     pub(super) answered_at: Option<u64>,
     pub(super) heard_at: u64,

@@ -199,3 +199,33 @@ fn a_moments_delay_is_forgotten() {
     net.run(120 * SECOND);
     assert!(slack(&net) < 5 * MILLI, "{} ns", slack(&net));
 }
+
+/// Who has other rules has seen all reports, and kept nothing of them.
+#[test]
+fn a_node_is_warmed_by_one_that_has_its_rules() {
+    let rule = |name| Rule::per_second(1).burst(100).name(name);
+    let mut net = Net::new();
+    net.start(rule("ours"), |_| {});
+    net.start(rule("theirs"), |_| {});
+    net.run(3 * SECOND);
+    while net.allow(0, "tag") {}
+    net.run(SECOND);
+    // The new one meets the other first.
+    net.start(rule("ours"), |_| {});
+    net.lose = Box::new(|datagram| [datagram.from, datagram.to] == [address(0), address(2)]);
+    net.run(100 * MILLI);
+    net.lose = Box::new(|_| false);
+    net.run(SECOND);
+    assert!(net.balance(2, "tag") < 10, "{}", net.balance(2, "tag"));
+}
+
+/// As when rules are changed, node by node.
+#[test]
+fn a_node_with_new_rules_is_warmed_by_those_with_old_ones() {
+    let mut net = Net::of(2, &Rule::per_second(1).burst(100).name("one"));
+    while net.allow(0, "tag") {}
+    net.run(SECOND);
+    net.start(Rule::per_second(1).burst(200).name("one"), |_| {});
+    net.run(SECOND);
+    assert!(net.balance(2, "tag") < 110, "{}", net.balance(2, "tag"));
+}

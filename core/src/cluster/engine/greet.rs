@@ -132,6 +132,7 @@ impl Engine {
         peer.heard_at = now;
         peer.saw_round_trip(round_trip);
         peer.address = Some(hello.address);
+        peer.rules = hello.rules;
         peer.changed = true;
         if peer.is_proven() {
             if !matches!(peer.state, State::Up | State::Left) {
@@ -153,7 +154,9 @@ impl Engine {
             self.members.announce(now, Identity::new(hello.address, sender));
         }
         self.hear_of(now, sender, hello.top);
-        self.ask_for_snapshot(now, sender);
+        if !rules_differ {
+            self.ask_for_snapshot(now, sender);
+        }
     }
 
     /// Without a seat nobody knows what the process before has applied. Better to miss some of it

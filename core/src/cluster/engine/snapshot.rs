@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::pace;
+use crate::cluster::peer::Peer;
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{Dropped, Kind, Snapshot, SnapshotWriter};
 use crate::cluster::{Event, Origin, Window};
@@ -65,28 +66,36 @@ impl Engine {
 
     pub(super) fn go_on_with_start(&mut self, now: u64) {
         let Start::Waiting { until, asked, greet_at, .. } = &mut self.start else { return };
+        let (is_over, was_asked) = (now >= *until, asked.is_some());
+        let last = asked.map_or(until.saturating_sub(pace::WARM_START), |(_, at)| at);
         if asked.is_none() && now >= *greet_at {
             // Also a greeting may be lost.
             *greet_at = now + pace::GREET_AGAIN;
-            return self.try_addresses(now);
+            self.try_addresses(now);
         }
-        if now >= *until {
+        if is_over {
             self.take_over(now);
             self.start = Start::Ready;
-        } else if let Some((_, at)) = asked
-            && now >= *at + pace::WARM_START_AGAIN
-        {
-            if self.take_over(now) {
+        } else if now >= last + pace::WARM_START_AGAIN {
+            if was_asked && self.take_over(now) {
                 self.start = Start::Ready;
-                return;
-            }
-            let proven = self.peers.iter().filter(|(_, peer)| peer.is_proven());
-            let proven: Vec<Origin> = proven.map(|(origin, _)| *origin).collect();
-            if !proven.is_empty() {
-                let turn = (now / pace::WARM_START_AGAIN) as usize % proven.len();
-                self.ask_for_snapshot(now, proven[turn]);
+            } else if let Some(peer) = self.next_to_ask(now) {
+                self.ask_for_snapshot(now, peer);
             }
         }
+    }
+
+    /// Whom to ask for buckets. One with other rules has seen all reports, and may have kept nothing
+    /// of those that matter here: it is asked only if there is no other.
+    fn next_to_ask(&self, now: u64) -> Option<Origin> {
+        let proven = self.peers.iter().filter(|(_, peer)| peer.is_proven());
+        let mut proven: Vec<_> = proven.collect();
+        let is_like = |peer: &Peer| peer.rules == self.outbox.rules_hash;
+        if proven.iter().any(|(_, peer)| is_like(peer)) {
+            proven.retain(|(_, peer)| is_like(peer));
+        }
+        let turn = (now / pace::WARM_START_AGAIN) as usize;
+        turn.checked_rem(proven.len()).map(|turn| *proven[turn].0)
     }
 
     pub(super) fn handle_snapshot_request(
