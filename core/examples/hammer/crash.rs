@@ -11,7 +11,7 @@ use dthrottle::{Domain, Rule, Throttle};
 
 use super::Outcome;
 use super::options::{Options, slow};
-use super::process::{Child, Dice, End, fork, join, rest, shared};
+use super::process::{Child, Dice, bury, fork, join, rest, shared};
 
 const KEYS: usize = 8;
 /// What is left in a bucket for the race to its end.
@@ -250,17 +250,6 @@ fn exchange(throttle: &Throttle) -> Exchange {
     let exchange = throttle.exchange();
     exchange.stay(exchange.now());
     exchange
-}
-
-/// Waits for children that were killed, and must not have ended in another way.
-fn bury(dying: impl Iterator<Item = Child>) -> io::Result<()> {
-    for child in dying {
-        match child.wait()? {
-            End::Signal(libc::SIGKILL) => {}
-            end => return Err(io::Error::other(format!("a child ended with {end:?}"))),
-        }
-    }
-    Ok(())
 }
 
 fn tag(key: usize) -> [u8; 9] {

@@ -28,6 +28,8 @@ mod quiet;
 #[cfg(target_os = "linux")]
 mod race;
 #[cfg(target_os = "linux")]
+mod services;
+#[cfg(target_os = "linux")]
 mod worker;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -48,6 +50,7 @@ fn main() -> Outcome {
         "lock-race" => lock::race(&options),
         "quiet" => quiet::run(&options),
         "race" => race::run(&options),
+        "services" => services::run(&options),
         "stall" => fault::stall(),
         "twice" => fault::twice(),
         "worker" => worker::run(&options),

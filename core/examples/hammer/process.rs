@@ -138,3 +138,14 @@ impl Dice {
         ((u128::from(self.0) * sides as u128) >> 64) as usize
     }
 }
+
+/// Waits for children that were killed, and must not have ended in another way.
+pub(crate) fn bury(dying: impl IntoIterator<Item = Child>) -> io::Result<()> {
+    for child in dying {
+        match child.wait()? {
+            End::Signal(libc::SIGKILL) => {}
+            end => return Err(io::Error::other(format!("a child ended with {end:?}"))),
+        }
+    }
+    Ok(())
+}

@@ -75,3 +75,14 @@ fn kills_of_the_exchanger_report_nothing_twice() {
     assert!(drained <= counted + kills, "{drained} hits were reported, {counted} counted");
     assert!(drained > 0);
 }
+
+/// Places of services go from one to another all the time.
+#[test]
+fn kills_tell_of_no_service_what_another_said() {
+    let time = format!("ms={}", total_ms() / 3);
+    let lines = run(&["services", &time]);
+    let [told, wrong] = numbers(&lines, "told")[0][..] else { panic!("{lines:?}") };
+    println!("{} kills, {told} told", numbers(&lines, "kills")[0][0]);
+    assert!(told > 1000 && wrong == 0, "{wrong} of {told}");
+    assert_eq!(numbers(&lines, "last"), [[100, 100]], "it works as before");
+}

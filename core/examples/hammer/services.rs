@@ -1,0 +1,95 @@
+//! Children that are killed at random while they are told busy by far more services than there are
+//! places for: what peers would hear of a service must be what that service said.
+
+use std::collections::HashMap;
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dthrottle::exchange::{Exchange, News};
+use dthrottle::{BusyConfig, BusyThrottle, Throttle};
+
+use super::Outcome;
+use super::options::Options;
+use super::process::{Child, Dice, bury, fork};
+
+const SERVICES: usize = 3000;
+const CHILDREN: usize = 4;
+/// The fewest kills, however slow the machine.
+const FEWEST_KILLS: u64 = 100;
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let time = Duration::from_millis(options.number("ms")?);
+    let throttle = Throttle::builder().build()?;
+    let busy = BusyThrottle::on(&throttle, BusyConfig::new())?;
+    let exchange = throttle.exchange();
+    let names = names(&busy, &exchange);
+
+    let (mut kills, mut told, mut wrong) = (0, 0, 0);
+    let mut children = Vec::new();
+    for seed in 0..CHILDREN {
+        children.push(start(&busy, seed as u64)?);
+    }
+    let mut dice = Dice::new(u64::from(std::process::id()));
+    let begun = Instant::now();
+    while begun.elapsed() < time || kills < FEWEST_KILLS {
+        sleep(Duration::from_micros(dice.roll(2000) as u64));
+        exchange.take_said(0, usize::MAX, |name, news| {
+            told += 1;
+            wrong += u64::from(names.get(&name).is_none_or(|service| !is_of(*service, news)));
+        });
+        kills += 1;
+        let next = start(&busy, 1000 + kills)?;
+        let killed = std::mem::replace(&mut children[dice.roll(CHILDREN)], next);
+        killed.kill();
+        bury([killed])?;
+    }
+    for child in &children {
+        child.kill();
+    }
+    bury(children)?;
+    println!("kills {kills}");
+    println!("told {told} {wrong}");
+    // Whatever the dead left behind: what is said is told, and it is heeded.
+    let now = busy.now();
+    let services = SERVICES..SERVICES + 100;
+    services.clone().for_each(|service| say(&busy, service));
+    let mut last = 0;
+    exchange.take_said(0, usize::MAX, |name, _| last += u64::from(!names.contains_key(&name)));
+    let held = services.filter(|service| !busy.should_send(service.to_le_bytes(), now)).count();
+    println!("last {last} {held}");
+    Ok(())
+}
+
+/// What peers call each service.
+fn names(busy: &BusyThrottle, exchange: &Exchange) -> HashMap<u64, usize> {
+    let mut names = HashMap::new();
+    for service in 0..SERVICES {
+        say(busy, service);
+        exchange.take_said(0, 1, |name, _| _ = names.insert(name, service));
+    }
+    names
+}
+
+fn start(busy: &BusyThrottle, seed: u64) -> io::Result<Child> {
+    fork(|| {
+        let mut dice = Dice::new(seed);
+        loop {
+            say(busy, dice.roll(SERVICES));
+        }
+    })
+}
+
+fn say(busy: &BusyThrottle, service: usize) {
+    busy.on_busy(service.to_le_bytes(), busy.now(), Some(pause(service)));
+}
+
+/// Every service asks for another pause.
+fn pause(service: usize) -> Duration {
+    Duration::from_millis(100_000 + 10 * service as u64)
+}
+
+fn is_of(service: usize, news: News) -> bool {
+    let asked = Duration::from_nanos(news.until_ns.saturating_sub(news.at_ns));
+    asked.abs_diff(pause(service)) < Duration::from_millis(1)
+}
