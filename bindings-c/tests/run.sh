@@ -11,7 +11,8 @@ prefix=$out/prefix
 make=${MAKE:-make}
 warnings="-Wall -Wextra -pedantic -Werror"
 examples="quickstart domains waiting clock"
-tests="bad_input structs life table busy client cluster prefork threads vectors_calls vectors_config"
+tests="bad_calls bad_config bad_network structs life table busy client cluster prefork threads"
+tests="$tests vectors_calls vectors_config"
 passed=0
 failed=0
 
@@ -59,14 +60,14 @@ linked_for_good() {
         grep -q 'FLAGS_1.*NODELETE' dynamic
 }
 
-# The prototypes of the header, the exports of the library, and the calls that bad_input makes.
+# The prototypes of the header, the exports of the library, and the calls with bad input.
 same_exports() {
     gcc -E -P "$prefix/include/dthrottle.h" | grep -o 'dthrottle_[a-z_]*(' | tr -d '(' |
         sort >prototypes &&
         nm -D --defined-only "$prefix/lib/libdthrottle.so" | awk '{print $3}' | sort >exports &&
         [ "$(wc -l <prototypes)" -ge 32 ] &&
         diff prototypes exports &&
-        grep -o 'dthrottle_[a-z_]*(' "$here/tests/bad_input.c" | tr -d '(' | sort -u >called &&
+        grep -oh 'dthrottle_[a-z_]*(' "$here"/tests/bad_*.[ch] | tr -d '(' | sort -u >called &&
         diff prototypes called
 }
 

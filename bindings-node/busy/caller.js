@@ -14,6 +14,8 @@ const BUSY = [429, 503];
 const LONGEST_MS = 86_400_000 * 365;
 /** What setTimeout takes at most. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** For how long one does not ask again because of others that wait: the limit may rise meanwhile. */
+const BEHIND_MS = 1000;
 
 /** A request was not sent, because the service is busy and its turn is not yet. */
 class ServiceBusyError extends Error {
@@ -86,7 +88,57 @@ function unlessClosed(call) {
   }
 }
 
+/** One request on its way to its turn. */
+class Wait {
+  /** When it has waited long enough, by performance.now(). */
+  #end;
+  #caller;
+  /** @type {Wait[] | undefined} Who waits for the service, the longest first. */
+  #line;
+
+  /**
+   * @param {Caller} caller
+   * @param {string} service
+   */
+  constructor(caller, service) {
+    this.#caller = caller;
+    this.service = service;
+    this.#end = performance.now() + caller.maxWaitMs;
+  }
+
+  /** Milliseconds to wait before it is worth asking again; 0: it may be sent. */
+  next() {
+    const { service } = this;
+    const { throttle, lines } = this.#caller;
+    const turn = unlessClosed(() => throttle.turn(service));
+    if (turn === undefined || turn.allowed) return 0;
+    const left = this.#end - performance.now();
+    if (turn.waitMs > left) throw new ServiceBusyError(service, turn.waitMs);
+    if (this.#line === undefined) {
+      this.#line = lines.get(service) ?? [];
+      this.#line.push(this);
+      lines.set(service, this.#line);
+    }
+    // If all asked again at the same time, all but one would have asked for nothing.
+    const behind = Math.min((this.#line.indexOf(this) * 1000) / turn.limit, BEHIND_MS);
+    // Not less than a timer can do.
+    return Math.min(Math.max(Math.min(turn.waitMs + behind, left), 1), LONGEST_TIMER_MS);
+  }
+
+  /** It waits no more. */
+  leave() {
+    const line = this.#line;
+    if (line === undefined) return;
+    line.splice(line.indexOf(this), 1);
+    if (line.length === 0) this.#caller.lines.delete(this.service);
+    this.#line = undefined;
+  }
+}
+
 class Caller {
+  /** @type {Map<string, Wait[]>} Who waits, by service. */
+  lines = new Map();
+
   /** @param {CallOptions} [options] */
   constructor(options) {
     const given = toOptions(options, OPTIONS);
@@ -111,31 +163,21 @@ class Caller {
   }
 
   /**
-   * Milliseconds to wait before it is worth asking again; 0: it may be sent.
-   * @param {string} service
-   * @param {number} end When it has waited long enough, by performance.now().
-   */
-  waitMs(service, end) {
-    const turn = unlessClosed(() => this.throttle.turn(service));
-    if (turn === undefined || turn.allowed) return 0;
-    const { waitMs } = turn;
-    if (waitMs > end - performance.now()) throw new ServiceBusyError(service, waitMs);
-    // Not less than a timer can do.
-    return Math.min(Math.max(waitMs, 1), LONGEST_TIMER_MS);
-  }
-
-  /**
    * Waits until a request may be sent; rejects if that would take too long, or if it is given up.
    * @param {string} service
    * @param {AbortSignal | null | undefined} [signal]
    */
   async hold(service, signal) {
-    const end = performance.now() + this.maxWaitMs;
-    for (;;) {
-      signal?.throwIfAborted();
-      const ms = this.waitMs(service, end);
-      if (ms === 0) return;
-      await pause(ms, signal);
+    const wait = new Wait(this, service);
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        const ms = wait.next();
+        if (ms === 0) return;
+        await pause(ms, signal);
+      }
+    } finally {
+      wait.leave();
     }
   }
 
@@ -179,4 +221,4 @@ function pause(ms, signal) {
   });
 }
 
-module.exports = { Caller, DthrottleError, ServiceBusyError, pause, retryAfterMs, serviceOf };
+module.exports = { Caller, DthrottleError, ServiceBusyError, Wait, pause, retryAfterMs, serviceOf };

@@ -54,8 +54,13 @@ function busyAxios(instance, options) {
   };
   instance.interceptors.request.use(async (/** @type {any} */ config) => {
     const service = caller.service(instance.getUri(config));
-    await caller.hold(service, config.signal);
-    services.set(config, service);
+    try {
+      await caller.hold(service, config.signal);
+      services.set(config, service);
+    } catch (error) {
+      // Who is given up is left to axios, which has an error of its own for that, and sends nothing.
+      if (!config.signal?.aborted) throw error;
+    }
     return config;
   });
   instance.interceptors.response.use(

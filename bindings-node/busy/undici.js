@@ -2,7 +2,7 @@
 // of methods (undici 6 and 7); whichever they have is passed on.
 'use strict';
 
-const { Caller, pause } = require('./caller.js');
+const { Caller, Wait, pause } = require('./caller.js');
 
 /** @import { CallOptions } from './index.js' */
 
@@ -29,18 +29,24 @@ function busyInterceptor(options) {
      */
     function send(request, handler) {
       const { signal } = request;
-      const end = performance.now() + caller.maxWaitMs;
+      /** @type {InstanceType<typeof Wait> | undefined} */
+      let wait;
       /** @type {string} */
       let service;
       function attempt() {
         try {
           if (signal?.aborted) throw signal.reason ?? new DOMException('given up', 'AbortError');
           service ??= caller.service(String(request.origin ?? ''));
-          const ms = caller.waitMs(service, end);
-          if (ms === 0) return dispatch(request, watch(handler, answered));
+          wait ??= new Wait(caller, service);
+          const ms = wait.next();
+          if (ms === 0) {
+            wait.leave();
+            return dispatch(request, watch(handler, answered));
+          }
           // Then it is given up, or it is worth asking again.
           pause(ms, signal).then(attempt);
         } catch (error) {
+          wait?.leave();
           // Whoever dispatches expects no error here, but there.
           queueMicrotask(() => fail(handler, error));
         }

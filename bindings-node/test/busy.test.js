@@ -174,7 +174,7 @@ describe('all adapters', () => {
     const get = busyFetch({ throttle, maxWaitMs: 100_000 });
     await assert.rejects(get(url, { signal }), { name: 'TimeoutError' });
     const instance = busyAxios(axios.create(), { throttle, maxWaitMs: 100_000 });
-    await assert.rejects(instance.get(url, { signal: AbortSignal.timeout(50) }));
+    await assert.rejects(instance.get(url, { signal: AbortSignal.timeout(50) }), axios.isCancel);
     const options = { throttle, maxWaitMs: 100_000 };
     const dispatcher = new undici.Agent().compose(busyInterceptor(options));
     const given = { dispatcher, signal: AbortSignal.timeout(50) };
@@ -183,6 +183,31 @@ describe('all adapters', () => {
     await assert.rejects(get(url, { signal: AbortSignal.abort() }), { name: 'AbortError' });
     assert.deepEqual([seen, throttle.stats().sent], [0, 0]);
     await dispatcher.close();
+  });
+
+  it('do not ask all the time when many wait', async () => {
+    // If every turn woke all, half of the square of them would be asked: 20,000.
+    for (const name of ['fetch', 'undici request', 'axios']) {
+      const throttle = new BusyThrottle({ floor: 200 });
+      throttle.onBusy(host);
+      const get = makers[name]({ throttle, maxWaitMs: 60_000 });
+      await Promise.all(Array.from({ length: 200 }, () => get(url)));
+      const { sent, held } = throttle.stats();
+      assert(sent === 200 && held < 2000, `${name}: ${held}`);
+    }
+  });
+
+  it('ask again when axios is told to try again', async () => {
+    const throttle = new BusyThrottle({ floor: 50 });
+    const instance = busyAxios(axios.create(), { throttle, maxWaitMs: 5000 });
+    instance.interceptors.response.use(undefined, (error) => instance.request(error.config));
+    answers = [
+      [503, {}],
+      [503, {}],
+    ];
+    assert.equal((await instance.get(url)).status, 200);
+    const { sent, busy, good } = throttle.stats();
+    assert.deepEqual([seen, sent, busy, good], [3, 3, 2, 1]);
   });
 
   it('pass on what the function for names throws, and send nothing', async () => {

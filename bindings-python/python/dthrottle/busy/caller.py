@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import closing
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -24,6 +25,8 @@ BUSY: Final = frozenset({429, 503})
 _PORTS: Final = {"http": 80, "https": 443}
 # What a Retry-After may say at most: what the throttle takes as a time. Its own limit is lower.
 _LONGEST: Final = 86_400.0 * 365
+# For how long one does not ask again because of others that wait: the limit may rise meanwhile.
+_BEHIND: Final = 1.0
 
 
 class ServiceBusy(Exception):
@@ -83,6 +86,8 @@ class Caller:
         self._statuses = frozenset(statuses)
         self._service = service_of if service is None else service
         self._error = error
+        # Who waits, by service, the longest first.
+        self._lines: dict[str, list[object]] = {}
 
     def service(self, url: str) -> str:
         """Name the service that a URL belongs to."""
@@ -90,15 +95,15 @@ class Caller:
 
     def hold(self, service: str) -> None:
         """Wait until a request may be sent; raise if that would take too long."""
-        end = time.monotonic() + self.max_wait
-        while wait := self._wait(service, end):
-            time.sleep(wait)
+        with closing(self._waits(service)) as waits:
+            for wait in waits:
+                time.sleep(wait)
 
     async def hold_async(self, service: str, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Do the same with a sleep that is awaited."""
-        end = time.monotonic() + self.max_wait
-        while wait := self._wait(service, end):
-            await sleep(wait)
+        with closing(self._waits(service)) as waits:
+            for wait in waits:
+                await sleep(wait)
 
     def answered(self, service: str, status: int, retry: str | None) -> None:
         """Tell the throttle what was answered."""
@@ -110,17 +115,33 @@ class Caller:
         except ClosedError:
             pass
 
-    def _wait(self, service: str, end: float) -> float:
+    def _waits(self, service: str) -> Generator[float, None, None]:
+        """Give times to wait, one after the other, until a request may be sent."""
+        end = time.monotonic() + self.max_wait
+        me, line = object(), None
         try:
-            turn = self.throttle.turn(service)
-        except ClosedError:
-            return 0.0
-        if turn:
-            return 0.0
-        if turn.wait > end - time.monotonic():
-            raise self._error(service, turn.wait)
-        # Not zero, which would mean that it may go.
-        return max(turn.wait, 1e-6)
+            while True:
+                try:
+                    turn = self.throttle.turn(service)
+                except ClosedError:
+                    return
+                if turn:
+                    return
+                left = end - time.monotonic()
+                if turn.wait > left:
+                    raise self._error(service, turn.wait)
+                if line is None:
+                    line = self._lines.setdefault(service, [])
+                    line.append(me)
+                # If all asked again at the same time, all but one would have asked for nothing.
+                behind = line.index(me) / turn.limit if turn.limit else 0.0
+                yield min(turn.wait + min(behind, _BEHIND), left)
+        finally:
+            if line is not None:
+                line.remove(me)
+                if not line:
+                    # Another thread may be about to join it: then it stands in a line of its own.
+                    self._lines.pop(service, None)
 
 
 def service_of(url: str) -> str:

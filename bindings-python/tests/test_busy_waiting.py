@@ -1,0 +1,96 @@
+"""Requests that are tried again, and many that wait for their turn at once."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+import requests
+from test_busy_calls import Server, server
+from urllib3.util import Retry
+
+from dthrottle.busy import BusyThrottle, Caller
+from dthrottle.busy.requests import BusyAdapter, ServiceBusyError
+
+__all__ = ["server"]
+
+BUSY: tuple[int, dict[str, str]] = (503, {})
+WAITING = 200
+
+
+def session(throttle: BusyThrottle, max_wait: float = 0.0, **retry: bool) -> requests.Session:
+    """Try 503 twice again, at once."""
+    made = requests.Session()
+    retries = Retry(2, status_forcelist=[503], **retry)  # type: ignore[arg-type]
+    made.mount("http://", BusyAdapter(throttle, max_wait=max_wait, max_retries=retries))
+    return made
+
+
+def counts(throttle: BusyThrottle) -> tuple[int, int, int]:
+    stats = throttle.stats()
+    return stats.sent, stats.busy, stats.good
+
+
+def test_requests_asks_before_it_tries_again(server: Server) -> None:
+    throttle = BusyThrottle()
+    server.answers = [BUSY] * 9
+    with pytest.raises(ServiceBusyError) as raised:
+        session(throttle).get(server.url)
+    assert raised.value.wait <= 1
+    assert raised.value.request is not None
+    assert (server.seen, counts(throttle)) == (1, (1, 1, 0))
+
+
+def test_requests_waits_before_it_tries_again(server: Server) -> None:
+    throttle = BusyThrottle(floor=50)
+    server.answers = [BUSY]
+    assert session(throttle, 5).get(server.url).status_code == 200
+    assert (server.seen, counts(throttle)) == (2, (2, 1, 1))
+
+
+def test_requests_learns_from_the_last_attempt(server: Server) -> None:
+    throttle = BusyThrottle(floor=50)
+    server.answers = [BUSY] * 6
+    with pytest.raises(requests.exceptions.RetryError):
+        session(throttle, 5).get(server.url)
+    assert (server.seen, counts(throttle)) == (3, (3, 3, 0))
+    assert session(throttle, 5, raise_on_status=False).get(server.url).status_code == 503
+    assert (server.seen, counts(throttle)) == (6, (6, 6, 0))
+
+
+def test_many_wait_without_asking_all_the_time() -> None:
+    """If every turn woke all, half of the square of them would be asked: 20,000."""
+
+    async def tasks(caller: Caller) -> None:
+        await asyncio.gather(*(caller.hold_async("api", asyncio.sleep) for _ in range(WAITING)))
+
+    def threads(caller: Caller) -> None:
+        all_of_them = [
+            threading.Thread(target=caller.hold, args=("api",)) for _ in range(WAITING // 2)
+        ]
+        for thread in all_of_them:
+            thread.start()
+        for thread in all_of_them:
+            thread.join()
+
+    both = [BusyThrottle(floor=WAITING) for _ in range(2)]
+    for throttle in both:
+        throttle.on_busy("api")
+    asyncio.run(tasks(Caller(both[0], max_wait=60)))
+    threads(Caller(both[1], max_wait=60))
+    asked = [throttle.stats() for throttle in both]
+    assert [stats.sent for stats in asked] == [WAITING, WAITING // 2]
+    assert all(stats.held < 10 * WAITING for stats in asked), asked
+
+
+def test_who_gives_up_leaves_the_line() -> None:
+    caller = Caller(BusyThrottle(), max_wait=60)
+    caller.throttle.on_busy("api", 30)
+
+    async def give_up() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(caller.hold_async("api", asyncio.sleep), 0.05)
+
+    asyncio.run(give_up())
+    assert caller._lines == {}
