@@ -20,7 +20,7 @@ const reader = {
   ...nodeReader,
   ignoresCase: true,
   paths: (request) => toPaths(request.originalUrl ?? request.url),
-  client: (request) => (isDirect(request) ? undefined : request.ip) ?? request.socket?.remoteAddress,
+  client: (request) => (isDirect(request) ? undefined : request.ip) ?? nodeReader.peer(request),
   trustProxy(request) {
     if (request.app?.get?.('trust proxy') !== true) return undefined;
     return (
@@ -30,8 +30,8 @@ const reader = {
   },
 };
 
-/** @type {WeakMap<object, boolean>} Kinds of requests, and whether their `ip` is Express's own. */
-const kinds = new WeakMap();
+/** The prototype of the last request, the same for all of an application, and what it has. */
+let last = { kind: {}, app: /** @type {any} */ (undefined), hasUsualIp: false };
 
 /**
  * Whether Express would say, after it has read X-Forwarded-For, that nobody is trusted, and the
@@ -40,14 +40,10 @@ const kinds = new WeakMap();
  * @param {any} request
  */
 function isDirect(request) {
-  if (request.app?.settings?.['trust proxy'] !== false || Object.hasOwn(request, 'ip')) return false;
   const kind = Object.getPrototypeOf(request);
-  let usual = kinds.get(kind);
-  if (usual === undefined) {
-    usual = hasUsualIp(kind);
-    kinds.set(kind, usual);
-  }
-  return usual;
+  if (kind !== last.kind) last = { kind, app: kind?.app, hasUsualIp: hasUsualIp(kind) };
+  const { app, hasUsualIp: usual } = last;
+  return usual && app?.settings?.['trust proxy'] === false && !Object.hasOwn(request, 'ip');
 }
 
 /** @param {object} kind */

@@ -7,6 +7,7 @@
 
 const { debuglog } = require('node:util');
 
+const { last } = require('../face/deciding.js');
 const { describe, isBytes } = require('../face/values.js');
 const { Answers, Verdict } = require('./answers.js');
 const { COST, isPromise } = require('./functions.js');
@@ -208,13 +209,15 @@ class Gate extends Answers {
       if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
       const beyond = Math.max(0, units - this.#largest);
+      last.deciding = -1;
       const decision = this.#check(tag, units, beyond);
+      const { deciding } = last;
       const refused = !decision.allowed && !dryRun;
       if (refused) this.counts.refused += 1;
       else if (decision.rule !== null || decision.dryRun) this.counts.dryRun += 1;
       else this.counts.passed += 1;
       const taken = decision.granted > 0 ? decision.granted + beyond : 0;
-      return new Verdict(decision, this.headers.fields(decision), tag, taken, refused);
+      return new Verdict(decision, this.headers.fields(decision, deciding), tag, taken, refused);
     } catch (error) {
       this.failed('check', error);
       return null;

@@ -33,10 +33,10 @@ const PROBLEM_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exce
 class Headers {
   /** @type {Map<string, Policy>} */
   #policies;
-  /** @type {Map<number, Policy>} Which rule decided when none refused: a decision has its limit. */
-  #byLimit = new Map();
-  /** @type {Map<Policy, string>} Their names as structured fields have them. */
-  #quoted = new Map();
+  /** @type {Policy[]} In the order of the rules. */
+  #all;
+  /** @type {Map<Policy, string>} How the field RateLimit of each begins. */
+  #begins = new Map();
   #kind;
   #legacy;
   #policy;
@@ -51,10 +51,8 @@ class Headers {
     this.#legacy = legacy;
     this.#policies = policies;
     const all = [...policies.values()];
-    for (const policy of all) {
-      if (!this.#byLimit.has(policy.quota)) this.#byLimit.set(policy.quota, policy);
-      this.#quoted.set(policy, toString(policy.name));
-    }
+    this.#all = all;
+    for (const policy of all) this.#begins.set(policy, `${toString(policy.name)};r=`);
     const named = all.map((p) => `${toString(p.name)};q=${toInteger(p.quota)}${toWindow(p)}`);
     const bare = all.map((p) => `${toInteger(p.quota)}${toWindow(p)}`);
     this.#policy = (kind === STANDARD ? named : bare).join(', ');
@@ -65,18 +63,19 @@ class Headers {
   /**
    * The fields for a decision; none for a domain without rules.
    * @param {Decision} decision
+   * @param {number} deciding The index of the rule whose figures these are; -1 if it is not known.
    * @returns {Fields}
    */
-  fields(decision) {
-    const policy = this.policy(decision);
+  fields(decision, deciding) {
+    const policy = this.#all[deciding] ?? this.policy(decision);
     if (policy === undefined) return [];
     const more = moreAfter(decision, policy);
     const left = toInteger(decision.remaining);
     /** @type {Fields} */
-    const fields = [];
+    let fields = [];
     if (this.#kind === STANDARD) {
       const time = more > 0 ? `;t=${more}` : '';
-      fields.push(POLICY, this.#policy, 'RateLimit', `${this.#quoted.get(policy)};r=${left}${time}`);
+      fields = [POLICY, this.#policy, 'RateLimit', `${this.#begins.get(policy)}${left}${time}`];
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
       fields.push(POLICY, this.#policy, 'RateLimit', value);
@@ -94,11 +93,12 @@ class Headers {
   }
 
   /**
-   * The rule that decided.
+   * The rule that decided: the one that refused, or the first with this limit. A throttle that is not
+   * of this package does not say more.
    * @param {Decision} decision
    */
   policy({ rule, limit }) {
-    return rule === null ? this.#byLimit.get(limit) : this.#policies.get(rule);
+    return rule === null ? this.#all.find(({ quota }) => quota === limit) : this.#policies.get(rule);
   }
 }
 
