@@ -30,8 +30,29 @@ const reader = {
   },
 };
 
-/** The prototype of the last request, the same for all of an application, and what it has. */
-let last = { kind: {}, app: /** @type {any} */ (undefined), hasUsualIp: false };
+/**
+ * @typedef {object} Kind
+ * @property {object | null} prototype Of requests: the same for all of an application.
+ * @property {Record<string, unknown> | undefined} settings The application's.
+ * @property {boolean} hasUsualIp Whether their `ip` is Express's own.
+ */
+
+/** @type {WeakMap<object, Kind>} By the prototype. */
+const kinds = new WeakMap();
+/** @type {Kind} That of the last request, which most have. */
+let last = { prototype: null, settings: undefined, hasUsualIp: false };
+
+/**
+ * @param {any} prototype
+ * @returns {Kind}
+ */
+function toKind(prototype) {
+  const known = kinds.get(prototype);
+  if (known !== undefined) return known;
+  const kind = { prototype, settings: prototype.app?.settings, hasUsualIp: hasUsualIp(prototype) };
+  kinds.set(prototype, kind);
+  return kind;
+}
 
 /**
  * Whether Express would say, after it has read X-Forwarded-For, that nobody is trusted, and the
@@ -40,10 +61,10 @@ let last = { kind: {}, app: /** @type {any} */ (undefined), hasUsualIp: false };
  * @param {any} request
  */
 function isDirect(request) {
-  const kind = Object.getPrototypeOf(request);
-  if (kind !== last.kind) last = { kind, app: kind?.app, hasUsualIp: hasUsualIp(kind) };
-  const { app, hasUsualIp: usual } = last;
-  return usual && app?.settings?.['trust proxy'] === false && !Object.hasOwn(request, 'ip');
+  const prototype = Object.getPrototypeOf(request);
+  if (prototype !== last.prototype) last = toKind(prototype);
+  const { settings, hasUsualIp: usual } = last;
+  return usual && settings?.['trust proxy'] === false && !Object.hasOwn(request, 'ip');
 }
 
 /** @param {object} kind */

@@ -31,12 +31,12 @@ const PROBLEM_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exce
 
 /** Writes the fields for the rules of a domain. */
 class Headers {
-  /** @type {Map<string, Policy>} */
-  #policies;
-  /** @type {Policy[]} In the order of the rules. */
+  /** Of the rules, in their order. */
+  #names;
+  /** In the same order. */
   #all;
-  /** @type {Map<Policy, string>} How the field RateLimit of each begins. */
-  #begins = new Map();
+  /** @type {string[]} How the field RateLimit of each begins. */
+  #begins;
   #kind;
   #legacy;
   #policy;
@@ -49,10 +49,10 @@ class Headers {
   constructor(kind, legacy, policies) {
     this.#kind = kind;
     this.#legacy = legacy;
-    this.#policies = policies;
     const all = [...policies.values()];
+    this.#names = [...policies.keys()];
     this.#all = all;
-    for (const policy of all) this.#begins.set(policy, `${toString(policy.name)};r=`);
+    this.#begins = all.map(({ name }) => `${toString(name)};r=`);
     const named = all.map((p) => `${toString(p.name)};q=${toInteger(p.quota)}${toWindow(p)}`);
     const bare = all.map((p) => `${toInteger(p.quota)}${toWindow(p)}`);
     this.#policy = (kind === STANDARD ? named : bare).join(', ');
@@ -67,7 +67,8 @@ class Headers {
    * @returns {Fields}
    */
   fields(decision, deciding) {
-    const policy = this.#all[deciding] ?? this.policy(decision);
+    const index = deciding < 0 ? this.#index(decision) : deciding;
+    const policy = this.#all[index];
     if (policy === undefined) return [];
     const more = moreAfter(decision, policy);
     const left = toInteger(decision.remaining);
@@ -75,7 +76,7 @@ class Headers {
     let fields = [];
     if (this.#kind === STANDARD) {
       const time = more > 0 ? `;t=${more}` : '';
-      fields = [POLICY, this.#policy, 'RateLimit', `${this.#begins.get(policy)}${left}${time}`];
+      fields = [POLICY, this.#policy, 'RateLimit', `${this.#begins[index]}${left}${time}`];
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
       fields.push(POLICY, this.#policy, 'RateLimit', value);
@@ -97,8 +98,13 @@ class Headers {
    * of this package does not say more.
    * @param {Decision} decision
    */
-  policy({ rule, limit }) {
-    return rule === null ? this.#all.find(({ quota }) => quota === limit) : this.#policies.get(rule);
+  policy(decision) {
+    return this.#all[this.#index(decision)];
+  }
+
+  /** @param {Decision} decision */
+  #index({ rule, limit }) {
+    return rule === null ? this.#all.findIndex(({ quota }) => quota === limit) : this.#names.indexOf(rule);
   }
 }
 
