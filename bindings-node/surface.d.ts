@@ -42,8 +42,8 @@ export interface Native {
 
   /**
    * allowed (0, 1), granted, waitMs, retryAfterMs, resetAfterMs, limit, remaining, balance,
-   * the index of the rule that refused (-1: none), dryRun (0, 1). The array is used again by the
-   * next call.
+   * the index of the rule that refused (-1: none), dryRun (0, 1), the index of the rule whose figures
+   * these are (-1: there is none). The array is used again by the next call.
    */
   check(
     seat: Seat,

@@ -4,15 +4,12 @@
 
 const { spawn, spawnSync } = require('node:child_process');
 const { once } = require('node:events');
-const { mkdirSync, readFileSync, readdirSync, writeFileSync } = require('node:fs');
+const { mkdirSync, writeFileSync } = require('node:fs');
 const { join } = require('node:path');
 const net = require('node:net');
 const readline = require('node:readline');
 
 const ROOT = join(__dirname, '../..');
-const SERVERS = ['bare', 'ours', 'erl', 'rlf'];
-const ROUNDS = 15;
-const SECONDS = 1;
 
 /** At least so much, or at most for express_cpu. */
 const TARGETS = { erl_hot: 1.7, erl_1m: 5, rlf_hot: 6, rlf_1m: 7, rlf_redis: 100, check_100k: 1, memory: 6, express_cpu: 1.05 };
@@ -40,45 +37,7 @@ async function startRedis() {
   const child = spawn('redis-server', flags, { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const said of readline.createInterface({ input: child.stdout })) if (said.includes('eady to accept')) break;
   child.stdout.resume();
-  return { port, stop: () => child.kill() };
-}
-
-/**
- * CPU nanoseconds that all threads of a process have taken.
- * @param {number | undefined} pid
- */
-function cpu(pid) {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  return threads.reduce((sum, id) => sum + Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, 'utf8').split(' ')[0]), 0);
-}
-
-/**
- * CPU microseconds of a request to a real Express server, in turns. The least of all rounds: whatever
- * else runs on the machine only ever adds to it.
- * @param {number} redisPort
- */
-async function express(redisPort) {
-  const servers = await Promise.all(SERVERS.map(async (kind) => {
-    const child = spawn(process.execPath, ['server.js', kind, String(redisPort)], {
-      cwd: __dirname,
-      env: environment,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [port] = await once(readline.createInterface({ input: child.stdout }), 'line');
-    return { kind, child, port, times: /** @type {number[]} */ ([]) };
-  }));
-  for (let round = 0; round <= ROUNDS; round += 1) {
-    for (const { child, port, times } of servers) {
-      const before = cpu(child.pid);
-      const words = ['-t1', '-c16', `-d${SECONDS}s`, `http://127.0.0.1:${port}/`];
-      const { stdout, stderr } = spawnSync('wrk', words, { encoding: 'utf8' });
-      const requests = Number(/(\d+) requests in/.exec(stdout)?.[1]);
-      if (!requests || /Non-2xx/.test(stdout)) throw new Error(`wrk: ${stdout}${stderr}`);
-      if (round > 0) times.push((cpu(child.pid) - before) / 1000 / requests);
-    }
-  }
-  for (const { child } of servers) child.kill();
-  return Object.fromEntries(servers.map(({ kind, times }) => [kind, Math.min(...times)]));
+  return { port, pid: child.pid, stop: () => child.kill() };
 }
 
 /**
@@ -131,16 +90,27 @@ function memoryRows() {
   return [{ name: 'memory', text: 'memory of a tag: express-rate-limit', theirs, ours, unit: 'B' }];
 }
 
+/** @param {number[]} numbers */
+const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1];
+
 /**
- * @param {Record<string, number>} us
+ * Ratios are those of single rounds: what disturbs a round disturbs both sides of it. That of the two
+ * bare servers would be 1 without noise.
+ * @param {number} redisPort
  * @returns {Row[]}
  */
-function expressRows(us) {
-  const row = (name, text, kind) => ({ name, text, theirs: us.bare, ours: us[kind], unit: 'us', ratio: us[kind] / us.bare });
+function expressRows(redisPort) {
+  const us = node('servers.js', String(redisPort));
+  const bare = us.bare.map((one, i) => (one + us.again[i]) / 2);
+  const row = (name, text, kind, base = bare) => {
+    const ratio = median(us[kind].map((one, i) => one / base[i]));
+    return { name, text, theirs: median(base), ours: median(us[kind]), unit: 'us', ratio };
+  };
   return [
     row('express_cpu', 'CPU of a request to Express, over bare', 'ours'),
     row(null, '  with express-rate-limit', 'erl'),
     row(null, '  with rate-limiter-flexible and Redis', 'rlf'),
+    row(null, '  bare once more: the noise', 'again', us.bare),
   ];
 }
 
@@ -155,7 +125,7 @@ async function main() {
     if (wanted('calls')) rows.push(...callRows(redis.port));
     if (wanted('kept')) rows.push(...keptRows());
     if (wanted('memory')) rows.push(...memoryRows());
-    if (wanted('express')) rows.push(...expressRows(await express(redis.port)));
+    if (wanted('express')) rows.push(...expressRows(redis.port));
   } finally {
     redis.stop();
   }

@@ -9,6 +9,7 @@ const app = express();
 /** @type {Record<string, () => void>} */
 const kinds = {
   bare() {},
+  again() {},
   ours() {
     const { throttle } = require('../../bindings-node/web/express.js');
     // As fast as one with a name, and nothing is left behind.
@@ -32,3 +33,5 @@ const kinds = {
 kinds[kind]();
 app.get('/', (_request, response) => response.send('hello'));
 const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port));
+// The client keeps its connection while it asks others.
+server.keepAliveTimeout = 600_000;

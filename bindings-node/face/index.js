@@ -5,6 +5,7 @@
 
 const { makeBusy } = require('./busy.js');
 const { makeClocks } = require('./clocks.js');
+const { last } = require('./deciding.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
 const { describe, isTable, toCount, toNumber, toOptions } = require('./values.js');
 const { toTag, toTags, toText, toTruth } = require('./values.js');
@@ -254,6 +255,7 @@ function makeFace(native, defaultNow, extend) {
      */
     #decision(answer) {
       const rule = answer[8];
+      last.deciding = answer[10];
       return {
         allowed: answer[0] !== 0,
         granted: answer[1],

@@ -118,6 +118,56 @@ for (const name of ['express', 'express4']) {
       }
     });
 
+    it('names the rule that is nearest to refusing', async () => {
+      const clock = new ManualClock();
+      const rules = [{ name: 'second', rate: '5/s' }, { name: 'minute', rate: '5/minute' }];
+      const app = need(name)();
+      app.use(throttle(new Throttle({ rules, clock })), (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      await using(app, async (get) => {
+        assert.equal((await get()).headers.ratelimit, '"second";r=4;t=1');
+        clock.advance(1000);
+        assert.equal((await get()).headers.ratelimit, '"minute";r=3;t=12');
+      });
+    });
+
+    it('leaves its word at the request, wherever that goes', async () => {
+      const app = need(name)();
+      const below = need(name)();
+      const told = (/** @type {Any} */ request, /** @type {Any} */ response) =>
+        response.json([request.rateLimit?.remaining ?? null, request.limits?.remaining ?? null]);
+      app.get('/none', told);
+      app.use(throttle(made({ rate: '9/s' })));
+      below.use(throttle(made({ rate: '6/s' }), { requestPropertyName: 'limits' }));
+      below.get('/below', told);
+      app.use(below);
+      app.get('/again', throttle(made({ rate: '3/s' })), told);
+      app.get('/own', (/** @type {Any} */ request, /** @type {Any} */ response) => {
+        request.rateLimit = { remaining: 'mine' };
+        told(request, response);
+      });
+      app.get('/later', (/** @type {Any} */ request, /** @type {Any} */ response) => setTimeout(told, 50, request, response));
+      const given = need(name)();
+      given.request.rateLimit = 'of the application';
+      given.use(throttle(made({ rate: '2/s' })));
+      given.use(told);
+      app.use('/given', given);
+      await using(app, async (get) => {
+        const body = async (/** @type {string} */ path) => JSON.parse((await get(path)).body);
+        assert.deepEqual(await body('/none'), [null, null]);
+        assert.deepEqual(await body('/below'), [8, 5]);
+        assert.deepEqual(await body('/again'), [2, 4]);
+        assert.deepEqual((await body('/own'))[0], 'mine');
+        // Two at once on one connection: each has its own.
+        const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+        const both = await Promise.all([get('/later', { agent }), get('/later', { agent })]);
+        assert.deepEqual(both.map((answer) => answer.body), ['[5,2]', '[4,1]']);
+        agent.destroy();
+        assert.deepEqual((await body('/given'))[0], 1);
+      });
+      // Other applications have requests of the same kind.
+      await using(need(name)().use(told), async (get) => assert.equal((await get()).body, '[null,null]'));
+    });
+
     it('answers by a handler, whose errors are the application\'s', async () => {
       const handler = (/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
         response.status(refused.statusCode).json({ after: refused.decision.retryAfterMs });

@@ -5,6 +5,7 @@ const assert = require('node:assert/strict');
 const { describe, it } = require('node:test');
 
 const { ManualClock, Throttle } = require('../index.js');
+const { last } = require('../face/deciding.js');
 const { Headers, problem, retryAfter } = require('../web/headers.js');
 
 /** @typedef {import('../index.js').Decision} Decision */
@@ -23,9 +24,9 @@ function made(options) {
  * @param {boolean} [legacy]
  * @returns {Record<string, string>}
  */
-function fields(kind, throttle, decision, legacy = false) {
+function fields(kind, throttle, decision, legacy = false, { deciding } = last) {
   const policies = throttle.rules.map(({ name, limit, windowMs }) => /** @type {const} */ ([name, { name, quota: limit, windowMs }]));
-  const list = new Headers(kind, legacy, new Map(policies)).fields(decision);
+  const list = new Headers(kind, legacy, new Map(policies)).fields(decision, deciding);
   return Object.fromEntries(list.flatMap((name, i) => (i % 2 ? [] : [[name, list[i + 1]]])));
 }
 
@@ -85,6 +86,15 @@ describe('fields', () => {
     const other = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] }).throttle;
     other.check('t', 5);
     assert.deepEqual(parsed(fields('draft-8', other, other.check('t')).RateLimit), [['b', { r: 0, t: 12 }]]);
+  });
+
+  it('tell rules with one burst apart, where the throttle does', () => {
+    const { clock, throttle } = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] });
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).RateLimit), [['a', { r: 4, t: 1 }]]);
+    clock.advance(1000);
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).RateLimit), [['b', { r: 3, t: 12 }]]);
+    const other = throttle.peek('t');
+    assert.deepEqual(parsed(fields('draft-8', throttle, other, false, { deciding: -1 }).RateLimit), [['a', { r: 3, t: 1 }]]);
   });
 
   it('have no time when the bucket is full, and nothing left in debt', () => {

@@ -6,6 +6,7 @@ const { isPromise } = require('./gate.js');
 const { POLICY } = require('./headers.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { RateLimitInfo } = require('./info.js');
+const { RequestProperty } = require('./property.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
@@ -14,11 +15,15 @@ const { refusalFields, toRefusal } = require('./refusal.js');
 
 /** @typedef {(error?: unknown) => unknown} Next */
 
+/** As responses keep it. */
+const POLICY_FOUND = POLICY.toLowerCase();
+
 /**
  * @param {Gate} gate
  */
 function toMiddleware(gate) {
   const { requestPropertyName, handler } = gate.settings;
+  const property = new RequestProperty(requestPropertyName);
 
   /**
    * @param {IncomingMessage} request
@@ -41,10 +46,7 @@ function toMiddleware(gate) {
    */
   function go(verdict, request, response, next) {
     if (verdict === null) return next();
-    const info = new RateLimitInfo(verdict.decision, verdict.tag);
-    // The engine is quicker with a name that it knows.
-    if (requestPropertyName === 'rateLimit') /** @type {any} */ (request).rateLimit = info;
-    else /** @type {any} */ (request)[requestPropertyName] = info;
+    property.set(request, new RateLimitInfo(verdict.decision, verdict.tag));
     gate.tell(verdict, request, response);
     if (verdict.refused) {
       slow(gate, closing(response), () => refuse(verdict, request, response, next));
@@ -161,7 +163,7 @@ function write(gate, response, fields) {
  */
 function writeAll(gate, response, fields) {
   // All of them begin with the policy: without it nobody has written any.
-  const alone = fields[0] === POLICY && response.getHeader(POLICY) === undefined;
+  const alone = fields[0] === POLICY && response.getHeader(POLICY_FOUND) === undefined;
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i];
     const present = alone ? undefined : response.getHeader(name);

@@ -20,7 +20,7 @@ const reader = {
   ...nodeReader,
   ignoresCase: true,
   paths: (request) => toPaths(request.originalUrl ?? request.url),
-  client: (request) => (isDirect(request) ? undefined : request.ip) ?? request.socket?.remoteAddress,
+  client: (request) => (isDirect(request) ? undefined : request.ip) ?? nodeReader.peer(request),
   trustProxy(request) {
     if (request.app?.get?.('trust proxy') !== true) return undefined;
     return (
@@ -30,8 +30,29 @@ const reader = {
   },
 };
 
-/** @type {WeakMap<object, boolean>} Kinds of requests, and whether their `ip` is Express's own. */
+/**
+ * @typedef {object} Kind
+ * @property {object | null} prototype Of requests: the same for all of an application.
+ * @property {Record<string, unknown> | undefined} settings The application's.
+ * @property {boolean} hasUsualIp Whether their `ip` is Express's own.
+ */
+
+/** @type {WeakMap<object, Kind>} By the prototype. */
 const kinds = new WeakMap();
+/** @type {Kind} That of the last request, which most have. */
+let last = { prototype: null, settings: undefined, hasUsualIp: false };
+
+/**
+ * @param {any} prototype
+ * @returns {Kind}
+ */
+function toKind(prototype) {
+  const known = kinds.get(prototype);
+  if (known !== undefined) return known;
+  const kind = { prototype, settings: prototype.app?.settings, hasUsualIp: hasUsualIp(prototype) };
+  kinds.set(prototype, kind);
+  return kind;
+}
 
 /**
  * Whether Express would say, after it has read X-Forwarded-For, that nobody is trusted, and the
@@ -40,14 +61,10 @@ const kinds = new WeakMap();
  * @param {any} request
  */
 function isDirect(request) {
-  if (request.app?.settings?.['trust proxy'] !== false || Object.hasOwn(request, 'ip')) return false;
-  const kind = Object.getPrototypeOf(request);
-  let usual = kinds.get(kind);
-  if (usual === undefined) {
-    usual = hasUsualIp(kind);
-    kinds.set(kind, usual);
-  }
-  return usual;
+  const prototype = Object.getPrototypeOf(request);
+  if (prototype !== last.prototype) last = toKind(prototype);
+  const { settings, hasUsualIp: usual } = last;
+  return usual && settings?.['trust proxy'] === false && !Object.hasOwn(request, 'ip');
 }
 
 /** @param {object} kind */

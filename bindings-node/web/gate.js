@@ -7,6 +7,7 @@
 
 const { debuglog } = require('node:util');
 
+const { last } = require('../face/deciding.js');
 const { describe, isBytes } = require('../face/values.js');
 const { Answers, Verdict } = require('./answers.js');
 const { COST, isPromise } = require('./functions.js');
@@ -45,6 +46,8 @@ class Gate extends Answers {
   #reader;
   /** @type {readonly RegExp[]} */
   #routes;
+  /** Whether there are requests that are not asked about, whatever functions say. */
+  #selects;
   #largest;
   #watch;
 
@@ -59,6 +62,7 @@ class Gate extends Answers {
     this.#largest = least;
     const { ignoresCase } = reader;
     this.#routes = settings.routes.map((route) => (ignoresCase && !route.ignoreCase ? new RegExp(route, `${route.flags}i`) : route));
+    this.#selects = settings.methods !== null || this.#routes.length > 0 || settings.allowNetworks !== null;
     this.#watch = new Watch(settings, reader);
     log('throttling by domain %j, %s', name, table ? `shared in table ${table}` : 'in the table that its throttle has');
   }
@@ -86,7 +90,7 @@ class Gate extends Answers {
    * @param {any} companion
    */
   #ask(request, companion) {
-    if (this.closed || !this.#concerns(request)) return null;
+    if (this.closed || (this.#selects && !this.#concerns(request))) return null;
     const { skip } = this.settings;
     if (skip !== null) {
       const skipped = this.call('skip', skip, request, companion);
@@ -198,7 +202,7 @@ class Gate extends Answers {
       this.settings.reports.failure('DTHROTTLE_NO_TAG', 'tag', UNTAGGED);
       return null;
     }
-    if (typeof tag !== 'string' && !isBytes(tag)) {
+    if (typeof tag !== 'string' && !(tag instanceof Uint8Array) && !isBytes(tag)) {
       this.failed('tag', new TypeError(`${describe(tag)} cannot be; must be text, bytes or a number`));
       return null;
     }
@@ -207,14 +211,16 @@ class Gate extends Answers {
       if (this.#watch.watching) this.#watch.look(request, tag);
       if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
-      const beyond = Math.max(0, units - this.#largest);
+      const beyond = units > this.#largest ? units - this.#largest : 0;
+      last.deciding = -1;
       const decision = this.#check(tag, units, beyond);
+      const { deciding } = last;
       const refused = !decision.allowed && !dryRun;
       if (refused) this.counts.refused += 1;
       else if (decision.rule !== null || decision.dryRun) this.counts.dryRun += 1;
       else this.counts.passed += 1;
       const taken = decision.granted > 0 ? decision.granted + beyond : 0;
-      return new Verdict(decision, this.headers.fields(decision), tag, taken, refused);
+      return new Verdict(decision, this.headers.fields(decision, deciding), tag, taken, refused);
     } catch (error) {
       this.failed('check', error);
       return null;

@@ -31,12 +31,12 @@ const PROBLEM_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exce
 
 /** Writes the fields for the rules of a domain. */
 class Headers {
-  /** @type {Map<string, Policy>} */
-  #policies;
-  /** @type {Map<number, Policy>} Which rule decided when none refused: a decision has its limit. */
-  #byLimit = new Map();
-  /** @type {Map<Policy, string>} Their names as structured fields have them. */
-  #quoted = new Map();
+  /** Of the rules, in their order. */
+  #names;
+  /** In the same order. */
+  #all;
+  /** @type {string[]} How the field RateLimit of each begins. */
+  #begins;
   #kind;
   #legacy;
   #policy;
@@ -49,12 +49,10 @@ class Headers {
   constructor(kind, legacy, policies) {
     this.#kind = kind;
     this.#legacy = legacy;
-    this.#policies = policies;
     const all = [...policies.values()];
-    for (const policy of all) {
-      if (!this.#byLimit.has(policy.quota)) this.#byLimit.set(policy.quota, policy);
-      this.#quoted.set(policy, toString(policy.name));
-    }
+    this.#names = [...policies.keys()];
+    this.#all = all;
+    this.#begins = all.map(({ name }) => `${toString(name)};r=`);
     const named = all.map((p) => `${toString(p.name)};q=${toInteger(p.quota)}${toWindow(p)}`);
     const bare = all.map((p) => `${toInteger(p.quota)}${toWindow(p)}`);
     this.#policy = (kind === STANDARD ? named : bare).join(', ');
@@ -65,18 +63,20 @@ class Headers {
   /**
    * The fields for a decision; none for a domain without rules.
    * @param {Decision} decision
+   * @param {number} deciding The index of the rule whose figures these are; -1 if it is not known.
    * @returns {Fields}
    */
-  fields(decision) {
-    const policy = this.policy(decision);
+  fields(decision, deciding) {
+    const index = deciding < 0 ? this.#index(decision) : deciding;
+    const policy = this.#all[index];
     if (policy === undefined) return [];
     const more = moreAfter(decision, policy);
     const left = toInteger(decision.remaining);
     /** @type {Fields} */
-    const fields = [];
+    let fields = [];
     if (this.#kind === STANDARD) {
       const time = more > 0 ? `;t=${more}` : '';
-      fields.push(POLICY, this.#policy, 'RateLimit', `${this.#quoted.get(policy)};r=${left}${time}`);
+      fields = [POLICY, this.#policy, 'RateLimit', `${this.#begins[index]}${left}${time}`];
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
       fields.push(POLICY, this.#policy, 'RateLimit', value);
@@ -94,11 +94,17 @@ class Headers {
   }
 
   /**
-   * The rule that decided.
+   * The rule that decided: the one that refused, or the first with this limit. A throttle that is not
+   * of this package does not say more.
    * @param {Decision} decision
    */
-  policy({ rule, limit }) {
-    return rule === null ? this.#byLimit.get(limit) : this.#policies.get(rule);
+  policy(decision) {
+    return this.#all[this.#index(decision)];
+  }
+
+  /** @param {Decision} decision */
+  #index({ rule, limit }) {
+    return rule === null ? this.#all.findIndex(({ quota }) => quota === limit) : this.#names.indexOf(rule);
   }
 }
 

@@ -1,6 +1,8 @@
 // Reads Node's own requests.
 'use strict';
 
+const { read } = require('./property.js');
+
 /** @import { IncomingMessage } from 'node:http' */
 /** @import { Reader } from './gate.js' */
 
@@ -80,8 +82,8 @@ const nodeReader = {
     }
     return lines > 1 ? undefined : value;
   },
-  peer: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
-  client: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
+  peer: (/** @type {IncomingMessage} */ request) => read(request, 'socket')?.remoteAddress,
+  client: (/** @type {IncomingMessage} */ request) => read(request, 'socket')?.remoteAddress,
   isGone: (/** @type {IncomingMessage} */ request) => request.socket?.destroyed ?? false,
   forwardedFor: (/** @type {IncomingMessage} */ request) => joined(request.headers['x-forwarded-for']),
 };

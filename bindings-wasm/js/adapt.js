@@ -7,7 +7,7 @@
  * @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes.
  */
 
-const NUMBERS = 10;
+const NUMBERS = 11;
 
 const encoder = new TextEncoder();
 

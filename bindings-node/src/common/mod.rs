@@ -12,7 +12,7 @@ use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, Result, Stats, UNLIM
 pub(crate) use tree::config;
 
 /// How many numbers a decision is.
-pub(crate) const NUMBERS: usize = 10;
+pub(crate) const NUMBERS: usize = 11;
 
 /// What a check asks for. What is not given is as core has it.
 pub(crate) fn ask(
@@ -55,6 +55,7 @@ pub(crate) fn numbers(decision: &Decision) -> [f64; NUMBERS] {
         count(decision.balance as f64),
         decision.rule.map_or(-1.0, |index| index as f64),
         f64::from(u8::from(decision.dry_run)),
+        decision.deciding.map_or(-1.0, |index| index as f64),
     ]
 }
 

@@ -1,0 +1,115 @@
+// Properties of requests: reading them, and the one that the application finds there.
+//
+// Express gives every request another prototype, after which the engine has a shape for this request
+// alone. What is quick elsewhere is not there: code that reads a property has never seen the shape,
+// and to add a property copies the description of all others, which takes longer than a check.
+'use strict';
+
+const { IncomingMessage } = require('node:http');
+
+/**
+ * A property of an object whose shape nobody has seen before. Because it is asked for various
+ * properties, the engine looks for them in the object, and not for a memory of its shape.
+ * @param {any} object
+ * @param {string} name
+ */
+const read = (object, name) => object[name];
+
+/** The part of every stream that is Node's own. It keeps its shape. */
+const STATE = '_readableState';
+
+/** @type {Map<string, symbol>} By the names of properties, where their values are in that part. */
+const slots = new Map();
+
+/** What the application finds at its requests. */
+class RequestProperty {
+  #name;
+  #slot;
+  /** @type {object | null} The prototype of most requests, the same for all of an application. */
+  #kind = null;
+  #hasAccessor = false;
+
+  /** @param {string} name */
+  constructor(name) {
+    this.#name = name;
+    this.#slot = slots.get(name) ?? Symbol(name);
+    slots.set(name, this.#slot);
+  }
+
+  /**
+   * @param {any} request
+   * @param {unknown} value
+   */
+  set(request, value) {
+    const kind = Object.getPrototypeOf(request);
+    if (kind !== this.#kind) {
+      this.#kind = kind;
+      this.#hasAccessor = hasAccessor(kind, this.#name, this.#slot);
+    }
+    const state = this.#hasAccessor ? read(request, STATE) : undefined;
+    if (state === undefined) request[this.#name] = value;
+    else state[this.#slot] = value;
+  }
+}
+
+/**
+ * Whether requests of a kind have the property from the prototype of all of Express's, which is given
+ * it if need be. What the application or somebody else has there stays.
+ * @param {object} kind
+ * @param {string} name
+ * @param {symbol} slot
+ */
+function hasAccessor(kind, name, slot) {
+  const top = topOf(kind);
+  if (top === null) return false;
+  if (!(name in kind)) Object.defineProperty(top, name, toAccessor(name, slot));
+  for (let it = kind; it; it = Object.getPrototypeOf(it)) {
+    const found = Object.getOwnPropertyDescriptor(it, name);
+    if (found) return found.get !== undefined && accessors.has(found.get);
+  }
+  return false;
+}
+
+/**
+ * The prototype of all of Express's requests; null for a request of another kind.
+ * @param {any} kind
+ */
+function topOf(kind) {
+  if (typeof kind?.app !== 'function') return null;
+  let top = kind;
+  for (let next = kind; next !== IncomingMessage.prototype; next = Object.getPrototypeOf(next)) {
+    if (next === null) return null;
+    top = next;
+  }
+  return top;
+}
+
+/** @type {WeakSet<Function>} */
+const accessors = new WeakSet();
+
+/**
+ * @param {string} name
+ * @param {symbol} slot
+ * @returns {PropertyDescriptor}
+ */
+function toAccessor(name, slot) {
+  const accessor = {
+    configurable: true,
+    /** @this {any} */
+    get() {
+      return this[STATE]?.[slot];
+    },
+    /**
+     * @this {any}
+     * @param {unknown} value
+     */
+    set(value) {
+      if (this[STATE]) this[STATE][slot] = value;
+      else Object.defineProperty(this, name, { value, configurable: true, enumerable: true, writable: true });
+    },
+  };
+  accessors.add(accessor.get);
+  return accessor;
+}
+
+module.exports = { RequestProperty, read };
