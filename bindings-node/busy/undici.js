@@ -35,7 +35,7 @@ function busyInterceptor(options) {
       function attempt() {
         try {
           if (signal?.aborted) throw signal.reason ?? new DOMException('given up', 'AbortError');
-          service ??= caller.service(String(request.origin ?? ''));
+          service ??= caller.service(urlOf(request));
           const ms = caller.waitMs(service, end);
           if (ms === 0) return dispatch(request, watch(handler, answered));
           // Then it is given up, or it is worth asking again.
@@ -57,6 +57,15 @@ function busyInterceptor(options) {
     }
     return send;
   };
+}
+
+/**
+ * The URL of a request; the path of some is none.
+ * @param {{ origin?: string | URL, path?: string }} request
+ */
+function urlOf({ origin, path }) {
+  const base = String(origin ?? '').replace(/\/$/, '');
+  return path?.startsWith('/') ? base + path : base;
 }
 
 /**
