@@ -329,7 +329,7 @@ export interface BusyStats {
   readonly cuts: number;
   /** Busy answers that other nodes of the cluster told of. */
   readonly heard: number;
-  /** Services forgotten before their time, limited or not, because there were too many others. */
+  /** Services with a limit that were forgotten, because there were too many others. */
   readonly forgotten: number;
   /** Services known now, by all processes that share them. */
   readonly services: number;

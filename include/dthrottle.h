@@ -414,7 +414,7 @@ typedef struct {
     /** Busy answers that other nodes of the cluster told of. */
     uint64_t heard;
     /**
-     * Services forgotten before their time, limited or not, because there were too many others.
+     * Services with a limit that were forgotten, because there were too many others.
      */
     uint64_t forgotten;
     /** Services known now, by all processes that share them. */

@@ -34,7 +34,7 @@ pub struct BusyStats {
     pub cuts: u64,
     /// Busy answers that other nodes of the cluster told of.
     pub heard: u64,
-    /// Services forgotten before their time, limited or not, because there were too many others.
+    /// Services with a limit that were forgotten, because there were too many others.
     pub forgotten: u64,
     /// Services known now, by all processes that share them.
     pub services: u64,

@@ -36,7 +36,7 @@ function busyInterceptor(options) {
       function attempt() {
         try {
           if (signal?.aborted) throw signal.reason ?? new DOMException('given up', 'AbortError');
-          service ??= caller.service(String(request.origin ?? ''));
+          service ??= caller.service(urlOf(request));
           wait ??= new Wait(caller, service);
           const ms = wait.next();
           if (ms === 0) {
@@ -63,6 +63,15 @@ function busyInterceptor(options) {
     }
     return send;
   };
+}
+
+/**
+ * The URL of a request; the path of some is none.
+ * @param {{ origin?: string | URL, path?: string }} request
+ */
+function urlOf({ origin, path }) {
+  const base = String(origin ?? '').replace(/\/$/, '');
+  return path?.startsWith('/') ? base + path : base;
 }
 
 /**

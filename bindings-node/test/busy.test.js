@@ -157,6 +157,15 @@ for (const [name, make] of Object.entries(makers)) {
       assert.equal(throttle.stats().busy, 1);
     });
 
+    it('names a service by all of the URL if it is told to', async () => {
+      const throttle = new BusyThrottle();
+      const get = make({ throttle, service: (to) => to });
+      answers = [[503, { 'Retry-After': '60' }]];
+      assert.equal(await get(`${url}one?a=b`), 503);
+      assert.equal(await get(`${url}two`), 200);
+      assert.equal(throttle.shouldSend(`${url}one?a=b`), false);
+    });
+
     it('does not take for busy what it cannot reach', async () => {
       const throttle = new BusyThrottle();
       await assert.rejects(make({ throttle })(nowhere));

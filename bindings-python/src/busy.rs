@@ -52,7 +52,7 @@ pub(crate) struct BusyStats {
     cuts: u64,
     /// Busy answers that other nodes of the cluster told of.
     heard: u64,
-    /// Services forgotten before their time, limited or not, because there were too many others.
+    /// Services with a limit that were forgotten, because there were too many others.
     forgotten: u64,
     /// Services known now, by all processes that share them.
     services: u64,

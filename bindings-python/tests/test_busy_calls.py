@@ -167,6 +167,20 @@ def test_statuses_and_services_can_be_chosen(
 
 
 @each
+def test_a_service_can_be_named_by_all_of_the_url(
+    make: Maker, error: type[Exception], server: Server
+) -> None:
+    throttle = BusyThrottle()
+    get = make(throttle, service=lambda url: url)
+    server.answers = [(503, {"Retry-After": "60"})]
+    assert get(f"{server.url}one?a=b") == 503
+    assert get(f"{server.url}two") == 200
+    with pytest.raises(error, match=f"{server.url}one"):
+        get(f"{server.url}one?a=b")
+    assert not throttle.should_send(f"{server.url}one?a=b")
+
+
+@each
 def test_who_cannot_connect_is_not_told_busy(make: Maker, error: type[Exception]) -> None:
     throttle = BusyThrottle()
     get = make(throttle)

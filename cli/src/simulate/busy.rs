@@ -27,10 +27,11 @@ pub(crate) struct Args {
     pattern: Pattern,
     /// Each second, so many times the limit comes back to it. Without this and --recover-value:
     /// first 3, then the value 200.
-    #[arg(long, value_parser = positive, conflicts_with = "recover_value")]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true)]
+    #[arg(conflicts_with = "recover_value")]
     recover_rate: Option<f64>,
     /// Each second, so many requests come back to the limit.
-    #[arg(long, value_parser = positive)]
+    #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     recover_value: Option<f64>,
     /// Also draw what happens into this file.
     #[arg(long, value_name = "FILE")]

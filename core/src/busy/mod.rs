@@ -99,7 +99,7 @@ pub struct BusyStats {
     pub cuts: u64,
     /// Busy answers that other nodes of the cluster told of.
     pub heard: u64,
-    /// Services forgotten before their time, limited or not, because there were too many others.
+    /// Services with a limit that were forgotten, because there were too many others.
     pub forgotten: u64,
     /// Services known now, by all processes that share them.
     pub services: u64,
@@ -276,8 +276,8 @@ impl BusyThrottle {
     fn record(&self, key: ServiceKey, now: u64) -> Record<'_> {
         self.start();
         let worth = |service: &Service| self.record_of(service).worth(now);
-        let (service, is_loss) = self.host().table.take_service(key, now, worth);
-        self.0.counts.forgotten.add(is_loss.into());
+        let (service, lost) = self.host().table.take_service(key, now, worth);
+        self.0.counts.forgotten.add(record::had_limit(lost).into());
         let record = self.record_of(service);
         record.touch(now);
         self.listen(record, key, now)

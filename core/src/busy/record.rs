@@ -52,12 +52,11 @@ impl Record<'_> {
         if self.is_idle(now) {
             self.service.clear();
         }
-        self.service.used_ns.store(now, Ordering::Relaxed);
+        self.service.used(now);
     }
 
     pub(super) fn is_idle(self, now: u64) -> bool {
-        let used = self.service.used_ns.load(Ordering::Relaxed);
-        now.saturating_sub(used) > IDLE_NS && self.paused_until(now) <= now
+        self.service.is_unused(now) && self.paused_until(now) <= now
     }
 
     /// What is lost with it: nothing if it is idle, else the more the later it was used, and most if
@@ -258,6 +257,11 @@ impl Record<'_> {
         let state = &self.service.state;
         state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
+}
+
+/// Whether what was worth so much had a limit.
+pub(super) fn had_limit(worth: u64) -> bool {
+    worth >= LIMITED
 }
 
 /// Between two requests under a limit, and what may be sent at once, both as times.

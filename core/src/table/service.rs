@@ -67,7 +67,7 @@ pub(crate) struct Service {
     /// What peers shall hear of it, and what they said.
     said: Word,
     heard: Word,
-    /// When somebody last asked about it.
+    /// When somebody last asked about it; zero: it was forgotten, or nobody did.
     pub(crate) used_ns: AtomicU64,
     /// Until when nothing may be sent.
     pub(crate) paused_ns: AtomicU64,
@@ -124,9 +124,20 @@ impl Service {
         }
         if new.is_asked() {
             // So that nobody takes it for idle meanwhile.
-            self.used_ns.store(now, Ordering::Relaxed);
+            self.used(now);
         }
         self.change_key(old, new)
+    }
+
+    /// Notes that somebody asks about it.
+    pub(crate) fn used(&self, now: u64) {
+        self.used_ns.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether nobody asked about it for long.
+    pub(crate) fn is_unused(&self, now: u64) -> bool {
+        let used = self.used_ns.load(Ordering::Relaxed);
+        used == 0 || now.saturating_sub(used) > IDLE_NS
     }
 
     fn change_key(&self, old: ServiceKey, new: ServiceKey) -> bool {
@@ -144,8 +155,7 @@ impl Service {
             _ => {
                 let used = self.used_ns.load(Ordering::Relaxed);
                 let is_paused = self.paused_ns.load(Ordering::Relaxed) > now;
-                let is_idle = now.saturating_sub(used) > IDLE_NS && !is_paused;
-                is_idle.then_some(Price::Idle(used))
+                (self.is_unused(now) && !is_paused).then_some(Price::Idle(used))
             }
         }
     }
@@ -197,22 +207,22 @@ pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
     set.iter().find(|service| service.key() == key)
 }
 
-/// The place of a service, which gets the one worth least if it has none; and whether somebody had
-/// to be forgotten for it. `worth` says what a record that is in use is worth.
+/// The place of a service, which gets the one worth least if it has none; and what that was worth to
+/// whom it belonged, zero if nothing. `worth` says what a record that is in use is worth.
 pub(super) fn take(
     set: &Set,
     key: ServiceKey,
     now: u64,
     worth: impl Fn(&Service) -> u64,
-) -> (&Service, bool) {
+) -> (&Service, u64) {
     if let Some(service) = find(set, key) {
-        return (service, false);
+        return (service, 0);
     }
     loop {
         let keys = set.each_ref().map(Service::key);
         let seen = || set.iter().zip(keys);
         if let Some((service, _)) = seen().find(|(_, held)| *held == key) {
-            return (service, false);
+            return (service, 0);
         }
         let price = |service: &Service, held| match held == ServiceKey::hearsay(key.name) {
             true => Price::Own,
@@ -223,7 +233,8 @@ pub(super) fn take(
         if let Some((price, held, service)) = priced.min_by_key(|(price, ..)| *price)
             && service.claim(held, key, now)
         {
-            return (service, price > Price::Worth(0));
+            let lost = if let Price::Worth(worth) = price { worth } else { 0 };
+            return (service, lost);
         }
     }
 }

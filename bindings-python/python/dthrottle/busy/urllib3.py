@@ -9,7 +9,7 @@ Every attempt is asked about, those of ``retries`` and redirects included.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Final
 
 import urllib3
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -19,6 +19,8 @@ from dthrottle._dthrottle import BusyThrottle
 from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
 
 __all__ = ["BusyPoolManager", "ServiceBusyError"]
+
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 class ServiceBusyError(ServiceBusy, urllib3.exceptions.HTTPError):
@@ -61,21 +63,27 @@ def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConn
     """Make a class of pools that ask before every attempt."""
 
     class BusyPool(base):  # type: ignore[misc, valid-type]
-        def _service(self) -> str:
+        def _service(self, target: str) -> str:
+            # Through a proxy it may be a whole URL.
+            if not target.startswith("/"):
+                return caller.service(target)
             host = f"[{self.host}]" if ":" in self.host else self.host
-            return caller.service(f"{self.scheme}://{host}:{self.port}")
+            port = "" if self.port == _PORTS.get(self.scheme) else f":{self.port}"
+            return caller.service(f"{self.scheme}://{host}{port}{target}")
 
         # Called anew for each attempt. Who is held back or waits has no connection yet.
-        def urlopen(self, *args: Any, **options: Any) -> BaseHTTPResponse:
-            caller.hold(self._service())
-            response: BaseHTTPResponse = super().urlopen(*args, **options)
+        def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> BaseHTTPResponse:
+            caller.hold(self._service(url))
+            response: BaseHTTPResponse = super().urlopen(method, url, *args, **options)
             return response
 
         # Sees every answer once, those that are tried again included.
-        def _make_request(self, *args: Any, **options: Any) -> BaseHTTPResponse:
-            response: BaseHTTPResponse = super()._make_request(*args, **options)
+        def _make_request(
+            self, conn: Any, method: str, url: str, *args: Any, **options: Any
+        ) -> BaseHTTPResponse:
+            response: BaseHTTPResponse = super()._make_request(conn, method, url, *args, **options)
             retry = response.headers.get("Retry-After")
-            caller.answered(self._service(), response.status, retry)
+            caller.answered(self._service(url), response.status, retry)
             return response
 
     return BusyPool
