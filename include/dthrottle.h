@@ -413,9 +413,7 @@ typedef struct {
     uint64_t cuts;
     /** Busy answers that other nodes of the cluster told of. */
     uint64_t heard;
-    /**
-     * Services with a limit that were forgotten, because there were too many others.
-     */
+    /** Services with a limit that were forgotten, because there were too many others. */
     uint64_t forgotten;
     /** Services known now, by all processes that share them. */
     uint64_t services;
