@@ -276,8 +276,8 @@ impl BusyThrottle {
     fn record(&self, key: ServiceKey, now: u64) -> Record<'_> {
         self.start();
         let worth = |service: &Service| self.record_of(service).worth(now);
-        let (service, is_loss) = self.host().table.take_service(key, now, worth);
-        self.0.counts.forgotten.add(is_loss.into());
+        let (service, lost) = self.host().table.take_service(key, now, worth);
+        self.0.counts.forgotten.add(record::had_limit(lost).into());
         let record = self.record_of(service);
         record.touch(now);
         self.listen(record, key, now)

@@ -260,6 +260,11 @@ impl Record<'_> {
     }
 }
 
+/// Whether what was worth so much had a limit.
+pub(super) fn had_limit(worth: u64) -> bool {
+    worth >= LIMITED
+}
+
 /// Between two requests under a limit, and what may be sent at once, both as times.
 fn spacing(limit: f64) -> (u64, u64) {
     let unit = (SECOND as f64 / limit).max(1.0) as u64;

@@ -197,22 +197,22 @@ pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
     set.iter().find(|service| service.key() == key)
 }
 
-/// The place of a service, which gets the one worth least if it has none; and whether somebody had
-/// to be forgotten for it. `worth` says what a record that is in use is worth.
+/// The place of a service, which gets the one worth least if it has none; and what that was worth to
+/// whom it belonged, zero if nothing. `worth` says what a record that is in use is worth.
 pub(super) fn take(
     set: &Set,
     key: ServiceKey,
     now: u64,
     worth: impl Fn(&Service) -> u64,
-) -> (&Service, bool) {
+) -> (&Service, u64) {
     if let Some(service) = find(set, key) {
-        return (service, false);
+        return (service, 0);
     }
     loop {
         let keys = set.each_ref().map(Service::key);
         let seen = || set.iter().zip(keys);
         if let Some((service, _)) = seen().find(|(_, held)| *held == key) {
-            return (service, false);
+            return (service, 0);
         }
         let price = |service: &Service, held| match held == ServiceKey::hearsay(key.name) {
             true => Price::Own,
@@ -223,7 +223,8 @@ pub(super) fn take(
         if let Some((price, held, service)) = priced.min_by_key(|(price, ..)| *price)
             && service.claim(held, key, now)
         {
-            return (service, price > Price::Worth(0));
+            let lost = if let Price::Worth(worth) = price { worth } else { 0 };
+            return (service, lost);
         }
     }
 }

@@ -19,14 +19,14 @@ impl Table {
         service::find(self.set(key.name()), key)
     }
 
-    /// The place of a service, which gets the one worth least if it has none; and whether somebody
-    /// had to be forgotten for it. `worth` says what a record that is in use is worth.
+    /// The place of a service, which gets the one worth least if it has none; and what that was
+    /// worth to whom it belonged, zero if nothing. `worth` says what a record in use is worth.
     pub(crate) fn take_service(
         &self,
         key: ServiceKey,
         now: u64,
         worth: impl Fn(&Service) -> u64,
-    ) -> (&Service, bool) {
+    ) -> (&Service, u64) {
         service::take(self.set(key.name()), key, now, worth)
     }
 

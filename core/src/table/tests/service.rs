@@ -25,8 +25,8 @@ fn index(set: &Set, service: &Service) -> usize {
 fn filled(count: u64) -> Set {
     let set = Set::default();
     for name in 1..=count {
-        let (_, is_loss) = take(&set, key(name), NOW + name, worth);
-        assert!(!is_loss);
+        let (_, lost) = take(&set, key(name), NOW + name, worth);
+        assert_eq!(lost, 0);
     }
     set
 }
@@ -39,12 +39,12 @@ fn a_new_service_takes_what_is_worth_least() {
     let (free, _) = take(&set, key(7), NOW, worth);
     assert_eq!(index(&set, free), 7);
     set[3].used_ns.store(NOW - 2 * IDLE_NS, Ordering::Relaxed);
-    let (idle, is_loss) = take(&set, key(8), NOW + 8, worth);
-    assert_eq!((index(&set, idle), is_loss), (3, false));
-    let (heard, is_loss) = take(&set, key(9), NOW + 9, worth);
-    assert_eq!((index(&set, heard), is_loss, heard.take_heard(9)), (6, false, None));
-    let (used, is_loss) = take(&set, key(10), NOW + 10, worth);
-    assert_eq!((index(&set, used), is_loss), (7, true), "the one used least lately");
+    let (idle, lost) = take(&set, key(8), NOW + 8, worth);
+    assert_eq!((index(&set, idle), lost), (3, 0));
+    let (heard, lost) = take(&set, key(9), NOW + 9, worth);
+    assert_eq!((index(&set, heard), lost, heard.take_heard(9)), (6, 0, None));
+    let (used, lost) = take(&set, key(10), NOW + 10, worth);
+    assert_eq!((index(&set, used), lost), (7, NOW), "the one used least lately");
 }
 
 #[test]
@@ -53,8 +53,8 @@ fn what_was_heard_waits_for_who_asks() {
     assert!(!hear(&set, 100, NOW, NEWS), "nobody's place is taken for hearsay");
     let set = filled(4);
     assert!(hear(&set, 100, NOW, NEWS) && hear(&set, 100, NOW, NEWS) && hear(&set, 2, NOW, NEWS));
-    let (own, is_loss) = take(&set, key(100), NOW, worth);
-    assert_eq!((own.take_heard(100), is_loss), (Some(News { answers: 2, ..NEWS }), false));
+    let (own, lost) = take(&set, key(100), NOW, worth);
+    assert_eq!((own.take_heard(100), lost), (Some(News { answers: 2, ..NEWS }), 0));
     assert_eq!(find(&set, key(2)).unwrap().take_heard(2), Some(NEWS));
     // By other settings it has another place.
     let other = ServiceKey::new(100, 8);
@@ -77,8 +77,8 @@ fn nothing_goes_with_a_place() {
         service.say(service.key().name(), NEWS);
     }
     hear(&set, 1, NOW, NEWS);
-    let (first, is_loss) = take(&set, key(9), NOW + 9, worth);
-    assert_eq!((index(&set, first), is_loss), (0, true));
+    let (first, lost) = take(&set, key(9), NOW + 9, worth);
+    assert_eq!((index(&set, first), lost), (0, NOW + 1));
     assert_eq!((first.state.load(Ordering::Relaxed), first.take_heard(9)), (0, None));
     for word in [&first.paused_ns, &first.turn_ns, &first.sent, &first.good] {
         assert_eq!(word.load(Ordering::Relaxed), 0);
