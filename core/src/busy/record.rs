@@ -52,12 +52,11 @@ impl Record<'_> {
         if self.is_idle(now) {
             self.service.clear();
         }
-        self.service.used_ns.store(now, Ordering::Relaxed);
+        self.service.used(now);
     }
 
     pub(super) fn is_idle(self, now: u64) -> bool {
-        let used = self.service.used_ns.load(Ordering::Relaxed);
-        now.saturating_sub(used) > IDLE_NS && self.paused_until(now) <= now
+        self.service.is_unused(now) && self.paused_until(now) <= now
     }
 
     /// What is lost with it: nothing if it is idle, else the more the later it was used, and most if

@@ -67,7 +67,7 @@ pub(crate) struct Service {
     /// What peers shall hear of it, and what they said.
     said: Word,
     heard: Word,
-    /// When somebody last asked about it.
+    /// When somebody last asked about it; zero: it was forgotten, or nobody did.
     pub(crate) used_ns: AtomicU64,
     /// Until when nothing may be sent.
     pub(crate) paused_ns: AtomicU64,
@@ -124,9 +124,20 @@ impl Service {
         }
         if new.is_asked() {
             // So that nobody takes it for idle meanwhile.
-            self.used_ns.store(now, Ordering::Relaxed);
+            self.used(now);
         }
         self.change_key(old, new)
+    }
+
+    /// Notes that somebody asks about it.
+    pub(crate) fn used(&self, now: u64) {
+        self.used_ns.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether nobody asked about it for long.
+    pub(crate) fn is_unused(&self, now: u64) -> bool {
+        let used = self.used_ns.load(Ordering::Relaxed);
+        used == 0 || now.saturating_sub(used) > IDLE_NS
     }
 
     fn change_key(&self, old: ServiceKey, new: ServiceKey) -> bool {
@@ -144,8 +155,7 @@ impl Service {
             _ => {
                 let used = self.used_ns.load(Ordering::Relaxed);
                 let is_paused = self.paused_ns.load(Ordering::Relaxed) > now;
-                let is_idle = now.saturating_sub(used) > IDLE_NS && !is_paused;
-                is_idle.then_some(Price::Idle(used))
+                (self.is_unused(now) && !is_paused).then_some(Price::Idle(used))
             }
         }
     }

@@ -191,6 +191,20 @@ fn idle_services_are_forgotten() {
     assert!(busy.should_send("asked for a pause", at(599.0)));
 }
 
+/// Also soon after the table was made, when nothing can be old.
+#[test]
+fn who_is_forgotten_is_not_counted() {
+    let busy = live();
+    for now in [at(0.0), at(1.0)] {
+        for service in ["a", "b"] {
+            assert!(busy.should_send(service, now));
+        }
+        assert_eq!(busy.stats(now).services, 2);
+        busy.forget("a");
+        assert_eq!(busy.stats(now).services, 1);
+    }
+}
+
 #[test]
 fn any_bytes_are_a_name() {
     let busy = live();
