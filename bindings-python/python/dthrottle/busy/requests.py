@@ -16,6 +16,7 @@ from requests.adapters import HTTPAdapter
 
 from dthrottle._dthrottle import BusyThrottle
 from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
+from dthrottle.busy.urllib3 import ask_first
 
 __all__ = ["BusyAdapter", "ServiceBusyError"]
 
@@ -32,7 +33,8 @@ class ServiceBusyError(ServiceBusy, requests.exceptions.ConnectionError):
 class BusyAdapter(HTTPAdapter):
     """Sends requests when it is their turn, and learns from the answers.
 
-    What else is given goes to ``HTTPAdapter``. Its own ``max_retries`` counts as one request.
+    What else is given goes to ``HTTPAdapter``. Every attempt is asked about, those that its
+    ``max_retries`` repeats included.
     """
 
     def __init__(
@@ -62,16 +64,29 @@ class BusyAdapter(HTTPAdapter):
         """The throttle that is asked."""
         return self.caller.throttle
 
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the pools, which do the asking."""
+        super().init_poolmanager(*args, **options)
+        ask_first(self.poolmanager, self.caller)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Make the pools of a proxy, which do so, too."""
+        is_new = proxy not in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **options)
+        if is_new:
+            ask_first(manager, self.caller)
+        return manager
+
     def send(
         self, request: requests.PreparedRequest, *args: Any, **options: Any
     ) -> requests.Response:
         """Send a request, if it may be sent or may wait."""
-        service = self.caller.service(request.url or "")
         try:
-            self.caller.hold(service)
-        except ServiceBusyError as error:
-            error.request = request
-            raise
-        response = super().send(request, *args, **options)
-        self.caller.answered(service, response.status_code, response.headers.get("Retry-After"))
-        return response
+            return super().send(request, *args, **options)
+        except requests.exceptions.ConnectionError as error:
+            # It takes any error of the system for one of the connection.
+            held = error.args[0] if error.args else None
+            if not isinstance(held, ServiceBusyError):
+                raise
+            held.request = request
+            raise held from None
