@@ -201,6 +201,43 @@ def test_every_attempt_of_urllib3_is_asked_about(server: Server) -> None:
     assert (stats.sent, stats.good, stats.busy) == (3, 2, 1)
 
 
+def test_every_attempt_of_requests_is_asked_about(server: Server) -> None:
+    retries = urllib3.Retry(3, status_forcelist=[503], respect_retry_after_header=False)
+    throttle = BusyThrottle(floor=20)
+    session = requests.Session()
+    session.mount("http://", for_requests.BusyAdapter(throttle, max_wait=5, max_retries=retries))
+    server.answers = [(503, {"Retry-After": "1"})]
+    begun = time.monotonic()
+    assert session.get(server.url).status_code == 200
+    assert time.monotonic() - begun > 0.9
+    stats = throttle.stats()
+    assert (stats.sent, stats.good, stats.busy) == (2, 1, 1)
+    # Also where all are used up.
+    server.answers = [(503, {})] * 4
+    with pytest.raises(requests.exceptions.RetryError):
+        session.get(server.url)
+    assert throttle.stats().busy == 5
+    session.mount("http://", for_requests.BusyAdapter(throttle, max_retries=retries))
+    server.answers = [(503, {"Retry-After": "60"})] * 4
+    throttle.forget(f"127.0.0.1:{server.server_port}")
+    with pytest.raises(for_requests.ServiceBusyError) as raised:
+        session.get(server.url)
+    assert raised.value.request is not None
+    assert throttle.stats().busy == 6
+
+
+def test_who_is_called_through_a_proxy_is_the_service(server: Server) -> None:
+    throttle = BusyThrottle()
+    session = requests.Session()
+    session.mount("http://", for_requests.BusyAdapter(throttle))
+    proxies = {"http": server.url}
+    server.answers = [(503, {"Retry-After": "60"})]
+    assert session.get("http://one.example/", proxies=proxies).status_code == 503
+    assert session.get("http://two.example/", proxies=proxies).status_code == 200
+    with pytest.raises(ServiceBusy, match=r"one\.example is busy"):
+        session.get("http://one.example/", proxies=proxies)
+
+
 def test_who_is_held_back_by_urllib3_keeps_its_connections(server: Server) -> None:
     http = for_urllib3.BusyPoolManager(maxsize=1, block=True)
     assert http.request("GET", server.url).status == 200

@@ -137,7 +137,9 @@ impl Record<'_> {
     /// Sends nothing for so long; until when.
     fn pause(self, now: u64, pause_ns: u64) -> u64 {
         let until = now.saturating_add(pause_ns.min(self.arithmetic.max_pause_ns));
-        self.service.paused_ns.fetch_max(until, Ordering::Relaxed);
+        self.service.paused_ns.update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+            until.max(self.believed(before, now))
+        });
         until
     }
 
@@ -149,10 +151,13 @@ impl Record<'_> {
         count(&self.service.good, now);
     }
 
-    /// Until when the service asked for a pause. One that is longer than any can be is left over
-    /// from a clock that was set back.
+    /// Until when the service asked for a pause.
     fn paused_until(self, now: u64) -> u64 {
-        let until = self.service.paused_ns.load(Ordering::Relaxed);
+        self.believed(self.service.paused_ns.load(Ordering::Relaxed), now)
+    }
+
+    /// A pause that is longer than any can be is left over from a clock that was set back.
+    fn believed(self, until: u64, now: u64) -> u64 {
         let longest = now.saturating_add(self.arithmetic.max_pause_ns);
         if until <= longest { until } else { 0 }
     }

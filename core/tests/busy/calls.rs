@@ -138,6 +138,15 @@ fn time_may_go_backwards() {
     }
 }
 
+/// What is left over from another time does not hide what is asked for in this.
+#[test]
+fn a_pause_counts_also_after_time_went_back() {
+    let busy = throttle(BusyConfig::new().max_pause(at(60.0)));
+    busy.on_busy("a", at(100_000.0), Some(at(30.0)));
+    busy.on_busy("a", at(10.0), Some(at(30.0)));
+    assert_eq!(busy.turn("a", at(12.0)).wait, at(28.0));
+}
+
 #[test]
 fn time_may_come_to_its_end() {
     for busy in [live(), document(Recover::Value(200.0))] {

@@ -9,14 +9,17 @@ Every attempt is asked about, those of ``retries`` and redirects included.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.response import BaseHTTPResponse
+from urllib3.connectionpool import HTTPConnectionPool
 
 from dthrottle._dthrottle import BusyThrottle
 from dthrottle.busy.caller import BUSY, Caller, ServiceBusy
+
+if TYPE_CHECKING:
+    # Not in urllib3 1.26, with which requests can do.
+    from urllib3.response import BaseHTTPResponse
 
 __all__ = ["BusyPoolManager", "ServiceBusyError"]
 
@@ -48,15 +51,18 @@ class BusyPoolManager(urllib3.PoolManager):
         )
         super().__init__(**options)
         self.caller = caller
-        self.pool_classes_by_scheme = {
-            "http": _pool_class(HTTPConnectionPool, caller),
-            "https": _pool_class(HTTPSConnectionPool, caller),
-        }
+        ask_first(self, caller)
 
     @property
     def throttle(self) -> BusyThrottle:
         """The throttle that is asked."""
         return self.caller.throttle
+
+
+def ask_first(manager: urllib3.PoolManager, caller: Caller) -> None:
+    """Let all pools that a manager makes from now on ask before every attempt."""
+    classes = manager.pool_classes_by_scheme.items()
+    manager.pool_classes_by_scheme = {scheme: _pool_class(base, caller) for scheme, base in classes}
 
 
 def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConnectionPool]:
