@@ -1,8 +1,10 @@
 //! Children that are killed at random while they are told busy by far more services than there are
-//! places for: what peers would hear of a service must be what that service said.
+//! places for: what peers would hear of a service must be what that service said, and services that
+//! never said anything must not be held back.
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,10 +13,12 @@ use dthrottle::{BusyConfig, BusyThrottle, Throttle};
 
 use super::Outcome;
 use super::options::Options;
-use super::process::{Child, Dice, bury, fork};
+use super::process::{Child, Dice, bury, fork, rest, shared};
 
 const SERVICES: usize = 3000;
 const CHILDREN: usize = 4;
+/// How often a quiet service may be asked about in vain.
+const MOMENTS: u32 = 100;
 /// The fewest kills, however slow the machine.
 const FEWEST_KILLS: u64 = 100;
 
@@ -24,11 +28,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let busy = BusyThrottle::on(&throttle, BusyConfig::new())?;
     let exchange = throttle.exchange();
     let names = names(&busy, &exchange);
+    let [asked, held] = shared(2)? else { return Err("two words".into()) };
+    let start = |seed| start(&busy, seed, asked, held);
 
     let (mut kills, mut told, mut wrong) = (0, 0, 0);
     let mut children = Vec::new();
     for seed in 0..CHILDREN {
-        children.push(start(&busy, seed as u64)?);
+        children.push(start(seed as u64)?);
     }
     let mut dice = Dice::new(u64::from(std::process::id()));
     let begun = Instant::now();
@@ -39,7 +45,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
             wrong += u64::from(names.get(&name).is_none_or(|service| !is_of(*service, news)));
         });
         kills += 1;
-        let next = start(&busy, 1000 + kills)?;
+        let next = start(1000 + kills)?;
         let killed = std::mem::replace(&mut children[dice.roll(CHILDREN)], next);
         killed.kill();
         bury([killed])?;
@@ -50,6 +56,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     bury(children)?;
     println!("kills {kills}");
     println!("told {told} {wrong}");
+    println!("quiet {} {}", asked.load(Ordering::Relaxed), held.load(Ordering::Relaxed));
     // Whatever the dead left behind: what is said is told, and it is heeded.
     let now = busy.now();
     let services = SERVICES..SERVICES + 100;
@@ -71,11 +78,22 @@ fn names(busy: &BusyThrottle, exchange: &Exchange) -> HashMap<u64, usize> {
     names
 }
 
-fn start(busy: &BusyThrottle, seed: u64) -> io::Result<Child> {
+fn start(busy: &BusyThrottle, seed: u64, asked: &AtomicU64, held: &AtomicU64) -> io::Result<Child> {
     fork(|| {
         let mut dice = Dice::new(seed);
         loop {
             say(busy, dice.roll(SERVICES));
+            let quiet = format!("quiet {}", dice.roll(SERVICES));
+            // Who is told busy while its place is taken may hold up the next for a moment.
+            let mut moments = 0..MOMENTS;
+            while !busy.should_send(&quiet, busy.now()) {
+                if moments.next().is_none() {
+                    held.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
+                rest();
+            }
+            asked.fetch_add(1, Ordering::Relaxed);
         }
     })
 }

@@ -200,6 +200,7 @@ impl BusyThrottle {
         let key = self.key(service.as_ref());
         let record = self.record(key, now);
         let (cut, news) = record.on_busy(now, retry_after.map(nanoseconds));
+        record.service.look_again(key);
         if let Some(news) = news {
             self.host().table.say(record.service, key, news);
         }
@@ -293,6 +294,7 @@ impl BusyThrottle {
         let news = record.service.take_heard(key.name());
         if let Some(news) = news {
             record.on_heard(now, news);
+            record.service.look_again(key);
             self.0.counts.heard.add(news.answers);
         }
         record

@@ -3,13 +3,15 @@
 //!
 //! Whose a place is, is one value, and a free place is clean. Who takes the place of another closes
 //! it first, then clears it, and only then calls it its own: whoever is killed at any instruction
-//! leaves places that work, and who finds a service finds nothing of another's. Each of the other
-//! words is changed by itself. Who has found a place before it went to another may still change a
-//! few numbers there, from which the limit recovers like from anything else.
+//! leaves places that work, and who finds a service finds nothing of another's. Who has written what
+//! limits a service looks again whose place it was. Each of the other words is changed by itself, and
+//! who is late changes a few numbers of another's, from which the limit recovers like from anything
+//! else. Two who take one service over places of others at the same moment may get two; the second
+//! is not found again, and a cut in it is lost.
 
 use std::sync::atomic::Ordering;
 
-use super::cell::{AtomicU64, AtomicU128, WAYS};
+use super::cell::{AtomicU64, AtomicU128, WAYS, full_fence};
 use super::news::{News, Word};
 
 /// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
@@ -27,8 +29,6 @@ pub(crate) struct ServiceKey {
 
 impl ServiceKey {
     const FREE: ServiceKey = ServiceKey { name: 0, settings: 0 };
-    /// A place on its way to another service. If it stays so, whoever was about to take it is dead.
-    const CLOSED: ServiceKey = ServiceKey { name: 0, settings: 1 };
 
     pub(crate) fn new(name: u64, settings: u64) -> ServiceKey {
         ServiceKey { name: name.max(1), settings: settings.max(1) }
@@ -37,6 +37,12 @@ impl ServiceKey {
     /// What is known of a service only from peers.
     fn hearsay(name: u64) -> ServiceKey {
         ServiceKey { name: name.max(1), settings: 0 }
+    }
+
+    /// A place on its way to another service, by a token unlike any other. If it stays so, whoever
+    /// was about to take it is dead.
+    fn closed(token: u64) -> ServiceKey {
+        ServiceKey { name: 0, settings: token.max(1) }
     }
 
     pub(crate) fn name(self) -> u64 {
@@ -78,6 +84,14 @@ pub(crate) struct Service {
     pub(crate) good: AtomicU64,
 }
 
+/// When a place is taken, and by whom.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) now: u64,
+    /// Unlike that of any other who takes a place.
+    pub(super) token: u64,
+}
+
 /// The places of a service, whatever the settings.
 pub(super) type Set = [Service; WAYS];
 
@@ -112,19 +126,22 @@ impl Service {
 
     /// Gives the place to another, unless somebody was faster. What peers said stays with the
     /// service of which they said it.
-    fn claim(&self, mut old: ServiceKey, new: ServiceKey, now: u64) -> bool {
+    fn claim(&self, mut old: ServiceKey, new: ServiceKey, at: Moment) -> bool {
         if ![ServiceKey::FREE, ServiceKey::hearsay(new.name)].contains(&old) {
-            if old != ServiceKey::CLOSED && !self.change_key(old, ServiceKey::CLOSED) {
+            let closed = ServiceKey::closed(at.token);
+            if !self.change_key(old, closed) {
                 return false;
             }
+            // Whoever still writes for the service before finds the place closed, or this clears it.
+            full_fence();
             self.clear();
             self.said.clear();
             self.heard.clear();
-            old = ServiceKey::CLOSED;
+            old = closed;
         }
         if new.is_asked() {
             // So that nobody takes it for idle meanwhile.
-            self.used(now);
+            self.used(at.now);
         }
         self.change_key(old, new)
     }
@@ -146,11 +163,20 @@ impl Service {
         self.key.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// For those who have written what limits a service: if its place went to another meanwhile,
+    /// that one begins anew.
+    pub(crate) fn look_again(&self, key: ServiceKey) {
+        full_fence();
+        if self.key() != key {
+            self.clear();
+        }
+    }
+
     /// What is lost with the place if it is this one's, unless that depends on its limit.
     fn spare(&self, key: ServiceKey, now: u64) -> Option<Price> {
         match key {
             ServiceKey::FREE => Some(Price::Free),
-            ServiceKey::CLOSED => Some(Price::Closed),
+            ServiceKey { name: 0, .. } => Some(Price::Closed),
             ServiceKey { name, settings: 0 } => Some(Price::Hearsay(self.heard.at_ns(name))),
             _ => {
                 let used = self.used_ns.load(Ordering::Relaxed);
@@ -212,13 +238,14 @@ pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
 pub(super) fn take(
     set: &Set,
     key: ServiceKey,
-    now: u64,
+    moment: impl Fn() -> Moment,
     worth: impl Fn(&Service) -> u64,
 ) -> (&Service, u64) {
     if let Some(service) = find(set, key) {
         return (service, 0);
     }
     loop {
+        let at = moment();
         let keys = set.each_ref().map(Service::key);
         let seen = || set.iter().zip(keys);
         if let Some((service, _)) = seen().find(|(_, held)| *held == key) {
@@ -226,12 +253,12 @@ pub(super) fn take(
         }
         let price = |service: &Service, held| match held == ServiceKey::hearsay(key.name) {
             true => Price::Own,
-            false => service.spare(held, now).unwrap_or_else(|| Price::Worth(worth(service))),
+            false => service.spare(held, at.now).unwrap_or_else(|| Price::Worth(worth(service))),
         };
         let priced = seen().map(|(service, held)| (price(service, held), held, service));
         // What was judged is what goes: else somebody has been here meanwhile.
         if let Some((price, held, service)) = priced.min_by_key(|(price, ..)| *price)
-            && service.claim(held, key, now)
+            && service.claim(held, key, at)
         {
             let lost = if let Price::Worth(worth) = price { worth } else { 0 };
             return (service, lost);
@@ -241,7 +268,7 @@ pub(super) fn take(
 
 /// Notes what a peer said of a service. Whether somebody here may want to know. What nobody here
 /// asked about has only places that are worth nothing to anybody.
-pub(super) fn hear(set: &Set, name: u64, now: u64, news: News) -> bool {
+pub(super) fn hear(set: &Set, name: u64, moment: impl Fn() -> Moment, news: News) -> bool {
     let key = ServiceKey::hearsay(name);
     loop {
         let keys = set.each_ref().map(Service::key);
@@ -254,13 +281,14 @@ pub(super) fn hear(set: &Set, name: u64, now: u64, news: News) -> bool {
         if is_known {
             return true;
         }
+        let at = moment();
         let priced = |(service, held)| {
-            Service::spare(service, held, now).map(|price| (price, held, service))
+            Service::spare(service, held, at.now).map(|price| (price, held, service))
         };
         let spare = seen().filter_map(priced).min_by_key(|(price, ..)| *price);
         let Some((_, held, service)) = spare else { return false };
         // If somebody was faster, it may be known now.
-        if service.claim(held, key, now) {
+        if service.claim(held, key, at) {
             service.heard.add(key.name, news);
             return true;
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::Table;
 use super::cell::WAYS;
 use super::news::News;
-use super::service::{self, Service, ServiceKey, Set};
+use super::service::{self, Moment, Service, ServiceKey, Set};
 
 /// How many services are remembered.
 pub(crate) const SERVICES: usize = 1024;
@@ -27,7 +27,7 @@ impl Table {
         now: u64,
         worth: impl Fn(&Service) -> u64,
     ) -> (&Service, u64) {
-        service::take(self.set(key.name()), key, now, worth)
+        service::take(self.set(key.name()), key, || self.moment(now), worth)
     }
 
     /// The places of all services that somebody here asked about.
@@ -75,7 +75,7 @@ impl Table {
 
     /// Notes what a peer said of a service. Whether somebody here may want to know.
     pub(crate) fn hear(&self, name: u64, now: u64, news: News) -> bool {
-        service::hear(self.set(name), name, now, news)
+        service::hear(self.set(name), name, || self.moment(now), news)
     }
 
     /// Says that busy answers shall be exchanged, for as long as somebody goes on saying so.
@@ -94,6 +94,11 @@ impl Table {
         for (new, old) in self.region.services().iter().zip(old.region.services()) {
             new.copy_from(old);
         }
+    }
+
+    fn moment(&self, now: u64) -> Moment {
+        // Relaxed: only the number matters.
+        Moment { now, token: self.region.header().claims.fetch_add(1, Ordering::Relaxed) }
     }
 
     fn set(&self, name: u64) -> &Set {

@@ -11,13 +11,15 @@ use loom::sync::Arc;
 use super::cell::AtomicU64;
 use super::mistake::Mistake;
 use super::news::News;
-use super::service::{IDLE_NS, Service, ServiceKey, Set, find, hear, take};
+use super::service::{IDLE_NS, Moment, Service, ServiceKey, Set, find, hear, take};
 use super::witness;
 
 const NOW: u64 = 2 * IDLE_NS;
 const A: u64 = 1;
 const B: u64 = 2;
 const C: u64 = 3;
+const D: u64 = 4;
+const E: u64 = 5;
 
 /// News that show whose they are: each service has as many answers as its name says.
 const fn news(name: u64) -> News {
@@ -32,8 +34,9 @@ fn key(name: u64) -> ServiceKey {
 struct Model {
     set: Set,
     said: AtomicU64,
-    /// How often busy answers of each service were taken. Not loom's: it takes no part.
-    told: [std::sync::atomic::AtomicU64; 4],
+    /// How many claims there were, and how often busy answers of each service were taken. Not loom's: it takes no part.
+    claims: std::sync::atomic::AtomicU64,
+    told: [std::sync::atomic::AtomicU64; 6],
 }
 
 type Act = fn(&Model);
@@ -41,12 +44,19 @@ type Act = fn(&Model);
 impl Model {
     /// The place of a service that is asked about now.
     fn take(&self, name: u64) -> &Service {
-        take(&self.set, key(name), NOW, |_| 1).0
+        take(&self.set, key(name), || self.moment(), |_| 1).0
+    }
+
+    fn moment(&self) -> Moment {
+        let token = self.claims.fetch_add(1, Ordering::Relaxed);
+        Moment { now: NOW, token: if Mistake::OneToken.is_made() { 1 } else { token } }
     }
 
     /// What limits a service stands for its name, too.
     fn cut(&self, name: u64) {
-        self.take(name).state.store(name.into(), Ordering::Relaxed);
+        let place = self.take(name);
+        place.state.swap(name.into(), Ordering::Relaxed);
+        place.look_again(key(name));
     }
 
     fn say(&self, name: u64) {
@@ -113,6 +123,16 @@ fn explore(mistake: Mistake, prepare: Act, acts: &'static [Act], check: Act) {
         Mistake::None.make();
         check(&model);
     });
+}
+
+/// Does something, but the thread dies instead of one more change after so many.
+fn or_die(changes: usize, act: impl FnOnce()) {
+    witness::dies_after(changes);
+    if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(act))
+        && !cause.is::<witness::Dead>()
+    {
+        panic::resume_unwind(cause);
+    }
 }
 
 /// The first place is A's, which nobody has asked about for long; the second has its service.
@@ -201,6 +221,60 @@ fn news_looked_for_before_the_note_is_taken_are_noticed() {
     is_told(Mistake::LookFirst);
 }
 
+/// One takes the place while another does, who is told busy; the third dies when it has closed it.
+fn change_hands_twice(mistake: Mistake) {
+    let acts: &[Act] = &[
+        |model| _ = model.take(B),
+        |model| {
+            model.cut(D);
+            or_die(1, || _ = model.take(E));
+        },
+    ];
+    explore(mistake, used, acts, |model| model.look(B));
+}
+
+#[test]
+fn a_place_that_two_close_has_nothing_of_another() {
+    change_hands_twice(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "numbers of another")]
+fn a_place_closed_by_one_token_is_noticed() {
+    change_hands_twice(Mistake::OneToken);
+}
+
+/// Who is told busy has found its place long ago.
+fn comes_late(mistake: Mistake) {
+    let acts: &[Act] = &[
+        |model| {
+            model.set[0].state.swap(A.into(), Ordering::Relaxed);
+            if !Mistake::NoSecondLook.is_made() {
+                model.set[0].look_again(key(A));
+            }
+        },
+        |model| model.cut(B),
+    ];
+    explore(mistake, used, acts, |model| model.look(B));
+}
+
+#[test]
+fn what_comes_late_limits_nobody() {
+    comes_late(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "numbers of another")]
+fn what_comes_late_without_a_second_look_is_noticed() {
+    comes_late(Mistake::NoSecondLook);
+}
+
+#[test]
+#[should_panic(expected = "numbers of another")]
+fn a_second_look_without_a_fence_is_noticed() {
+    comes_late(Mistake::NoFence);
+}
+
 /// Who speaks has found its place long ago.
 #[test]
 fn news_that_come_late_are_nobodys() {
@@ -216,8 +290,10 @@ fn news_that_come_late_are_nobodys() {
 
 #[test]
 fn what_is_heard_of_a_new_service_is_kept_for_it() {
-    let acts: &[Act] =
-        &[|model| assert!(hear(&model.set, A, NOW, news(A))), |model| _ = model.take(A)];
+    let acts: &[Act] = &[
+        |model| assert!(hear(&model.set, A, || model.moment(), news(A))),
+        |model| _ = model.take(A),
+    ];
     explore(
         Mistake::None,
         |_| {},
@@ -236,13 +312,7 @@ fn who_dies_on_the_way_leaves_a_place_that_works() {
     fn die(model: &Model) {
         // More changes than there are.
         for swaps in 0..12 {
-            witness::dies_after(swaps);
-            let done = panic::catch_unwind(AssertUnwindSafe(|| model.say(B)));
-            if let Err(cause) = done
-                && !cause.is::<witness::Dead>()
-            {
-                panic::resume_unwind(cause);
-            }
+            or_die(swaps, || model.say(B));
             witness::reset();
             model.look(A);
             model.look(B);
