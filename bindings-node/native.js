@@ -28,6 +28,8 @@ const DECISION = 4;
 
 /** In the number of a seat: the tag is a string whose units are bytes. */
 const BYTES = 2 ** 30;
+/** In the number of a seat, where only a cost can be told: it is on the sheet. */
+const PRICED = 2 ** 29;
 /** Longer ones go as they are. */
 const MOST_BYTES = 100;
 
@@ -99,9 +101,14 @@ function load(path) {
       for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
       return handle;
     },
-    allow(seat, tag, cost = 1) {
-      place[0] = toSeat(seat, tag);
-      sheet[COST] = cost;
+    allow(seat, tag, cost) {
+      const number = toSeat(seat, tag);
+      if (cost === undefined) {
+        place[0] = number;
+      } else {
+        place[0] = number + PRICED;
+        sheet[COST] = cost;
+      }
       return allow(toUnits(tag)) === undefined;
     },
     check(seat, tag, cost, maxWaitMs, partial) {

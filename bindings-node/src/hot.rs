@@ -8,10 +8,12 @@ use napi_derive::napi;
 
 use crate::common;
 use crate::failure::Fault;
-use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING};
+use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING, Room};
 
 /// In the number of a seat: the tag is a string whose units are bytes.
 const BYTES: u32 = 1 << 30;
+/// In the number of a seat, where only a cost can be told: it is on the sheet.
+const PRICED: u32 = 1 << 29;
 
 /// What is where on the sheet, after the seat; `native.js` has the same.
 const COST: usize = 1;
@@ -33,7 +35,7 @@ pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     desk.export::<Peek>(&mut exports)
 }
 
-/// Asks and takes: seat, cost. Undefined for yes, false for no.
+/// Asks and takes: seat, cost if the seat says so. Undefined for yes, false for no.
 struct Allow;
 
 impl Hot for Allow {
@@ -41,18 +43,29 @@ impl Hot for Allow {
 
     #[inline(always)]
     fn call(call: &Call<'_>) -> Result<Answer, Fault> {
-        let (seat, kind) = seat(call);
-        let cost = call.number(COST);
-        let allowed = if cost == DEFAULT_COST as f64 {
-            // The same answer, sooner: the core knows this cost when it is compiled.
-            call.with_tag(kind, |tag| call.seats().with(seat, |domain| Ok(domain.allow(tag)?)))
-        } else {
-            let ask = ask(cost, 0.0, false)?;
-            let allow = |domain: &Domain, tag: &[u8]| Ok(domain.allow_with(tag, ask)?);
-            call.with_tag(kind, |tag| call.seats().with(seat, |domain| allow(domain, tag)))
-        };
-        call.answer(allowed?)
+        let seat = call.seat();
+        if seat >= PRICED {
+            return allow_otherwise(*call);
+        }
+        let mut room = Room::new();
+        let tag = call.tag(Kind::Text, &mut room)?;
+        let local = call.local();
+        let allow = |domain: &Domain| Ok(domain.allow_by(local, tag, Ask::default())?);
+        call.answer(call.seats().with(seat, allow)?)
     }
+}
+
+/// The same for bytes, or at any cost.
+#[inline(never)]
+fn allow_otherwise(call: Call<'_>) -> Result<Answer, Fault> {
+    let (seat, kind) = seat(&call);
+    let ask = match call.seat() & PRICED {
+        0 => Ask::default(),
+        _ => ask(call.number(COST), 0.0, false)?,
+    };
+    let mut room = Room::new();
+    let tag = call.tag(kind, &mut room)?;
+    call.answer(call.seats().with(seat, |domain| Ok(domain.allow_with(tag, ask)?))?)
 }
 
 /// Asks and takes: seat, cost, longest wait in milliseconds, partial. The decision is on the sheet.
@@ -85,8 +98,9 @@ fn decide(
     let (seat, kind) = seat(call);
     let partial = call.number(PARTIAL) != 0.0;
     let ask = ask(call.number(COST), call.number(MAX_WAIT_MS), partial)?;
-    let decide = |tag: &[u8]| call.seats().with(seat, |domain| Ok(core(domain, tag, ask)?));
-    let decision = call.with_tag(kind, decide)?;
+    let mut room = Room::new();
+    let tag = call.tag(kind, &mut room)?;
+    let decision = call.seats().with(seat, |domain| Ok(core(domain, tag, ask)?))?;
     for (i, number) in common::numbers(&decision).into_iter().enumerate() {
         call.write(DECISION + i, number);
     }
@@ -107,7 +121,8 @@ fn ask(cost: f64, max_wait_ms: f64, partial: bool) -> Result<Ask, Fault> {
 #[inline]
 fn seat(call: &Call<'_>) -> (u32, Kind) {
     let number = call.seat();
-    if number < BYTES { (number, Kind::Text) } else { (number - BYTES, Kind::Bytes) }
+    let kind = if number & BYTES == 0 { Kind::Text } else { Kind::Bytes };
+    (number & !(BYTES | PRICED), kind)
 }
 
 /// Panics. Only debug builds have it: the tests see there what becomes of a panic.

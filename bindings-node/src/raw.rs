@@ -9,8 +9,9 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::{ptr, slice};
+use std::{mem, ptr, slice};
 
+use dthrottle::Local;
 use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, Unknown, panic_to_error};
 use napi::{Env, JsError, sys};
 
@@ -32,6 +33,7 @@ const CHUNK: usize = 16;
 pub(crate) struct Desk {
     env: sys::napi_env,
     seats: Rc<Seats>,
+    local: Local,
     /// The sheet: as many numbers as `hot.rs` says.
     sheet: *mut f64,
     /// The tag in UTF-16, if it is a string, or the beginning of a long one. Behind it is what was
@@ -39,12 +41,22 @@ pub(crate) struct Desk {
     units: UnsafeCell<[u16; SHORT]>,
 }
 
-/// A call that JavaScript makes, while it lasts. Its argument is a tag.
+/// A call that JavaScript makes, while it lasts. Its argument is a tag. What is rarely called takes a
+/// copy of it: then it needs no memory.
+#[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     desk: &'a Desk,
     tag: sys::napi_value,
     /// How many units it has, if it is a string.
     length: Option<usize>,
+}
+
+/// Room for the bytes of a tag.
+pub(crate) struct Room<'a> {
+    /// Of one that is short, and ASCII or bytes.
+    narrowed: [MaybeUninit<[u8; CHUNK]>; SHORT / CHUNK],
+    /// Any other.
+    other: Option<Tag<'a>>,
 }
 
 /// What a string stands for.
@@ -82,6 +94,7 @@ impl Desk {
         let desk = Desk {
             env: raw,
             seats: Seats::here(),
+            local: Local::here(),
             sheet: sheet.cast(),
             units: UnsafeCell::new([0; SHORT]),
         };
@@ -154,7 +167,14 @@ unsafe extern "C" fn enter<H: Hot>(
     ptr::null_mut()
 }
 
-impl Call<'_> {
+impl Room<'_> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Room { narrowed: [const { MaybeUninit::uninit() }; SHORT / CHUNK], other: None }
+    }
+}
+
+impl<'a> Call<'a> {
     /// Reads a tag that is a string. The bytes are made of it later: the processor stalls on what
     /// was written just before in pieces of another size.
     #[inline(always)]
@@ -172,32 +192,26 @@ impl Call<'_> {
         }
     }
 
-    /// Asks with the bytes of the tag.
+    /// The bytes of the tag. They are in the room that is given, or belong to Node.
     #[inline(always)]
-    pub(crate) fn with_tag<R>(
-        &self,
-        kind: Kind,
-        ask: impl FnOnce(&[u8]) -> Result<R, Fault>,
-    ) -> Result<R, Fault> {
+    pub(crate) fn tag<'r>(self, kind: Kind, room: &'r mut Room<'a>) -> Result<&'r [u8], Fault> {
+        let Room { narrowed, other } = room;
         // With no unit to spare, there may be more of it.
         let Some(length @ ..LONG) = self.length else {
-            return ask(bytes(&self.other()?));
+            return Ok(bytes(other.insert(self.other()?)));
         };
         // SAFETY: nobody writes there until the next call.
         let units = unsafe { &*self.desk.units.get() };
-        let chunks = &units.as_chunks().0[..length.div_ceil(CHUNK)];
-        let mut narrowed = [const { MaybeUninit::uninit() }; SHORT / CHUNK];
-        if narrow(chunks, &mut narrowed) || kind == Kind::Bytes {
+        if narrow(units, length, narrowed) || kind == Kind::Bytes {
             // SAFETY: `narrow` has written as many whole chunks as `length` reaches into.
-            let tag = unsafe { slice::from_raw_parts(narrowed.as_ptr().cast::<u8>(), length) };
-            return ask(tag);
+            return Ok(unsafe { slice::from_raw_parts(narrowed.as_ptr().cast::<u8>(), length) });
         }
-        ask(self.encode(length).as_bytes())
+        Ok(bytes(other.insert(Tag::A(self.encode(length)))))
     }
 
     /// The tag in UTF-8. Halves of surrogate pairs become U+FFFD, as in all other conversions.
     #[cold]
-    fn encode(&self, length: usize) -> String {
+    fn encode(self, length: usize) -> String {
         // SAFETY: the tag has been read, and nobody else looks at it now.
         let units = unsafe { &mut *self.desk.units.get() };
         let text = String::from_utf16_lossy(&units[..length]);
@@ -208,7 +222,7 @@ impl Call<'_> {
 
     /// The tag as napi reads it, with its errors.
     #[cold]
-    fn other(&self) -> Result<Tag<'_>, Fault> {
+    fn other(self) -> Result<Tag<'a>, Fault> {
         // SAFETY: env and argument are Node's, from this callback, which still runs, and so does
         // what the value borrows.
         Ok(unsafe { Tag::from_napi_value(self.desk.env, self.tag) }?)
@@ -216,6 +230,10 @@ impl Call<'_> {
 
     pub(crate) fn seats(&self) -> &Seats {
         &self.desk.seats
+    }
+
+    pub(crate) fn local(&self) -> &Local {
+        &self.desk.local
     }
 
     /// The whole number in the first bytes of the sheet.
@@ -257,15 +275,28 @@ impl Call<'_> {
 }
 
 /// Whether all units are ASCII, or else perhaps. Their lower halves are in `narrowed`. Whole chunks, so
-/// that the compiler makes a few wide instructions of each.
+/// that the compiler makes a few wide instructions of each; most tags have one.
 #[inline(always)]
-fn narrow(units: &[[u16; CHUNK]], narrowed: &mut [MaybeUninit<[u8; CHUNK]>]) -> bool {
-    let mut seen = [0; CHUNK];
-    for (from, to) in units.iter().zip(narrowed) {
-        for (seen, unit) in seen.iter_mut().zip(from) {
-            *seen |= unit;
+fn narrow(
+    units: &[u16; SHORT],
+    length: usize,
+    narrowed: &mut [MaybeUninit<[u8; CHUNK]>; SHORT / CHUNK],
+) -> bool {
+    let chunks = units.as_chunks().0;
+    let mut seen = narrow_one(&chunks[0], &mut narrowed[0]);
+    if length > CHUNK {
+        for (from, to) in chunks[..length.div_ceil(CHUNK)].iter().zip(narrowed).skip(1) {
+            seen |= narrow_one(from, to);
         }
-        to.write(from.map(|unit| unit as u8));
     }
-    seen.iter().fold(0, |all, unit| all | unit) < 0x80
+    seen & 0xff80_ff80_ff80_ff80 == 0
+}
+
+/// All units laid over each other, four in a word.
+#[inline(always)]
+fn narrow_one(from: &[u16; CHUNK], to: &mut MaybeUninit<[u8; CHUNK]>) -> u64 {
+    to.write(from.map(|unit| unit as u8));
+    // SAFETY: as many bytes, and any of them make a word.
+    let words = unsafe { mem::transmute::<[u16; CHUNK], [u64; CHUNK / 4]>(*from) };
+    words.iter().fold(0, |all, word| all | word)
 }

@@ -58,6 +58,8 @@ describe('panics', () => {
     const { allow, check, sheet } = require(ADDON);
     const numbers = new Float64Array(sheet);
     const seat = Number(native.seat(handle));
+    // In the number of a seat: it has a cost, and the tag is bytes.
+    const [PRICED, BYTES] = [2 ** 29, 2 ** 30];
     /**
      * As native.js does, of all that it would not write.
      * @param {any} call
@@ -72,6 +74,9 @@ describe('panics', () => {
       return call(tag);
     };
     assert.equal(ask(allow, seat, 't'), undefined);
+    assert.equal(ask(allow, seat + PRICED, 't', 2), undefined);
+    // A cost that the seat does not speak of is left from another call.
+    assert.equal(ask(allow, seat, 't', NaN), undefined);
     const misuses = [
       ...[undefined, 5, {}, clock, null, Symbol('t')].flatMap((tag) => [
         () => ask(allow, seat, tag),
@@ -84,7 +89,8 @@ describe('panics', () => {
       () => ask(check, 2 ** 30 - 1, 't'),
       () => ask(check, 2 ** 32 - 1, 't'),
       ...[NaN, -1, 0.5, Infinity, 1e300].flatMap((cost) => [
-        () => ask(allow, seat, 't', cost),
+        () => ask(allow, seat + PRICED, 't', cost),
+        () => ask(allow, seat + PRICED + BYTES, 't', cost),
         () => ask(check, seat, 't', cost),
       ]),
       () => ask(check, seat, 't', 1, -1),

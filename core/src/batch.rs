@@ -4,6 +4,7 @@
 use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::Ask;
 use crate::domain::Inner;
+use crate::local::LOCAL;
 use crate::table::Key;
 
 /// How many tags are checked together: as many as memory can be asked for at once, and more.
@@ -29,8 +30,10 @@ pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [b
         *key = rule.key(tag.as_ref());
         table.prefetch(*key);
     }
-    let now = domain.host.now();
-    for (key, allowed) in keys.iter().zip(allowed) {
-        *allowed = decide::allow_one(domain, rule, *key, ask, now);
-    }
+    LOCAL.with(|local| {
+        let now = domain.host.now_by(local);
+        for (key, allowed) in keys.iter().zip(allowed) {
+            *allowed = decide::allow_one(domain, local, rule, *key, ask, now);
+        }
+    });
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::local::{LOCAL, Local};
 
 /// A clock that stands still until it is moved: for tests, and for hosts that give the time.
 ///
@@ -66,9 +67,19 @@ impl Clock {
     /// Nanoseconds since the clock's zero.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
+        LOCAL.with(|local| self.now_ns_by(local))
+    }
+
+    /// The same, in a thread that knows its own.
+    #[cfg_attr(
+        not(feature = "os"),
+        expect(unused_variables, reason = "only the system's needs it")
+    )]
+    #[inline]
+    pub(crate) fn now_ns_by(&self, local: &Local) -> u64 {
         match self {
             #[cfg(feature = "os")]
-            Clock::System => crate::os::clock::now_ns(),
+            Clock::System => crate::os::clock::now_ns_by(local),
             Clock::Manual(clock) => clock.now_ns(),
         }
     }

@@ -10,13 +10,15 @@ use std::time::Duration;
 use crate::bucket::{LAST, Scale, Tat, Window};
 use crate::decision::{Ask, Decision};
 use crate::domain::{ActiveRule, Inner};
+use crate::local::Local;
 use crate::stats::Count;
-use crate::table::{Hit, Key, Step};
+use crate::table::{Key, Step};
 
 /// The most rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
 
 /// A check under way, with room for N rules on the stack: what is not there costs nothing.
+#[derive(Clone, Copy)]
 pub(crate) struct Check<'a, const N: usize> {
     domain: &'a Inner,
     ask: Ask,
@@ -45,8 +47,14 @@ pub(crate) struct Outcome<'a, const N: usize> {
 impl<'a> Check<'a, 1> {
     /// A check under one rule.
     #[inline]
-    pub(crate) fn of_one(domain: &'a Inner, rule: &ActiveRule, tag: &[u8], ask: Ask) -> Self {
-        Check::of_key(domain, rule.key(tag), ask, domain.host.now())
+    pub(crate) fn of_one(
+        domain: &'a Inner,
+        local: &Local,
+        rule: &ActiveRule,
+        tag: &[u8],
+        ask: Ask,
+    ) -> Self {
+        Check::of_key(domain, rule.key(tag), ask, domain.host.now_by(local))
     }
 
     /// A check under one rule whose key is known.
@@ -58,30 +66,32 @@ impl<'a> Check<'a, 1> {
     /// Takes in the simplest case: a bucket that is there and has enough. The TAT after it; nothing
     /// is taken if this is another case.
     #[inline(always)]
-    pub(crate) fn take_at_once(&self, rule: &ActiveRule) -> Option<Tat> {
-        let hit = self.domain.host.table.hit(self.keys[0])?;
+    pub(crate) fn take_at_once(&self, local: &Local, rule: &ActiveRule) -> Option<Tat> {
         if !self.domain.host.table.is_alone() {
-            return self.take_and_tell(rule, hit);
+            // A copy, so that this one stays in registers.
+            return Check::take_and_tell(*self, local, rule);
         }
+        let hit = self.domain.host.table.hit(self.keys[0])?;
         let window = rule.scale.window(self.now, self.latest);
         let next = self.next(rule, window, hit.tat())?;
         if !hit.replace(next) {
             return None;
         }
-        self.domain.host.counters.add_one(Count::Allowed);
+        self.domain.host.counters.add_one_by(local, Count::Allowed);
         Some(next)
     }
 
     /// The same where peers have to hear of it.
     #[inline(never)]
-    fn take_and_tell(&self, rule: &ActiveRule, hit: Hit<'_>) -> Option<Tat> {
+    fn take_and_tell(self, local: &Local, rule: &ActiveRule) -> Option<Tat> {
+        let hit = self.domain.host.table.hit(self.keys[0])?;
         let (tat, window) = (hit.tat(), self.window(rule, self.keys[0]));
         let next = self.next(rule, window, tat)?;
         let hits = rule.scale.hits_taken(tat, window, next, self.ask.cost);
         if !self.domain.host.table.replace_and_tell(hit, &rule.scale, next, hits, self.now) {
             return None;
         }
-        self.domain.host.counters.add_one(Count::Allowed);
+        self.domain.host.counters.add_one_by(local, Count::Allowed);
         Some(next)
     }
 
@@ -355,14 +365,43 @@ impl<const N: usize> Outcome<'_, N> {
 
 /// A check under one rule whose key is known: yes or no.
 #[inline]
-pub(crate) fn allow_one(domain: &Inner, rule: &ActiveRule, key: Key, ask: Ask, now: u64) -> bool {
+pub(crate) fn allow_one(
+    domain: &Inner,
+    local: &Local,
+    rule: &ActiveRule,
+    key: Key,
+    ask: Ask,
+    now: u64,
+) -> bool {
     // Two checks alike, so that one of them never needs memory.
-    Check::of_key(domain, key, ask, now).take_at_once(rule).is_some()
-        || allow_at_length(domain, key, ask, now)
+    Check::of_key(domain, key, ask, now).take_at_once(local, rule).is_some()
+        || allow_at_length(domain, key, now, ask.cost, ask.max_wait, ask.partial)
+}
+
+/// A check under several rules: yes or no. It is told in numbers, as the next one, so that callers
+/// need no memory for what is asked.
+#[inline(never)]
+pub(crate) fn allow_all(
+    domain: &Inner,
+    tag: &[u8],
+    cost: u64,
+    max_wait: u64,
+    partial: bool,
+) -> bool {
+    let ask = Ask { cost, max_wait, partial };
+    Check::<MAX_RULES>::new(domain, tag, ask).take().allowed()
 }
 
 #[inline(never)]
-fn allow_at_length(domain: &Inner, key: Key, ask: Ask, now: u64) -> bool {
+fn allow_at_length(
+    domain: &Inner,
+    key: Key,
+    now: u64,
+    cost: u64,
+    max_wait: u64,
+    partial: bool,
+) -> bool {
+    let ask = Ask { cost, max_wait, partial };
     Check::of_key(domain, key, ask, now).take().allowed()
 }
 

@@ -12,6 +12,7 @@ use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprints;
+use crate::local::{LOCAL, Local};
 use crate::node::Node;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
@@ -121,12 +122,14 @@ impl Domain {
     pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
         if let [rule] = self.0.rules.as_slice() {
-            let check = Check::of_one(&self.0, rule, tag.as_ref(), ask);
-            let outcome = match check.take_at_once(rule) {
-                Some(tat) => check.taken(tat),
-                None => check.take(),
-            };
-            return Ok(outcome.decision());
+            return LOCAL.with(|local| {
+                let check = Check::of_one(&self.0, local, rule, tag.as_ref(), ask);
+                let outcome = match check.take_at_once(local, rule) {
+                    Some(tat) => check.taken(tat),
+                    None => check.take(),
+                };
+                Ok(outcome.decision())
+            });
         }
         Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().decision())
     }
@@ -140,12 +143,20 @@ impl Domain {
     /// Asks for what `ask` says, and takes it if it passes: yes or no.
     #[inline(always)]
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
+        LOCAL.with(|local| self.allow_by(local, tag, ask))
+    }
+
+    /// The same, in a thread that knows its own.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn allow_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         self.begin(&ask)?;
         if let [rule] = self.0.rules.as_slice() {
             let key = rule.key(tag.as_ref());
-            return Ok(decide::allow_one(&self.0, rule, key, ask, self.0.host.now()));
+            let now = self.0.host.now_by(local);
+            return Ok(decide::allow_one(&self.0, local, rule, key, ask, now));
         }
-        Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().allowed())
+        Ok(decide::allow_all(&self.0, tag.as_ref(), ask.cost, ask.max_wait, ask.partial))
     }
 
     /// Asks for one unit for each tag in turn, and takes what passes. Much faster than one call for
@@ -173,7 +184,9 @@ impl Domain {
     pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
         Ok(match self.0.rules.as_slice() {
-            [rule] => Check::of_one(&self.0, rule, tag.as_ref(), ask).look().decision(),
+            [rule] => LOCAL.with(|local| {
+                Check::of_one(&self.0, local, rule, tag.as_ref(), ask).look().decision()
+            }),
             _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).look().decision(),
         })
     }
@@ -286,7 +299,13 @@ impl Host {
     /// Nanoseconds since the table's zero.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        self.clock.now_ns().saturating_sub(self.zero_ns)
+        LOCAL.with(|local| self.now_by(local))
+    }
+
+    /// The same, in a thread that knows its own.
+    #[inline]
+    pub(crate) fn now_by(&self, local: &Local) -> u64 {
+        self.clock.now_ns_by(local).saturating_sub(self.zero_ns)
     }
 
     /// One atomic step on a bucket. Without room for it, the step is made on a full bucket and

@@ -65,6 +65,8 @@ pub use config::{BusyConfig, ClusterConfig, Config, TableConfig};
 pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};
+#[doc(hidden)]
+pub use local::Local;
 pub use rate::Rate;
 pub use rule::Rule;
 pub use stats::Stats;

@@ -2,17 +2,23 @@
 //! thread-local variable costs a call to find it.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
+
+use crate::stats;
 
 /// A thread's own.
-pub(crate) struct Local {
-    /// Which counters it uses, if it has been told; see `stats.rs`.
-    pub(crate) stripe: Cell<Option<u16>>,
+#[derive(Debug)]
+pub struct Local {
+    /// Which counters it uses; see `stats.rs`.
+    pub(crate) stripe: Cell<usize>,
     /// When it last asked for the time; see `os/tsc.rs`.
     pub(crate) anchor: Cell<Anchor>,
+    /// It stays in its thread: nobody else may use those counters.
+    here: PhantomData<*const ()>,
 }
 
 /// A moment by the system's clock and by the processor's counter.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Anchor {
     pub(crate) count: u64,
     pub(crate) ns: u64,
@@ -21,10 +27,23 @@ pub(crate) struct Anchor {
 }
 
 thread_local! {
-    pub(crate) static LOCAL: Local = const {
+    pub(crate) static LOCAL: Local = const { Local::new() };
+}
+
+impl Local {
+    const fn new() -> Local {
         Local {
-            stripe: Cell::new(None),
+            stripe: Cell::new(stats::UNTOLD),
             anchor: Cell::new(Anchor { count: 0, ns: 0, speed: 0 }),
+            here: PhantomData,
         }
-    };
+    }
+
+    /// What this thread keeps for itself, once more: for a binding that has it at hand, and need not
+    /// look for it at every call.
+    pub fn here() -> Local {
+        let local = Local::new();
+        local.stripe.set(LOCAL.with(stats::stripe));
+        local
+    }
 }

@@ -1,8 +1,8 @@
 //! What a throttle counts about itself.
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::local::LOCAL;
+use crate::local::{LOCAL, Local};
 
 /// Counts since the throttle was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) struct Counters([Stripe; STRIPES]);
 
 const STRIPES: usize = 32;
 const SHARED: usize = STRIPES - 1;
+/// Of a thread that has no counters yet.
+pub(crate) const UNTOLD: usize = usize::MAX;
 
 /// A cache line of counters.
 #[repr(align(64))]
@@ -76,16 +78,25 @@ impl Counter {
 }
 
 impl Counters {
-    #[inline]
     pub(crate) fn add_one(&self, count: Count) {
-        let stripe = LOCAL.with(|local| local.stripe.get()).unwrap_or_else(new_stripe);
-        let stripe = usize::from(stripe).min(SHARED);
-        let counter = &self.0[stripe].0[count as usize];
-        if stripe == SHARED {
-            counter.add(1);
+        LOCAL.with(|local| self.add_one_by(local, count));
+    }
+
+    /// The same, in a thread that knows its own.
+    #[inline]
+    pub(crate) fn add_one_by(&self, local: &Local, count: Count) {
+        let stripe = local.stripe.get();
+        if stripe < SHARED {
+            self.0[stripe].0[count as usize].add_one_alone();
         } else {
-            counter.add_one_alone();
+            self.add_one_shared(local, count);
         }
+    }
+
+    /// The same by a thread that shares its counters, or has none yet.
+    #[cold]
+    fn add_one_shared(&self, local: &Local, count: Count) {
+        self.0[stripe(local)].0[count as usize].add(1);
     }
 
     /// What is counted here; the rest is zero.
@@ -102,12 +113,21 @@ impl Counters {
     }
 }
 
+/// The counters of a thread.
+pub(crate) fn stripe(local: &Local) -> usize {
+    match local.stripe.get() {
+        UNTOLD => new_stripe(local),
+        stripe => stripe,
+    }
+}
+
 /// Gives a thread its counters. They are not given back: what a thread counted stays.
 #[cold]
-fn new_stripe() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
+fn new_stripe(local: &Local) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: only the number matters.
     let next = NEXT.update(Ordering::Relaxed, Ordering::Relaxed, |next| next.saturating_add(1));
-    LOCAL.with(|local| local.stripe.set(Some(next)));
-    next
+    let stripe = next.min(SHARED);
+    local.stripe.set(stripe);
+    stripe
 }

@@ -289,6 +289,46 @@ function testCalls(label, face) {
       assert.deepEqual(many.allowMany((function* () { yield 'newest'; })()), [true]);
     });
 
+    it('an answer does not depend on what was asked before', () => {
+      // Tags around the lengths that are read in other ways, alike in their beginnings and ends.
+      const lengths = [0, 1, 7, 8, 9, 11, 15, 16, 17, 31, 32, 33, 99, 100, 101, 126, 127, 128, 300];
+      const letters = lengths.map((length) => 'a'.repeat(length));
+      const others = ['203.0.113.17', '203.0.113.27', '303.0.113.17', 'ü', 'aaaaaaaaü', '\u0161'.repeat(9), '\ud800aaaaaaaa'];
+      const texts = [...letters, ...others];
+      const bytes = texts.map((text) => Buffer.from(text));
+      const tags = [...texts, ...bytes];
+      const rule = { rate: '10000/s' };
+      const throttle = new Throttle({ domains: { one: rule, two: rule }, clock: new ManualClock() });
+      const names = ['one', 'two'];
+      /** @type {Map<string, number>} */
+      const taken = new Map();
+      let random = 1;
+      /** @param {number} below */
+      const next = (below) => {
+        random = (random * 48_271) % 2_147_483_647;
+        return random % below;
+      };
+      for (let i = 0; i < 20_000; i += 1) {
+        // A domain of its own each time: some take the place of one that has ended.
+        const name = names[next(2)];
+        const domain = throttle.domain(name);
+        const tag = tags[next(tags.length)];
+        const cost = [undefined, undefined, 1, 3][next(4)];
+        const repeats = next(3);
+        for (let j = 0; j <= repeats; j += 1) {
+          assert.equal(cost === undefined ? domain.allow(tag) : domain.allow(tag, cost), true);
+          const key = `${name} ${Buffer.from(tag).toString('hex')}`;
+          taken.set(key, (taken.get(key) ?? 0) + (cost ?? 1));
+        }
+      }
+      for (const name of names) {
+        for (const tag of tags) {
+          const key = `${name} ${Buffer.from(tag).toString('hex')}`;
+          assert.equal(throttle.domain(name).peek(tag).balance, 10_000 - (taken.get(key) ?? 0), key);
+        }
+      }
+    });
+
     it('many that are wrong take nothing', () => {
       const throttle = open();
       const wrong = ['t', Buffer.from('t'), 5, null, undefined, {}, { length: 1 }, ['t', 5], ['t', null]];

@@ -1,13 +1,23 @@
 //! The system's clock: monotonic, and going on while the machine is suspended where that exists.
 
+use crate::local::{LOCAL, Local};
+
 /// Nanoseconds since the machine started.
+pub(crate) fn now_ns() -> u64 {
+    LOCAL.with(now_ns_by)
+}
+
+/// The same, in a thread that knows its own.
 #[cfg(unix)]
 #[inline]
-pub(crate) fn now_ns() -> u64 {
+pub(crate) fn now_ns_by(local: &Local) -> u64 {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-    return super::tsc::now_ns(precise_ns);
+    return super::tsc::now_ns(local, precise_ns);
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-    return precise_ns();
+    {
+        let _ = local;
+        precise_ns()
+    }
 }
 
 /// Milliseconds since 1970, by a clock that may be set at any time.
@@ -35,7 +45,7 @@ fn precise_ns() -> u64 {
 
 /// Nanoseconds since the first call.
 #[cfg(not(unix))]
-pub(crate) fn now_ns() -> u64 {
+pub(crate) fn now_ns_by(_: &Local) -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;
 
