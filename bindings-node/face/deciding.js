@@ -5,4 +5,4 @@
 /** The index of the rule; -1 if there is none. Whoever asks must look before anybody asks again. */
 const last = { deciding: -1 };
 
-exports.last = last;
+module.exports = { last };

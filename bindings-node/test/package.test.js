@@ -25,6 +25,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'busy/undici.js',
     'face/busy.js',
     'face/clocks.js',
+    'face/deciding.js',
     'face/errors.js',
     'face/index.js',
     'face/values.js',
