@@ -96,11 +96,11 @@ const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >>
 /**
  * Ratios are those of single rounds: what disturbs a round disturbs both sides of it. That of the two
  * bare servers would be 1 without noise.
- * @param {number} redisPort
+ * @param {{ port: number, pid: number | undefined }} redis
  * @returns {Row[]}
  */
-function expressRows(redisPort) {
-  const us = node('servers.js', String(redisPort));
+function expressRows(redis) {
+  const us = node('servers.js', String(redis.port), String(redis.pid));
   const bare = us.bare.map((one, i) => (one + us.again[i]) / 2);
   const row = (name, text, kind, base = bare) => {
     const ratio = median(us[kind].map((one, i) => one / base[i]));
@@ -125,7 +125,7 @@ async function main() {
     if (wanted('calls')) rows.push(...callRows(redis.port));
     if (wanted('kept')) rows.push(...keptRows());
     if (wanted('memory')) rows.push(...memoryRows());
-    if (wanted('express')) rows.push(...expressRows(redis.port));
+    if (wanted('express')) rows.push(...expressRows(redis));
   } finally {
     redis.stop();
   }

@@ -1,5 +1,5 @@
-// CPU time of a request to Express: `node servers.js <port of Redis>`. Prints for each kind of server
-// the microseconds of all rounds.
+// CPU time of a request to Express: `node servers.js <port of Redis> <its process>`. Prints for each
+// kind of server the microseconds of all rounds.
 //
 // User and system time of all threads of the server; not of the client, and not of Redis. The servers
 // run side by side and are asked in turns, one request at a time over a connection that is kept. How
@@ -16,7 +16,7 @@ const net = require('node:net');
 const readline = require('node:readline');
 
 const KINDS = ['bare', 'ours', 'again', 'erl', 'rlf'];
-const STARTS = Number(process.env.STARTS ?? 10);
+const STARTS = 10;
 const ROUNDS = 8;
 const REQUESTS = 1000;
 /** Until the engine has compiled what is called often. */
@@ -120,12 +120,11 @@ async function measure(times, core, redisPort) {
 }
 
 async function main() {
-  const [redisPort, ...chosen] = process.argv.slice(2);
+  const [redisPort, redis] = process.argv.slice(2);
   const all = cores();
-  spawnSync('taskset', ['-acp', String(all[all.length - 1]), String(process.pid)]);
-  const kinds = chosen.length > 0 ? chosen : KINDS;
+  for (const pid of [redis, String(process.pid)]) spawnSync('taskset', ['-acp', String(all[all.length - 1]), pid]);
   /** @type {Record<string, number[]>} */
-  const times = Object.fromEntries(kinds.map((kind) => [kind, []]));
+  const times = Object.fromEntries(KINDS.map((kind) => [kind, []]));
   for (let start = 0; start < STARTS; start += 1) await measure(times, all[0], redisPort);
   console.log(JSON.stringify(times));
 }

@@ -62,7 +62,8 @@ class RequestProperty {
 function hasAccessor(kind, name, slot) {
   const top = topOf(kind);
   if (top === null) return false;
-  if (!(name in kind)) Object.defineProperty(top, name, toAccessor(name, slot));
+  // One that cannot be changed leaves it to the request.
+  if (!(name in kind)) Reflect.defineProperty(top, name, toAccessor(name, slot));
   for (let it = kind; it; it = Object.getPrototypeOf(it)) {
     const found = Object.getOwnPropertyDescriptor(it, name);
     if (found) return found.get !== undefined && accessors.has(found.get);
