@@ -23,6 +23,7 @@ const POLICY_FOUND = POLICY.toLowerCase();
  */
 function toMiddleware(gate) {
   const { requestPropertyName, handler } = gate.settings;
+  const { refunds } = gate;
   const property = new RequestProperty(requestPropertyName);
 
   /**
@@ -68,7 +69,7 @@ function toMiddleware(gate) {
    */
   function pass(verdict, request, response, next) {
     write(gate, response, verdict.fields);
-    refundAfter(gate, verdict, response, request, response);
+    if (refunds) refundAfter(gate, verdict, response, request, response);
     return next();
   }
 
@@ -163,10 +164,13 @@ function write(gate, response, fields) {
  */
 function writeAll(gate, response, fields) {
   // All of them begin with the policy: without it nobody has written any.
-  const alone = fields[0] === POLICY && response.getHeader(POLICY_FOUND) === undefined;
+  if (fields[0] === POLICY && response.getHeader(POLICY_FOUND) === undefined) {
+    for (let i = 0; i < fields.length; i += 2) response.setHeader(fields[i], fields[i + 1]);
+    return;
+  }
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i];
-    const present = alone ? undefined : response.getHeader(name);
+    const present = response.getHeader(name);
     if (present === undefined || !name.includes('RateLimit')) response.setHeader(name, fields[i + 1]);
     else if (gate.isList && !name.startsWith('X-')) response.setHeader(name, `${present}, ${fields[i + 1]}`);
   }

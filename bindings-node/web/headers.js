@@ -40,6 +40,7 @@ class Headers {
   #kind;
   #legacy;
   #policy;
+  #last = { index: -1, left: 0, more: 0, value: '' };
 
   /**
    * @param {string | null} kind One of KINDS, or none.
@@ -75,8 +76,7 @@ class Headers {
     /** @type {Fields} */
     let fields = [];
     if (this.#kind === STANDARD) {
-      const time = more > 0 ? `;t=${more}` : '';
-      fields = [POLICY, this.#policy, 'RateLimit', `${this.#begins[index]}${left}${time}`];
+      fields = [POLICY, this.#policy, 'RateLimit', this.#value(index, left, more)];
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
       fields.push(POLICY, this.#policy, 'RateLimit', value);
@@ -91,6 +91,22 @@ class Headers {
       fields.push('X-RateLimit-Reset', String(reset));
     }
     return fields;
+  }
+
+  /**
+   * The standard field. Most clients have used next to nothing, so that it is often the same as
+   * before: to make it anew takes longer.
+   * @param {number} index
+   * @param {number} left
+   * @param {number} more
+   */
+  #value(index, left, more) {
+    const last = this.#last;
+    if (last.index !== index || last.left !== left || last.more !== more) {
+      const time = more > 0 ? `;t=${more}` : '';
+      this.#last = { index, left, more, value: `${this.#begins[index]}${left}${time}` };
+    }
+    return this.#last.value;
   }
 
   /**
