@@ -276,3 +276,16 @@ fn no_silence_where_the_limit_is_at_the_floor() {
         assert!(busy.turn("a", at(1.0)).wait <= at(1.0 / floor), "{floor}");
     }
 }
+
+#[test]
+fn a_retry_after_of_zero_is_no_pause() {
+    let busy = live();
+    passed(&busy, "a", 0.0, 1000);
+    busy.on_busy("a", at(1.0), Some(Duration::ZERO));
+    // Fewer than it may.
+    (60..90).for_each(|i| assert!(busy.should_send("a", at(1.0 + f64::from(i) / 100.0))));
+    busy.on_busy("a", at(1.995), Some(Duration::ZERO));
+    busy.on_busy("a", at(2.005), Some(Duration::ZERO));
+    let limit = busy.limit("a", at(2.005)).unwrap();
+    assert!((14.0..=15.0).contains(&limit), "{limit}: half of what was sent in the last second");
+}
