@@ -63,7 +63,8 @@ const ELSEWHERE = {
   status: 'statusCode', body: 'message', errorResponseBuilder: 'message', headers: 'standardHeaders',
   onLimitReached: 'onRefused', onExceeded: 'onRefused', delay: 'maxDelayMs', delayMs: 'maxDelayMs',
   maxDelay: 'maxDelayMs', maxWaitMs: 'maxDelayMs', execEvenly: 'maxDelayMs', trustProxy: 'trustedProxies',
-  proxies: 'trustedProxies', ipv6Prefix: 'ipv6Subnet', passOnStoreError: 'nothing: requests always pass',
+  proxies: 'trustedProxies', ipv6Prefix: 'ipv6Subnet',
+  passOnStoreError: 'leave it out: requests always pass when the throttle fails',
 };
 
 const NETWORK = /^(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(\/.*)?$/;
