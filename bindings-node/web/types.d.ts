@@ -131,8 +131,8 @@ export interface Counts {
 export interface Tools {
   readonly domain: Domain;
   readonly counts: Readonly<Counts>;
-  /** Fills a tag's buckets. */
-  resetKey(tag: Tag): void;
+  /** Fills a tag's buckets. Where clients are known by address, that is one in any spelling. */
+  resetKey(tag: Who): void;
   /** Ends it: all requests pass. A throttle that was made for it is closed with the last that has it. */
   close(): void;
 }
