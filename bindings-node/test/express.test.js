@@ -262,6 +262,36 @@ describe('a middleware', () => {
     }
   });
 
+  it('counts who is gone apart from every client', async () => {
+    // What has the letters of "gone" as its address, or as its header.
+    for (const [options, headers] of [[{}, {}], [{ tag: 'header:x-client' }, {}], [{ tag: 'header:x-client' }, { 'x-client': 'gone' }]]) {
+      const middleware = throttle('1/day', { table: false, ...options });
+      const gone = () => passes(middleware, undefined, {}, { destroyed: true });
+      assert.deepEqual([gone(), gone()], [true, false]);
+      assert.equal(passes(middleware, '103.111.110.101', headers), true);
+      assert.equal(middleware.counts.untagged, 0);
+    }
+  });
+
+  it('allows nobody whose address has the letters of a name', () => {
+    const middleware = throttle('1/day', { table: false, allow: ['root', 'networkaddress16', '127.0.0.1', Buffer.from([127, 0, 0, 2])] });
+    for (const peer of ['114.111.111.116', '6e65:7477:6f72:6b61::1']) {
+      assert.deepEqual([passes(middleware, peer), passes(middleware, peer)], [true, false], peer);
+    }
+    const wide = throttle('1/day', { table: false, ipv6Subnet: 128, allow: ['networkaddress16'] });
+    const letters = '6e65:7477:6f72:6b61:6464:7265:7373:3136';
+    assert.deepEqual([passes(wide, letters), passes(wide, letters)], [true, false]);
+    for (const peer of ['127.0.0.1', '127.0.0.2']) {
+      assert.deepEqual([passes(middleware, peer), passes(middleware, peer)], [true, true], peer);
+    }
+    // Where tags are names, they are meant.
+    for (const tag of ['header:x-client', () => 'root', () => Buffer.from('root')]) {
+      const named = throttle('1/day', { table: false, allow: ['root'], tag });
+      const pass = () => passes(named, '127.0.0.1', { 'x-client': 'root' });
+      assert.deepEqual([pass(), pass()], [true, true]);
+    }
+  });
+
   it('of Koa answers by a handler', async () => {
     const app = new (need('koa'))();
     const handler = (/** @type {Any} */ context) => {

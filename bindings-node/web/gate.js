@@ -36,8 +36,11 @@ const log = debuglog('dthrottle');
  * pretend to be it.
  */
 const NO_HEADER = new TextEncoder().encode('address\0');
-/** Clients that left before they were asked about, all of them: to leave early must not be free. */
-const GONE = new TextEncoder().encode('gone');
+/**
+ * Clients that left before they were asked about, all of them: to leave early must not be free.
+ * With a NUL, and longer than IPv4: nobody else's header or address.
+ */
+const GONE = new TextEncoder().encode('gone\0');
 const MOST_DEBT = 2 ** 40;
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
