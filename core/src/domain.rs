@@ -88,6 +88,12 @@ impl ActiveRule {
         Duration::from_nanos(self.scale.fill_ns())
     }
 
+    /// The key of a tag, in a thread that knows its own.
+    #[inline(always)]
+    pub(crate) fn key_by(&self, local: &Local, tag: &[u8]) -> Key {
+        Key { fingerprint: self.fingerprints.of_by(&local.last, tag), rule: self.index }
+    }
+
     #[inline]
     pub(crate) fn key(&self, tag: &[u8]) -> Key {
         Key { fingerprint: self.fingerprints.of(tag), rule: self.index }
@@ -154,8 +160,8 @@ impl Domain {
     pub fn allow_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         self.begin(&ask)?;
         if let [rule] = self.0.rules.as_slice() {
-            let key = rule.key(tag.as_ref());
             let now = self.0.host.now_by(local);
+            let key = rule.key_by(local, tag.as_ref());
             return Ok(decide::allow_one(&self.0, local, rule, key, ask, now));
         }
         Ok(decide::allow_all(&self.0, tag.as_ref(), ask.cost, ask.max_wait, ask.partial))

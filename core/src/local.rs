@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
+use crate::fingerprint::Last;
 use crate::stats;
 
 /// A thread's own.
@@ -13,6 +14,8 @@ pub struct Local {
     pub(crate) stripe: Cell<usize>,
     /// When it last asked for the time; see `os/tsc.rs`.
     pub(crate) anchor: Cell<Anchor>,
+    /// The last fingerprint.
+    pub(crate) last: Last,
     /// It stays in its thread: nobody else may use those counters.
     here: PhantomData<*const ()>,
 }
@@ -35,6 +38,7 @@ impl Local {
         Local {
             stripe: Cell::new(stats::UNTOLD),
             anchor: Cell::new(Anchor { count: 0, ns: 0, speed: 0 }),
+            last: Last::none(),
             here: PhantomData,
         }
     }
