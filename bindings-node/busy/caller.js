@@ -5,6 +5,7 @@
 const { BusyThrottle, DthrottleError } = require('../index.js');
 const { badArgument } = require('../face/errors.js');
 const { describe, toNumber, toOptions } = require('../face/values.js');
+const { Abort } = require('./abort.js');
 
 /** @import { CallOptions } from './index.js' */
 
@@ -165,19 +166,21 @@ class Caller {
   /**
    * Waits until a request may be sent; rejects if that would take too long, or if it is given up.
    * @param {string} service
-   * @param {AbortSignal | null | undefined} [signal]
+   * @param {any[]} signals Who may say so.
    */
-  async hold(service, signal) {
+  async hold(service, ...signals) {
     const wait = new Wait(this, service);
+    const abort = new Abort(...signals);
     try {
       for (;;) {
-        signal?.throwIfAborted();
+        abort.throwIfAborted();
         const ms = wait.next();
         if (ms === 0) return;
-        await pause(ms, signal);
+        await abort.pause(ms);
       }
     } finally {
       wait.leave();
+      abort.end();
     }
   }
 
@@ -201,24 +204,4 @@ class Caller {
   }
 }
 
-/**
- * Until so long is over, or the signal says to give up. undici's may be an emitter of events.
- * @param {number} ms
- * @param {any} signal
- * @returns {Promise<void>}
- */
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      if (signal?.removeEventListener) signal.removeEventListener('abort', done);
-      else signal?.removeListener?.('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    if (signal?.addEventListener) signal.addEventListener('abort', done);
-    else signal?.on?.('abort', done);
-  });
-}
-
-module.exports = { Caller, DthrottleError, ServiceBusyError, Wait, pause, retryAfterMs, serviceOf };
+module.exports = { Caller, DthrottleError, ServiceBusyError, Wait, retryAfterMs, serviceOf };

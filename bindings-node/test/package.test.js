@@ -19,6 +19,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'client.d.ts',
     'client.js',
     `dthrottle.${process.platform}-${process.arch}.node`,
+    'busy/abort.js',
     'busy/caller.js',
     'busy/index.d.ts',
     'busy/index.js',
