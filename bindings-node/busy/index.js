@@ -3,7 +3,8 @@
 
 const { BusyThrottle } = require('../index.js');
 const { badArgument } = require('../face/errors.js');
-const { Caller, ServiceBusyError, retryAfterMs, serviceOf } = require('./caller.js');
+const { Caller, ServiceBusyError, serviceOf } = require('./caller.js');
+const { retryAfterMs } = require('./retry.js');
 const { busyInterceptor } = require('./undici.js');
 
 /** @import { CallOptions } from './index.js' */

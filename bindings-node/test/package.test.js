@@ -23,6 +23,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'busy/caller.js',
     'busy/index.d.ts',
     'busy/index.js',
+    'busy/retry.js',
     'busy/undici.js',
     'face/busy.js',
     'face/clocks.js',
