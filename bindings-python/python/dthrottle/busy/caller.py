@@ -5,6 +5,7 @@ A caller belongs to one busy throttle and knows nothing of any HTTP library.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import closing
@@ -81,8 +82,9 @@ class Caller:
         self._statuses = frozenset(statuses)
         self._service = service_of if service is None else service
         self._error = error
-        # Who waits, by service, the longest first.
+        # Who waits, by service, the longest first; and in which process.
         self._lines: dict[str, list[object]] = {}
+        self._pid = os.getpid()
 
     def service(self, url: str) -> str:
         """Name the service that a URL belongs to."""
@@ -126,7 +128,7 @@ class Caller:
                 if turn.wait > left:
                     raise self._error(service, turn.wait)
                 if line is None:
-                    line = self._lines.setdefault(service, [])
+                    line = self._line(service)
                     line.append(me)
                 # If all asked again at the same time, all but one would have asked for nothing.
                 behind = line.index(me) / turn.limit if turn.limit else 0.0
@@ -134,6 +136,15 @@ class Caller:
         finally:
             if line is not None:
                 line.remove(me)
-                if not line:
+                if not line and self._lines.get(service) is line:
                     # Another thread may be about to join it: then it stands in a line of its own.
                     self._lines.pop(service, None)
+
+    def _line(self, service: str) -> list[object]:
+        """Give the line of those who wait for a service."""
+        # A forked child has its parent's lines, but not the threads that stand in them. No lock: one
+        # that another thread has at the fork would never be free. Threads that come here at once
+        # stand in two lines, as above.
+        if self._pid != (pid := os.getpid()):
+            self._lines, self._pid = {}, pid
+        return self._lines.setdefault(service, [])
