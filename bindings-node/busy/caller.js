@@ -5,13 +5,13 @@
 const { BusyThrottle, DthrottleError } = require('../index.js');
 const { badArgument } = require('../face/errors.js');
 const { describe, toNumber, toOptions } = require('../face/values.js');
+const { Abort } = require('./abort.js');
+const { LONGEST_MS, retryAfterMs } = require('./retry.js');
 
 /** @import { CallOptions } from './index.js' */
 
 const OPTIONS = ['throttle', 'maxWaitMs', 'statuses', 'service'];
 const BUSY = [429, 503];
-/** What a Retry-After may say at most; the throttle's own limit is lower. */
-const LONGEST_MS = 86_400_000 * 365;
 /** What setTimeout takes at most. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** For how long one does not ask again because of others that wait: the limit may rise meanwhile. */
@@ -39,39 +39,17 @@ Object.defineProperty(ServiceBusyError.prototype, 'name', {
 });
 
 /**
- * The service of a URL: its host, and its port unless that is the scheme's own.
+ * The service of a URL: its host, and its port unless that is the scheme's own. Python's names.py has
+ * the same rules.
  * @param {string} url
  */
 function serviceOf(url) {
-  return URL.canParse(url) ? new URL(url).host : '';
-}
-
-// The three forms of a date in HTTP. Date.parse() alone makes a date of almost any word and number.
-const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*';
-const TIME = '\\d\\d:\\d\\d:\\d\\d';
-const DATE = new RegExp(`^${DAY}, \\d\\d[ -][A-Z][a-z]{2}[ -](?:\\d\\d){1,2} ${TIME} (?:GMT|UTC|[+-]\\d{4})$`);
-const ASCTIME = new RegExp(`^${DAY} [A-Z][a-z]{2} [ \\d]\\d ${TIME} \\d{4}$`);
-
-/**
- * A date in HTTP, as Date.now() counts; NaN: it is none.
- * @param {string} text
- */
-function parseDate(text) {
-  if (DATE.test(text)) return Date.parse(text);
-  // It does not say so, but it means GMT.
-  return ASCTIME.test(text) ? Date.parse(`${text} GMT`) : NaN;
-}
-
-/**
- * A Retry-After header in milliseconds: seconds, or a date; nothing if it cannot be read.
- * @param {string | null | undefined} value
- */
-function retryAfterMs(value) {
-  const text = value?.trim();
-  if (!text) return undefined;
-  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, LONGEST_MS);
-  const ms = parseDate(text) - Date.now();
-  return ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
+  try {
+    return new URL(url).host;
+  } catch {
+    // Not by URL.canParse(): once compiled, that of Node 20 errs about names such as bücher.example.
+    return '';
+  }
 }
 
 /**
@@ -165,19 +143,21 @@ class Caller {
   /**
    * Waits until a request may be sent; rejects if that would take too long, or if it is given up.
    * @param {string} service
-   * @param {AbortSignal | null | undefined} [signal]
+   * @param {any[]} signals Who may say so.
    */
-  async hold(service, signal) {
+  async hold(service, ...signals) {
     const wait = new Wait(this, service);
+    const abort = new Abort(...signals);
     try {
       for (;;) {
-        signal?.throwIfAborted();
+        abort.throwIfAborted();
         const ms = wait.next();
         if (ms === 0) return;
-        await pause(ms, signal);
+        await abort.pause(ms);
       }
     } finally {
       wait.leave();
+      abort.end();
     }
   }
 
@@ -201,24 +181,4 @@ class Caller {
   }
 }
 
-/**
- * Until so long is over, or the signal says to give up. undici's may be an emitter of events.
- * @param {number} ms
- * @param {any} signal
- * @returns {Promise<void>}
- */
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      if (signal?.removeEventListener) signal.removeEventListener('abort', done);
-      else signal?.removeListener?.('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    if (signal?.addEventListener) signal.addEventListener('abort', done);
-    else signal?.on?.('abort', done);
-  });
-}
-
-module.exports = { Caller, DthrottleError, ServiceBusyError, Wait, pause, retryAfterMs, serviceOf };
+module.exports = { Caller, DthrottleError, ServiceBusyError, Wait, serviceOf };

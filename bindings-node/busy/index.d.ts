@@ -42,5 +42,5 @@ export function busyAxios<T extends { getUri: Function; interceptors: any }>(
 /** The service of a URL: its host, and its port unless that is the scheme's own. */
 export function serviceOf(url: string): string;
 
-/** A Retry-After header in milliseconds; nothing if it cannot be read. */
-export function retryAfterMs(value: string | null | undefined): number | undefined;
+/** A Retry-After header in milliseconds, by `Date.now()`; nothing if it cannot be read. */
+export function retryAfterMs(value: string | null | undefined, nowMs?: number): number | undefined;

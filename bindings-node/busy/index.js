@@ -3,7 +3,8 @@
 
 const { BusyThrottle } = require('../index.js');
 const { badArgument } = require('../face/errors.js');
-const { Caller, ServiceBusyError, retryAfterMs, serviceOf } = require('./caller.js');
+const { Caller, ServiceBusyError, serviceOf } = require('./caller.js');
+const { retryAfterMs } = require('./retry.js');
 const { busyInterceptor } = require('./undici.js');
 
 /** @import { CallOptions } from './index.js' */
@@ -20,7 +21,8 @@ function busyFetch(options = {}) {
   return async (input, init) => {
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
     const service = caller.service(request ? request.url : String(input));
-    await caller.hold(service, init?.signal ?? request?.signal);
+    // As for fetch itself, null takes away the signal of the request.
+    await caller.hold(service, init?.signal === undefined ? request?.signal : init.signal);
     const response = await inner(input, init);
     // Who was asked first has sent it elsewhere, and that is a good answer.
     const last = response.redirected ? caller.service(response.url) : service;
@@ -55,11 +57,11 @@ function busyAxios(instance, options) {
   instance.interceptors.request.use(async (/** @type {any} */ config) => {
     const service = caller.service(instance.getUri(config));
     try {
-      await caller.hold(service, config.signal);
+      await caller.hold(service, config.signal, config.cancelToken);
       services.set(config, service);
     } catch (error) {
       // Who is given up is left to axios, which has an error of its own for that, and sends nothing.
-      if (!config.signal?.aborted) throw error;
+      if (!config.signal?.aborted && !config.cancelToken?.reason) throw error;
     }
     return config;
   });

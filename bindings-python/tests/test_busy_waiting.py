@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
+from contextlib import closing
 
 import pytest
 import requests
@@ -93,4 +96,27 @@ def test_who_gives_up_leaves_the_line() -> None:
             await asyncio.wait_for(caller.hold_async("api", asyncio.sleep), 0.05)
 
     asyncio.run(give_up())
+    assert caller._lines == {}
+
+
+def test_a_forked_child_has_nobody_in_its_lines() -> None:
+    caller = Caller(BusyThrottle(), max_wait=60)
+    caller.throttle.on_busy("api", 2)
+    threads = [threading.Thread(target=caller.hold, args=("api",)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    while len(caller._lines.get("api", [])) < len(threads):
+        time.sleep(0.01)
+    child = os.fork()
+    if child == 0:
+        with closing(caller._waits("api")) as waits:
+            first = next(waits)
+            alone = [len(line) for line in caller._lines.values()]
+        # At the end of its parent's line it would wait a second more.
+        os._exit(0 if first <= 2 and alone == [1] and caller._lines == {} else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(caller._lines["api"]) == len(threads), "nobody has left the parent's"
+    caller.throttle.forget("api")
+    for thread in threads:
+        thread.join()
     assert caller._lines == {}

@@ -23,6 +23,7 @@ import selftest
 import selftest_wire
 from list_addresses import addresses
 from list_bad_configs import bad
+from list_calls import calls
 from list_configs import good
 from list_dropped import dropped
 from list_inputs import errors, inputs
@@ -48,6 +49,7 @@ def files() -> dict[str, str]:
             }
         ),
         "addresses.json": grouped(addresses()),
+        "calls.json": grouped(calls()),
         "errors.json": listed([line(entry) for entry in errors()]),
         "inputs.json": listed([line(entry) for entry in inputs()]),
         "protocol.json": grouped(

@@ -13,7 +13,9 @@ and ``dthrottle.busy.urllib3``; ``docs/busy.md`` tells the whole story.
 """
 
 from dthrottle._dthrottle import BusyStats, BusyThrottle, Turn
-from dthrottle.busy.caller import Caller, ServiceBusy, retry_after, service_of
+from dthrottle.busy.caller import Caller, ServiceBusy
+from dthrottle.busy.names import service_of
+from dthrottle.busy.retry import retry_after
 
 __all__ = [
     "BusyStats",

@@ -5,26 +5,22 @@ A caller belongs to one busy throttle and knows nothing of any HTTP library.
 
 from __future__ import annotations
 
-import math
+import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import closing
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import Final
-from urllib.parse import urlsplit
 
 from dthrottle._dthrottle import BusyThrottle
+from dthrottle.busy.names import service_of
+from dthrottle.busy.retry import LONGEST, retry_after
 from dthrottle.errors import ArgumentError, ClosedError
 
-__all__ = ["BUSY", "Caller", "ServiceBusy", "retry_after", "service_of"]
+__all__ = ["BUSY", "Caller", "ServiceBusy"]
 
 BUSY: Final = frozenset({429, 503})
 """The statuses that say busy, if nothing else is said."""
 
-_PORTS: Final = {"http": 80, "https": 443}
-# What a Retry-After may say at most: what the throttle takes as a time. Its own limit is lower.
-_LONGEST: Final = 86_400.0 * 365
 # For how long one does not ask again because of others that wait: the limit may rise meanwhile.
 _BEHIND: Final = 1.0
 
@@ -75,7 +71,7 @@ class Caller:
             raise ArgumentError(f"throttle {throttle!r}: must be a BusyThrottle")
         if isinstance(max_wait, bool) or not isinstance(max_wait, (int, float)):
             raise ArgumentError(f"max_wait {max_wait!r}: must be a number of seconds")
-        if not 0 <= max_wait <= _LONGEST:
+        if not 0 <= max_wait <= LONGEST:
             raise ArgumentError(f"max_wait {max_wait!r}: must be seconds from 0 to a year")
         if isinstance(statuses, (str, bytes)) or not all(isinstance(s, int) for s in statuses):
             raise ArgumentError(f"statuses {statuses!r}: must be numbers such as 429 and 503")
@@ -86,8 +82,9 @@ class Caller:
         self._statuses = frozenset(statuses)
         self._service = service_of if service is None else service
         self._error = error
-        # Who waits, by service, the longest first.
+        # Who waits, by service, the longest first; and in which process.
         self._lines: dict[str, list[object]] = {}
+        self._pid = os.getpid()
 
     def service(self, url: str) -> str:
         """Name the service that a URL belongs to."""
@@ -131,7 +128,7 @@ class Caller:
                 if turn.wait > left:
                     raise self._error(service, turn.wait)
                 if line is None:
-                    line = self._lines.setdefault(service, [])
+                    line = self._line(service)
                     line.append(me)
                 # If all asked again at the same time, all but one would have asked for nothing.
                 behind = line.index(me) / turn.limit if turn.limit else 0.0
@@ -139,41 +136,15 @@ class Caller:
         finally:
             if line is not None:
                 line.remove(me)
-                if not line:
+                if not line and self._lines.get(service) is line:
                     # Another thread may be about to join it: then it stands in a line of its own.
                     self._lines.pop(service, None)
 
-
-def service_of(url: str) -> str:
-    """Name the service of a URL: its host, and its port unless that is the scheme's own.
-
-    The same as ``URL.host`` in JavaScript, so that both count together.
-    """
-    parts = urlsplit(url)
-    host = (parts.hostname or "").lower()
-    if ":" in host:
-        host = f"[{host}]"
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    return host if port is None or port == _PORTS.get(parts.scheme) else f"{host}:{port}"
-
-
-def retry_after(value: str | None) -> float | None:
-    """Read a Retry-After header: seconds, or a date; None if there is none that can be read."""
-    if value is None:
-        return None
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        # Digits without end are a long time, and int() would take long over them.
-        return min(float(value[:20]), _LONGEST)
-    try:
-        date = parsedate_to_datetime(value)
-    except (TypeError, ValueError, ArithmeticError, LookupError):
-        # Whatever a server says: it is no reason for a request to fail.
-        return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=timezone.utc)
-    seconds = (date - datetime.now(timezone.utc)).total_seconds()
-    return min(seconds, _LONGEST) if seconds > 0 and math.isfinite(seconds) else None
+    def _line(self, service: str) -> list[object]:
+        """Give the line of those who wait for a service."""
+        # A forked child has its parent's lines, but not the threads that stand in them. No lock: one
+        # that another thread has at the fork would never be free. Threads that come here at once
+        # stand in two lines, as above.
+        if self._pid != (pid := os.getpid()):
+            self._lines, self._pid = {}, pid
+        return self._lines.setdefault(service, [])
