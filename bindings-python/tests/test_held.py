@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -93,6 +94,11 @@ def test_threads_that_are_held_are_counted(
     both.wait(60)
     assert web.get().status == 429, "the third has no room"
     assert web.get(peer="198.51.100.1").status == 200, "who need not wait needs none"
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+        os._exit(0 if web.get().status == 200 else 1)
+    assert os.waitpid(child, 0)[1] == 0, "nobody is held in a child"
     wake.set()
     for thread in threads:
         thread.join(60)

@@ -42,8 +42,8 @@ class Service:
                     self.capacity = float(path.removeprefix(b"/capacity/"))
                 elif not self.serves():
                     status = b"503 Service Unavailable"
-                fields = pause if status.startswith(b"503") else b""
-                writer.write(b"HTTP/1.1 " + status + b"\r\n" + fields + b"Content-Length: 0\r\n\r\n")
+                status += b"\r\n" + (pause if status.startswith(b"503") else b"")
+                writer.write(b"HTTP/1.1 " + status + b"Content-Length: 0\r\n\r\n")
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass

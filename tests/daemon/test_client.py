@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import socket
 import threading
 import time
@@ -127,6 +128,21 @@ def test_a_forked_child_connects_anew(daemon: Daemon) -> None:
         assert os.waitstatus_to_exitcode(status) == 0
         assert mine <= 9
         assert client.counts().failed_open == 0
+
+
+def test_a_child_forked_while_another_thread_fails_asks_all_the_same(tmp_path: Path) -> None:
+    client = Client(tmp_path / "missing", backoff=0.001)
+    asking = threading.Thread(target=lambda: client.allow("a"), daemon=True)
+    # As if that thread had been interrupted where it holds it.
+    with client._lock:
+        asking.start()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)
+            os._exit(0 if client.allow("a") else 1)
+        _, status = os.waitpid(child, 0)
+    asking.join()
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_a_killed_daemon_and_one_that_comes_back(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from dthrottle._dthrottle import UNLIMITED
 from dthrottle.errors import BY_KIND, ArgumentError, ClosedError, CostError, InternalError
+from dthrottle.forked import in_child
 
 __all__ = ["Client", "ClientCounts", "ClientDecision"]
 
@@ -102,6 +103,11 @@ class Client:
         self._silent_until = 0.0
         self._asked = self._failed_open = self._failures = 0
         self._closed = False
+        in_child(self, Client._unlock)
+
+    def _unlock(self) -> None:
+        """Have a lock that no thread of the parent holds."""
+        self._lock = threading.Lock()
 
     def allow(self, tag: str | bytes) -> bool:
         """Ask for one unit, and take it if it passes: yes or no."""

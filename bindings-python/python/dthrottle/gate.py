@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from dthrottle._dthrottle import Decision, Quick
 from dthrottle.address import Forwarded
+from dthrottle.forked import in_child
 from dthrottle.headers import Fields, Headers, problem, retry_after
 from dthrottle.options import Settings
 from dthrottle.source import Opened
@@ -133,6 +134,7 @@ class Gate(Generic[Request]):
         # One for each request that may be held. A deque needs no lock, which a fork might copy
         # while it is taken.
         self._room = deque([None] * settings.max_held)
+        in_child(self, Gate._clear)
         self._said: set[str] = set()
         self._warns = settings.warns_of_proxies
 
@@ -266,6 +268,10 @@ class Gate(Generic[Request]):
         return units
 
     # Requests that wait.
+
+    def _clear(self) -> None:
+        """Have all the room: requests of a parent's threads are not held here."""
+        self._room = deque([None] * self.settings.max_held)
 
     def _enter(self) -> bool:
         try:

@@ -5,7 +5,6 @@ A caller belongs to one busy throttle and knows nothing of any HTTP library.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Generator
 from contextlib import closing
@@ -15,6 +14,7 @@ from dthrottle._dthrottle import BusyThrottle
 from dthrottle.busy.names import service_of
 from dthrottle.busy.retry import LONGEST, retry_after
 from dthrottle.errors import ArgumentError, ClosedError
+from dthrottle.forked import in_child
 
 __all__ = ["BUSY", "Caller", "ServiceBusy"]
 
@@ -82,9 +82,10 @@ class Caller:
         self._statuses = frozenset(statuses)
         self._service = service_of if service is None else service
         self._error = error
-        # Who waits, by service, the longest first; and in which process.
+        # Who waits, by service, the longest first. A forked child has nobody in its lines. No lock:
+        # threads that come at once may stand in two.
         self._lines: dict[str, list[object]] = {}
-        self._pid = os.getpid()
+        in_child(self, Caller._leave)
 
     def service(self, url: str) -> str:
         """Name the service that a URL belongs to."""
@@ -128,7 +129,7 @@ class Caller:
                 if turn.wait > left:
                     raise self._error(service, turn.wait)
                 if line is None:
-                    line = self._line(service)
+                    line = self._lines.setdefault(service, [])
                     line.append(me)
                 # If all asked again at the same time, all but one would have asked for nothing.
                 behind = line.index(me) / turn.limit if turn.limit else 0.0
@@ -140,11 +141,5 @@ class Caller:
                     # Another thread may be about to join it: then it stands in a line of its own.
                     self._lines.pop(service, None)
 
-    def _line(self, service: str) -> list[object]:
-        """Give the line of those who wait for a service."""
-        # A forked child has its parent's lines, but not the threads that stand in them. No lock: one
-        # that another thread has at the fork would never be free. Threads that come here at once
-        # stand in two lines, as above.
-        if self._pid != (pid := os.getpid()):
-            self._lines, self._pid = {}, pid
-        return self._lines.setdefault(service, [])
+    def _leave(self) -> None:
+        self._lines = {}
