@@ -73,9 +73,9 @@ for (const kind of kinds) {
         assert.deepEqual(await web.statuses(2), [200, 429]);
         assert.deepEqual([web.counts.passed, web.counts.refused], [3, 2]);
         const [info] = web.seen;
-        assert.deepEqual([info.limit, info.used, info.remaining, Buffer.from(info.key).equals(HERE)], [2, 1, 1, true]);
-        assert.equal(info.decision.remaining, 1);
-        assert.ok(info.resetTime.getTime() > Date.now());
+        assert.deepEqual([info.limit, info.used, info.remaining, info.key], [2, 1, 1, '127.0.0.1']);
+        assert.deepEqual([info.decision.remaining, Buffer.from(info.tag)], [1, HERE]);
+        assert.ok(info.resetTime.getTime() > Date.now() + 50_000 && info.resetTime.getTime() <= Date.now() + 60_000);
       });
     });
 

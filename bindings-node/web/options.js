@@ -5,6 +5,8 @@
 'use strict';
 
 const { createHash } = require('node:crypto');
+const { IncomingMessage } = require('node:http');
+const { Socket } = require('node:net');
 
 const { describe, isBytes, isTable } = require('../face/values.js');
 const { ClientAddress } = require('./address.js');
@@ -66,6 +68,9 @@ const ELSEWHERE = {
   proxies: 'trustedProxies', ipv6Prefix: 'ipv6Subnet', passOnStoreError: 'nothing: requests always pass',
 };
 
+/** As Node makes them. */
+const REQUEST = new IncomingMessage(new Socket());
+
 const NETWORK = /^(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(\/.*)?$/;
 const HEADER = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/;
 
@@ -118,7 +123,7 @@ function readOptions(options, where, inherited) {
     onRefused: read.fn('onRefused'),
     headers: read.headers(),
     legacyHeaders: read.flag('legacyHeaders'),
-    requestPropertyName: read.text('requestPropertyName') ?? 'rateLimit',
+    requestPropertyName: read.property(),
     skipFailed: read.flag('skipFailedRequests'),
     skipSuccessful: read.flag('skipSuccessfulRequests'),
     wasSuccessful: read.fn('requestWasSuccessful'),
@@ -163,6 +168,13 @@ class Reader {
     const value = this.#given[name];
     if (value !== undefined && (typeof value !== 'string' || value === '')) throw wrong(name, value, 'text');
     return value;
+  }
+
+  property() {
+    const name = this.text('requestPropertyName') ?? 'rateLimit';
+    // What Node or JavaScript has there is needed.
+    if (name in REQUEST) throw wrong('requestPropertyName', name, 'a name that requests do not have already');
+    return name;
   }
 
   /** @param {string} name */
