@@ -40,6 +40,17 @@ for (const name of ['express', 'express4']) {
       await using(old, async (get) => assert.equal((await get()).headers.ratelimit, 'limit=9, remaining=7, reset=9600'));
     });
 
+    it('leaves fields of habit to the first', async () => {
+      const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
+      const app = need(name)();
+      app.use(throttle(two.domain('day'), { standardHeaders: false, legacyHeaders: true }), throttle(two.domain('second'), { legacyHeaders: true }));
+      app.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      await using(app, async (get) => {
+        const { headers } = await get();
+        assert.deepEqual([headers['x-ratelimit-limit'], headers['x-ratelimit-remaining'], headers.ratelimit], ['9', '8', '"second";r=4;t=1']);
+      });
+    });
+
     it('sees whole paths in routers, and has its own for a route', async () => {
       const app = need(name)();
       const router = need(name).Router();

@@ -5,7 +5,7 @@
 const http = require('node:http');
 const { once } = require('node:events');
 
-const { said } = require('../../web/validate.js');
+const { forget } = require('../../web/validate.js');
 
 /** @typedef {any} Any */
 
@@ -201,7 +201,7 @@ async function using(app, run) {
 async function warnings(run) {
   /** @type {Any[]} */
   const heard = [];
-  said.clear();
+  forget();
   const hear = (/** @type {Any} */ warning) => {
     if (warning.name === 'DthrottleWarning') heard.push(warning);
   };
