@@ -68,10 +68,12 @@ for (const name of ['express', 'express4', 'connect']) {
 
     it('and ended stays as it is', async () => {
       const { app } = made(name, (_request, response, next) => {
-        response.end('mine');
+        response.end('mine '.repeat(2_000_000));
         next();
       });
-      await using(app, async (get) => assert.deepEqual([(await get('/', soon())).body, (await get('/', soon())).body], ['mine', 'mine']));
+      await using(app, async (get) => {
+        for (let i = 0; i < 2; i += 1) assert.equal((await get('/', soon())).body.length, 10_000_000);
+      });
     });
 
     it('meanwhile belongs to whoever began it', async () => {

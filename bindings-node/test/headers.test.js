@@ -105,6 +105,7 @@ describe('fields', () => {
     assert.equal(written(first), '"a";r=0;t=60');
     assert.equal(written(first), '"a";r=0;t=60');
     assert.equal(written(first, 1), '"b";r=0;t=60');
+    assert.equal(written({ ...first, remaining: 7 }, 1), '"b";r=7;t=60');
     clock.advance(20_000);
     assert.equal(written(throttle.peek('t'), 1), '"b";r=0;t=40');
     clock.advance(40_000);
