@@ -67,7 +67,7 @@ connect.use(throttle('5/s', { skip: (request) => request.url === '/health' }));
 
 http.createServer(httpThrottle((_request, response) => response.end(), '100/s', { tag: (request) => request.headers.host }));
 
-// The types of Koa on npm do not compile together with those of Express.
+// The types of Koa on npm do not compile beside the content-disposition that Express needs.
 interface Context extends KoaContext {
   ip: string;
 }
