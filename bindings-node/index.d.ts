@@ -49,6 +49,8 @@ export interface TableOptions {
   group?: string | number | undefined;
   /** The folder for the named table's file; by default /dev/shm. */
   dir?: string | undefined;
+  /** Whether nobody chose the name: a table of another cluster is then left alone, and `name-2` taken. */
+  usual?: boolean | undefined;
   /** Whether the table is of this process alone. */
   private?: boolean | undefined;
 }
@@ -256,6 +258,8 @@ export class Throttle extends Domain {
 
   /** A handle to a domain. Resolve it once and keep it. */
   domain(name: string): Domain;
+  /** The name of the table; null: it is shared by none. */
+  readonly tableName: string | null;
   /** What was counted so far, also after close. */
   stats(): Stats;
   /**

@@ -30,6 +30,8 @@ export interface Native {
   ruleNames(handle: Handle): string[];
   ruleLimits(handle: Handle): ArrayLike<number>;
   ruleWindows(handle: Handle): ArrayLike<number>;
+  /** Nothing: it is shared by none. */
+  tableName(handle: Handle): string | null | undefined;
   /** allowed, refused, dryRun, failedOpen, clamped, evicted, buckets, unreported. */
   stats(handle: Handle): ArrayLike<number>;
   /** Starts the exchange with the cluster, unless it has started or somebody else carries it. */

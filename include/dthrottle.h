@@ -778,7 +778,9 @@ int32_t dthrottle_config_set_table(dthrottle_config_t *config, const dthrottle_t
 
 /**
  * Names the table, if nothing was said of whose it is: for hosts whose processes open the
- * throttle each for itself, such as a server's workers. A bad name is told as above.
+ * throttle each for itself, such as a server's workers. A bad name is told as above. In a
+ * cluster, a table of that name that has the key of another, or of none, is left alone: `name-2`
+ * or so is taken.
  */
 int32_t dthrottle_config_name_table(dthrottle_config_t *config, const char *name, size_t name_len);
 

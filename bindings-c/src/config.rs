@@ -179,7 +179,9 @@ pub unsafe extern "C" fn dthrottle_config_set_table(
 }
 
 /// Names the table, if nothing was said of whose it is: for hosts whose processes open the
-/// throttle each for itself, such as a server's workers. A bad name is told as above.
+/// throttle each for itself, such as a server's workers. A bad name is told as above. In a
+/// cluster, a table of that name that has the key of another, or of none, is left alone: `name-2`
+/// or so is taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_name_table(
     config: *mut Config,
@@ -189,7 +191,7 @@ pub unsafe extern "C" fn dthrottle_config_name_table(
     guard!(|c| {
         let config = c.handle(config)?;
         let name = c.text(name, name_len)?;
-        config.parts().core.name_table(name);
+        config.parts().core.name_table(name, true);
         Ok(())
     })
 }

@@ -75,6 +75,36 @@ static void test_check(void)
     dthrottle_config_free(config);
 }
 
+/* A table of a name that nobody chose is another one for a cluster, and both stay. */
+static void test_another_key(void)
+{
+    static const char cluster[] =
+        "[cluster]\nname = 'test'\nlisten = '127.0.0.1:0'\nsecret = 'another one of the test'\n";
+    char name[64], toml[512], error[256] = "";
+    snprintf(name, sizeof name, "prefork-%d", (int)getpid());
+    for (int is_clustered = 0; is_clustered <= 1; is_clustered++) {
+        dthrottle_config_t *config;
+        dthrottle_t *throttle;
+        snprintf(toml, sizeof toml, "rate = '1/s'\ntable = { size = 1000 }\n%s",
+                 is_clustered ? cluster : "");
+        MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);
+        OK(dthrottle_config_toml(config, toml, strlen(toml), error, sizeof error));
+        OK(dthrottle_config_name_table(config, name, strlen(name)));
+        if (OK(dthrottle_open_config(config, &throttle, error, sizeof error)))
+            dthrottle_close(throttle);
+        else
+            fprintf(stderr, "    %s\n", error);
+        dthrottle_config_free(config);
+    }
+    dthrottle_table_t table = DTHROTTLE_TABLE_INIT;
+    table.name = name;
+    table.name_len = strlen(name);
+    OK(dthrottle_table_remove(&table, error, sizeof error));
+    strcat(name, "-2");
+    table.name_len += 2;
+    OK(dthrottle_table_remove(&table, error, sizeof error));
+}
+
 static int is_exchanger(const dthrottle_t *throttle)
 {
     dthrottle_cluster_stats_t stats = DTHROTTLE_CLUSTER_STATS_INIT;
@@ -207,6 +237,7 @@ int main(void)
     MUST(mkdtemp(folder) != NULL && chmod(folder, 0777) == 0);
     snprintf(secret, sizeof secret, "%s/secret", folder);
     test_check();
+    test_another_key();
     test_children();
 
     char path[128];

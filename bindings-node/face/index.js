@@ -310,6 +310,12 @@ function makeFace(native, defaultNow, extend) {
       return new Domain(toParts(() => native.domain(handle, text), tick));
     }
 
+    /** @returns {string | null} */
+    get tableName() {
+      const { handle } = partsOf(this);
+      return attempt(() => native.tableName(handle)) ?? null;
+    }
+
     /** @returns {Stats} */
     stats() {
       const { handle } = partsOf(this).present();

@@ -93,6 +93,12 @@ pub fn rule_windows(handle: &External<Handle>) -> Vec<f64> {
     common::rule_windows(&handle.domain)
 }
 
+/// The table's name, if it is shared by one.
+#[napi(catch_unwind)]
+pub fn table_name(handle: &External<Handle>) -> Option<String> {
+    handle.throttle.table_name().map(Into::into)
+}
+
 /// What is not as it was asked for.
 #[napi(catch_unwind)]
 pub fn warnings(handle: &External<Handle>) -> Vec<String> {

@@ -123,6 +123,39 @@ describe('the table of an application', () => {
     }
   });
 
+  it('is another for a cluster, and for another secret, and one for all workers', () => {
+    const secret = (/** @type {string} */ text) => `{ name: 'web', listen: '127.0.0.1:0', secret: ${JSON.stringify(text)} }`;
+    const ask = (/** @type {string} */ cluster) => run('a.cjs', `
+      const { domain } = throttle({ rate: '9 per 9 years', cluster: ${cluster} });
+      console.log(domain.check('t').remaining);
+      process.exit();
+    `, '--no-warnings').out;
+    const toml = join(folder, 'limits.toml');
+    const one = 'the first secret of them';
+    const two = 'the second secret of them';
+    assert.deepEqual([ask('undefined'), ask(secret(one)), ask(secret(two))], ['8', '8', '8']);
+    assert.equal(tables().length, 3);
+    // Whatever was removed since, all that have a secret meet.
+    unlinkSync(join('/dev/shm', String(tables().sort()[0])));
+    writeFileSync(toml, `rate = '9 per 9 years'\n[cluster]\nname = 'web'\nlisten = '127.0.0.1:0'\nsecret = '${two}'\n`);
+    const file = `console.log(throttle(${JSON.stringify(toml)}).domain.check('t').remaining); process.exit();`;
+    assert.deepEqual([ask(secret(one)), ask(secret(two)), run('b.cjs', file).out], ['7', '7', '6']);
+    assert.deepEqual(tables().map((name) => name.slice(-2)).sort(), ['-2', '-3']);
+    // Nothing of a secret is in a name, nor is it in what is said.
+    process.env.NODE_DEBUG = 'dthrottle';
+    try {
+      assert.match(run('b.cjs', file).err, /shared in table app\d+-app-[0-9a-f]{10}-3$/m);
+    } finally {
+      delete process.env.NODE_DEBUG;
+    }
+    const named = tables()[0].replace(/^dthrottle-\d+-/, '');
+    const { out } = run('c.cjs', `
+      const make = () => throttle({ rate: '9 per 9 years', table: '${named}', cluster: ${secret('the third secret of them')} });
+      try { make(); } catch (error) { console.log(error.code, error.field, error.message); }
+    `);
+    assert.match(out, new RegExp(`^DTHROTTLE_CONFIG table .*dthrottle table remove ${named}\``));
+  });
+
   it('is not made where it is private', () => {
     const code = "console.log(throttle('3/day', { table: false }).domain.check('t').remaining);";
     assert.equal(run('a.cjs', code).out, '2');

@@ -22,6 +22,22 @@ const throttle = expressThrottle;
 /** @param {Any} config */
 const made = (config) => new Throttle({ ...config, clock: new ManualClock() });
 
+/**
+ * Whether a middleware lets a request pass that never came by a network.
+ * @param {Any} middleware
+ * @param {string | undefined} remoteAddress
+ * @param {Record<string, string>} [headers]
+ * @param {object} [socket]
+ */
+function passes(middleware, remoteAddress, headers = {}, socket = {}) {
+  let passed = false;
+  const rawHeaders = Object.entries(headers).flat();
+  const request = { method: 'GET', url: '/', headers, rawHeaders, socket: { remoteAddress, ...socket } };
+  const response = { getHeader() {}, setHeader() {}, end() {} };
+  middleware(request, response, () => (passed = true));
+  return passed;
+}
+
 for (const name of ['express', 'express4']) {
   describe(name, () => {
     it('has several throttles in one response', async () => {
@@ -204,6 +220,69 @@ describe('a middleware', () => {
       middleware.resetKey('t');
       assert.ok(middleware.domain.allow('t'));
       assert.equal(middleware.counts.passed, 0);
+    }
+  });
+
+  it('forgets a client by its address, in any spelling', () => {
+    /** @type {[Any, string, string, string][]} */
+    const cases = [
+      [{}, '127.0.0.1', '127.0.0.1', '127.0.0.2'],
+      [{}, '::ffff:127.0.0.1', '127.0.0.1', '127.0.0.2'],
+      [{}, '203.0.113.7', ' [::ffff:cb00:7107]:80', '203.0.113.8'],
+      [{}, '2001:db8:1:2:3::4', '2001:DB8:1:2::9', '2001:db8:1:3::4'],
+      [{ ipv6Subnet: 48 }, '2001:db8:1:2:3::4', '2001:db8:1:3::', '2001:db8:2::'],
+      [{ trustedProxies: ['127.0.0.0/8'] }, '127.0.0.1', '127.0.0.1', '127.0.0.2'],
+      [{ tag: 'header:x-client' }, '127.0.0.1', '::ffff:127.0.0.1', '127.0.0.2'],
+    ];
+    for (const [options, peer, key, other] of cases) {
+      const middleware = throttle('1/day', { table: false, ...options });
+      assert.deepEqual([passes(middleware, peer), passes(middleware, peer)], [true, false], key);
+      middleware.resetKey(other);
+      assert.equal(passes(middleware, peer), false, `${other} is not ${peer}`);
+      middleware.resetKey(key);
+      assert.equal(passes(middleware, peer), true, key);
+    }
+  });
+
+  it('forgets other tags as they are', () => {
+    const byHeader = throttle('1/day', { table: false, tag: 'header:x-client' });
+    const byNumber = throttle('1/day', { table: false, tag: () => 42 });
+    for (const [middleware, key] of [[byHeader, '127.0.0.9'], [byNumber, 42], [byNumber, 42n], [byNumber, '42']]) {
+      const pass = () => passes(middleware, '127.0.0.1', { 'x-client': '127.0.0.9' });
+      pass();
+      assert.equal(pass(), false);
+      middleware.resetKey(key);
+      assert.equal(pass(), true);
+    }
+  });
+
+  it('counts who is gone apart from every client', async () => {
+    // What has the letters of "gone" as its address, or as its header.
+    for (const [options, headers] of [[{}, {}], [{ tag: 'header:x-client' }, {}], [{ tag: 'header:x-client' }, { 'x-client': 'gone' }]]) {
+      const middleware = throttle('1/day', { table: false, ...options });
+      const gone = () => passes(middleware, undefined, {}, { destroyed: true });
+      assert.deepEqual([gone(), gone()], [true, false]);
+      assert.equal(passes(middleware, '103.111.110.101', headers), true);
+      assert.equal(middleware.counts.untagged, 0);
+    }
+  });
+
+  it('allows nobody whose address has the letters of a name', () => {
+    const middleware = throttle('1/day', { table: false, allow: ['root', 'networkaddress16', '127.0.0.1', Buffer.from([127, 0, 0, 2])] });
+    for (const peer of ['114.111.111.116', '6e65:7477:6f72:6b61::1']) {
+      assert.deepEqual([passes(middleware, peer), passes(middleware, peer)], [true, false], peer);
+    }
+    const wide = throttle('1/day', { table: false, ipv6Subnet: 128, allow: ['networkaddress16'] });
+    const letters = '6e65:7477:6f72:6b61:6464:7265:7373:3136';
+    assert.deepEqual([passes(wide, letters), passes(wide, letters)], [true, false]);
+    for (const peer of ['127.0.0.1', '127.0.0.2']) {
+      assert.deepEqual([passes(middleware, peer), passes(middleware, peer)], [true, true], peer);
+    }
+    // Where tags are names, they are meant.
+    for (const tag of ['header:x-client', () => 'root', () => Buffer.from('root')]) {
+      const named = throttle('1/day', { table: false, allow: ['root'], tag });
+      const pass = () => passes(named, '127.0.0.1', { 'x-client': 'root' });
+      assert.deepEqual([pass(), pass()], [true, true]);
     }
   });
 

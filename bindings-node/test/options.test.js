@@ -122,6 +122,7 @@ describe('options', () => {
     const near = {
       tags: 'tag', maxDealyMs: 'maxDelayMs', dryrun: 'dryRun', StatusCode: 'statusCode', status: 'statusCode',
       body: 'message', key: 'tag', trustProxy: 'trustedProxies', ipv6Prefix: 'ipv6Subnet', store: 'table',
+      allowList: 'did you mean allow?',
       skipFailedRequest: 'skipFailedRequests', xyzzy: 'known are: throttle, file, rate',
     };
     for (const [option, name] of Object.entries(near)) {
@@ -131,6 +132,12 @@ describe('options', () => {
         return true;
       });
     }
+  });
+
+  it('that are called nothing here say what to do', () => {
+    assert.throws(() => make({ rate: '10/s', table: false, passOnStoreError: true }), {
+      message: 'throttle: unknown option "passOnStoreError"; leave it out: requests always pass when the throttle fails',
+    });
   });
 
   it('must have a source, one and the same', () => {

@@ -201,8 +201,10 @@ describe('the information', () => {
     response.emit('close');
     assert.equal(one.peek(Uint8Array.of(203, 0, 113, 7)).remaining, 5);
     assert.equal(found(middleware).key, '203.0.113.7');
-    middleware.resetKey(found(middleware).tag);
-    assert.equal(one.peek(Uint8Array.of(203, 0, 113, 7)).remaining, 5);
+    for (const name of ['key', 'tag']) {
+      middleware.resetKey(found(middleware)[name]);
+      assert.equal(one.peek(Uint8Array.of(203, 0, 113, 7)).remaining, 5, name);
+    }
   });
 
   it('has the tag of the application as it is', () => {

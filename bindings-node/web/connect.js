@@ -123,8 +123,8 @@ function tools(gate) {
       return gate.domain;
     },
     counts: gate.counts,
-    /** @param {string | Uint8Array} tag */
-    resetKey: (tag) => gate.domain.reset(tag),
+    /** @param {string | number | bigint | Uint8Array} tag */
+    resetKey: (tag) => gate.reset(tag),
     close: () => gate.close(),
   };
 }

@@ -37,8 +37,11 @@ const log = debuglog('dthrottle');
  * pretend to be it.
  */
 const NO_HEADER = new TextEncoder().encode('address\0');
-/** Clients that left before they were asked about, all of them: to leave early must not be free. */
-const GONE = new TextEncoder().encode('gone');
+/**
+ * Clients that left before they were asked about, all of them: to leave early must not be free.
+ * With a NUL, and longer than IPv4: nobody else's header or address.
+ */
+const GONE = new TextEncoder().encode('gone\0');
 const MOST_DEBT = 2 ** 40;
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
@@ -172,11 +175,20 @@ class Gate extends Answers {
       // What a framework took for an address may be none: its proxy answers for it.
       (trusts ? null : address.tag(this.#reader.peer(request)));
     if (found === null) return this.#reader.isGone(request) ? GONE : null;
-    if (header === null) return found;
-    const marked = new Uint8Array(NO_HEADER.length + found.length);
-    marked.set(NO_HEADER);
-    marked.set(found, NO_HEADER.length);
-    return marked;
+    return header === null ? found : withoutHeader(found);
+  }
+
+  /**
+   * Fills the buckets of a tag; and where clients are known by their addresses, those of the client
+   * whose address it is, in any spelling.
+   * @param {string | number | bigint | Uint8Array} tag
+   */
+  reset(tag) {
+    const { tag: fn, header, address } = this.settings;
+    const who = toTag(tag);
+    this.domain.reset(who);
+    const found = fn === null && typeof who === 'string' ? address.tag(who) : null;
+    if (found !== null) this.domain.reset(header === null ? found : withoutHeader(found));
   }
 
   /**
@@ -196,8 +208,7 @@ class Gate extends Answers {
    * @returns {Verdict | null}
    */
   #decide(tag, cost, request) {
-    // The number of a user, for instance.
-    if (typeof tag === 'number' || typeof tag === 'bigint') tag = String(tag);
+    tag = toTag(tag);
     if (tag === null || tag === undefined) {
       this.counts.untagged += 1;
       this.settings.reports.failure('DTHROTTLE_NO_TAG', 'tag', UNTAGGED);
@@ -256,6 +267,26 @@ class Gate extends Answers {
     this.failed('cost', new RangeError(`${describe(cost)} cannot be; must be a whole number, and not negative`));
     return COST;
   }
+}
+
+/**
+ * The number of a user, for instance, is text.
+ * @template T
+ * @param {T} tag
+ */
+function toTag(tag) {
+  return /** @type {Exclude<T, number | bigint> | string} */ (typeof tag === 'number' || typeof tag === 'bigint' ? String(tag) : tag);
+}
+
+/**
+ * The tag of a client that sent no header.
+ * @param {Uint8Array} address
+ */
+function withoutHeader(address) {
+  const marked = new Uint8Array(NO_HEADER.length + address.length);
+  marked.set(NO_HEADER);
+  marked.set(address, NO_HEADER.length);
+  return marked;
 }
 
 exports.Gate = Gate;

@@ -28,13 +28,15 @@ function misuse(option, message) {
  * @param {string} where
  * @param {Iterable<string>} given
  * @param {readonly string[]} names
- * @param {Readonly<Record<string, string>>} [elsewhere] What the same is called in other libraries.
+ * @param {Readonly<Record<string, string>>} [elsewhere] What the same is called here, by its name in
+ *   other libraries; or what to do instead, where it is called nothing here.
  */
 function known(where, given, names, elsewhere = {}) {
   for (const name of given) {
     if (names.includes(name)) continue;
-    const near = Object.hasOwn(elsewhere, name) ? elsewhere[name] : meant(name, names);
-    const hint = near ? `did you mean ${near}?` : `known are: ${names.join(', ')}`;
+    const instead = Object.hasOwn(elsewhere, name) ? elsewhere[name] : meant(name, names);
+    let hint = instead ?? `known are: ${names.join(', ')}`;
+    if (names.includes(hint)) hint = `did you mean ${hint}?`;
     throw new DthrottleError('DTHROTTLE_CONFIG', `${where}: unknown option ${describe(name)}; ${hint}`, {
       field: name,
     });

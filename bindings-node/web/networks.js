@@ -62,16 +62,24 @@ function toNetwork(text, option) {
   if (address === null || bits > all) {
     throw wrong(option, text, 'an address or a network such as "10.0.0.0/8"');
   }
-  if (bits === 0) throw wrong(option, text, 'smaller; with everyone trusted a client can be anyone');
   const base = address.map((byte, i) => byte & (0xff00 >> Math.min(8, Math.max(0, bits - 8 * i))));
+  const network = toShort({ address: base, bits });
+  // Not before: all of IPv4 may be written as a part of IPv6.
+  if (network.bits === 0) throw wrong(option, text, 'smaller; with everyone trusted a client can be anyone');
   if (base.some((byte, i) => byte !== address[i])) {
     throw wrong(option, text, `"${formatAddress(base)}/${bits}"`);
   }
-  if (all === 128 && bits >= 96) {
-    const short = unmapped(address);
-    return { address: short, bits: bits - 8 * (16 - short.length) };
-  }
-  return { address, bits };
+  return network;
+}
+
+/**
+ * The network of IPv4 that one of IPv6 stands for.
+ * @param {Network} network
+ * @returns {Network}
+ */
+function toShort({ address, bits }) {
+  const short = bits < 96 ? address : unmapped(address);
+  return { address: short, bits: bits - 8 * (address.length - short.length) };
 }
 
 exports.Networks = Networks;

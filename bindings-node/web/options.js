@@ -65,7 +65,8 @@ const ELSEWHERE = {
   status: 'statusCode', body: 'message', errorResponseBuilder: 'message', headers: 'standardHeaders',
   onLimitReached: 'onRefused', onExceeded: 'onRefused', delay: 'maxDelayMs', delayMs: 'maxDelayMs',
   maxDelay: 'maxDelayMs', maxWaitMs: 'maxDelayMs', execEvenly: 'maxDelayMs', trustProxy: 'trustedProxies',
-  proxies: 'trustedProxies', ipv6Prefix: 'ipv6Subnet', passOnStoreError: 'nothing: requests always pass',
+  proxies: 'trustedProxies', ipv6Prefix: 'ipv6Subnet',
+  passOnStoreError: 'leave it out: requests always pass when the throttle fails',
 };
 
 /** As Node makes them. */
@@ -262,6 +263,7 @@ class Reader {
     const skip = this.fn('skip');
     if (typeof given === 'function') throw wrong('allow', given, 'a list; skip takes a function');
     if (!Array.isArray(given)) throw wrong('allow', given, "a list such as ['10.0.0.0/8', 'alice']");
+    const { tag, header } = this.tag();
     const networks = [];
     const allowTags = new Set();
     for (const value of given) {
@@ -270,7 +272,8 @@ class Reader {
       }
       // Also one that is wrong, so that it is an error and not a tag that nobody has.
       if (typeof value === 'string' && NETWORK.test(value)) networks.push(value);
-      else allowTags.add(toDigits(value));
+      // Where tags are addresses, the letters of a name are the bytes of somebody's.
+      else if (typeof value !== 'string' || tag !== null || header !== null) allowTags.add(toDigits(value));
     }
     return { skip, allowNetworks: networks.length > 0 ? new Networks(networks, 'allow') : null, allowTags };
   }

@@ -89,7 +89,7 @@ function fromFile(given, reports) {
       : // At the end, so that errors have the lines of the file.
         orPrivate(given, reports, (made) => inFile(file, () => native().fromToml(text + toToml(made)))));
   const opened = leaving(pool, () => Opened.shared(pool, given.domain ?? 'default'));
-  meet(opened.table, opened.name, JSON.stringify(opened.rules), reports);
+  meet(opened.table && table?.name, opened.name, JSON.stringify(opened.rules), reports);
   return opened;
 }
 
@@ -118,10 +118,12 @@ function leaving(pool, make) {
  */
 function orPrivate(given, reports, open) {
   const table = toTable(given.table);
-  const { name, ...rest } = table;
+  const rest = { ...table };
+  const { name } = take(rest, ['name', 'usual']);
   const named = typeof given.table === 'string' || given.table?.name !== undefined;
   try {
-    return { throttle: open(table), name };
+    const throttle = open(table);
+    return { throttle, name: throttle.tableName ?? undefined };
   } catch (error) {
     if (named || name === undefined || !(error instanceof DthrottleError) || error.code !== 'DTHROTTLE_FILE') throw error;
     const throttle = open({ ...rest, private: true });
@@ -322,7 +324,8 @@ function toTable(table) {
   const made = { ...table };
   if (made.name === undefined && made.private !== true) {
     const name = applicationName();
-    if (name !== undefined) made.name = name;
+    // Whoever joins a cluster, or changes its secret, has another table, and all workers the same.
+    if (name !== undefined) Object.assign(made, { name, usual: true });
   }
   return made;
 }

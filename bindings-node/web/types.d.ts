@@ -71,7 +71,7 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   methods?: readonly string[] | undefined;
   /** Only paths that one of these matches; text is matched from end to end. */
   routes?: readonly (string | RegExp)[] | undefined;
-  /** Addresses, networks and tags that are never throttled. */
+  /** Addresses, networks and tags that are never throttled. Where tags are addresses no other text is one. */
   allow?: readonly Tag[] | undefined;
   /** Whether a request is not to be asked about. */
   skip?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
@@ -131,8 +131,8 @@ export interface Counts {
 export interface Tools {
   readonly domain: Domain;
   readonly counts: Readonly<Counts>;
-  /** Fills a tag's buckets. */
-  resetKey(tag: Tag): void;
+  /** Fills a tag's buckets. Where clients are known by address, that is one in any spelling. */
+  resetKey(tag: Who): void;
   /** Ends it: all requests pass. A throttle that was made for it is closed with the last that has it. */
   close(): void;
 }

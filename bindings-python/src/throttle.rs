@@ -155,6 +155,12 @@ impl Throttle {
         guard(|| Ok(self.0.domain(args::text("name", name)?)?.into()))
     }
 
+    /// The name of the table; None if it is shared by none.
+    #[getter]
+    fn table_name(&self) -> Option<&str> {
+        self.0.table_name()
+    }
+
     /// What the throttle counted so far.
     fn stats(&self) -> PyResult<Stats> {
         guard(|| Ok(self.0.stats().into()))

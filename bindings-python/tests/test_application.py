@@ -207,6 +207,51 @@ app = ThrottleMiddleware(app, "9/day", table={"size": 1000})
     assert ["disturb" in line for line in said] == [False, False, True, False]
 
 
+OPEN = {
+    "dict": """
+config = {"rate": "9 per 9 years", **({"cluster": CLUSTER} if CLUSTER else {})}
+opened = open_source(config, None, {"size": 1000}, "default")
+""",
+    "file": """
+lines = [f"{key} = {value!r}" for key, value in (CLUSTER or {}).items()]
+lines = ["rate = '9 per 9 years'", *(["[cluster]"] if CLUSTER else []), *lines]
+open("web.toml", "w").write("\\n".join(lines))
+opened = open_source("web.toml", None, {"size": 1000}, "default")
+""",
+    "limits": """
+limits = Limits(table_config({"size": 1000}), CLUSTER, {})
+opened = limits.limit("9 per 9 years", {}, lambda _, opened: opened, can_await=False).gate
+""",
+}
+
+
+@pytest.mark.usefixtures("shm")
+@pytest.mark.parametrize("made", OPEN)
+def test_a_cluster_and_each_of_its_secrets_have_a_table(tmp_path: Path, made: str) -> None:
+    """All that have the same secret meet, whatever came before and was removed since."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+
+    def ask(secret: str | None) -> tuple[str, ...]:
+        cluster = {"name": "web", "listen": "127.0.0.1:0", "secret": secret} if secret else None
+        code = f"""
+from dthrottle.limits import Limits
+from dthrottle.source import open_source, table_config
+CLUSTER = {cluster!r}
+{OPEN[made]}
+print(opened.table, opened.domain.check("t").remaining)
+"""
+        found = re.fullmatch(r"shop-app\.py-\w{10}([-\d]*) (\d)", run(folder, code)[-1])
+        assert found
+        return found.groups()
+
+    one, two = "the first secret of them", "the second secret of them"
+    assert [ask(None), ask(one), ask(two)] == [("", "8"), ("-2", "8"), ("-3", "8")]
+    (first,) = Path("/dev/shm").glob(f"dthrottle-{os.getuid()}-shop-app.py-" + "?" * 10)
+    first.unlink()
+    assert [ask(one), ask(two)] == [("-2", "7"), ("-3", "7")]
+
+
 def test_the_log_says_which_table(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "dthrottle")
     WsgiClient("1/s", table={"name": "web", "dir": str(tmp_path), "size": 1000})

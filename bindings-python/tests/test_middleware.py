@@ -241,6 +241,21 @@ def test_allow(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
+def test_names_allow_no_addresses(client: Any, clock: ManualClock) -> None:
+    """The letters of a name are the bytes of somebody's address."""
+    allow = ["root", "networkaddress16", "198.51.100.7", b"\x7f\x00\x00\x02"]
+    web = client(once(clock), allow=allow, ipv6_prefix=128)
+    for letters in ("114.111.111.116", "6e65:7477:6f72:6b61:6464:7265:7373:3136"):
+        assert web.statuses(2, peer=letters) == [200, 429]
+    for peer in ("198.51.100.7", "127.0.0.2"):
+        assert web.statuses(2, peer=peer) == [200, 200]
+    for tag in ("header:X-Api-Key", lambda _: "root", lambda _: b"root"):
+        assert (
+            client(once(clock), allow=["root"], tag=tag).statuses(2, x_api_key="root") == [200] * 2
+        )
+
+
+@kinds
 def test_allow_function(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), allow=lambda request: "alice" in str(request))
     assert web.statuses(3, user="alice") == [200] * 3

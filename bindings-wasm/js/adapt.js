@@ -19,7 +19,7 @@ function adapt(glue) {
   // To the face, handles and clocks are opaque.
   const wasm = /** @type {any} */ (glue);
   const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
-  const { ruleWindows, stats, start, clusterStats, events } = wasm;
+  const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;
   const { badCost, close, newClock, now, advance, set } = wasm;
   const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
   const { busyForget, busyStart, busyStats, busyNode, busyClose } = wasm;
@@ -37,7 +37,7 @@ function adapt(glue) {
 
   return {
     ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits },
-    ...{ ruleWindows, stats, start, clusterStats, events },
+    ...{ ruleWindows, tableName, stats, start, clusterStats, events },
     ...{ badCost, close, newClock, now, advance, set },
     ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
     ...{ busyForget, busyStart, busyStats, busyNode, busyClose },

@@ -87,6 +87,12 @@ pub fn rule_windows(handle: &Handle) -> Vec<f64> {
     common::rule_windows(&handle.domain)
 }
 
+/// Nothing: there are no tables with a name here.
+#[wasm_bindgen(js_name = tableName)]
+pub fn table_name(handle: &Handle) -> Option<String> {
+    handle.throttle.table_name().map(Into::into)
+}
+
 /// The counts of the throttle.
 #[wasm_bindgen]
 pub fn stats(handle: &Handle) -> Vec<f64> {

@@ -82,11 +82,12 @@ impl Builder {
         // All nodes of a cluster know a tag by the same fingerprint.
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
-        let Opened { table, zero_ns, key, warnings, .. } = opened;
+        let Opened { table, name, zero_ns, key, warnings, .. } = opened;
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
         let host = Arc::new(Host {
             table,
+            name,
             clock,
             zero_ns,
             key,

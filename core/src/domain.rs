@@ -36,6 +36,8 @@ pub(crate) struct Inner {
 /// What all domains of a throttle share.
 pub(crate) struct Host {
     pub(crate) table: Table,
+    /// The table's name, if it is shared by one.
+    pub(crate) name: Option<String>,
     pub(crate) clock: Clock,
     /// The table's zero, by that clock.
     pub(crate) zero_ns: u64,

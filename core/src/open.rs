@@ -12,9 +12,15 @@ use crate::table::{Geometry, Table};
 #[cfg(feature = "os")]
 const BEFORE_NS: u64 = 1 << 47;
 
+/// So many keys may a table have had under a name that nobody chose, since the machine started.
+#[cfg(all(feature = "os", target_os = "linux"))]
+const MOST_KEYS: usize = 32;
+
 /// A table that is ready, and what else has to be known.
 pub(crate) struct Opened {
     pub(crate) table: Table,
+    /// The table's name, if it is shared by one.
+    pub(crate) name: Option<String>,
     /// The table's zero, by the clock.
     pub(crate) zero_ns: u64,
     /// The key of the fingerprints.
@@ -72,6 +78,7 @@ impl Wish<'_> {
         let key = self.key.unwrap_or_else(random_key);
         Opened {
             table,
+            name: None,
             zero_ns: self.zero_ns,
             key,
             warnings: Vec::new(),
@@ -150,6 +157,44 @@ mod shared {
         if !Table::can_be_shared() {
             return fall_back(wish, "this processor cannot share a table");
         }
+        let names = match wish {
+            Wish { config, key: Some(key), .. } if config.usual => usual_names(name, config, key),
+            _ => vec![name.to_string()],
+        };
+        for name in names {
+            if let Some(opened) = with_our_key(&name, wish)? {
+                return Ok(opened);
+            }
+        }
+        let option = |flag, value: &Option<String>| {
+            value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
+        };
+        let (group, dir) = (&wish.config.group, &wish.config.dir);
+        let place = option("group", group) + &option("dir", dir);
+        let message = format!(
+            "the table {name:?} has another fingerprint key: it was made without this cluster, or \
+             with another secret; give another name, or remove it with \
+             `dthrottle table remove {name}{place}`"
+        );
+        Err(Error::config("table", message))
+    }
+
+    /// The names of a table that nobody chose, in the order in which all its processes try them. They
+    /// are numbered, and tell nothing of the key: everybody can see them. One that is in use comes
+    /// first: an older one may have been removed since.
+    #[cfg(target_os = "linux")]
+    fn usual_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
+        let numbered = (2..=MOST_KEYS).map(|number| format!("{name}-{number}"));
+        let mut names: Vec<String> = std::iter::once(name.to_string()).chain(numbered).collect();
+        let (group, dir) = (config.group.as_deref(), config.dir.as_deref());
+        let ours = names.iter().position(|name| named::key(name, group, dir) == Some(key));
+        names[..=ours.unwrap_or(0)].rotate_right(1);
+        names
+    }
+
+    /// The table of this name; nothing: it is there, with another key.
+    #[cfg(target_os = "linux")]
+    fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
         let Wish { config, key, zero_ns } = wish;
         let geometry = config.shape();
         let birth = Birth { zero_ns, key: key.unwrap_or_else(random_key), boot: named::boot() };
@@ -159,8 +204,7 @@ mod shared {
             Ok(Found { region, file, path }) => {
                 let found = region.birth();
                 if key.is_some_and(|key| key != found.key) {
-                    let message = format!("the table {name:?} has another fingerprint key");
-                    return Err(Error::config("table", message));
+                    return Ok(None);
                 }
                 let mut warnings = Vec::new();
                 if config.size.is_some() && region.geometry() != geometry {
@@ -176,7 +220,9 @@ mod shared {
                     false => LockPlace::None,
                 };
                 let table = Table::new(region);
-                Ok(Opened { table, zero_ns: found.zero_ns, key: found.key, warnings, lock })
+                let Birth { zero_ns, key, .. } = found;
+                let name = Some(name.to_string());
+                Ok(Some(Opened { table, name, zero_ns, key, warnings, lock }))
             }
             Err(Refusal::Wrong(error)) => Err(error),
             Err(Refusal::Nowhere(why)) => {
@@ -185,7 +231,7 @@ mod shared {
                     "the table {name:?} is shared only with forked children, not by its name: \
                      {why}"
                 ));
-                Ok(opened)
+                Ok(Some(opened))
             }
         }
     }

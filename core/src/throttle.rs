@@ -87,6 +87,11 @@ impl Throttle {
         (stats.allowed, stats.refused)
     }
 
+    /// The name of the table, if it is shared by one.
+    pub fn table_name(&self) -> Option<&str> {
+        self.host().name.as_deref()
+    }
+
     /// What is not as it was asked for, such as a named table that could not be shared by name.
     pub fn warnings(&self) -> &[String] {
         &self.host().warnings

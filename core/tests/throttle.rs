@@ -161,7 +161,7 @@ fn a_table_can_be_named_later() {
         ("table = { private = true }", false),
     ] {
         let mut config = Config::from_toml(text).unwrap();
-        config.name_table("a/b");
+        config.name_table("a/b", false);
         assert_eq!(config.prepare().is_err(), wrong, "{text}");
     }
 }

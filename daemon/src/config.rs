@@ -74,7 +74,8 @@ impl Settings {
     /// Reads a file for throttle and daemon.
     pub(crate) fn from_toml(text: &str) -> Result<(Config, Settings)> {
         let (mut config, daemon) = Config::with_daemon(text)?;
-        config.name_table(TABLE);
+        // Others share it by this name.
+        config.name_table(TABLE, false);
         let settings = match daemon {
             None => Settings::usual(),
             Some(entry) => Settings::read(&entry)?,

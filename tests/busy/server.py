@@ -1,7 +1,8 @@
 """Servers that say 503 above a capacity of their own, one for each port that is asked for.
 
 ``python server.py 4`` prints the ports as JSON and serves until it is ended. Each lets through so many
-requests a second as ``GET /capacity/N`` last said, with room for a fifth of a second.
+requests a second as ``GET /capacity/N`` last said, with room for a fifth of a second. To ``GET /pause``
+its busy answers have a Retry-After of one second.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ class Service:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 path = head.split(b" ", 2)[1]
                 status = b"200 OK"
+                pause = b"Retry-After: 1\r\n" if path == b"/pause" else b""
                 if path.startswith(b"/capacity/"):
                     self.capacity = float(path.removeprefix(b"/capacity/"))
                 elif not self.serves():
                     status = b"503 Service Unavailable"
-                writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")
+                fields = pause if status.startswith(b"503") else b""
+                writer.write(b"HTTP/1.1 " + status + b"\r\n" + fields + b"Content-Length: 0\r\n\r\n")
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass

@@ -34,6 +34,7 @@ TABLE = f"test-busy-{os.getpid()}"
 KINDS: dict[str, tuple[list[list[str]], dict[str, Any] | None]] = {
     "live": ([PYTHON, PYTHON, NODE, NODE], {}),
     "shared": ([PYTHON, NODE], {"table": TABLE}),
+    "pauses": ([PYTHON, NODE], {}),
     "document": ([PYTHON, NODE], {"mode": "document"}),
     "none": ([PYTHON, NODE], None),
 }
@@ -94,7 +95,8 @@ def outcomes() -> Iterator[dict[str, Outcome]]:
         start = time.time() + 6
         clients = {}
         for (kind, (commands, options)), url in zip(KINDS.items(), urls, strict=True):
-            task = {"url": url, "rate": WANTED / len(commands), "start": start}
+            page = f"{url}pause" if kind == "pauses" else url
+            task = {"url": page, "rate": WANTED / len(commands), "start": start}
             task |= {"seconds": SECONDS, "busy": options}
             clients[kind] = [run([*command, json.dumps(task)]) for command in commands]
         time.sleep(start + OVERLOAD - time.time())
@@ -127,7 +129,13 @@ def test_the_live_throttle_keeps_most_of_the_capacity(
     assert outcome.busy_share() < 0.05, outcome
 
 
-@pytest.mark.parametrize("kind", ["live", "shared"])
+def test_a_server_that_asks_for_pauses_gets_them(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["pauses"]
+    assert outcome.goodput() >= 0.5, outcome
+    assert outcome.busy_share() < 0.05, outcome
+
+
+@pytest.mark.parametrize("kind", ["live", "shared", "pauses"])
 def test_it_is_back_soon_after_the_server_recovers(outcomes: dict[str, Outcome], kind: str) -> None:
     back = outcomes[kind].back()
     assert back is not None, outcomes[kind]

@@ -198,6 +198,9 @@ def bad() -> list[Entry]:
         case("too many bits", "trusted_proxies", ["10.0.0.0/33"], "10.0.0.0/33"),
         case("all of IPv4", "trusted_proxies", ["0.0.0.0/0"], "everyone"),
         case("all of IPv6", "trusted_proxies", ["::/0"], "everyone"),
+        *[case(f"all of IPv4 as {text!r}", "trusted_proxies", ["10.0.0.0/8", text], "everyone")
+          for text in ("::ffff:0:0/96", "::ffff:0.0.0.0/96", "0:0:0:0:0:FFFF:0:0/96", "64:ff9b::/96",
+                       "0064:ff9b:0:0:0:0:0.0.0.0/96")],
         case("an empty text", "trusted_proxies", [""], "10.0.0.0/8"),
         case("no bits", "ipv6_prefix", 0, "1 to 128"),
         case("too many bits", "ipv6_prefix", 129, "1 to 128"),

@@ -65,6 +65,9 @@ def kinds() -> list[Entry]:
              'table = { private = "yes" } #!\n', {"table": {"private": "yes"}}),
         case("table private is a number", "table.private", ["1", BOOL_SAYS],
              "[table]\nsize = 5\nprivate = 1 #!\n", {"table": {"size": 5, "private": 1}}),
+        case("table usual is text", "table.usual", ["yes", BOOL_SAYS],
+             'table = { name = "web", usual = "yes" } #!\n',
+             {"table": {"name": "web", "usual": "yes"}}),
         case("table private is null", "table.private", [BOOL_SAYS], None,
              {"table": {"private": None}}),
     ]
@@ -120,6 +123,8 @@ def combinations() -> list[Entry]:
              "table = { group = 33 } #!\n", {"table": {"group": 33}}),
         case("a folder without a name", "table.dir", ["name"],
              '[table]\nsize = 5\ndir = "/run" #!\n', {"table": {"size": 5, "dir": "/run"}}),
+        case("a usual name without a name", "table.usual", ["name"],
+             "[table]\nusual = true #!\n", {"table": {"usual": True}}),
         case("a private table with a group", "table.group", ["name"],
              '[table]\nprivate = true\ngroup = "www-data" #!\n',
              {"table": {"private": True, "group": "www-data"}}),

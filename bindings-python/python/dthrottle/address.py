@@ -171,12 +171,12 @@ def _network(network: object, option: str) -> tuple[int, int, int]:
         raise _error(option, network, right) from error
     except TypeError as error:
         raise _error(option, network, 'text such as "10.0.0.0/8"') from error
-    if net.prefixlen == 0:
-        raise _error(option, network, "smaller; with everyone trusted a client can be anyone")
     address, bits = net.network_address.packed, net.prefixlen
     if len(address) == 16 and bits >= 96:
         unmapped = parse_address(str(net.network_address)) or address
         address, bits = unmapped, bits - 8 * (16 - len(unmapped))
+    if bits == 0:  # now: all of IPv4 may be written as a part of IPv6
+        raise _error(option, network, "smaller; with everyone trusted a client can be anyone")
     shift = 8 * len(address) - bits
     return len(address), shift, int.from_bytes(address, "big") >> shift
 

@@ -35,6 +35,7 @@ class TableConfig(TypedDict, total=False):
     size: int | str
     group: str | int
     dir: str
+    usual: bool
     private: bool
 
 

@@ -67,8 +67,9 @@ def open_rules(
             lambda made: Throttle(domains=domains, table=made, cluster=cluster, clock=clock), table
         )
         place = table_config(table)
-        if name is None:
-            place.pop("name", None)
+        place.pop("name", None)
+        if name is not None:
+            place["name"] = name
     else:
         # A clock moved by hand has a table of its own.
         throttle = Throttle(domains=domains, cluster=cluster, clock=clock)

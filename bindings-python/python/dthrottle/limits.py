@@ -135,9 +135,8 @@ class Limits:
 
     def _throttle(self) -> tuple[Throttle, str | None]:
         try:
-            return Throttle(domains=self._waiting, **self._config), self._config["table"].get(
-                "name"
-            )
+            throttle = Throttle(domains=self._waiting, **self._config)
+            return throttle, throttle.table_name
         except DthrottleError:
             # It is too late to stop the start, and requests must go on.
             self._failed += 1

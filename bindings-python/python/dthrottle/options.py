@@ -268,14 +268,18 @@ class _Reader:
             return self.function("allow", plain=True), None, frozenset()
         if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
             raise _wrong("allow", values, 'a list such as ["10.0.0.0/8", "alice"], or a function')
+        by_address = self.tag() == (None, None)
         networks, tags = [], []
         for value in values:
             if not isinstance(value, (str, bytes)):
                 raise _wrong("allow", value, "an address, a network or a tag, as text or bytes")
             if isinstance(value, str) and _looks_like_network(value):
                 networks.append(value)
-            else:
-                tags.append(value.encode() if isinstance(value, str) else value)
+            elif isinstance(value, bytes):
+                tags.append(value)
+            elif not by_address:
+                # Where tags are addresses, the letters of a name are the bytes of somebody's.
+                tags.append(value.encode())
         return None, Networks(networks, "allow") if networks else None, frozenset(tags)
 
     def body(self) -> Body | Callable[[Any, Decision], Any] | None:

@@ -144,7 +144,9 @@ def table_config(table: Table, made_in: str | None = None) -> TableConfig:
     if "name" not in made and not made.get("private"):
         name = application_name(made_in)
         if name:
-            made["name"] = name
+            # Whoever joins a cluster, or changes its secret, has another table, and all workers
+            # the same.
+            made["name"], made["usual"] = name, True
     return made
 
 
@@ -158,7 +160,8 @@ def throttle_on(
     """
     made = table_config(table)
     try:
-        return make(made), made.get("name")
+        throttle = make(made)
+        return throttle, throttle.table_name
     except DthrottleError as error:
         if table is not None or "name" not in made:
             raise

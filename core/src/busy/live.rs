@@ -104,15 +104,16 @@ impl Live {
 
     /// What a busy answer makes of it.
     pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Seen, floor: f64) -> Cut {
-        let Seen { sent, good, limit, heard } = seen;
+        let Seen { sent, good, limit, heard, open_ns } = seen;
         // Each node sees only its share of what was sent, and few are few by chance: whoever only
         // heard of it goes half as far, and takes its limit for what it sends unless it is far off.
         let (left, used) = match heard {
             true => (self.cut.sqrt(), USED_UP / 2.0),
             false => (self.cut, USED_UP),
         };
+        let open = open_ns.min(SECOND) as f64 / SECOND as f64;
         // Where the limit is used up it tells the rate of this moment, not of the last second.
-        let rate = limit.filter(|limit| sent >= limit * used).unwrap_or(sent);
+        let rate = limit.filter(|limit| sent >= limit * open * used).unwrap_or(sent);
         let share = good.map_or(1.0, |good| (good / sent).min(1.0));
         let good = match before {
             // It may have been early in the first second, of which a rate says little.
@@ -138,6 +139,8 @@ pub(crate) struct Seen {
     pub(crate) limit: Option<f64>,
     /// Another node was told.
     pub(crate) heard: bool,
+    /// Since the last pause.
+    pub(crate) open_ns: u64,
 }
 
 #[cfg(test)]
@@ -169,7 +172,7 @@ mod tests {
     }
 
     fn seen(sent: f64, good: Option<f64>) -> Seen {
-        Seen { sent, good, limit: None, heard: false }
+        Seen { sent, good, limit: None, heard: false, open_ns: SECOND }
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl Record<'_> {
     /// Whether the limit was cut, and what peers may want to know of it.
     pub(super) fn on_busy(self, now: u64, retry_after_ns: Option<u64>) -> (bool, Option<News>) {
         let before = self.paused_until(now);
-        let until = retry_after_ns.map_or(0, |pause| self.pause(now, pause));
+        let pause_ns = retry_after_ns.filter(|pause| *pause > 0);
+        let until = pause_ns.map_or(0, |pause| self.pause(now, pause));
         let cut = match self.arithmetic.mode {
             Mode::Live(live) => self.live_busy(&live, now, now, before, false),
             Mode::Document(recover) => self.document_busy(recover, now),
@@ -156,9 +157,10 @@ impl Record<'_> {
         self.believed(self.service.paused_ns.load(Ordering::Relaxed), now)
     }
 
-    /// A pause that is longer than any can be is left over from a clock that was set back.
+    /// A pause that is longer than any can be is left over from a clock that was set back. Others
+    /// may have looked at the clock a little later.
     fn believed(self, until: u64, now: u64) -> u64 {
-        let longest = now.saturating_add(self.arithmetic.max_pause_ns);
+        let longest = now.saturating_add(self.arithmetic.max_pause_ns).saturating_add(HOLD_NS);
         if until <= longest { until } else { 0 }
     }
 
@@ -185,7 +187,8 @@ impl Record<'_> {
         let floor = self.arithmetic.floor;
         let cut = Cut::from_bits(self.service.state.load(Ordering::Relaxed), floor)?;
         let left = cut.at.saturating_add(SILENCE_NS).checked_sub(now)?;
-        (left > 0 && limit > floor).then_some(left)
+        // A record has no more digits.
+        (left > 0 && limit > f64::from(floor as f32)).then_some(left)
     }
 
     /// A busy answer that came at a time, now or a little earlier.
@@ -197,19 +200,26 @@ impl Record<'_> {
         let good = (!good.is_new()).then(|| good.rate(now));
         let cut = self.change(|bits| {
             let before = Cut::from_bits(bits, floor);
-            let after = before.map(|cut| at.saturating_sub(cut.at.max(paused)));
-            if after.is_some_and(|after| after < HOLD_NS) {
-                // Answers to what was sent before the cut say nothing new.
+            // Answers to what was sent before the cut, or before a pause, say nothing new.
+            if at < paused || before.is_some_and(|cut| at.saturating_sub(cut.at) < HOLD_NS) {
                 return None;
             }
-            let limit = before.zip(after).and_then(|(cut, after)| live.limit(cut, after));
-            let seen = Seen { sent, good, limit, heard };
+            let limit =
+                before.and_then(|cut| live.limit(cut, at.saturating_sub(cut.at.max(paused))));
+            // Of a second that began with a pause, only the rest could be used.
+            let open_ns = at - paused;
+            let seen = Seen { sent, good, limit, heard, open_ns };
             Some(live.cut(before, at, seen, floor).to_bits())
         });
-        if cut && let Some(limit) = self.live_limit(live, now) {
-            // Who has just said busy has no room for several at once.
-            let (_, room) = spacing(limit);
-            self.service.turn_ns.store(now.saturating_add(room), Ordering::Relaxed);
+        let until = self.paused_until(now);
+        let is_longer = until > paused.max(now);
+        if (cut || is_longer)
+            && let Some(limit) = self.live_limit(live, now)
+        {
+            // Who has just said busy has no room for several at once; after a pause one may be sent.
+            let (unit, room) = spacing(limit);
+            let begin = if is_longer { until.saturating_sub(unit) } else { now };
+            self.service.turn_ns.store(begin.saturating_add(room), Ordering::Relaxed);
         }
         cut
     }

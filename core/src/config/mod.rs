@@ -133,10 +133,12 @@ impl Config {
     }
 
     /// Names the table, if nothing was said of whose it is: for hosts whose processes are not
-    /// forked from the one that opens it.
-    pub fn name_table(&mut self, name: &str) {
+    /// forked from the one that opens it. `usual`: nobody relies on the name, as
+    /// [`TableConfig::usual`] says.
+    pub fn name_table(&mut self, name: &str, usual: bool) {
         if self.table.kind == Kind::Anonymous {
             self.table.kind = Kind::Named(name.into());
+            self.table.usual = usual;
         }
     }
 
@@ -270,7 +272,7 @@ mod tests {
             ("table = { private = true }", None),
         ] {
             let mut config = Config::from_toml(text).unwrap();
-            config.name_table("x");
+            config.name_table("x", false);
             assert_eq!(config.table_name(), name, "{text}");
         }
     }

@@ -13,7 +13,7 @@ const RULE_KEYS: &[&str] = &["name", "rate", "burst", "charge_refused"];
 const DOMAIN_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run"];
 const TOP_KEYS: &[&str] =
     &["rate", "burst", "charge_refused", "rules", "dry_run", "domains", "table", "cluster"];
-const TABLE_KEYS: &[&str] = &["name", "size", "group", "dir", "private"];
+const TABLE_KEYS: &[&str] = &["name", "size", "group", "dir", "usual", "private"];
 
 pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
     let mut reader = Reader { names, lines: Vec::new() };
@@ -172,6 +172,9 @@ impl Reader {
         }
         if let Some(entry) = table.get("dir") {
             config = config.dir(self.text(entry, "table")?);
+        }
+        if let Some(entry) = table.get("usual") {
+            config = config.usual(self.bool(entry, "table")?);
         }
         Ok(config)
     }

@@ -19,6 +19,8 @@ pub struct TableConfig {
     pub(crate) size: Option<Result<Size, String>>,
     pub(crate) group: Option<String>,
     pub(crate) dir: Option<String>,
+    /// Whether nobody chose the name.
+    pub(crate) usual: bool,
     /// Whether other nodes hear of what is in it.
     pub(crate) clustered: bool,
 }
@@ -39,7 +41,14 @@ pub(crate) enum Size {
 impl TableConfig {
     /// A table that belongs to this process, and to each of its forked children another copy.
     pub fn private() -> TableConfig {
-        TableConfig { kind: Kind::Private, size: None, group: None, dir: None, clustered: false }
+        TableConfig {
+            kind: Kind::Private,
+            size: None,
+            group: None,
+            dir: None,
+            usual: false,
+            clustered: false,
+        }
     }
 
     /// A table shared with all children forked from now on: the default.
@@ -76,6 +85,13 @@ impl TableConfig {
         TableConfig { dir: Some(dir.into()), ..self }
     }
 
+    /// Whether the name is only the usual one, which nobody chose. In a cluster, a table of that
+    /// name that has the key of another, or of none, is then left alone: `name-2` or so is taken.
+    #[must_use]
+    pub fn usual(self, usual: bool) -> TableConfig {
+        TableConfig { usual, ..self }
+    }
+
     /// A table that an exchange between nodes can use.
     #[doc(hidden)]
     #[must_use]
@@ -92,6 +108,9 @@ impl TableConfig {
         } else if self.dir.is_some() {
             let message = "only a named table is a file; add a name";
             return Err(Error::config("table.dir", message));
+        } else if self.usual {
+            let message = "says what is known of a name; add a name";
+            return Err(Error::config("table.usual", message));
         }
         let fault = |message| Error::config("table.size", message);
         let size = self.size.clone().unwrap_or(Ok(Size::DEFAULT)).map_err(fault)?;

@@ -160,6 +160,13 @@ pub(crate) fn look(path: &Path, owner: Owner) -> Result<Option<Region>, Error> {
     }
 }
 
+/// The key of the table of this name, if there is one that can be used.
+pub(crate) fn key(name: &str, group: Option<&str>, dir: Option<&str>) -> Option<[u64; 2]> {
+    let owner = Owner::of(group).ok()?;
+    let found = dirs(dir).iter().find_map(|dir| look(&owner.path(dir, name), owner).ok()?);
+    found.map(|region| region.birth().key)
+}
+
 /// Whether a table is of an earlier start of the machine. Who cannot tell must not guess.
 fn is_stale(region: &Region, boot: Boot) -> bool {
     let born = region.birth().boot;

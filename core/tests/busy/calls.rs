@@ -223,3 +223,69 @@ fn any_bytes_are_a_name() {
         assert!(!busy.should_send(name, at(1.5)));
     }
 }
+
+#[test]
+fn after_a_pause_requests_are_spaced() {
+    let busy = live();
+    passed(&busy, "a", 0.0, 1000);
+    busy.on_busy("a", at(1.0), Some(at(2.0)));
+    busy.on_busy("a", at(1.1), Some(at(2.0)));
+    assert!(!busy.should_send("a", at(3.09)), "the second one counts");
+    let turns = (0..100).filter(|_| busy.should_send("a", at(3.1))).count();
+    assert_eq!(turns, 1, "fifty would pass in a tenth of a second");
+    assert!(busy.should_send("a", at(3.102)), "500 a second");
+}
+
+#[test]
+fn busy_answers_with_pauses_cut_once_a_second_all_the_same() {
+    for pause in [0.0, 0.5, 1.0] {
+        let busy = live();
+        passed(&busy, "a", 0.0, 1000);
+        busy.on_busy("a", at(1.0), Some(at(pause)));
+        assert_eq!(busy.limit("a", at(1.0)), Some(500.0));
+        // What was sent before it.
+        busy.on_busy("a", at(1.01), Some(at(pause)));
+        assert_eq!(busy.limit("a", at(1.01)), Some(500.0), "{pause}");
+        // It sends as much as it may, and is told busy once more.
+        let (first, now) = (1010, 2050 + (600.0 * pause) as u32);
+        for ms in first..now {
+            busy.should_send("a", at(f64::from(ms) / 1000.0));
+        }
+        let now = at(f64::from(now) / 1000.0);
+        let limit = busy.limit("a", now).unwrap();
+        busy.on_busy("a", now, Some(at(pause)));
+        let left = busy.limit("a", now).unwrap() / limit;
+        assert!((0.2..=0.5).contains(&left), "pause {pause}: {left} of {limit}");
+    }
+}
+
+#[test]
+fn a_pause_is_believed_also_by_who_looked_at_the_clock_earlier() {
+    let busy = live();
+    busy.on_busy("a", at(10.001), Some(at(7200.0)));
+    busy.on_busy("a", at(10.0), Some(at(1.0)));
+    let turn = busy.turn("a", at(12.0));
+    assert_eq!((turn.allowed, turn.wait), (false, at(3598.001)));
+}
+
+#[test]
+fn no_silence_where_the_limit_is_at_the_floor() {
+    for floor in [10.0, 10.1] {
+        let busy = throttle(BusyConfig::new().floor(floor));
+        busy.on_busy("a", at(1.0), None);
+        assert!(busy.turn("a", at(1.0)).wait <= at(1.0 / floor), "{floor}");
+    }
+}
+
+#[test]
+fn a_retry_after_of_zero_is_no_pause() {
+    let busy = live();
+    passed(&busy, "a", 0.0, 1000);
+    busy.on_busy("a", at(1.0), Some(Duration::ZERO));
+    // Fewer than it may.
+    (60..90).for_each(|i| assert!(busy.should_send("a", at(1.0 + f64::from(i) / 100.0))));
+    busy.on_busy("a", at(1.995), Some(Duration::ZERO));
+    busy.on_busy("a", at(2.005), Some(Duration::ZERO));
+    let limit = busy.limit("a", at(2.005)).unwrap();
+    assert!((14.0..=15.0).contains(&limit), "{limit}: half of what was sent in the last second");
+}

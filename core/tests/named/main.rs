@@ -10,6 +10,7 @@ mod faults;
 mod folder;
 #[path = "../processes/hammer.rs"]
 mod hammer;
+mod keys;
 mod owners;
 mod places;
 #[path = "../processes/program.rs"]
