@@ -76,6 +76,8 @@ function describe(value) {
 class KeptBytes extends Uint8Array {
   /** @type {string | undefined} */
   #units;
+  /** @type {string | undefined} */
+  #text;
 
   /** What is cut out of them is another tag. */
   static get [Symbol.species]() {
@@ -91,6 +93,14 @@ class KeptBytes extends Uint8Array {
 
   get units() {
     return this.#units;
+  }
+
+  /**
+   * As people write them, which takes a while and is done once.
+   * @param {(bytes: Uint8Array) => string} format The same every time.
+   */
+  written(format) {
+    return (this.#text ??= format(this));
   }
 }
 

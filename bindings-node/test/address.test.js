@@ -70,6 +70,15 @@ describe('client addresses', () => {
     }
   });
 
+  it('are kept for clients that come again, and not for ever', () => {
+    const find = new ClientAddress();
+    const first = find.tag('203.0.113.7');
+    assert.equal(find.tag('203.0.113.7'), first);
+    for (let i = 0; i < 3000; i += 1) find.tag(`10.0.${i >> 8}.${i & 255}`);
+    assert.notEqual(find.tag('203.0.113.7'), first);
+    assert.equal(hex(find.tag('203.0.113.7')), 'cb007107');
+  });
+
   it('are one in all spellings', () => {
     const roll = dice(1);
     for (let i = 0; i < 2000; i += 1) {

@@ -75,6 +75,7 @@ describe('the name of an application', () => {
 describe('the table of an application', () => {
   const root = mkdtempSync(join(tmpdir(), 'dthrottle-app-'));
   const folder = application(join(root, `app${process.pid}`), 'app');
+  symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'), 'dir');
   const tables = () => readdirSync('/dev/shm').filter((name) => name.startsWith(`dthrottle-${process.getuid?.()}-app${process.pid}-`));
   const remove = () => tables().forEach((name) => unlinkSync(join('/dev/shm', name)));
   beforeEach(remove);
@@ -206,7 +207,6 @@ describe('the table of an application', () => {
   });
 
   it('keeps no process alive, and warns of nothing', () => {
-    symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'), 'dir');
     const { err } = run('a.cjs', `
       const app = require('express')();
       app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 100, skipFailedRequests: true }));
@@ -247,6 +247,39 @@ describe('the table of an application', () => {
     `, '--expose-gc');
     const [passed, heap, rss] = JSON.parse(out);
     assert.equal(passed, 1_100_000);
+    assert.ok(heap < 2, `the heap grew by ${heap} MB`);
+    assert.ok(rss < 60, `the process grew by ${rss} MB`);
+  });
+
+  it('has no leak in requests of Express', () => {
+    const { out } = run('a.cjs', `
+      const { IncomingMessage, ServerResponse } = require('node:http');
+      const { Socket } = require('node:net');
+      const app = require('express')();
+      const limit = throttle({ rate: '1000000/s', skipFailedRequests: true });
+      const sockets = Array.from({ length: 3000 }, (_, i) =>
+        Object.defineProperty(new Socket(), 'remoteAddress', { value: '10.0.' + (i >> 8) + '.' + (i & 255) }));
+      let inherited = 0;
+      function calls(count) {
+        for (let i = 0; i < count; i += 1) {
+          const request = Object.setPrototypeOf(new IncomingMessage(sockets[i % 3000]), app.request);
+          const response = Object.setPrototypeOf(new ServerResponse(request), app.response);
+          limit(request, response, () => {
+            if (request.rateLimit.limit === 1000000 && !Object.hasOwn(request, 'rateLimit')) inherited += 1;
+          });
+          response.emit('close');
+        }
+      }
+      calls(20000);
+      gc();
+      const before = process.memoryUsage();
+      calls(150000);
+      gc();
+      const now = process.memoryUsage();
+      console.log(JSON.stringify([limit.counts.passed, inherited, (now.heapUsed - before.heapUsed) / 1e6, (now.rss - before.rss) / 1e6]));
+    `, '--expose-gc');
+    const [passed, inherited, heap, rss] = JSON.parse(out);
+    assert.deepEqual([passed, inherited], [170_000, 170_000]);
     assert.ok(heap < 2, `the heap grew by ${heap} MB`);
     assert.ok(rss < 60, `the process grew by ${rss} MB`);
   });

@@ -3,7 +3,6 @@
 'use strict';
 
 const assert = require('node:assert/strict');
-const { once } = require('node:events');
 const http = require('node:http');
 const { describe, it } = require('node:test');
 
@@ -12,7 +11,7 @@ const { throttle: koaThrottle } = require('../web/koa.js');
 const { throttle: honoThrottle } = require('../web/hono.js');
 const { throttle: httpThrottle } = require('../web/http.js');
 const { throttle: expressThrottle } = require('../web/express.js');
-const { ask } = require('./shared/web.js');
+const { using } = require('./shared/web.js');
 
 /** @typedef {any} Any */
 /** @param {string} name @returns {Any} */
@@ -22,22 +21,6 @@ const throttle = expressThrottle;
 
 /** @param {Any} config */
 const made = (config) => new Throttle({ ...config, clock: new ManualClock() });
-
-/**
- * @param {Any} app
- * @param {(get: (path?: string, options?: http.RequestOptions) => Promise<import('./shared/web.js').Answer>) => Promise<void>} run
- */
-async function using(app, run) {
-  const server = http.createServer(app).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  try {
-    await run((path, options) => ask(port, path, options));
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
-}
 
 /**
  * Whether a middleware lets a request pass that never came by a network.
@@ -73,6 +56,17 @@ for (const name of ['express', 'express4']) {
       await using(old, async (get) => assert.equal((await get()).headers.ratelimit, 'limit=9, remaining=7, reset=9600'));
     });
 
+    it('leaves fields of habit to the first', async () => {
+      const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
+      const app = need(name)();
+      app.use(throttle(two.domain('day'), { standardHeaders: false, legacyHeaders: true }), throttle(two.domain('second'), { legacyHeaders: true }));
+      app.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+      await using(app, async (get) => {
+        const { headers } = await get();
+        assert.deepEqual([headers['x-ratelimit-limit'], headers['x-ratelimit-remaining'], headers.ratelimit], ['9', '8', '"second";r=4;t=1']);
+      });
+    });
+
     it('sees whole paths in routers, and has its own for a route', async () => {
       const app = need(name)();
       const router = need(name).Router();
@@ -99,7 +93,7 @@ for (const name of ['express', 'express4']) {
         const app = need(name)();
         const own = prepare(app) ?? app;
         own.use(throttle(made({ rate: '9/s' }), { validate: false }));
-        own.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json([...request.rateLimit.key]));
+        own.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.rateLimit.key));
         let key;
         await using(app, async (get) => {
           await get(); // what is found for the first is kept for others
@@ -109,15 +103,15 @@ for (const name of ['express', 'express4']) {
       };
       const ip = { configurable: true, get: () => '192.0.2.7' };
       const ways = {
-        'nobody is trusted': [() => {}, [127, 0, 0, 1]],
-        'a proxy is trusted': [(/** @type {Any} */ app) => void app.set('trust proxy', 1), [203, 0, 113, 9]],
-        'the application has its own': [(/** @type {Any} */ app) => void Object.defineProperty(app.request, 'ip', ip), [192, 0, 2, 7]],
+        'nobody is trusted': [() => {}, '127.0.0.1'],
+        'a proxy is trusted': [(/** @type {Any} */ app) => void app.set('trust proxy', 1), '203.0.113.9'],
+        'the application has its own': [(/** @type {Any} */ app) => void Object.defineProperty(app.request, 'ip', ip), '192.0.2.7'],
         'a request has its own': [
           (/** @type {Any} */ app) => void app.use((/** @type {Any} */ request, /** @type {Any} */ _, /** @type {Any} */ next) => {
             if (request.get('X-Forwarded-For')) Object.defineProperty(request, 'ip', ip);
             next();
           }),
-          [192, 0, 2, 7],
+          '192.0.2.7',
         ],
         'another application is below it': [
           (/** @type {Any} */ app) => {
@@ -126,7 +120,7 @@ for (const name of ['express', 'express4']) {
             app.use(below);
             return below;
           },
-          [203, 0, 113, 9],
+          '203.0.113.9',
         ],
       };
       for (const [way, [prepare, key]] of Object.entries(ways)) {

@@ -45,6 +45,15 @@ describe('routes of Fastify', () => {
     assert.equal(await get('/no/such/route'), 429, 'what is not found is throttled, too');
   });
 
+  it('are throttled by the module itself, as by other plugins', async () => {
+    for (const plugin of [require('../web/fastify.js'), import('../web/fastify.js'), (await import('../web/fastify.js')).default]) {
+      const app = fastify();
+      await app.register(/** @type {Any} */ (plugin), { rate: '1/day', clock: new ManualClock() });
+      app.get('/', async () => 'hello');
+      assert.deepEqual([(await app.inject('/')).statusCode, (await app.inject('/')).statusCode], [200, 429]);
+    }
+  });
+
   it('count together with HEAD', async () => {
     const { get } = await made({ rate: '9/day', clock: new ManualClock() }, { '/x': { rate: '1/day' } });
     assert.deepEqual([await get('/x', 'HEAD'), await get('/x')], [200, 429]);

@@ -97,6 +97,22 @@ describe('fields', () => {
     assert.deepEqual(parsed(fields('draft-8', throttle, other, false, { deciding: -1 }).RateLimit), [['a', { r: 3, t: 1 }]]);
   });
 
+  it('are made anew when anything in them is another', () => {
+    const { clock, throttle } = made({ rate: '1/minute' });
+    const headers = new Headers('draft-8', false, new Map([['rule1', { name: 'a', quota: 1, windowMs: 60_000 }], ['b', { name: 'b', quota: 1, windowMs: 60_000 }]]));
+    const first = throttle.check('t');
+    const written = (/** @type {Decision} */ decision, index = 0) => headers.fields(decision, index).at(-1);
+    assert.equal(written(first), '"a";r=0;t=60');
+    assert.equal(written(first), '"a";r=0;t=60');
+    assert.equal(written(first, 1), '"b";r=0;t=60');
+    assert.equal(written({ ...first, remaining: 7 }, 1), '"b";r=7;t=60');
+    clock.advance(20_000);
+    assert.equal(written(throttle.peek('t'), 1), '"b";r=0;t=40');
+    clock.advance(40_000);
+    assert.equal(written(throttle.peek('t'), 1), '"b";r=1');
+    assert.equal(written(first, 1), '"b";r=0;t=60');
+  });
+
   it('have no time when the bucket is full, and nothing left in debt', () => {
     const { throttle } = made({ rate: '10/s' });
     assert.deepEqual(parsed(fields('draft-8', throttle, throttle.peek('t')).RateLimit), [['rule1', { r: 10 }]]);

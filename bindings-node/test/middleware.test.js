@@ -73,9 +73,9 @@ for (const kind of kinds) {
         assert.deepEqual(await web.statuses(2), [200, 429]);
         assert.deepEqual([web.counts.passed, web.counts.refused], [3, 2]);
         const [info] = web.seen;
-        assert.deepEqual([info.limit, info.used, info.remaining, Buffer.from(info.key).equals(HERE)], [2, 1, 1, true]);
-        assert.equal(info.decision.remaining, 1);
-        assert.ok(info.resetTime.getTime() > Date.now());
+        assert.deepEqual([info.limit, info.used, info.remaining, info.key], [2, 1, 1, '127.0.0.1']);
+        assert.deepEqual([info.decision.remaining, Buffer.from(info.tag)], [1, HERE]);
+        assert.ok(info.resetTime.getTime() > Date.now() + 50_000 && info.resetTime.getTime() <= Date.now() + 60_000);
       });
     });
 
@@ -175,6 +175,21 @@ for (const kind of kinds) {
         assert.deepEqual(await web.statuses(2), [200, 429]);
         assert.equal(throttle.peek(HERE).balance, -3);
       });
+      const other = once(2);
+      await using([other, { cost: () => 5, skipFailedRequests: true }], async (web) => {
+        assert.equal((await web.get('/?status=500')).status, 500);
+        await until(() => other.peek(HERE).balance === 2);
+      });
+    });
+
+    it('takes a cost that cannot be for 1', async () => {
+      const costs = [Infinity, 2 ** 53, 1.5, -1, NaN, '2', undefined];
+      const throttle = once(costs.length);
+      let asked = 0;
+      await warnings(() => using([throttle, { cost: () => costs[(asked += 1) - 1] }], async (web) => {
+        assert.deepEqual(await web.statuses(costs.length), costs.map(() => 200));
+        assert.deepEqual([web.counts.failed, throttle.peek(HERE).remaining], [costs.length, 0]);
+      }));
     });
 
     it('answers as it is told', async () => {
@@ -356,6 +371,30 @@ for (const kind of kinds) {
           assert.equal(throttle.peek(HERE).balance, 0);
         }
         assert.equal(web.seen.length, 1);
+      });
+    });
+
+    it('gives back the turn of a client that is gone before it waits', async () => {
+      const throttle = once();
+      let asked = 0;
+      const tag = async (/** @type {Any} */ request) => {
+        asked += 1;
+        const { socket } = request.raw ?? request.env?.incoming ?? (request.req?.socket ? request.req : request);
+        if (asked > 1) await until(() => socket.destroyed);
+        return 't';
+      };
+      await using([throttle, { maxDelayMs: 3_600_000, tag }], async (web) => {
+        await web.get();
+        await leave(web.port, 1, () => asked === 2);
+        await until(() => web.counts.gaveUp === 1);
+        assert.deepEqual([web.counts.delayed, throttle.peek('t').balance, web.seen.length], [1, 0, 1]);
+      });
+    });
+
+    it('holds no refusal when too many are held', async () => {
+      await using([once(), { throttleMilliseconds: 600_000, maxHeld: 0 }], async (web) => {
+        await web.get();
+        assert.equal((await web.get('/', { signal: AbortSignal.timeout(10_000) })).status, 429);
       });
     });
 

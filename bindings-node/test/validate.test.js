@@ -92,7 +92,12 @@ describe('misuse', () => {
     it(`${name}: made for every request`, async () => {
       const made = need(name)();
       made.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many())(request, response, next));
-      assert.deepEqual(await codes(answering(made)), name === 'express' ? ['DTHROTTLE_CREATED_IN_HANDLER'] : [], 'once for a place');
+      assert.deepEqual(await codes(answering(made)), ['DTHROTTLE_CREATED_IN_HANDLER']);
+      const failing = need(name)();
+      const tag = () => assert.fail('broken');
+      failing.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { tag })(request, response, next));
+      const said = ['DTHROTTLE_CREATED_IN_HANDLER', 'DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG'];
+      assert.deepEqual(await codes(answering(failing)), said, 'once for a place');
       const quiet = need(name)();
       quiet.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { validate: { createdInHandler: false } })(request, response, next));
       assert.deepEqual(await codes(answering(quiet)), []);

@@ -3,47 +3,28 @@
 
 const { Functions, isPromise } = require('./functions.js');
 const { Headers } = require('./headers.js');
+const { RequestProperty } = require('./property.js');
 
-/** @import { Decision, Domain } from '../index.js' */
-/** @import { Fields } from './headers.js' */
+/** @import { Domain } from '../index.js' */
 /** @import { Settings } from './options.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /** How many requests are held, by all middleware of this process, or thread. */
 let held = 0;
 
-/** What becomes of a request. */
-class Verdict {
-  /**
-   * @param {Decision} decision
-   * @param {Fields} fields
-   * @param {string | Uint8Array} tag
-   * @param {number} taken
-   * @param {boolean} refused
-   */
-  constructor(decision, fields, tag, taken, refused) {
-    this.decision = decision;
-    this.fields = fields;
-    this.tag = tag;
-    /** Units that were taken, which a refund gives back. */
-    this.taken = taken;
-    this.refused = refused;
-  }
-
-  /** For how long to hold the request. */
-  get waitMs() {
-    return this.decision.waitMs;
-  }
-}
-
 /** A gate as those see it who act on what it has decided. */
 class Answers extends Functions {
   closed = false;
+  #property;
 
   /** @param {Settings} settings */
   constructor(settings) {
     super(settings.reports);
-    const { headers, legacyHeaders, opened } = settings;
+    const { headers, legacyHeaders, opened, requestPropertyName, skipFailed, skipSuccessful } = settings;
     this.settings = settings;
+    this.#property = new RequestProperty(requestPropertyName);
+    /** Whether a request may have to be paid back after its response. */
+    this.refunds = skipFailed || skipSuccessful;
     /** Writes what responses say. */
     this.headers = new Headers(headers, legacyHeaders, opened.policies);
   }
@@ -65,6 +46,20 @@ class Answers extends Functions {
   close() {
     this.closed = true;
     this.settings.opened.close();
+  }
+
+  /**
+   * Leaves word where the application looks for it.
+   * @param {any} request Or what else has it.
+   * @param {Verdict} verdict
+   */
+  inform(request, verdict) {
+    try {
+      this.#property.set(request, verdict);
+    } catch (error) {
+      // A name that the framework has for something of its own.
+      this.failed('requestPropertyName', error);
+    }
   }
 
   // Requests that wait.
@@ -113,11 +108,6 @@ class Answers extends Functions {
     if (refusalDelayMs === 0 || !this.hasRoom) return 0;
     this.enter();
     return refusalDelayMs;
-  }
-
-  /** Whether a request may have to be paid back after its response. */
-  get refunds() {
-    return this.settings.skipFailed || this.settings.skipSuccessful;
   }
 
   /**
@@ -182,4 +172,3 @@ class Answers extends Functions {
 }
 
 exports.Answers = Answers;
-exports.Verdict = Verdict;

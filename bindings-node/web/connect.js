@@ -3,15 +3,13 @@
 'use strict';
 
 const { isPromise } = require('./gate.js');
-const { POLICY } = require('./headers.js');
+const { POLICY, joined } = require('./headers.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { RateLimitInfo } = require('./info.js');
-const { RequestProperty } = require('./property.js');
-const { refusalFields, toRefusal } = require('./refusal.js');
+const { handle, refusalFields, toRefusal } = require('./refusal.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
-/** @import { Verdict } from './answers.js' */
 /** @import { Gate } from './gate.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /** @typedef {(error?: unknown) => unknown} Next */
 
@@ -22,9 +20,7 @@ const POLICY_FOUND = POLICY.toLowerCase();
  * @param {Gate} gate
  */
 function toMiddleware(gate) {
-  const { requestPropertyName, handler } = gate.settings;
-  const { refunds } = gate;
-  const property = new RequestProperty(requestPropertyName);
+  const { handler } = gate.settings;
 
   /**
    * @param {IncomingMessage} request
@@ -35,8 +31,9 @@ function toMiddleware(gate) {
    */
   function middleware(request, response, next) {
     const verdict = gate.ask(request, response);
-    if (isPromise(verdict)) return verdict.then((settled) => go(settled, request, response, next));
-    return go(verdict, request, response, next);
+    if (!isPromise(verdict)) return go(verdict, request, response, next);
+    const begun = response.headersSent;
+    return verdict.then((settled) => go(settled, request, response, next, begun));
   }
 
   /**
@@ -44,13 +41,15 @@ function toMiddleware(gate) {
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
+   * @param {boolean} [begun] Whether the answer had begun when the request came, if that is a while ago.
    */
-  function go(verdict, request, response, next) {
+  function go(verdict, request, response, next, begun) {
     if (verdict === null) return next();
-    property.set(request, new RateLimitInfo(verdict.decision, verdict.tag));
+    gate.inform(request, verdict);
     gate.tell(verdict, request, response);
     if (verdict.refused) {
-      slow(gate, closing(response), () => refuse(verdict, request, response, next));
+      const early = begun ?? response.headersSent;
+      slow(gate, closing(response), () => refuse(verdict, request, response, next, early));
       return undefined;
     }
     if (verdict.waitMs > 0) {
@@ -69,7 +68,7 @@ function toMiddleware(gate) {
    */
   function pass(verdict, request, response, next) {
     write(gate, response, verdict.fields);
-    if (refunds) refundAfter(gate, verdict, response, request, response);
+    refundAfter(gate, verdict, response, request, response);
     return next();
   }
 
@@ -78,23 +77,17 @@ function toMiddleware(gate) {
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
+   * @param {boolean} begun
    */
-  function refuse(verdict, request, response, next) {
+  function refuse(verdict, request, response, next, begun) {
     if (handler !== null) {
       write(gate, response, refusalFields(verdict));
-      const { statusCode, message } = gate.settings;
-      // What the application does here is its own: errors go where its other errors go.
-      try {
-        const done = handler(request, response, next, { statusCode, message, decision: verdict.decision });
-        if (isPromise(done)) done.then(undefined, next);
-      } catch (error) {
-        next(error);
-      }
+      handle(gate, handler, verdict, request, response, next);
       return;
     }
     const said = gate.said(verdict, request, response);
-    if (isPromise(said)) said.then((settled) => send(verdict, settled, request, response));
-    else send(verdict, said, request, response);
+    if (isPromise(said)) said.then((settled) => send(verdict, settled, request, response, begun));
+    else send(verdict, said, request, response, begun);
   }
 
   /**
@@ -102,10 +95,15 @@ function toMiddleware(gate) {
    * @param {unknown} message
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
+   * @param {boolean} begun
    */
-  function send(verdict, message, request, response) {
-    // Somebody has answered meanwhile.
-    if (response.headersSent) return;
+  function send(verdict, message, request, response, begun) {
+    if (response.headersSent) {
+      // Who begins an answer and hands the request on leaves the rest to those behind it, who do not
+      // get it: so it is never whole, and must not look so. Who began meanwhile has it, and ends it.
+      if (begun && !response.writableEnded) response.destroy();
+      return;
+    }
     const { status, fields, body } = toRefusal(gate, verdict, message);
     response.statusCode = status;
     write(gate, response, fields);
@@ -143,7 +141,7 @@ function withTools(middleware, gate) {
 }
 
 /**
- * Writes fields. Where another throttle has written them, both may stand there or the first does.
+ * Writes fields.
  * @param {Gate} gate
  * @param {ServerResponse} response
  * @param {string[]} fields
@@ -152,8 +150,8 @@ function write(gate, response, fields) {
   try {
     writeAll(gate, response, fields);
   } catch (error) {
-    // Somebody has answered. To look before takes longer.
-    if (!response.headersSent) throw error;
+    // If somebody has answered, there is nothing to say. To look before takes longer.
+    if (!response.headersSent) gate.failed('fields', error);
   }
 }
 
@@ -163,16 +161,14 @@ function write(gate, response, fields) {
  * @param {string[]} fields
  */
 function writeAll(gate, response, fields) {
-  // All of them begin with the policy: without it nobody has written any.
-  if (fields[0] === POLICY && response.getHeader(POLICY_FOUND) === undefined) {
+  // Without the policy nobody has written any, but for those of habit.
+  if (fields[0] === POLICY && !gate.settings.legacyHeaders && response.getHeader(POLICY_FOUND) === undefined) {
     for (let i = 0; i < fields.length; i += 2) response.setHeader(fields[i], fields[i + 1]);
     return;
   }
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i];
-    const present = response.getHeader(name);
-    if (present === undefined || !name.includes('RateLimit')) response.setHeader(name, fields[i + 1]);
-    else if (gate.isList && !name.startsWith('X-')) response.setHeader(name, `${present}, ${fields[i + 1]}`);
+    response.setHeader(name, joined(gate.isList, name, response.getHeader(name), fields[i + 1]));
   }
 }
 

@@ -2,9 +2,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 // @ts-ignore Connect is used without the types of Express.
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
-import type { Options, Source, Tools } from './types.js';
+import type { Options, RateLimitInfo, Source, Tools } from './types.js';
 
 export type * from './types.js';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** Nothing at a request that was not asked about. */
+      rateLimit?: RateLimitInfo;
+    }
+  }
+}
 
 /** What functions get that say nothing of it: Express's own where its types are there, else Node's. */
 type Known<Theirs, Else> = 0 extends 1 & Theirs ? Else : Theirs;

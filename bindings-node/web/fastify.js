@@ -10,17 +10,17 @@ const { DthrottleError } = require('../face/errors.js');
 const { isTable } = require('../face/values.js');
 const { tools } = require('./connect.js');
 const { Gate, isPromise } = require('./gate.js');
+const { joined } = require('./headers.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { RateLimitInfo } = require('./info.js');
 const { wrong } = require('./near.js');
 const { readOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
-const { refusalFields, toRefusal } = require('./refusal.js');
+const { handle, refusalFields, toRefusal } = require('./refusal.js');
 const { SOURCES } = require('./source.js');
 const { Reports } = require('./validate.js');
 
-/** @import { Verdict } from './answers.js' */
 /** @import { Reader } from './gate.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /** Where a route keeps its gate, null for a route that is not throttled, and which plugin asks it. */
 const GATE = Symbol('dthrottle.gate');
@@ -207,7 +207,7 @@ function go(gate, verdict, request, reply, next) {
     next();
     return;
   }
-  request[gate.settings.requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
+  gate.inform(request, verdict);
   gate.tell(verdict, request, reply);
   const pass = () => {
     write(gate, reply, verdict.fields);
@@ -227,15 +227,10 @@ function go(gate, verdict, request, reply, next) {
  * @param {(error?: unknown) => void} next
  */
 function refuse(gate, verdict, request, reply, next) {
-  const { handler, message, statusCode } = gate.settings;
+  const { handler } = gate.settings;
   if (handler !== null) {
     write(gate, reply, refusalFields(verdict));
-    try {
-      const done = handler(request, reply, next, { statusCode, message, decision: verdict.decision });
-      if (isPromise(done)) done.then(undefined, next);
-    } catch (error) {
-      next(error);
-    }
+    handle(gate, handler, verdict, request, reply, next);
     return;
   }
   const said = gate.said(verdict, request, reply);
@@ -263,10 +258,8 @@ function send(gate, verdict, message, reply) {
  */
 function write(gate, reply, fields) {
   for (let i = 0; i < fields.length; i += 2) {
-    const [name, value] = [fields[i], fields[i + 1]];
-    const present = reply.getHeader(name);
-    if (present === undefined || !name.includes('RateLimit')) reply.header(name, value);
-    else if (gate.isList && !name.startsWith('X-')) reply.header(name, `${present}, ${value}`);
+    const name = fields[i];
+    reply.header(name, joined(gate.isList, name, reply.getHeader(name), fields[i + 1]));
   }
 }
 
@@ -277,4 +270,8 @@ Object.assign(throttle, {
   [Symbol.for('plugin-meta')]: { name: 'dthrottle', fastify: '5.x' },
 });
 
-module.exports = { throttle };
+// As plugins of Fastify are: `app.register(require('dthrottle/fastify'))`. The last line shows `import`
+// the name.
+// @ts-expect-error A function with names besides is nothing that TypeScript lets a module be.
+module.exports = Object.assign(throttle, { default: throttle });
+Object.defineProperty(module.exports, 'throttle', { enumerable: true, value: throttle });

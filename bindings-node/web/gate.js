@@ -9,9 +9,10 @@ const { debuglog } = require('node:util');
 
 const { last } = require('../face/deciding.js');
 const { describe, isBytes } = require('../face/values.js');
-const { Answers, Verdict } = require('./answers.js');
+const { Answers } = require('./answers.js');
 const { COST, isPromise } = require('./functions.js');
 const { toDigits } = require('./options.js');
+const { Verdict } = require('./verdict.js');
 const { Watch } = require('./watch.js');
 
 /** @import { Settings } from './options.js' */
@@ -231,7 +232,11 @@ class Gate extends Answers {
       else if (decision.rule !== null || decision.dryRun) this.counts.dryRun += 1;
       else this.counts.passed += 1;
       const taken = decision.granted > 0 ? decision.granted + beyond : 0;
-      return new Verdict(decision, this.headers.fields(decision, deciding), tag, taken, refused);
+      const fields = this.headers.fields(decision, deciding);
+      const verdict = new Verdict(decision, fields, tag, this.settings.tag === null, taken, refused);
+      // Nothing can go wrong from here to where it is held (hold.js), which leaves again.
+      if (decision.waitMs > 0) this.enter();
+      return verdict;
     } catch (error) {
       this.failed('check', error);
       return null;
@@ -249,7 +254,6 @@ class Gate extends Answers {
     const { domain } = this;
     const cost = units - beyond;
     const decision = maxDelayMs > 0 && !dryRun && this.hasRoom ? domain.check(tag, { cost, maxWaitMs: maxDelayMs }) : domain.check(tag, cost);
-    if (decision.waitMs > 0) this.enter();
     if (beyond > 0 && decision.granted > 0) domain.charge(tag, Math.min(beyond, MOST_DEBT));
     return decision;
   }

@@ -125,6 +125,18 @@ class Headers {
 }
 
 /**
+ * A field where another throttle may have written it: both stand there, or the first does.
+ * @param {boolean} isList Whether both may.
+ * @param {string} name
+ * @param {unknown} present
+ * @param {string} value
+ */
+function joined(isList, name, present, value) {
+  if (present === undefined || !name.includes('RateLimit')) return value;
+  return isList && !name.startsWith('X-') ? `${present}, ${value}` : String(present);
+}
+
+/**
  * The whole seconds after which the same request would pass, at least one.
  * @param {Decision} decision
  */
@@ -183,4 +195,4 @@ function toString(text) {
   return `"${printable.replace(/["\\]/g, '\\$&')}"`;
 }
 
-module.exports = { Headers, KINDS, POLICY, STANDARD, moreAfter, problem, retryAfter };
+module.exports = { Headers, KINDS, POLICY, STANDARD, joined, moreAfter, problem, retryAfter };

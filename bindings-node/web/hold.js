@@ -2,8 +2,8 @@
 // requests that are paid back after their response.
 'use strict';
 
-/** @import { Verdict } from './answers.js' */
 /** @import { Gate } from './gate.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /**
  * @typedef {(gone: () => void) => () => void} Leaving Calls back when the client goes away, until
@@ -19,7 +19,7 @@
  */
 function hold(gate, verdict, leaving, done) {
   gate.hold();
-  wait(verdict.waitMs, leaving, (here) => {
+  wait(gate, verdict.waitMs, leaving, (here) => {
     gate.leave();
     if (!here) gate.giveUp(verdict);
     done(here);
@@ -38,18 +38,20 @@ function slow(gate, leaving, done) {
     done();
     return;
   }
-  wait(ms, leaving, () => {
+  wait(gate, ms, leaving, () => {
     gate.leave();
     done();
   });
 }
 
 /**
+ * @param {Gate} gate
  * @param {number} ms
  * @param {Leaving} leaving
  * @param {(here: boolean) => void} done
  */
-function wait(ms, leaving, done) {
+function wait(gate, ms, leaving, done) {
+  let stop = () => {};
   /** @param {boolean} here */
   function end(here) {
     clearTimeout(timer);
@@ -58,7 +60,12 @@ function wait(ms, leaving, done) {
   }
   // A timer has no fractions, and a turn must not come early.
   const timer = setTimeout(end, Math.ceil(ms), true);
-  const stop = leaving(() => end(false));
+  try {
+    stop = leaving(() => end(false));
+  } catch (error) {
+    // A response that cannot be listened to: its turn comes all the same.
+    gate.failed('response', error);
+  }
 }
 
 /**
@@ -76,8 +83,8 @@ function closing(response) {
   };
 }
 
-/** @type {WeakMap<object, Set<() => void>>} What waits for the end of a connection. */
-const connections = new WeakMap();
+/** @type {WeakMap<object, Set<() => void>>} What waits for the end of a response, or of a connection. */
+const closings = new WeakMap();
 
 /**
  * Calls back once when a response has ended or its connection is closed. A response that stands
@@ -88,30 +95,34 @@ const connections = new WeakMap();
  */
 function onClose(response, closed) {
   const socket = response.req?.socket;
-  const waiting = socket && (connections.get(socket) ?? watch(socket));
+  const here = waitingFor(response, (tell) => tell());
+  // After Node's own listener, which may still tell a response.
+  const below = socket && waitingFor(socket, setImmediate);
   function stop() {
-    response.removeListener('close', end);
-    waiting?.delete(end);
+    here.delete(end);
+    below?.delete(end);
   }
   function end() {
     stop();
     closed();
   }
-  response.once('close', end);
-  waiting?.add(end);
+  here.add(end);
+  below?.add(end);
   return stop;
 }
 
 /**
- * One listener for a connection, however many requests it has.
- * @param {import('node:net').Socket} socket
+ * One listener for a response or a connection, however many wait for it.
+ * @param {import('node:events').EventEmitter} source
+ * @param {(tell: () => void) => void} when
  */
-function watch(socket) {
+function waitingFor(source, when) {
+  const known = closings.get(source);
+  if (known !== undefined) return known;
   /** @type {Set<() => void>} */
   const waiting = new Set();
-  connections.set(socket, waiting);
-  // After Node's own, which may still tell a response.
-  socket.once('close', () => setImmediate(() => [...waiting].forEach((end) => end())));
+  source.once('close', () => when(() => [...waiting].forEach((end) => end())));
+  closings.set(source, waiting);
   return waiting;
 }
 

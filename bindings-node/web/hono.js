@@ -9,14 +9,13 @@
 const { withTools } = require('./connect.js');
 const { Gate } = require('./gate.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { RateLimitInfo } = require('./info.js');
 const { gather, readOptions } = require('./options.js');
 const { nodeReader } = require('./reader.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 
-/** @import { Verdict } from './answers.js' */
 /** @import { Reader } from './gate.js' */
 /** @import { Leaving } from './hold.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /** @param {any} context What Node has of the request, if that is where we are. */
 const peer = (context) => context.env?.incoming?.socket?.remoteAddress;
@@ -53,7 +52,7 @@ function throttle(source, options) {
       await next();
       return undefined;
     }
-    context.set(requestPropertyName, new RateLimitInfo(verdict.decision, verdict.tag));
+    context.set(requestPropertyName, verdict.info);
     gate.tell(verdict, context);
     const leaving = toLeaving(context);
     if (verdict.refused) {

@@ -1,35 +1,60 @@
 // What the application finds at a request that was asked about.
 'use strict';
 
+const { KeptBytes } = require('../face/values.js');
+const { formatAddress } = require('./parse.js');
+
 /** @import { Decision } from '../index.js' */
 
+/**
+ * Its own fields are those that users of express-rate-limit know, and no others: they are what is
+ * listed, copied and sent as JSON.
+ */
 class RateLimitInfo {
+  #decision;
+  #tag;
+
   /**
    * @param {Decision} decision
-   * @param {string | Uint8Array} key
+   * @param {string | Uint8Array} tag
+   * @param {boolean} isOurs Whether bytes were made of an address, not by the application.
+   * @param {number} at When that was.
    */
-  constructor(decision, key) {
-    this.decision = decision;
-    /** The tag. */
-    this.key = key;
+  constructor(decision, tag, isOurs, at) {
+    const { limit, remaining } = decision;
+    this.limit = limit;
+    // Without rules, all is Infinity.
+    this.used = Math.max(0, limit - decision.balance) || 0;
+    this.remaining = remaining;
+    /** When the bucket is full again. */
+    this.resetTime = new Date(at + decision.resetAfterMs);
+    /** Who was counted, as people write it. */
+    this.key = typeof tag === 'string' ? tag : toKey(tag, isOurs);
+    this.#decision = decision;
+    this.#tag = tag;
   }
 
-  get limit() {
-    return this.decision.limit;
+  get decision() {
+    return this.#decision;
   }
 
-  get used() {
-    return Math.max(0, this.decision.limit - this.decision.balance);
-  }
-
-  get remaining() {
-    return this.decision.remaining;
-  }
-
-  /** When the bucket is full again. */
-  get resetTime() {
-    return new Date(Date.now() + this.decision.resetAfterMs);
+  /** The tag itself. Of bytes a copy: a refund still needs them, and so may other requests. */
+  get tag() {
+    return typeof this.#tag === 'string' ? this.#tag : copied(this.#tag);
   }
 }
 
-module.exports = { RateLimitInfo };
+/**
+ * An address as text; other bytes as they are.
+ * @param {Uint8Array} tag
+ * @param {boolean} isOurs
+ */
+function toKey(tag, isOurs) {
+  if (!isOurs || (tag.length !== 4 && tag.length !== 16)) return copied(tag);
+  return tag instanceof KeptBytes ? tag.written(formatAddress) : formatAddress(tag);
+}
+
+/** @param {Uint8Array} tag Empty also when its buffer was given away, and cannot be copied. */
+const copied = (tag) => (tag.length === 0 ? '' : new Uint8Array(tag));
+
+exports.RateLimitInfo = RateLimitInfo;

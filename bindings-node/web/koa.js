@@ -9,13 +9,12 @@
 const { withTools, write } = require('./connect.js');
 const { Gate } = require('./gate.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { RateLimitInfo } = require('./info.js');
 const { gather, readOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { refusalFields, toRefusal } = require('./refusal.js');
 
-/** @import { Verdict } from './answers.js' */
 /** @import { Reader } from './gate.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /** @type {Reader} */
 const reader = {
@@ -43,7 +42,7 @@ const reader = {
  */
 function throttle(source, options) {
   const gate = new Gate(readOptions(gather(source, options)), reader);
-  const { requestPropertyName, handler } = gate.settings;
+  const { handler } = gate.settings;
 
   /**
    * @param {any} context
@@ -52,7 +51,7 @@ function throttle(source, options) {
   async function middleware(context, next) {
     const verdict = await gate.ask(context);
     if (verdict === null) return next();
-    context.state[requestPropertyName] = new RateLimitInfo(verdict.decision, verdict.tag);
+    gate.inform(context.state, verdict);
     gate.tell(verdict, context);
     const leaving = closing(context.res);
     if (verdict.refused) {

@@ -5,6 +5,8 @@
 'use strict';
 
 const { createHash } = require('node:crypto');
+const { IncomingMessage } = require('node:http');
+const { Socket } = require('node:net');
 
 const { describe, isBytes, isTable } = require('../face/values.js');
 const { ClientAddress } = require('./address.js');
@@ -67,6 +69,9 @@ const ELSEWHERE = {
   passOnStoreError: 'leave it out: requests always pass when the throttle fails',
 };
 
+/** As Node makes them. */
+const REQUEST = new IncomingMessage(new Socket());
+
 const NETWORK = /^(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(\/.*)?$/;
 const HEADER = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/;
 
@@ -119,7 +124,7 @@ function readOptions(options, where, inherited) {
     onRefused: read.fn('onRefused'),
     headers: read.headers(),
     legacyHeaders: read.flag('legacyHeaders'),
-    requestPropertyName: read.text('requestPropertyName') ?? 'rateLimit',
+    requestPropertyName: read.property(),
     skipFailed: read.flag('skipFailedRequests'),
     skipSuccessful: read.flag('skipSuccessfulRequests'),
     wasSuccessful: read.fn('requestWasSuccessful'),
@@ -164,6 +169,13 @@ class Reader {
     const value = this.#given[name];
     if (value !== undefined && (typeof value !== 'string' || value === '')) throw wrong(name, value, 'text');
     return value;
+  }
+
+  property() {
+    const name = this.text('requestPropertyName') ?? 'rateLimit';
+    // What Node or JavaScript has there is needed.
+    if (name in REQUEST) throw wrong('requestPropertyName', name, 'a name that requests do not have already');
+    return name;
   }
 
   /** @param {string} name */

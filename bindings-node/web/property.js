@@ -7,6 +7,8 @@
 
 const { IncomingMessage } = require('node:http');
 
+const { Verdict } = require('./verdict.js');
+
 /**
  * A property of an object whose shape nobody has seen before. Because it is asked for various
  * properties, the engine looks for them in the object, and not for a memory of its shape.
@@ -21,7 +23,10 @@ const STATE = '_readableState';
 /** @type {Map<string, symbol>} By the names of properties, where their values are in that part. */
 const slots = new Map();
 
-/** What the application finds at its requests. */
+/**
+ * What the application finds at its requests. Those of Express inherit it: so `in` finds it, with
+ * nothing in it, also at requests that nobody was asked about, and `delete` leaves it there.
+ */
 class RequestProperty {
   #name;
   #slot;
@@ -37,18 +42,21 @@ class RequestProperty {
   }
 
   /**
+   * Throws where a request cannot have it.
    * @param {any} request
-   * @param {unknown} value
+   * @param {Verdict} verdict
    */
-  set(request, value) {
+  set(request, verdict) {
     const kind = Object.getPrototypeOf(request);
     if (kind !== this.#kind) {
       this.#kind = kind;
       this.#hasAccessor = hasAccessor(kind, this.#name, this.#slot);
     }
-    const state = this.#hasAccessor ? read(request, STATE) : undefined;
-    if (state === undefined) request[this.#name] = value;
-    else state[this.#slot] = value;
+    // One that has it as its own, from before Express or from before the accessor, would hide ours.
+    const inherits = this.#hasAccessor && !Object.hasOwn(request, this.#name);
+    const state = inherits ? read(request, STATE) : undefined;
+    if (state === undefined) request[this.#name] = verdict.info;
+    else state[this.#slot] = verdict;
   }
 }
 
@@ -98,7 +106,8 @@ function toAccessor(name, slot) {
     configurable: true,
     /** @this {any} */
     get() {
-      return this[STATE]?.[slot];
+      const value = this[STATE]?.[slot];
+      return value instanceof Verdict ? value.info : value;
     },
     /**
      * @this {any}

@@ -1,11 +1,12 @@
-// The response to a request that is refused: status, fields and body.
+// The response to a request that is refused: status, fields and body; or what the application does.
 'use strict';
 
 const { isBytes } = require('../face/values.js');
+const { isPromise } = require('./functions.js');
 const { problem, retryAfter } = require('./headers.js');
 
-/** @import { Verdict } from './answers.js' */
 /** @import { Gate } from './gate.js' */
+/** @import { Verdict } from './verdict.js' */
 
 /**
  * @typedef {object} Refusal
@@ -23,6 +24,25 @@ const TEXT = 'text/plain; charset=utf-8';
  */
 function refusalFields({ decision, fields }) {
   return ['Retry-After', String(retryAfter(decision)), ...fields];
+}
+
+/**
+ * Lets the application answer. What it does here is its own: errors go where its other errors go.
+ * @param {Gate} gate
+ * @param {import('./options.js').Fn} handler
+ * @param {Verdict} verdict
+ * @param {any} request
+ * @param {any} response
+ * @param {(error?: unknown) => unknown} next
+ */
+function handle(gate, handler, { decision }, request, response, next) {
+  const { statusCode, message } = gate.settings;
+  try {
+    const done = handler(request, response, next, { statusCode, message, decision });
+    if (isPromise(done)) done.then(undefined, next);
+  } catch (error) {
+    next(error);
+  }
 }
 
 /**
@@ -61,4 +81,4 @@ function toContent(gate, message) {
   }
 }
 
-module.exports = { refusalFields, toRefusal };
+module.exports = { handle, refusalFields, toRefusal };

@@ -65,7 +65,7 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   tag?: 'address' | `header:${string}` | ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
   /** Another name for `tag`. */
   keyGenerator?: ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
-  /** Units that a request takes; 1 by default. */
+  /** Units that a request takes; 1 by default. Only what a function gives may be above the burst. */
   cost?: number | ((...given: Given) => number | Promise<number>) | undefined;
   /** Only these methods. */
   methods?: readonly string[] | undefined;
@@ -95,7 +95,7 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   standardHeaders?: boolean | 'draft-6' | 'draft-7' | 'draft-8' | undefined;
   /** X-RateLimit fields, too. */
   legacyHeaders?: boolean | undefined;
-  /** Where the application finds a RateLimitInfo; `'rateLimit'` by default. */
+  /** Where the application finds a RateLimitInfo, a name that requests do not have already; `'rateLimit'` by default. */
   requestPropertyName?: string | undefined;
   /** Hold a request for up to so long, until its turn, before refusing it. */
   maxDelayMs?: number | undefined;
@@ -137,16 +137,18 @@ export interface Tools {
   close(): void;
 }
 
-/** What the application finds at a request that was asked about. */
+/** What the application finds at a request that was asked about; all but the last two are its own fields. */
 export interface RateLimitInfo {
-  readonly decision: Decision;
-  /** The tag. */
-  readonly key: Tag;
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;
   /** When the bucket is full again. */
   readonly resetTime: Date;
+  /** Who was counted, as people write it: an address is text. */
+  readonly key: Tag;
+  /** The tag itself: an address is bytes. */
+  readonly tag: Tag;
+  readonly decision: Decision;
 }
 
 /** A rate, the path of a file that ends in `.toml`, or a throttle. */

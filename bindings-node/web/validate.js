@@ -108,6 +108,12 @@ function say(code, text, detail) {
   }
 }
 
+/** As if nothing had been said, for tests. */
+function forget() {
+  said.clear();
+  saidInHandlers.clear();
+}
+
 exports.CHECKS = CHECKS;
 exports.Reports = Reports;
-exports.said = said;
+exports.forget = forget;

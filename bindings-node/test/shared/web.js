@@ -5,7 +5,7 @@
 const http = require('node:http');
 const { once } = require('node:events');
 
-const { said } = require('../../web/validate.js');
+const { forget } = require('../../web/validate.js');
 
 /** @typedef {any} Any */
 
@@ -177,6 +177,23 @@ async function start(kind, ...given) {
 }
 
 /**
+ * Runs with a server of an application.
+ * @param {Any} app
+ * @param {(get: (path?: string, options?: http.RequestOptions) => Promise<Answer>) => Promise<void>} run
+ */
+async function using(app, run) {
+  const server = http.createServer(app).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  try {
+    await run((path, options) => ask(port, path, options));
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+/**
  * Notes the warnings of dthrottle while something runs.
  * @param {() => unknown} run
  * @returns {Promise<Any[]>}
@@ -184,7 +201,7 @@ async function start(kind, ...given) {
 async function warnings(run) {
   /** @type {Any[]} */
   const heard = [];
-  said.clear();
+  forget();
   const hear = (/** @type {Any} */ warning) => {
     if (warning.name === 'DthrottleWarning') heard.push(warning);
   };
@@ -199,4 +216,4 @@ async function warnings(run) {
   return heard;
 }
 
-module.exports = { ask, kinds: Object.keys(kinds), start, warnings };
+module.exports = { ask, kinds: Object.keys(kinds), start, using, warnings };

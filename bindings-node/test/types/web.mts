@@ -7,8 +7,8 @@ import { fastify } from 'fastify';
 
 import { Throttle } from 'dthrottle';
 import { clientAddress, parseAddress } from 'dthrottle/address';
-import { throttle, type ExpressOptions, type RateLimitInfo } from 'dthrottle/express';
-import { throttle as fastifyThrottle } from 'dthrottle/fastify';
+import { throttle, type ExpressOptions } from 'dthrottle/express';
+import fastifyPlugin, { throttle as fastifyThrottle, type FastifyThrottleOptions, type RateLimitInfo } from 'dthrottle/fastify';
 import { throttle as honoThrottle, type ThrottleEnv } from 'dthrottle/hono';
 import { throttle as httpThrottle } from 'dthrottle/http';
 import { throttle as koaThrottle, type KoaContext } from 'dthrottle/koa';
@@ -17,7 +17,7 @@ declare global {
   namespace Express {
     interface Request {
       user?: string;
-      rateLimit?: RateLimitInfo;
+      limits?: RateLimitInfo;
     }
   }
 }
@@ -43,6 +43,8 @@ const options: ExpressOptions<Request, express.Response> = {
 const middleware = throttle(options);
 app.get('/', middleware, (request, response) => {
   response.json({ left: request.rateLimit?.remaining, at: request.rateLimit?.resetTime.getTime() });
+  const { tag } = request.rateLimit ?? {};
+  if (tag !== undefined) middleware.resetKey(tag);
 });
 // Functions that say nothing of what they get.
 app.get('/users/:id', throttle('5/s', { skip: (request) => request.path === '/health' }), (request, response) => {
@@ -66,7 +68,7 @@ connect.use(throttle('5/s', { skip: (request) => request.url === '/health' }));
 
 http.createServer(httpThrottle((_request, response) => response.end(), '100/s', { tag: (request) => request.headers.host }));
 
-// The types of Koa on npm do not compile together with those of Express.
+// The types of Koa on npm do not compile beside the content-disposition that Express needs.
 interface Context extends KoaContext {
   ip: string;
 }
@@ -80,6 +82,12 @@ hono.get('/', (context) => context.text(String(context.get('rateLimit').remainin
 
 const server = fastify();
 await server.register(fastifyThrottle, { rate: '100/s', global: true, tag: (request) => request.ip });
+await server.register(fastifyPlugin, { rate: '100/s' } satisfies FastifyThrottleOptions);
+await server.register(import('dthrottle/fastify'), { rate: '100/s' });
+// @ts-expect-error an option that there is not
+await server.register(fastifyPlugin, { rate: '100/s', glboal: true });
+const told = (info: RateLimitInfo | null): number | undefined => info?.remaining;
+server.get('/told', async (request) => told(request.rateLimit));
 server.get('/login', { config: { throttle: { rate: '5/minute' } } }, async (request) => request.rateLimit?.remaining);
 server.get('/health', { config: { throttle: false } }, async () => 'fine');
 server.throttle.resetKey('t');

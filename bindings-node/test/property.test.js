@@ -1,0 +1,253 @@
+// What the application finds at its requests: where it is, whose it is, and that nothing there fails a
+// request.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { EventEmitter } = require('node:events');
+const { IncomingMessage, ServerResponse } = require('node:http');
+const { Socket } = require('node:net');
+const { describe, it } = require('node:test');
+
+const { ManualClock, Throttle } = require('../index.js');
+const { throttle: expressThrottle } = require('../web/express.js');
+const { throttle: httpThrottle } = require('../web/http.js');
+const { throttle: koaThrottle } = require('../web/koa.js');
+const { kinds, start, using, warnings } = require('./shared/web.js');
+
+/** @typedef {any} Any */
+/** @param {string} name @returns {Any} */
+const need = (name) => require(name);
+/** @type {Any} */
+const throttle = expressThrottle;
+
+/** @param {string} rate */
+const made = (rate) => new Throttle({ rate, clock: new ManualClock() });
+
+/** A request of Express's kind, or of another, and its response, without a server. @param {Any} [kind] */
+function exchange(kind) {
+  const socket = new Socket();
+  Object.defineProperty(socket, 'remoteAddress', { value: '203.0.113.7' });
+  /** @type {Any} */
+  const request = new IncomingMessage(socket);
+  const response = new ServerResponse(request);
+  if (kind) Object.setPrototypeOf(request, kind);
+  return { request, response };
+}
+
+/** Asks about a request, and gives what is found there. @param {Any} middleware @param {Any} [kind] */
+function found(middleware, kind, name = 'rateLimit') {
+  const { request, response } = exchange(kind);
+  let passed = false;
+  middleware(request, response, () => (passed = true));
+  assert.ok(passed);
+  return request[name];
+}
+
+for (const name of ['express', 'express4']) {
+  describe(`the property of a request of ${name}`, () => {
+    it('is that of the last throttle, also of one around the application', async () => {
+      const app = need(name)();
+      app.use(throttle(made('5/s'), { requestPropertyName: 'around' }));
+      app.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.around.limit));
+      const around = httpThrottle(app, made('9/s'), { requestPropertyName: 'around' });
+      await using(around, async (get) => assert.deepEqual([(await get()).body, (await get()).body], ['5', '5']));
+    });
+
+    it('takes the place of what was there, for the first request as for the next', async () => {
+      const app = need(name)();
+      app.use((/** @type {Any} */ request, /** @type {Any} */ _, /** @type {Any} */ next) => {
+        request.there = 'theirs';
+        next();
+      });
+      app.use(throttle(made('5/s'), { requestPropertyName: 'there' }));
+      app.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.there.limit ?? request.there));
+      await using(app, async (get) => assert.deepEqual([(await get()).body, (await get()).body], ['5', '5']));
+    });
+
+    it('gives way to what comes later', () => {
+      const { request, response } = exchange(need(name)().request);
+      throttle(made('5/s'))(request, response, () => {});
+      assert.equal(request.rateLimit, request.rateLimit);
+      request.rateLimit = undefined;
+      assert.equal(request.rateLimit, undefined);
+      Object.defineProperty(request, 'rateLimit', { value: 'own', configurable: true, writable: true });
+      throttle(made('6/s'))(request, response, () => {});
+      assert.equal(request.rateLimit.limit, 6);
+      delete request.rateLimit;
+      throttle(made('7/s'))(request, response, () => {});
+      assert.equal(request.rateLimit.limit, 7);
+    });
+
+    it('is there in every kind of application that one middleware is used in', () => {
+      const middleware = throttle(made('5/s'));
+      const all = [need(name)().request, undefined, need(name)().request, undefined];
+      assert.deepEqual(all.map((kind) => found(middleware, kind).remaining), [4, 3, 2, 1]);
+    });
+  });
+}
+
+describe('the property of a request', () => {
+  it('is its own where prototypes cannot be changed', () => {
+    const top = Object.freeze(Object.create(IncomingMessage.prototype));
+    const kind = Object.create(top, { app: { value: () => {} } });
+    const middleware = throttle(made('5/s'));
+    assert.equal(found(middleware, kind).limit, 5);
+    assert.equal(middleware.counts.failed, 0);
+  });
+
+  for (const kind of ['Express 5', 'Express 4', 'Fastify']) {
+    it(`${kind}: fails nobody where it cannot be`, async () => {
+      for (const name of kind === 'Express 5' ? ['ip', 'path', 'query'] : ['ip', 'protocol']) {
+        for (const tag of [() => 't', async () => 't']) {
+          const heard = await warnings(async () => {
+            const web = await start(kind, made('3/day'), { requestPropertyName: name, tag });
+            assert.deepEqual(await web.statuses(4), [200, 200, 200, 429]);
+            assert.equal(web.counts.failed, 4);
+            web.close();
+          });
+          assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_FAILED']);
+          assert.match(heard[0].message, new RegExp(`^requestPropertyName failed: .*${name}`));
+        }
+      }
+    });
+
+    it(`${kind}: takes no room from those who wait where it cannot be`, async () => {
+      const one = new Throttle({ rate: '10/s', burst: 1, table: { private: true } });
+      await warnings(async () => {
+        const web = await start(kind, one, { requestPropertyName: 'ip', maxDelayMs: 1000, maxHeld: 1 });
+        assert.deepEqual(await web.statuses(4), [200, 200, 200, 200]);
+        assert.ok(web.counts.delayed > 0);
+        web.close();
+      });
+    });
+  }
+
+  it('fails nobody where Koa has no state that can be changed', async () => {
+    const app = new (need('koa'))();
+    const middleware = koaThrottle(made('5/s'));
+    app.use((/** @type {Any} */ context, /** @type {Any} */ next) => {
+      Object.freeze(context.state);
+      return next();
+    });
+    app.use(middleware);
+    app.use((/** @type {Any} */ context) => (context.body = 'hello'));
+    await warnings(() => using(app.callback(), async (get) => assert.equal((await get()).body, 'hello')));
+    assert.equal(middleware.counts.failed, 1);
+  });
+});
+
+describe('requests that wait', () => {
+  it('leave no room behind when something fails', async () => {
+    const one = Object.assign(new Throttle({ rate: '1/minute', clock: new ManualClock() }), { charge: () => assert.fail('broken') });
+    const options = { maxDelayMs: 3_600_000, maxHeld: 1 };
+    const web = await start('http', one, { ...options, cost: () => 2 });
+    await warnings(async () => assert.deepEqual(await web.statuses(4), [200, 200, 200, 200]));
+    assert.equal(web.counts.failed, 4);
+    web.close();
+    const next = await start('http', new Throttle({ rate: '10/s', burst: 1, table: { private: true } }), options);
+    assert.deepEqual(await next.statuses(3), [200, 200, 200]);
+    next.close();
+  });
+
+  it('have their turn also where the response is of no kind that we know', async () => {
+    const one = new Throttle({ rate: '50/s', burst: 1, table: { private: true } });
+    const middleware = throttle(one, { maxDelayMs: 1000, tag: () => 't' });
+    const strange = () => ({ getHeader() {}, setHeader: () => assert.fail('broken') });
+    await warnings(async () => {
+      for (let i = 0; i < 3; i += 1) assert.equal(await middleware({}, strange(), () => 'passed'), 'passed');
+    });
+    // Those that waited, for want of events, and all for want of fields.
+    assert.deepEqual([middleware.counts.delayed, middleware.counts.failed], [2, 5]);
+  });
+});
+
+describe('the information', () => {
+  it('has the fields that are known, for whoever lists, copies or sends them', (t) => {
+    t.mock.method(Date, 'now', () => 1_700_000_000_000);
+    const info = found(throttle(made('5/s')), need('express')().request);
+    t.mock.restoreAll();
+    const resetTime = new Date(1_700_000_000_200);
+    const fields = { limit: 5, used: 1, remaining: 4, resetTime, key: '203.0.113.7' };
+    assert.deepEqual({ ...info }, fields);
+    assert.deepEqual(Object.keys(info), Object.keys(fields));
+    assert.deepEqual(JSON.parse(JSON.stringify(info)), { ...fields, resetTime: resetTime.toJSON() });
+    assert.equal(info.resetTime, info.resetTime);
+    assert.deepEqual([info.decision.limit, info.decision.resetAfterMs], [5, 200]);
+  });
+
+  it('is the same in all frameworks', async () => {
+    for (const kind of kinds) {
+      const web = await start(kind, made('5/s'));
+      await web.get();
+      assert.deepEqual(Object.keys(web.seen[0]), ['limit', 'used', 'remaining', 'resetTime', 'key'], kind);
+      web.close();
+    }
+  });
+
+  it('has no figures without rules', () => {
+    const { limit, used, remaining } = found(throttle(new Throttle({})));
+    assert.deepEqual([limit, used, remaining], [Infinity, 0, Infinity]);
+  });
+
+  it('tells who was counted, and leaves nothing that can be spoiled', () => {
+    const one = made('5/day');
+    const middleware = throttle(one, { skipFailedRequests: true });
+    const { request, response } = exchange(need('express')().request);
+    middleware(request, response, () => {});
+    const { tag } = request.rateLimit;
+    assert.equal(one.peek(tag).remaining, 4);
+    tag[3] = 99;
+    response.statusCode = 500;
+    response.emit('close');
+    assert.equal(one.peek(Uint8Array.of(203, 0, 113, 7)).remaining, 5);
+    assert.equal(found(middleware).key, '203.0.113.7');
+    for (const name of ['key', 'tag']) {
+      middleware.resetKey(found(middleware)[name]);
+      assert.equal(one.peek(Uint8Array.of(203, 0, 113, 7)).remaining, 5, name);
+    }
+  });
+
+  it('has the tag of the application as it is', () => {
+    const bytes = Uint8Array.of(1, 2, 3, 4);
+    const { key, tag } = found(throttle(made('5/s'), { tag: () => bytes }));
+    assert.deepEqual([key, tag], [bytes, bytes]);
+    assert.ok(key !== bytes && tag !== bytes);
+    assert.deepEqual(['user', 42, ''].map((who) => found(throttle(made('5/s'), { tag: () => who })).key), ['user', '42', '']);
+    // Nobody can send a header that is taken for an address.
+    assert.equal(Buffer.from(found(throttle(made('5/s'), { tag: 'header:X-Client' })).key).toString('latin1'), 'address\0\xcb\0q\x07');
+    const six = throttle(made('5/s'), { trustedProxies: ['203.0.113.7'] });
+    const { request, response } = exchange();
+    request.headers['x-forwarded-for'] = '2001:db8:1:2:3::4';
+    six(request, response, () => {});
+    assert.equal(request.rateLimit.key, '2001:db8:1:2::');
+  });
+});
+
+describe('many throttles', () => {
+  it('pay one response back by one listener', async () => {
+    const all = Array.from({ length: 12 }, () => made('5/day'));
+    const { request, response } = exchange();
+    const heard = await allWarnings(() => {
+      for (const one of all) throttle(one, { skipFailedRequests: true, validate: false })(request, response, () => {});
+    });
+    assert.deepEqual(heard, []);
+    const left = () => all.map((one) => one.peek(Uint8Array.of(203, 0, 113, 7)).remaining);
+    assert.deepEqual(left(), Array(12).fill(4));
+    response.statusCode = 500;
+    response.emit('close');
+    assert.deepEqual(left(), Array(12).fill(5));
+    assert.equal(EventEmitter.listenerCount(response, 'close'), 0);
+  });
+});
+
+/** @param {() => void} run */
+async function allWarnings(run) {
+  /** @type {string[]} */
+  const heard = [];
+  const hear = (/** @type {Error} */ { name }) => heard.push(name);
+  process.on('warning', hear);
+  run();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', hear);
+  return heard;
+}
