@@ -78,6 +78,14 @@ impl Table {
         service::hear(self.set(name), name, || self.moment(now), news)
     }
 
+    /// Forgets a service that is counted by these settings, and what peers said of it.
+    pub(crate) fn forget_service(&self, key: ServiceKey) {
+        service::unhear(self.set(key.name()), key.name());
+        if let Some(service) = self.find_service(key) {
+            service.forget(key);
+        }
+    }
+
     /// Says that busy answers shall be exchanged, for as long as somebody goes on saying so.
     pub(crate) fn wish_busy(&self, now: u64) {
         self.region.header().busy_wished_ns.store(now.max(1), Ordering::Relaxed);
@@ -86,7 +94,8 @@ impl Table {
     /// Whether somebody says so.
     pub(crate) fn is_busy_wished(&self, now: u64) -> bool {
         let wished = self.region.header().busy_wished_ns.load(Ordering::Relaxed);
-        wished != 0 && now.saturating_sub(wished) < WISH_NS
+        // Not one of another time either, which might be long in coming.
+        wished != 0 && now.abs_diff(wished) < WISH_NS
     }
 
     /// Takes over what another table knows.
@@ -96,9 +105,8 @@ impl Table {
         }
     }
 
-    fn moment(&self, now: u64) -> Moment {
-        // Relaxed: only the number matters.
-        Moment { now, token: self.region.header().claims.fetch_add(1, Ordering::Relaxed) }
+    pub(super) fn moment(&self, now: u64) -> Moment {
+        Moment::new(now, &self.region.header().claims)
     }
 
     fn set(&self, name: u64) -> &Set {
