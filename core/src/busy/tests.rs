@@ -1,4 +1,5 @@
-//! Calls that are late: the place of their service has gone to another since they found it.
+//! What no application can time: calls whose place has gone to another since they found it, and news
+//! of peers.
 
 use super::*;
 use crate::ManualClock;
@@ -38,4 +39,22 @@ fn late_news_limit_nobody() {
     late(|busy, record, key| busy.heed(record, key, NOW, news));
     let news = News { until_ns: 2 * NOW, ..news };
     late(|busy, record, key| busy.heed(record, key, NOW, news));
+}
+
+/// Also of a service that only peers have called so far.
+#[test]
+fn what_peers_said_is_forgotten_with_a_service() {
+    for (is_asked, is_forgotten) in [(false, false), (false, true), (true, false), (true, true)] {
+        let busy = BusyThrottle::with_clock(BusyConfig::new(), ManualClock::new()).unwrap();
+        let now = Duration::from_nanos(NOW);
+        if is_asked {
+            assert!(busy.should_send("a", now));
+        }
+        let news = News { at_ns: NOW, answers: 1, until_ns: NOW + 1_000_000_000 };
+        assert!(busy.host().table.hear(busy.key(b"a").name(), NOW, news));
+        if is_forgotten {
+            busy.forget("a");
+        }
+        assert_eq!(busy.should_send("a", now), is_forgotten);
+    }
 }

@@ -301,6 +301,18 @@ fn who_is_robbed_wipes_no_cut_of_who_did() {
     explore(Mistake::None, used_by_others, acts, |model| model.keeps(D));
 }
 
+/// Another table takes over what a place has while it goes to another.
+#[test]
+fn what_moves_to_another_table_is_of_whom_it_says() {
+    fn copy(model: &Model) {
+        let new = Service::default();
+        new.copy_from(&model.set[0]);
+        let (key, state) = (new.key(), new.state.load(Ordering::Relaxed));
+        assert!([0, key.name().into()].contains(&state), "{key:?}: {state}");
+    }
+    explore(Mistake::None, used, &[|model| model.cut(B), copy], |model| model.keeps(B));
+}
+
 /// Who is told busy has found its place long ago.
 fn comes_late(mistake: Mistake) {
     let acts: &[Act] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
