@@ -29,6 +29,19 @@ fn marks_from_the_future_stand_in_nobodys_way() {
     }
 }
 
+/// Nor does a limit from the future make others go that have none.
+#[test]
+fn limits_from_the_future_are_worth_nothing() {
+    for busy in [live(), document(Recover::Rate(3.0))] {
+        kept(&busy, "late", 3000, 40.0);
+        kept(&busy, "late", 3000, 41.0);
+        let names = || (0..200_u32).map(u32::to_le_bytes);
+        assert!(names().all(|service| busy.should_send(service, at(1.0))));
+        let known = names().filter(|service| busy.rate(service, at(1.0)) > 0.0).count();
+        assert!(known >= 196, "{known} of 200");
+    }
+}
+
 /// What is used is not what goes.
 #[test]
 fn those_used_longest_ago_go_first() {
