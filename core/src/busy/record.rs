@@ -49,11 +49,7 @@ pub(super) struct Record<'a> {
 impl Record<'_> {
     /// Notes that somebody asks. What nobody asked about for long begins anew.
     pub(super) fn touch(self, now: u64) {
-        if self.is_idle(now) {
-            // Of two who do so at once, the later one wipes nothing that the other has written since.
-            self.service.wipe(|| self.is_idle(now));
-        }
-        self.service.used(now);
+        self.service.touch(now, || self.is_idle(now));
     }
 
     pub(super) fn is_idle(self, now: u64) -> bool {

@@ -1,5 +1,5 @@
-//! The records of services, and how they go from one to another: found by fingerprint, in sets of a
-//! few places. What the words mean is `busy/`'s; what peers are told and told is `news.rs`'s.
+//! The record of a service, and how its place goes from one to another. Who gets which is `set.rs`'s,
+//! what the words mean is `busy/`'s, what peers are told and tell is `news.rs`'s.
 //!
 //! Whose a place is, is one value, and so is the step in which it goes to another. Until it is clean
 //! its key has a token, and whoever finds it may clean it: the one who took it may be dead. Nobody
@@ -7,13 +7,11 @@
 //! only for as long as the key says that they are another's, so that who comes late with it wipes
 //! nothing new. Who has written what limits a service looks again whose place it was, and takes it
 //! back. Each of the other words is changed by itself, and who is late changes a few numbers of
-//! another's, from which the limit recovers like from anything else. Two who take one service over
-//! places of others at the same moment may get two; the second is not found again, and a cut in it is
-//! lost.
+//! another's, from which the limit recovers like from anything else.
 
 use std::sync::atomic::Ordering;
 
-use super::cell::{AtomicU64, AtomicU128, WAYS, full_fence};
+use super::cell::{AtomicU64, AtomicU128, full_fence};
 use super::news::{News, Word};
 
 /// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
@@ -42,11 +40,11 @@ impl ServiceKey {
     }
 
     /// What is known of a service only from peers.
-    fn hearsay(name: u64) -> ServiceKey {
+    pub(super) fn hearsay(name: u64) -> ServiceKey {
         ServiceKey { name: name.max(1), settings: 0, token: 0 }
     }
 
-    fn is_clean(self) -> bool {
+    pub(super) fn is_clean(self) -> bool {
         self.token == 0
     }
 
@@ -86,7 +84,7 @@ pub(crate) struct Service {
     pub(crate) state: AtomicU128,
     /// What peers shall hear of it, and what they said.
     said: Word,
-    heard: Word,
+    pub(super) heard: Word,
     /// When somebody last asked about it; zero: it was forgotten, or nobody did.
     pub(crate) used_ns: AtomicU64,
     /// Until when nothing may be sent.
@@ -119,12 +117,9 @@ impl Moment {
     }
 }
 
-/// The places of a service, whatever the settings.
-pub(super) type Set = [Service; WAYS];
-
 /// What is lost with a place, from the least on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Price {
+pub(super) enum Price {
     /// It is its own already, but only as hearsay.
     Own,
     Free,
@@ -156,7 +151,7 @@ impl Service {
 
     /// Gives the place to another, unless somebody was faster. What peers said stays with the
     /// service of which they said it.
-    fn claim(&self, old: ServiceKey, new: ServiceKey, at: Moment) -> bool {
+    pub(super) fn claim(&self, old: ServiceKey, new: ServiceKey, at: Moment) -> bool {
         if old == ServiceKey::FREE || old == ServiceKey::hearsay(new.name) {
             if new.is_asked() {
                 // Before it is, so that nobody takes it for idle then.
@@ -173,12 +168,12 @@ impl Service {
     }
 
     /// Wipes what a place has of another's, if it has.
-    fn clean(&self, held: ServiceKey, now: u64) {
+    pub(super) fn clean(&self, held: ServiceKey, now: u64) {
         if held.is_clean() {
             return;
         }
         // Whoever still writes for the service before finds the place taken, or this finds what it
-        // wrote. Whoever sees something of what follows finds it taken, too (`is_still`).
+        // wrote. Whoever sees something of what follows finds it taken, too (`set.rs`).
         full_fence();
         let holds = || self.key() == held;
         self.wipe(holds);
@@ -200,8 +195,16 @@ impl Service {
         let _ = self.used_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, holds);
     }
 
-    /// Notes that somebody asks about it.
-    pub(crate) fn used(&self, now: u64) {
+    /// Notes that somebody asks about it. What is idle begins anew.
+    pub(crate) fn touch(&self, now: u64, is_idle: impl Fn() -> bool) {
+        if is_idle() {
+            // Of two who do so at once, the later one wipes nothing that the other has written since.
+            self.wipe(is_idle);
+        }
+        self.used(now);
+    }
+
+    pub(super) fn used(&self, now: u64) {
         self.used_ns.store(now.max(1), Ordering::Relaxed);
     }
 
@@ -250,7 +253,7 @@ impl Service {
     }
 
     /// What is lost with the place if it is this one's, unless that depends on its limit.
-    fn spare(&self, key: ServiceKey, now: u64) -> Option<Price> {
+    pub(super) fn spare(&self, key: ServiceKey, now: u64) -> Option<Price> {
         match key {
             ServiceKey::FREE => Some(Price::Free),
             // Nobody writes that.
@@ -322,100 +325,5 @@ impl Service {
     fn words(&self) -> [&AtomicU64; 5] {
         let Service { used_ns, paused_ns, turn_ns, sent, good, .. } = self;
         [used_ns, paused_ns, turn_ns, sent, good]
-    }
-}
-
-/// The place of a service, if it has one.
-#[inline]
-pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
-    set.iter().find(|service| service.key() == key)
-}
-
-/// Whose the places are. Those that are not clean are cleaned before: whoever took them may be dead.
-fn keys(set: &Set, now: u64) -> [ServiceKey; WAYS] {
-    loop {
-        let keys = set.each_ref().map(Service::key);
-        let mut dirty = set.iter().zip(keys).filter(|(_, held)| !held.is_clean()).peekable();
-        if dirty.peek().is_none() {
-            return keys;
-        }
-        dirty.for_each(|(service, held)| service.clean(held, now));
-    }
-}
-
-/// Whether the places were these services' while something was read before this.
-fn is_still(set: &Set, keys: &[ServiceKey; WAYS]) -> bool {
-    full_fence();
-    set.iter().zip(keys).all(|(service, held)| service.key() == *held)
-}
-
-/// The place of a service, which gets the one worth least if it has none; and what that was worth to
-/// whom it belonged, zero if nothing. `worth` says what a record that is in use is worth.
-pub(super) fn take(
-    set: &Set,
-    key: ServiceKey,
-    moment: impl Fn() -> Moment,
-    worth: impl Fn(&Service) -> u64,
-) -> (&Service, u64) {
-    if let Some(service) = find(set, key) {
-        return (service, 0);
-    }
-    loop {
-        let at = moment();
-        let keys = keys(set, at.now);
-        let seen = || set.iter().zip(keys);
-        if let Some((service, _)) = seen().find(|(_, held)| *held == key) {
-            return (service, 0);
-        }
-        let price = |service: &Service, held| match held == ServiceKey::hearsay(key.name) {
-            true => Price::Own,
-            false => service.spare(held, at.now).unwrap_or_else(|| Price::Worth(worth(service))),
-        };
-        let priced = seen().map(|(service, held)| (price(service, held), held, service));
-        // What was judged is what goes: else somebody has been here meanwhile, maybe for the same.
-        if let Some((price, held, service)) = priced.min_by_key(|(price, ..)| *price)
-            && is_still(set, &keys)
-            && service.claim(held, key, at)
-        {
-            let lost = if let Price::Worth(worth) = price { worth } else { 0 };
-            return (service, lost);
-        }
-    }
-}
-
-/// Forgets what peers said of a service that nobody asked about.
-pub(super) fn unhear(set: &Set, name: u64) {
-    for service in set.iter().filter(|service| service.key() == ServiceKey::hearsay(name)) {
-        service.take_heard(name);
-    }
-}
-
-/// Notes what a peer said of a service. Whether somebody here may want to know. What nobody here
-/// asked about has only places that are worth nothing to anybody.
-pub(super) fn hear(set: &Set, name: u64, moment: impl Fn() -> Moment, news: News) -> bool {
-    let key = ServiceKey::hearsay(name);
-    loop {
-        let at = moment();
-        // Clean, or the news would go with what is another's.
-        let keys = keys(set, at.now);
-        let seen = || set.iter().zip(keys);
-        let mut is_known = false;
-        for (service, _) in seen().filter(|(_, held)| held.name == key.name) {
-            service.heard.add(key.name, news);
-            is_known = true;
-        }
-        if is_known {
-            return true;
-        }
-        let priced = |(service, held)| {
-            Service::spare(service, held, at.now).map(|price| (price, held, service))
-        };
-        let spare = seen().filter_map(priced).min_by_key(|(price, ..)| *price);
-        let Some((_, held, service)) = spare else { return false };
-        // If somebody was faster, it may be known now.
-        if service.claim(held, key, at) {
-            service.heard.add(key.name, news);
-            return true;
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! What the processes of a table know together about the services that they call: a bounded array
-//! of small records (`service.rs`).
+//! of small records (`service.rs`), in sets of a few (`set.rs`).
 
 use std::sync::atomic::Ordering;
 
 use super::Table;
 use super::cell::WAYS;
 use super::news::News;
-use super::service::{self, Moment, Service, ServiceKey, Set};
+use super::service::{Moment, Service, ServiceKey};
+use super::set::{self, Set};
 
 /// How many services are remembered.
 pub(crate) const SERVICES: usize = 1024;
@@ -16,7 +17,7 @@ const WISH_NS: u64 = 2_000_000_000;
 impl Table {
     /// The place of a service, if it has one.
     pub(crate) fn find_service(&self, key: ServiceKey) -> Option<&Service> {
-        service::find(self.set(key.name()), key)
+        set::find(self.set(key.name()), key)
     }
 
     /// The place of a service, which gets the one worth least if it has none; and what that was
@@ -27,7 +28,7 @@ impl Table {
         now: u64,
         worth: impl Fn(&Service) -> u64,
     ) -> (&Service, u64) {
-        service::take(self.set(key.name()), key, || self.moment(now), worth)
+        set::take(self.set(key.name()), key, || self.moment(now), worth)
     }
 
     /// The places of all services that somebody here asked about.
@@ -75,12 +76,12 @@ impl Table {
 
     /// Notes what a peer said of a service. Whether somebody here may want to know.
     pub(crate) fn hear(&self, name: u64, now: u64, news: News) -> bool {
-        service::hear(self.set(name), name, || self.moment(now), news)
+        set::hear(self.set(name), name, || self.moment(now), news)
     }
 
     /// Forgets a service that is counted by these settings, and what peers said of it.
     pub(crate) fn forget_service(&self, key: ServiceKey) {
-        service::unhear(self.set(key.name()), key.name());
+        set::unhear(self.set(key.name()), key.name());
         if let Some(service) = self.find_service(key) {
             service.forget(key);
         }

@@ -11,7 +11,8 @@ use loom::sync::Arc;
 use super::cell::AtomicU64;
 use super::mistake::Mistake;
 use super::news::News;
-use super::service::{IDLE_NS, Moment, Service, ServiceKey, Set, find, hear, take};
+use super::service::{IDLE_NS, Moment, Service, ServiceKey};
+use super::set::{Set, find, hear, take};
 use super::witness;
 
 const NOW: u64 = 2 * IDLE_NS;
@@ -299,6 +300,21 @@ fn who_takes_a_place_wipes_no_cut_of_who_takes_the_same() {
 fn who_is_robbed_wipes_no_cut_of_who_did() {
     let acts: &[Act] = &[|model| _ = model.take(B), |model| model.cut(D)];
     explore(Mistake::None, used_by_others, acts, |model| model.keeps(D));
+}
+
+/// Two are told busy by a service that nobody asked about for long.
+#[test]
+fn who_comes_back_wipes_no_cut_of_who_does_so_too() {
+    fn come_back(model: &Model) {
+        let place = model.take(A);
+        place.touch(NOW, || place.is_unused(NOW));
+        model.cut_at(place, A);
+    }
+    let prepare: Act = |model| {
+        model.take(A).state.swap(7, Ordering::Relaxed);
+        model.set[0].used_ns.store(0, Ordering::Relaxed);
+    };
+    explore(Mistake::None, prepare, &[come_back, come_back], |model| model.keeps(A));
 }
 
 /// Another table takes over what a place has while it goes to another.

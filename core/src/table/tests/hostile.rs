@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
 use std::ptr::NonNull;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -130,12 +131,12 @@ fn there_is_an_answer_whatever_is_in_memory() {
 /// Writes anything into places of services; the names of some stay, so that their words are used.
 fn spoil(table: &Table, numbers: &mut Numbers) {
     for service in table.region.services() {
-        let words = std::ptr::from_ref(service).cast::<AtomicU64>();
+        let first = std::ptr::from_ref(service).cast::<AtomicU64>();
+        // SAFETY: a place is made of atomics only, has as many bytes, and any bytes are a value.
+        let words =
+            unsafe { slice::from_raw_parts(first, size_of::<Service>() / size_of::<u64>()) };
         let kept = if numbers.next().is_multiple_of(2) { 2 } else { 0 };
-        for i in kept..size_of::<Service>() / size_of::<AtomicU64>() {
-            // SAFETY: a place is made of atomics only, as many words as it has bytes for, and any
-            // bytes are a value.
-            let word = unsafe { &*words.add(i) };
+        for word in &words[kept..] {
             word.store(any_word(numbers), Ordering::Relaxed);
         }
     }
@@ -181,7 +182,6 @@ fn services_have_an_answer_whatever_is_in_memory() {
             spoil(table, &mut numbers);
             empty(2).copy_services_from(table);
             call_all(&busy, &mut numbers, calls);
-            // As before, with what is left of it, and once more where everything has a name.
             let now = Duration::from_secs(1000);
             for i in 0..100_u64 {
                 busy.on_busy(i.to_le_bytes(), now, Some(Duration::from_secs(5)));

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::table::news::News;
-use crate::table::service::{IDLE_NS, Moment, Service, ServiceKey, Set, find, hear, take};
+use crate::table::service::{IDLE_NS, Moment, Service, ServiceKey};
+use crate::table::set::{Set, find, hear, take};
 
 const NOW: u64 = 1000 * IDLE_NS;
 const NEWS: News = News { at_ns: NOW, answers: 1, until_ns: 0 };

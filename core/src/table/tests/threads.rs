@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 
 use super::*;
-use crate::table::service::{Moment, Set, find, take};
+use crate::table::service::Moment;
+use crate::table::set::{Set, find, take};
 
 const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };
 const ROUNDS: usize = if cfg!(miri) { 3 } else { 500 };
