@@ -70,8 +70,7 @@ impl Second {
     pub(crate) fn at(self, now: u64, recover: Recover, floor: f64) -> Second {
         let second = now / SECOND;
         let Some(passed) = second.checked_sub(self.second) else {
-            let is_far = self.second - second > 1;
-            return if is_far { Second { second, ..self } } else { self };
+            return if self.is_ahead(now) { Second { second, ..self } } else { self };
         };
         let mut next = self;
         for _ in 0..passed.min(MOST_SECONDS) {
@@ -85,6 +84,11 @@ impl Second {
             next = Second::new(second);
         }
         Second { second, ..next }
+    }
+
+    /// Whether it is left over from a clock that was set back.
+    pub(crate) fn is_ahead(self, now: u64) -> bool {
+        self.second > now / SECOND + 1
     }
 
     pub(crate) fn with_busy(self) -> Second {

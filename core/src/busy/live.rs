@@ -66,6 +66,11 @@ impl Cut {
         (bits != 0).then_some(Cut { at: (bits >> 64) as u64, limit, good })
     }
 
+    /// Whether it is left over from a clock that was set back.
+    pub(crate) fn is_ahead(self, now: u64) -> bool {
+        self.at > now.saturating_add(HOLD_NS)
+    }
+
     /// The same at another time.
     pub(crate) fn moved(self, at: u64) -> Cut {
         Cut { at, ..self }

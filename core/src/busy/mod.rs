@@ -35,7 +35,7 @@ use crate::domain::Host;
 use crate::error::Result;
 use crate::fingerprint::{Fingerprints, hash_of, rule_id};
 use crate::stats::Counter;
-use crate::table::{SERVICES, Service, ServiceKey};
+use crate::table::{News, SERVICES, Service, ServiceKey};
 use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
@@ -198,9 +198,12 @@ impl BusyThrottle {
     pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
         let now = self.time(now);
         let key = self.key(service.as_ref());
-        let record = self.record(key, now);
-        let (cut, news) = record.on_busy(now, retry_after.map(nanoseconds));
-        record.service.look_again(key);
+        self.is_busy(self.record(key, now), key, now, retry_after.map(nanoseconds));
+    }
+
+    /// The same, of a service whose place was found a moment ago.
+    fn is_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, retry_after: Option<u64>) {
+        let (cut, news) = record.service.step(key, || record.on_busy(now, retry_after));
         if let Some(news) = news {
             self.host().table.say(record.service, key, news);
         }
@@ -227,13 +230,9 @@ impl BusyThrottle {
         self.known(self.key(service.as_ref()), now).map_or(0.0, |record| record.rate(now))
     }
 
-    /// Forgets a service, and with it its limit.
+    /// Forgets a service, and with it its limit and what peers have said of it so far.
     pub fn forget(&self, service: impl AsRef<[u8]>) {
-        let key = self.key(service.as_ref());
-        if let Some(service) = self.host().table.find_service(key) {
-            service.take_heard(key.name());
-            self.record_of(service).forget();
-        }
+        self.host().table.forget_service(self.key(service.as_ref()));
     }
 
     /// What the throttle counted so far.
@@ -291,13 +290,16 @@ impl BusyThrottle {
     }
 
     fn listen<'a>(&self, record: Record<'a>, key: ServiceKey, now: u64) -> Record<'a> {
-        let news = record.service.take_heard(key.name());
-        if let Some(news) = news {
-            record.on_heard(now, news);
-            record.service.look_again(key);
-            self.0.counts.heard.add(news.answers);
+        if let Some(news) = record.service.take_heard(key.name()) {
+            self.heed(record, key, now, news);
         }
         record
+    }
+
+    /// Takes into account what peers said of a service whose place was found a moment ago.
+    fn heed(&self, record: Record<'_>, key: ServiceKey, now: u64, news: News) {
+        record.service.step(key, || record.on_heard(now, news));
+        self.0.counts.heard.add(news.answers);
     }
 
     fn record_of<'a>(&'a self, service: &'a Service) -> Record<'a> {
@@ -314,3 +316,6 @@ impl fmt::Debug for BusyThrottle {
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,10 +49,7 @@ pub(super) struct Record<'a> {
 impl Record<'_> {
     /// Notes that somebody asks. What nobody asked about for long begins anew.
     pub(super) fn touch(self, now: u64) {
-        if self.is_idle(now) {
-            self.service.clear();
-        }
-        self.service.used(now);
+        self.service.touch(now, || self.is_idle(now));
     }
 
     pub(super) fn is_idle(self, now: u64) -> bool {
@@ -60,19 +57,28 @@ impl Record<'_> {
     }
 
     /// What is lost with it: nothing if it is idle, else the more the later it was used, and most if
-    /// it has a limit.
+    /// it has a limit. One that is counted by other settings is judged by these: where both are of
+    /// one mode that is nearly right, and else only who has to go is not the best choice.
     pub(super) fn worth(self, now: u64) -> u64 {
         if self.is_idle(now) {
             return 0;
         }
-        let used = self.service.used_ns.load(Ordering::Relaxed).clamp(1, LIMITED - 1);
-        let is_limited = self.limit(now).is_some() || self.paused_until(now) > now;
-        if is_limited { LIMITED | used } else { used }
+        let used = self.service.used_ns.load(Ordering::Relaxed);
+        // What is ahead is left over from before the clock was set back: it must not outlive what is
+        // of now.
+        let used = if used > now.saturating_add(HOLD_NS) { 1 } else { used.clamp(1, LIMITED - 1) };
+        let has_limit = self.limit(now).is_some() && !self.is_ahead(now);
+        if has_limit || self.paused_until(now) > now { LIMITED | used } else { used }
     }
 
-    pub(super) fn forget(self) {
-        self.service.clear();
-        self.service.used_ns.store(0, Ordering::Relaxed);
+    /// Whether what limits it was written in another time.
+    fn is_ahead(self, now: u64) -> bool {
+        let bits = self.service.state.load(Ordering::Relaxed);
+        let floor = self.arithmetic.floor;
+        match self.arithmetic.mode {
+            Mode::Live(_) => Cut::from_bits(bits, floor).is_some_and(|cut| cut.is_ahead(now)),
+            Mode::Document(_) => Second::from_bits(bits, now, floor).is_ahead(now),
+        }
     }
 
     pub(super) fn rate(self, now: u64) -> f64 {
@@ -228,8 +234,7 @@ impl Record<'_> {
     fn mend(self, now: u64) {
         self.change(|bits| {
             let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
-            let is_ahead = cut.at > now.saturating_add(HOLD_NS);
-            is_ahead.then(|| cut.moved(now).to_bits())
+            cut.is_ahead(now).then(|| cut.moved(now).to_bits())
         });
     }
 

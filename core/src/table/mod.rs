@@ -20,6 +20,7 @@ mod region;
 mod rules;
 mod service;
 mod services;
+mod set;
 mod slot;
 mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -90,9 +90,11 @@ impl Word {
         News::from_bits(bits, name())
     }
 
-    pub(super) fn clear(&self) {
-        // Not a store, which loom cannot put in order with the changes of others.
-        self.0.swap(0, Ordering::Relaxed);
+    /// Forgets them for as long as something holds: what is noted after that stays.
+    pub(super) fn wipe(&self, holds: impl Fn() -> bool) {
+        // Acquire: pairs with the Release of `add`, so that what no longer holds is seen.
+        let next = |bits| (bits != 0 && holds()).then_some(0);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Acquire, next);
     }
 
     /// When the last was of what this service has here.
@@ -101,7 +103,8 @@ impl Word {
     }
 
     pub(super) fn copy_from(&self, other: &Word) {
-        self.0.store(other.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Acquire: whose they were is looked at after this.
+        self.0.store(other.0.load(Ordering::Acquire), Ordering::Relaxed);
     }
 }
 

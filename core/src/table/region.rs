@@ -76,7 +76,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 5;
+const LAYOUT: u64 = 6;
 
 /// Where memory comes from and how it is given back.
 ///

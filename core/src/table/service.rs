@@ -1,20 +1,22 @@
-//! The records of services, and how they go from one to another: found by fingerprint, in sets of a
-//! few places. What the words mean is `busy/`'s; what peers are told and told is `news.rs`'s.
+//! The record of a service, and how its place goes from one to another. Who gets which is `set.rs`'s,
+//! what the words mean is `busy/`'s, what peers are told and tell is `news.rs`'s.
 //!
-//! Whose a place is, is one value, and a free place is clean. Who takes the place of another closes
-//! it first, then clears it, and only then calls it its own: whoever is killed at any instruction
-//! leaves places that work, and who finds a service finds nothing of another's. Who has written what
-//! limits a service looks again whose place it was. Each of the other words is changed by itself, and
-//! who is late changes a few numbers of another's, from which the limit recovers like from anything
-//! else. Two who take one service over places of others at the same moment may get two; the second
-//! is not found again, and a cut in it is lost.
+//! Whose a place is, is one value, and so is the step in which it goes to another. Until it is clean
+//! its key has a token, and whoever finds it may clean it: the one who took it may be dead. Nobody
+//! waits for anybody, and every change of a key is somebody's success. Words are wiped one by one, and
+//! only for as long as the key says that they are another's, so that who comes late with it wipes
+//! nothing new. Who has written what limits a service looks again whose place it was, and takes it
+//! back. Each of the other words is changed by itself, and who is late changes a few numbers of
+//! another's, from which the limit recovers like from anything else.
 
 use std::sync::atomic::Ordering;
 
-use super::cell::{AtomicU64, AtomicU128, WAYS, full_fence};
+use super::cell::{AtomicU64, AtomicU128, full_fence};
 use super::news::{News, Word};
 
 /// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
+/// So far ahead of now, too, a time is of another clock: no process is held up for so long with the
+/// time in its hands.
 pub(crate) const IDLE_NS: u64 = 60_000_000_000;
 
 /// Whose record it is.
@@ -24,25 +26,30 @@ pub(crate) struct ServiceKey {
     name: u64,
     /// Stands for the settings by which its limit is counted; zero: nobody here asked about it, and
     /// all that is known is what peers said.
-    settings: u64,
+    settings: u32,
+    /// Not zero: there may be something of another's in the place. Unlike that of any other claim,
+    /// so that who cleans the place for one does not call it clean for the next.
+    token: u32,
 }
 
 impl ServiceKey {
-    const FREE: ServiceKey = ServiceKey { name: 0, settings: 0 };
+    const FREE: ServiceKey = ServiceKey { name: 0, settings: 0, token: 0 };
 
     pub(crate) fn new(name: u64, settings: u64) -> ServiceKey {
-        ServiceKey { name: name.max(1), settings: settings.max(1) }
+        ServiceKey { name: name.max(1), settings: (settings as u32).max(1), token: 0 }
     }
 
     /// What is known of a service only from peers.
-    fn hearsay(name: u64) -> ServiceKey {
-        ServiceKey { name: name.max(1), settings: 0 }
+    pub(super) fn hearsay(name: u64) -> ServiceKey {
+        ServiceKey { name: name.max(1), settings: 0, token: 0 }
     }
 
-    /// A place on its way to another service, by a token unlike any other. If it stays so, whoever
-    /// was about to take it is dead.
-    fn closed(token: u64) -> ServiceKey {
-        ServiceKey { name: 0, settings: token.max(1) }
+    pub(super) fn is_clean(self) -> bool {
+        self.token == 0
+    }
+
+    fn cleaned(self) -> ServiceKey {
+        ServiceKey { token: 0, ..self }
     }
 
     pub(crate) fn name(self) -> u64 {
@@ -55,13 +62,18 @@ impl ServiceKey {
     }
 
     fn to_bits(self) -> u128 {
-        u128::from(self.name) << 64 | u128::from(self.settings)
+        let rest = u64::from(self.token) << TOKEN_AT | u64::from(self.settings);
+        u128::from(self.name) << 64 | u128::from(rest)
     }
 
     fn from_bits(bits: u128) -> ServiceKey {
-        ServiceKey { name: (bits >> 64) as u64, settings: bits as u64 }
+        let rest = bits as u64;
+        let (token, settings) = ((rest >> TOKEN_AT) as u32, rest as u32);
+        ServiceKey { name: (bits >> 64) as u64, settings, token }
     }
 }
+
+const TOKEN_AT: u32 = 32;
 
 /// The record of one service. All zero bytes are a free one.
 #[repr(C, align(64))]
@@ -72,7 +84,7 @@ pub(crate) struct Service {
     pub(crate) state: AtomicU128,
     /// What peers shall hear of it, and what they said.
     said: Word,
-    heard: Word,
+    pub(super) heard: Word,
     /// When somebody last asked about it; zero: it was forgotten, or nobody did.
     pub(crate) used_ns: AtomicU64,
     /// Until when nothing may be sent.
@@ -88,16 +100,26 @@ pub(crate) struct Service {
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now: u64,
-    /// Unlike that of any other who takes a place.
-    pub(super) token: u64,
+    token: u32,
 }
 
-/// The places of a service, whatever the settings.
-pub(super) type Set = [Service; WAYS];
+impl Moment {
+    /// One with a token of its own, never zero, by the number of claims so far.
+    pub(super) fn new(now: u64, claims: &AtomicU64) -> Moment {
+        // Relaxed: only the number matters.
+        let number = claims.fetch_add(1, Ordering::Relaxed);
+        Moment { now, token: (number % u64::from(u32::MAX)) as u32 + 1 }
+    }
+
+    #[cfg(test)]
+    pub(super) fn token(self) -> u32 {
+        self.token
+    }
+}
 
 /// What is lost with a place, from the least on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Price {
+pub(super) enum Price {
     /// It is its own already, but only as hearsay.
     Own,
     Free,
@@ -105,82 +127,143 @@ enum Price {
     Idle(u64),
     /// When peers last said something.
     Hearsay(u64),
-    Closed,
     Worth(u64),
 }
 
 impl Service {
     /// Whose it is.
     pub(super) fn key(&self) -> ServiceKey {
-        // Acquire: who finds its service finds the place cleared.
+        // Acquire: who finds its service finds the place clean.
         ServiceKey::from_bits(self.key.load(Ordering::Acquire))
     }
 
-    /// Forgets everything but whose it is, and the news. Relaxed: every word stands for itself.
-    pub(crate) fn clear(&self) {
-        self.state.store(0, Ordering::Relaxed);
+    /// Forgets everything but whose it is, and the news, for as long as something holds: what is
+    /// written after that stays.
+    pub(crate) fn wipe(&self, holds: impl Fn() -> bool) {
+        // Acquire: whoever sees what was written (see `step`) sees why it no longer holds.
+        let empty = (Ordering::Relaxed, Ordering::Acquire);
+        let _ =
+            self.state.fetch_update(empty.0, empty.1, |bits| (bits != 0 && holds()).then_some(0));
         for word in [&self.paused_ns, &self.turn_ns, &self.sent, &self.good] {
-            word.store(0, Ordering::Relaxed);
+            let _ = word.fetch_update(empty.0, empty.1, |bits| (bits != 0 && holds()).then_some(0));
         }
     }
 
     /// Gives the place to another, unless somebody was faster. What peers said stays with the
     /// service of which they said it.
-    fn claim(&self, mut old: ServiceKey, new: ServiceKey, at: Moment) -> bool {
-        if ![ServiceKey::FREE, ServiceKey::hearsay(new.name)].contains(&old) {
-            let closed = ServiceKey::closed(at.token);
-            if !self.change_key(old, closed) {
-                return false;
+    pub(super) fn claim(&self, old: ServiceKey, new: ServiceKey, at: Moment) -> bool {
+        if old == ServiceKey::FREE || old == ServiceKey::hearsay(new.name) {
+            if new.is_asked() {
+                // Before it is, so that nobody takes it for idle then.
+                self.used(at.now);
             }
-            // Whoever still writes for the service before finds the place closed, or this clears it.
-            full_fence();
-            self.clear();
-            self.said.clear();
-            self.heard.clear();
-            old = closed;
+            return self.change_key(old, new);
         }
-        if new.is_asked() {
-            // So that nobody takes it for idle meanwhile.
-            self.used(at.now);
+        let held = ServiceKey { token: at.token, ..new };
+        let taken = self.change_key(old, held);
+        if taken {
+            self.clean(held, at.now);
         }
-        self.change_key(old, new)
+        taken
     }
 
-    /// Notes that somebody asks about it.
-    pub(crate) fn used(&self, now: u64) {
+    /// Wipes what a place has of another's, if it has.
+    pub(super) fn clean(&self, held: ServiceKey, now: u64) {
+        if held.is_clean() {
+            return;
+        }
+        // Whoever still writes for the service before finds the place taken, or this finds what it
+        // wrote. Whoever sees something of what follows finds it taken, too (`set.rs`).
+        full_fence();
+        let holds = || self.key() == held;
+        self.wipe(holds);
+        self.said.wipe(holds);
+        self.heard.wipe(holds);
+        if held.is_asked() {
+            let used = |_| holds().then_some(now.max(1));
+            let _ = self.used_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, used);
+        }
+        self.change_key(held, held.cleaned());
+    }
+
+    /// Forgets a service, if it is still its place.
+    pub(crate) fn forget(&self, key: ServiceKey) {
+        self.heard.take(|| key.name);
+        self.wipe(|| self.key() == key);
+        // Nothing else says that nobody asked about it.
+        let holds = |_| (self.key() == key).then_some(0);
+        let _ = self.used_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, holds);
+    }
+
+    /// Notes that somebody asks about it. What is idle begins anew.
+    pub(crate) fn touch(&self, now: u64, is_idle: impl Fn() -> bool) {
+        if is_idle() {
+            // Of two who do so at once, the later one wipes nothing that the other has written since.
+            self.wipe(is_idle);
+        }
+        self.used(now);
+    }
+
+    pub(super) fn used(&self, now: u64) {
         self.used_ns.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// Whether nobody asked about it for long.
+    /// Whether nobody asked about it for long, or only in a time that is not ours.
     pub(crate) fn is_unused(&self, now: u64) -> bool {
         let used = self.used_ns.load(Ordering::Relaxed);
-        used == 0 || now.saturating_sub(used) > IDLE_NS
+        used == 0 || now.abs_diff(used) > IDLE_NS
     }
 
     fn change_key(&self, old: ServiceKey, new: ServiceKey) -> bool {
         let (old, new) = (old.to_bits(), new.to_bits());
-        // Release: see `key`. Acquire: nothing is cleared before the place is closed.
+        // Release: see `key`. Acquire: nothing is wiped before the place is taken.
         self.key.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// For those who have written what limits a service: if its place went to another meanwhile,
-    /// that one begins anew.
-    pub(crate) fn look_again(&self, key: ServiceKey) {
+    /// Writes what limits a service, whose place this was a moment ago. If it went to another
+    /// meanwhile, what is new is taken back.
+    pub(crate) fn step<R>(&self, key: ServiceKey, write: impl FnOnce() -> R) -> R {
+        let before = self.limits();
+        // Whoever sees what is written sees whose place it was: see `wipe`.
+        full_fence();
+        let answer = write();
+        let after = self.limits();
+        // See `clean`.
         full_fence();
         if self.key() != key {
-            self.clear();
+            self.take_back(before, after);
+        }
+        answer
+    }
+
+    fn limits(&self) -> (u128, u64) {
+        (self.state.load(Ordering::Relaxed), self.paused_ns.load(Ordering::Relaxed))
+    }
+
+    #[cold]
+    fn take_back(&self, before: (u128, u64), after: (u128, u64)) {
+        // Relaxed: every word stands for itself. If it has changed again, its owner did.
+        let order = Ordering::Relaxed;
+        if before.0 != after.0 {
+            let _ = self.state.compare_exchange(after.0, 0, order, order);
+        }
+        if before.1 != after.1 {
+            let _ = self.paused_ns.compare_exchange(after.1, 0, order, order);
         }
     }
 
     /// What is lost with the place if it is this one's, unless that depends on its limit.
-    fn spare(&self, key: ServiceKey, now: u64) -> Option<Price> {
+    pub(super) fn spare(&self, key: ServiceKey, now: u64) -> Option<Price> {
         match key {
             ServiceKey::FREE => Some(Price::Free),
-            ServiceKey { name: 0, .. } => Some(Price::Closed),
-            ServiceKey { name, settings: 0 } => Some(Price::Hearsay(self.heard.at_ns(name))),
+            // Nobody writes that.
+            ServiceKey { name: 0, .. } => Some(Price::Idle(0)),
+            ServiceKey { name, settings: 0, .. } => Some(Price::Hearsay(self.heard.at_ns(name))),
             _ => {
                 let used = self.used_ns.load(Ordering::Relaxed);
-                let is_paused = self.paused_ns.load(Ordering::Relaxed) > now;
+                // A pause of another time holds nobody up for longer than this one's.
+                let is_ahead = used > now.saturating_add(IDLE_NS);
+                let is_paused = self.paused_ns.load(Ordering::Relaxed) > now && !is_ahead;
                 (self.is_unused(now) && !is_paused).then_some(Price::Idle(used))
             }
         }
@@ -193,13 +276,14 @@ impl Service {
 
     /// Takes what peers shall hear, and of whom.
     pub(super) fn take_said(&self) -> Option<(u64, News)> {
-        let mut name = 0;
+        let mut key = ServiceKey::FREE;
         let news = self.said.take(|| {
             // After the news were taken: whoever noted them had found the place to be theirs.
-            name = self.key().name;
-            name
+            key = self.key();
+            key.name
         })?;
-        Some((name, news))
+        // Nobody says anything in a place that is nobody's, or not clean yet.
+        (key.name != 0 && key.is_clean()).then_some((key.name, news))
     }
 
     /// Takes what peers said of a service, whose place this is.
@@ -208,89 +292,38 @@ impl Service {
         self.heard.take(|| name)
     }
 
-    /// Takes over what another table knows; nobody else sees this one yet.
+    /// Takes over what another table knows; nobody else sees this one yet. A place that goes to
+    /// another meanwhile stays free.
     pub(super) fn copy_from(&self, old: &Service) {
-        for (new, old) in [(&self.key, &old.key), (&self.state, &old.state)] {
-            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        let key = old.key();
+        if !key.is_clean() {
+            return;
         }
-        for (new, old) in [(&self.said, &old.said), (&self.heard, &old.heard)] {
-            new.copy_from(old);
-        }
+        // Acquire: the key is looked at again after all else.
+        self.state.store(old.state.load(Ordering::Acquire), Ordering::Relaxed);
+        self.said.copy_from(&old.said);
+        self.heard.copy_from(&old.heard);
         for (new, old) in self.words().into_iter().zip(old.words()) {
-            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+            new.store(old.load(Ordering::Acquire), Ordering::Relaxed);
         }
+        let is_still = old.key() == key;
+        if !is_still {
+            self.wipe(|| true);
+            self.said.wipe(|| true);
+            self.heard.wipe(|| true);
+        }
+        let key = if is_still { key } else { ServiceKey::FREE };
+        self.key.store(key.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Leaves it as somebody who dies right after taking it.
+    #[cfg(test)]
+    pub(super) fn leave(&self, key: ServiceKey, token: u32) {
+        self.key.store(ServiceKey { token, ..key }.to_bits(), Ordering::Relaxed);
     }
 
     fn words(&self) -> [&AtomicU64; 5] {
         let Service { used_ns, paused_ns, turn_ns, sent, good, .. } = self;
         [used_ns, paused_ns, turn_ns, sent, good]
-    }
-}
-
-/// The place of a service, if it has one.
-#[inline]
-pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
-    set.iter().find(|service| service.key() == key)
-}
-
-/// The place of a service, which gets the one worth least if it has none; and what that was worth to
-/// whom it belonged, zero if nothing. `worth` says what a record that is in use is worth.
-pub(super) fn take(
-    set: &Set,
-    key: ServiceKey,
-    moment: impl Fn() -> Moment,
-    worth: impl Fn(&Service) -> u64,
-) -> (&Service, u64) {
-    if let Some(service) = find(set, key) {
-        return (service, 0);
-    }
-    loop {
-        let at = moment();
-        let keys = set.each_ref().map(Service::key);
-        let seen = || set.iter().zip(keys);
-        if let Some((service, _)) = seen().find(|(_, held)| *held == key) {
-            return (service, 0);
-        }
-        let price = |service: &Service, held| match held == ServiceKey::hearsay(key.name) {
-            true => Price::Own,
-            false => service.spare(held, at.now).unwrap_or_else(|| Price::Worth(worth(service))),
-        };
-        let priced = seen().map(|(service, held)| (price(service, held), held, service));
-        // What was judged is what goes: else somebody has been here meanwhile.
-        if let Some((price, held, service)) = priced.min_by_key(|(price, ..)| *price)
-            && service.claim(held, key, at)
-        {
-            let lost = if let Price::Worth(worth) = price { worth } else { 0 };
-            return (service, lost);
-        }
-    }
-}
-
-/// Notes what a peer said of a service. Whether somebody here may want to know. What nobody here
-/// asked about has only places that are worth nothing to anybody.
-pub(super) fn hear(set: &Set, name: u64, moment: impl Fn() -> Moment, news: News) -> bool {
-    let key = ServiceKey::hearsay(name);
-    loop {
-        let keys = set.each_ref().map(Service::key);
-        let seen = || set.iter().zip(keys);
-        let mut is_known = false;
-        for (service, _) in seen().filter(|(_, held)| held.name == key.name) {
-            service.heard.add(key.name, news);
-            is_known = true;
-        }
-        if is_known {
-            return true;
-        }
-        let at = moment();
-        let priced = |(service, held)| {
-            Service::spare(service, held, at.now).map(|price| (price, held, service))
-        };
-        let spare = seen().filter_map(priced).min_by_key(|(price, ..)| *price);
-        let Some((_, held, service)) = spare else { return false };
-        // If somebody was faster, it may be known now.
-        if service.claim(held, key, at) {
-            service.heard.add(key.name, news);
-            return true;
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! What the processes of a table know together about the services that they call: a bounded array
-//! of small records (`service.rs`).
+//! of small records (`service.rs`), in sets of a few (`set.rs`).
 
 use std::sync::atomic::Ordering;
 
 use super::Table;
 use super::cell::WAYS;
 use super::news::News;
-use super::service::{self, Moment, Service, ServiceKey, Set};
+use super::service::{Moment, Service, ServiceKey};
+use super::set::{self, Set};
 
 /// How many services are remembered.
 pub(crate) const SERVICES: usize = 1024;
@@ -16,7 +17,7 @@ const WISH_NS: u64 = 2_000_000_000;
 impl Table {
     /// The place of a service, if it has one.
     pub(crate) fn find_service(&self, key: ServiceKey) -> Option<&Service> {
-        service::find(self.set(key.name()), key)
+        set::find(self.set(key.name()), key)
     }
 
     /// The place of a service, which gets the one worth least if it has none; and what that was
@@ -27,7 +28,7 @@ impl Table {
         now: u64,
         worth: impl Fn(&Service) -> u64,
     ) -> (&Service, u64) {
-        service::take(self.set(key.name()), key, || self.moment(now), worth)
+        set::take(self.set(key.name()), key, || self.moment(now), worth)
     }
 
     /// The places of all services that somebody here asked about.
@@ -75,7 +76,15 @@ impl Table {
 
     /// Notes what a peer said of a service. Whether somebody here may want to know.
     pub(crate) fn hear(&self, name: u64, now: u64, news: News) -> bool {
-        service::hear(self.set(name), name, || self.moment(now), news)
+        set::hear(self.set(name), name, || self.moment(now), news)
+    }
+
+    /// Forgets a service that is counted by these settings, and what peers said of it.
+    pub(crate) fn forget_service(&self, key: ServiceKey) {
+        set::unhear(self.set(key.name()), key.name());
+        if let Some(service) = self.find_service(key) {
+            service.forget(key);
+        }
     }
 
     /// Says that busy answers shall be exchanged, for as long as somebody goes on saying so.
@@ -86,7 +95,8 @@ impl Table {
     /// Whether somebody says so.
     pub(crate) fn is_busy_wished(&self, now: u64) -> bool {
         let wished = self.region.header().busy_wished_ns.load(Ordering::Relaxed);
-        wished != 0 && now.saturating_sub(wished) < WISH_NS
+        // Not one of another time either, which might be long in coming.
+        wished != 0 && now.abs_diff(wished) < WISH_NS
     }
 
     /// Takes over what another table knows.
@@ -96,9 +106,8 @@ impl Table {
         }
     }
 
-    fn moment(&self, now: u64) -> Moment {
-        // Relaxed: only the number matters.
-        Moment { now, token: self.region.header().claims.fetch_add(1, Ordering::Relaxed) }
+    pub(super) fn moment(&self, now: u64) -> Moment {
+        Moment::new(now, &self.region.header().claims)
     }
 
     fn set(&self, name: u64) -> &Set {

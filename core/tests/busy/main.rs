@@ -6,6 +6,7 @@ mod calls;
 mod document;
 mod laws;
 mod model;
+mod places;
 mod shared;
 mod world;
 

@@ -78,11 +78,12 @@ impl Cell {
     pub(super) fn prefetch(&self) {}
 }
 
-/// A value of two halves, each of which has half the bits here.
+/// A value of two halves, each of which has fewer bits here.
 #[derive(Debug, Default)]
 pub(super) struct AtomicU128(AtomicU64);
 
-const HALF_BITS: u32 = 32;
+const LOW_BITS: u32 = 48;
+const HIGH_BITS: u32 = 16;
 
 impl AtomicU128 {
     pub(super) fn load(&self, order: Ordering) -> u128 {
@@ -130,12 +131,12 @@ impl AtomicU128 {
 }
 
 fn narrow_halves(value: u128) -> u64 {
-    field(value as u64, HALF_BITS, 0) | field((value >> 64) as u64, HALF_BITS, HALF_BITS)
+    field(value as u64, LOW_BITS, 0) | field((value >> 64) as u64, HIGH_BITS, LOW_BITS)
 }
 
 fn widen_halves(bits: u64) -> u128 {
-    let low = bits & ((1 << HALF_BITS) - 1);
-    u128::from(bits >> HALF_BITS) << 64 | u128::from(low)
+    let low = bits & ((1 << LOW_BITS) - 1);
+    u128::from(bits >> LOW_BITS) << 64 | u128::from(low)
 }
 
 fn field(value: u64, bits: u32, at: u32) -> u64 {

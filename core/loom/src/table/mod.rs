@@ -11,6 +11,9 @@ mod news;
 #[path = "../../../src/table/service.rs"]
 #[allow(dead_code, reason = "as above")]
 mod service;
+#[path = "../../../src/table/set.rs"]
+#[allow(dead_code, reason = "as above")]
+mod set;
 #[path = "../../../src/table/slot.rs"]
 #[allow(dead_code, reason = "as above")]
 mod slot;

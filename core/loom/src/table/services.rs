@@ -11,7 +11,8 @@ use loom::sync::Arc;
 use super::cell::AtomicU64;
 use super::mistake::Mistake;
 use super::news::News;
-use super::service::{IDLE_NS, Moment, Service, ServiceKey, Set, find, hear, take};
+use super::service::{IDLE_NS, Moment, Service, ServiceKey};
+use super::set::{Set, find, hear, take};
 use super::witness;
 
 const NOW: u64 = 2 * IDLE_NS;
@@ -19,7 +20,6 @@ const A: u64 = 1;
 const B: u64 = 2;
 const C: u64 = 3;
 const D: u64 = 4;
-const E: u64 = 5;
 
 /// News that show whose they are: each service has as many answers as its name says.
 const fn news(name: u64) -> News {
@@ -34,9 +34,11 @@ fn key(name: u64) -> ServiceKey {
 struct Model {
     set: Set,
     said: AtomicU64,
-    /// How many claims there were, and how often busy answers of each service were taken. Not loom's: it takes no part.
-    claims: std::sync::atomic::AtomicU64,
+    claims: AtomicU64,
+    /// How often busy answers of each service were taken, and how often it was cut. Not loom's: they
+    /// take no part.
     told: [std::sync::atomic::AtomicU64; 6],
+    cuts: [std::sync::atomic::AtomicU64; 6],
 }
 
 type Act = fn(&Model);
@@ -44,19 +46,41 @@ type Act = fn(&Model);
 impl Model {
     /// The place of a service that is asked about now.
     fn take(&self, name: u64) -> &Service {
-        take(&self.set, key(name), || self.moment(), |_| 1).0
+        let worth = |service: &Service| service.used_ns.load(Ordering::Relaxed);
+        take(&self.set, key(name), || self.moment(), worth).0
     }
 
     fn moment(&self) -> Moment {
-        let token = self.claims.fetch_add(1, Ordering::Relaxed);
-        Moment { now: NOW, token: if Mistake::OneToken.is_made() { 1 } else { token } }
+        if Mistake::OneToken.is_made() {
+            return Moment::new(NOW, &AtomicU64::new(0));
+        }
+        Moment::new(NOW, &self.claims)
     }
 
-    /// What limits a service stands for its name, too.
     fn cut(&self, name: u64) {
-        let place = self.take(name);
-        place.state.swap(name.into(), Ordering::Relaxed);
-        place.look_again(key(name));
+        self.cut_at(self.take(name), name);
+    }
+
+    /// What limits a service stands for its name, too. As in core, a cut that is there stays.
+    fn cut_at(&self, place: &Service, name: u64) {
+        let write = || {
+            let next = |bits| (bits == 0).then_some(u128::from(name));
+            let cut = place.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            self.cuts[name as usize].fetch_add(cut.is_ok().into(), Ordering::Relaxed);
+        };
+        match Mistake::NoSecondLook.is_made() {
+            true => write(),
+            false => place.step(key(name), write),
+        }
+    }
+
+    /// A service that was cut, and still has its place, has its limit.
+    fn keeps(&self, name: u64) {
+        let cuts = self.cuts[name as usize].load(Ordering::Relaxed);
+        if let Some(place) = find(&self.set, key(name)) {
+            let state = place.state.load(Ordering::Relaxed);
+            assert_eq!((cuts, state), (1, name.into()), "a cut of {name} is lost");
+        }
     }
 
     fn say(&self, name: u64) {
@@ -135,12 +159,20 @@ fn or_die(changes: usize, act: impl FnOnce()) {
     }
 }
 
-/// The first place is A's, which nobody has asked about for long; the second has its service.
+/// The first place is A's, which nobody has asked about for long; the second is C's, who asked a
+/// moment ago.
 fn used(model: &Model) {
     model.say(A);
     model.cut(A);
     model.cut(C);
     model.set[0].used_ns.store(0, Ordering::Relaxed);
+    model.set[1].used_ns.store(NOW - 1, Ordering::Relaxed);
+}
+
+/// The same, but nobody's place is worth less than the first.
+fn used_by_others(model: &Model) {
+    used(model);
+    model.set[1].used_ns.store(NOW + 1, Ordering::Relaxed);
 }
 
 #[test]
@@ -221,41 +253,90 @@ fn news_looked_for_before_the_note_is_taken_are_noticed() {
     is_told(Mistake::LookFirst);
 }
 
-/// One takes the place while another does, who is told busy; the third dies when it has closed it.
+/// One takes the place while another takes it from it, is told busy, and dies when it has taken it
+/// back.
 fn change_hands_twice(mistake: Mistake) {
     let acts: &[Act] = &[
         |model| _ = model.take(B),
         |model| {
             model.cut(D);
-            or_die(1, || _ = model.take(E));
+            or_die(1, || _ = model.take(B));
         },
     ];
-    explore(mistake, used, acts, |model| model.look(B));
+    explore(mistake, used_by_others, acts, |model| model.look(B));
 }
 
 #[test]
-fn a_place_that_two_close_has_nothing_of_another() {
+fn a_place_that_goes_to_and_fro_has_nothing_of_another() {
     change_hands_twice(Mistake::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
-fn a_place_closed_by_one_token_is_noticed() {
+fn places_taken_by_one_token_are_noticed() {
     change_hands_twice(Mistake::OneToken);
+}
+
+/// Two are told busy, who both want A's place, or the same.
+fn are_cut(acts: &'static [Act]) {
+    explore(Mistake::None, used, acts, |model| {
+        model.keeps(B);
+        model.keeps(D);
+    });
+}
+
+#[test]
+fn who_takes_a_place_wipes_no_cut_of_another() {
+    are_cut(&[|model| model.cut(B), |model| model.cut(D)]);
+}
+
+#[test]
+fn who_takes_a_place_wipes_no_cut_of_who_takes_the_same() {
+    are_cut(&[|model| model.cut(B), |model| model.cut(B)]);
+}
+
+/// The next who comes takes the place from whoever has not cleaned it yet: C asked later.
+#[test]
+fn who_is_robbed_wipes_no_cut_of_who_did() {
+    let acts: &[Act] = &[|model| _ = model.take(B), |model| model.cut(D)];
+    explore(Mistake::None, used_by_others, acts, |model| model.keeps(D));
+}
+
+/// Two are told busy by a service that nobody asked about for long.
+#[test]
+fn who_comes_back_wipes_no_cut_of_who_does_so_too() {
+    fn come_back(model: &Model) {
+        let place = model.take(A);
+        place.touch(NOW, || place.is_unused(NOW));
+        model.cut_at(place, A);
+    }
+    let prepare: Act = |model| {
+        model.take(A).state.swap(7, Ordering::Relaxed);
+        model.set[0].used_ns.store(0, Ordering::Relaxed);
+    };
+    explore(Mistake::None, prepare, &[come_back, come_back], |model| model.keeps(A));
+}
+
+/// Another table takes over what a place has while it goes to another.
+#[test]
+fn what_moves_to_another_table_is_of_whom_it_says() {
+    fn copy(model: &Model) {
+        let new = Service::default();
+        new.copy_from(&model.set[0]);
+        let (key, state) = (new.key(), new.state.load(Ordering::Relaxed));
+        assert!([0, key.name().into()].contains(&state), "{key:?}: {state}");
+    }
+    explore(Mistake::None, used, &[|model| model.cut(B), copy], |model| model.keeps(B));
 }
 
 /// Who is told busy has found its place long ago.
 fn comes_late(mistake: Mistake) {
-    let acts: &[Act] = &[
-        |model| {
-            model.set[0].state.swap(A.into(), Ordering::Relaxed);
-            if !Mistake::NoSecondLook.is_made() {
-                model.set[0].look_again(key(A));
-            }
-        },
-        |model| model.cut(B),
-    ];
-    explore(mistake, used, acts, |model| model.look(B));
+    let acts: &[Act] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
+    let prepare: Act = |model| {
+        used(model);
+        model.set[0].state.swap(0, Ordering::Relaxed);
+    };
+    explore(mistake, prepare, acts, |model| model.look(B));
 }
 
 #[test]
@@ -319,7 +400,7 @@ fn who_dies_on_the_way_leaves_a_place_that_works() {
             model.take_said();
         }
     }
-    explore(Mistake::None, used, &[die, |model| model.look(B)], |model| {
+    explore(Mistake::None, used_by_others, &[die, |model| model.look(B)], |model| {
         assert_eq!((model.places(B), model.places(C)), (1, 1));
         assert!(model.told(B) > 0);
     });
