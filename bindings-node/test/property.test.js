@@ -122,6 +122,19 @@ describe('the property of a request', () => {
     });
   }
 
+  it('leaves the methods of requests alone', async () => {
+    for (const [kind, name] of [['Express 5', 'get'], ['Express 4', 'accepts'], ['Express 5', 'app']]) {
+      const heard = await warnings(async () => {
+        const web = await start(kind, made('1/day'), { requestPropertyName: name });
+        assert.deepEqual(await web.statuses(2), [200, 429]);
+        assert.equal(web.counts.failed, 2);
+        web.close();
+      });
+      assert.equal(heard.length, 1);
+      assert.match(heard[0].message, new RegExp(`^requestPropertyName failed: ${name} is a method of requests; give another name`));
+    }
+  });
+
   it('fails nobody where Koa has no state that can be changed', async () => {
     const app = new (need('koa'))();
     const middleware = koaThrottle(made('5/s'));
@@ -213,13 +226,34 @@ describe('the information', () => {
     assert.deepEqual([key, tag], [bytes, bytes]);
     assert.ok(key !== bytes && tag !== bytes);
     assert.deepEqual(['user', 42, ''].map((who) => found(throttle(made('5/s'), { tag: () => who })).key), ['user', '42', '']);
-    // Nobody can send a header that is taken for an address.
-    assert.equal(Buffer.from(found(throttle(made('5/s'), { tag: 'header:X-Client' })).key).toString('latin1'), 'address\0\xcb\0q\x07');
+    // Nobody can send a header that is taken for an address, as whose tag it is marked.
+    const unsent = found(throttle(made('5/s'), { tag: 'header:X-Client' }));
+    assert.deepEqual([unsent.key, Buffer.from(unsent.tag).toString('latin1')], ['203.0.113.7', 'address\0\xcb\0q\x07']);
     const six = throttle(made('5/s'), { trustedProxies: ['203.0.113.7'] });
     const { request, response } = exchange();
     request.headers['x-forwarded-for'] = '2001:db8:1:2:3::4';
     six(request, response, () => {});
     assert.equal(request.rateLimit.key, '2001:db8:1:2::');
+  });
+});
+
+describe('requests that are paid back', () => {
+  it('pass also where their connection cannot be listened to', async () => {
+    const middleware = throttle(made('5/s'), { skipFailedRequests: true, tag: () => 't' });
+    const response = Object.assign(new EventEmitter(), { req: { socket: {} }, getHeader() {}, setHeader() {} });
+    await warnings(() => assert.equal(middleware({}, response, () => 'passed'), 'passed'));
+    assert.equal(middleware.counts.failed, 1);
+  });
+
+  it('are so when they were left before they were asked about', async () => {
+    const one = made('5/day');
+    const { request, response } = exchange();
+    const middleware = throttle(one, { skipFailedRequests: true, tag: async () => 't' });
+    const passed = middleware(request, response, () => one.peek('t').remaining);
+    response.destroy();
+    assert.equal(await passed, 4);
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    assert.equal(one.peek('t').remaining, 5);
   });
 });
 

@@ -12,6 +12,7 @@ const { describe, isBytes } = require('../face/values.js');
 const { Answers } = require('./answers.js');
 const { COST, isPromise } = require('./functions.js');
 const { toDigits } = require('./options.js');
+const { GONE, withoutHeader } = require('./tags.js');
 const { Verdict } = require('./verdict.js');
 const { Watch } = require('./watch.js');
 
@@ -32,16 +33,6 @@ const { Watch } = require('./watch.js');
 
 const log = debuglog('dthrottle');
 
-/**
- * Before the address of a client that sent no header: no header can have a NUL, so nobody can
- * pretend to be it.
- */
-const NO_HEADER = new TextEncoder().encode('address\0');
-/**
- * Clients that left before they were asked about, all of them: to leave early must not be free.
- * With a NUL, and longer than IPv4: nobody else's header or address.
- */
-const GONE = new TextEncoder().encode('gone\0');
 const MOST_DEBT = 2 ** 40;
 const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
 
@@ -276,17 +267,6 @@ class Gate extends Answers {
  */
 function toTag(tag) {
   return /** @type {Exclude<T, number | bigint> | string} */ (typeof tag === 'number' || typeof tag === 'bigint' ? String(tag) : tag);
-}
-
-/**
- * The tag of a client that sent no header.
- * @param {Uint8Array} address
- */
-function withoutHeader(address) {
-  const marked = new Uint8Array(NO_HEADER.length + address.length);
-  marked.set(NO_HEADER);
-  marked.set(address, NO_HEADER.length);
-  return marked;
 }
 
 exports.Gate = Gate;

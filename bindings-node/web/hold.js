@@ -74,27 +74,25 @@ function wait(gate, ms, leaving, done) {
  * @returns {Leaving}
  */
 function closing(response) {
-  return (gone) => {
-    if (response.destroyed || response.req?.socket?.destroyed) {
-      const already = setImmediate(gone);
-      return () => clearImmediate(already);
-    }
-    return onClose(response, gone);
-  };
+  return (gone) => onClose(response, gone);
 }
 
 /** @type {WeakMap<object, Set<() => void>>} What waits for the end of a response, or of a connection. */
 const closings = new WeakMap();
 
 /**
- * Calls back once when a response has ended or its connection is closed. A response that stands
- * behind others on its connection is not told when that closes.
+ * Calls back once when a response has ended or its connection is closed, or soon if that is so
+ * already. A response that stands behind others on its connection is not told when that closes.
  * @param {import('node:http').ServerResponse} response
  * @param {() => void} closed
  * @returns {() => void} Calls it off.
  */
 function onClose(response, closed) {
   const socket = response.req?.socket;
+  if (response.destroyed || socket?.destroyed) {
+    const already = setImmediate(closed);
+    return () => clearImmediate(already);
+  }
   const here = waitingFor(response, (tell) => tell());
   // After Node's own listener, which may still tell a response.
   const below = socket && waitingFor(socket, setImmediate);
@@ -137,12 +135,17 @@ function waitingFor(source, when) {
  */
 function refundAfter(gate, verdict, response, request, companion) {
   if (!gate.refunds || verdict.taken === 0) return;
-  // It comes once, after the end or instead of it.
-  onClose(response, () => {
+  const closed = () => {
     // A response that has ended leaves its socket.
     const whole = response.writableFinished && !response.socket?.destroyed;
     gate.finished(verdict, whole ? response.statusCode < 400 : null, request, companion);
-  });
+  };
+  try {
+    // It comes once, after the end or instead of it.
+    onClose(response, closed);
+  } catch (error) {
+    gate.failed('response', error);
+  }
 }
 
 module.exports = { closing, hold, refundAfter, slow };

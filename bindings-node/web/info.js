@@ -3,6 +3,7 @@
 
 const { KeptBytes } = require('../face/values.js');
 const { formatAddress } = require('./parse.js');
+const { toAddress } = require('./tags.js');
 
 /** @import { Decision } from '../index.js' */
 
@@ -50,8 +51,9 @@ class RateLimitInfo {
  * @param {boolean} isOurs
  */
 function toKey(tag, isOurs) {
-  if (!isOurs || (tag.length !== 4 && tag.length !== 16)) return copied(tag);
-  return tag instanceof KeptBytes ? tag.written(formatAddress) : formatAddress(tag);
+  if (isOurs && tag instanceof KeptBytes) return tag.written(formatAddress);
+  const address = isOurs ? toAddress(tag) : null;
+  return address === null ? copied(tag) : formatAddress(address);
 }
 
 /** @param {Uint8Array} tag Empty also when its buffer was given away, and cannot be copied. */

@@ -19,6 +19,10 @@ const read = (object, name) => object[name];
 
 /** The part of every stream that is Node's own. It keeps its shape. */
 const STATE = '_readableState';
+/** At the request itself. */
+const OWN = 'own';
+/** Nowhere: requests need what has this name. */
+const METHOD = 'method';
 
 /** @type {Map<string, symbol>} By the names of properties, where their values are in that part. */
 const slots = new Map();
@@ -32,7 +36,7 @@ class RequestProperty {
   #slot;
   /** @type {object | null} The prototype of most requests, the same for all of an application. */
   #kind = null;
-  #hasAccessor = false;
+  #place = OWN;
 
   /** @param {string} name */
   constructor(name) {
@@ -50,10 +54,11 @@ class RequestProperty {
     const kind = Object.getPrototypeOf(request);
     if (kind !== this.#kind) {
       this.#kind = kind;
-      this.#hasAccessor = hasAccessor(kind, this.#name, this.#slot);
+      this.#place = placeOf(kind, this.#name, this.#slot);
     }
+    if (this.#place === METHOD) throw new TypeError(`${this.#name} is a method of requests; give another name`);
     // One that has it as its own, from before Express or from before the accessor, would hide ours.
-    const inherits = this.#hasAccessor && !Object.hasOwn(request, this.#name);
+    const inherits = this.#place === STATE && !Object.hasOwn(request, this.#name);
     const state = inherits ? read(request, STATE) : undefined;
     if (state === undefined) request[this.#name] = verdict.info;
     else state[this.#slot] = verdict;
@@ -61,22 +66,23 @@ class RequestProperty {
 }
 
 /**
- * Whether requests of a kind have the property from the prototype of all of Express's, which is given
- * it if need be. What the application or somebody else has there stays.
+ * Where requests of a kind have the property: in that part, if they have the accessor from the
+ * prototype of all of Express's, which is given it if need be. What the application or somebody else
+ * has there stays.
  * @param {object} kind
  * @param {string} name
  * @param {symbol} slot
  */
-function hasAccessor(kind, name, slot) {
+function placeOf(kind, name, slot) {
   const top = topOf(kind);
-  if (top === null) return false;
   // One that cannot be changed leaves it to the request.
-  if (!(name in kind)) Reflect.defineProperty(top, name, toAccessor(name, slot));
+  if (top !== null && !(name in kind)) Reflect.defineProperty(top, name, toAccessor(name, slot));
   for (let it = kind; it; it = Object.getPrototypeOf(it)) {
     const found = Object.getOwnPropertyDescriptor(it, name);
-    if (found) return found.get !== undefined && accessors.has(found.get);
+    if (typeof found?.value === 'function') return METHOD;
+    if (found) return found.get !== undefined && accessors.has(found.get) ? STATE : OWN;
   }
-  return false;
+  return OWN;
 }
 
 /**

@@ -125,7 +125,7 @@ function orPrivate(given, reports, open) {
     const throttle = open(table);
     return { throttle, name: throttle.tableName ?? undefined };
   } catch (error) {
-    if (named || name === undefined || !(error instanceof DthrottleError) || error.code !== 'DTHROTTLE_FILE') throw error;
+    if (named || name === undefined || !isOfTable(error)) throw error;
     const throttle = open({ ...rest, private: true });
     if (!lost.has(name)) {
       lost.add(name);
@@ -133,6 +133,17 @@ function orPrivate(given, reports, open) {
     }
     return { throttle, name: undefined };
   }
+}
+
+/**
+ * Whether something is wrong with a table, and not with what was said of it.
+ * @param {unknown} error
+ * @returns {error is Error}
+ */
+function isOfTable(error) {
+  if (!(error instanceof DthrottleError)) return false;
+  // A field of it is not the table itself: there are too many with other keys.
+  return error.code === 'DTHROTTLE_FILE' || (error.code === 'DTHROTTLE_CONFIG' && error.field === 'table');
 }
 
 /**

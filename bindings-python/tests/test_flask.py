@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,7 @@ from flask.views import MethodView
 
 from dthrottle import ConfigError, ManualClock, Throttle
 from dthrottle.flask import Limiter, Refused
+from dthrottle.limits import Limit
 
 
 def hello() -> str:
@@ -372,3 +375,25 @@ def test_a_limit_opens_once() -> None:
             answers = [pool.submit(ask) for _ in range(8)]
         assert [answer.result() for answer in answers].count(200) == 5
     assert len(limiter._limits._gates) == len(limits)
+
+
+def test_a_child_forked_while_a_limit_opens_opens_it_itself() -> None:
+    opening, go_on = threading.Event(), threading.Event()
+
+    def make() -> str:
+        opening.set()
+        go_on.wait(60)
+        return "gate"
+
+    limit: Limit[Any] = Limit(make)
+    thread = threading.Thread(target=lambda: limit.gate)
+    thread.start()
+    opening.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        go_on.set()
+        os._exit(0 if limit.gate == "gate" else 1)
+    go_on.set()
+    thread.join(60)
+    assert os.waitpid(child, 0)[1] == 0

@@ -1,6 +1,8 @@
 //! From a configuration to a table: private, shared with forked children, or named.
 
 use crate::clock::Clock;
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::config::MOST_KEYS;
 use crate::config::{Kind, TableConfig};
 use crate::error::{Error, Result};
 #[cfg(all(feature = "os", target_os = "linux"))]
@@ -11,10 +13,6 @@ use crate::table::{Geometry, Table};
 /// in it.
 #[cfg(feature = "os")]
 const BEFORE_NS: u64 = 1 << 47;
-
-/// So many keys may a table have had under a name that nobody chose, since the machine started.
-#[cfg(all(feature = "os", target_os = "linux"))]
-const MOST_KEYS: usize = 32;
 
 /// A table that is ready, and what else has to be known.
 pub(crate) struct Opened {

@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from dthrottle._dthrottle import Domain, ManualClock, Throttle
 from dthrottle.config import ClusterConfig, DomainConfig, RuleConfig, TableConfig
 from dthrottle.errors import ConfigError, DthrottleError
+from dthrottle.forked import in_child
 from dthrottle.gate import Counts, Gate
 from dthrottle.near import known
 from dthrottle.options import ELSEWHERE, LIMIT_OPTIONS, Settings, label_of, read_options
@@ -58,9 +59,12 @@ class Limits:
         self._opened: dict[str, Opened] = {}
         self._gates: list[Gate[Any]] = []
         self._failed = 0
-        # Nobody forks while it answers its first request.
-        self._lock = Lock()
+        self._unlock()
+        in_child(self, Limits._unlock)
         self.configure(None, cluster, options)
+
+    def _unlock(self) -> None:
+        self._lock = Lock()
 
     def configure(
         self, table: Table, cluster: ClusterConfig | None, options: Mapping[str, Any]
@@ -152,6 +156,10 @@ class Limit(Generic[G]):
         """Limits of one label count in the same buckets; None: nobody knows."""
         self._make = make
         self._gate: G | None = None
+        self._unlock()
+        in_child(self, Limit._unlock)
+
+    def _unlock(self) -> None:
         self._lock = Lock()
 
     @property

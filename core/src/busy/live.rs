@@ -2,10 +2,9 @@
 //! since.
 //!
 //! A cut halves the rate of requests, at most once a second. The limit stays there for a while, at
-//! the beginning of which nothing is sent,
-//! comes back quickly to near the last good rate, goes on in small steps beyond it, and when that
-//! has gone well for a while it multiplies, until it is none. After the first cut, of which little can
-//! be learnt, it multiplies at once.
+//! the beginning of which nothing is sent, comes back quickly to near the last good rate, goes on in
+//! small steps beyond it, and when that has gone well for a while it multiplies, until it is none.
+//! After the first cut, of which little can be learnt, it multiplies at once.
 
 use super::meter::SECOND;
 

@@ -203,7 +203,8 @@ impl BusyThrottle {
 
     /// The same, of a service whose place was found a moment ago.
     fn is_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, retry_after: Option<u64>) {
-        let (cut, news) = record.service.step(key, || record.on_busy(now, retry_after));
+        let (cut, news) =
+            record.service.step(key, |writer| record.on_busy(writer, now, retry_after));
         if let Some(news) = news {
             self.host().table.say(record.service, key, news);
         }
@@ -298,7 +299,7 @@ impl BusyThrottle {
 
     /// Takes into account what peers said of a service whose place was found a moment ago.
     fn heed(&self, record: Record<'_>, key: ServiceKey, now: u64, news: News) {
-        record.service.step(key, || record.on_heard(now, news));
+        record.service.step(key, |writer| record.on_heard(writer, now, news));
         self.0.counts.heard.add(news.answers);
     }
 

@@ -11,7 +11,7 @@ use super::document::{NO_LIMIT, Recover, Second};
 use super::live::{Cut, HOLD_NS, Live, SILENCE_NS, Seen};
 use super::meter::{Meter, SECOND};
 use crate::config::{BusyConfig, Mode};
-use crate::table::{IDLE_NS, News, Service};
+use crate::table::{IDLE_NS, News, Service, Writer};
 
 /// What a peer said so long ago has been recovered from in the document's arithmetic, which counts
 /// by the second.
@@ -109,32 +109,37 @@ impl Record<'_> {
     }
 
     /// Whether the limit was cut, and what peers may want to know of it.
-    pub(super) fn on_busy(self, now: u64, retry_after_ns: Option<u64>) -> (bool, Option<News>) {
+    pub(super) fn on_busy(
+        self,
+        writer: &Writer<'_>,
+        now: u64,
+        retry_after_ns: Option<u64>,
+    ) -> (bool, Option<News>) {
         let before = self.paused_until(now);
         let pause_ns = retry_after_ns.filter(|pause| *pause > 0);
-        let until = pause_ns.map_or(0, |pause| self.pause(now, pause));
+        let until = pause_ns.map_or(0, |pause| self.pause(writer, now, pause));
         let cut = match self.arithmetic.mode {
-            Mode::Live(live) => self.live_busy(&live, now, now, before, false),
-            Mode::Document(recover) => self.document_busy(recover, now),
+            Mode::Live(live) => self.live_busy(&live, writer, now, now, before, false),
+            Mode::Document(recover) => self.document_busy(recover, writer, now),
         };
         let is_news = cut || until > before.saturating_add(SAME_PAUSE_NS);
         (cut, is_news.then_some(News { at_ns: now, answers: 1, until_ns: until }))
     }
 
     /// Takes into account what peers said.
-    pub(super) fn on_heard(self, now: u64, news: News) {
+    pub(super) fn on_heard(self, writer: &Writer<'_>, now: u64, news: News) {
         let at = news.at_ns.min(now);
         let before = self.paused_until(now);
         if news.until_ns > now {
-            self.pause(now, news.until_ns - now);
+            self.pause(writer, now, news.until_ns - now);
         }
         match self.arithmetic.mode {
             Mode::Live(live) if now - at <= IDLE_NS => {
-                self.live_busy(&live, now, at, before, true);
+                self.live_busy(&live, writer, now, at, before, true);
             }
             Mode::Document(recover) if now - at < DOCUMENT_LATE_NS => {
                 for _ in 0..news.answers {
-                    self.document_busy(recover, now);
+                    self.document_busy(recover, writer, now);
                 }
             }
             _ => {}
@@ -142,16 +147,14 @@ impl Record<'_> {
     }
 
     /// Sends nothing for so long; until when.
-    fn pause(self, now: u64, pause_ns: u64) -> u64 {
+    fn pause(self, writer: &Writer<'_>, now: u64, pause_ns: u64) -> u64 {
         let until = now.saturating_add(pause_ns.min(self.arithmetic.max_pause_ns));
-        self.service.paused_ns.update(Ordering::Relaxed, Ordering::Relaxed, |before| {
-            until.max(self.believed(before, now))
-        });
+        writer.pause(|before| until.max(self.believed(before, now)));
         until
     }
 
-    fn document_busy(self, recover: Recover, now: u64) -> bool {
-        self.change(|bits| Some(self.second_of(bits, now, recover).with_busy().to_bits()))
+    fn document_busy(self, recover: Recover, writer: &Writer<'_>, now: u64) -> bool {
+        writer.change(|bits| Some(self.second_of(bits, now, recover).with_busy().to_bits()))
     }
 
     pub(super) fn on_ok(self, now: u64) {
@@ -178,7 +181,7 @@ impl Record<'_> {
     }
 
     fn live_turn(self, live: &Live, now: u64) -> (Option<f64>, Option<u64>) {
-        self.mend(now);
+        self.mend(&Writer::new(self.service), now);
         let limit = self.live_limit(live, now);
         let wait = limit
             .and_then(|limit| self.silent_for(limit, now).or_else(|| self.take_turn(limit, now)));
@@ -198,13 +201,21 @@ impl Record<'_> {
     }
 
     /// A busy answer that came at a time, now or a little earlier.
-    fn live_busy(self, live: &Live, now: u64, at: u64, paused: u64, heard: bool) -> bool {
-        self.mend(now);
+    fn live_busy(
+        self,
+        live: &Live,
+        writer: &Writer<'_>,
+        now: u64,
+        at: u64,
+        paused: u64,
+        heard: bool,
+    ) -> bool {
+        self.mend(writer, now);
         let floor = self.arithmetic.floor;
         let sent = self.rate(now);
         let good = Meter(self.service.good.load(Ordering::Relaxed));
         let good = (!good.is_new()).then(|| good.rate(now));
-        let cut = self.change(|bits| {
+        let cut = writer.change(|bits| {
             let before = Cut::from_bits(bits, floor);
             // Answers to what was sent before the cut, or before a pause, say nothing new.
             if at < paused || before.is_some_and(|cut| at.saturating_sub(cut.at) < HOLD_NS) {
@@ -231,8 +242,8 @@ impl Record<'_> {
     }
 
     /// A cut in the future is left over from a clock that was set back: it was just now.
-    fn mend(self, now: u64) {
-        self.change(|bits| {
+    fn mend(self, writer: &Writer<'_>, now: u64) {
+        writer.change(|bits| {
             let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
             cut.is_ahead(now).then(|| cut.moved(now).to_bits())
         });
@@ -270,12 +281,6 @@ impl Record<'_> {
     fn second_of(self, bits: u128, now: u64, recover: Recover) -> Second {
         let floor = self.arithmetic.floor;
         Second::from_bits(bits, now, floor).at(now, recover, floor)
-    }
-
-    /// Changes the state in one step, unless there is nothing to change; whether it did.
-    fn change(self, next: impl FnMut(u128) -> Option<u128>) -> bool {
-        let state = &self.service.state;
-        state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
     }
 }
 

@@ -21,6 +21,8 @@ pub use reader::Names;
 #[doc(hidden)]
 pub use reader::{Reader, Table};
 pub(crate) use table::Kind;
+#[cfg(all(feature = "os", target_os = "linux"))]
+pub(crate) use table::MOST_KEYS;
 pub use table::TableConfig;
 #[cfg(all(feature = "os", target_os = "linux"))]
 pub(crate) use table::{Size, check_table_name};

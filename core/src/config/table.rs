@@ -10,6 +10,8 @@ const DEFAULT_TAGS: u64 = if cfg!(target_family = "wasm") { 1 << 14 } else { 1 <
 /// 64 billion tags: 2 TB.
 const MOST_TAGS: u64 = 1 << 36;
 const LONGEST_NAME: usize = 100;
+/// So many keys may a table have had under a name that nobody chose, since the machine started.
+pub(crate) const MOST_KEYS: usize = 32;
 
 /// Where the buckets live, and for how many tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +103,9 @@ impl TableConfig {
 
     pub(crate) fn check(&self) -> Result<()> {
         if let Kind::Named(name) = &self.kind {
-            check_table_name(name).map_err(|message| Error::config("table.name", message))?;
+            // Others may be numbered after it.
+            let last = if self.usual { format!("{name}-{MOST_KEYS}") } else { name.clone() };
+            check_table_name(&last).map_err(|message| Error::config("table.name", message))?;
         } else if self.group.is_some() {
             let message = "only a named table is shared with a group; add a name";
             return Err(Error::config("table.group", message));

@@ -47,7 +47,7 @@ pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
-pub(crate) use self::service::{IDLE_NS, Service, ServiceKey};
+pub(crate) use self::service::{IDLE_NS, Service, ServiceKey, Writer};
 pub(crate) use self::services::SERVICES;
 pub(crate) use self::walk::Bucket;
 

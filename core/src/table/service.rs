@@ -9,14 +9,15 @@
 //! back. Each of the other words is changed by itself, and who is late changes a few numbers of
 //! another's, from which the limit recovers like from anything else.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use super::cell::{AtomicU64, AtomicU128, full_fence};
 use super::news::{News, Word};
 
 /// A service that nobody asked about for so long is forgotten, unless it asked for a longer pause.
-/// So far ahead of now, too, a time is of another clock: no process is held up for so long with the
-/// time in its hands.
+/// A time that is so far ahead is of another clock: a process that looked at the clock, and was then
+/// held up, is not held up for so long.
 pub(crate) const IDLE_NS: u64 = 60_000_000_000;
 
 /// Whose record it is.
@@ -141,11 +142,10 @@ impl Service {
     /// written after that stays.
     pub(crate) fn wipe(&self, holds: impl Fn() -> bool) {
         // Acquire: whoever sees what was written (see `step`) sees why it no longer holds.
-        let empty = (Ordering::Relaxed, Ordering::Acquire);
-        let _ =
-            self.state.fetch_update(empty.0, empty.1, |bits| (bits != 0 && holds()).then_some(0));
+        let (done, seen) = (Ordering::Relaxed, Ordering::Acquire);
+        let _ = self.state.fetch_update(done, seen, |bits| (bits != 0 && holds()).then_some(0));
         for word in [&self.paused_ns, &self.turn_ns, &self.sent, &self.good] {
-            let _ = word.fetch_update(empty.0, empty.1, |bits| (bits != 0 && holds()).then_some(0));
+            let _ = word.fetch_update(done, seen, |bits| (bits != 0 && holds()).then_some(0));
         }
     }
 
@@ -221,35 +221,18 @@ impl Service {
     }
 
     /// Writes what limits a service, whose place this was a moment ago. If it went to another
-    /// meanwhile, what is new is taken back.
-    pub(crate) fn step<R>(&self, key: ServiceKey, write: impl FnOnce() -> R) -> R {
-        let before = self.limits();
+    /// meanwhile, what was written is taken back.
+    pub(crate) fn step<R>(&self, key: ServiceKey, write: impl FnOnce(&Writer<'_>) -> R) -> R {
+        let writer = Writer::new(self);
         // Whoever sees what is written sees whose place it was: see `wipe`.
         full_fence();
-        let answer = write();
-        let after = self.limits();
+        let answer = write(&writer);
         // See `clean`.
         full_fence();
         if self.key() != key {
-            self.take_back(before, after);
+            writer.take_back();
         }
         answer
-    }
-
-    fn limits(&self) -> (u128, u64) {
-        (self.state.load(Ordering::Relaxed), self.paused_ns.load(Ordering::Relaxed))
-    }
-
-    #[cold]
-    fn take_back(&self, before: (u128, u64), after: (u128, u64)) {
-        // Relaxed: every word stands for itself. If it has changed again, its owner did.
-        let order = Ordering::Relaxed;
-        if before.0 != after.0 {
-            let _ = self.state.compare_exchange(after.0, 0, order, order);
-        }
-        if before.1 != after.1 {
-            let _ = self.paused_ns.compare_exchange(after.1, 0, order, order);
-        }
     }
 
     /// What is lost with the place if it is this one's, unless that depends on its limit.
@@ -325,5 +308,55 @@ impl Service {
     fn words(&self) -> [&AtomicU64; 5] {
         let Service { used_ns, paused_ns, turn_ns, sent, good, .. } = self;
         [used_ns, paused_ns, turn_ns, sent, good]
+    }
+}
+
+/// Writes what limits a service, and remembers what it wrote.
+pub(crate) struct Writer<'a> {
+    service: &'a Service,
+    state: Cell<Option<u128>>,
+    paused_ns: Cell<Option<u64>>,
+}
+
+// Relaxed: every word stands for itself.
+impl<'a> Writer<'a> {
+    pub(crate) fn new(service: &'a Service) -> Writer<'a> {
+        Writer { service, state: Cell::new(None), paused_ns: Cell::new(None) }
+    }
+
+    /// Changes the state in one step, unless there is nothing to change; whether it did.
+    pub(crate) fn change(&self, mut next: impl FnMut(u128) -> Option<u128>) -> bool {
+        let mut new = None;
+        let next = |bits| {
+            new = next(bits);
+            new
+        };
+        let order = Ordering::Relaxed;
+        let changed = self.service.state.fetch_update(order, order, next).is_ok();
+        if changed {
+            self.state.set(new);
+        }
+        changed
+    }
+
+    /// Changes until when nothing is sent.
+    pub(crate) fn pause(&self, until: impl Fn(u64) -> u64) {
+        let order = Ordering::Relaxed;
+        let next = |before| Some(until(before)).filter(|after| *after != before);
+        if let Ok(before) = self.service.paused_ns.fetch_update(order, order, next) {
+            self.paused_ns.set(Some(until(before)));
+        }
+    }
+
+    /// If it has changed again, its owner did.
+    #[cold]
+    fn take_back(&self) {
+        let order = Ordering::Relaxed;
+        if let Some(state) = self.state.get() {
+            let _ = self.service.state.compare_exchange(state, 0, order, order);
+        }
+        if let Some(until) = self.paused_ns.get() {
+            let _ = self.service.paused_ns.compare_exchange(until, 0, order, order);
+        }
     }
 }

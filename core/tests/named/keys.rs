@@ -95,3 +95,13 @@ fn what_is_shared_by_no_name_has_none() {
         assert_eq!(open(table, 10).unwrap().table_name(), None);
     }
 }
+
+#[test]
+fn a_usual_name_leaves_room_for_a_number() {
+    let folder = Folder::new();
+    let long = |length| TableConfig::named("x".repeat(length)).dir(folder.path()).tags(1);
+    assert!(open(long(100), 10).is_ok());
+    let error = open(long(98).usual(true), 10).unwrap_err();
+    assert_eq!(error.field(), Some("table.name"));
+    assert!(open(long(97).usual(true), 10).is_ok());
+}

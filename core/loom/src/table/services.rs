@@ -11,7 +11,7 @@ use loom::sync::Arc;
 use super::cell::AtomicU64;
 use super::mistake::Mistake;
 use super::news::News;
-use super::service::{IDLE_NS, Moment, Service, ServiceKey};
+use super::service::{IDLE_NS, Moment, Service, ServiceKey, Writer};
 use super::set::{Set, find, hear, take};
 use super::witness;
 
@@ -63,13 +63,12 @@ impl Model {
 
     /// What limits a service stands for its name, too. As in core, a cut that is there stays.
     fn cut_at(&self, place: &Service, name: u64) {
-        let write = || {
-            let next = |bits| (bits == 0).then_some(u128::from(name));
-            let cut = place.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-            self.cuts[name as usize].fetch_add(cut.is_ok().into(), Ordering::Relaxed);
+        let write = |writer: &Writer<'_>| {
+            let cut = writer.change(|bits| (bits == 0).then_some(u128::from(name)));
+            self.cuts[name as usize].fetch_add(cut.into(), Ordering::Relaxed);
         };
         match Mistake::NoSecondLook.is_made() {
-            true => write(),
+            true => write(&Writer::new(place)),
             false => place.step(key(name), write),
         }
     }
@@ -336,7 +335,13 @@ fn comes_late(mistake: Mistake) {
         used(model);
         model.set[0].state.swap(0, Ordering::Relaxed);
     };
-    explore(mistake, prepare, acts, |model| model.look(B));
+    explore(mistake, prepare, acts, |model| {
+        model.look(B);
+        // It finds the other's for a moment, and is not cut then; but a cut that was made stays.
+        if model.cuts[B as usize].load(Ordering::Relaxed) > 0 {
+            model.keeps(B);
+        }
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::table::news::News;
-use crate::table::service::{IDLE_NS, Moment, Service, ServiceKey};
+use crate::table::service::{IDLE_NS, Moment, Service, ServiceKey, Writer};
 use crate::table::set::{Set, find, hear, take};
 
 const NOW: u64 = 1000 * IDLE_NS;
@@ -149,22 +149,29 @@ fn claims_are_told_apart() {
 fn who_is_late_limits_nobody() {
     let set = filled(8);
     let (late, own) = (key(1), key(9));
-    let write = |state, paused| {
-        set[0].state.store(state, Ordering::Relaxed);
-        set[0].paused_ns.store(paused, Ordering::Relaxed);
+    let write = |writer: &Writer<'_>, state, paused| {
+        writer.change(|_| Some(state));
+        writer.pause(|_| paused);
     };
     let words = || (set[0].state.load(Ordering::Relaxed), set[0].paused_ns.load(Ordering::Relaxed));
-    set[0].step(late, || write(5, 6));
+    set[0].step(late, |writer| write(writer, 5, 6));
     assert_eq!(words(), (5, 6), "it is not late");
     assert_eq!(index(&set, take(&set, own, at(NOW + 9), worth).0), 0);
     assert_eq!(words(), (0, 0));
-    set[0].step(late, || write(5, 6));
+    set[0].step(late, |writer| write(writer, 5, 6));
     assert_eq!(words(), (0, 0));
-    set[0].step(own, || write(7, 0));
-    set[0].step(late, || ());
-    assert_eq!(words(), (7, 0), "what it did not write stays");
-    set[0].step(late, || write(7, 8));
-    assert_eq!(words(), (7, 0));
+    // What it did not write stays, also what its owner writes meanwhile.
+    set[0].step(late, |writer| {
+        set[0].step(own, |writer| write(writer, 7, 9));
+        assert!(!writer.change(|_| None));
+        writer.pause(|before| before.max(8));
+    });
+    assert_eq!(words(), (7, 9));
+    set[0].step(late, |writer| {
+        write(writer, 5, 10);
+        set[0].step(own, |writer| write(writer, 8, 11));
+    });
+    assert_eq!(words(), (8, 11));
 }
 
 /// Whoever took it may be dead.

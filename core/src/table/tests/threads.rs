@@ -114,9 +114,8 @@ fn a_cut_that_was_made_is_there() {
             // Two of them by the same service.
             let name = 1 + number / 2;
             let place = take(name);
-            place.step(ServiceKey::new(name, 7), || {
-                let next = |bits| (bits == 0).then_some(u128::from(name));
-                place.state.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+            place.step(ServiceKey::new(name, 7), |writer| {
+                writer.change(|bits| (bits == 0).then_some(u128::from(name)))
             });
             0
         });
