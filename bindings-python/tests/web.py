@@ -135,3 +135,8 @@ Make = Callable[..., Client]
 def once(clock: ManualClock, burst: int = 1, rate: str = "1/minute", **more: Any) -> Throttle:
     """Make a throttle that lets so many pass, and no more during a test."""
     return Throttle(rate, burst=burst, clock=clock, **more)
+
+
+def fail(*_arguments: Any) -> Any:
+    """Fail as functions of applications do."""
+    raise KeyError("user")

@@ -1,0 +1,101 @@
+"""What WSGI and ASGI middleware answer: problems, headers, of one throttle and of two."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import http_sf
+import pytest
+from web import CLIENTS, WsgiClient, fail, kinds, once
+
+from dthrottle import ManualClock
+
+
+@kinds
+def test_problem(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), body="problem+json")
+    web.get()
+    answer = web.get()
+    assert answer.headers["content-type"] == "application/problem+json"
+    said = json.loads(answer.body)
+    assert (said["status"], said["violated-policies"]) == (429, ["default"])
+
+
+@kinds
+def test_head_has_no_body(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock))
+    web.get()
+    answer = web.get(method="HEAD")
+    assert (answer.status, answer.body) == (429, b"")
+    assert answer.headers["content-length"] == "18"
+
+
+@kinds
+def test_on_refused(client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Any] = []
+    web = client(once(clock), on_refused=lambda *given: told.append(given))
+    answers = [web.get() for _ in range(3)]
+    assert [request for request, _ in told] == [a.request for a in answers[1:]]
+    assert all(not decision.allowed for _, decision in told)
+    web = client(once(clock), on_refused=fail)
+    assert web.statuses(3) == [200, 429, 429]
+    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (True, {"ratelimit", "ratelimit-policy"}),
+        ("standard", {"ratelimit", "ratelimit-policy"}),
+        ("draft-7", {"ratelimit", "ratelimit-policy"}),
+        (
+            "draft-6",
+            {"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "ratelimit-policy"},
+        ),
+        ("x-ratelimit", {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}),
+        ("none", set()),
+        (False, set()),
+    ],
+)
+def test_headers(client: Any, clock: ManualClock, kind: Any, names: set[str]) -> None:
+    web = client(once(clock), headers=kind)
+    for status in (200, 429):
+        answer = web.get()
+        assert answer.status == status
+        assert {name for name in answer.headers if "ratelimit" in name} == names
+        assert ("retry-after" in answer.headers) is (status == 429)
+
+
+def stacked(client: Any, clock: ManualClock, kind: str) -> Any:
+    """Put one middleware around another."""
+    inner = client(once(clock, 5), headers=kind)
+    outer = client(once(clock, 9), headers=kind)
+    outer.made.app = inner.made
+    return outer
+
+
+@pytest.mark.parametrize("kind", ["draft-6", "x-ratelimit", "draft-7"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_of_two_throttles_the_inner_one_speaks(client: Any, clock: ManualClock, kind: str) -> None:
+    answer = stacked(client, clock, kind).get()  # which also sees that no field is there twice
+    assert "4" in " ".join(v for name, v in answer.headers.items() if "ratelimit" in name)
+    assert "8" not in answer.headers.get("ratelimit-remaining", "")
+
+
+def test_of_two_throttles_both_speak_where_they_can(clock: ManualClock) -> None:
+
+    outer = stacked(WsgiClient, clock, "standard")
+    pairs: list[Any] = []
+    outer.made(
+        {"REQUEST_METHOD": "GET", "REMOTE_ADDR": "203.0.113.7"},
+        lambda _status, headers: pairs.extend(headers),
+    )
+    lines = ", ".join(value for name, value in pairs if name == "RateLimit")
+    items: Any = http_sf.parse(lines.encode(), tltype="list")
+    assert [(name, parameters["r"]) for name, parameters in items] == [
+        ("default", 4),
+        ("default", 8),
+    ]
