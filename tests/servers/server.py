@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -162,6 +162,23 @@ def side_by_side(run: Callable[[Given], Done], items: Iterable[Given]) -> list[D
     listed = list(items)
     with ThreadPoolExecutor(len(listed)) as threads:
         return list(threads.map(run, listed))
+
+
+def at_once(server: Server, path: str, count: int, since: float | None = None) -> list[Answer]:
+    """Ask several times at once, and give the answers as they come.
+
+    Their times are all since the same moment: clients begin late on a machine that is busy, but not
+    what they wait for.
+    """
+    begin = time.monotonic() if since is None else since
+
+    def ask(_: int) -> Answer:
+        answer = server.get(path)
+        return replace(answer, seconds=time.monotonic() - begin)
+
+    with ThreadPoolExecutor(count) as threads:
+        answers = list(threads.map(ask, range(count)))
+    return sorted(answers, key=lambda answer: answer.seconds)
 
 
 def held(server: Server, path: str) -> socket.socket | None:
