@@ -84,6 +84,10 @@ describe('routes of Fastify', () => {
     }
     await assert.rejects(made({ rate: '3/day', table: false, global: 5 }, {}), { field: 'global' });
     await assert.rejects(made({}, {}), { field: 'rate' });
+    // Also what is right for the plugin, whose tags are names, and not for the route.
+    const named = { rate: '3/day', table: false, tag: 'header:X-Client', allow: ['alice'] };
+    await assert.rejects(made(named, { '/': { tag: 'address' } }), { field: 'allow', message: /^GET \/: allow: "alice" cannot be/ });
+    await made(named, { '/': { tag: 'address', allow: ['127.0.0.1'] } });
   });
 
   it('answer by a handler', async () => {

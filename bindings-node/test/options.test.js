@@ -55,6 +55,12 @@ const WRONG = [
   ['allow', ['10.0.0.300'], 'network'],
   ['allow', ['2001:db8::/129'], 'network'],
   ['allow', [5], 'text or bytes'],
+  ['allow', ['10.0.0.0/8', 'alice'], '"alice" cannot be; must be an address or a network such as "10.0.0.0/8"; for other text tag'],
+  ['allow', [''], '"" cannot be'],
+  ['allow', ['*'], 'network'],
+  ['allow', ['localhost'], 'network'],
+  ['allow', ['10.0.0.1:80'], 'network'],
+  ['allow', ['[::1]'], 'network'],
   ['allow', () => true, 'skip takes a function'],
   ['skip', ['10.0.0.1'], 'a function'],
   ['skipFailedRequests', 1, 'true or false'],
@@ -172,6 +178,18 @@ describe('options', () => {
     }
     assert.throws(() => make({ rate: '1/s', domain: 'q\0', table: false }), { field: 'domain' });
     assert.throws(() => make({ domains: { q: { rate: 'x' } }, domain: 'q', table: false }), { field: 'domains.q.rate' });
+  });
+
+  it('allow takes names where tags are names', () => {
+    const allow = ['alice', '10.0.0.0/8', '2001:db8::1', Buffer.from('bob')];
+    for (const who of [{ tag: 'header:X-Client' }, { tag: () => 'alice' }, { keyGenerator: () => 'alice' }]) {
+      assert.equal(make({ rate: '1/day', table: false, allow, ...who }).domain.rules[0].limit, 1);
+    }
+    const error = { code: 'DTHROTTLE_CONFIG', field: 'allow', message: /^allow: "alice" cannot be/ };
+    for (const who of [{}, { tag: 'address' }, { tag: null }]) {
+      assert.throws(() => make({ rate: '1/day', table: false, allow, ...who }), error);
+      assert.equal(make({ rate: '1/day', table: false, allow: allow.slice(1), ...who }).domain.rules[0].limit, 1);
+    }
   });
 
   it('windowMs and limit are a rule, and that is said', async () => {

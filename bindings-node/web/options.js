@@ -74,6 +74,8 @@ const REQUEST = new IncomingMessage(new Socket());
 
 const NETWORK = /^(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(\/.*)?$/;
 const HEADER = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/;
+/** What may be allowed where tags are addresses. */
+const ADDRESSES = `an address or a network such as "10.0.0.0/8"; for other text tag must be a function or 'header:X-Api-Key'`;
 
 /**
  * The options as one object, of what a middleware was called with: a rate, the path of a file, a
@@ -262,8 +264,9 @@ class Reader {
     const given = this.#given.allow ?? [];
     const skip = this.fn('skip');
     if (typeof given === 'function') throw wrong('allow', given, 'a list; skip takes a function');
-    if (!Array.isArray(given)) throw wrong('allow', given, "a list such as ['10.0.0.0/8', 'alice']");
+    if (!Array.isArray(given)) throw wrong('allow', given, "a list such as ['10.0.0.0/8']");
     const { tag, header } = this.tag();
+    const byAddress = tag === null && header === null;
     const networks = [];
     const allowTags = new Set();
     for (const value of given) {
@@ -272,8 +275,9 @@ class Reader {
       }
       // Also one that is wrong, so that it is an error and not a tag that nobody has.
       if (typeof value === 'string' && NETWORK.test(value)) networks.push(value);
-      // Where tags are addresses, the letters of a name are the bytes of somebody's.
-      else if (typeof value !== 'string' || tag !== null || header !== null) allowTags.add(toDigits(value));
+      // The letters of a name would be the bytes of somebody's address.
+      else if (typeof value === 'string' && byAddress) throw wrong('allow', value, ADDRESSES);
+      else allowTags.add(toDigits(value));
     }
     return { skip, allowNetworks: networks.length > 0 ? new Networks(networks, 'allow') : null, allowTags };
   }

@@ -71,7 +71,7 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   methods?: readonly string[] | undefined;
   /** Only paths that one of these matches; text is matched from end to end. */
   routes?: readonly (string | RegExp)[] | undefined;
-  /** Addresses, networks and tags that are never throttled. Where tags are addresses no other text is one. */
+  /** Addresses, networks and tags that are never throttled. Where tags are addresses, other text is an error. */
   allow?: readonly Tag[] | undefined;
   /** Whether a request is not to be asked about. */
   skip?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
