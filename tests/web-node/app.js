@@ -1,13 +1,15 @@
 // Applications that are throttled by one line, in every framework, with as many workers as wanted.
 // Prints the port when all are there; ends with its standard input. Answers say which process they
-// come from. OPTIONS are those of the middleware. Where others make the workers, they give the PORT.
+// come from. OPTIONS are those of the middleware. Where others make the workers, they give the PORT,
+// or several with blanks between them, one for each instance of PM2.
 'use strict';
 
 const cluster = require('node:cluster');
 const http = require('node:http');
 const { once } = require('node:events');
 
-const { FRAMEWORK = 'express', OPTIONS = '{}', PORT = '0', WORKERS = '4' } = process.env;
+const { FRAMEWORK = 'express', NODE_APP_INSTANCE = '0', OPTIONS = '{}', PORT = '0', WORKERS = '4' } = process.env;
+const ports = PORT.split(' ').map(Number);
 const options = JSON.parse(OPTIONS);
 
 /** @type {Record<string, (options: object) => Promise<import('node:http').Server> | import('node:http').Server>} */
@@ -60,7 +62,7 @@ function inExpress(name, given) {
   const app = require(name)();
   app.use(throttle(given));
   app.use((_request, response) => response.set('X-Process', String(process.pid)).send('hello'));
-  return app.listen(Number(PORT), '127.0.0.1');
+  return app.listen(ports[Number(NODE_APP_INSTANCE)] ?? ports[0], '127.0.0.1');
 }
 
 function lead() {
@@ -81,5 +83,5 @@ async function main() {
   if (!server.listening) await once(server, 'listening');
 }
 
-if (cluster.isPrimary) lead();
+if (cluster.isPrimary && PORT === '0') lead();
 else main();

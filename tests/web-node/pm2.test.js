@@ -1,12 +1,13 @@
 // PM2 in cluster mode: its workers share the application's table as those of node:cluster do, and a
-// reload, which puts new processes in the place of the old, forgets nobody.
+// reload, which puts new processes in the place of the old, forgets nobody. In fork mode they share
+// it too, though no port: each has its own.
 'use strict';
 
 const assert = require('node:assert/strict');
 const { execFile } = require('node:child_process');
-const { mkdtempSync, rmSync } = require('node:fs');
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
-const { join } = require('node:path');
+const { basename, join } = require('node:path');
 const { after, describe, it } = require('node:test');
 const { promisify } = require('node:util');
 
@@ -14,6 +15,7 @@ const { burst } = require('./load.js');
 const { Place, ask, freePort } = require('./servers.js');
 
 const PM2 = require.resolve('pm2/bin/pm2');
+const OPTIONS = JSON.stringify({ rate: '1 per 100 years', burst: 60, tag: 'header:X-Client' });
 const run = promisify(execFile);
 
 describe('PM2', () => {
@@ -29,6 +31,9 @@ describe('PM2', () => {
     await place.end();
     rmSync(home, { recursive: true, force: true });
   });
+
+  /** @param {string} folder */
+  const tables = (folder) => place.tables().filter((name) => name.includes(basename(folder))).length;
 
   /**
    * The processes that answer, when there are so many, none of them among others.
@@ -49,10 +54,7 @@ describe('PM2', () => {
   it('in cluster mode: a burst is exact, and a reload forgets nobody', async () => {
     const folder = place.folder();
     const port = await freePort();
-    Object.assign(environment, {
-      PORT: String(port),
-      OPTIONS: JSON.stringify({ rate: '1 per 100 years', burst: 60, tag: 'header:X-Client' }),
-    });
+    Object.assign(environment, { PORT: String(port), OPTIONS });
     await pm2('start', join(folder, 'app.js'), '--instances', '4', '--name', 'web');
     const before = await processes(port, 4);
     const seen = await burst(port, 120);
@@ -62,6 +64,26 @@ describe('PM2', () => {
     await processes(port, 4, before);
     assert.deepEqual((await burst(port, 16)).statuses, { 429: 16 });
     assert.deepEqual((await burst(port, 16, 'somebody else')).statuses, { 200: 16 });
-    assert.equal(place.tables().length, 1);
+    assert.equal(tables(folder), 1);
+  });
+
+  it('in fork mode: a burst over all instances is exact', async () => {
+    const folder = place.folder();
+    const ports = await Promise.all(Array.from({ length: 4 }, freePort));
+    const env = { PORT: ports.join(' '), OPTIONS };
+    const app = { name: 'forks', script: join(folder, 'app.js'), exec_mode: 'fork', instances: ports.length, env };
+    const file = join(folder, 'pm2.json');
+    writeFileSync(file, JSON.stringify({ apps: [app] }));
+    await pm2('start', file);
+    const instances = await Promise.all(ports.map((port) => processes(port, 1)));
+    const { stdout } = await pm2('jlist');
+    const modes = JSON.parse(stdout).filter(({ name }) => name === 'forks').map(({ pm2_env }) => pm2_env.exec_mode);
+    assert.deepEqual(modes, ports.map(() => 'fork_mode'));
+    assert.equal(new Set(instances.flatMap((pids) => [...pids])).size, ports.length);
+    // None is asked for the whole burst: at least two let some pass.
+    const seen = await Promise.all(ports.map((port) => burst(port, 30)));
+    const count = (/** @type {number} */ status) => seen.reduce((sum, { statuses }) => sum + (statuses[status] ?? 0), 0);
+    assert.deepEqual({ 200: count(200), 429: count(429) }, { 200: 60, 429: 60 });
+    assert.equal(tables(folder), 1);
   });
 });

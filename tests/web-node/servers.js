@@ -53,7 +53,7 @@ class Place {
   async node(folder, options, { framework = 'express', workers = 4 } = {}) {
     const child = spawn(process.execPath, ['--trace-warnings', join(folder, 'app.js')], {
       cwd: '/',
-      env: { ...process.env, FRAMEWORK: framework, OPTIONS: JSON.stringify(options), WORKERS: String(workers) },
+      env: { ...process.env, FRAMEWORK: framework, OPTIONS: JSON.stringify(options), PORT: '0', WORKERS: String(workers) },
       stdio: ['pipe', 'pipe', 'pipe'],
     });
     let said = '';
