@@ -43,8 +43,7 @@ const { latin1Slice } = Buffer.prototype;
  */
 function toUnits(tag) {
   if (typeof tag === 'string') return tag;
-  if (tag instanceof KeptBytes && tag.units !== undefined) return tag.units;
-  return tag.length > MOST_BYTES ? tag : latin1Slice.call(tag);
+  return KeptBytes.unitsOf(tag) ?? (tag.length > MOST_BYTES ? tag : latin1Slice.call(tag));
 }
 
 /**

@@ -49,6 +49,7 @@ async function startRedis() {
  * @property {number} ours
  * @property {string} unit
  * @property {number} [ratio] By default theirs over ours.
+ * @property {number} [error] The standard error of the ratio, where that is a mean.
  */
 
 /**
@@ -93,21 +94,29 @@ function memoryRows() {
 /** @param {number[]} numbers */
 const median = (numbers) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1];
 
+/** @param {number[]} numbers */
+const mean = (numbers) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+
 /**
- * Ratios are those of single rounds: what disturbs a round disturbs both sides of it. That of the two
- * bare servers would be 1 without noise.
+ * The ratio of a start is the median of its rounds', since what disturbs a round disturbs both sides
+ * of it; that of all starts is their mean, with its standard error. That of the two bare servers would
+ * be 1 without noise.
  * @param {{ port: number, pid: number | undefined }} redis
  * @returns {Row[]}
  */
 function expressRows(redis) {
+  /** @type {Record<string, number[][]>} */
   const us = node('servers.js', String(redis.port), String(redis.pid));
-  const bare = us.bare.map((one, i) => (one + us.again[i]) / 2);
+  const bare = us.bare.map((rounds, start) => rounds.map((one, i) => (one + us.again[start][i]) / 2));
   const row = (name, text, kind, base = bare) => {
-    const ratio = median(us[kind].map((one, i) => one / base[i]));
-    return { name, text, theirs: median(base), ours: median(us[kind]), unit: 'us', ratio };
+    const ratios = us[kind].map((rounds, start) => median(rounds.map((one, i) => one / base[start][i])));
+    const ratio = mean(ratios);
+    const error = Math.sqrt(mean(ratios.map((one) => (one - ratio) ** 2)) / (ratios.length - 1));
+    return { name, text, theirs: median(base.flat()), ours: median(us[kind].flat()), unit: 'us', ratio, error };
   };
   return [
     row('express_cpu', 'CPU of a request to Express, over bare', 'ours'),
+    row(null, '  with two fields that are always the same', 'fields'),
     row(null, '  with express-rate-limit', 'erl'),
     row(null, '  with rate-limiter-flexible and Redis', 'rlf'),
     row(null, '  bare once more: the noise', 'again', us.bare),
@@ -133,7 +142,14 @@ async function main() {
   if (parts.length > 0) return;
   const ratios = Object.fromEntries(rows.flatMap((row) => (row.name === null ? [] : [[row.name, toRatio(row)]])));
   const kept = Object.fromEntries(rows.flatMap((row) => (row.kept === undefined ? [] : [[row.kept, toRatio(row)]])));
-  const figures = rows.map(({ text, theirs, ours, unit }) => ({ text: text.trim(), theirs: rounded(theirs), ours: rounded(ours), unit }));
+  const figures = rows.map((row) => ({
+    text: row.text.trim(),
+    theirs: rounded(row.theirs),
+    ours: rounded(row.ours),
+    unit: row.unit,
+    ratio: toRatio(row),
+    ...(row.error === undefined ? {} : { error: rounded(row.error) }),
+  }));
   mkdirSync(join(ROOT, 'bench/out'), { recursive: true });
   writeFileSync(join(ROOT, 'bench/out/node.json'), `${JSON.stringify({ ratios, kept, targets: TARGETS, figures }, null, 2)}\n`);
 }
@@ -143,7 +159,7 @@ const toRatio = ({ theirs, ours, ratio = theirs / ours }) => rounded(ratio);
 
 /** @param {Row} row */
 function print(row) {
-  const { name, text, theirs, ours, unit } = row;
+  const { name, text, theirs, ours, unit, error } = row;
   const ratio = toRatio(row);
   let target = '';
   if (name !== null) {
@@ -151,7 +167,8 @@ function print(row) {
     target = `   at ${word} ${TARGETS[name]}: ${reached ? 'reached' : 'MISSED'}`;
   }
   const figures = [theirs, ours].map((figure) => `${figure.toFixed(unit === 'us' ? 1 : 0)} ${unit}`.padStart(11)).join('');
-  console.log(`${text.padEnd(50)}${figures}${ratio.toFixed(2).padStart(9)}${target}`);
+  const spread = error === undefined ? '' : ` +-${error.toFixed(3)}`;
+  console.log(`${text.padEnd(50)}${figures}${ratio.toFixed(error === undefined ? 2 : 3).padStart(9)}${spread}${target}`);
 }
 
 main();

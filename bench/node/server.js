@@ -10,6 +10,13 @@ const app = express();
 const kinds = {
   bare() {},
   again() {},
+  fields() {
+    app.use((_request, response, next) => {
+      response.setHeader('ratelimit-policy', '"default";q=10000000;w=100000');
+      response.setHeader('ratelimit', '"default";r=9999999;t=1');
+      next();
+    });
+  },
   ours() {
     const { throttle } = require('../../bindings-node/web/express.js');
     // As fast as one with a name, and nothing is left behind. What remains is another figure with

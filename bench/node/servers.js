@@ -1,13 +1,19 @@
 // CPU time of a request to Express: `node servers.js <port of Redis> <its process>`. Prints for each
-// kind of server the microseconds of all rounds.
+// kind of server the microseconds of all rounds, start by start.
 //
 // User and system time of all threads of the server; not of the client, and not of Redis. The servers
-// run side by side and are asked in turns, one request at a time over a connection that is kept. How
-// the engine compiled a program, and where a process has its memory, make it faster or slower by some
-// percent for as long as it lives, so all servers are started anew many times. They have a core for
-// themselves, and the client another: otherwise they pay for each other's caches. Two are bare: what
-// lies between these is noise. What is called once a request is compiled late: the ratio falls until
-// about the ten thousandth.
+// run side by side and are asked in turns, one request at a time over a connection that is kept. They
+// have a core for themselves, and the client another: otherwise they pay for each other's caches. What
+// is called once a request is compiled late: the ratio falls until about the ten thousandth.
+//
+// What makes the same program slower at one time than at another, and what is done about it:
+// - where a process has its memory, and how the engine's hash tables lie in it: some percent, for as
+//   long as it lives. So all are started anew many times, those of one start with the same seed and
+//   layout.
+// - who had the core before: a server that follows itself finds its caches warm. So the order is drawn
+//   anew in every round.
+// - everybody else on the machine. So servers are compared round by round.
+// Two are bare: what lies between these is noise.
 'use strict';
 
 const { spawn, spawnSync } = require('node:child_process');
@@ -16,9 +22,13 @@ const { readFileSync, readdirSync } = require('node:fs');
 const net = require('node:net');
 const readline = require('node:readline');
 
-const KINDS = ['bare', 'ours', 'again', 'erl', 'rlf'];
+/** Those that are told apart by a few percent. */
+const NEAR = ['bare', 'ours', 'again', 'fields'];
+/** Those that are not near: fewer starts will do, the first ones. */
+const FAR = ['erl', 'rlf'];
 const STARTS = 16;
-const ROUNDS = 4;
+const FAR_STARTS = 4;
+const ROUNDS = 8;
 const REQUESTS = 1000;
 /** Until the engine has compiled what is called often. */
 const WARM = 10_000;
@@ -58,12 +68,13 @@ class Server {
 
   /**
    * @param {string} kind
+   * @param {number} seed
    * @param {number} core
    * @param {string} redisPort
    */
-  static async start(kind, core, redisPort) {
-    const words = ['-c', String(core), process.execPath, 'server.js', kind, redisPort];
-    const child = spawn('taskset', words, { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+  static async start(kind, seed, core, redisPort) {
+    const words = [process.execPath, `--hash-seed=${seed}`, `--random-seed=${seed}`, 'server.js', kind, redisPort];
+    const child = spawn('taskset', ['-c', String(core), 'setarch', '--addr-no-randomize', ...words], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
     const [port] = await once(readline.createInterface({ input: child.stdout }), 'line');
     const socket = net.connect(Number(port), '127.0.0.1');
     await once(socket, 'connect');
@@ -100,33 +111,54 @@ class Server {
 }
 
 /**
- * @param {Record<string, number[]>} times
+ * All in an order of chance.
+ * @template T
+ * @param {T[]} all
+ */
+function shuffled(all) {
+  const drawn = [...all];
+  for (let i = drawn.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [drawn[i], drawn[j]] = [drawn[j], drawn[i]];
+  }
+  return drawn;
+}
+
+/**
+ * The microseconds of a request in each round of one start, by kind.
+ * @param {string[]} kinds
+ * @param {number} seed
  * @param {number} core
  * @param {string} redisPort
+ * @returns {Promise<Record<string, number[]>>}
  */
-async function measure(times, core, redisPort) {
-  const kinds = Object.keys(times);
-  const servers = await Promise.all(kinds.map((kind) => Server.start(kind, core, redisPort)));
+async function measure(kinds, seed, core, redisPort) {
+  const servers = await Promise.all(kinds.map((kind) => Server.start(kind, seed, core, redisPort)));
+  /** @type {Record<string, number[]>} */
+  const times = Object.fromEntries(kinds.map((kind) => [kind, []]));
   for (const server of servers) await server.ask(WARM);
   for (let round = 0; round < ROUNDS; round += 1) {
-    // Every other goes backwards, so that nobody always follows the same one.
-    const order = servers.map((_, i) => (round % 2 ? servers.length - 1 - i : i));
-    for (const i of order) {
+    for (const i of shuffled([...servers.keys()])) {
       const before = servers[i].cpu;
       await servers[i].ask(REQUESTS);
       times[kinds[i]].push((servers[i].cpu - before) / REQUESTS);
     }
   }
   await Promise.all(servers.map((server) => server.stop()));
+  return times;
 }
 
 async function main() {
   const [redisPort, redis] = process.argv.slice(2);
   const all = cores();
   for (const pid of [redis, String(process.pid)]) spawnSync('taskset', ['-acp', String(all[all.length - 1]), pid]);
-  /** @type {Record<string, number[]>} */
-  const times = Object.fromEntries(KINDS.map((kind) => [kind, []]));
-  for (let start = 0; start < STARTS; start += 1) await measure(times, all[0], redisPort);
+  /** @type {Record<string, number[][]>} */
+  const times = Object.fromEntries([...NEAR, ...FAR].map((kind) => [kind, []]));
+  for (let start = 0; start < STARTS; start += 1) {
+    const kinds = start < FAR_STARTS ? [...NEAR, ...FAR] : NEAR;
+    const taken = await measure(kinds, start + 1, all[0], redisPort);
+    for (const kind of kinds) times[kind].push(taken[kind]);
+  }
   console.log(JSON.stringify(times));
 }
 

@@ -48,9 +48,9 @@ describe('fields', () => {
   it('of the standard', () => {
     const { throttle } = made({ rate: '10/s' });
     const written = fields('draft-8', throttle, throttle.check('t', 3));
-    assert.deepEqual(Object.keys(written), ['RateLimit-Policy', 'RateLimit']);
-    assert.deepEqual(parsed(written['RateLimit-Policy']), [['rule1', { q: 10, w: 1 }]]);
-    assert.deepEqual(parsed(written.RateLimit), [['rule1', { r: 7, t: 1 }]]);
+    assert.deepEqual(Object.keys(written), ['ratelimit-policy', 'ratelimit']);
+    assert.deepEqual(parsed(written['ratelimit-policy']), [['rule1', { q: 10, w: 1 }]]);
+    assert.deepEqual(parsed(written.ratelimit), [['rule1', { r: 7, t: 1 }]]);
     assert.deepEqual(fields(null, throttle, throttle.check('t')), {});
   });
 
@@ -60,8 +60,8 @@ describe('fields', () => {
     clock.advance(1500);
     const decision = throttle.check('t', 2);
     const written = fields('draft-8', throttle, decision);
-    assert.deepEqual(parsed(written.RateLimit), [['rule1', { r: 0, t: 119 }]]);
-    assert.deepEqual(parsed(written['RateLimit-Policy']), [['rule1', { q: 5, w: 300 }]]);
+    assert.deepEqual(parsed(written.ratelimit), [['rule1', { r: 0, t: 119 }]]);
+    assert.deepEqual(parsed(written['ratelimit-policy']), [['rule1', { q: 5, w: 300 }]]);
     assert.equal(retryAfter(decision), 119);
   });
 
@@ -71,7 +71,7 @@ describe('fields', () => {
       clock.advance(step);
       const decision = throttle.check('t');
       if (!decision.allowed) continue;
-      const [[, { t }]] = parsed(fields('draft-8', throttle, decision).RateLimit);
+      const [[, { t }]] = parsed(fields('draft-8', throttle, decision).ratelimit);
       assert.ok(t <= 100);
       clock.advance(t * 1000);
       assert.ok(throttle.peek('t').remaining > decision.remaining);
@@ -81,20 +81,20 @@ describe('fields', () => {
   it('name the rule that decides', () => {
     const { throttle } = made({ rules: [{ name: 'second', rate: '2/s' }, { name: 'day', rate: '1000/day' }] });
     const written = fields('draft-8', throttle, throttle.check('t'));
-    assert.deepEqual(parsed(written['RateLimit-Policy']), [['second', { q: 2, w: 1 }], ['day', { q: 1000, w: 86_400 }]]);
-    assert.deepEqual(parsed(written.RateLimit), [['second', { r: 1, t: 1 }]]);
+    assert.deepEqual(parsed(written['ratelimit-policy']), [['second', { q: 2, w: 1 }], ['day', { q: 1000, w: 86_400 }]]);
+    assert.deepEqual(parsed(written.ratelimit), [['second', { r: 1, t: 1 }]]);
     const other = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] }).throttle;
     other.check('t', 5);
-    assert.deepEqual(parsed(fields('draft-8', other, other.check('t')).RateLimit), [['b', { r: 0, t: 12 }]]);
+    assert.deepEqual(parsed(fields('draft-8', other, other.check('t')).ratelimit), [['b', { r: 0, t: 12 }]]);
   });
 
   it('tell rules with one burst apart, where the throttle does', () => {
     const { clock, throttle } = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] });
-    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).RateLimit), [['a', { r: 4, t: 1 }]]);
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).ratelimit), [['a', { r: 4, t: 1 }]]);
     clock.advance(1000);
-    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).RateLimit), [['b', { r: 3, t: 12 }]]);
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).ratelimit), [['b', { r: 3, t: 12 }]]);
     const other = throttle.peek('t');
-    assert.deepEqual(parsed(fields('draft-8', throttle, other, false, { deciding: -1 }).RateLimit), [['a', { r: 3, t: 1 }]]);
+    assert.deepEqual(parsed(fields('draft-8', throttle, other, false, { deciding: -1 }).ratelimit), [['a', { r: 3, t: 1 }]]);
   });
 
   it('are made anew when anything in them is another', () => {
@@ -115,9 +115,9 @@ describe('fields', () => {
 
   it('have no time when the bucket is full, and nothing left in debt', () => {
     const { throttle } = made({ rate: '10/s' });
-    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.peek('t')).RateLimit), [['rule1', { r: 10 }]]);
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.peek('t')).ratelimit), [['rule1', { r: 10 }]]);
     throttle.debit('t', 55);
-    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).RateLimit), [['rule1', { r: 0, t: 5 }]]);
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).ratelimit), [['rule1', { r: 0, t: 5 }]]);
   });
 
   it('quote names of any kind', () => {
@@ -125,9 +125,9 @@ describe('fields', () => {
     for (const name of ['qu"ote', 'back\\slash', 'blank s', 'ü', '50% ;q=1', '日本']) {
       const { throttle } = made({ rules: [{ name, rate: '5/s' }] });
       const written = fields('draft-8', throttle, throttle.check('t'));
-      const [[shown, parameters]] = parsed(written['RateLimit-Policy']);
+      const [[shown, parameters]] = parsed(written['ratelimit-policy']);
       assert.deepEqual([shown, parameters], [/^[\x20-\x7e]*$/.test(name) ? name : percent(name), { q: 5, w: 1 }]);
-      assert.equal(parsed(written.RateLimit)[0][0], shown);
+      assert.equal(parsed(written.ratelimit)[0][0], shown);
     }
   });
 
@@ -135,24 +135,24 @@ describe('fields', () => {
     const { throttle } = made({ rate: '1/100 years', burst: 2 ** 40 });
     throttle.debit('t', 2 ** 40);
     const written = fields('draft-8', throttle, throttle.check('t'));
-    assert.deepEqual(parsed(written['RateLimit-Policy'])[0][1].q, 2 ** 40);
-    assert.equal(parsed(written.RateLimit)[0][1].r, 0);
+    assert.deepEqual(parsed(written['ratelimit-policy'])[0][1].q, 2 ** 40);
+    assert.equal(parsed(written.ratelimit)[0][1].r, 0);
   });
 
   it('of earlier drafts, and of habit', () => {
     const { throttle } = made({ rate: '10/s' });
     const seven = fields('draft-7', throttle, throttle.check('t', 4));
-    assert.deepEqual(seven, { 'RateLimit-Policy': '10;w=1', RateLimit: 'limit=10, remaining=6, reset=1' });
+    assert.deepEqual(seven, { 'ratelimit-policy': '10;w=1', ratelimit: 'limit=10, remaining=6, reset=1' });
     const before = Date.now() / 1000;
     const six = fields('draft-6', throttle, throttle.check('t', 1), true);
-    const { 'X-RateLimit-Reset': reset, ...rest } = six;
+    const { 'x-ratelimit-reset': reset, ...rest } = six;
     assert.deepEqual(rest, {
-      'RateLimit-Policy': '10;w=1',
-      'RateLimit-Limit': '10',
-      'RateLimit-Remaining': '5',
-      'RateLimit-Reset': '1',
-      'X-RateLimit-Limit': '10',
-      'X-RateLimit-Remaining': '5',
+      'ratelimit-policy': '10;w=1',
+      'ratelimit-limit': '10',
+      'ratelimit-remaining': '5',
+      'ratelimit-reset': '1',
+      'x-ratelimit-limit': '10',
+      'x-ratelimit-remaining': '5',
     });
     assert.ok(Number(reset) >= before + 1 && Number(reset) <= Date.now() / 1000 + 2);
   });

@@ -13,9 +13,6 @@ const { handle, refusalFields, toRefusal } = require('./refusal.js');
 
 /** @typedef {(error?: unknown) => unknown} Next */
 
-/** As responses keep it. */
-const POLICY_FOUND = POLICY.toLowerCase();
-
 /**
  * @param {Gate} gate
  */
@@ -162,7 +159,7 @@ function write(gate, response, fields) {
  */
 function writeAll(gate, response, fields) {
   // Without the policy nobody has written any, but for those of habit.
-  if (fields[0] === POLICY && !gate.settings.legacyHeaders && response.getHeader(POLICY_FOUND) === undefined) {
+  if (fields[0] === POLICY && !gate.settings.legacyHeaders && response.getHeader(POLICY) === undefined) {
     for (let i = 0; i < fields.length; i += 2) response.setHeader(fields[i], fields[i + 1]);
     return;
   }

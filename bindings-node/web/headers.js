@@ -6,6 +6,9 @@
 //     RateLimit-Policy: "default";q=200;w=2
 //     RateLimit: "default";r=199;t=1
 //
+// Their names are sent in small letters, as HTTP/2 and Fastify have all names: Node keeps fields by
+// these, and makes them of any other spelling, with every response.
+//
 // A leaky bucket has no window that begins and ends. `q` is the burst and `w` the time in which an
 // empty bucket fills; `r` is what is left, and `t` the time until there is more.
 'use strict';
@@ -24,7 +27,7 @@
 /** The largest integer of a structured field. */
 const LARGEST = 1e15 - 1;
 
-const POLICY = 'RateLimit-Policy';
+const POLICY = 'ratelimit-policy';
 const STANDARD = 'draft-8';
 const KINDS = [STANDARD, 'draft-7', 'draft-6'];
 const PROBLEM_TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
@@ -76,19 +79,19 @@ class Headers {
     /** @type {Fields} */
     let fields = [];
     if (this.#kind === STANDARD) {
-      fields = [POLICY, this.#policy, 'RateLimit', this.#value(index, left, more)];
+      fields = [POLICY, this.#policy, 'ratelimit', this.#value(index, left, more)];
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
-      fields.push(POLICY, this.#policy, 'RateLimit', value);
+      fields.push(POLICY, this.#policy, 'ratelimit', value);
     } else if (this.#kind === 'draft-6') {
-      fields.push(POLICY, this.#policy, 'RateLimit-Limit', String(toInteger(policy.quota)));
-      fields.push('RateLimit-Remaining', String(left), 'RateLimit-Reset', String(more));
+      fields.push(POLICY, this.#policy, 'ratelimit-limit', String(toInteger(policy.quota)));
+      fields.push('ratelimit-remaining', String(left), 'ratelimit-reset', String(more));
     }
     if (this.#legacy) {
       // Its reset is a time of day, in seconds since 1970.
       const reset = Math.ceil(Date.now() / 1000) + more;
-      fields.push('X-RateLimit-Limit', String(policy.quota), 'X-RateLimit-Remaining', String(decision.remaining));
-      fields.push('X-RateLimit-Reset', String(reset));
+      fields.push('x-ratelimit-limit', String(policy.quota), 'x-ratelimit-remaining', String(decision.remaining));
+      fields.push('x-ratelimit-reset', String(reset));
     }
     return fields;
   }
@@ -132,8 +135,8 @@ class Headers {
  * @param {string} value
  */
 function joined(isList, name, present, value) {
-  if (present === undefined || !name.includes('RateLimit')) return value;
-  return isList && !name.startsWith('X-') ? `${present}, ${value}` : String(present);
+  if (present === undefined || !name.includes('ratelimit')) return value;
+  return isList && !name.startsWith('x-') ? `${present}, ${value}` : String(present);
 }
 
 /**

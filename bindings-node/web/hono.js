@@ -98,7 +98,7 @@ function throttle(source, options) {
     for (let i = 0; i < fields.length; i += 2) {
       const name = fields[i];
       if (!context.res.headers.has(name)) context.header(name, fields[i + 1]);
-      else if (gate.isList && name.startsWith('RateLimit')) context.header(name, fields[i + 1], { append: true });
+      else if (gate.isList && name.startsWith('ratelimit')) context.header(name, fields[i + 1], { append: true });
     }
   }
 
