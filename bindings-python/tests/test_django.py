@@ -221,6 +221,23 @@ def test_wrong_settings(setting: dict[str, Any], field: str, says: str) -> None:
     assert info.value.field == field
 
 
+def test_names_are_allowed_where_tags_are_names() -> None:
+    alice, bob = (SimpleNamespace(pk=pk, is_authenticated=True) for pk in ("alice", "bob"))
+    for web in (Sync(), Async()):
+        dthrottle.django._limits.cache_clear()
+        with site(tag="user", allow=["user:alice"]):
+            view = limit("1/hour")(web.view)
+            assert statuses(web, view, 3, user=alice) == [200] * 3
+            assert statuses(web, view, 2, user=bob) == [200, 429]
+            with pytest.raises(ConfigError, match=r"^allow: 'user:alice' cannot be"):
+                limit("1/hour", tag="address")(web.view)
+    dthrottle.django._limits.cache_clear()
+    with site(allow=["user:alice"], application_limits="1/hour"):
+        limit("1/hour", tag="user")(hello)
+        with pytest.raises(ConfigError, match=r"^allow: 'user:alice' cannot be"):
+            ThrottleMiddleware(hello)
+
+
 def test_settings_that_are_no_dict() -> None:
     with override_settings(DTHROTTLE="1/s"), pytest.raises(ConfigError, match="a dict"):
         ThrottleMiddleware(hello)

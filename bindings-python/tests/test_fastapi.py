@@ -161,6 +161,16 @@ def test_mistakes_are_found_where_they_are_written() -> None:
         Limiter(table=False, identifier=len)  # type: ignore[call-arg]
 
 
+def test_names_are_allowed_where_tags_are_names() -> None:
+    limiter = Limiter(table=False, allow=["alice"])
+    _, web = application(one=limiter.limit("1/hour", tag=lambda _request: "alice"))
+    assert web.statuses(3, "/one") == [200] * 3
+    with pytest.raises(ConfigError, match=r"^allow: 'alice' cannot be"):
+        limiter.limit("1/hour")
+    with pytest.raises(ConfigError, match=r"^allow: 'localhost' cannot be"):
+        limiter.shared_limit("1/hour", scope="all", allow=["localhost"])
+
+
 def test_websockets_pass() -> None:
     limiter = Limiter(table=False)
     app = FastAPI(dependencies=[Depends(limiter.shared_limit("1/hour", scope="all"))])

@@ -298,6 +298,51 @@ def test_mistakes_are_found_where_they_are_written(wrong: Any, field: str, says:
     assert info.value.field == field
 
 
+def by_query(request: Any) -> str:
+    return str(request.args["user"])
+
+
+def test_names_are_allowed_where_tags_are_names() -> None:
+    limiter = make(allow=["alice"])
+    app = application(limiter, one=limiter.limit("1/hour", tag=by_query)(hello))
+    assert statuses(app, "/one?user=alice", 3) == [200] * 3
+    assert statuses(app, "/one?user=bob", 2) == [200, 429]
+    with pytest.raises(ConfigError, match=r"^allow: 'alice' cannot be"):
+        limiter.limit("1/hour")
+    limiter.limit("1/hour", allow=["127.0.0.1", b"alice"])
+
+
+def test_names_are_judged_when_the_application_has_said_all() -> None:
+    limiter = make(allow=["alice"], default_limits="1/hour")
+    app = Flask("shop")
+    with pytest.raises(ConfigError, match=r"^allow: 'alice' cannot be"):
+        limiter.init_app(app)
+    app.config["DTHROTTLE_TAG"] = by_query
+    limiter.init_app(app)
+    app.add_url_rule("/one", "one", hello)
+    assert statuses(app, "/one?user=alice", 3) == [200] * 3
+    assert statuses(app, "/one?user=bob", 2) == [200, 429]
+
+
+def test_names_in_the_configuration() -> None:
+    limiter = make()
+    view = limiter.limit("1/hour")(hello)
+    app = Flask("shop")
+    app.config["DTHROTTLE_ALLOW"] = ["alice"]
+    with pytest.raises(ConfigError, match=r"^allow: 'alice' cannot be"):
+        limiter.init_app(app)
+    # What was refused is forgotten, and fails no request.
+    assert statuses(application(limiter, one=view), "/one", 2) == [200, 429]
+
+
+def test_a_limiter_that_no_application_has_fails_no_request() -> None:
+    limiter = make(allow=["alice"])
+    app = Flask("shop")
+    app.testing = True
+    app.add_url_rule("/one", "one", limiter.limit("1/hour")(hello))
+    assert statuses(app, "/one", 2) == [200, 429]
+
+
 def test_mistakes_in_the_configuration() -> None:
     app = Flask("shop")
     app.config["DTHROTTLE_DEFAULT_LIMIT"] = "5/minute"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from web import CLIENTS, AsgiClient, Client, WsgiClient, fail, kinds, once
 
-from dthrottle import Decision, ManualClock, Throttle
+from dthrottle import ConfigError, Decision, ManualClock, Throttle
 from dthrottle.address import client_address, parse_address
 
 
@@ -236,10 +236,15 @@ def test_allow(client: Any, clock: ManualClock) -> None:
 @kinds
 def test_names_allow_no_addresses(client: Any, clock: ManualClock) -> None:
     """The letters of a name are the bytes of somebody's address."""
-    allow = ["root", "networkaddress16", "198.51.100.7", b"\x7f\x00\x00\x02"]
-    web = client(once(clock), allow=allow, ipv6_prefix=128)
+    names = ["root", "networkaddress16"]
+    for name in names:
+        with pytest.raises(ConfigError, match=f"^allow: '{name}' cannot be"):
+            client(once(clock), allow=[name], ipv6_prefix=128)
+    # Where the header is missing, the tag is an address.
+    web = client(once(clock), allow=names, ipv6_prefix=128, tag="header:X-Api-Key")
     for letters in ("114.111.111.116", "6e65:7477:6f72:6b61:6464:7265:7373:3136"):
         assert web.statuses(2, peer=letters) == [200, 429]
+    web = client(once(clock), allow=["198.51.100.7", b"\x7f\x00\x00\x02"])
     for peer in ("198.51.100.7", "127.0.0.2"):
         assert web.statuses(2, peer=peer) == [200, 200]
     for tag in ("header:X-Api-Key", lambda _: "root", lambda _: b"root"):

@@ -44,6 +44,13 @@ WRONG: list[tuple[str, Any, str]] = [
     ("allow", ["10.0.0.300"], "network"),
     ("allow", ["2001:db8::/129"], "network"),
     ("allow", [5], "text or bytes"),
+    ("allow", ["10.0.0.0/8", "alice"], "'alice' cannot be; must be an address or a network such"),
+    ("allow", ["alice"], 'for other text tag must be a function or "header:X-Api-Key"'),
+    ("allow", [""], "'' cannot be"),
+    ("allow", ["*"], "network"),
+    ("allow", ["localhost"], "network"),
+    ("allow", ["10.0.0.1:80"], "network"),
+    ("allow", ["[::1]"], "network"),
     ("allow", 5, "list"),
     ("allow", later, "plain function"),
     ("dry_run", 1, "True or False"),
@@ -82,6 +89,17 @@ def test_wrong_values(client: Any, option: str, value: Any, says: str) -> None:
         client("10/s", **{"table": False, option: value})
     assert option in (caught.value.field or "")
     assert says in str(caught.value)
+
+
+@kinds
+def test_allow_takes_names_where_tags_are_names(client: Any) -> None:
+    allow = ["alice", "10.0.0.0/8", "2001:db8::1", b"bob"]
+    for tag in ("header:X-Client", lambda _request: "alice"):
+        client("10/s", table=False, allow=allow, tag=tag)
+    for by_address in ("address", None):
+        with pytest.raises(ConfigError, match=r"^allow: 'alice' cannot be"):
+            client("10/s", table=False, allow=allow, tag=by_address)
+        client("10/s", table=False, allow=allow[1:], tag=by_address)
 
 
 def test_every_option_is_tried() -> None:

@@ -77,7 +77,8 @@ class Limiter:
     ) -> None:
         self.enabled = enabled
         self._given = {"table": table, "cluster": cluster, **options}
-        self._limits = Limits(table_config(table), cluster, options)
+        # The application's configuration may have more of them.
+        self._limits = Limits(table_config(table), cluster, options, more_follows=True)
         # By themselves: where they are nested or registered, blueprints get other names.
         self._of_blueprint: dict[flask.Blueprint, list[_Use]] = {}
         self._exempt: set[flask.Blueprint] = set()

@@ -52,16 +52,21 @@ class Limits:
         table: TableConfig,
         cluster: ClusterConfig | None,
         options: Mapping[str, Any],
+        *,
+        more_follows: bool = False,
     ) -> None:
+        """Check what is known of the application; ``configure`` may have to tell more."""
         self._config: dict[str, Any] = {"table": table}
         self._options: dict[str, Any] = {}
         self._waiting: dict[str, DomainConfig] = {}
         self._opened: dict[str, Opened] = {}
         self._gates: list[Gate[Any]] = []
+        self._made: list[tuple[Mapping[str, Any], bool]] = []
         self._failed = 0
         self._unlock()
         in_child(self, Limits._unlock)
         self.configure(None, cluster, options)
+        self._knows_tags = not more_follows
 
     def _unlock(self) -> None:
         self._lock = Lock()
@@ -77,8 +82,13 @@ class Limits:
             self._config["table"] = table_config(table)
         if cluster is not None:
             self._config["cluster"] = cluster
-        self._options.update(options)
-        self._read(self._options, can_await=True)
+        merged = {**self._options, **options}
+        # A limit may have another tag.
+        self._read(merged, can_await=True, knows_tag=False)
+        for of_limit, can_await in self._made:
+            self._read({**merged, **of_limit}, can_await=can_await)
+        self._options = merged
+        self._knows_tags = True
         self._check({"rate": "1/s"})
         _check_table(self._config["table"])
 
@@ -99,14 +109,19 @@ class Limits:
         can_await: bool,
     ) -> Limit[G]:
         """Check a limit, and make ready to open it."""
-        settings = self._read({**self._options, **options}, can_await=can_await)
+
+        def read(*, knows_tag: bool) -> Settings:
+            merged = {**self._options, **options}
+            return self._read(merged, can_await=can_await, knows_tag=knows_tag)
 
         def gate(opened: Opened) -> G:
-            # The application may have said more since.
-            made = make(self._read({**self._options, **options}, can_await=can_await), opened)
+            # The application may have said more since. What is wrong must not fail a request.
+            made = make(read(knows_tag=False), opened)
             self._gates.append(made)
             return made
 
+        settings = read(knows_tag=self._knows_tags)
+        self._made.append((options, can_await))
         if isinstance(rate, Domain):
             opened = settings.open(rate)
             return Limit(lambda: gate(opened))
@@ -118,9 +133,11 @@ class Limits:
                 self._waiting[label] = domain
         return Limit(lambda: gate(self._open(label)), label)
 
-    def _read(self, options: Mapping[str, Any], *, can_await: bool) -> Settings:
+    def _read(
+        self, options: Mapping[str, Any], *, can_await: bool, knows_tag: bool = True
+    ) -> Settings:
         known("limit", options, LIMIT_OPTIONS, {**ELSEWHERE, **_INSTEAD})
-        return read_options(options, can_await=can_await)
+        return read_options(options, can_await=can_await, knows_tag=knows_tag)
 
     def _check(self, domain: DomainConfig) -> Domain:
         config = {key: value for key, value in self._config.items() if key != "table"}

@@ -84,6 +84,11 @@ ELSEWHERE: Final = {
     "storage_uri": "table", "limit": "throttle", "rate": "throttle",
 }  # fmt: skip
 
+# What may be allowed where tags are addresses.
+_ADDRESSES: Final = (
+    'an address or a network such as "10.0.0.0/8"; '
+    'for other text tag must be a function or "header:X-Api-Key"'
+)
 _NETWORK: Final = re.compile(r"(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(/.*)?")
 
 
@@ -136,11 +141,16 @@ class Settings:
             raise _wrong("cost", self.cost, f"at most {least}, the burst")
 
 
-def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
-    """Check the options of a middleware."""
+def read_options(
+    options: Mapping[str, Any], *, can_await: bool, knows_tag: bool = True
+) -> Settings:
+    """Check the options of a middleware.
+
+    As long as nobody knows what tags will be, names in ``allow`` may be right: they are left out.
+    """
     known("middleware", options, _OPTIONS, ELSEWHERE)
     given = {name: value for name, value in options.items() if value is not None}
-    read = _Reader(given, can_await)
+    read = _Reader(given, can_await, knows_tag)
     tag, header = read.tag()
     allow, networks, tags = read.allow()
     return Settings(
@@ -172,9 +182,10 @@ def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
 
 
 class _Reader:
-    def __init__(self, given: Mapping[str, Any], can_await: bool) -> None:
+    def __init__(self, given: Mapping[str, Any], can_await: bool, knows_tag: bool) -> None:
         self._given = given
         self._can_await = can_await
+        self._knows_tag = knows_tag
 
     def function(self, name: str, *, plain: bool = False) -> Callable[..., Any] | None:
         value = self._given.get(name)
@@ -267,7 +278,7 @@ class _Reader:
         if callable(values):
             return self.function("allow", plain=True), None, frozenset()
         if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
-            raise _wrong("allow", values, 'a list such as ["10.0.0.0/8", "alice"], or a function')
+            raise _wrong("allow", values, 'a list such as ["10.0.0.0/8"], or a function')
         by_address = self.tag() == (None, None)
         networks, tags = [], []
         for value in values:
@@ -278,8 +289,10 @@ class _Reader:
             elif isinstance(value, bytes):
                 tags.append(value)
             elif not by_address:
-                # Where tags are addresses, the letters of a name are the bytes of somebody's.
                 tags.append(value.encode())
+            elif self._knows_tag:
+                # The letters of a name would be the bytes of somebody's address.
+                raise _wrong("allow", value, _ADDRESSES)
         return None, Networks(networks, "allow") if networks else None, frozenset(tags)
 
     def body(self) -> Body | Callable[[Any, Decision], Any] | None:
