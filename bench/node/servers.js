@@ -8,11 +8,11 @@
 //
 // What makes the same program slower at one time than at another, and what is done about it:
 // - where a process has its memory, and how the engine's hash tables lie in it: some percent, for as
-//   long as it lives. So all are started anew many times, those of one start with the same seed and
-//   layout.
+//   long as it lives. So all are started anew many times, those of one start with the same seed, which
+//   says where the engine's heap lies, and with as much on the stack before they begin.
 // - who had the core before: a server that follows itself finds its caches warm. So the order is drawn
 //   anew in every round.
-// - everybody else on the machine. So servers are compared round by round.
+// - everybody else on the machine. So servers are compared round by round, and rounds are short.
 // Two are bare: what lies between these is noise.
 'use strict';
 
@@ -28,10 +28,12 @@ const NEAR = ['bare', 'ours', 'again', 'fields'];
 const FAR = ['erl', 'rlf'];
 const STARTS = 16;
 const FAR_STARTS = 4;
-const ROUNDS = 8;
-const REQUESTS = 1000;
+const ROUNDS = 32;
+const REQUESTS = 250;
 /** Until the engine has compiled what is called often. */
 const WARM = 10_000;
+/** Bytes by which the stack may lie elsewhere in another start. */
+const SHIFT = 4096;
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n';
 
@@ -73,8 +75,13 @@ class Server {
    * @param {string} redisPort
    */
   static async start(kind, seed, core, redisPort) {
-    const words = [process.execPath, `--hash-seed=${seed}`, `--random-seed=${seed}`, 'server.js', kind, redisPort];
-    const child = spawn('taskset', ['-c', String(core), 'setarch', '--addr-no-randomize', ...words], { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+    const flags = [`--hash-seed=${seed}`, `--random-seed=${seed}`];
+    const words = ['--addr-no-randomize', process.execPath, ...flags, 'server.js', kind, redisPort];
+    const env = { ...process.env, SHIFT: 'x'.repeat(((seed * 1237) % SHIFT) - kind.length + 16) };
+    const child = spawn('taskset', ['-c', String(core), 'setarch', ...words], { cwd: __dirname, env, stdio: ['ignore', 'pipe', 'inherit'] });
+    child.once('close', (code) => {
+      if (code) throw new Error(`a server has ended with ${code}; setarch must be allowed to fix where memory lies`);
+    });
     const [port] = await once(readline.createInterface({ input: child.stdout }), 'line');
     const socket = net.connect(Number(port), '127.0.0.1');
     await once(socket, 'connect');

@@ -55,7 +55,7 @@ const WRONG = [
   ['allow', ['10.0.0.300'], 'network'],
   ['allow', ['2001:db8::/129'], 'network'],
   ['allow', [5], 'text or bytes'],
-  ['allow', ['10.0.0.0/8', 'alice'], '"alice" cannot be; must be an address or a network such as "10.0.0.0/8"; for other text tag'],
+  ['allow', ['10.0.0.0/8', 'alice'], '"alice" cannot be; must be an address or a network such as "10.0.0.0/8", as long as tags are addresses'],
   ['allow', [''], '"" cannot be'],
   ['allow', ['*'], 'network'],
   ['allow', ['localhost'], 'network'],

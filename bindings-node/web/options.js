@@ -75,7 +75,7 @@ const REQUEST = new IncomingMessage(new Socket());
 const NETWORK = /^(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(\/.*)?$/;
 const HEADER = /^header:([!#$%&'*+.^_`|~0-9A-Za-z-]+)$/;
 /** What may be allowed where tags are addresses. */
-const ADDRESSES = `an address or a network such as "10.0.0.0/8"; for other text tag must be a function or 'header:X-Api-Key'`;
+const ADDRESSES = 'an address or a network such as "10.0.0.0/8", as long as tags are addresses (option tag)';
 
 /**
  * The options as one object, of what a middleware was called with: a rate, the path of a file, a

@@ -335,6 +335,15 @@ def test_names_in_the_configuration() -> None:
     assert statuses(application(limiter, one=view), "/one", 2) == [200, 429]
 
 
+def test_a_limit_that_was_refused_is_not_looked_at_again() -> None:
+    limiter = make()
+    with pytest.raises(ConfigError):
+        limiter.limit("nonsense")
+    app = Flask("shop")
+    app.config["DTHROTTLE_ALLOW"] = ["alice"]
+    limiter.init_app(app)
+
+
 def test_a_limiter_that_no_application_has_fails_no_request() -> None:
     limiter = make(allow=["alice"])
     app = Flask("shop")

@@ -45,7 +45,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("allow", ["2001:db8::/129"], "network"),
     ("allow", [5], "text or bytes"),
     ("allow", ["10.0.0.0/8", "alice"], "'alice' cannot be; must be an address or a network such"),
-    ("allow", ["alice"], 'for other text tag must be a function or "header:X-Api-Key"'),
+    ("allow", ["alice"], "as long as tags are addresses (option tag)"),
     ("allow", [""], "'' cannot be"),
     ("allow", ["*"], "network"),
     ("allow", ["localhost"], "network"),

@@ -35,7 +35,7 @@ pub fn duration_from_millis(name: &str, millis: f64) -> Result<Duration> {
 
 /// Milliseconds as a float, to the nanosecond where a float can hold it.
 pub fn millis(duration: Duration) -> f64 {
-    // A float of 64 bits takes a few instructions, one of 128 a call.
+    // Of 64 bits a float is made in a few instructions, of 128 by a call.
     let ns = duration.as_nanos();
     u64::try_from(ns).map_or(ns as f64, |short| short as f64) / 1e6
 }

@@ -76,6 +76,7 @@ class ThrottleMiddleware:
     def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
         settings = read_options(options, can_await=True)
+        settings.check_allow()
         self._gate = AwaitingGate(settings, settings.open(throttle), AsgiReader(_same))
 
     @property

@@ -78,19 +78,18 @@ class Limits:
         if self._opened and (table is not None or cluster is not None):
             name = "cluster" if table is None else "table"
             raise ConfigError(f"{name}: a request was asked about already; say it before", name)
+        config, merged = self._config.copy(), {**self._options, **options}
         if table is not None:
-            self._config["table"] = table_config(table)
+            config["table"] = table_config(table)
         if cluster is not None:
-            self._config["cluster"] = cluster
-        merged = {**self._options, **options}
-        # A limit may have another tag.
-        self._read(merged, can_await=True, knows_tag=False)
+            config["cluster"] = cluster
+        # What is allowed is for each limit to check: it may have another tag.
+        self._read(merged, can_await=True)
         for of_limit, can_await in self._made:
-            self._read({**merged, **of_limit}, can_await=can_await)
-        self._options = merged
-        self._knows_tags = True
-        self._check({"rate": "1/s"})
-        _check_table(self._config["table"])
+            self._read({**merged, **of_limit}, can_await=can_await).check_allow()
+        _check({"rate": "1/s"}, config)
+        _check_table(config["table"])
+        self._config, self._options, self._knows_tags = config, merged, True
 
     @property
     def counts(self) -> Counts:
@@ -110,38 +109,34 @@ class Limits:
     ) -> Limit[G]:
         """Check a limit, and make ready to open it."""
 
-        def read(*, knows_tag: bool) -> Settings:
-            merged = {**self._options, **options}
-            return self._read(merged, can_await=can_await, knows_tag=knows_tag)
+        def read() -> Settings:
+            return self._read({**self._options, **options}, can_await=can_await)
 
         def gate(opened: Opened) -> G:
-            # The application may have said more since. What is wrong must not fail a request.
-            made = make(read(knows_tag=False), opened)
+            # The application may have said more since.
+            made = make(read(), opened)
             self._gates.append(made)
             return made
 
-        settings = read(knows_tag=self._knows_tags)
-        self._made.append((options, can_await))
+        settings = read()
+        if self._knows_tags:
+            settings.check_allow()
         if isinstance(rate, Domain):
             opened = settings.open(rate)
+            self._made.append((options, can_await))
             return Limit(lambda: gate(opened))
         domain = _domain(rate, settings)
         label = _label(domain, settings)
-        settings.check_cost(rule.limit for rule in self._check(domain).rules)
+        settings.check_cost(rule.limit for rule in _check(domain, self._config).rules)
+        self._made.append((options, can_await))
         with self._lock:
             if label not in self._opened:
                 self._waiting[label] = domain
         return Limit(lambda: gate(self._open(label)), label)
 
-    def _read(
-        self, options: Mapping[str, Any], *, can_await: bool, knows_tag: bool = True
-    ) -> Settings:
+    def _read(self, options: Mapping[str, Any], *, can_await: bool) -> Settings:
         known("limit", options, LIMIT_OPTIONS, {**ELSEWHERE, **_INSTEAD})
-        return read_options(options, can_await=can_await, knows_tag=knows_tag)
-
-    def _check(self, domain: DomainConfig) -> Domain:
-        config = {key: value for key, value in self._config.items() if key != "table"}
-        return Throttle(**domain, **config, table={"size": 1}, clock=ManualClock())
+        return read_options(options, can_await=can_await)
 
     def _open(self, label: str) -> Opened:
         with self._lock:
@@ -194,6 +189,12 @@ def shared(scope: object) -> str:
     if not isinstance(scope, str) or not scope:
         raise ConfigError(f"scope: {scope!r} cannot be; must be text", field="scope")
     return f"shared:{scope}"
+
+
+def _check(domain: DomainConfig, config: Mapping[str, Any]) -> Domain:
+    """Check what is said of a domain and its cluster, without a table."""
+    config = {key: value for key, value in config.items() if key != "table"}
+    return Throttle(**domain, **config, table={"size": 1}, clock=ManualClock())
 
 
 def _check_table(table: TableConfig) -> None:

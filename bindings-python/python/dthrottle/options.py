@@ -86,8 +86,7 @@ ELSEWHERE: Final = {
 
 # What may be allowed where tags are addresses.
 _ADDRESSES: Final = (
-    'an address or a network such as "10.0.0.0/8"; '
-    'for other text tag must be a function or "header:X-Api-Key"'
+    'an address or a network such as "10.0.0.0/8", as long as tags are addresses (option tag)'
 )
 _NETWORK: Final = re.compile(r"(\d+(\.\d+){1,3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*)(/.*)?")
 
@@ -106,6 +105,8 @@ class Settings:
     allow: Callable[[Any], Any] | None
     allow_networks: Networks | None
     allow_tags: frozenset[bytes]
+    allow_nobody: tuple[str, ...]
+    """Names in allow where tags are addresses: their letters would be the bytes of somebody's."""
     dry_run: bool
     status: int
     body: Body | Callable[[Any, Decision], Any] | None
@@ -140,19 +141,19 @@ class Settings:
         if isinstance(self.cost, int) and self.cost > least:
             raise _wrong("cost", self.cost, f"at most {least}, the burst")
 
+    def check_allow(self) -> None:
+        """Check that all that is allowed can be somebody; when it is known what tags are."""
+        for name in self.allow_nobody:
+            raise _wrong("allow", name, _ADDRESSES)
 
-def read_options(
-    options: Mapping[str, Any], *, can_await: bool, knows_tag: bool = True
-) -> Settings:
-    """Check the options of a middleware.
 
-    As long as nobody knows what tags will be, names in ``allow`` may be right: they are left out.
-    """
+def read_options(options: Mapping[str, Any], *, can_await: bool) -> Settings:
+    """Check the options of a middleware."""
     known("middleware", options, _OPTIONS, ELSEWHERE)
     given = {name: value for name, value in options.items() if value is not None}
-    read = _Reader(given, can_await, knows_tag)
+    read = _Reader(given, can_await)
     tag, header = read.tag()
-    allow, networks, tags = read.allow()
+    allow, networks, tags, nobody = read.allow()
     return Settings(
         tag=tag,
         header=header,
@@ -166,6 +167,7 @@ def read_options(
         allow=allow,
         allow_networks=networks,
         allow_tags=tags,
+        allow_nobody=nobody,
         dry_run=read.flag("dry_run"),
         status=int(read.number("status", 429, 400, 599, whole=True)),
         body=read.body(),
@@ -182,10 +184,9 @@ def read_options(
 
 
 class _Reader:
-    def __init__(self, given: Mapping[str, Any], can_await: bool, knows_tag: bool) -> None:
+    def __init__(self, given: Mapping[str, Any], can_await: bool) -> None:
         self._given = given
         self._can_await = can_await
-        self._knows_tag = knows_tag
 
     def function(self, name: str, *, plain: bool = False) -> Callable[..., Any] | None:
         value = self._given.get(name)
@@ -273,14 +274,14 @@ class _Reader:
 
     def allow(
         self,
-    ) -> tuple[Callable[[Any], Any] | None, Networks | None, frozenset[bytes]]:
+    ) -> tuple[Callable[[Any], Any] | None, Networks | None, frozenset[bytes], tuple[str, ...]]:
         values = self._given.get("allow", ())
         if callable(values):
-            return self.function("allow", plain=True), None, frozenset()
+            return self.function("allow", plain=True), None, frozenset(), ()
         if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
             raise _wrong("allow", values, 'a list such as ["10.0.0.0/8"], or a function')
         by_address = self.tag() == (None, None)
-        networks, tags = [], []
+        networks, tags, nobody = [], [], []
         for value in values:
             if not isinstance(value, (str, bytes)):
                 raise _wrong("allow", value, "an address, a network or a tag, as text or bytes")
@@ -288,12 +289,12 @@ class _Reader:
                 networks.append(value)
             elif isinstance(value, bytes):
                 tags.append(value)
-            elif not by_address:
+            elif by_address:
+                nobody.append(value)
+            else:
                 tags.append(value.encode())
-            elif self._knows_tag:
-                # The letters of a name would be the bytes of somebody's address.
-                raise _wrong("allow", value, _ADDRESSES)
-        return None, Networks(networks, "allow") if networks else None, frozenset(tags)
+        found = Networks(networks, "allow") if networks else None
+        return None, found, frozenset(tags), tuple(nobody)
 
     def body(self) -> Body | Callable[[Any, Decision], Any] | None:
         value: Any = self._given.get("body")

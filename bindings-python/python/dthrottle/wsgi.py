@@ -80,6 +80,7 @@ class ThrottleMiddleware:
     def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
         settings = read_options(options, can_await=False)
+        settings.check_allow()
         self._gate = BlockingGate(settings, settings.open(throttle), _EnvironReader())
         # Asked once: nothing is left out of fields that may stand beside others.
         self._merged = None if self._gate.is_list else self._gate.merged
