@@ -1,5 +1,7 @@
 // Middleware for Koa. The information is in `context.state.rateLimit`.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+// @ts-ignore Koa is used without its types, too.
+import type { Context as KoasContext } from 'koa';
 import type { Options, Source, Tools } from './types.js';
 
 export type * from './types.js';
@@ -11,6 +13,9 @@ export interface KoaContext {
   state: any;
 }
 
+/** What functions get that say nothing of it: Koa's own where its types are there. */
+type AnyContext = [KoasContext] extends [0] ? KoaContext : KoasContext;
+
 export type KoaOptions<Context> = Options<[Context], () => Promise<any>>;
 
 export interface KoaMiddleware<Context> extends Tools {
@@ -18,5 +23,5 @@ export interface KoaMiddleware<Context> extends Tools {
 }
 
 /** Asks a throttle about every request before the application sees it. */
-export function throttle<Context extends KoaContext = KoaContext>(options: KoaOptions<Context>): KoaMiddleware<Context>;
-export function throttle<Context extends KoaContext = KoaContext>(source: Source, options?: KoaOptions<Context>): KoaMiddleware<Context>;
+export function throttle<Context extends KoaContext = AnyContext>(options: KoaOptions<Context>): KoaMiddleware<Context>;
+export function throttle<Context extends KoaContext = AnyContext>(source: Source, options?: KoaOptions<Context>): KoaMiddleware<Context>;

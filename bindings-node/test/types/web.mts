@@ -4,6 +4,7 @@ import http from 'node:http';
 import { Hono } from 'hono';
 import express, { type Request } from 'express';
 import { fastify } from 'fastify';
+import Koa from 'koa';
 
 import { Throttle } from 'dthrottle';
 import { clientAddress, parseAddress } from 'dthrottle/address';
@@ -11,7 +12,7 @@ import { throttle, type ExpressOptions } from 'dthrottle/express';
 import fastifyPlugin, { throttle as fastifyThrottle, type FastifyThrottleOptions, type RateLimitInfo } from 'dthrottle/fastify';
 import { throttle as honoThrottle, type ThrottleEnv } from 'dthrottle/hono';
 import { throttle as httpThrottle } from 'dthrottle/http';
-import { throttle as koaThrottle, type KoaContext } from 'dthrottle/koa';
+import { throttle as koaThrottle, type KoaOptions, type Tools } from 'dthrottle/koa';
 
 declare global {
   namespace Express {
@@ -68,13 +69,48 @@ connect.use(throttle('5/s', { skip: (request) => request.url === '/health' }));
 
 http.createServer(httpThrottle((_request, response) => response.end(), '100/s', { tag: (request) => request.headers.host }));
 
-// The types of Koa on npm do not compile beside the content-disposition that Express needs.
-interface Context extends KoaContext {
-  ip: string;
-}
-declare const koa: { use(middleware: (context: Context, next: () => Promise<any>) => any): void };
-koa.use(koaThrottle({ rate: '100/s', tag: (context: Context) => context.ip }));
+// Koa's types mean the content-disposition that has none of its own, not the newer one that Express
+// needs: so package.json asks for it.
+const koa = new Koa();
 koa.use(koaThrottle('100/s'));
+koa.use(koaThrottle({ rate: '100/s', tag: (context: Koa.Context) => context.ip }));
+// Functions that say nothing of what they get.
+koa.use(koaThrottle('100/s', { keyGenerator: ({ ip }) => ip, cost: async (context) => Number(context.query['cost'] ?? 1) }));
+const limits: KoaOptions<Koa.Context> = {
+  windowMs: 60_000,
+  limit: 100,
+  skip: (context) => context.path === '/health',
+  handler: async (context, next, refused) => {
+    context.status = refused.statusCode;
+    context.body = { after: refused.decision.retryAfterMs };
+    await next();
+  },
+  onRefused: (context, decision) => console.log(context.ip, decision.rule),
+};
+const limited: Koa.Middleware & Tools = koaThrottle(limits);
+koa.use(limited).use(async (context) => limited.resetKey(context.ip));
+// @ts-expect-error something else than a context has there
+koaThrottle('5/s', { skip: (context) => context.path === 5 });
+// @ts-expect-error an option that there is not
+koa.use(koaThrottle({ rate: '1/s', statsCode: 429 }));
+
+interface State {
+  user: string;
+  rateLimit?: RateLimitInfo;
+}
+interface Custom {
+  users: Map<string, string>;
+}
+type Context = Koa.ParameterizedContext<State, Custom>;
+const typed = new Koa<State, Custom>();
+typed.use(koaThrottle('100/s'));
+typed.use(koaThrottle('100/s', { tag: (context) => context.ip }));
+typed.use(koaThrottle('100/s', { tag: (context: Context) => context.users.get(context.state.user) }));
+// @ts-expect-error nothing that its state has
+typed.use(koaThrottle('100/s', { tag: (context: Context) => context.state.usr }));
+typed.use(async (context) => {
+  context.body = context.state.rateLimit?.remaining;
+});
 
 const hono = new Hono<ThrottleEnv>();
 hono.use(honoThrottle('100/s', { tag: (context) => context.req.header('X-Api-Key') }));
