@@ -90,6 +90,34 @@ describe('routes of Fastify', () => {
     await made(named, { '/': { tag: 'address', allow: ['127.0.0.1'] } });
   });
 
+  it('have tags of their own, by which what the plugin allows is judged', async () => {
+    const shared = { rate: '1/day', clock: new ManualClock(), allow: ['alice', '10.0.0.0/8'] };
+    const error = (/** @type {string} */ where) => ({ code: 'DTHROTTLE_CONFIG', field: 'allow', message: RegExp(`^${where}allow: "alice" cannot be`) });
+    const client = (/** @type {Any} */ { headers }) => headers['x-client'];
+    const { app, many } = await made({ ...shared, global: false }, { '/': { keyGenerator: client }, '/tag': { tag: 'header:X-Client' }, '/all': undefined });
+    for (const url of ['/', '/tag']) {
+      const get = async (/** @type {string} */ name) => (await app.inject({ url, headers: { 'X-Client': name } })).statusCode;
+      assert.deepEqual([await get('alice'), await get('alice')], [200, 200]);
+      assert.deepEqual([await get(`bob ${url}`), await get(`bob ${url}`)], [200, 429]);
+    }
+    assert.deepEqual(await many('/all', 2), [200, 200]);
+    // Routes whose tags are addresses, and a plugin that asks about all routes by addresses.
+    for (const said of [true, {}, '1/day', { cost: 0 }, { tag: 'address' }]) {
+      await assert.rejects(made({ ...shared, global: false }, { '/named': { keyGenerator: client }, '/': said }), error('GET /: '));
+    }
+    await assert.rejects(made(shared, { '/': { keyGenerator: client } }), error(''));
+    await assert.rejects(made({ ...shared, global: false, allow: ['10.0.0.1/8'] }, {}), { field: 'allow' });
+  });
+
+  it('by addresses let nobody pass whose address has the letters of a name, also where nobody waited for the plugin', async () => {
+    const app = fastify();
+    app.register(throttle, { global: false, rate: '1/day', clock: new ManualClock(), allow: ['root'] });
+    app.get('/', { config: { throttle: true } }, async () => 'hello');
+    const get = async () => (await app.inject({ url: '/', remoteAddress: '114.111.111.116' })).statusCode;
+    const [heard] = await warnings(async () => assert.deepEqual([await get(), await get()], [200, 429]));
+    assert.match(heard.message, /config\.throttle of \/ failed: allow: "root" cannot be/);
+  });
+
   it('answer by a handler', async () => {
     const handler = (/** @type {Any} */ _request, /** @type {Any} */ reply, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
       reply.code(418).send({ after: refused.decision.retryAfterMs });

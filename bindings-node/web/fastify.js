@@ -13,7 +13,7 @@ const { Gate, isPromise } = require('./gate.js');
 const { joined } = require('./headers.js');
 const { closing, hold, refundAfter, slow } = require('./hold.js');
 const { wrong } = require('./near.js');
-const { readOptions } = require('./options.js');
+const { judgeAllow, readOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { handle, refusalFields, toRefusal } = require('./refusal.js');
 const { SOURCES } = require('./source.js');
@@ -90,7 +90,8 @@ function register(instance, options) {
   if (typeof everywhere !== 'boolean') throw wrong('global', everywhere, 'true or false');
   const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
   const sourced = Object.keys(shared).some((name) => OWN.has(name) && !PLACE.has(name));
-  const gate = everywhere || sourced ? new Gate(readOptions(shared), reader) : null;
+  // Where only routes ask, each may have tags of its own.
+  const gate = everywhere || sourced ? new Gate(readOptions(shared, { tagsLater: !everywhere }), reader) : null;
   /** @type {Gate[]} */
   const gates = gate === null ? [] : [gate];
   instance.addHook('onClose', async () => gates.forEach((each) => each.close()));
@@ -107,14 +108,17 @@ function register(instance, options) {
   function toGate(own, where) {
     if (own === undefined) return undefined;
     if (own === false) return null;
-    if (own === true && gate !== null) return gate;
+    if (own === true && gate !== null) {
+      judgeAllow(gate.settings);
+      return gate;
+    }
     const given = typeof own === 'string' || typeof own === 'number' ? { rate: own } : own;
     if (!isTable(given)) throw wrong('config.throttle', own, 'an object of options, a rate, or false');
     const ownSource = Object.keys(given).some((key) => OWN.has(key) && !PLACE.has(key));
     const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => !OWN.has(key) || (ownSource && PLACE.has(key))));
     // Without rules of its own, a route counts with all others.
     const inherited = ownSource ? undefined : gate?.settings.opened;
-    const made = new Gate(readOptions({ ...rest, ...given }, where, inherited), reader);
+    const made = new Gate(readOptions({ ...rest, ...given }, { where, inherited }), reader);
     gates.push(made);
     return made;
   }

@@ -34,6 +34,7 @@ const { CHECKS, Reports } = require('./validate.js');
  * @property {Fn | null} skip
  * @property {Networks | null} allowNetworks
  * @property {ReadonlySet<string>} allowTags As the digits of their bytes.
+ * @property {string | null} allowMisfit Text that was to be allowed, and is nobody's address, where tags are addresses.
  * @property {boolean} dryRun
  * @property {number} statusCode
  * @property {any} message
@@ -98,11 +99,13 @@ function gather(source, options) {
 /**
  * Checks everything, then opens the throttle.
  * @param {Readonly<Record<string, any>>} options
- * @param {string} [where] What the middleware is for, where that is known: keeps its buckets apart.
- * @param {Opened} [inherited] What it counts with, if that is there already.
+ * @param {object} [use]
+ * @param {string} [use.where] What the middleware is for, where that is known: keeps its buckets apart.
+ * @param {Opened} [use.inherited] What it counts with, if that is there already.
+ * @param {boolean} [use.tagsLater] Whether others say by what tags they ask; then `allow` is theirs to judge.
  * @returns {Settings}
  */
-function readOptions(options, where, inherited) {
+function readOptions(options, { where, inherited, tagsLater = false } = {}) {
   known('throttle', Object.keys(options), NAMES, ELSEWHERE);
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined && value !== null));
   const read = new Reader(given);
@@ -134,6 +137,7 @@ function readOptions(options, where, inherited) {
     maxHeld: read.number('maxHeld', 64, 0, 1_000_000, true),
     refusalDelayMs: read.number('throttleMilliseconds', 0, 0, 3_600_000),
   };
+  if (!tagsLater) judgeAllow(settings);
   read.text('domain');
   const label = toLabel([...(methods ?? [])].sort(), routes, where);
   const opened = inherited ?? openSource(given, label, reports);
@@ -269,6 +273,7 @@ class Reader {
     const byAddress = tag === null && header === null;
     const networks = [];
     const allowTags = new Set();
+    let allowMisfit = null;
     for (const value of given) {
       if (typeof value !== 'string' && !isBytes(value)) {
         throw wrong('allow', value, 'an address, a network or a tag, as text or bytes');
@@ -276,10 +281,10 @@ class Reader {
       // Also one that is wrong, so that it is an error and not a tag that nobody has.
       if (typeof value === 'string' && NETWORK.test(value)) networks.push(value);
       // The letters of a name would be the bytes of somebody's address.
-      else if (typeof value === 'string' && byAddress) throw wrong('allow', value, ADDRESSES);
+      else if (typeof value === 'string' && byAddress) allowMisfit ??= value;
       else allowTags.add(toDigits(value));
     }
-    return { skip, allowNetworks: networks.length > 0 ? new Networks(networks, 'allow') : null, allowTags };
+    return { skip, allowNetworks: networks.length > 0 ? new Networks(networks, 'allow') : null, allowTags, allowMisfit };
   }
 
   message() {
@@ -314,6 +319,14 @@ class Reader {
 }
 
 /**
+ * Whether all that is allowed can be somebody, by the tags that are asked about.
+ * @param {{ allowMisfit: string | null }} settings
+ */
+function judgeAllow({ allowMisfit }) {
+  if (allowMisfit !== null) throw wrong('allow', allowMisfit, ADDRESSES);
+}
+
+/**
  * A name for the domain of what a middleware is for.
  * @param {string[]} methods
  * @param {RegExp[]} routes
@@ -335,4 +348,4 @@ function toDigits(tag) {
   return Buffer.from(typeof tag === 'string' ? new TextEncoder().encode(tag) : tag).toString('hex');
 }
 
-module.exports = { NAMES, gather, readOptions, toDigits };
+module.exports = { NAMES, gather, judgeAllow, readOptions, toDigits };
