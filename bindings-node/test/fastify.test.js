@@ -109,6 +109,19 @@ describe('routes of Fastify', () => {
     await assert.rejects(made({ ...shared, global: false, allow: ['10.0.0.1/8'] }, {}), { field: 'allow' });
   });
 
+  it('have a tag instead of the plugin\'s, by either name', async () => {
+    const constant = (/** @type {string} */ tag) => () => tag;
+    const clock = new ManualClock();
+    for (const [name, other] of [['tag', 'keyGenerator'], ['keyGenerator', 'tag'], ['tag', 'tag']]) {
+      const { get } = await made({ throttle: new Throttle({ rate: '1/day', clock }), [name]: constant('all') }, { '/': undefined, '/own': { [other]: constant('own') } });
+      assert.deepEqual([await get('/'), await get('/own'), await get('/own')], [200, 200, 429]);
+    }
+    const { app } = await made({ rate: '1/day', clock, keyGenerator: constant('all') }, { '/unsaid': { rate: '1/day', tag: undefined } });
+    const from = async (/** @type {string} */ remoteAddress) => (await app.inject({ url: '/unsaid', remoteAddress })).statusCode;
+    assert.deepEqual([await from('10.0.0.1'), await from('10.0.0.2')], [200, 429]);
+    await assert.rejects(made({ rate: '1/day' }, { '/': { tag: constant('a'), keyGenerator: constant('b') } }), { field: 'keyGenerator' });
+  });
+
   it('by addresses let nobody pass whose address has the letters of a name, also where nobody waited for the plugin', async () => {
     const app = fastify();
     app.register(throttle, { global: false, rate: '1/day', clock: new ManualClock(), allow: ['root'] });

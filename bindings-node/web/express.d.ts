@@ -16,7 +16,7 @@ declare global {
 }
 
 /** What functions get that say nothing of it: Express's own where its types are there, else Node's. */
-type Known<Theirs, Else> = 0 extends 1 & Theirs ? Else : Theirs;
+type Known<Theirs, Else> = [Theirs] extends [0] ? Else : Theirs;
 type AnyRequest = Known<ExpressRequest, IncomingMessage>;
 type AnyResponse = Known<ExpressResponse, ServerResponse>;
 

@@ -30,6 +30,8 @@ const OF_FASTIFY = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
 const OWN = new Set([...SOURCES, 'domain', 'table']);
 /** Where buckets are is the same for all routes. */
 const PLACE = new Set(['table', 'cluster', 'clock']);
+/** Two names for one option. */
+const TAGS = ['tag', 'keyGenerator'];
 
 /** @type {Reader} */
 const reader = {
@@ -115,7 +117,10 @@ function register(instance, options) {
     const given = typeof own === 'string' || typeof own === 'number' ? { rate: own } : own;
     if (!isTable(given)) throw wrong('config.throttle', own, 'an object of options, a rate, or false');
     const ownSource = Object.keys(given).some((key) => OWN.has(key) && !PLACE.has(key));
-    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => !OWN.has(key) || (ownSource && PLACE.has(key))));
+    // By whichever name: the route's is meant, not both.
+    const ownTag = TAGS.some((key) => (given[key] ?? null) !== null);
+    const goes = (/** @type {string} */ key) => (OWN.has(key) ? ownSource && PLACE.has(key) : !(ownTag && TAGS.includes(key)));
+    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => goes(key)));
     // Without rules of its own, a route counts with all others.
     const inherited = ownSource ? undefined : gate?.settings.opened;
     const made = new Gate(readOptions({ ...rest, ...given }, { where, inherited }), reader);
