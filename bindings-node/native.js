@@ -9,7 +9,7 @@ const { KeptBytes } = require('./face/values.js');
 /** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
- * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings} Addon
+ * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow, checkLaid: () => void, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings} Addon
  * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[] }} Warnings
  *   What is not as it was asked for.
  * @typedef {(tag: Tag) => false | undefined} Allow Undefined for yes: that is quicker to say.
@@ -17,14 +17,15 @@ const { KeptBytes } = require('./face/values.js');
  */
 
 /**
- * What is where on the sheet, the memory by which the hot calls are told all but the tag and answer:
- * making and reading values is slow in the addon. In its first place is the seat, a whole number.
- * `src/hot.rs` has the same.
+ * What is where on the sheet, the memory by which the hot calls are told all but most tags, and answer:
+ * making and reading values is slow in the addon. In its first place are whole numbers: the seat, and
+ * the length of a tag that is there, too. `src/hot.rs` has the same.
  */
 const COST = 1;
 const MAX_WAIT_MS = 2;
 const PARTIAL = 3;
 const DECISION = 4;
+const TAG = 15;
 
 /** In the number of a seat: the tag is a string whose units are bytes. */
 const BYTES = 2 ** 30;
@@ -43,7 +44,7 @@ const { latin1Slice } = Buffer.prototype;
  */
 function toUnits(tag) {
   if (typeof tag === 'string') return tag;
-  return KeptBytes.unitsOf(tag) ?? (tag.length > MOST_BYTES ? tag : latin1Slice.call(tag));
+  return tag.length > MOST_BYTES ? tag : latin1Slice.call(tag);
 }
 
 /**
@@ -65,8 +66,10 @@ function load(path) {
   const { sheet: memory, ...addon } = /** @type {Addon} */ (require(path));
   const sheet = new Float64Array(memory);
   const place = new Uint32Array(memory, 0, 1);
-  const decision = sheet.subarray(DECISION);
-  const { allow, check, peek } = addon;
+  const size = new Uint32Array(memory, 4, 1);
+  const laid = new Uint32Array(memory, 8 * TAG, 4);
+  const decision = sheet.subarray(DECISION, TAG);
+  const { allow, check, checkLaid, peek } = addon;
   /**
    * @param {number} seat
    * @param {number} [cost]
@@ -111,6 +114,12 @@ function load(path) {
       return allow(toUnits(tag)) === undefined;
     },
     check(seat, tag, cost, maxWaitMs, partial) {
+      if (typeof tag !== 'string' && KeptBytes.is(tag)) {
+        write(/** @type {any} */ (seat), cost, maxWaitMs, partial);
+        tag.lay(size, laid);
+        checkLaid();
+        return decision;
+      }
       write(toSeat(seat, tag), cost, maxWaitMs, partial);
       check(toUnits(tag));
       return decision;

@@ -5,8 +5,8 @@
 
 const { makeBusy } = require('./busy.js');
 const { makeClocks } = require('./clocks.js');
-const { last } = require('./deciding.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
+const { Decided, Passed, QUICK } = require('./quick.js');
 const { describe, isTable, toCount, toNumber, toOptions } = require('./values.js');
 const { toTag, toTags, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
@@ -116,6 +116,9 @@ function makeFace(native, defaultNow, extend) {
 
     static {
       partsOf = (domain) => domain.#parts;
+      const quick = (/** @type {Domain} */ domain, /** @type {Tag} */ tag, /** @type {number} */ cost, /** @type {number} */ maxWaitMs) =>
+        domain.#quick(tag, cost, maxWaitMs);
+      Object.defineProperty(Domain.prototype.check, QUICK, { value: quick });
     }
 
     /** @param {unknown} parts */
@@ -146,6 +149,24 @@ function makeFace(native, defaultNow, extend) {
      */
     check(tag, ask) {
       return this.#ask(native.check, tag, ask);
+    }
+
+    /**
+     * What `check` asks.
+     * @param {Tag} tag
+     * @param {number} cost
+     * @param {number} maxWaitMs
+     * @returns {import('./quick.js').Answer}
+     */
+    #quick(tag, cost, maxWaitMs) {
+      const { seat } = this.#parts.present();
+      const who = toTag(tag);
+      try {
+        const answer = native.check(seat, who, cost, maxWaitMs, false);
+        return Passed.is(answer) ? new Passed(answer) : new Decided(this.#decision(answer), answer[10]);
+      } catch (caught) {
+        throw explain(caught);
+      }
     }
 
     /**
@@ -255,7 +276,6 @@ function makeFace(native, defaultNow, extend) {
      */
     #decision(answer) {
       const rule = answer[8];
-      last.deciding = answer[10];
       return {
         allowed: answer[0] !== 0,
         granted: answer[1],

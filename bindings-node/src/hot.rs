@@ -1,4 +1,4 @@
-//! The hot calls: ask for a tag. All else that they are told, and a decision, are numbers on a sheet
+//! The hot calls: ask for a tag. Nearly all else that they are told, and a decision, are on a sheet
 //! that JavaScript and they both see (`raw.rs`), so that no JavaScript values are made or read.
 
 use dthrottle::{Ask, DEFAULT_COST, Decision, Domain};
@@ -8,7 +8,7 @@ use napi_derive::napi;
 
 use crate::common;
 use crate::failure::Fault;
-use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING, Room};
+use crate::raw::{Answer, Call, Desk, Hot, Kind, LAID, NOTHING, Room};
 
 /// In the number of a seat: the tag is a string whose units are bytes.
 const BYTES: u32 = 1 << 30;
@@ -20,9 +20,10 @@ const COST: usize = 1;
 const MAX_WAIT_MS: usize = 2;
 const PARTIAL: usize = 3;
 const DECISION: usize = 4;
+const TAG: usize = DECISION + common::NUMBERS;
 
 /// How many numbers a sheet has.
-pub(crate) const SHEET: usize = DECISION + common::NUMBERS;
+pub(crate) const SHEET: usize = TAG + LAID / size_of::<f64>();
 
 /// Adds the hot calls, and the sheet, to what the macros export.
 #[napi(module_exports)]
@@ -32,6 +33,7 @@ pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     desk.export::<Panic>(&mut exports)?;
     desk.export::<Allow>(&mut exports)?;
     desk.export::<Check>(&mut exports)?;
+    desk.export::<CheckLaid>(&mut exports)?;
     desk.export::<Peek>(&mut exports)
 }
 
@@ -79,6 +81,20 @@ impl Hot for Check {
     }
 }
 
+/// The same for a tag that is on the sheet, too. Between two requests a processor forgets nearly all:
+/// then it takes long to get at a string, which is the work of many functions of the engine's.
+struct CheckLaid;
+
+impl Hot for CheckLaid {
+    const NAME: &str = "checkLaid";
+    const HAS_TAG: bool = false;
+
+    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
+        let (tag, length) = call.laid_tag(TAG);
+        answer(call, call.seat(), &tag[..length], asked(call)?, Domain::check_with)
+    }
+}
+
 /// Asks only: as check.
 struct Peek;
 
@@ -96,15 +112,31 @@ fn decide(
     core: impl FnOnce(&Domain, &[u8], Ask) -> dthrottle::Result<Decision>,
 ) -> Result<Answer, Fault> {
     let (seat, kind) = seat(call);
-    let partial = call.number(PARTIAL) != 0.0;
-    let ask = ask(call.number(COST), call.number(MAX_WAIT_MS), partial)?;
+    let ask = asked(call)?;
     let mut room = Room::new();
-    let tag = call.tag(kind, &mut room)?;
+    answer(call, seat, call.tag(kind, &mut room)?, ask, core)
+}
+
+/// Writes the decision about a tag on the sheet.
+#[inline(always)]
+fn answer<'t>(
+    call: &Call<'_>,
+    seat: u32,
+    tag: &'t [u8],
+    ask: Ask,
+    core: impl FnOnce(&Domain, &'t [u8], Ask) -> dthrottle::Result<Decision>,
+) -> Result<Answer, Fault> {
     let decision = call.seats().with(seat, |domain| Ok(core(domain, tag, ask)?))?;
     for (i, number) in common::numbers(&decision).into_iter().enumerate() {
         call.write(DECISION + i, number);
     }
     Ok(NOTHING)
+}
+
+/// What the sheet says that is asked for.
+#[inline(always)]
+fn asked(call: &Call<'_>) -> Result<Ask, Fault> {
+    ask(call.number(COST), call.number(MAX_WAIT_MS), call.number(PARTIAL) != 0.0)
 }
 
 /// What is asked for.

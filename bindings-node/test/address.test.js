@@ -9,6 +9,7 @@ const { describe, it } = require('node:test');
 
 const { ManualClock, Throttle } = require('../index.js');
 const { ClientAddress, clientAddress, parseAddress } = require('../web/address.js');
+const { KeptTags } = require('../web/tags.js');
 const { formatAddress } = require('../web/parse.js');
 
 /** @typedef {any} Json */
@@ -28,6 +29,9 @@ function dice(seed) {
     return Math.floor((seed / 2 ** 32) * sides);
   };
 }
+
+/** Addresses that nobody has kept. */
+const PEERS = ['198.51.100.255', '2001:db8:ffff:2::1'];
 
 describe('client addresses', () => {
   for (const row of vectors.good) {
@@ -53,8 +57,9 @@ describe('client addresses', () => {
 
   it('are tags like any other bytes', () => {
     const throttle = new Throttle({ rate: '9/day', clock: new ManualClock() });
-    for (const peer of ['203.0.113.255', '127.0.0.1', '0.0.0.0', '2001:db8:ffff:1::1']) {
-      const tag = new ClientAddress().tag(peer) ?? assert.fail('no address');
+    const kept = new KeptTags(new ClientAddress());
+    for (const peer of ['203.0.113.255', '127.0.0.1', '0.0.0.0', '2001:db8:ffff:1::1', ...PEERS]) {
+      const tag = (PEERS.includes(peer) ? new ClientAddress().tag(peer) : kept.of(peer)) ?? assert.fail('no address');
       const same = [tag, new Uint8Array(tag), Buffer.from(tag), structuredClone(tag), tag.slice(), tag.subarray(0)];
       assert.deepEqual(same.map((each) => throttle.check(each).remaining), [8, 7, 6, 5, 4, 3], peer);
       throttle.refund(tag);
@@ -71,11 +76,24 @@ describe('client addresses', () => {
   });
 
   it('are kept for clients that come again, and not for ever', () => {
+    const find = new KeptTags(new ClientAddress());
+    const first = find.of('203.0.113.7');
+    assert.equal(find.of('203.0.113.7'), first);
+    for (let i = 0; i < 3000; i += 1) find.of(`10.0.${i >> 8}.${i & 255}`);
+    assert.notEqual(find.of('203.0.113.7'), first);
+    assert.equal(hex(find.of('203.0.113.7')), 'cb007107');
+    assert.equal(find.of('nobody'), null);
+  });
+
+  it('belong to whoever asked', () => {
     const find = new ClientAddress();
-    const first = find.tag('203.0.113.7');
-    assert.equal(find.tag('203.0.113.7'), first);
-    for (let i = 0; i < 3000; i += 1) find.tag(`10.0.${i >> 8}.${i & 255}`);
-    assert.notEqual(find.tag('203.0.113.7'), first);
+    const throttle = new Throttle({ rate: '9/day', clock: new ManualClock() });
+    const left = ['203.0.113.7', '203.0.113.8'].map((peer) => {
+      const tag = find.tag(peer) ?? assert.fail('no address');
+      tag[3] = 0;
+      return [throttle.check(tag).remaining, throttle.peek(tag).remaining];
+    });
+    assert.deepEqual(left, [[8, 8], [7, 7]]);
     assert.equal(hex(find.tag('203.0.113.7')), 'cb007107');
   });
 

@@ -56,6 +56,41 @@ for (const name of ['express', 'express4']) {
       await using(old, async (get) => assert.equal((await get()).headers.ratelimit, 'limit=9, remaining=7, reset=9600'));
     });
 
+    it('tells one decision, as throttles give it', async () => {
+      const app = need(name)();
+      /** @type {Any[]} */
+      const told = [];
+      const onRefused = (/** @type {Any} */ request, /** @type {Any} */ _response, /** @type {Any} */ decision) => told.push([decision, request.rateLimit.decision]);
+      app.use(throttle(made({ rate: '1/day' }), { onRefused }));
+      app.get('/', (/** @type {Any} */ { rateLimit }, /** @type {Any} */ response) => {
+        assert.equal(rateLimit.decision, rateLimit.decision);
+        response.json(rateLimit.decision);
+      });
+      const twin = made({ rate: '1/day' });
+      await using(app, async (get) => {
+        assert.deepEqual(JSON.parse((await get()).body), twin.check('t'));
+        assert.equal((await get()).status, 429);
+      });
+      const [[decision, same]] = told;
+      assert.equal(decision, same);
+      assert.deepEqual(decision, twin.check('t'));
+    });
+
+    it('stands beside what another library has written', async () => {
+      for (const [field, written] of [['RateLimit', '"other";r=1'], ['RateLimit-Policy', '"other";q=2']]) {
+        const app = need(name)();
+        app.use((/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ next) => next(response.setHeader(field, written) && undefined));
+        app.use(throttle(made({ rate: '9/day' })));
+        app.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
+        await using(app, async (get) => {
+          const headers = /** @type {Any} */ ((await get()).headers);
+          const ours = { ratelimit: '"default";r=8;t=9600', 'ratelimit-policy': '"default";q=9;w=86400' };
+          const both = { ...ours, [field.toLowerCase()]: `${written}, ${/** @type {Any} */ (ours)[field.toLowerCase()]}` };
+          assert.deepEqual({ ratelimit: headers.ratelimit, 'ratelimit-policy': headers['ratelimit-policy'] }, both);
+        });
+      }
+    });
+
     it('leaves fields of habit to the first', async () => {
       const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
       const app = need(name)();

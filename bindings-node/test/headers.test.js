@@ -5,7 +5,7 @@ const assert = require('node:assert/strict');
 const { describe, it } = require('node:test');
 
 const { ManualClock, Throttle } = require('../index.js');
-const { last } = require('../face/deciding.js');
+const { Decided, ask: askQuickly } = require('../face/quick.js');
 const { Headers, problem, retryAfter } = require('../web/headers.js');
 
 /** @typedef {import('../index.js').Decision} Decision */
@@ -24,9 +24,20 @@ function made(options) {
  * @param {boolean} [legacy]
  * @returns {Record<string, string>}
  */
-function fields(kind, throttle, decision, legacy = false, { deciding } = last) {
+function fields(kind, throttle, decision, legacy = false) {
+  return fieldsOf(kind, throttle, new Decided(decision, -1), legacy);
+}
+
+/**
+ * @param {string | null} kind
+ * @param {Throttle} throttle
+ * @param {import('../face/quick.js').Answer} answer
+ * @param {boolean} [legacy]
+ * @returns {Record<string, string>}
+ */
+function fieldsOf(kind, throttle, answer, legacy = false) {
   const policies = throttle.rules.map(({ name, limit, windowMs }) => /** @type {const} */ ([name, { name, quota: limit, windowMs }]));
-  const list = new Headers(kind, legacy, new Map(policies)).fields(decision, deciding);
+  const list = new Headers(kind, legacy, new Map(policies)).fields(answer);
   return Object.fromEntries(list.flatMap((name, i) => (i % 2 ? [] : [[name, list[i + 1]]])));
 }
 
@@ -90,18 +101,20 @@ describe('fields', () => {
 
   it('tell rules with one burst apart, where the throttle does', () => {
     const { clock, throttle } = made({ rules: [{ name: 'a', rate: '5/s' }, { name: 'b', rate: '5/minute' }] });
-    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).ratelimit), [['a', { r: 4, t: 1 }]]);
+    const ask = (units = 1) => parsed(fieldsOf('draft-8', throttle, askQuickly(throttle, 't', units, 0)).ratelimit);
+    assert.deepEqual(ask(), [['a', { r: 4, t: 1 }]]);
     clock.advance(1000);
-    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.check('t')).ratelimit), [['b', { r: 3, t: 12 }]]);
-    const other = throttle.peek('t');
-    assert.deepEqual(parsed(fields('draft-8', throttle, other, false, { deciding: -1 }).ratelimit), [['a', { r: 3, t: 1 }]]);
+    assert.deepEqual(ask(), [['b', { r: 3, t: 12 }]]);
+    assert.deepEqual(parsed(fields('draft-8', throttle, throttle.peek('t')).ratelimit), [['a', { r: 3, t: 1 }]]);
+    assert.deepEqual(ask(3), [['b', { r: 0, t: 12 }]]);
+    assert.deepEqual(ask(), [['b', { r: 0, t: 11 }]]);
   });
 
   it('are made anew when anything in them is another', () => {
     const { clock, throttle } = made({ rate: '1/minute' });
     const headers = new Headers('draft-8', false, new Map([['rule1', { name: 'a', quota: 1, windowMs: 60_000 }], ['b', { name: 'b', quota: 1, windowMs: 60_000 }]]));
     const first = throttle.check('t');
-    const written = (/** @type {Decision} */ decision, index = 0) => headers.fields(decision, index).at(-1);
+    const written = (/** @type {Decision} */ decision, index = 0) => headers.fields(new Decided(decision, index)).at(-1);
     assert.equal(written(first), '"a";r=0;t=60');
     assert.equal(written(first), '"a";r=0;t=60');
     assert.equal(written(first, 1), '"b";r=0;t=60');

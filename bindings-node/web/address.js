@@ -6,15 +6,12 @@
 // application says are errors at once; what a request says never is.
 'use strict';
 
-const { KeptBytes, toOptions } = require('../face/values.js');
+const { toOptions } = require('../face/values.js');
 const { Networks } = require('./networks.js');
 const { wrong } = require('./near.js');
 const { parseAddress } = require('./parse.js');
 
 /** @import { ClientAddressOptions, Forwarded } from './address.js' */
-
-/** How many answers are kept. Most requests come from few clients at a time. */
-const KEPT = 1024;
 
 /** Finds the client behind trusted proxies. */
 class ClientAddress {
@@ -24,8 +21,6 @@ class ClientAddress {
   #networks;
   /** @type {number} */
   #prefix;
-  /** @type {Map<unknown, Uint8Array | null>} Tags of peers, where nobody else is asked. */
-  #kept = new Map();
 
   /** @param {ClientAddressOptions} [options] */
   constructor(options) {
@@ -46,14 +41,7 @@ class ClientAddress {
    * @returns {Uint8Array | null}
    */
   tag(peer, forwardedFor) {
-    if (this.#count > 0 || this.#networks) return this.#cut(this.find(peer, forwardedFor));
-    const known = this.#kept.get(peer);
-    if (known !== undefined) return known;
-    const found = this.#cut(parseAddress(peer));
-    const tag = found && KeptBytes.keep(found);
-    if (this.#kept.size >= KEPT) this.#kept.clear();
-    this.#kept.set(peer, tag);
-    return tag;
+    return this.#cut(this.find(peer, forwardedFor));
   }
 
   /**

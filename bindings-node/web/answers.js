@@ -143,7 +143,7 @@ class Answers extends Functions {
    */
   tell(verdict, request, companion) {
     const { onRefused } = this.settings;
-    if (onRefused === null || verdict.decision.rule === null) return;
+    if (onRefused === null || verdict.answer.rule === null) return;
     const told = this.call('onRefused', onRefused, request, companion, verdict.decision);
     if (isPromise(told)) this.settle('onRefused', told);
   }
@@ -167,7 +167,7 @@ class Answers extends Functions {
    * @param {Verdict} verdict
    */
   policy(verdict) {
-    return this.headers.policy(verdict.decision)?.name;
+    return this.headers.policy(verdict.answer)?.name;
   }
 }
 

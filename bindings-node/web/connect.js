@@ -158,8 +158,9 @@ function write(gate, response, fields) {
  * @param {string[]} fields
  */
 function writeAll(gate, response, fields) {
-  // Without the policy nobody has written any, but for those of habit.
-  if (fields[0] === POLICY && !gate.settings.legacyHeaders && response.getHeader(POLICY) === undefined) {
+  // Without these two nobody has written any, but for those of habit.
+  const isFirst = fields[0] === POLICY && response.getHeader(POLICY) === undefined && response.getHeader(fields[2]) === undefined;
+  if (isFirst && !gate.settings.legacyHeaders) {
     for (let i = 0; i < fields.length; i += 2) response.setHeader(fields[i], fields[i + 1]);
     return;
   }

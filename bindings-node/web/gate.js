@@ -7,12 +7,12 @@
 
 const { debuglog } = require('node:util');
 
-const { last } = require('../face/deciding.js');
+const { ask } = require('../face/quick.js');
 const { describe, isBytes } = require('../face/values.js');
 const { Answers } = require('./answers.js');
 const { COST, isPromise } = require('./functions.js');
 const { toDigits } = require('./options.js');
-const { GONE, withoutHeader } = require('./tags.js');
+const { GONE, KeptTags, withoutHeader } = require('./tags.js');
 const { Verdict } = require('./verdict.js');
 const { Watch } = require('./watch.js');
 
@@ -44,6 +44,7 @@ class Gate extends Answers {
   /** Whether there are requests that are not asked about, whatever functions say. */
   #selects;
   #largest;
+  #kept;
   #watch;
 
   /**
@@ -58,6 +59,7 @@ class Gate extends Answers {
     const { ignoresCase } = reader;
     this.#routes = settings.routes.map((route) => (ignoresCase && !route.ignoreCase ? new RegExp(route, `${route.flags}i`) : route));
     this.#selects = settings.methods !== null || this.#routes.length > 0 || settings.allowNetworks !== null;
+    this.#kept = new KeptTags(settings.address);
     this.#watch = new Watch(settings, reader);
     log('throttling by domain %j, %s', name, table ? `shared in table ${table}` : 'in the table that its throttle has');
   }
@@ -161,10 +163,10 @@ class Gate extends Answers {
       const value = this.#reader.header(request, header);
       if (value) return value;
     }
-    const found =
-      address.tag(this.#peer(request), trusts ? this.#reader.forwardedFor(request) : undefined) ??
-      // What a framework took for an address may be none: its proxy answers for it.
-      (trusts ? null : address.tag(this.#reader.peer(request)));
+    const found = trusts
+      ? address.tag(this.#reader.peer(request), this.#reader.forwardedFor(request))
+      : // What a framework took for an address may be none: its proxy answers for it.
+        (this.#kept.of(this.#reader.client(request)) ?? this.#kept.of(this.#reader.peer(request)));
     if (found === null) return this.#reader.isGone(request) ? GONE : null;
     return header === null ? found : withoutHeader(found);
   }
@@ -215,18 +217,16 @@ class Gate extends Answers {
       if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
       const beyond = units > this.#largest ? units - this.#largest : 0;
-      last.deciding = -1;
-      const decision = this.#check(tag, units, beyond);
-      const { deciding } = last;
-      const refused = !decision.allowed && !dryRun;
+      const answer = this.#check(tag, units, beyond);
+      const refused = !answer.allowed && !dryRun;
       if (refused) this.counts.refused += 1;
-      else if (decision.rule !== null || decision.dryRun) this.counts.dryRun += 1;
+      else if (answer.rule !== null || answer.dryRun) this.counts.dryRun += 1;
       else this.counts.passed += 1;
-      const taken = decision.granted > 0 ? decision.granted + beyond : 0;
-      const fields = this.headers.fields(decision, deciding);
-      const verdict = new Verdict(decision, fields, tag, this.settings.tag === null, taken, refused);
+      const taken = answer.granted > 0 ? answer.granted + beyond : 0;
+      const fields = this.headers.fields(answer);
+      const verdict = new Verdict(answer, fields, tag, this.settings.tag === null, taken, refused);
       // Nothing can go wrong from here to where it is held (hold.js), which leaves again.
-      if (decision.waitMs > 0) this.enter();
+      if (answer.waitMs > 0) this.enter();
       return verdict;
     } catch (error) {
       this.failed('check', error);
@@ -239,14 +239,16 @@ class Gate extends Answers {
    * @param {number} units
    * @param {number} beyond How much of that the bucket cannot hold: it passes when the bucket is
    *   full, and takes it into debt.
+   * @returns {import('../face/quick.js').Answer}
    */
   #check(tag, units, beyond) {
     const { maxDelayMs, dryRun } = this.settings;
     const { domain } = this;
     const cost = units - beyond;
-    const decision = maxDelayMs > 0 && !dryRun && this.hasRoom ? domain.check(tag, { cost, maxWaitMs: maxDelayMs }) : domain.check(tag, cost);
-    if (beyond > 0 && decision.granted > 0) domain.charge(tag, Math.min(beyond, MOST_DEBT));
-    return decision;
+    const maxWaitMs = maxDelayMs > 0 && !dryRun && this.hasRoom ? maxDelayMs : 0;
+    const answer = ask(domain, tag, cost, maxWaitMs);
+    if (beyond > 0 && answer.granted > 0) domain.charge(tag, Math.min(beyond, MOST_DEBT));
+    return answer;
   }
 
   /**

@@ -13,6 +13,7 @@
 // empty bucket fills; `r` is what is left, and `t` the time until there is more.
 'use strict';
 
+/** @import { Answer } from '../face/quick.js' */
 /** @import { Decision } from '../index.js' */
 
 /**
@@ -65,17 +66,16 @@ class Headers {
   }
 
   /**
-   * The fields for a decision; none for a domain without rules.
-   * @param {Decision} decision
-   * @param {number} deciding The index of the rule whose figures these are; -1 if it is not known.
+   * The fields for an answer; none for a domain without rules.
+   * @param {Answer} answer
    * @returns {Fields}
    */
-  fields(decision, deciding) {
-    const index = deciding < 0 ? this.#index(decision) : deciding;
+  fields(answer) {
+    const index = answer.deciding < 0 ? this.#index(answer) : answer.deciding;
     const policy = this.#all[index];
     if (policy === undefined) return [];
-    const more = moreAfter(decision, policy);
-    const left = toInteger(decision.remaining);
+    const more = moreAfter(answer, policy);
+    const left = toInteger(answer.remaining);
     /** @type {Fields} */
     let fields = [];
     if (this.#kind === STANDARD) {
@@ -90,7 +90,7 @@ class Headers {
     if (this.#legacy) {
       // Its reset is a time of day, in seconds since 1970.
       const reset = Math.ceil(Date.now() / 1000) + more;
-      fields.push('x-ratelimit-limit', String(policy.quota), 'x-ratelimit-remaining', String(decision.remaining));
+      fields.push('x-ratelimit-limit', String(policy.quota), 'x-ratelimit-remaining', String(answer.remaining));
       fields.push('x-ratelimit-reset', String(reset));
     }
     return fields;
@@ -115,13 +115,13 @@ class Headers {
   /**
    * The rule that decided: the one that refused, or the first with this limit. A throttle that is not
    * of this package does not say more.
-   * @param {Decision} decision
+   * @param {Pick<Decision, 'rule' | 'limit'>} decision
    */
   policy(decision) {
     return this.#all[this.#index(decision)];
   }
 
-  /** @param {Decision} decision */
+  /** @param {Pick<Decision, 'rule' | 'limit'>} decision */
   #index({ rule, limit }) {
     return rule === null ? this.#all.findIndex(({ quota }) => quota === limit) : this.#names.indexOf(rule);
   }
@@ -141,7 +141,7 @@ function joined(isList, name, present, value) {
 
 /**
  * The whole seconds after which the same request would pass, at least one.
- * @param {Decision} decision
+ * @param {Pick<Decision, 'retryAfterMs'>} decision
  */
 function retryAfter({ retryAfterMs }) {
   return Math.max(1, toSeconds(retryAfterMs));
@@ -150,7 +150,7 @@ function retryAfter({ retryAfterMs }) {
 /**
  * Whole seconds after which more is left than now; 0 when the bucket is full. What is missing comes
  * back in `resetAfterMs`, unit by unit, and the first no later than the average of all.
- * @param {Decision} decision
+ * @param {Answer} decision
  * @param {Policy} policy
  */
 function moreAfter(decision, { windowMs, quota }) {

@@ -5,6 +5,7 @@ const { KeptBytes } = require('../face/values.js');
 const { formatAddress } = require('./parse.js');
 const { toAddress } = require('./tags.js');
 
+/** @import { Answer } from '../face/quick.js' */
 /** @import { Decision } from '../index.js' */
 
 /**
@@ -12,31 +13,33 @@ const { toAddress } = require('./tags.js');
  * listed, copied and sent as JSON.
  */
 class RateLimitInfo {
+  #answer;
+  /** @type {Decision | undefined} */
   #decision;
   #tag;
 
   /**
-   * @param {Decision} decision
+   * @param {Answer} answer
    * @param {string | Uint8Array} tag
    * @param {boolean} isOurs Whether bytes were made of an address, not by the application.
    * @param {number} at When that was.
    */
-  constructor(decision, tag, isOurs, at) {
-    const { limit, remaining } = decision;
+  constructor(answer, tag, isOurs, at) {
+    const { limit, remaining } = answer;
     this.limit = limit;
     // Without rules, all is Infinity.
-    this.used = Math.max(0, limit - decision.balance) || 0;
+    this.used = Math.max(0, limit - answer.balance) || 0;
     this.remaining = remaining;
     /** When the bucket is full again. */
-    this.resetTime = new Date(at + decision.resetAfterMs);
+    this.resetTime = new Date(at + answer.resetAfterMs);
     /** Who was counted, as people write it. */
     this.key = typeof tag === 'string' ? tag : toKey(tag, isOurs);
-    this.#decision = decision;
+    this.#answer = answer;
     this.#tag = tag;
   }
 
   get decision() {
-    return this.#decision;
+    return (this.#decision ??= this.#answer.decision);
   }
 
   /** The tag itself. Of bytes a copy: a refund still needs them, and so may other requests. */

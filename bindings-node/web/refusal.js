@@ -22,8 +22,8 @@ const TEXT = 'text/plain; charset=utf-8';
  * The fields of a refusal that do not depend on its body.
  * @param {Verdict} verdict
  */
-function refusalFields({ decision, fields }) {
-  return ['Retry-After', String(retryAfter(decision)), ...fields];
+function refusalFields({ answer, fields }) {
+  return ['Retry-After', String(retryAfter(answer)), ...fields];
 }
 
 /**
@@ -55,7 +55,7 @@ function toRefusal(gate, verdict, message) {
   const { statusCode: status } = gate.settings;
   const [kind, body] =
     message === 'problem+json'
-      ? ['application/problem+json', problem(status, [gate.policy(verdict) ?? ''].filter(Boolean), retryAfter(verdict.decision))]
+      ? ['application/problem+json', problem(status, [gate.policy(verdict) ?? ''].filter(Boolean), retryAfter(verdict.answer))]
       : toContent(gate, message);
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   const fields = ['Content-Type', kind, 'Content-Length', String(length), ...refusalFields(verdict)];

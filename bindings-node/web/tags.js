@@ -1,6 +1,36 @@
 // Tags of clients that are known by their addresses: in a form that nobody else can have.
 'use strict';
 
+const { KeptBytes } = require('../face/values.js');
+
+/** @import { ClientAddress } from './address.js' */
+
+/** How many tags are kept. Most requests come from few clients at a time. */
+const KEPT = 1024;
+
+/** Tags of clients that are seen by their own addresses, kept for those that come again. */
+class KeptTags {
+  #address;
+  /** @type {Map<unknown, Uint8Array | null>} */
+  #kept = new Map();
+
+  /** @param {ClientAddress} address */
+  constructor(address) {
+    this.#address = address;
+  }
+
+  /** @param {string | undefined} peer */
+  of(peer) {
+    const known = this.#kept.get(peer);
+    if (known !== undefined) return known;
+    const found = this.#address.tag(peer);
+    const tag = found && KeptBytes.keep(found);
+    if (this.#kept.size >= KEPT) this.#kept.clear();
+    this.#kept.set(peer, tag);
+    return tag;
+  }
+}
+
 /**
  * Before the address of a client that sent no header: no header can have a NUL, so nobody can
  * pretend to be it.
@@ -33,4 +63,4 @@ function toAddress(tag) {
   return isAddress(tag.length - NO_HEADER.length) ? tag.subarray(NO_HEADER.length) : null;
 }
 
-module.exports = { GONE, toAddress, withoutHeader };
+module.exports = { GONE, KeptTags, toAddress, withoutHeader };

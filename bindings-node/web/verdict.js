@@ -3,7 +3,7 @@
 
 const { RateLimitInfo } = require('./info.js');
 
-/** @import { Decision } from '../index.js' */
+/** @import { Answer } from '../face/quick.js' */
 /** @import { Fields } from './headers.js' */
 
 class Verdict {
@@ -13,15 +13,15 @@ class Verdict {
   #at;
 
   /**
-   * @param {Decision} decision
+   * @param {Answer} answer
    * @param {Fields} fields
    * @param {string | Uint8Array} tag
    * @param {boolean} isOurs Whether a tag of bytes was made of an address, not by the application.
    * @param {number} taken
    * @param {boolean} refused
    */
-  constructor(decision, fields, tag, isOurs, taken, refused) {
-    this.decision = decision;
+  constructor(answer, fields, tag, isOurs, taken, refused) {
+    this.answer = answer;
     this.fields = fields;
     this.tag = tag;
     this.#isOurs = isOurs;
@@ -33,12 +33,17 @@ class Verdict {
 
   /** For how long to hold the request. */
   get waitMs() {
-    return this.decision.waitMs;
+    return this.answer.waitMs;
+  }
+
+  /** As the application gets it. */
+  get decision() {
+    return this.info.decision;
   }
 
   /** What the application is told, made when it looks: few look. */
   get info() {
-    return (this.#info ??= new RateLimitInfo(this.decision, this.tag, this.#isOurs, this.#at));
+    return (this.#info ??= new RateLimitInfo(this.answer, this.tag, this.#isOurs, this.#at));
   }
 }
 

@@ -17,9 +17,9 @@ type Copies = &'static [(&'static str, &'static str)];
 const COMMON: Copies = &[
     ("bindings-node/face/busy.js", "face/busy.js"),
     ("bindings-node/face/clocks.js", "face/clocks.js"),
-    ("bindings-node/face/deciding.js", "face/deciding.js"),
     ("bindings-node/face/errors.js", "face/errors.js"),
     ("bindings-node/face/index.js", "face/index.js"),
+    ("bindings-node/face/quick.js", "face/quick.js"),
     ("bindings-node/face/values.js", "face/values.js"),
     ("bindings-node/face/words.js", "face/words.js"),
     ("bindings-node/index.d.ts", "types.d.ts"),
