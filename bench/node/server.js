@@ -1,33 +1,37 @@
-// An Express application in one process: bare, or with a limiter. Prints its port.
+// Express applications in one process, bare or with a limiter, each on a port of its own:
+// `node server.js <port of Redis> <kind> ...`. Prints the ports, in the order of the kinds.
 'use strict';
+
+const { once } = require('node:events');
 
 const express = require('express');
 
-const [kind, redisPort] = process.argv.slice(2);
-const app = express();
+/** @typedef {import('express').Express} Express */
 
-/** @type {Record<string, () => void>} */
+const [redisPort, ...wanted] = process.argv.slice(2);
+
+/** @type {Record<string, (app: Express) => void>} */
 const kinds = {
   bare() {},
   again() {},
-  fields() {
+  fields(app) {
     app.use((_request, response, next) => {
       response.setHeader('ratelimit-policy', '"default";q=10000000;w=100000');
       response.setHeader('ratelimit', '"default";r=9999999;t=1');
       next();
     });
   },
-  ours() {
+  ours(app) {
     const { throttle } = require('../../bindings-node/web/express.js');
     // As fast as one with a name, and nothing is left behind. What remains is another figure with
     // nearly every request, so that its headers are made anew.
     app.use(throttle({ rate: '100/s', burst: 10_000_000, table: false }));
   },
-  erl() {
+  erl(app) {
     const { rateLimit } = require('express-rate-limit');
     app.use(rateLimit({ windowMs: 3_600_000, limit: 1_000_000_000, standardHeaders: 'draft-8', legacyHeaders: false }));
   },
-  rlf() {
+  rlf(app) {
     const Redis = require('ioredis');
     const { RateLimiterRedis } = require('rate-limiter-flexible');
     const storeClient = new Redis(Number(redisPort), '127.0.0.1');
@@ -38,8 +42,19 @@ const kinds = {
   },
 };
 
-kinds[kind]();
-app.get('/', (_request, response) => response.send('hello'));
-const server = app.listen(0, '127.0.0.1', () => console.log(server.address().port));
-// The client keeps its connection while it asks others.
-server.keepAliveTimeout = 600_000;
+/**
+ * Starts an application, and gives its port.
+ * @param {string} kind
+ */
+async function start(kind) {
+  const app = express();
+  kinds[kind](app);
+  app.get('/', (_request, response) => response.send('hello'));
+  const server = app.listen(0, '127.0.0.1');
+  // The client keeps its connection while it asks others.
+  server.keepAliveTimeout = 600_000;
+  await once(server, 'listening');
+  return server.address().port;
+}
+
+Promise.all(wanted.map(start)).then((ports) => console.log(JSON.stringify(ports)));

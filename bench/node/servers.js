@@ -1,18 +1,17 @@
 // CPU time of a request to Express: `node servers.js <port of Redis> <its process>`. Prints for each
-// kind of server the microseconds of all rounds, start by start.
+// group, and for each start of it, the microseconds of all rounds by kind of application.
 //
-// User and system time of all threads of the server; not of the client, and not of Redis. The servers
-// run side by side and are asked in turns, one request at a time over a connection that is kept. They
-// have a core for themselves, and the client another: otherwise they pay for each other's caches. What
-// is called once a request is compiled late: the ratio falls until about the ten thousandth.
+// User and system time of all threads of the server; not of the client, and not of Redis. The
+// applications are asked in turns, one request at a time over a connection that is kept. The server has
+// a core for itself, and the client another: otherwise they pay for each other's caches. What is called
+// once a request is compiled late: the ratio falls until about the ten thousandth.
 //
 // What makes the same program slower at one time than at another, and what is done about it:
-// - where a process has its memory, and how the engine's hash tables lie in it: some percent, for as
-//   long as it lives. So all are started anew many times, those of one start with the same seed, which
-//   says where the engine's heap lies, and with as much on the stack before they begin.
-// - who had the core before: a server that follows itself finds its caches warm. So the order is drawn
-//   anew in every round.
-// - everybody else on the machine. So servers are compared round by round, and rounds are short.
+// - where a process has its memory and its compiled code: some percent, for as long as it lives. So all
+//   applications are in one process, where they share both; and that is started anew several times.
+// - who had the core before: one that follows itself finds its caches warm. So the order is drawn anew
+//   in every round.
+// - everybody else on the machine. So applications are compared round by round, and rounds are short.
 // Two are bare: what lies between these is noise.
 'use strict';
 
@@ -22,18 +21,14 @@ const { readFileSync, readdirSync } = require('node:fs');
 const net = require('node:net');
 const readline = require('node:readline');
 
-/** Those that are told apart by a few percent. */
-const NEAR = ['bare', 'ours', 'again', 'fields'];
-/** Those that are not near: fewer starts will do, the first ones. */
-const FAR = ['erl', 'rlf'];
-const STARTS = 16;
-const FAR_STARTS = 4;
-const ROUNDS = 32;
+/** What is measured side by side: first what is told apart by a few percent, then what is not. */
+const GROUPS = [
+  { kinds: ['bare', 'again', 'ours', 'fields'], starts: 8, rounds: 100 },
+  { kinds: ['bare', 'again', 'erl', 'rlf'], starts: 2, rounds: 50 },
+];
 const REQUESTS = 250;
-/** Until the engine has compiled what is called often. */
-const WARM = 10_000;
-/** Bytes by which the stack may lie elsewhere in another start. */
-const SHIFT = 4096;
+/** Rounds until the engine has compiled what is called often. */
+const WARM = 60;
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n';
 
@@ -46,54 +41,34 @@ function cores() {
   });
 }
 
-class Server {
-  #child;
+/** A connection to one of the applications. */
+class Client {
   #socket;
   #waiting = () => {};
   #answer = '';
 
-  /**
-   * @param {import('node:child_process').ChildProcess} child
-   * @param {net.Socket} socket
-   */
-  constructor(child, socket) {
-    this.#child = child;
+  /** @param {net.Socket} socket */
+  constructor(socket) {
     this.#socket = socket.setNoDelay().setEncoding('latin1');
     socket.on('data', (text) => {
       this.#answer += text;
       if (this.#answer.endsWith('hello')) this.#waiting();
     });
     socket.on('end', () => {
-      throw new Error(`a server has closed the connection after: ${this.#answer}`);
+      throw new Error(`the server has closed the connection after: ${this.#answer}`);
     });
   }
 
-  /**
-   * @param {string} kind
-   * @param {number} seed
-   * @param {number} core
-   * @param {string} redisPort
-   */
-  static async start(kind, seed, core, redisPort) {
-    const flags = [`--hash-seed=${seed}`, `--random-seed=${seed}`];
-    const words = ['--addr-no-randomize', process.execPath, ...flags, 'server.js', kind, redisPort];
-    const env = { ...process.env, SHIFT: 'x'.repeat(((seed * 1237) % SHIFT) - kind.length + 16) };
-    const child = spawn('taskset', ['-c', String(core), 'setarch', ...words], { cwd: __dirname, env, stdio: ['ignore', 'pipe', 'inherit'] });
-    child.once('close', (code) => {
-      if (code) throw new Error(`a server has ended with ${code}; setarch must be allowed to fix where memory lies`);
-    });
-    const [port] = await once(readline.createInterface({ input: child.stdout }), 'line');
-    const socket = net.connect(Number(port), '127.0.0.1');
+  /** @param {number} port */
+  static async connect(port) {
+    const socket = net.connect(port, '127.0.0.1');
     await once(socket, 'connect');
-    return new Server(child, socket);
+    return new Client(socket);
   }
 
-  /**
-   * Makes requests, one after the other.
-   * @param {number} requests
-   */
-  async ask(requests) {
-    for (let i = 0; i < requests; i += 1) {
+  /** Makes the requests of a round, one after the other. */
+  async ask() {
+    for (let i = 0; i < REQUESTS; i += 1) {
       this.#answer = '';
       await new Promise((resolve) => {
         this.#waiting = () => resolve(undefined);
@@ -103,18 +78,19 @@ class Server {
     }
   }
 
-  /** The microseconds that all its threads have taken. */
-  get cpu() {
-    const folder = `/proc/${this.#child.pid}/task`;
-    const taken = (id) => Number(readFileSync(`${folder}/${id}/schedstat`, 'utf8').split(' ')[0]);
-    return readdirSync(folder).reduce((sum, id) => sum + taken(id), 0) / 1000;
-  }
-
-  async stop() {
+  close() {
     this.#socket.destroy();
-    this.#child.kill();
-    await once(this.#child, 'close');
   }
+}
+
+/**
+ * The microseconds that all threads of a process have taken.
+ * @param {number | undefined} pid
+ */
+function cpu(pid) {
+  const folder = `/proc/${pid}/task`;
+  const taken = (id) => Number(readFileSync(`${folder}/${id}/schedstat`, 'utf8').split(' ')[0]);
+  return readdirSync(folder).reduce((sum, id) => sum + taken(id), 0) / 1000;
 }
 
 /**
@@ -134,39 +110,43 @@ function shuffled(all) {
 /**
  * The microseconds of a request in each round of one start, by kind.
  * @param {string[]} kinds
- * @param {number} seed
+ * @param {number} rounds
  * @param {number} core
  * @param {string} redisPort
  * @returns {Promise<Record<string, number[]>>}
  */
-async function measure(kinds, seed, core, redisPort) {
-  const servers = await Promise.all(kinds.map((kind) => Server.start(kind, seed, core, redisPort)));
-  /** @type {Record<string, number[]>} */
-  const times = Object.fromEntries(kinds.map((kind) => [kind, []]));
-  for (const server of servers) await server.ask(WARM);
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const i of shuffled([...servers.keys()])) {
-      const before = servers[i].cpu;
-      await servers[i].ask(REQUESTS);
-      times[kinds[i]].push((servers[i].cpu - before) / REQUESTS);
+async function measure(kinds, rounds, core, redisPort) {
+  const words = ['-c', String(core), process.execPath, 'server.js', redisPort, ...kinds];
+  const child = spawn('taskset', words, { cwd: __dirname, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [ports] = await once(readline.createInterface({ input: child.stdout }), 'line');
+  const clients = await Promise.all(JSON.parse(ports).map((port) => Client.connect(port)));
+  /** @type {number[][]} */
+  const times = kinds.map(() => []);
+  for (let round = -WARM; round < rounds; round += 1) {
+    for (const i of shuffled([...kinds.keys()])) {
+      const before = cpu(child.pid);
+      await clients[i].ask();
+      if (round >= 0) times[i].push((cpu(child.pid) - before) / REQUESTS);
     }
   }
-  await Promise.all(servers.map((server) => server.stop()));
-  return times;
+  for (const client of clients) client.close();
+  child.kill();
+  await once(child, 'close');
+  return Object.fromEntries(kinds.map((kind, i) => [kind, times[i]]));
 }
 
 async function main() {
   const [redisPort, redis] = process.argv.slice(2);
   const all = cores();
   for (const pid of [redis, String(process.pid)]) spawnSync('taskset', ['-acp', String(all[all.length - 1]), pid]);
-  /** @type {Record<string, number[][]>} */
-  const times = Object.fromEntries([...NEAR, ...FAR].map((kind) => [kind, []]));
-  for (let start = 0; start < STARTS; start += 1) {
-    const kinds = start < FAR_STARTS ? [...NEAR, ...FAR] : NEAR;
-    const taken = await measure(kinds, start + 1, all[0], redisPort);
-    for (const kind of kinds) times[kind].push(taken[kind]);
+  /** @type {Record<string, number[]>[][]} */
+  const groups = [];
+  for (const { kinds, starts, rounds } of GROUPS) {
+    const taken = [];
+    for (let start = 0; start < starts; start += 1) taken.push(await measure(kinds, rounds, all[0], redisPort));
+    groups.push(taken);
   }
-  console.log(JSON.stringify(times));
+  console.log(JSON.stringify(groups));
 }
 
 main();
