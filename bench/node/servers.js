@@ -23,7 +23,7 @@ const readline = require('node:readline');
 
 /** What is measured side by side: first what is told apart by a few percent, then what is not. */
 const GROUPS = [
-  { kinds: ['bare', 'again', 'ours', 'fields'], starts: 8, rounds: 100 },
+  { kinds: ['bare', 'again', 'ours', 'fields'], starts: 4, rounds: 100 },
   { kinds: ['bare', 'again', 'erl', 'rlf'], starts: 2, rounds: 50 },
 ];
 const REQUESTS = 250;
