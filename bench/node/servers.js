@@ -11,7 +11,11 @@
 //   applications are in one process, where they share both; and that is started anew several times.
 // - who had the core before: one that follows itself finds its caches warm. So the order is drawn anew
 //   in every round.
-// - everybody else on the machine. So applications are compared round by round, and rounds are short.
+// - everybody else on the machine, who may slow a core by half, for about as long as some ten requests
+//   take. So applications are compared round by round, and rounds are short: with ten times as many
+//   requests in a round, and a tenth of the rounds, the error is five times as large.
+// - garbage collection, which falls on whoever comes along. Rounds with much of it are left out
+//   (main.js), so what an application adds to it does not show.
 // Two are bare: what lies between these is noise.
 'use strict';
 
@@ -23,12 +27,13 @@ const readline = require('node:readline');
 
 /** What is measured side by side: first what is told apart by a few percent, then what is not. */
 const GROUPS = [
-  { kinds: ['bare', 'again', 'ours', 'fields'], starts: 4, rounds: 100 },
-  { kinds: ['bare', 'again', 'erl', 'rlf'], starts: 2, rounds: 50 },
+  { kinds: ['bare', 'again', 'ours', 'fields'], starts: 6, rounds: 400 },
+  { kinds: ['bare', 'again', 'erl', 'rlf'], starts: 2, rounds: 100 },
 ];
-const REQUESTS = 250;
-/** Rounds until the engine has compiled what is called often. */
-const WARM = 60;
+const REQUESTS = 20;
+/** Rounds until the engine has compiled what is called often, and how many requests each has. */
+const WARM = 40;
+const WARM_REQUESTS = 250;
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n';
 
@@ -66,9 +71,12 @@ class Client {
     return new Client(socket);
   }
 
-  /** Makes the requests of a round, one after the other. */
-  async ask() {
-    for (let i = 0; i < REQUESTS; i += 1) {
+  /**
+   * Makes the requests of a round, one after the other.
+   * @param {number} requests
+   */
+  async ask(requests) {
+    for (let i = 0; i < requests; i += 1) {
       this.#answer = '';
       await new Promise((resolve) => {
         this.#waiting = () => resolve(undefined);
@@ -84,10 +92,12 @@ class Client {
 }
 
 /**
- * The microseconds that all threads of a process have taken.
+ * The microseconds that all threads of a process have taken, when it has done all that it was asked for:
+ * until its main thread sleeps, not all of its time is counted.
  * @param {number | undefined} pid
  */
 function cpu(pid) {
+  while (!readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') S '));
   const folder = `/proc/${pid}/task`;
   const taken = (id) => Number(readFileSync(`${folder}/${id}/schedstat`, 'utf8').split(' ')[0]);
   return readdirSync(folder).reduce((sum, id) => sum + taken(id), 0) / 1000;
@@ -122,11 +132,12 @@ async function measure(kinds, rounds, core, redisPort) {
   const clients = await Promise.all(JSON.parse(ports).map((port) => Client.connect(port)));
   /** @type {number[][]} */
   const times = kinds.map(() => []);
-  for (let round = -WARM; round < rounds; round += 1) {
+  for (let round = 0; round < WARM; round += 1) for (const client of clients) await client.ask(WARM_REQUESTS);
+  for (let round = 0; round < rounds; round += 1) {
     for (const i of shuffled([...kinds.keys()])) {
       const before = cpu(child.pid);
-      await clients[i].ask();
-      if (round >= 0) times[i].push((cpu(child.pid) - before) / REQUESTS);
+      await clients[i].ask(REQUESTS);
+      times[i].push((cpu(child.pid) - before) / REQUESTS);
     }
   }
   for (const client of clients) client.close();

@@ -77,7 +77,7 @@ impl Hot for Check {
     const NAME: &str = "check";
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault> {
-        decide(call, |domain, tag, ask| domain.check_with(tag, ask))
+        decide(call, |domain, tag, ask| domain.check_by(call.local(), tag, ask))
     }
 }
 
@@ -91,7 +91,8 @@ impl Hot for CheckLaid {
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault> {
         let (tag, length) = call.laid_tag(TAG);
-        answer(call, call.seat(), &tag[..length], asked(call)?, Domain::check_with)
+        let check = |domain: &Domain, tag, ask| domain.check_by(call.local(), tag, ask);
+        answer(call, call.seat(), &tag[..length], asked(call)?, check)
     }
 }
 

@@ -13,6 +13,8 @@
 // empty bucket fills; `r` is what is left, and `t` the time until there is more.
 'use strict';
 
+const { Value } = require('./value.js');
+
 /** @import { Answer } from '../face/quick.js' */
 /** @import { Decision } from '../index.js' */
 
@@ -39,12 +41,11 @@ class Headers {
   #names;
   /** In the same order. */
   #all;
-  /** @type {string[]} How the field RateLimit of each begins. */
-  #begins;
+  /** The standard field RateLimit. */
+  #value;
   #kind;
   #legacy;
   #policy;
-  #last = { index: -1, left: 0, more: 0, value: '' };
 
   /**
    * @param {string | null} kind One of KINDS, or none.
@@ -57,7 +58,7 @@ class Headers {
     const all = [...policies.values()];
     this.#names = [...policies.keys()];
     this.#all = all;
-    this.#begins = all.map(({ name }) => `${toString(name)};r=`);
+    this.#value = new Value(all.map(({ name }) => toString(name)));
     const named = all.map((p) => `${toString(p.name)};q=${toInteger(p.quota)}${toWindow(p)}`);
     const bare = all.map((p) => `${toInteger(p.quota)}${toWindow(p)}`);
     this.#policy = (kind === STANDARD ? named : bare).join(', ');
@@ -79,7 +80,7 @@ class Headers {
     /** @type {Fields} */
     let fields = [];
     if (this.#kind === STANDARD) {
-      fields = [POLICY, this.#policy, 'ratelimit', this.#value(index, left, more)];
+      fields = [POLICY, this.#policy, 'ratelimit', this.#value.of(index, left, more)];
     } else if (this.#kind === 'draft-7') {
       const value = `limit=${toInteger(policy.quota)}, remaining=${left}, reset=${more}`;
       fields.push(POLICY, this.#policy, 'ratelimit', value);
@@ -94,22 +95,6 @@ class Headers {
       fields.push('x-ratelimit-reset', String(reset));
     }
     return fields;
-  }
-
-  /**
-   * The standard field. Most clients have used next to nothing, so that it is often the same as
-   * before: to make it anew takes longer.
-   * @param {number} index
-   * @param {number} left
-   * @param {number} more
-   */
-  #value(index, left, more) {
-    const last = this.#last;
-    if (last.index !== index || last.left !== left || last.more !== more) {
-      const time = more > 0 ? `;t=${more}` : '';
-      this.#last = { index, left, more, value: `${this.#begins[index]}${left}${time}` };
-    }
-    return this.#last.value;
   }
 
   /**

@@ -10,6 +10,7 @@ class Verdict {
   /** @type {RateLimitInfo | null} */
   #info = null;
   #isOurs;
+  /** When it was decided, where that may be a while ago. */
   #at;
 
   /**
@@ -25,7 +26,8 @@ class Verdict {
     this.fields = fields;
     this.tag = tag;
     this.#isOurs = isOurs;
-    this.#at = Date.now();
+    // Others are looked at without delay, if at all, and to ask for the time takes as long as a check.
+    this.#at = refused || answer.waitMs > 0 ? Date.now() : undefined;
     /** Units that were taken, which a refund gives back. */
     this.taken = taken;
     this.refused = refused;
@@ -43,7 +45,7 @@ class Verdict {
 
   /** What the application is told, made when it looks: few look. */
   get info() {
-    return (this.#info ??= new RateLimitInfo(this.answer, this.tag, this.#isOurs, this.#at));
+    return (this.#info ??= new RateLimitInfo(this.answer, this.tag, this.#isOurs, this.#at ?? Date.now()));
   }
 }
 

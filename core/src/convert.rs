@@ -37,7 +37,7 @@ pub fn duration_from_millis(name: &str, millis: f64) -> Result<Duration> {
 pub fn millis(duration: Duration) -> f64 {
     // Of 64 bits a float is made in a few instructions, of 128 by a call.
     let ns = duration.as_nanos();
-    u64::try_from(ns).map_or(ns as f64, |short| short as f64) / 1e6
+    u64::try_from(ns).map_or_else(|_| ns as f64, |short| short as f64) / 1e6
 }
 
 /// A number as a message quotes it: not with hundreds of digits.

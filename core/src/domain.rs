@@ -128,16 +128,21 @@ impl Domain {
 
     /// Asks for what `ask` says, and takes it if it passes.
     pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
+        LOCAL.with(|local| self.check_by(local, tag, ask))
+    }
+
+    /// The same, in a thread that knows its own.
+    #[doc(hidden)]
+    #[inline]
+    pub fn check_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         self.begin(&ask)?;
         if let [rule] = self.0.rules.as_slice() {
-            return LOCAL.with(|local| {
-                let check = Check::of_one(&self.0, local, rule, tag.as_ref(), ask);
-                let outcome = match check.take_at_once(local, rule) {
-                    Some(tat) => check.taken(tat),
-                    None => check.take(),
-                };
-                Ok(outcome.decision())
-            });
+            let check = Check::of_one(&self.0, local, rule, tag.as_ref(), ask);
+            let outcome = match check.take_at_once(local, rule) {
+                Some(tat) => check.taken(tat),
+                None => check.take(),
+            };
+            return Ok(outcome.decision());
         }
         Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().decision())
     }
