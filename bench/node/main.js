@@ -116,6 +116,13 @@ function over(kind, bases) {
 }
 
 /**
+ * The same by all that was taken, with whatever disturbed it.
+ * @param {number[]} kind
+ * @param {number[][]} bases
+ */
+const overAll = (kind, bases) => mean(kind) / mean(bases.map(mean));
+
+/**
  * The ratio of a start is the middle of its rounds', since what disturbs a round often disturbs those
  * beside it; that of all starts is their mean, with its standard error. That of the two that are bare
  * would be 1 without noise.
@@ -125,8 +132,8 @@ function over(kind, bases) {
 function expressRows(redis) {
   /** @type {Record<string, number[]>[][]} */
   const [near, far] = node('servers.js', String(redis.port), String(redis.pid));
-  const row = (name, text, starts, kind, bases = ['bare', 'again']) => {
-    const ratios = starts.map((us) => over(us[kind], bases.map((base) => us[base])));
+  const row = (name, text, starts, kind, bases = ['bare', 'again'], compare = over) => {
+    const ratios = starts.map((us) => compare(us[kind], bases.map((base) => us[base])));
     const ratio = mean(ratios);
     const error = Math.sqrt(mean(ratios.map((one) => (one - ratio) ** 2)) / (ratios.length - 1));
     const figure = (kinds) => mean(kinds.flatMap((one) => starts.map((us) => middle(us[one]))));
@@ -134,6 +141,7 @@ function expressRows(redis) {
   };
   return [
     row('express_cpu', 'CPU of a request to Express, over bare', near, 'ours'),
+    row(null, '  all rounds, with all garbage collection', near, 'ours', ['bare', 'again'], overAll),
     row(null, '  with two fields that are always the same', near, 'fields'),
     row(null, '  bare once more: the noise', near, 'again', ['bare']),
     row(null, '  with express-rate-limit', far, 'erl'),

@@ -12,10 +12,10 @@
 // - who had the core before: one that follows itself finds its caches warm. So the order is drawn anew
 //   in every round.
 // - everybody else on the machine, who may slow a core by half, for about as long as some ten requests
-//   take. So applications are compared round by round, and rounds are short: with ten times as many
-//   requests in a round, and a tenth of the rounds, the error is five times as large.
+//   take. So applications are compared round by round, and rounds are short.
 // - garbage collection, which falls on whoever comes along. Rounds with much of it are left out
-//   (main.js), so what an application adds to it does not show.
+//   of the ratio (main.js), where what an application adds to it does not show; so there is a row
+//   with all of it, too, which has far more noise.
 // Two are bare: what lies between these is noise.
 'use strict';
 
@@ -32,7 +32,7 @@ const GROUPS = [
 ];
 const REQUESTS = 20;
 /** Rounds until the engine has compiled what is called often, and how many requests each has. */
-const WARM = 40;
+const WARM = 60;
 const WARM_REQUESTS = 250;
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n';
@@ -92,12 +92,15 @@ class Client {
 }
 
 /**
- * The microseconds that all threads of a process have taken, when it has done all that it was asked for:
- * until its main thread sleeps, not all of its time is counted.
+ * The microseconds that all threads of a process have taken, when its main thread sleeps: until then
+ * not all of its time is counted.
  * @param {number | undefined} pid
  */
 function cpu(pid) {
-  while (!readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') S '));
+  for (let state = ''; state !== 'S'; ) {
+    state = / (\w) [^)]*$/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1] ?? '';
+    if (state === 'Z' || state === 'X') throw new Error('the server has ended');
+  }
   const folder = `/proc/${pid}/task`;
   const taken = (id) => Number(readFileSync(`${folder}/${id}/schedstat`, 'utf8').split(' ')[0]);
   return readdirSync(folder).reduce((sum, id) => sum + taken(id), 0) / 1000;

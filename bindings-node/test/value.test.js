@@ -18,15 +18,26 @@ const NAMES = ['"a"', '"daily limit"'];
  */
 const plain = (index, left, more) => `${NAMES[index]};r=${left}${more > 0 ? `;t=${more}` : ''}`;
 
+/**
+ * @param {number} index
+ * @param {number} left
+ * @param {number} more
+ * @returns {[number, number, number]}
+ */
+const toAsk = (index, left, more) => [index, left, more];
+
 describe('RateLimit as text', () => {
   it('is the same as in the plainest way, whatever came before', () => {
     const lefts = [0, 1, 8, 9, 10, 11, 90, 99, 100, 101, 999, 1000, 1_234_567, 2 ** 31, 2 ** 32 + 1, 2 ** 40, 1e15 - 1];
-    const all = lefts.flatMap((left) => [0, 1, 86_400].flatMap((more) => [0, 1].map((index) => /** @type {const} */ ([index, left, more]))));
+    const all = lefts.flatMap((left) => [0, 1, 86_400].flatMap((more) => [toAsk(0, left, more), toAsk(1, left, more)]));
     for (const before of all) {
       for (const ask of all) {
         const value = new Value(NAMES);
+        // Twice, so that there is something to write over.
         value.of(...before);
+        value.of(...toAsk(before[0], 7, before[2]));
         assert.equal(value.of(...ask), plain(...ask), `after ${before}`);
+        assert.equal(value.of(...before), plain(...before), `after ${ask}`);
       }
     }
   });
@@ -39,7 +50,7 @@ describe('RateLimit as text', () => {
 });
 
 describe('the time of a verdict', () => {
-  const answer = { allowed: true, granted: 1, waitMs: 0, retryAfterMs: 0, resetAfterMs: 500, limit: 10, remaining: 9, balance: 9, rule: null, dryRun: false, deciding: 0 };
+  const answer = { granted: 1, resetAfterMs: 500, limit: 10, remaining: 9, balance: 9, deciding: 0 };
 
   /**
    * When the bucket is full again, by a verdict that is looked at a second late.

@@ -167,8 +167,8 @@ function problem(status, violated, seconds) {
 /** @param {number} ms A millionth of it, which comes of fractions, is no further second. */
 const toSeconds = (ms) => Math.min(LARGEST, Math.ceil(ms / 1000 - 1e-9));
 
-/** @param {number} number */
-const toInteger = (number) => Math.min(LARGEST, number);
+/** @param {number} number A throttle that is not of this package may have any. */
+const toInteger = (number) => Math.max(0, Math.floor(Math.min(LARGEST, number))) || 0;
 
 /** @param {Policy} policy */
 const toWindow = ({ windowMs }) => `;w=${Math.max(1, toSeconds(windowMs))}`;

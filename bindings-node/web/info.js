@@ -22,7 +22,7 @@ class RateLimitInfo {
    * @param {Answer} answer
    * @param {string | Uint8Array} tag
    * @param {boolean} isOurs Whether bytes were made of an address, not by the application.
-   * @param {number} at When that was.
+   * @param {number} at From when the time is reckoned, in milliseconds since 1970.
    */
   constructor(answer, tag, isOurs, at) {
     const { limit, remaining } = answer;

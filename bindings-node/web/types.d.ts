@@ -142,7 +142,7 @@ export interface RateLimitInfo {
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;
-  /** When the bucket is full again; after a request that passed at once, reckoned from the first look. */
+  /** When the bucket is full again; in Express, after a request that passed at once, reckoned from the first look. */
   readonly resetTime: Date;
   /** Who was counted, as people write it: an address is text. */
   readonly key: Tag;

@@ -26,7 +26,7 @@ class Verdict {
     this.fields = fields;
     this.tag = tag;
     this.#isOurs = isOurs;
-    // Others are looked at without delay, if at all, and to ask for the time takes as long as a check.
+    // Few look at others, and to ask for the time takes about as long as a check: it is that of the look.
     this.#at = refused || answer.waitMs > 0 ? Date.now() : undefined;
     /** Units that were taken, which a refund gives back. */
     this.taken = taken;
