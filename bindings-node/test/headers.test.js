@@ -65,6 +65,14 @@ describe('fields', () => {
     assert.deepEqual(fields(null, throttle, throttle.check('t')), {});
   });
 
+  it('of a throttle that is not ours, whose figures may be any', () => {
+    const { throttle } = made({ rate: '10/s' });
+    for (const [remaining, whole] of [[7.9, 7], [-2, 0], [NaN, 0], [1e300, 1e15 - 1]]) {
+      const written = fields('draft-8', throttle, { ...throttle.peek('t'), remaining });
+      assert.equal(parsed(written.ratelimit)[0][1].r, whole);
+    }
+  });
+
   it('of a refusal', () => {
     const { clock, throttle } = made({ rate: '1/minute', burst: 5 });
     throttle.check('t', 5);
