@@ -270,17 +270,21 @@ describe('the table of an application', () => {
           response.emit('close');
         }
       }
-      calls(20000);
-      gc();
-      const before = process.memoryUsage();
-      calls(150000);
-      gc();
-      const now = process.memoryUsage();
-      console.log(JSON.stringify([limit.counts.passed, inherited, (now.heapUsed - before.heapUsed) / 1e6, (now.rss - before.rss) / 1e6]));
+      const heaps = [], sizes = [];
+      for (let round = 0; round < 6; round += 1) {
+        calls(75000);
+        gc();
+        heaps.push(process.memoryUsage().heapUsed / 1e6);
+        sizes.push(process.memoryUsage.rss() / 1e6);
+      }
+      console.log(JSON.stringify([limit.counts.passed, inherited, heaps, sizes]));
     `, '--expose-gc');
-    const [passed, inherited, heap, rss] = JSON.parse(out);
-    assert.deepEqual([passed, inherited], [170_000, 170_000]);
-    assert.ok(heap < 2, `the heap grew by ${heap} MB`);
-    assert.ok(rss < 60, `the process grew by ${rss} MB`);
+    const [passed, inherited, heaps, sizes] = JSON.parse(out);
+    assert.deepEqual([passed, inherited], [450_000, 450_000]);
+    // The engine keeps or returns tens of megabytes as it likes: what leaks shows in the long run.
+    const median = (/** @type {number[]} */ three) => three.sort((a, b) => a - b)[1];
+    const growth = (/** @type {number[]} */ all) => median(all.slice(3)) - median(all.slice(0, 3));
+    assert.ok(growth(heaps) < 2, `the heap grew: ${heaps} MB`);
+    assert.ok(growth(sizes) < 15, `the process grew: ${sizes} MB`);
   });
 });

@@ -92,14 +92,10 @@ const peersUp = (throttle) => statsOf(throttle).peers.filter(({ state }) => stat
  */
 function program(code, config) {
   const head = `
-    const { readFileSync, readdirSync } = require('node:fs');
     const { BusyThrottle, Throttle } = require(${JSON.stringify(INDEX)});
+    const { threads } = require(${JSON.stringify(join(__dirname, 'shared/threads.js'))});
     const config = ${JSON.stringify(config)};
-    const threads = () => readdirSync('/proc/self/task')
-      .map((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8'))
-      .filter((name) => name === 'dthrottle\\n').length;
     const sleep = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-    /** A thread takes a moment to have its name, and to be gone. */
     function threadsUntil(count) {
       for (let i = 0; i < 6000 && threads() !== count; i += 1) sleep(10);
       return threads();

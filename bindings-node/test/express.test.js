@@ -387,7 +387,7 @@ describe('a middleware', () => {
     await app.request('/');
     const away = new AbortController();
     const waiting = app.request(new Request('http://x/', { signal: away.signal }));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    while (held.counts.delayed === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.equal(slow.peek('t').balance, -1);
     away.abort();
     await waiting;

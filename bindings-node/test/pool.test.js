@@ -23,12 +23,10 @@ const NAME = `pool${process.pid}`;
 
 /** In every program: the threads that exchange, and what asks a middleware about a request. */
 const PRELUDE = `
-const { readdirSync, readFileSync } = require('node:fs');
+const { threads } = require(${JSON.stringify(join(__dirname, 'shared/threads.js'))});
 const { throttle } = require(${JSON.stringify(join(WEB, 'express.js'))});
 const table = ${JSON.stringify(NAME)};
 const cluster = { name: 'pool', listen: '127.0.0.1:0', peers: [] };
-const threads = () => readdirSync('/proc/self/task')
-  .filter((id) => { try { return readFileSync('/proc/self/task/' + id + '/comm', 'utf8') === 'dthrottle\\n'; } catch { return false; } }).length;
 const response = { setHeader() {}, getHeader() {} };
 const get = (limit) => {
   let passed = false;
@@ -178,7 +176,7 @@ describe('a plain handler', () => {
     const throttled = make((/** @type {Any} */ _request, /** @type {Any} */ response) => {
       response.end();
       return 'done';
-    }, { rate: '20/s', burst: 1, maxDelayMs: 60, table: false });
+    }, new Throttle({ rate: '20/s', burst: 1, clock: new ManualClock() }), { maxDelayMs: 60 });
     const server = http.createServer((request, response) => given.push(throttled(request, response))).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());

@@ -1,5 +1,6 @@
-// A reporter for node --test: what failed and why, then one line. Thousands of vectors that passed
-// are not worth reading.
+// A reporter for node --test: one line, and before it what failed and why. Thousands of vectors that
+// passed are not worth reading, nor what files wrote that did not fail: panics that are expected
+// write too.
 import { inspect } from 'node:util';
 
 /**
@@ -7,24 +8,28 @@ import { inspect } from 'node:util';
  */
 export default async function* quiet(source) {
   let passed = 0;
-  let failed = 0;
-  let stderr = '';
+  /** @type {{ file: string, text: string }[]} */
+  const failures = [];
+  /** @type {Map<string, string>} */
+  const written = new Map();
   for await (const { type, data } of source) {
     if (type === 'test:diagnostic' && data.nesting > 0) yield `${data.message}\n`;
-    // Panics that are expected write there too.
-    if (type === 'test:stderr') stderr += data.message;
+    if (type === 'test:stderr') written.set(data.file, (written.get(data.file) ?? '') + data.message);
     if (type !== 'test:pass' && type !== 'test:fail') continue;
-    const isSuite = data.details.type === 'suite';
+    const { type: kind, error } = data.details;
     if (type === 'test:pass') {
-      if (!isSuite) passed += 1;
+      if (kind !== 'suite') passed += 1;
       continue;
     }
-    if (!isSuite) failed += 1;
-    const { error } = data.details;
-    yield `\nFAILED ${data.name} (${data.file ?? 'no file'})\n${inspect(error?.cause ?? error)}\n`;
+    // Where a test failed, what it stands in failed too, with nothing more to say.
+    if (error?.failureType === 'subtestsFailed') continue;
+    const file = data.file ?? 'no file';
+    failures.push({ file, text: `\nFAILED ${data.name} (${file})\n${inspect(error?.cause ?? error)}\n` });
   }
-  if (failed > 0) yield stderr;
-  yield `${passed} passed, ${failed} failed\n`;
+  // The end of a log is what is read: failures come after what their files wrote.
+  for (const file of new Set(failures.map((failure) => failure.file))) yield written.get(file) ?? '';
+  for (const { text } of failures) yield text;
+  yield `${passed} passed, ${failures.length} failed\n`;
   // A pattern that matches no file must not look like success.
   if (passed === 0) process.exitCode = 1;
 }
