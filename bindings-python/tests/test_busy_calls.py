@@ -267,9 +267,8 @@ def test_a_waiting_request_has_no_connection(server: Server) -> None:
     waiting = threading.Thread(target=http.request, args=("GET", server.url))
     waiting.start()
     time.sleep(0.3)
-    begun = time.monotonic()
     assert http.request("GET", server.url, pool_timeout=10).status == 200
-    assert time.monotonic() - begun < 1
+    assert waiting.is_alive()
     waiting.join()
 
 
