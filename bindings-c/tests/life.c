@@ -69,7 +69,7 @@ static void test_setters(void)
     dthrottle_t *throttle, *again;
     dthrottle_domain_t *api, *all;
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    dthrottle_rule_t rule = rule_of("10/s");
+    dthrottle_rule_t rule = rule_of("10/minute");
     char error[256];
 
     MUST(dthrottle_config_new(&config) == DTHROTTLE_OK);

@@ -208,8 +208,8 @@ static void test_children(void)
     UNTIL(is_another(first));
     int second = whose_turn();
     MUST(kill(children[second], SIGKILL) == 0);
-    seen->turn[second] = 0;
     MUST(waitpid(children[second], &status, 0) == children[second] && WIFSIGNALED(status));
+    seen->turn[second] = 0;
     UNTIL(is_another(second));
     CHECK(whose_turn() != first);
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apache
 from apache import location
-from server import Server, held, side_by_side, until
+from server import Server, files_of, held, side_by_side, until
 
 # Nobody's turn comes during a test.
 LINES = 'DThrottleRule default "1/hour" burst=1\nDThrottleRule soon "2/s" burst=1\n' + "".join(
@@ -93,13 +93,9 @@ def child_of(server: Server, client: socket.socket) -> int:
     """Find the child that has the other end of a connection."""
     port = f":{client.getsockname()[1]:04X}"
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-    sockets = [f"socket:[{row[9]}]" for row in rows if row[2].endswith(port)]
-    for child in server.children():
-        for link in Path(f"/proc/{child}/fd").iterdir():
-            with suppress(FileNotFoundError):
-                if str(link.readlink()) in sockets:
-                    return child
-    raise AssertionError("no child has it")
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port)}
+    (child,) = (child for child in server.children() if sockets & files_of(child))
+    return child
 
 
 def test_who_is_killed_makes_room_though_no_child_starts() -> None:

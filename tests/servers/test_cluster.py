@@ -11,7 +11,7 @@ from pathlib import Path
 import apache
 import nginx
 import pytest
-from server import Server, free_port, held, until
+from server import Server, files_of, free_port, held, until
 
 from dthrottle import Throttle
 
@@ -78,15 +78,7 @@ def exchangers(server: Server) -> list[int]:
     """Give the processes that have a socket for datagrams."""
     lines = Path("/proc/net/udp").read_text().splitlines()[1:]
     inodes = {f"socket:[{line.split()[9]}]" for line in lines}
-    found = []
-    for child in server.children():
-        try:
-            files = [str(file.readlink()) for file in Path(f"/proc/{child}/fd").iterdir()]
-        except FileNotFoundError:
-            continue
-        if inodes & set(files):
-            found.append(child)
-    return found
+    return [child for child in server.children() if inodes & files_of(child)]
 
 
 def is_heard(server: Server, other: Throttle, key: str) -> bool:

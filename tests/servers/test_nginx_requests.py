@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from nginx import location, nginx
-from server import Answer, Server, at_once, held, until
+from server import Answer, Server, at_once, held, tried, until
 
 HTTP = """
 dthrottle_zone $request_uri zone=slow rate=1r/d;
@@ -138,7 +139,7 @@ def test_the_status_and_the_time_to_come_back(server: Server) -> None:
     # The zone's bucket is larger than this use's: one unit more would be there in a day.
     assert int(second.headers["retry-after"]) == pytest.approx(86400, abs=2)
     assert "[warn]" in server.log()
-    assert "limiting requests, retry after 86399." in server.log()
+    assert re.search(r"limiting requests, retry after 8639\d\.", server.log())
 
 
 def test_the_time_to_come_back_where_others_have_used_more(server: Server) -> None:
@@ -156,25 +157,34 @@ def are_spaced(answers: list[Answer], seconds: float) -> None:
 
 
 def test_delayed_requests_are_spaced(server: Server) -> None:
-    answers = at_once(server, "/tenth?key=s", 8)
-    assert sorted(answer.status for answer in answers) == [200] * 7 + [429]
-    statuses = [str(shown(answer)[1]) for answer in answers]
-    assert (sorted(statuses[:2]), statuses[2:]) == (["PASSED", "REJECTED"], ["DELAYED"] * 6)
-    are_spaced(answers[2:], 0.1)
+    def check(key: str) -> None:
+        answers = at_once(server, f"/tenth?key=s{key}", 8)
+        assert sorted(answer.status for answer in answers) == [200] * 7 + [429]
+        statuses = [str(shown(answer)[1]) for answer in answers]
+        assert (sorted(statuses[:2]), statuses[2:]) == (["PASSED", "REJECTED"], ["DELAYED"] * 6)
+        are_spaced(answers[2:], 0.1)
+
+    tried(check)
 
 
 def test_the_longest_delay_counts_and_is_paid_for_once(server: Server) -> None:
-    answers = at_once(server, "/mixed?key=m", 4)
-    assert [shown(answer)[1] for answer in answers] == ["PASSED"] + ["DELAYED"] * 3
-    are_spaced(answers[1:], 0.1)
-    assert shown(server.get("/count?key=m")) == (200, "PASSED", "5")
+    def check(key: str) -> None:
+        answers = at_once(server, f"/mixed?key=m{key}", 4)
+        assert [shown(answer)[1] for answer in answers] == ["PASSED"] + ["DELAYED"] * 3
+        are_spaced(answers[1:], 0.1)
+        assert shown(server.get(f"/count?key=m{key}")) == (200, "PASSED", "5")
+
+    tried(check)
 
 
 def test_two_stages(server: Server) -> None:
-    answers = at_once(server, "/two-stages?key=t", 7)
-    assert [answer.status for answer in answers] == [200] * 7
-    assert [shown(answer)[1] for answer in answers] == ["PASSED"] * 4 + ["DELAYED"] * 3
-    are_spaced(answers[4:], 0.1)
+    def check(key: str) -> None:
+        answers = at_once(server, f"/two-stages?key=t{key}", 7)
+        assert [answer.status for answer in answers] == [200] * 7
+        assert [shown(answer)[1] for answer in answers] == ["PASSED"] * 4 + ["DELAYED"] * 3
+        are_spaced(answers[4:], 0.1)
+
+    tried(check)
 
 
 def test_who_does_not_wait_pays_nothing(server: Server) -> None:
@@ -267,12 +277,15 @@ def test_a_domain_in_dry_run_does_not_free_from_the_others(file_server: Server) 
 
 
 def test_rules_of_a_file(file_server: Server) -> None:
-    begin = time.monotonic()
-    assert shown(file_server.get("/rules?key=r")) == (200, "PASSED", "1")
-    assert file_server.statuses("/rules?key=r", 2) == [200, 429]
-    answers = at_once(file_server, "/patient?key=r", 6, begin)
-    assert sorted(answer.status for answer in answers) == [200] * 4 + [429] * 2
-    are_spaced([answer for answer in answers if answer.status == 200], 0.5)
+    def check(key: str) -> None:
+        begin = time.monotonic()
+        assert shown(file_server.get(f"/rules?key=r{key}")) == (200, "PASSED", "1")
+        assert file_server.statuses(f"/rules?key=r{key}", 2) == [200, 429]
+        answers = at_once(file_server, f"/patient?key=r{key}", 6, begin)
+        assert sorted(answer.status for answer in answers) == [200] * 4 + [429] * 2
+        are_spaced([answer for answer in answers if answer.status == 200], 0.5)
+
+    tried(check)
 
 
 def test_a_redirect_inside_is_not_another_request(server: Server) -> None:

@@ -18,19 +18,23 @@ describe('requests that are held', () => {
       const options = { rate: '10/s', burst: 10, maxDelayMs: 1500, tag: 'header:X-Client' };
       const server = await place.node(place.folder(), options, { framework, workers });
       const agent = new Agent({ keepAlive: true });
-      const all = (/** @type {(i: number) => string} */ client) => Promise.all(Array.from({ length: REQUESTS }, async (_, i) => {
+      const all = (/** @type {(i: number) => string} */ client) => {
         const begin = performance.now();
-        const answer = await ask(server.port, '/', { client: client(i), agent });
-        return { ...answer, ms: performance.now() - begin };
-      }));
+        return Promise.all(Array.from({ length: REQUESTS }, async (_, i) => {
+          const answer = await ask(server.port, '/', { client: client(i), agent });
+          return { ...answer, ms: performance.now() - begin };
+        }));
+      };
       for (let attempt = 1; ; attempt += 1) {
         await all((i) => `${attempt} ${i}`); // connections are open from now on
         const answers = await all(() => `${attempt}`);
-        const atOnce = answers.filter(({ status }) => status !== 200).map(({ ms }) => ms);
-        // On a machine that takes long to answer at all, turns come while some are still asking.
-        if (attempt < 5 && (atOnce.length < 4 || Math.max(...atOnce) > 100)) continue;
-        areSpaced(answers);
-        break;
+        try {
+          areSpaced(answers);
+          break;
+        } catch (error) {
+          // A machine that stalls in the midst spoils one attempt; a fault spoils them all.
+          if (attempt === 5) throw error;
+        }
       }
       agent.destroy();
     });

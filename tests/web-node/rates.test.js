@@ -44,7 +44,7 @@ describe('several servers', { concurrency: true }, () => {
   async function started(start) {
     const all = start();
     starting.push(all);
-    await sleep(100); // until all tests have come so far
+    await sleep(1000); // until all tests have come so far
     await Promise.allSettled(starting);
     return all;
   }
