@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -16,9 +17,15 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/dev/shm/test-cli-{}-{count}", std::process::id()));
-        fs::create_dir(&path).unwrap();
+        let path = loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = PathBuf::from(format!("/dev/shm/test-cli-{}-{count}", std::process::id()));
+            match fs::create_dir(&path) {
+                // Left by a process that was killed.
+                Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| path).unwrap(),
+            }
+        };
         Folder(path)
     }
 

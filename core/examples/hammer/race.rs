@@ -55,7 +55,7 @@ fn files(dir: &Path, name: &str) -> std::io::Result<usize> {
     let mut count = 0;
     for entry in fs::read_dir(dir)? {
         let file = entry?.file_name().to_string_lossy().into_owned();
-        count += usize::from(file.ends_with(name) || file.starts_with(".dthrottle"));
+        count += usize::from(file.ends_with(name));
     }
     Ok(count)
 }

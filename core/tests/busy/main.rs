@@ -4,6 +4,9 @@
 
 mod calls;
 mod document;
+#[cfg(target_os = "linux")]
+#[path = "../processes/folder.rs"]
+mod folder;
 mod laws;
 mod model;
 mod places;

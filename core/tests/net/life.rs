@@ -79,10 +79,10 @@ fn a_thread_that_waits_for_the_lock_ends_as_well() {
     let held = lock.take();
     let (shared, _, background) = with_lock(&lock);
     drop(background);
-    drop(held);
     // The thread held the other one.
     until("end", || (Arc::strong_count(&shared) == 1).then_some(()));
     assert_eq!(shared.lives.load(Ordering::Relaxed), 0);
+    drop(held);
     assert!(lock.take().is_some());
 }
 

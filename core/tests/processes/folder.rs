@@ -1,6 +1,7 @@
 //! A folder in memory for the files of one test.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,9 +12,15 @@ impl Folder {
     /// An empty folder that every user may write to.
     pub(crate) fn new() -> Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/dev/shm/test-{}-{count}", std::process::id()));
-        fs::create_dir(&path).unwrap();
+        let path = loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = PathBuf::from(format!("/dev/shm/test-{}-{count}", std::process::id()));
+            match fs::create_dir(&path) {
+                // Left by a process that was killed.
+                Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| path).unwrap(),
+            }
+        };
         fs::set_permissions(&path, fs::Permissions::from_mode(0o1777)).unwrap();
         Folder(path)
     }

@@ -124,11 +124,19 @@ impl Daemon {
 
     /// Waits until it is so.
     pub(crate) fn until(&self, what: &str, holds: impl Fn(&Daemon) -> bool) {
+        assert!(self.within(LONG, holds), "{what}");
+    }
+
+    /// Whether it is so before the time is over.
+    pub(crate) fn within(&self, time: Duration, holds: impl Fn(&Daemon) -> bool) -> bool {
         let start = Instant::now();
         while !holds(self) {
-            assert!(start.elapsed() < LONG, "{what}");
+            if start.elapsed() > time {
+                return false;
+            }
             thread::sleep(Duration::from_millis(10));
         }
+        true
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::common::{Daemon, LONG, ask};
 
 const TEN: &str = "rate = \"10 per day\"";
@@ -100,6 +102,8 @@ fn lines_of_a_megabyte() {
 #[test]
 fn connections_that_never_read() {
     let daemon = Daemon::start(TEN, "write_timeout = \"1s\"");
+    // The first request takes memory of its own.
+    daemon.ask(b"warm\n", 3);
     let before = daemon.memory();
     let threads: Vec<_> = (0..8)
         .map(|_| {
@@ -146,9 +150,17 @@ fn a_client_that_reads_late() {
     assert_eq!(ask(&mut stream, b"next\n", 3), b"OK\n");
 }
 
+/// Each connection is a descriptor here as well.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+}
+
 #[test]
 fn two_thousand_idle_connections() {
     let daemon = Daemon::start("rate = \"1000000/s\"", "");
+    // The daemon has to do so itself.
+    raise_descriptors();
     daemon.ask(b"warm\n", 3);
     let before = daemon.memory();
     let mut all: Vec<UnixStream> = (0..2000).map(|_| daemon.connect()).collect();
