@@ -16,7 +16,7 @@ import pytest
 import requests
 import urllib3
 
-from dthrottle import ArgumentError
+from dthrottle import ArgumentError, ManualClock
 from dthrottle.busy import BusyThrottle, Caller, ServiceBusy
 from dthrottle.busy import httpx as for_httpx
 from dthrottle.busy import requests as for_requests
@@ -70,6 +70,24 @@ def server() -> Iterator[Server]:
         yield server
         server.shutdown()
         thread.join()
+
+
+class Sleep:
+    """Sleeps until it is woken, however long it was told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.over = threading.Event(), threading.Event()
+
+    def __call__(self, _seconds: float) -> None:
+        self.begun.set()
+        assert self.over.wait(60)
+
+
+@pytest.fixture
+def sleep(monkeypatch: pytest.MonkeyPatch) -> Sleep:
+    made = Sleep()
+    monkeypatch.setattr(time, "sleep", made)
+    return made
 
 
 Get = Callable[[str], int]
@@ -142,8 +160,9 @@ def test_who_may_wait_waits_for_its_turn(
 ) -> None:
     get = make(BusyThrottle(), max_wait=5)
     server.answers = [(429, {"Retry-After": "1"})]
-    assert get(server.url) == 429
+    # Before the answer, from which the pause runs.
     begun = time.monotonic()
+    assert get(server.url) == 429
     assert get(server.url) == 200
     assert 0.9 < time.monotonic() - begun < 5
     server.answers = [(429, {"Retry-After": "60"})]
@@ -252,24 +271,24 @@ def test_who_is_held_back_by_urllib3_keeps_its_connections(server: Server) -> No
     assert pool.num_connections == 1, "none was closed for it"
 
 
-def test_a_waiting_request_has_no_connection(server: Server) -> None:
+def test_a_waiting_request_has_no_connection(server: Server, sleep: Sleep) -> None:
     """With one connection for all, who waits for one service must not keep it from the other."""
     names = iter(["slow", "slow", "slow", "quick", "quick", "slow"])
-    lock = threading.Lock()
-
-    def service(_: str) -> str:
-        with lock:
-            return next(names)
-
-    http = for_urllib3.BusyPoolManager(max_wait=20, service=service, maxsize=1, block=True)
-    server.answers = [(503, {"Retry-After": "2"})]
+    http = for_urllib3.BusyPoolManager(
+        max_wait=100, service=lambda _: next(names), maxsize=1, block=True
+    )
+    server.answers = [(503, {"Retry-After": "60"})]
     assert http.request("GET", server.url, retries=False).status == 503
-    waiting = threading.Thread(target=http.request, args=("GET", server.url))
+    waiting = threading.Thread(target=http.request, args=("GET", server.url), daemon=True)
     waiting.start()
-    time.sleep(0.3)
+    assert sleep.begun.wait(30)
     assert http.request("GET", server.url, pool_timeout=10).status == 200
     assert waiting.is_alive()
+    assert server.seen == 2
+    http.throttle.forget("slow")
+    sleep.over.set()
     waiting.join()
+    assert server.seen == 3
 
 
 @each
@@ -361,38 +380,44 @@ def test_who_is_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
     assert (server.seen, throttle.stats().sent) == (1, 1)
 
 
-def test_a_fork_while_another_thread_waits(server: Server) -> None:
-    throttle = BusyThrottle()
-    get = by_urllib3(throttle, max_wait=10)
-    server.answers = [(503, {"Retry-After": "1"})]
+def test_a_fork_while_another_thread_waits(server: Server, sleep: Sleep) -> None:
+    throttle, service = BusyThrottle(), f"127.0.0.1:{server.server_port}"
+    get = by_urllib3(throttle, max_wait=100)
+    server.answers = [(503, {"Retry-After": "60"})]
     assert get(server.url) == 503
-    waiting = threading.Thread(target=get, args=(server.url,))
+    waiting = threading.Thread(target=get, args=(server.url,), daemon=True)
     waiting.start()
-    time.sleep(0.1)
+    assert sleep.begun.wait(30)
     child = os.fork()
     if child == 0:
         # The child has the throttle, not the thread, and waits for its own turn.
-        held = throttle.turn(f"127.0.0.1:{server.server_port}")
-        os._exit(0 if not held and held.wait < 1 else 1)
+        held = throttle.turn(service)
+        os._exit(0 if not held and held.wait < 60 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    throttle.forget(service)
+    sleep.over.set()
     waiting.join()
     assert throttle.stats().sent == 2
 
 
-def test_async_clients_wait_without_blocking(server: Server) -> None:
-    async def work() -> int:
-        ticks = 0
-        transport = for_httpx.AsyncBusyTransport(max_wait=5)
+def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock) -> None:
+    """By this clock the pause never ends: who blocks the loop comes back only to give up."""
+    throttle = BusyThrottle(clock=clock)
+
+    async def work() -> None:
+        transport = for_httpx.AsyncBusyTransport(throttle, max_wait=30)
         async with httpx.AsyncClient(transport=transport) as client:
             server.answers = [(503, {"Retry-After": "1"})]
             await client.get(server.url)
             task = asyncio.create_task(client.get(server.url))
-            while not task.done():
-                await asyncio.sleep(0.05)
-                ticks += 1
-        return ticks
+            for _ in range(10):
+                await asyncio.sleep(0.01)
+            assert not task.done()
+            assert server.seen == 1
+            throttle.forget(f"127.0.0.1:{server.server_port}")
+            assert (await task).status_code == 200
 
-    assert asyncio.run(work()) >= 10
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from test_busy_calls import Maker, Server, each, server
-from test_cluster import config, ports, until
+from test_cluster import close, config, others_run_at_the_end, ports, until
 from test_processes import run
 
 from dthrottle import ClosedError
@@ -69,11 +67,6 @@ def test_requests_pass_without_a_throttle(
     assert busy.stats().busy == 1
 
 
-def close(throttles: list[BusyThrottle]) -> None:
-    for throttle in throttles:
-        throttle.close()
-
-
 def drop(throttles: list[BusyThrottle]) -> None:
     while throttles:
         throttles.pop()
@@ -81,31 +74,7 @@ def drop(throttles: list[BusyThrottle]) -> None:
 
 @pytest.mark.parametrize("end", [close, drop])
 def test_other_threads_run_meanwhile(end: Callable[[list[BusyThrottle]], None]) -> None:
-    """With this interval a thread runs only when another lets it."""
-    own, other = ports(2)
-    throttles = [BusyThrottle(cluster=config(own, other)) for _ in range(5)]
-    for throttle in throttles:
-        throttle.start()
-    del throttle
-    held, ran = threading.Lock(), []
-
-    def wait() -> None:
-        with held:
-            ran.append(True)
-
-    held.acquire()
-    thread = threading.Thread(target=wait)
-    thread.start()
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    try:
-        held.release()
-        end(throttles)
-        meanwhile = bool(ran)
-    finally:
-        sys.setswitchinterval(before)
-    thread.join()
-    assert meanwhile
+    assert others_run_at_the_end(BusyThrottle, end)
 
 
 # The child has the parent's throttle, but not its thread.

@@ -13,6 +13,7 @@ import requests
 from test_busy_calls import Server, server
 from urllib3.util import Retry
 
+from dthrottle import ManualClock
 from dthrottle.busy import BusyThrottle, Caller
 from dthrottle.busy.requests import BusyAdapter, ServiceBusyError
 
@@ -35,8 +36,8 @@ def counts(throttle: BusyThrottle) -> tuple[int, int, int]:
     return stats.sent, stats.busy, stats.good
 
 
-def test_requests_asks_before_it_tries_again(server: Server) -> None:
-    throttle = BusyThrottle()
+def test_requests_asks_before_it_tries_again(server: Server, clock: ManualClock) -> None:
+    throttle = BusyThrottle(clock=clock)
     server.answers = [BUSY] * 9
     with pytest.raises(ServiceBusyError) as raised:
         session(throttle).get(server.url)

@@ -205,17 +205,23 @@ def test_what_was_sent_while_held_reaches_the_application(clock: ManualClock) ->
     asyncio.run(main())
 
 
-def test_of_a_large_body_only_the_beginning_is_kept(clock: ManualClock) -> None:
+def test_of_a_large_body_only_the_beginning_is_kept(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
-        connection = Connection()
-        _, middleware = held(clock, 0.2, connection)
+        connection, turn, sleep = Connection(), asyncio.Event(), asyncio.sleep
+        monkeypatch.setattr(asyncio, "sleep", lambda _seconds: turn.wait())
+        _, middleware = held(clock, 3000, connection)
         sent = [*(part(bytes(40_000)) for _ in range(9)), part(b"", more=False)]
         for message in sent:
             connection.messages.put_nowait(message)
         asked = asyncio.ensure_future(connection.ask(middleware))
-        await asyncio.sleep(0.05)
+        # All that the loop can do before the turn.
+        for _ in range(100):
+            await sleep(0)
         assert not connection.started.is_set()
         assert connection.messages.qsize() == len(sent) - 2
+        turn.set()
         await asyncio.wait_for(asked, 60)
         assert connection.received == sent
 

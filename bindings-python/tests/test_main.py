@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_cluster import ports
 
 from dthrottle import Throttle
 from dthrottle.__main__ import main
@@ -83,18 +83,14 @@ def test_stats(table: Any, capsys: Said) -> None:
 
 
 def test_peers(table: Any, capsys: Said) -> None:
-    ports = []
-    for _ in range(2):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
+    one, two = ports(2)
     alone = Throttle("3/hour", table=table)
     assert run(table, "peers") == 0
     assert capsys.readouterr().out == "this table belongs to no cluster\n"
     alone.close()
     nodes: list[Throttle] = []
     table = {**table, "name": table["name"] + ".1"}
-    for mine, other in (ports, ports[::-1]):
+    for mine, other in ((one, two), (two, one)):
         cluster: Any = {"name": "c", "without_secret": True, "listen": f"127.0.0.1:{mine}"}
         cluster["peers"] = [f"127.0.0.1:{other}"]
         where: Any = {**table, "name": table["name"] + (".2" if nodes else "")}
@@ -104,7 +100,7 @@ def test_peers(table: Any, capsys: Said) -> None:
     while True:
         assert run(table, "peers", "--table", table["name"]) == 0
         said = capsys.readouterr().out
-        if f"127.0.0.1:{ports[1]}" in said and " up " in said:
+        if f"127.0.0.1:{two}" in said and " up " in said:
             break
         assert time.monotonic() < end, said
         time.sleep(0.1)

@@ -27,8 +27,9 @@ class OurMaster {
     return this.daemon.kill();
   }
 
+  /** On the old ports, as soon as they are free. */
   restart() {
-    return this.daemon.start();
+    return until(() => this.daemon.start().catch(() => false));
   }
 
   end() {
@@ -47,23 +48,25 @@ class PlainMaster {
   }
 
   async start() {
-    // Two ports in a row; the first may be anybody's.
-    const address = this.place ? [Number(this.place.split(':')[1])] : candidates();
-    for (const port of address) {
-      this.accounting = new Subscriber({ linger: 0 });
-      this.control = new Publisher({ linger: 0 });
-      try {
-        await this.accounting.bind(`tcp://127.0.0.1:${port}`);
-        await this.control.bind(`tcp://127.0.0.1:${port + 1}`);
-        this.place = `127.0.0.1:${port}`;
-        break;
-      } catch {
-        this.close();
-      }
+    await until(() => this.bind(20_000 + 2 * Math.floor(Math.random() * 10_000)));
+    return this;
+  }
+
+  /** Two ports in a row, either of which may be anybody's. */
+  async bind(port) {
+    this.accounting = new Subscriber({ linger: 0 });
+    this.control = new Publisher({ linger: 0 });
+    try {
+      await this.accounting.bind(`tcp://127.0.0.1:${port}`);
+      await this.control.bind(`tcp://127.0.0.1:${port + 1}`);
+    } catch {
+      this.close();
+      return false;
     }
+    this.place = `127.0.0.1:${port}`;
     this.accounting.subscribe('');
     this.work = this.serve(this.accounting, this.control);
-    return this;
+    return true;
   }
 
   async serve(accounting, control) {
@@ -95,17 +98,14 @@ class PlainMaster {
     await this.work;
   }
 
+  /** On the old ports, as soon as they are free. */
   restart() {
-    return this.start();
+    return until(() => this.bind(Number(this.place.split(':')[1])));
   }
 
   async end() {
     if (!this.accounting.closed) await this.kill();
   }
-}
-
-function* candidates() {
-  for (let i = 0; i < 100; i += 1) yield 20_000 + 2 * Math.floor(Math.random() * 10_000);
 }
 
 /**

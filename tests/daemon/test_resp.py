@@ -30,6 +30,11 @@ def throttle(client: redis.Redis, key: str, *numbers: int) -> list[int]:
     return list(client.execute_command("CL.THROTTLE", key, *numbers))  # type: ignore[no-untyped-call]
 
 
+def assert_soon(seconds: int, after: int) -> None:
+    """Say that so many seconds were left a moment ago."""
+    assert after - LONG <= seconds <= after
+
+
 def test_redis_cli(daemon: Daemon) -> None:
     port = daemon.resp.split(":")[1]
 
@@ -40,10 +45,17 @@ def test_redis_cli(daemon: Daemon) -> None:
         )
         return done.stdout
 
-    call = ["CL.THROTTLE", "user 123", "15", "30", "60"]
-    assert cli(*call).split() == ["0", "16", "15", "-1", "2"]
-    assert cli(*call, "15").split() == ["0", "16", "0", "-1", "32"]
-    assert cli(*call).split()[:4] == ["1", "16", "0", "2"]
+    def ask(*words: str) -> list[int]:
+        return [int(word) for word in cli("CL.THROTTLE", "user 123", *words).split()]
+
+    assert ask("15", "30", "60000") == [0, 16, 15, -1, 2000]
+    *first, reset = ask("15", "30", "60000", "15")
+    assert first == [0, 16, 0, -1]
+    assert_soon(reset, 32_000)
+    *first, retry, reset = ask("15", "30", "60000")
+    assert first == [1, 16, 0]
+    assert_soon(retry, 2000)
+    assert_soon(reset, 32_000)
     assert cli("PING") == "PONG\n"
     assert "dthrottled_version:" in cli("INFO")
     assert "cl.throttle" in cli("COMMAND")
@@ -57,11 +69,13 @@ def test_redis_py(client: redis.Redis) -> None:
     key = f"py-{protocol}"
     assert client.ping()
     assert client.info()["loading"] == 0
-    assert throttle(client, key, 2, 1, 60) == [0, 3, 2, -1, 60]
-    assert throttle(client, key, 2, 1, 60, 2) == [0, 3, 0, -1, 180]
-    assert throttle(client, key, 2, 1, 60)[:3] == [1, 3, 0]
-    assert throttle(client, key, 2, 1, 60, 0)[:3] == [0, 3, 0]
-    assert throttle(client, key, 2, 1, 60, 4)[:4] == [1, 3, 0, -1]
+    assert throttle(client, key, 2, 1, 6000) == [0, 3, 2, -1, 6000]
+    *first, reset = throttle(client, key, 2, 1, 6000, 2)
+    assert first == [0, 3, 0, -1]
+    assert_soon(reset, 18_000)
+    assert throttle(client, key, 2, 1, 6000)[:3] == [1, 3, 0]
+    assert throttle(client, key, 2, 1, 6000, 0)[:3] == [0, 3, 0]
+    assert throttle(client, key, 2, 1, 6000, 4)[:4] == [1, 3, 0, -1]
     with pytest.raises(redis.ResponseError, match="period: 0"):
         throttle(client, key, 2, 1, 0)
     with pytest.raises(redis.ResponseError, match="wrong number"):

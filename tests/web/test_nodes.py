@@ -31,11 +31,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def clusters() -> list[dict[str, Any]]:
     """Describe two nodes on free ports."""
-    ports = []
-    for _ in range(2):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            ports.append(free.getsockname()[1])
+    with ExitStack() as stack:
+        # Both are open at once, or they could be the same.
+        free = [stack.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(2)]
+        for one in free:
+            one.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1] for one in free]
     return [
         {
             "name": "web",

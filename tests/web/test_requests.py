@@ -6,6 +6,7 @@ import json
 import os
 import random
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +25,13 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     yield made
     for table in tables(made):
         table.unlink()
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """Give a folder for sockets, whose paths have 107 bytes at most."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
 
 
 def listed(value: str) -> Any:
@@ -60,8 +68,8 @@ def test_behind_a_proxy(folder: Path, run: Any) -> None:
         assert server.get("/proxied", X_Forwarded_For="203.0.113.2")[0] == 200
 
 
-def test_behind_a_unix_socket(folder: Path) -> None:
-    path = str(folder / "sock")
+def test_behind_a_unix_socket(folder: Path, short: Path) -> None:
+    path = str(short / "sock")
     commands = {
         "gunicorn": ["--bind", f"unix:{path}", "--log-level", "warning", "wsgi_app:application"],
         "uvicorn": ["--uds", path, "--log-level", "error", "asgi_app:app"],
