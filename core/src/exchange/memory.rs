@@ -96,6 +96,11 @@ impl Exchange {
         self.host.table.set_exchanger(incarnation, pid);
     }
 
+    /// The slack that `set_slack` wrote, in nanoseconds.
+    pub fn slack(&self) -> u64 {
+        self.host.table.slack()
+    }
+
     /// Says how much later than their time checks may pass, because of the way to the peers.
     pub fn set_slack(&self, ns: u64) {
         self.host.table.set_slack(ns);

@@ -198,10 +198,10 @@ impl Exchange {
             }
             let is_charged = host.update(scale, rule.key(entry.fingerprint), now, |tat| {
                 let answer = !late || entry.saturated || scale.is_saturated(tat, now);
+                // Also if the bucket is full again by now: hits of other nodes from the same moment
+                // may still be on their way, and only the sum of all of them counts.
                 let next = if answer { scale.charge(tat, then, entry.units) } else { tat };
-                // A bucket that is full again is worth no room.
-                let is_over = tat == 0 && next <= scale.ticks(now);
-                Step { tat: if is_over { 0 } else { next }, hits: 0, answer }
+                Step { tat: next, hits: 0, answer }
             });
             match is_charged {
                 true => done.charged += 1,

@@ -220,6 +220,17 @@ fn peers_hits_are_charged_from_when_they_began() {
     assert_eq!(rig.drain(), [], "nobody is told what others told us");
 }
 
+/// Ten nodes far away admit two each at one moment. Each report alone would leave a full bucket by
+/// the time it arrives.
+#[test]
+fn hits_of_many_nodes_add_up_although_each_bucket_would_be_full_again() {
+    let rig = Rig::new(20);
+    for _ in 0..10 {
+        assert_eq!(rig.charge("tag", 2, 3 * SECOND, false, false).charged, 1);
+    }
+    assert_eq!(rig.balance("tag"), 3, "20 units, of which 3 came back");
+}
+
 #[test]
 fn many_entries_are_charged_in_order() {
     let rig = Rig::new(1000);

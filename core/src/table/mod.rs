@@ -225,10 +225,17 @@ impl Table {
         let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
         let worth = |slot| self.worth(slot, fresh);
-        self.pair(place).claim(new, token, evict_at.is_some(), worth, |slot| {
+        // A bucket that is full may use a free slot, but nothing is evicted for it.
+        let is_full = worth(new) == 0;
+        let evict = evict_at.is_some() && !is_full;
+        let claim = self.pair(place).claim(new, token, evict, worth, |slot| {
             self.evicted.add(u64::from(self.debt(slot, fresh) > 0));
             self.unreported.add(slot.pending() * self.quantum_of(slot));
-        })
+        });
+        match claim {
+            Claim::Full if is_full => Claim::Taken { displaced: false },
+            claim => claim,
+        }
     }
 
     /// What is lost with a slot: the share of the burst that its tag could take again. Hits that

@@ -46,6 +46,24 @@ fn a_step_that_leaves_a_full_bucket_takes_no_slot() {
     assert_eq!((rig.taken(0), rig.taken(1)), (0, 0));
 }
 
+/// Peers' hits may leave a bucket that is full by now. It is remembered where there is room.
+#[test]
+fn nothing_is_evicted_for_a_bucket_that_is_full() {
+    let rig = Rig::new(2, 10);
+    let now = 10 * SECOND;
+    let tag = |n| at_home(0, 2, n);
+    let charge_late = |n| {
+        let step = |tat| Step { tat: rig.scale.charge(tat, SECOND, 2), hits: 0, answer: () };
+        rig.table.update(rig.key(tag(n)), &rig.scale, now, Some(now), step).unwrap();
+        rig.table.read(rig.key(tag(n)), &rig.scale, now)
+    };
+    (0..7).for_each(|n| rig.charge(tag(n), now, 5).unwrap());
+    assert_eq!(charge_late(7), rig.scale.ticks(3 * SECOND), "in the last slot");
+    rig.charge(tag(8), now, 1).unwrap();
+    assert_eq!(charge_late(9), 0, "no room");
+    assert_eq!((rig.table.live(now), rig.table.evicted.get()), (8, 0));
+}
+
 /// The fourth tag of a line goes elsewhere, so that the line keeps a slot for one more.
 #[test]
 fn tags_beyond_a_line_are_in_their_second_line() {
