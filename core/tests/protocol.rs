@@ -97,10 +97,11 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
             assert_eq!(write_digest(&list, &mut out), list.len());
         }
         Kind::Hello => {
-            let [challenge, echo, top, rules] =
-                ["challenge", "echo", "top", "rules"].map(|key| number(meaning, key));
+            let [challenge, echo, top, rules, slack_us, slack_age_us] =
+                ["challenge", "echo", "top", "rules", "slack_us", "slack_age_us"]
+                    .map(|key| number(meaning, key));
             let address = meaning["address"].as_str().unwrap().parse().unwrap();
-            Hello { challenge, echo, top, rules, address }.write(&mut out);
+            Hello { challenge, echo, top, rules, slack_us, slack_age_us, address }.write(&mut out);
         }
         Kind::Busy => {
             let of = |each| BusyEntry {
@@ -183,10 +184,11 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
             json!({ "origins": list })
         }
         Kind::Hello => {
-            let Hello { challenge, echo, top, rules, address } = Hello::parse(body)?;
+            let Hello { challenge, echo, top, rules, slack_us, slack_age_us, address } =
+                Hello::parse(body)?;
             json!({
                 "challenge": challenge, "echo": echo, "top": top, "rules": rules,
-                "address": address.to_string(),
+                "slack_us": slack_us, "slack_age_us": slack_age_us, "address": address.to_string(),
             })
         }
         Kind::Snapshot => {

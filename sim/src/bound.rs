@@ -1,5 +1,7 @@
 //! The bound of docs/simulation.md: how much more than burst and rate a cluster may admit.
 
+use dthrottle::cluster::rounded_slack;
+
 use crate::measure::Meter;
 use crate::outcome::Outcome;
 use crate::scenario::{Fault, Scenario};
@@ -7,8 +9,6 @@ use crate::{MS, Ns, SEC};
 
 /// A report that is due waits at most so long.
 const TICK: Ns = 10 * MS;
-/// The least that is allowed for the way there and back.
-const LEAST_ROUND_TRIP: Ns = 3 * MS;
 const SHORTEST_PERIOD: Ns = 5 * MS;
 /// Whole requests where the formula has parts of them.
 const ROUNDING: f64 = 3.0;
@@ -20,8 +20,8 @@ pub fn rule_period(scenario: &Scenario) -> Ns {
 
 /// How far a node may overdraw: tau.
 pub fn tolerance(scenario: &Scenario) -> Ns {
-    let round_trip = (2 * scenario.network.longest_delay()).max(LEAST_ROUND_TRIP);
-    scenario.tolerance.unwrap_or(rule_period(scenario) + round_trip)
+    let slack = rounded_slack(2 * scenario.network.longest_delay());
+    scenario.tolerance.unwrap_or(rule_period(scenario) + slack)
 }
 
 /// How long a hit of a scarce tag stayed unknown to others at most: W. With losses, that includes

@@ -20,7 +20,8 @@ from wire_bodies import origin, read, varint, write
 from wire_keys import KINDS, Dropped, Envelope, seal, unseal
 
 HELLO = write("hello", {
-    "challenge": 1, "echo": 2, "top": 3, "rules": 4, "address": "192.0.2.7:7373"
+    "challenge": 1, "echo": 2, "top": 3, "rules": 4, "slack_us": 5, "slack_age_us": 6,
+    "address": "192.0.2.7:7373",
 })  # fmt: skip
 GAP = {"origins": [{**NODE, "ranges": [[1, 1], [3, 300]]}]}
 SNAPSHOT = {

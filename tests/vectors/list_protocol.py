@@ -100,9 +100,11 @@ OTHERS: list[Case] = [
             {"rule": RULE, "entries": [[mark(5), 16 * 200]]}]}),
     ("membership", "shared", "swim", 0, {"bytes_hex": "00ff10"}),
     ("hello, who are you?", "shared", "hello", 0, {
-        "challenge": 2**63 + 5, "echo": 0, "top": 0, "rules": 2**64 - 2, "address": "192.0.2.7:7373"}),
+        "challenge": 2**63 + 5, "echo": 0, "top": 0, "rules": 2**64 - 2,
+        "slack_us": 0, "slack_age_us": 0, "address": "192.0.2.7:7373"}),
     ("hello, you asked me for this", "shared", "hello", 0, {
-        "challenge": 77, "echo": 2**63 + 5, "top": 300, "rules": 3, "address": "[2001:db8::7]:65535"}),
+        "challenge": 77, "echo": 2**63 + 5, "top": 300, "rules": 3,
+        "slack_us": 80_000, "slack_age_us": 2**40, "address": "[2001:db8::7]:65535"}),
     ("leave", "shared", "leave", 0, {}),
     ("a busy answer", "shared", "busy", 0, {"number": 1, "entries": [service(1)]}),
     ("busy answers, pauses, the greatest times", "shared", "busy", 0, {"number": MOST, "entries": [
@@ -112,7 +114,8 @@ OTHERS: list[Case] = [
     ("busy answers of as many as fit", "shared", "busy", 0, {"number": 7, "entries": [
         service(n, age_us=0) for n in range(107)]}),
     ("sealed with the first of two packet keys", "rotating", "hello", 0, {
-        "challenge": 1, "echo": 2, "top": 3, "rules": 4, "address": "192.0.2.7:7373"}),
+        "challenge": 1, "echo": 2, "top": 3, "rules": 4,
+        "slack_us": 5, "slack_age_us": 6, "address": "192.0.2.7:7373"}),
     ("a name and a secret that are not ASCII", "binary", "leave", 0, {}),
     ("without a secret", "open", "leave", 0, {}),
     ("not sealed at all", "unsealed", "report", 0, report(section(entries(2)))),
@@ -130,7 +133,8 @@ LATER: list[tuple[str, str, str, int, Body, bytes, int]] = [
     ("snapshot with more behind it", "shared", "snapshot", 0, {
         "part": 0, "parts": 1, "windows": [], "sections": [{"rule": 1, "entries": []}]}, b"\xff", 0),
     ("hello with more behind it", "shared", "hello", 2, {
-        "challenge": 1, "echo": 2, "top": 3, "rules": 4, "address": "192.0.2.7:7373"}, b"\x80\x80", 0),
+        "challenge": 1, "echo": 2, "top": 3, "rules": 4,
+        "slack_us": 5, "slack_age_us": 6, "address": "192.0.2.7:7373"}, b"\x80\x80", 0),
     ("busy answers with more behind them", "shared", "busy", 0xFF, {
         "number": 2, "entries": [service(5)]}, b"\x80", 0),
     ("leave with a reason", "shared", "leave", 0, {}, b"bye", 0),

@@ -58,6 +58,7 @@ def digest(body: Body) -> bytes:
 def hello(body: Body) -> bytes:
     out = struct.pack(">QQ", body["challenge"], body["echo"])
     out += varint(body["top"]) + struct.pack(">Q", body["rules"])
+    out += varint(body["slack_us"]) + varint(body["slack_age_us"])
     ip, port = body["address"].rsplit(":", 1)
     parsed = ip_address(ip.strip("[]"))
     return out + bytes([parsed.version]) + parsed.packed + struct.pack(">H", int(port))
@@ -202,6 +203,7 @@ def read(kind: str, flags: int, body: bytes) -> Body:
         case "hello":
             head = {"challenge": reader.number(8), "echo": reader.number(8)}
             head = {**head, "top": reader.varint(), "rules": reader.number(8)}
+            head = {**head, "slack_us": reader.varint(), "slack_age_us": reader.varint()}
             return {**head, "address": reader.address()}
         case "snapshot":
             part, parts = reader.number(2), reader.number(2)

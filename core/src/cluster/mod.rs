@@ -13,6 +13,7 @@ pub(crate) mod pace;
 mod peer;
 mod replay;
 mod settings;
+mod slack;
 mod stats;
 mod window;
 #[doc(hidden)]
@@ -23,6 +24,8 @@ pub use engine::{Engine, Output, To, Transmit};
 pub use event::Event;
 pub use peer::State;
 pub use settings::{Controls, Settings};
+#[doc(hidden)]
+pub use slack::rounded as rounded_slack;
 pub(crate) use stats::events_since;
 pub use stats::{ClusterEvent, ClusterStats, PeerStats};
 pub use window::{Ranges, Verdict, Window};

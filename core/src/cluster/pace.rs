@@ -34,6 +34,10 @@ pub(super) const TAILS: [u64; 3] = [50 * MILLI, 150 * MILLI, 350 * MILLI];
 /// Tolerance for delays that cannot be told from none, and at most.
 pub(super) const LEAST_SLACK: u64 = 3 * MILLI;
 pub(super) const MOST_SLACK: u64 = 2 * SECOND;
+/// The longest delay that is believed of the first round trip to a peer, and how much more than
+/// twice the delay so far is believed of each further one.
+pub(super) const FIRST_DELAY: u64 = 250 * MILLI;
+pub(super) const DELAY_STEP: u64 = 5 * MILLI;
 /// Busy answers are told once more after this, in case they were lost.
 pub(super) const BUSY_AGAIN: u64 = 50 * MILLI;
 /// Busy answers of so long ago are no news.

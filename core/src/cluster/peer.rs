@@ -83,9 +83,11 @@ impl Peer {
         }
     }
 
-    /// Takes a round trip into account.
+    /// Takes a round trip into account. A clock that jumps ahead between a challenge and its echo
+    /// makes one sample far too long, so a sample may not raise the delay by much.
     pub(super) fn saw_round_trip(&mut self, round_trip: u64) {
-        let sample = round_trip / 2;
+        let longest = self.delay.map_or(pace::FIRST_DELAY, |before| 2 * before + pace::DELAY_STEP);
+        let sample = (round_trip / 2).min(longest);
         self.delay = Some(match self.delay {
             // Slow to forget a long one: tolerance is for those.
             Some(before) if sample < before => before - (before - sample) / 8,

@@ -101,7 +101,7 @@ impl Table {
     /// to be tolerant for.
     #[inline]
     pub(crate) fn tolerance(&self, own_ns: u64, slack: bool, now: u64) -> u64 {
-        let slack_ns = self.region.header().slack_ns.load(Ordering::Relaxed);
+        let slack_ns = self.slack();
         if slack_ns == 0 || !self.is_exchanged(now) {
             return 0;
         }
@@ -119,6 +119,11 @@ impl Table {
     /// Says that somebody reports to peers, from now on for a while.
     pub(crate) fn exchange(&self, now: u64) {
         self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
+    }
+
+    /// The slack that `set_slack` wrote.
+    pub(crate) fn slack(&self) -> u64 {
+        self.region.header().slack_ns.load(Ordering::Relaxed)
     }
 
     /// Says how much later than their time checks may pass, because of the way to the peers.

@@ -181,25 +181,6 @@ fn a_snapshot_leaves_out_what_is_pending() {
     assert_eq!(exchange.levels(net.now, 10)[0].used_16ths, 8 * 16);
 }
 
-/// One slow answer is forgotten within minutes, however many nodes there are.
-#[test]
-fn a_moments_delay_is_forgotten() {
-    let mut net = Net::of(8, &rule());
-    let slack = |net: &Net| {
-        let exchange = net.nodes[0].throttle.exchange();
-        exchange.seats().map(|(seat, _)| exchange.facts(seat).delay_ns).max().unwrap()
-    };
-    // All stand still for a while, with greetings under way.
-    while slack(&net) < 100 * MILLI {
-        net.run(MILLI / 2);
-        let later = net.now + 800 * MILLI;
-        net.move_clocks(later);
-        net.run(1200 * MILLI);
-    }
-    net.run(120 * SECOND);
-    assert!(slack(&net) < 5 * MILLI, "{} ns", slack(&net));
-}
-
 /// Who has other rules has seen all reports, and kept nothing of them.
 #[test]
 fn a_node_is_warmed_by_one_that_has_its_rules() {

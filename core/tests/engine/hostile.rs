@@ -132,7 +132,15 @@ fn impossible_claims_are_bounded() {
 fn recorded_greetings_are_answered_in_measure() {
     let mut net = Net::of(2, &rule());
     let sender = Origin { node: 4242, incarnation: 1 };
-    let hello = Hello { challenge: 7, echo: 0, top: 0, rules: 0, address: address(7) };
+    let hello = Hello {
+        challenge: 7,
+        echo: 0,
+        top: 0,
+        rules: 0,
+        slack_us: 0,
+        slack_age_us: 0,
+        address: address(7),
+    };
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     hello.write(&mut body);
     let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: 1 };

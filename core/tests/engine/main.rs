@@ -5,6 +5,7 @@ mod busy;
 mod change;
 mod hostile;
 mod net;
+mod slack;
 
 use dthrottle::Rule;
 use dthrottle::cluster::Event;

@@ -42,6 +42,8 @@ pub(crate) struct Net {
     pub(crate) lose: Box<dyn FnMut(&Datagram) -> bool>,
     /// How often each arrives.
     pub(crate) copies: u64,
+    /// How long a datagram takes.
+    pub(crate) delay: Box<dyn Fn(&Datagram) -> u64>,
 }
 
 pub(crate) fn address(node: usize) -> SocketAddr {
@@ -62,6 +64,7 @@ impl Net {
             sent: Vec::new(),
             lose: Box::new(|_| false),
             copies: 1,
+            delay: Box::new(|_| DELAY),
         }
     }
 
@@ -123,9 +126,10 @@ impl Net {
         if (self.lose)(&datagram) {
             return;
         }
+        let arrival = self.now + (self.delay)(&datagram);
         for _ in 0..self.copies {
             self.count += 1;
-            self.under_way.insert((self.now + DELAY, self.count), datagram.clone());
+            self.under_way.insert((arrival, self.count), datagram.clone());
         }
     }
 

@@ -54,7 +54,7 @@ impl Engine {
     /// Asks whoever is there to answer.
     pub(super) fn greet(&mut self, now: u64, to: To) {
         let challenge = self.new_challenge(now);
-        self.say_hello(to, challenge, 0);
+        self.say_hello(now, to, challenge, 0);
     }
 
     /// Asks a sender to show that it is there, but not for every datagram of it.
@@ -77,12 +77,15 @@ impl Engine {
         challenge
     }
 
-    fn say_hello(&mut self, to: To, challenge: u64, echo: u64) {
+    fn say_hello(&mut self, now: u64, to: To, challenge: u64, echo: u64) {
+        let (slack_us, slack_age_us) = self.slack.announced(now);
         let hello = Hello {
             challenge,
             echo,
             top: self.outbox.top,
             rules: self.outbox.rules_hash,
+            slack_us,
+            slack_age_us,
             address: self.settings.address,
         };
         let mut body = Vec::new();
@@ -107,11 +110,16 @@ impl Engine {
             self.prove(now, envelope, &Hello { address, ..hello }, now.saturating_sub(at));
         }
         let proven = self.peers.get(&sender).is_some_and(Peer::is_proven);
+        // A recording could hold any value, so only a proven sender is believed.
+        if proven {
+            self.slack.heard(now, hello.slack_us, hello.slack_age_us);
+            self.publish_slack(now);
+        }
         if hello.challenge == 0 {
             return Ok(());
         }
         if proven {
-            self.say_hello(To::One(from), 0, hello.challenge);
+            self.say_hello(now, To::One(from), 0, hello.challenge);
             return Ok(());
         }
         // It may be a recording, sent from anywhere: not every one is answered.
@@ -119,7 +127,7 @@ impl Engine {
         if peer.answered_at.is_none_or(|at| now >= at + pace::ANSWER_AGAIN) {
             peer.answered_at = Some(now);
             let challenge = self.new_challenge(now);
-            self.say_hello(To::One(from), challenge, hello.challenge);
+            self.say_hello(now, To::One(from), challenge, hello.challenge);
         }
         Ok(())
     }

@@ -27,6 +27,7 @@ use super::members::{Change, Identity, Members};
 use super::pace::{self, TICK};
 use super::peer::{Peer, State};
 use super::settings::Settings;
+use super::slack::Slack;
 use super::wire::{Envelope, Kind};
 use super::{Event, Origin};
 use crate::exchange::Exchange;
@@ -85,6 +86,7 @@ pub struct Engine {
     /// Where peers were when another process exchanged.
     met: Vec<SocketAddr>,
     challenges: Challenges,
+    slack: Slack,
     /// Another process exchanged before, and may have applied reports of peers without a seat.
     is_resumed: bool,
     /// When rules of other processes were last looked for.
@@ -135,6 +137,7 @@ impl Engine {
             tried: Vec::new(),
             met: Vec::new(),
             challenges: Challenges::default(),
+            slack: Slack::default(),
             is_resumed: false,
             learned_at: now,
             history: History::new(settings.retention_bytes),
@@ -416,7 +419,7 @@ impl Engine {
         let told = told.into_iter().filter(|address| *address != self.settings.address);
         self.told = told.collect();
         self.outbox.nodes = self.members.len() as u64 + 1;
-        self.publish_slack();
+        self.publish_slack(now);
     }
 
     /// Whether there is room for an origin, or has been: whoever has the key may name any number.

@@ -7,6 +7,7 @@ use super::{Engine, To};
 use crate::cluster::Origin;
 use crate::cluster::pace;
 use crate::cluster::peer::State;
+use crate::cluster::slack::Slack;
 use crate::exchange::Facts;
 
 impl Engine {
@@ -74,13 +75,15 @@ impl Engine {
         }
     }
 
-    /// Writes into the table what checks need: how long reports are under way. Without peers none
-    /// are.
-    pub(super) fn publish_slack(&mut self) {
+    /// Writes into the table what checks need: the longest round trip in the cluster. Without
+    /// peers there is none.
+    pub(super) fn publish_slack(&mut self, now: u64) {
         let up = self.peers.values().filter(|peer| peer.state == State::Up);
-        let delay = up.map(|peer| peer.delay.unwrap_or(0)).max();
-        let slack = |delay: u64| (2 * delay).clamp(pace::LEAST_SLACK, pace::MOST_SLACK);
-        self.exchange.set_slack(delay.map_or(0, slack));
+        match up.map(|peer| peer.delay.unwrap_or(0)).max() {
+            Some(delay) => self.slack.measured(now, delay),
+            None => self.slack = Slack::default(),
+        }
+        self.exchange.set_slack(self.slack.ns());
         self.exchange.set_nodes(self.outbox.nodes);
     }
 

@@ -17,6 +17,10 @@ pub struct Hello {
     pub top: u64,
     /// A hash of all the sender's rules.
     pub rules: u64,
+    /// The longest round trip in the cluster that the sender knows of, in microseconds; 0: none.
+    pub slack_us: u64,
+    /// How long ago some node measured it, in microseconds.
+    pub slack_age_us: u64,
     /// Where the sender is reached.
     pub address: SocketAddr,
 }
@@ -33,6 +37,8 @@ impl Hello {
         out.extend_from_slice(&self.echo.to_be_bytes());
         put_varint(out, self.top);
         out.extend_from_slice(&self.rules.to_be_bytes());
+        put_varint(out, self.slack_us);
+        put_varint(out, self.slack_age_us);
         match self.address.ip() {
             IpAddr::V4(ip) => {
                 out.push(V4);
@@ -54,6 +60,8 @@ impl Hello {
             echo: reader.u64()?,
             top: reader.varint()?,
             rules: reader.u64()?,
+            slack_us: reader.varint()?,
+            slack_age_us: reader.varint()?,
             address: address(&mut reader)?,
         })
     }
@@ -79,7 +87,15 @@ mod tests {
 
     fn comes_back(address: &str) {
         let address = address.parse().unwrap();
-        let hello = Hello { challenge: u64::MAX - 1, echo: 2, top: 300, rules: 4 << 56, address };
+        let hello = Hello {
+            challenge: u64::MAX - 1,
+            echo: 2,
+            top: 300,
+            rules: 4 << 56,
+            slack_us: 80_000,
+            slack_age_us: u64::MAX,
+            address,
+        };
         let mut out = vec![1];
         hello.write(&mut out);
         assert_eq!(Hello::parse(&out), Ok(hello));

@@ -1,0 +1,105 @@
+//! The tolerance for delays: all nodes use the longest delay in the cluster, and forget it when it
+//! is over.
+
+use dthrottle::Rule;
+use dthrottle::cluster::wire::{Envelope, Hello, Kind};
+use dthrottle::cluster::{Origin, rounded_slack};
+
+use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
+
+fn rule() -> Rule {
+    Rule::per_hour(1).burst(10)
+}
+
+fn slacks(net: &Net) -> Vec<u64> {
+    net.nodes.iter().map(|node| node.throttle.exchange().slack()).collect()
+}
+
+/// The longest delay that a node has measured itself.
+fn longest_delay(net: &Net, node: usize) -> u64 {
+    let exchange = net.nodes[node].throttle.exchange();
+    exchange.seats().map(|(seat, _)| exchange.facts(seat).delay_ns).max().unwrap()
+}
+
+/// Only the link between the last two of six nodes is long.
+fn one_long_link(datagram: &Datagram) -> u64 {
+    let is_far = |at| at == address(4) || at == address(5);
+    if is_far(datagram.from) && is_far(datagram.to) { 40 * MILLI } else { MILLI }
+}
+
+#[test]
+fn all_nodes_use_the_longest_delay_in_the_cluster() {
+    let mut net = Net::new();
+    net.delay = Box::new(one_long_link);
+    (0..6).for_each(|_| net.start(rule(), |_| {}));
+    net.run(10 * SECOND);
+    assert_eq!(longest_delay(&net, 0), MILLI, "node 0 has only short links");
+    assert_eq!(slacks(&net), [rounded_slack(80 * MILLI); 6]);
+
+    // A node that starts later hears of it with the first greeting.
+    net.start(rule(), |_| {});
+    net.run(300 * MILLI);
+    assert_eq!(slacks(&net), [rounded_slack(80 * MILLI); 7]);
+
+    net.delay = Box::new(|_| MILLI);
+    net.run(120 * SECOND);
+    assert_eq!(slacks(&net), [rounded_slack(2 * MILLI); 7], "the long link is gone");
+}
+
+#[test]
+fn a_node_without_peers_has_no_slack() {
+    let mut net = Net::of(2, &rule());
+    assert!(slacks(&net)[0] > 0);
+    let now = net.now;
+    net.nodes[1].engine.leave(now);
+    net.settle(1);
+    net.nodes[1].next = u64::MAX;
+    net.run(SECOND);
+    assert_eq!(slacks(&net)[0], 0);
+}
+
+/// All clocks jump ahead while greetings are under way, as when a machine sleeps.
+#[test]
+fn a_clock_jump_does_not_make_a_long_delay() {
+    let mut net = Net::of(8, &rule());
+    let before = longest_delay(&net, 0);
+    let mut jumps = 0;
+    while longest_delay(&net, 0) == before {
+        net.run(MILLI / 2);
+        let later = net.now + 800 * MILLI;
+        net.move_clocks(later);
+        net.run(1200 * MILLI);
+        jumps += 1;
+        assert!(jumps < 1000, "no greeting was under way in any of {jumps} jumps");
+    }
+    let after = longest_delay(&net, 0);
+    assert!(after <= 2 * before + 5 * MILLI, "{before} ns became {after} ns");
+    assert!(slacks(&net).iter().all(|slack| *slack < 30 * MILLI), "{:?}", slacks(&net));
+    net.run(120 * SECOND);
+    assert_eq!(slacks(&net), [rounded_slack(2 * MILLI); 8], "it is forgotten");
+}
+
+/// An attacker without the key can only send what it recorded.
+#[test]
+fn a_recorded_greeting_does_not_raise_the_slack() {
+    let mut net = Net::of(2, &rule());
+    let before = slacks(&net);
+    let hello = Hello {
+        challenge: 7,
+        echo: 0,
+        top: 0,
+        rules: 0,
+        slack_us: 2_000_000,
+        slack_age_us: 0,
+        address: address(7),
+    };
+    let (mut body, mut bytes) = (Vec::new(), Vec::new());
+    hello.write(&mut body);
+    let sender = Origin { node: 4242, incarnation: 1 };
+    let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: 1 };
+    keys().seal(&envelope, &body, &mut bytes);
+    let now = net.now;
+    net.nodes[0].engine.handle_datagram(now, address(7), &mut bytes);
+    net.run(5 * SECOND);
+    assert_eq!(slacks(&net), before);
+}
