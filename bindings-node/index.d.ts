@@ -79,6 +79,8 @@ export interface ClusterOptions {
   multicastTtl?: number | undefined;
   /** How often a rule is reported; by default `'100ms'`. */
   period?: string | undefined;
+  /** `'eager'` (default) also reports early where it matters; `'periodic'` exactly once a period. */
+  reports?: 'eager' | 'periodic' | undefined;
   /** `'auto'`, or a duration: how late reports may come without a wrong refusal. */
   tolerance?: string | undefined;
   /** Whether the nodes get equal shares of a tag that is over its limit. */

@@ -61,7 +61,7 @@ pub use builder::Builder;
 pub use busy::BusyThrottle;
 pub use clock::{Clock, ManualClock};
 pub use cluster::{ClusterEvent, ClusterStats, PeerStats};
-pub use config::{BusyConfig, ClusterConfig, Config, TableConfig};
+pub use config::{BusyConfig, ClusterConfig, Config, Reports, TableConfig};
 pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};

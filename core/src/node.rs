@@ -4,7 +4,7 @@ use crate::bucket::Scale;
 use crate::cluster::Settings;
 use crate::cluster::pace::rule_period;
 use crate::cluster::wire::{Keys, Secrets};
-use crate::config::ClusterConfig;
+use crate::config::{ClusterConfig, Reports};
 use crate::throttle::Throttle;
 
 #[cfg(all(feature = "os", target_os = "linux"))]
@@ -39,9 +39,10 @@ impl Node {
     /// is added.
     pub(crate) fn tolerance(&self, scale: &Scale) -> (u64, bool) {
         let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        match self.config.tolerance {
-            Some(tolerance) => (ns(tolerance), false),
-            None => (rule_period(scale.fill_ns(), ns(self.config.period)), true),
+        match (self.config.tolerance, self.config.reports) {
+            (Some(tolerance), _) => (ns(tolerance), false),
+            (None, Reports::Periodic) => (0, false),
+            (None, Reports::Eager) => (rule_period(scale.fill_ns(), ns(self.config.period)), true),
         }
     }
 
@@ -100,6 +101,7 @@ impl ClusterConfig {
             multicast: self.multicast.is_some(),
             busy: self.busy == Some(true),
             period: self.period,
+            periodic: self.reports == Reports::Periodic,
             retention: self.retention,
             retention_bytes: self.retention_bytes,
             ..Settings::new(self.keys(), address)

@@ -26,6 +26,7 @@ static const struct key {
     { "interface", "interface", AS_TEXT },
     { "multicast_ttl", "multicast_ttl", AS_NUMBER },
     { "period", "period", AS_TEXT },
+    { "reports", "reports", AS_TEXT },
     { "tolerance", "tolerance", AS_TEXT },
     { "pacing", "pacing", AS_FLAG },
     { "retention", "retention", AS_TEXT },

@@ -34,6 +34,7 @@ static const ngx_http_dthrottle_key_t  ngx_http_dthrottle_keys[] = {
     { ngx_string("interface="), "interface", NGX_HTTP_DTHROTTLE_TEXT },
     { ngx_string("multicast_ttl="), "multicast_ttl", NGX_HTTP_DTHROTTLE_NUMBER },
     { ngx_string("period="), "period", NGX_HTTP_DTHROTTLE_TEXT },
+    { ngx_string("reports="), "reports", NGX_HTTP_DTHROTTLE_TEXT },
     { ngx_string("tolerance="), "tolerance", NGX_HTTP_DTHROTTLE_TEXT },
     { ngx_string("pacing="), "pacing", NGX_HTTP_DTHROTTLE_FLAG },
     { ngx_string("retention="), "retention", NGX_HTTP_DTHROTTLE_TEXT },

@@ -79,7 +79,7 @@ def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
     secret.write_text("sixteen bytes and more\n")
     lines = RULE + (
         f"DThrottleCluster name=web secret_file={secret} listen=127.0.0.1:0 peer=127.0.0.1:9 "
-        'peer=localhost period=50ms tolerance=auto pacing=on "retention_bytes=16 MB" '
+        'peer=localhost period=50ms reports=eager tolerance=auto pacing=on "retention_bytes=16 MB" '
         '"packet_key=quoted \\" and long enough"\nDThrottle On\n'
     )
     status, text, tables = apache.checked(lines)

@@ -94,7 +94,7 @@ def test_a_good_configuration_opens_nothing(tmp_path: Path) -> None:
     http = (
         ZONE
         + f"dthrottle_cluster name=web secret_file={secret} listen=127.0.0.1:0 peer=127.0.0.1:9"
-        + " peer=localhost period=50ms tolerance=auto pacing=on retention=15s"
+        + " peer=localhost period=50ms reports=eager tolerance=auto pacing=on retention=15s"
         + ' "retention_bytes=16 MB" "packet_key=quoted \\" and long enough";'
     )
     before = own_tables()

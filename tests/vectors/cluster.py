@@ -12,7 +12,7 @@ from shapes import BYTES, BadConfig, Config, flag, only, proper_name
 
 KEYS = (
     "name", "secret", "packet_keys", "without_secret", "listen", "advertise", "peers", "multicast",
-    "interface", "multicast_ttl", "period", "tolerance", "pacing", "busy", "retention", "retention_bytes",
+    "interface", "multicast_ttl", "period", "reports", "tolerance", "pacing", "busy", "retention", "retention_bytes",
 )  # fmt: skip
 PORT = 7373
 TIMES = {"period": (5 * MS, 10 * S), "tolerance": (0, 60 * S), "retention": (S, 600 * S)}
@@ -157,6 +157,8 @@ def check_habits(cluster: Config) -> None:
             continue
         if key in cluster and not least <= duration(cluster[key], "cluster." + key) <= most:
             raise BadConfig("cluster." + key)
+    if cluster.get("reports", "eager") not in ("eager", "periodic"):
+        raise BadConfig("cluster.reports")
     flag(cluster, "pacing", "cluster.", default=False)
     flag(cluster, "busy", "cluster.", default=False)
     size = cluster.get("retention_bytes", "16 MB")

@@ -25,14 +25,14 @@ def good() -> list[Entry]:
             f'[cluster]\nname = "web"\nsecret = "{SECRET}"\npacket_keys = ["{KEYS[0]}", "{KEYS[1]}"]\n'
             f'without_secret = false\nlisten = "{HERE}"\nadvertise = "127.0.0.1:0"\n'
             'peers = ["127.0.0.1", "127.0.0.2:7373", "localhost:7374"]\nperiod = "50ms"\n'
-            'tolerance = "20 ms"\npacing = true\nbusy = true\nretention = "1 minute"\n'
+            'reports = "periodic"\ntolerance = "20 ms"\npacing = true\nbusy = true\nretention = "1 minute"\n'
             'retention_bytes = "1 MiB"\n',
             {
                 "cluster": {
                     "name": "web", "secret": SECRET, "packet_keys": KEYS, "without_secret": False,
                     "listen": HERE, "advertise": "127.0.0.1:0",
                     "peers": ["127.0.0.1", "127.0.0.2:7373", "localhost:7374"], "period": "50ms",
-                    "tolerance": "20 ms", "pacing": True, "busy": True, "retention": "1 minute",
+                    "reports": "periodic", "tolerance": "20 ms", "pacing": True, "busy": True, "retention": "1 minute",
                     "retention_bytes": "1 MiB",
                 }
             },
@@ -55,7 +55,7 @@ def good() -> list[Entry]:
               ("listen", "[::ffff:127.0.0.1]:0"), ("advertise", "127.0.0.1:65535"),
               ("peers", []), ("peers", ["LOCALHOST"]), ("peers", ["[::ffff:127.0.0.1]:1"]),
               ("peers", ["127.0.0.1:1"] * 1000), ("period", "5ms"), ("period", "10 seconds"),
-              ("period", "9.5s"), ("tolerance", "auto"), ("tolerance", "0s"), ("tolerance", "1 min"),
+              ("period", "9.5s"), ("reports", "eager"), ("tolerance", "auto"), ("tolerance", "0s"), ("tolerance", "1 min"),
               ("retention", "1s"), ("retention", "10min"), ("retention_bytes", 64000),
               ("retention_bytes", "64 KB"), ("retention_bytes", "1000000000"), ("pacing", False), ("busy", False),
           ]],
@@ -138,6 +138,7 @@ def kinds() -> list[Entry]:
           for key in ("listen", "advertise", "multicast", "interface") for value in (5, ["x"], None)],
         *[wrong(key, value, [BOOL_SAYS])
           for key in ("without_secret", "pacing", "busy") for value in ("yes", 1, None)],
+        *[wrong("reports", value, ['"eager" or "periodic"']) for value in ("early", True, None)],
         wrong("peers", "10.0.0.1", ['["10.0.0.1"']),
         wrong("peers", 5, ['["10.0.0.1"']),
         wrong("peers", ["127.0.0.1", 5], ["5", '"host:port"'], at="[1]"),

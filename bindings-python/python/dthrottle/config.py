@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class _Rate(TypedDict):
@@ -62,6 +62,7 @@ class ClusterConfig(_Cluster, total=False):
     interface: str
     multicast_ttl: int
     period: str
+    reports: Literal["eager", "periodic"]
     tolerance: str
     pacing: bool
     busy: bool

@@ -15,6 +15,8 @@ pub struct Settings {
     pub multicast: bool,
     /// How often a rule is reported at most, if nothing is urgent.
     pub period: Duration,
+    /// Every rule is reported exactly once a period, and never earlier.
+    pub periodic: bool,
     /// How long reports may be repaired.
     pub retention: Duration,
     /// How many bytes of reports are kept for that.
@@ -33,6 +35,7 @@ impl Settings {
             address,
             multicast: false,
             period: Duration::from_millis(100),
+            periodic: false,
             retention: Duration::from_secs(15),
             retention_bytes: 16 << 20,
             busy: false,

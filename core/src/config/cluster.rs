@@ -14,6 +14,16 @@ use super::address::{self, PORT, PeerName};
 use super::secret::{Hidden, Secret};
 use crate::error::Result;
 
+/// When a node reports what it admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reports {
+    /// At least once a period, and at once if a bucket runs low.
+    #[default]
+    Eager,
+    /// Exactly once a period, all rules together. The tolerance is zero unless it is set.
+    Periodic,
+}
+
 /// A cluster: nodes with one name and secret, each of which knows what the others admitted.
 ///
 /// Mistakes are reported when the throttle is built, so that calls chain:
@@ -34,7 +44,8 @@ pub struct ClusterConfig {
     pub(crate) interface: Option<String>,
     pub(crate) multicast_ttl: Option<u32>,
     pub(crate) period: Duration,
-    /// Nothing: by the delays that are seen.
+    pub(crate) reports: Reports,
+    /// `None` derives it from the delays that are seen.
     pub(crate) tolerance: Option<Duration>,
     pub(crate) pacing: bool,
     /// Nothing: as it is usual for who exchanges.
@@ -67,6 +78,7 @@ impl ClusterConfig {
             interface: None,
             multicast_ttl: None,
             period: Duration::from_millis(100),
+            reports: Reports::Eager,
             tolerance: None,
             pacing: false,
             busy: None,
@@ -148,6 +160,12 @@ impl ClusterConfig {
     #[must_use]
     pub fn period(self, period: Duration) -> ClusterConfig {
         ClusterConfig { period, ..self }
+    }
+
+    /// Whether nodes report early where it matters, or exactly once a period.
+    #[must_use]
+    pub fn reports(self, reports: Reports) -> ClusterConfig {
+        ClusterConfig { reports, ..self }
     }
 
     /// How late reports may come without a wrong refusal, instead of what is found out by itself.

@@ -16,7 +16,7 @@ mod value;
 #[doc(hidden)]
 pub use crate::rate::parse_duration;
 pub use busy::{BusyConfig, Mode};
-pub use cluster::ClusterConfig;
+pub use cluster::{ClusterConfig, Reports};
 pub use reader::Names;
 #[doc(hidden)]
 pub use reader::{Reader, Table};

@@ -5,6 +5,7 @@ mod busy;
 mod change;
 mod hostile;
 mod net;
+mod periodic;
 mod slack;
 
 use dthrottle::Rule;
@@ -26,24 +27,6 @@ fn nodes_find_each_other_and_agree() {
     for node in 0..3 {
         assert_eq!(net.balance(node, "tag"), 3, "node {node}");
     }
-}
-
-/// The example of the first system of this kind, in whole seconds.
-#[test]
-fn the_worked_example() {
-    let mut net = Net::of(2, &rule());
-    assert!((0..9).all(|_| net.allow(0, "C")));
-    assert!((0..8).all(|_| net.allow(1, "C")));
-    assert_eq!((net.balance(0, "C"), net.balance(1, "C")), (1, 2));
-    assert!(net.allow(0, "C") && !net.allow(0, "C"));
-    assert_eq!((net.balance(0, "C"), net.balance(1, "C")), (0, 2));
-    net.run(5 * SECOND);
-    for (second, balance) in (5..10).zip(-3..) {
-        let shown = (net.balance(0, "C"), net.balance(1, "C"));
-        assert_eq!(shown, (balance, balance), "t = {second}");
-        net.run(SECOND);
-    }
-    assert!(net.allow(0, "C") && net.allow(1, "C"));
 }
 
 #[test]

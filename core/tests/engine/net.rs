@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::Keys;
 use dthrottle::cluster::{Engine, Event, Output, Settings, To};
-use dthrottle::{Builder, ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{Builder, ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -94,15 +94,16 @@ impl Net {
     fn node(&self, index: usize, rule: Option<Rule>, change: impl FnOnce(&mut Settings)) -> Node {
         let clock = ManualClock::new();
         clock.set(Duration::from_nanos(self.now)).unwrap();
+        let mut settings = Settings::new(keys(), address(index));
+        change(&mut settings);
+        let reports = if settings.periodic { Reports::Periodic } else { Reports::Eager };
         let builder = rule.into_iter().fold(Throttle::builder(), Builder::rule);
         let throttle = builder
             .clock(clock.clone())
-            .cluster(ClusterConfig::new("test"))
+            .cluster(ClusterConfig::new("test").reports(reports))
             .table(TableConfig::private().tags(200_000))
             .build()
             .unwrap();
-        let mut settings = Settings::new(keys(), address(index));
-        change(&mut settings);
         let seed = self.now + index as u64;
         let mut engine = Engine::new(settings, throttle.exchange(), seed, self.now, self.now);
         engine.keep_ledger();

@@ -50,6 +50,31 @@ struct Pace {
     urgent: u64,
 }
 
+impl Pace {
+    fn new(rule: &KnownRule, settings: &Settings, due_at: impl FnOnce(u64) -> u64) -> Pace {
+        let longest = u64::try_from(settings.period.as_nanos()).unwrap_or(u64::MAX);
+        let period = match settings.periodic {
+            true => longest,
+            false => rule_period(rule.fill_ns(), longest),
+        };
+        Pace { period, due_at: due_at(period), is_due: false, urgent: 1 }
+    }
+
+    /// Whether the rule is due; if so, when it is due again.
+    fn look(&mut self, now: u64, settings: &Settings, rng: &mut SmallRng) -> bool {
+        if now < self.due_at {
+            return false;
+        }
+        self.due_at = match settings.periodic {
+            // Counted from when it was due, so that the rate of reports is exact.
+            true => self.due_at + (now - self.due_at) / self.period * self.period + self.period,
+            // Never in step with others.
+            false => now + rng.random_range(self.period * 8 / 10..=self.period * 12 / 10),
+        };
+        true
+    }
+}
+
 impl Outbox {
     pub(super) fn new(
         exchange: &Exchange,
@@ -57,16 +82,17 @@ impl Outbox {
         now: u64,
         rng: &mut SmallRng,
     ) -> Outbox {
-        let longest = u64::try_from(settings.period.as_nanos()).unwrap_or(u64::MAX);
-        let pace = |rule: &KnownRule, rng: &mut SmallRng| {
-            let period = rule_period(rule.fill_ns(), longest);
-            Pace { period, due_at: now + rng.random_range(1..=period), is_due: false, urgent: 1 }
+        let mut pace = |rule: &KnownRule| {
+            Pace::new(rule, settings, |period| match settings.periodic {
+                true => now + period,
+                false => now + rng.random_range(1..=period),
+            })
         };
         Outbox {
             top: 0,
             rules_hash: exchange.rules_hash(),
             nodes: 1,
-            paces: exchange.rules().iter().map(|rule| (rule.index, pace(rule, rng))).collect(),
+            paces: exchange.rules().iter().map(|rule| (rule.index, pace(rule))).collect(),
             groups: Groups::new(),
             writer: ReportWriter::new(),
             tail_at: None,
@@ -77,11 +103,12 @@ impl Outbox {
 
     /// Learns how often to report rules that were found in the table.
     pub(super) fn learn(&mut self, exchange: &Exchange, settings: &Settings, now: u64) {
-        let longest = u64::try_from(settings.period.as_nanos()).unwrap_or(u64::MAX);
+        // All rules of a node with periodic reports are due at the same time.
+        let common = self.paces.values().next().map(|pace| pace.due_at);
+        let common = common.filter(|_| settings.periodic);
         for rule in exchange.rules() {
             self.paces.entry(rule.index).or_insert_with(|| {
-                let period = rule_period(rule.fill_ns(), longest);
-                Pace { period, due_at: now + period, is_due: false, urgent: 1 }
+                Pace::new(rule, settings, |period| common.unwrap_or(now + period))
             });
         }
     }
@@ -96,25 +123,20 @@ impl Engine {
     /// Reports what is due, or all there is.
     pub(super) fn report(&mut self, now: u64, all: bool) {
         let outbox = &mut self.outbox;
+        let eager = self.settings.controls.eager && !self.settings.periodic;
+        let mut any_due = false;
         for rule in self.exchange.rules() {
             let Some(pace) = outbox.paces.get_mut(&rule.index) else { continue };
-            pace.is_due = all || now >= pace.due_at;
-            if pace.is_due {
-                let jitter = pace.period * 8 / 10..=pace.period * 12 / 10;
-                pace.due_at = now + self.rng.random_range(jitter);
-            }
+            pace.is_due = pace.look(now, &self.settings, &mut self.rng) || all;
+            any_due |= pace.is_due;
             let share = (rule.burst() / (4 * outbox.nodes)).max(1);
-            pace.urgent = match self.settings.controls.eager {
-                true => share.div_ceil(rule.quantum()),
-                false => u64::MAX,
-            };
+            pace.urgent = if eager { share.div_ceil(rule.quantum()) } else { u64::MAX };
         }
         let sweep = all || now >= self.sweep_at;
         if sweep {
             self.sweep_at = now + pace::SWEEP;
         }
         let mut groups = std::mem::take(&mut outbox.groups);
-        let eager = self.settings.controls.eager;
         let paces = &outbox.paces;
         let due = |rule: &KnownRule, level: &Level| {
             paces.get(&rule.index).is_none_or(|pace| {
@@ -125,7 +147,7 @@ impl Engine {
             let class = age_class(now.saturating_sub(entry.start_ns));
             groups.entry((entry.rule, entry.quantum, class)).or_default().push(entry);
         });
-        self.write_reports(now, &groups);
+        self.write_reports(now, &groups, self.settings.periodic && any_due);
         // The memory is needed again at the next tick; what was seldom is not kept.
         groups.retain(|_, entries| {
             let used = !entries.is_empty();
@@ -135,7 +157,8 @@ impl Engine {
         self.outbox.groups = groups;
     }
 
-    fn write_reports(&mut self, now: u64, groups: &Groups) {
+    /// Sends all entries in as few reports as possible. With `empty` also if there are none.
+    fn write_reports(&mut self, now: u64, groups: &Groups, empty: bool) {
         self.outbox.writer.clear(None);
         let mut entries_sent = 0;
         for ((rule, quantum, _), entries) in groups {
@@ -151,7 +174,7 @@ impl Engine {
                 entries_sent += 1;
             }
         }
-        if !self.outbox.writer.is_empty() {
+        if !self.outbox.writer.is_empty() || empty && entries_sent == 0 {
             self.send_report(now, false);
         }
         self.count(Counter::EntriesSent, entries_sent);

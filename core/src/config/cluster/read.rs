@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::ClusterConfig;
 use super::check::MOST_PEERS;
+use super::{ClusterConfig, Reports};
 use crate::config::reader::{Reader, Table, join};
 use crate::config::table::Size;
 use crate::config::value::{Entry, Value};
@@ -23,6 +23,7 @@ const KEYS: &[&str] = &[
     "interface",
     "multicast_ttl",
     "period",
+    "reports",
     "tolerance",
     "pacing",
     "busy",
@@ -129,6 +130,13 @@ impl Reader {
     fn habits(&self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
         if let Some(entry) = table.get("period") {
             cluster = cluster.period(self.duration(entry, r#"a duration like "100ms""#)?);
+        }
+        if let Some(entry) = table.get("reports") {
+            cluster = cluster.reports(match &entry.node.value {
+                Value::Text(text) if text == "eager" => Reports::Eager,
+                Value::Text(text) if text == "periodic" => Reports::Periodic,
+                _ => return Err(self.kind(entry, PATH, r#""eager" or "periodic""#)),
+            });
         }
         if let Some(entry) = table.get("tolerance")
             && !matches!(&entry.node.value, Value::Text(text) if text == "auto")

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::ClusterConfig;
+use super::{ClusterConfig, Reports};
 use crate::config::{Config, Entry, Names, Value};
 use crate::error::{Error, ErrorKind};
 use crate::table::FEWEST_SHARED_LINES;
@@ -51,6 +51,7 @@ fn every_key_is_read() {
            advertise = "203.0.113.7:99"
            peers = ["10.0.0.1", "node.example.com:80", "[fd00::1]"]
            period = "5ms"
+           reports = "periodic"
            tolerance = "0s"
            pacing = true
            busy = true
@@ -66,6 +67,7 @@ fn every_key_is_read() {
         .peer("node.example.com:80")
         .peer("[fd00::1]")
         .period(Duration::from_millis(5))
+        .reports(Reports::Periodic)
         .tolerance(Duration::ZERO)
         .pacing(true)
         .busy(true)
