@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import zmq
@@ -21,9 +23,14 @@ rate = "0.1/s"
 burst = 10
 [domains.two]
 rules = [{ rate = "0.1/s", burst = 10 }, { rate = "1 per minute", burst = 3 }]
+[domains.slow]
+rate = "1 per 10 minutes"
+burst = 10
 [domains.free]
 """
 INTERVAL = 10_000
+# Of the domain slow, so that no test takes a considerable part of it.
+SLOW_INTERVAL = 600_000
 # Whom a gatekeeper tells of to hear that what it told before is done.
 MARK = b"mark-"
 marks = itertools.count()
@@ -31,8 +38,13 @@ marks = itertools.count()
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon:
+    with Daemon(RULES, 'smockron = "127.0.0.1:0"\nsmockron_max_ahead = "1h"') as daemon:
         yield daemon
+
+
+def now_ms() -> int:
+    """Give the time as gatekeepers write it."""
+    return int(time.time() * 1000)
 
 
 class Gatekeeper:
@@ -51,11 +63,19 @@ class Gatekeeper:
         self.control.connect(f"tcp://{host}:{int(port) + 1}")
 
     def tell(
-        self, domain: str, status: str, who: str, *more: bytes, now: int | None = None
+        self,
+        domain: str,
+        status: str,
+        who: str,
+        *more: bytes,
+        now: int | None = None,
+        delayed: int | None = None,
     ) -> None:
-        stamp = str(now if now is not None else int(time.time() * 1000)).encode()
-        delayed = stamp if status == "DELAYED" else b""
-        frames = [domain.encode() + b"\0", status.encode(), who.encode(), stamp, delayed, *more]
+        received = str(now if now is not None else now_ms()).encode()
+        until = received if status == "DELAYED" else b""
+        if delayed is not None:
+            until = str(delayed).encode()
+        frames = [domain.encode() + b"\0", status.encode(), who.encode(), received, until, *more]
         self.accounting.send_multipart(frames)
 
     def hear(self) -> tuple[bytes, bytes, bytes, int]:
@@ -170,7 +190,87 @@ def test_any_rule_of_a_domain(open_keeper: Callable[..., Gatekeeper]) -> None:
     assert keeper.is_silent("two")
 
 
-def test_nonsense_is_counted(open_keeper: Callable[..., Gatekeeper], daemon: Daemon) -> None:
+AHEAD = 4 * SLOW_INTERVAL
+
+
+@pytest.mark.parametrize(
+    ("status", "received", "delayed", "silent"),
+    [
+        ("ACCEPTED", AHEAD, None, 6),
+        ("DELAYED", 0, AHEAD, 6),
+        ("DELAYED", AHEAD, 0, 10),
+        ("ACCEPTED", 0, AHEAD, 10),
+        ("ACCEPTED", -AHEAD, None, 10),
+        ("DELAYED", -AHEAD, -AHEAD, 10),
+        ("ACCEPTED", 9 * SLOW_INTERVAL, None, 10),
+    ],
+)
+def test_a_timestamp_ahead_is_charged_at_its_time(
+    open_keeper: Callable[..., Gatekeeper],
+    status: str,
+    received: int,
+    delayed: int | None,
+    silent: int,
+) -> None:
+    """The last one is above smockron_max_ahead, and counts like a message without a timestamp."""
+    keeper = open_keeper("slow")
+    keeper.meet("slow")
+    now = now_ms()
+    who = f"{status} {received} {delayed}"
+
+    def tell() -> None:
+        until = None if delayed is None else now + delayed
+        keeper.tell("slow", status, who, now=now + received, delayed=until)
+
+    for _ in range(silent):
+        tell()
+    assert keeper.is_silent("slow")
+    tell()
+    domain, command, held, until = keeper.hear()
+    assert (domain, command, held) == (b"slow\0", b"DELAY_UNTIL", who.encode())
+    # Messages without a time of their own count from when they arrived.
+    assert abs(until - now - SLOW_INTERVAL) <= LONG * 1000
+
+
+def test_one_wrong_clock_does_not_hold_a_client(
+    context: zmq.Context[zmq.Socket[bytes]],
+) -> None:
+    """A gatekeeper whose clock is a year ahead, with the default of smockron_max_ahead."""
+    with Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon, contextlib.ExitStack() as stack:
+        keeper = Gatekeeper(context, daemon, "slow")
+        stack.callback(keeper.control.close, linger=0)
+        stack.callback(keeper.accounting.close, linger=0)
+        keeper.meet("slow")
+        now = now_ms()
+        for ahead in (365 * 86_400_000, 2**64 - 1 - now, 61_000 + LONG * 1000):
+            keeper.tell("slow", "ACCEPTED", "alice", now=now + int(ahead))
+        assert keeper.is_silent("slow")
+        for _ in range(8):
+            keeper.tell("slow", "ACCEPTED", "alice", now=now)
+        assert abs(keeper.hear()[3] - now - SLOW_INTERVAL) <= LONG * 1000
+        with Client(daemon.socket, timeout=LONG) as client:
+            assert counted(client, "smockron_far_ahead") == 3
+            assert counted(client, "smockron_bad") == 0
+        assert "more than smockron_max_ahead ahead" in daemon.wait_for("smockron: ")
+
+
+def test_a_message_without_a_timestamp_counts_when_it_arrives(
+    open_keeper: Callable[..., Gatekeeper],
+) -> None:
+    keeper = open_keeper("slow")
+    keeper.meet("slow")
+    now = now_ms()
+    for count in range(11):
+        frames = [b"slow\0", b"ACCEPTED", b"untimed", b"", b""]
+        if count % 2:
+            frames = [b"slow\0", b"DELAYED", b"untimed", str(now + AHEAD).encode(), b""]
+        keeper.accounting.send_multipart(frames)
+    assert abs(keeper.hear()[3] - now - SLOW_INTERVAL) <= LONG * 1000
+
+
+def test_bad_messages_are_counted_and_logged(
+    open_keeper: Callable[..., Gatekeeper], daemon: Daemon
+) -> None:
     keeper = open_keeper("web")
     keeper.meet("web")
 
@@ -179,18 +279,57 @@ def test_nonsense_is_counted(open_keeper: Callable[..., Gatekeeper], daemon: Dae
             return counted(client, "smockron_bad")
 
     before = bad()
-    for frames in (
-        [b"web\0", b"ACCEPTED", b"x", b"1"],
-        [b"web\0", b"ACCEPTED", b"x", b"soon", b""],
-        [b"web\0", b"LOST", b"x", b"1", b""],
-        [b"nobody\0", b"ACCEPTED", b"x", b"1", b""],
+    for frames, cause in (
+        ([b"web\0", b"ACCEPTED", b"x", b"1"], "fewer than five frames"),
+        ([b"web\0", b"ACCEPTED", b"x", b"soon", b""], "a timestamp was not a number"),
+        ([b"web\0", b"LOST", b"x", b"1", b""], "a status was not ACCEPTED"),
+        ([b"nobody\0", b"ACCEPTED", b"x", b"1", b""], "a domain was not in the configuration"),
     ):
         keeper.accounting.send_multipart(frames)
-    deadline = time.monotonic() + LONG
-    while bad() < before + 4:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert bad() == before + 4
+        assert "WARN" in daemon.wait_for(cause)
+    for frames in (
+        [b"web\0", b"ACCEPTED", b"x", b"+1", b""],
+        [b"web\0", b"DELAYED", b"x", b"1", b"soon"],
+        [b"web\0", b"REJECTED", b"x", b"99999999999999999999", b""],
+    ):
+        keeper.accounting.send_multipart(frames)
+    assert keeper.is_silent("web")
+    assert bad() == before + 7
+    assert not daemon.has_logged("smockron: "), "each cause is logged once a minute"
+
+
+PIDFD_GETFD = 438
+
+
+def test_both_sockets_have_tcp_nodelay(daemon: Daemon) -> None:
+    """Read the option from the daemon's own sockets, by a copy of each of its descriptors."""
+    assert daemon.process is not None
+    host, port = daemon.smockron.split(":")
+    pid = daemon.process.pid
+    pidfd = os.pidfd_open(pid)
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+
+    def nodelay(client: socket.socket) -> list[int]:
+        found = []
+        for number in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if not number.readlink().name.startswith("socket:"):
+                    continue
+                copy = syscall(PIDFD_GETFD, pidfd, int(number.name), 0)
+                with socket.socket(fileno=copy) as theirs:
+                    if theirs.getpeername() == client.getsockname():
+                        found.append(theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        return found
+
+    try:
+        for control in (False, True):
+            place = (host, int(port) + control)
+            with socket.create_connection(place, timeout=LONG) as client:
+                assert client.recv(64).startswith(b"\xff"), "the greeting"
+                (value,) = nodelay(client)
+                assert value != 0
+    finally:
+        os.close(pidfd)
 
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
