@@ -21,8 +21,8 @@ export interface GatekeeperOptions<Request = any> {
   /** The body of a rejection; 'Rejected\n' by default. */
   message?: string | undefined;
   /**
-   * Which share of the rejections the master is told of, at random: a number from 0 to 1; true is
-   * 1, false is 0. All by default.
+   * The share of rejections that is reported to the master, drawn at random: a number from 0 to 1;
+   * true is 1, false is 0. True by default.
    */
   tellRejected?: boolean | number | undefined;
 }

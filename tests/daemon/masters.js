@@ -37,8 +37,10 @@ class OurMaster {
   }
 }
 
-/** A master by the document: next = max(prev, max(timestamp, now) - burst / rate) + 1 / rate, for any
- * domain. */
+/**
+ * A master by the document, for any domain:
+ * next = max(prev, max(timestamp, now) - burst / rate) + 1 / rate.
+ */
 class PlainMaster {
   constructor({ rate, burst }) {
     this.intervalMs = 1000 / rate;

@@ -1,5 +1,5 @@
-//! Smockron's master: gatekeepers tell it what they let through, and it tells all of them whom to
-//! hold up until when. Both sockets are bound here; the second is on the next port.
+//! Smockron's master: gatekeepers report the requests that they let through, and the master tells
+//! all of them until when to hold a client. It binds both sockets; control is on the next port.
 
 mod accounting;
 mod zmtp;
@@ -37,7 +37,7 @@ struct Listener {
     messages: mpsc::Sender<Vec<u8>>,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Master {
     daemon: Arc<Daemon>,
     accounts: Accounts,
