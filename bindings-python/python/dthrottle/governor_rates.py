@@ -137,8 +137,8 @@ class _Entry:
             self._logger.warning("%s", self._says(field, "is not known, and left aside"))
         return Rate(
             name=self._name(),
-            limit=self._number("limit", 0, f"a number from 0 to {_LARGEST}", _LARGEST),
-            drain_velocity=float(self._number("drain_velocity", _SLOWEST, _VELOCITY, _FASTEST)),
+            limit=self._number("limit", 0, _LARGEST, f"a number from 0 to {_LARGEST}"),
+            drain_velocity=float(self._number("drain_velocity", _SLOWEST, _FASTEST, _VELOCITY)),
             route=self._route(),
             methods=self._methods(),
             project=self._text("project") if of_project else None,
@@ -156,7 +156,7 @@ class _Entry:
             self._cannot(field, "text")
         return value
 
-    def _number(self, field: str, least: float, right: str, most: float) -> float:
+    def _number(self, field: str, least: float, most: float, right: str) -> float:
         """Read 0, or a number from ``least`` to ``most``."""
         value = self._entry.get(field)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
