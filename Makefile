@@ -21,7 +21,7 @@ RELEASE := target/release
 help: ## Explain every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST) | sort
 
-build: build-c build-python build-node build-wasm build-daemon ## Build everything, usable from the checkout
+build: build-c build-python build-node build-wasm build-daemon build-cli ## Build everything, usable from the checkout
 
 test: lint test-core test-loom test-sim test-c test-python test-node test-wasm test-busy test-processes test-cluster test-web test-web-node test-servers test-daemon test-docs ## Run everything that CI runs
 	@echo "all tests passed"

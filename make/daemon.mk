@@ -1,9 +1,12 @@
-# The daemon dthrottled.
+# The daemon dthrottled, and the command dthrottle.
 
 DAEMON := $(RELEASE)/dthrottled
 
 build-daemon: cargo-ready ## Build the daemon: target/release/dthrottled
 	$(CARGO) build --quiet --release --package dthrottled
+
+build-cli: cargo-ready ## Build the command: target/release/dthrottle
+	$(CARGO) build --quiet --release --package dthrottle-cli
 
 # Tests run the daemon as cargo builds it for them, with every check of overflow. Those of clients
 # mostly wait: three at a time.
@@ -14,7 +17,7 @@ test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets,
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 --dist loadfile tests/daemon
 	$(NODE_TEST) --test-concurrency=3 tests/daemon/*.test.js
 
-.PHONY: build-daemon test-daemon
+.PHONY: build-daemon build-cli test-daemon
 
 bench-daemon: build-daemon ## Measure the daemon beside Redis and an echo; writes bench/out/daemon.json
 	@$(NEED) redis-server taskset=util-linux

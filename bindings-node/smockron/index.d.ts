@@ -20,8 +20,11 @@ export interface GatekeeperOptions<Request = any> {
   statusCode?: number | undefined;
   /** The body of a rejection; 'Rejected\n' by default. */
   message?: string | undefined;
-  /** Whether the master is told of rejections; true by default. */
-  tellRejected?: boolean | undefined;
+  /**
+   * The share of rejections that is reported to the master, drawn at random: a number from 0 to 1;
+   * true is 1, false is 0. True by default.
+   */
+  tellRejected?: boolean | number | undefined;
 }
 
 /** What became of requests in this process. */

@@ -80,7 +80,7 @@ function gatekeeper(options) {
     };
     const reject = (/** @type {number} */ until) => {
       counts.rejected += 1;
-      if (tellRejected) master.tell('REJECTED', who, arrived, '', info);
+      if (Math.random() < tellRejected) master.tell('REJECTED', who, arrived, '', info);
       refuse(request, response, until);
     };
     const until = delays.until(who, arrived);
@@ -156,7 +156,10 @@ function read(options) {
     if (value !== undefined && typeof value !== 'function') throw wrong(name, value, 'a function of the request');
   }
   if (typeof message !== 'string') throw wrong('message', message, 'text');
-  if (typeof tellRejected !== 'boolean') throw wrong('tellRejected', tellRejected, 'true or false');
+  const share = Number(tellRejected);
+  if (!['boolean', 'number'].includes(typeof tellRejected) || !(share >= 0 && share <= 1)) {
+    throw wrong('tellRejected', tellRejected, 'true, false, or a share from 0 to 1');
+  }
   return {
     accounting: toAddress(accounting),
     control: toAddress(control),
@@ -167,7 +170,7 @@ function read(options) {
     maxHeld: toNumber(options, 'maxHeld', 1000, 0, 1_000_000),
     statusCode: toNumber(options, 'statusCode', 503, 400, 599),
     message,
-    tellRejected,
+    tellRejected: share,
   };
 }
 

@@ -166,7 +166,10 @@ describe('options of a gatekeeper', () => {
     [{ ...good, maxDelayMs: -1 }, /^maxDelayMs: -1 cannot be; must be a whole number from 0 to 3600000/],
     [{ ...good, statusCode: 200 }, /^statusCode: /],
     [{ ...good, message: 5 }, /^message: /],
-    [{ ...good, tellRejected: 1 }, /^tellRejected: /],
+    [{ ...good, tellRejected: 1.5 }, /^tellRejected: 1.5 cannot be; must be true, false, or a share from 0 to 1/],
+    [{ ...good, tellRejected: -0.1 }, /^tellRejected: /],
+    [{ ...good, tellRejected: NaN }, /^tellRejected: /],
+    [{ ...good, tellRejected: '0.5' }, /^tellRejected: /],
     [{ ...good, identifier: String }, /unknown option "identifier"; did you mean tag\?/],
     [{ ...good, maxDelayMS: 5 }, /did you mean maxDelayMs\?/],
   ];

@@ -60,6 +60,22 @@ def kinds(throttle: Throttle, after: int = 0) -> list[str]:
     return [event.kind for event in throttle.events(after)]
 
 
+def test_nodes_with_different_rules_record_an_event() -> None:
+    own, other = ports(2)
+    one = Throttle(RATE, burst=BURST, cluster=config(own, other))
+    two = Throttle(RATE, burst=BURST // 2, cluster=config(other, own))
+    with closing(one), closing(two):
+        for node, peer in ((one, two), (two, one)):
+            node.start()
+            peer.start()
+            until(lambda node=node: "rules_differ" in kinds(node))  # type: ignore[misc]
+            (differs,) = [event for event in node.events() if event.kind == "rules_differ"]
+            assert differs.node == stats(peer).node
+        # Each node counts what the other admitted by its own rules.
+        until(lambda: one.allow("tag") and two.peek("tag").remaining < BURST // 2)
+        assert (one.peek("tag").limit, two.peek("tag").limit) == (BURST, BURST // 2)
+
+
 def test_nodes_hold_a_tag_to_one_bucket() -> None:
     own, other = ports(2)
     one = Throttle(RATE, burst=BURST, cluster=config(own, other))

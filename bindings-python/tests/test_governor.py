@@ -19,8 +19,8 @@ from dthrottle.governor import Options, wrap
 class Document:
     """The arithmetic of the document, word by word, in exact numbers."""
 
-    def __init__(self, limit: int, velocity: float, *, charge_refused: bool = True) -> None:
-        self.limit, self.velocity = limit, Fraction(str(velocity))
+    def __init__(self, limit: float, velocity: float, *, charge_refused: bool = True) -> None:
+        self.limit, self.velocity = Fraction(str(limit)), Fraction(str(velocity))
         self.count, self.last_time = Fraction(0), Fraction(0)
         self.charge_refused = charge_refused
 
@@ -62,6 +62,73 @@ def test_the_arithmetic_is_that_of_the_document(
         assert web.made.counts.refused > 30
     # The control: who does not charge what is refused comes to other answers.
     assert differs > 50
+
+
+@pytest.mark.parametrize("velocity", [0, 0.001, 0.1, 0.7, 3, 300])
+@pytest.mark.parametrize("limit", [0, 0.5, 0.999999, 1.25, 2.5, 3.3333333333333335, 7.5])
+def test_fractional_limits_and_a_velocity_of_0_are_exact(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: float, velocity: float
+) -> None:
+    caplog.set_level(logging.ERROR, "dthrottle.governor")
+    path = write(tmp_path, [rate(limit=limit, velocity=velocity)])
+    cut = 0
+    for seed in range(3):
+        dice, clock, now = random.Random(seed), ManualClock(), Fraction(0)
+        web = GovernorClient(path, clock)
+        model, whole = Document(limit, velocity), Document(int(limit), velocity)
+        for step in range(300):
+            # Pauses of whole, half and third requests: many counts are then just at the limit.
+            parts = dice.choice([0, 1, 2, 3, 3, 4, 6, 6, 9, 12])
+            if step % 40 == 0:
+                parts = 6 * round(float(model.count))
+            pause = Fraction(parts, 6) / Fraction(str(velocity)) if velocity else Fraction(parts)
+            now += Fraction(round(1000 * pause), 1000)
+            clock.set(float(now))
+            passes = web.get().status == 200
+            assert passes == model.passes(now), f"seed {seed}, step {step}"
+            cut += passes != whole.passes(now)
+    # The control: a limit without its fraction comes to other answers.
+    assert (cut > 0) is (velocity > 0 and limit > 1)
+
+
+def test_a_limit_below_1_refuses_everyone(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    rates = [rate("none", 0, route="/0"), rate("half", 0.5, route="/half")]
+    web = GovernorClient(write(tmp_path, rates, [rate("own", 0, project="closed")]), clock)
+    caplog.clear()
+    for path in ("/0", "/half"):
+        answer = web.get(path)
+        assert (answer.status, answer.headers) == (429, {"content-length": "0"})
+        clock.advance(1000)
+        assert web.get(path).status == 429
+    assert web.get("/else").status == 200
+    assert web.get("/else", "closed").status == 429
+    assert (web.made.counts.refused, web.made.counts.failed) == (5, 0)
+    assert caplog.messages[0] == (
+        'Hit limit of 0 per sec. for project p according to rate rule "none"'
+    )
+    assert "Hit limit of 0.5 per sec." in caplog.messages[2]
+
+
+def test_a_velocity_of_0_never_drains(tmp_path: Path, clock: ManualClock) -> None:
+    web = GovernorClient(write(tmp_path, [rate(limit=2.9, velocity=0)]), clock)
+    assert web.statuses(2) == [200, 200]
+    clock.advance(10 * 365 * 86_400)
+    answer = web.get()
+    assert answer.status == 429
+    assert "retry-after" not in answer.headers, "there is no such time"
+
+
+def test_retry_after_is_when_a_fractional_limit_admits_again(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    web = GovernorClient(write(tmp_path, [rate(limit=1.75, velocity=0.1)]), clock)
+    assert web.statuses(1) == [200]
+    # The count is 2 now, and may be 0.75: that takes 12.5 s.
+    assert web.get().headers["retry-after"] == "13"
+    clock.advance(12.5)
+    assert web.statuses(2) == [200, 429]
 
 
 def test_the_first_request_counts_one(tmp_path: Path, clock: ManualClock) -> None:
@@ -121,6 +188,8 @@ def test_rates_of_projects_come_first(tmp_path: Path, clock: ManualClock) -> Non
         (r"/v\d+/queues/[^/]+", "/v1/queues/a", True),
         (r"/v\d+/queues/[^/]+", "/v1/queues/a/b", False),
         ("(?i)/QUEUES", "/queues", True),
+        ("", "/", False),
+        ("", "", True),
         (r"/\w+", "/größe", True),
         (r"(?P<a>/x)(?P=a)", "/x/x", True),
         (r"/(?!private).*", "/private", False),
@@ -141,6 +210,18 @@ def test_methods_match(tmp_path: Path, clock: ManualClock) -> None:
     assert web.statuses(1, method="DELETE") == [429], "one rate, one bucket"
     assert web.statuses(1, method="get") == [429], "applications take it for GET"
     assert "ratelimit" not in web.get(method="PUT").headers
+
+
+@pytest.mark.parametrize("methods", [[], "GET", ""])
+def test_methods_that_match_no_request(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, methods: Any
+) -> None:
+    """The original makes a set of them: of nothing, or of the letters of a text."""
+    web = GovernorClient(write(tmp_path, [rate(limit=0, methods=methods)]), clock)
+    assert web.statuses(2, method="GET") == [200, 200]
+    assert web.made.counts.unmatched == 2
+    said = "'GET' is text, so the rate is for no request; write ['GET']" in caplog.text
+    assert said is (methods == "GET")
 
 
 def test_equal_names_are_kept_apart(tmp_path: Path, clock: ManualClock) -> None:
@@ -165,13 +246,24 @@ def test_many_projects(tmp_path: Path, clock: ManualClock) -> None:
         GovernorClient(write(tmp_path, (), different), clock)
 
 
-@pytest.mark.parametrize("project", [None, "", "  "])
-def test_without_a_project(tmp_path: Path, clock: ManualClock, project: str | None) -> None:
+def test_without_a_project(tmp_path: Path, clock: ManualClock) -> None:
     web = GovernorClient(write(tmp_path, [rate(route="/v1")]), clock)
     for path in ("/v1", "/no/rate"):
-        answer = web.get(path, project)
+        answer = web.get(path, None)
         assert (answer.status, answer.headers, answer.body) == (400, {"content-length": "0"}, b"")
     assert web.made.counts.without_project == 2
+
+
+def test_an_empty_project_id_is_a_project_like_any_other(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    web = GovernorClient(write(tmp_path, [rate(limit=2)]), clock)
+    assert [web.get(project=project).status for project in ("", "  ", "")] == [200, 200, 429]
+    assert web.statuses(1, project="p") == [200]
+    assert web.made.counts.without_project == 0
+    own = GovernorClient(write(tmp_path, [rate(limit=2)], [rate(limit=1, project="")]), clock)
+    assert own.statuses(2, project="") == [200, 429]
+    assert own.statuses(2, project="p") == [200, 200]
 
 
 def test_projects_of_any_letters(tmp_path: Path, clock: ManualClock) -> None:

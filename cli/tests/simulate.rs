@@ -30,6 +30,13 @@ fn the_tables_of_the_document_to_the_digit() {
 }
 
 #[test]
+fn without_a_pattern_steady_runs() {
+    assert_eq!(prints(&[]), STEADY);
+    let at = STEADY.find("started with recover_value").unwrap();
+    assert_eq!(prints(&["--recover-rate", "3"]), STEADY[..at]);
+}
+
+#[test]
 fn one_way_to_recover_is_one_half_of_the_table() {
     let both = [("steady", STEADY), ("flappy", FLAPPY)];
     let others = [("linear_grow", GROW), ("linear_decrease", DECREASE)];
@@ -71,8 +78,7 @@ fn it_draws_rps_throttled_busy_and_limit() {
 
 #[test]
 fn what_cannot_be_is_told() {
-    let wrong: [(&[&str], &str); 8] = [
-        (&[], "<PATTERN>"),
+    let wrong: [(&[&str], &str); 7] = [
         (&["wobbly"], "steady, flappy, linear_grow, linear_decrease"),
         (&["steady", "--recover-rate", "0"], "write a number above 0"),
         (&["steady", "--recover-rate", "-3"], "write a number above 0"),

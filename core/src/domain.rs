@@ -230,16 +230,29 @@ impl Domain {
     /// Charges units that were used here without asking, and tells peers. May take a bucket below
     /// zero; gives the time until none of the tag's buckets is.
     pub fn charge(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<Duration> {
+        self.charge_ahead(tag, units, Duration::ZERO)
+    }
+
+    /// Like [`Domain::charge`], for units that will be used `ahead` of now: the bucket does not
+    /// refill before they are used. Peers count them from the time when they hear of them.
+    pub fn charge_ahead(
+        &self,
+        tag: impl AsRef<[u8]>,
+        units: u64,
+        ahead: Duration,
+    ) -> Result<Duration> {
         self.ready()?;
         let host = &self.0.host;
         let now = host.now();
+        let used_at = now.saturating_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX));
         let mut debt = 0;
         for rule in &self.0.rules {
             let scale = &rule.scale;
             let tat = host.update(scale, rule.key(tag.as_ref()), now, |tat| {
-                let next = scale.charge(tat, now, units);
-                // From a full bucket on: the time before it was no use.
-                Step { tat: next, hits: scale.hits(scale.charge(tat, now, 0), next), answer: next }
+                let next = scale.charge(tat, used_at, units);
+                // Hits are counted from the full bucket on: the time before it was no use.
+                let full = scale.charge(tat, used_at, 0);
+                Step { tat: next, hits: scale.hits(full, next), answer: next }
             });
             debt = debt.max(scale.reset_after(tat, now).saturating_sub(scale.fill_ns()));
         }

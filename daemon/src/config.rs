@@ -24,6 +24,7 @@ const KEYS: &[&str] = &[
     "token",
     "resp",
     "smockron",
+    "smockron_max_ahead",
     "max_connections",
     "max_line",
     "write_timeout",
@@ -40,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) resp: Option<SocketAddr>,
     /// The address for accounting; control is on the next port.
     pub(crate) smockron: Option<SocketAddr>,
+    /// A timestamp of a gatekeeper may be this far ahead of the daemon's clock.
+    pub(crate) smockron_max_ahead: Duration,
     pub(crate) max_connections: u64,
     pub(crate) max_line: usize,
     pub(crate) write_timeout: Duration,
@@ -64,6 +67,7 @@ impl Settings {
             token: None,
             resp: None,
             smockron: None,
+            smockron_max_ahead: Duration::from_secs(60),
             max_connections: 10_000,
             max_line: 8192,
             write_timeout: Duration::from_secs(10),
@@ -128,18 +132,11 @@ impl Settings {
             settings.max_line = number as usize;
         }
         settings.workers = keys.number("workers", 1..=256)?.map(|number| number as usize);
-        if let Some(entry) = keys.table.get("write_timeout") {
-            let Value::Text(text) = &entry.node.value else {
-                return Err(keys.reader.kind(entry, "daemon", r#"a duration like "10s""#));
-            };
-            let wrong = |what: &str| {
-                let message = format!("{text:?}: {what}; write a duration like \"10s\"");
-                fault("write_timeout", entry.node.line, message)
-            };
-            settings.write_timeout = parse_duration(text).map_err(wrong)?;
-            if settings.write_timeout.is_zero() {
-                return Err(wrong("nobody reads that fast"));
-            }
+        if let Some(time) = keys.duration("write_timeout", Duration::from_nanos(1))? {
+            settings.write_timeout = time;
+        }
+        if let Some(time) = keys.duration("smockron_max_ahead", Duration::ZERO)? {
+            settings.smockron_max_ahead = time;
         }
         settings.check().map_err(|error| {
             let key = error.field().and_then(|field| field.strip_prefix("daemon.")).unwrap_or("");
@@ -239,6 +236,19 @@ impl Keys<'_> {
         }
     }
 
+    fn duration(&self, key: &'static str, least: Duration) -> Result<Option<Duration>> {
+        let Some(entry) = self.table.get(key) else { return Ok(None) };
+        let Value::Text(text) = &entry.node.value else {
+            return Err(self.reader.kind(entry, "daemon", r#"a duration like "10s""#));
+        };
+        let wrong = |what: &str| {
+            let message = format!("{text:?}: {what}; write a duration like \"10s\"");
+            fault(key, entry.node.line, message)
+        };
+        let time = parse_duration(text).map_err(wrong)?;
+        if time < least { Err(wrong("must be above zero")) } else { Ok(Some(time)) }
+    }
+
     /// Text, or the file that has it.
     fn token(&self) -> Result<Option<String>> {
         let Some(entry) = self.table.get("token") else { return Ok(None) };
@@ -309,6 +319,7 @@ mod tests {
             token = "0123456789abcdef"
             resp = "127.0.0.1:6379"
             smockron = "127.0.0.1:10004"
+            smockron_max_ahead = "7s"
             max_connections = 5
             max_line = 64
             write_timeout = "500ms"
@@ -325,6 +336,7 @@ mod tests {
             token: Some("0123456789abcdef".into()),
             resp: "127.0.0.1:6379".parse().ok(),
             smockron: "127.0.0.1:10004".parse().ok(),
+            smockron_max_ahead: Duration::from_secs(7),
             max_connections: 5,
             max_line: 64,
             write_timeout: Duration::from_millis(500),
@@ -355,11 +367,15 @@ mod tests {
             ("[daemon]\nwrite_timeout = '5'", "line 2: daemon.write_timeout: \"5\": no known unit"),
             (
                 "[daemon]\nwrite_timeout = '0s'",
-                "line 2: daemon.write_timeout: \"0s\": nobody reads",
+                "line 2: daemon.write_timeout: \"0s\": must be above zero",
             ),
             (
                 "[daemon]\nwrite_timeout = 5",
                 "line 2: daemon.write_timeout: 5 is not possible here; write a duration like \"10s\"",
+            ),
+            (
+                "[daemon]\nsmockron_max_ahead = 'soon'",
+                "line 2: daemon.smockron_max_ahead: \"soon\": no number",
             ),
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {

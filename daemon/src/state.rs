@@ -62,14 +62,16 @@ pub(crate) struct Counts {
     pub(crate) smockron_delayed: Count,
     pub(crate) smockron_rejected: Count,
     pub(crate) smockron_bad: Count,
+    pub(crate) smockron_far_ahead: Count,
     pub(crate) smockron_published: Count,
+    pub(crate) smockron_dropped: Count,
     pub(crate) reloads: Count,
     pub(crate) failed_reloads: Count,
 }
 
 impl Counts {
     /// All that only grow: name, what it is, count.
-    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 17] {
+    pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); 19] {
         [
             ("connections_accepted", "Connections accepted", self.accepted.get()),
             (
@@ -109,7 +111,17 @@ impl Counts {
                 self.smockron_rejected.get(),
             ),
             ("smockron_bad", "Messages of gatekeepers that made no sense", self.smockron_bad.get()),
+            (
+                "smockron_far_ahead",
+                "Timestamps of gatekeepers too far ahead, taken as the time of arrival",
+                self.smockron_far_ahead.get(),
+            ),
             ("smockron_published", "Delays told to gatekeepers", self.smockron_published.get()),
+            (
+                "smockron_dropped",
+                "Delays that a gatekeeper missed, because it did not read in time",
+                self.smockron_dropped.get(),
+            ),
             ("reloads", "Reloads of the configuration", self.reloads.get()),
             ("failed_reloads", "Reloads that failed", self.failed_reloads.get()),
         ]

@@ -53,6 +53,13 @@ class Daemon:
             pass
         return line
 
+    def has_logged(self, words: str) -> bool:
+        """Say whether a line that was not waited for has these words."""
+        while not self.log.empty():
+            if words in self.log.get():
+                return True
+        return False
+
     def kill(self) -> None:
         """End it without a warning."""
         assert self.process is not None

@@ -37,7 +37,10 @@ class OurMaster {
   }
 }
 
-/** A master by the document: next = max(prev, now - burst / rate) + 1 / rate, for any domain. */
+/**
+ * A master by the document, for any domain:
+ * next = max(prev, max(timestamp, now) - burst / rate) + 1 / rate.
+ */
 class PlainMaster {
   constructor({ rate, burst }) {
     this.intervalMs = 1000 / rate;
@@ -79,11 +82,11 @@ class PlainMaster {
 
   async take(frames, control) {
     this.messages.push(frames);
-    const [topic, status, who, received] = frames;
+    const [topic, status, who, received, delayed] = frames;
     if (status === 'REJECTED') return;
     const now = Date.now();
-    const late = Math.max(Number(received), now);
-    const next = Math.max(this.next.get(who) ?? 0, late - this.burstMs) + this.intervalMs;
+    const counted = Math.max(Number(status === 'DELAYED' ? delayed : received), now);
+    const next = Math.max(this.next.get(who) ?? 0, counted - this.burstMs) + this.intervalMs;
     this.next.set(who, next);
     if (next > now) await control.send([topic, 'DELAY_UNTIL', who, String(Math.ceil(next))]);
   }

@@ -228,6 +228,29 @@ describe('our gatekeeper alone', { concurrency: true }, () => {
     assert.deepEqual([...statuses()].sort(), ['ACCEPTED', 'DELAYED', 'REJECTED']);
   });
 
+  it('tells the master of a share of the rejections', async (t) => {
+    const master = await new PlainMaster({ rate: 0.001, burst: 1 }).start();
+    t.after(() => master.end());
+    const sample = async (share) => {
+      const { ask, meet } = await serve(t, master.place, { maxDelayMs: 0, tellRejected: share });
+      await meet();
+      const who = `share-${share}`;
+      await until(async () => (await ask(who)).status === 503);
+      const answers = await Promise.all(Array.from({ length: 400 }, () => ask(who)));
+      assert.ok(answers.every(({ status }) => status === 503));
+      // Messages of one gatekeeper arrive in order.
+      await ask(`${who}-last`);
+      await until(() => master.messages.some((frames) => frames[2] === `${who}-last`));
+      return master.messages.filter((frames) => frames[1] === 'REJECTED' && frames[2] === who).length;
+    };
+    assert.equal(await sample(0), 0);
+    assert.equal(await sample(1), 401);
+    assert.equal(await sample(true), 401);
+    const half = await sample(0.5);
+    // 401 draws miss this by chance once in 10^21 runs.
+    assert.ok(half > 100 && half < 301, `${half} of 401`);
+  });
+
   it('forgets a client that goes away, and ignores nonsense of a master', async (t) => {
     const master = await new PlainMaster({ rate: 0.01, burst: 1 }).start();
     t.after(() => master.end());

@@ -42,6 +42,13 @@ def test_check_and_peek_and_reset(daemon: Daemon) -> None:
     assert run(daemon, "peek", "a b", *options)[0] == 0
 
 
+def test_make_build_builds_the_command() -> None:
+    command = ["make", "--dry-run", "build"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG)
+    built = [line.split()[-1] for line in done.stdout.splitlines() if "cargo build" in line]
+    assert {"dthrottled", "dthrottle-cli"} <= set(built), done.stderr
+
+
 def test_mistakes(daemon: Daemon) -> None:
     code, _, error = run(daemon, "check", "x", "--domain", "none")
     assert (code, error[:27]) == (2, 'dthrottle: no domain "none"')

@@ -27,7 +27,7 @@ rates_file = {folder}/governor.json
 project_rates_file = {folder}/governor_project.json
 throttle_milliseconds = {milliseconds:.0f}
 log_config_file = {folder}/logging.conf
-log_config_disable_existing = False
+log_config_disable_existing = {disable}
 
 [eom:redis]
 host = 192.168.3.11
@@ -49,8 +49,8 @@ level = INFO
 handlers = stderr
 
 [handler_stderr]
-class = StreamHandler
-args = (sys.stderr,)
+class = {handler}
+args = {arguments}
 formatter = plain
 
 [formatter_plain]
@@ -65,6 +65,9 @@ RATES = [
     {"name": "writes", "route": "/v1/queues(/.*)?", "methods": ["PUT", "POST"], "limit": 2,
      "drain_velocity": VELOCITY},
     {"name": "reads", "route": "/v1/.*", "methods": ["GET"], "limit": 4, "drain_velocity": 0.5},
+    {"name": "closed", "route": "/closed", "limit": 0, "drain_velocity": 0},
+    {"name": "half", "route": "/half", "limit": 2.5, "drain_velocity": 0},
+    {"name": "nobody", "methods": [], "route": "", "limit": 0, "drain_velocity": 0},
 ]  # fmt: skip
 PROJECT_RATES = [
     {"project": "big", "name": "big writes", "route": "/v1/queues/.*", "methods": ["PUT"],
@@ -72,13 +75,17 @@ PROJECT_RATES = [
 ]  # fmt: skip
 
 
-def write(folder: Path) -> None:
-    """Write the application, and the files."""
+def write(folder: Path, log: Path | None = None) -> None:
+    """Write the application, and the files; logs go to stderr, or all of them to one file."""
     folder.mkdir()
     shutil.copy(HERE / "governor_app.py", folder)
-    ini = INI.format(folder=folder, milliseconds=1000 * SLEEP)
+    ini = INI.format(folder=folder, milliseconds=1000 * SLEEP, disable=log is not None)
+    handler = ("StreamHandler", "(sys.stderr,)")
+    if log is not None:
+        handler = ("FileHandler", f"({str(log)!r},)")
+    logging = LOGGING.format(handler=handler[0], arguments=handler[1])
     (folder / "eom.conf").write_text(ini, "utf-8")
-    (folder / "logging.conf").write_text(LOGGING, "utf-8")
+    (folder / "logging.conf").write_text(logging, "utf-8")
     (folder / "governor.json").write_text(json.dumps(RATES, indent=2), "utf-8")
     (folder / "governor_project.json").write_text(json.dumps(PROJECT_RATES), "utf-8")
 
@@ -150,6 +157,41 @@ def test_without_a_project(server: Server) -> None:
         assert "x-process" not in fields
 
 
+def test_an_empty_project_id_is_a_project(server: Server) -> None:
+    assert passed(server, 4, "/v1/queues", "", "PUT") == 2
+    assert lines(server, "for project  according") != []
+
+
+def test_limits_of_0_and_fractions(server: Server) -> None:
+    status, fields, body = server.get("/closed", X_Project_ID="zero")
+    assert (status, fields["content-length"], body) == (429, "0", b"")
+    assert "retry-after" not in fields
+    assert len(lines(server, "Hit limit of 0 per sec. for project zero")) == 1
+    assert passed(server, 4, "/half", "zero") == 2
+    assert len(lines(server, "Hit limit of 2.5 per sec. for project zero")) == 2
+    assert passed(server, 2, "/elsewhere", "zero") == 2, "no method is in an empty list"
+
+
+def test_log_config_file_decides_where_logs_go(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("logs") / f"log{os.getpid()}-{random.getrandbits(32):08x}"
+    log = folder / "eom.log"
+    write(folder, log)
+    port = free_port()
+    try:
+        with serve(folder, gunicorn("--bind", f"127.0.0.1:{port}"), {}, 1, port=port) as made:
+            assert passed(made, 3, "/v1/queues", "logged", "PUT") == 2
+            said = log.read_text().splitlines()
+            assert "INFO [eom:redis] is not used any more" in said[0]
+            hit = 'Hit limit of 2 per sec. for project logged according to rate rule "writes"'
+            assert said[1:] == [f"WARNING {hit}"]
+            assert lines(made, "Hit limit") == lines(made, "Traceback") == []
+    finally:
+        for table in tables(folder):
+            table.unlink()
+
+
 def test_rates_of_a_project_come_first(server: Server) -> None:
     assert passed(server, 8, "/v1/queues/a", "big", "PUT") == 6
     assert passed(server, 4, "/v1/queues/a", "big", "POST") == 2, "its own rate is for PUT"
@@ -200,9 +242,9 @@ def test_a_broken_file_stops_the_server(tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     write(folder)
     file = folder / "governor.json"
-    file.write_text(file.read_text().replace('"limit": 2', '"limit": "2"'), "utf-8")
+    file.write_text(file.read_text().replace('"limit": 2,', '"limit": "2",'), "utf-8")
     command = gunicorn("--bind", f"127.0.0.1:{free_port()}")
     done = subprocess.run(command, cwd=folder, timeout=SECONDS)
     assert done.returncode != 0
-    said = f"{file}: line 15: rate 2 ('writes'): limit: '2' cannot be; must be a number from 1"
+    said = f"{file}: line 15: rate 2 ('writes'): limit: '2' cannot be; must be a number from 0"
     assert said in (folder / "stderr").read_text()

@@ -20,7 +20,7 @@ from dthrottle.config import ClusterConfig
 from dthrottle.errors import ConfigError
 from dthrottle.governor_files import Config, read_files
 from dthrottle.governor_rules import Rule, open_rules
-from dthrottle.headers import Fields, Kind, retry_after
+from dthrottle.headers import Fields, Kind
 from dthrottle.near import known
 from dthrottle.options import read_options
 from dthrottle.source import Table
@@ -63,8 +63,13 @@ class Counts:
 
 class _Verdict(NamedTuple):
     rule: Rule
-    decision: Decision
+    decision: Decision | None
+    """None: the rate lets nobody pass."""
     fields: Fields
+
+    @property
+    def allowed(self) -> bool:
+        return self.decision is not None and self.decision.allowed
 
 
 class Governor:
@@ -92,19 +97,19 @@ class Governor:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
-        tag = _tag(self._reader.header(environ, "X-Project-ID"))
-        if not tag:
+        project = self._reader.header(environ, "X-Project-ID")
+        if project is None:
             self.counts.without_project += 1
             start_response("400 Bad Request", [_EMPTY])
             return []
-        verdict = self._judge(environ, tag)
+        verdict = self._judge(environ, _tag(project))
         if verdict is None:
             return self.app(environ, start_response)
-        environ[DECISION] = verdict.decision
-        if verdict.decision.allowed:
+        if verdict.allowed:
+            environ[DECISION] = verdict.decision
             return self.app(environ, _adding(start_response, verdict))
         time.sleep(self._sleep)
-        more = [("Retry-After", str(retry_after(verdict.decision))), *verdict.fields]
+        more = [*verdict.rule.retry_after(verdict.decision), *verdict.fields]
         start_response("429 Too Many Requests", [_EMPTY, *(more if self._says_more else [])])
         return []
 
@@ -116,9 +121,9 @@ class Governor:
             if rule is None:
                 self.counts.unmatched += 1
                 return None
-            decision = rule.domain.check(tag)
-            fields = rule.headers.fields(decision)
-            if not decision.allowed:
+            decision = rule.check(tag)
+            verdict = _Verdict(rule, decision, rule.fields(decision))
+            if not verdict.allowed:
                 self._logger.warning(_HIT, rule.rate.limit, _shown(project), rule.rate.name)
         except Exception:
             self.counts.failed += 1
@@ -126,11 +131,11 @@ class Governor:
                 self._has_failed = True
                 self._logger.exception("the throttle failed; this is logged once, and counted")
             return None
-        if decision.allowed:
+        if verdict.allowed:
             self.counts.passed += 1
         else:
             self.counts.refused += 1
-        return _Verdict(rule, decision, fields)
+        return verdict
 
     def _rule(self, project: str, method: str, path: str) -> Rule | None:
         """Give the first rule for a request: of its project's own, then of the general ones."""
@@ -152,10 +157,10 @@ def _logger(name: object) -> logging.Logger:
     return logging.getLogger(name or "dthrottle.governor")
 
 
-def _tag(project: str | None) -> bytes:
-    """Give the bytes that were sent; WSGI has them in the clothes of latin-1."""
+def _tag(project: str) -> bytes:
+    """Give the bytes that were sent, which WSGI decodes as latin-1."""
     # Other blanks of latin-1 may be the last byte of a letter.
-    return (project or "").strip(" \t").encode("latin-1", "replace")
+    return project.strip(" \t").encode("latin-1", "replace")
 
 
 def _shown(project: str) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -26,7 +28,7 @@ _METHODS: Final = 'a list such as ["GET", "POST"]; leave it out for all methods'
 _LARGEST: Final = 2**40
 _FASTEST: Final = 10**9
 _SLOWEST: Final = 1 / (100 * 365 * 86_400)
-_VELOCITY: Final = f"above 0, of requests per second (from one in 100 years to {_FASTEST})"
+_VELOCITY: Final = f"a number of requests per second: 0, or from one in 100 years to {_FASTEST}"
 _LONGEST_NAME: Final = 200
 
 
@@ -44,8 +46,19 @@ class Rate:
 
     @property
     def burst(self) -> int:
-        """The limit in whole requests."""
+        """The limit in whole requests; 0: nobody passes."""
         return int(self.limit)
+
+    @property
+    def fraction_seconds(self) -> float:
+        """How long the fraction of the limit takes to drain, rounded up to a nanosecond.
+
+        A count that never drains is whole, so the fraction makes no difference to it.
+        """
+        if not self.drain_velocity:
+            return 0.0
+        fraction = Fraction(str(self.limit)) % 1
+        return math.ceil(10**9 * fraction / Fraction(str(self.drain_velocity))) / 1e9
 
     def applies(self, method: str, path: str) -> bool:
         """Say whether the rule is for such a request."""
@@ -122,36 +135,33 @@ class _Entry:
             if near:
                 self._wrong(field, f"is unknown; did you mean {near}?")
             self._logger.warning("%s", self._says(field, "is not known, and left aside"))
-        rate = Rate(
+        return Rate(
             name=self._name(),
-            limit=self._number("limit", 1, _LARGEST, f"from 1 to {_LARGEST}"),
+            limit=self._number("limit", 0, _LARGEST, f"a number from 0 to {_LARGEST}"),
             drain_velocity=float(self._number("drain_velocity", _SLOWEST, _FASTEST, _VELOCITY)),
             route=self._route(),
             methods=self._methods(),
-            project=self._words("project") if of_project else None,
+            project=self._text("project") if of_project else None,
         )
-        if rate.burst != rate.limit:
-            what = f"{rate.limit} is taken as {rate.burst}: the count is of whole requests"
-            self._logger.warning("%s", self._says("limit", what))
-        return rate
 
     def _name(self) -> str:
-        name = self._words("name")
-        if not name.isprintable() or len(name.encode()) > _LONGEST_NAME:
-            self._cannot("name", f"printable text of at most {_LONGEST_NAME} bytes")
+        name = self._text("name")
+        if not name or not name.isprintable() or len(name.encode()) > _LONGEST_NAME:
+            self._cannot("name", f"printable text of 1 to {_LONGEST_NAME} bytes")
         return name
 
-    def _words(self, field: str) -> str:
+    def _text(self, field: str) -> str:
         value = self._entry.get(field)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str):
             self._cannot(field, "text")
         return value
 
-    def _number(self, field: str, least: float, most: float, within: str) -> float:
+    def _number(self, field: str, least: float, most: float, right: str) -> float:
+        """Read 0, or a number from ``least`` to ``most``."""
         value = self._entry.get(field)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not least <= value <= most:
-            self._cannot(field, f"a number {within}")
+        if not number or not (value == 0 or least <= value <= most):
+            self._cannot(field, right)
         return value  # type: ignore[no-any-return]
 
     def _route(self) -> re.Pattern[str] | None:
@@ -159,7 +169,7 @@ class _Entry:
             return None
         try:
             # A line break in a path, %0A, is a character like any other.
-            return re.compile(self._words("route"), re.DOTALL)
+            return re.compile(self._text("route"), re.DOTALL)
         except (re.error, OverflowError, RecursionError) as error:
             self._cannot("route", f"a regular expression of Python ({error})", error)
 
@@ -167,11 +177,16 @@ class _Entry:
         values = self._entry.get("methods")
         if values is None:
             return None
-        if not isinstance(values, list) or not values:
+        if isinstance(values, str):
+            # Governor makes a set of it: of its letters.
+            what = f"{values!r} is text, so the rate is for no request; write {[values]!r}"
+            self._logger.warning("%s", self._says("methods", what))
+        elif not isinstance(values, list):
             self._cannot("methods", _METHODS)
-        for value in values:
-            if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z][A-Za-z-]*", value):
-                self._cannot("methods", _METHODS)
+        else:
+            for value in values:
+                if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z][A-Za-z-]*", value):
+                    self._cannot("methods", _METHODS)
         return frozenset(value.upper() for value in values)
 
     # What is wrong.

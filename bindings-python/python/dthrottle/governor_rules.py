@@ -2,36 +2,60 @@
 
 Every pair of rate and project has a bucket of its own. A general rate has a domain that is named
 after it, and project ids are its tags. Rates of projects may be many more than a throttle can have
-domains: those with equal numbers share one, as their tags differ.
+domains: those with equal numbers share one, as their tags differ. A rate whose limit is below 1
+lets nobody pass, and needs no domain.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
-from dthrottle._dthrottle import Domain, ManualClock, Throttle
+from dthrottle._dthrottle import Decision, Domain, ManualClock, Throttle
 from dthrottle.config import ClusterConfig, DomainConfig, TableConfig
 from dthrottle.errors import ConfigError
 from dthrottle.governor_files import Files
 from dthrottle.governor_rates import Rate
-from dthrottle.headers import Headers, Policy
+from dthrottle.headers import Fields, Headers, Policy, retry_after
 from dthrottle.source import Table, table_config, throttle_on
 
 __all__ = ["Opened", "Rule", "open_rules"]
 
 _MOST: Final = 1000
+_NEVER: Final = "1 per 100 years"
 
 # What Governors of this process count by, under the names of table and domain.
 _opened: dict[tuple[str, str], DomainConfig] = {}
+
+
+class Wait(TypedDict, total=False):
+    """How long a request may have to wait and still passes, without waiting."""
+
+    max_wait: float
 
 
 class Rule(NamedTuple):
     """A rate, and where it is counted."""
 
     rate: Rate
-    domain: Domain
+    domain: Domain | None
     headers: Headers
+    wait: Wait
+    """With a limit of 2.5 a request passes that with 2 would have to wait for half a request."""
+
+    def check(self, tag: bytes) -> Decision | None:
+        """Count a request; None: the limit is below 1, so nobody passes."""
+        return None if self.domain is None else self.domain.check(tag, **self.wait)
+
+    def fields(self, decision: Decision | None) -> Fields:
+        """Give the RateLimit fields of a response."""
+        return [] if decision is None else self.headers.fields(decision)
+
+    def retry_after(self, decision: Decision | None) -> Fields:
+        """Give the field Retry-After of a refusal, unless a refused client never passes again."""
+        if decision is None or not self.rate.drain_velocity:
+            return []
+        return [("Retry-After", str(retry_after(decision, **self.wait)))]
 
 
 class Opened(NamedTuple):
@@ -54,7 +78,8 @@ def open_rules(
     """Open a throttle for all rates."""
     rates = [*files.rates, *files.project_rates]
     names = [*_general_names(files.rates), *_project_names(files.project_rates)]
-    domains = {name: _domain(rate) for name, rate in zip(names, rates, strict=True)}
+    named = list(zip(names, rates, strict=True))
+    domains = {name: _domain(rate) for name, rate in named if rate.burst > 0}
     if len(domains) > _MOST:
         raise ConfigError(
             f"rates_file, project_rates_file: {len(domains)} different rates; at most {_MOST} can be "
@@ -62,7 +87,8 @@ def open_rules(
             field="project_rates_file",
         )
     place: TableConfig | None = None
-    if clock is None or table is not None:
+    throttle: Throttle | None = None
+    if domains and (clock is None or table is not None):
         throttle, name = throttle_on(
             lambda made: Throttle(domains=domains, table=made, cluster=cluster, clock=clock), table
         )
@@ -70,11 +96,12 @@ def open_rules(
         place.pop("name", None)
         if name is not None:
             place["name"] = name
-    else:
+    elif domains:
         # A clock moved by hand has a table of its own.
         throttle = Throttle(domains=domains, cluster=cluster, clock=clock)
     rules = [
-        _rule(rate, throttle.domain(name), headers) for rate, name in zip(rates, names, strict=True)
+        _rule(rate, throttle.domain(name) if throttle and name in domains else None, headers)
+        for name, rate in named
     ]
     of_project: dict[str, list[Rule]] = {}
     for rule in rules[len(files.rates) :]:
@@ -84,12 +111,17 @@ def open_rules(
 
 
 def _domain(rate: Rate) -> DomainConfig:
-    return {"rate": rate.drain_velocity, "burst": rate.burst, "charge_refused": True}
+    velocity = rate.drain_velocity or _NEVER
+    return {"rate": velocity, "burst": rate.burst, "charge_refused": True}
 
 
-def _rule(rate: Rate, domain: Domain, headers: str) -> Rule:
+def _rule(rate: Rate, domain: Domain | None, headers: str) -> Rule:
+    if domain is None:
+        return Rule(rate, None, Headers(headers, []), {})
     (rule,) = domain.rules
-    return Rule(rate, domain, Headers(headers, [Policy(rate.name, rule.limit, rule.window)]))
+    written = Headers(headers, [Policy(rate.name, rule.limit, rule.window)])
+    seconds = rate.fraction_seconds
+    return Rule(rate, domain, written, {"max_wait": seconds} if seconds else {})
 
 
 def _general_names(rates: list[Rate]) -> list[str]:
@@ -109,6 +141,7 @@ def _project_names(rates: list[Rate]) -> list[str]:
     seen: Counter[tuple[str | None, str]] = Counter()
     names = []
     for rate in rates:
+        # Rates that differ by the fraction of their limits only are counted alike.
         name = f"governor project limit {rate.burst} drain_velocity {rate.drain_velocity}"
         seen[rate.project, name] += 1
         number = seen[rate.project, name]

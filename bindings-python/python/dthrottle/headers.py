@@ -35,10 +35,10 @@ class Policy(NamedTuple):
     """How many seconds it takes to fill the bucket."""
 
 
-def retry_after(decision: Decision) -> int:
-    """Give the whole seconds after which the same request would pass, at least one."""
+def retry_after(decision: Decision, max_wait: float = 0.0) -> int:
+    """Give the whole seconds after which the same check would pass, at least one."""
     # A nanosecond that comes of writing seconds as a float is no further second.
-    return max(1, min(_LARGEST, math.ceil(decision.retry_after - 1e-9)))
+    return max(1, min(_LARGEST, math.ceil(decision.retry_after - max_wait - 1e-9)))
 
 
 def problem(status: int, violated: Iterable[str], seconds: int) -> bytes:

@@ -24,6 +24,7 @@ const LAST: u32 = 30;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How requests and busy answers come.
+    #[arg(default_value = "steady")]
     pattern: Pattern,
     /// Each second, so many times the limit comes back to it. Without this and --recover-value:
     /// first 3, then the value 200.

@@ -1,13 +1,14 @@
-//! Smockron's master: gatekeepers tell it what they let through, and it tells all of them whom to
-//! hold up until when. Both sockets are bound here; the second is on the next port.
+//! Smockron's master: gatekeepers report the requests that they let through, and the master tells
+//! all of them until when to hold a client. It binds both sockets; control is on the next port.
 
+mod accounting;
 mod zmtp;
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -16,6 +17,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::debug;
 
 use crate::daemon::Daemon;
+use accounting::{Accounts, Hold};
 use zmtp::{Kind, Peer, write_message};
 
 /// Messages that wait for a gatekeeper; more are dropped, as ZeroMQ does.
@@ -35,11 +37,17 @@ struct Listener {
     messages: mpsc::Sender<Vec<u8>>,
 }
 
-type Listeners = Rc<RefCell<Vec<Rc<RefCell<Listener>>>>>;
+/// The state that all connections share.
+struct Master {
+    daemon: Arc<Daemon>,
+    accounts: Accounts,
+    listeners: RefCell<Vec<Rc<RefCell<Listener>>>>,
+}
 
 /// Answers on both sockets until it is dropped.
 pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon: Arc<Daemon>) {
-    let listeners = Listeners::default();
+    let accounts = Accounts::new(Arc::clone(&daemon));
+    let master = Rc::new(Master { daemon, accounts, listeners: RefCell::default() });
     let mut peers = JoinSet::new();
     // Those who tell must not keep out those who listen, nor the other way round.
     let places = [MOST_PEERS; 2].map(|most| Arc::new(Semaphore::new(most)));
@@ -55,102 +63,71 @@ pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon:
         };
         let places = &places[usize::from(kind == Kind::Publisher)];
         let Ok(place) = Arc::clone(places).try_acquire_owned() else { continue };
-        let (daemon, listeners) = (Arc::clone(&daemon), Rc::clone(&listeners));
+        let master = Rc::clone(&master);
         peers.spawn_local(async move {
             let _place = place;
-            let talked = match kind {
-                Kind::Subscriber => account(stream, &daemon, &listeners).await,
-                Kind::Publisher => publish(stream, &daemon, &listeners).await,
-            };
-            if let Err(error) = talked {
+            if let Err(error) = master.talk(stream, kind).await {
                 debug!(%error, "a gatekeeper is gone");
             }
         });
     }
 }
 
-/// Reads what a gatekeeper tells.
-async fn account(stream: TcpStream, daemon: &Daemon, listeners: &Listeners) -> io::Result<()> {
-    let (mut peer, mut out) = Peer::new(Kind::Subscriber);
-    let mut input = vec![0; 16 * 1024];
-    let deadline = Instant::now() + HANDSHAKE;
-    loop {
-        send(&stream, &mut out, daemon).await?;
-        let count = receive(&stream, &mut input, (!peer.is_met()).then_some(deadline)).await?;
-        let take = |frames: Vec<Vec<u8>>| {
-            if let Some((domain, identifier, until)) = decide(&frames, daemon) {
-                daemon.state.counts.smockron_published.add(1);
-                tell(listeners, &domain, &identifier, until);
-            }
-        };
-        peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
-    }
-}
-
-/// Charges what a message tells of. Whom to hold up until when, in milliseconds since 1970.
-fn decide(frames: &[Vec<u8>], daemon: &Daemon) -> Option<(Vec<u8>, Vec<u8>, u64)> {
-    let counts = &daemon.state.counts;
-    let [domain, status, identifier, received, _delayed, ..] = frames else {
-        counts.smockron_bad.add(1);
-        return None;
-    };
-    let domain = domain.strip_suffix(b"\0").unwrap_or(domain);
-    let readable = str::from_utf8(received).is_ok_and(|text| text.parse::<u64>().is_ok());
-    let name = str::from_utf8(domain).ok().filter(|_| readable);
-    let known = name.and_then(|name| daemon.with_throttle(|throttle| throttle.domain(name)).ok());
-    let (count, charged) = match status.as_slice() {
-        b"ACCEPTED" => (&counts.smockron_accepted, true),
-        b"DELAYED" => (&counts.smockron_delayed, true),
-        b"REJECTED" => (&counts.smockron_rejected, false),
-        _ => (&counts.smockron_bad, false),
-    };
-    let Some(known) = known else {
-        counts.smockron_bad.add(1);
-        return None;
-    };
-    count.add(1);
-    if !charged {
-        return None;
-    }
-    // Now, and not as of the message's time: who is late is not let through twice.
-    let debt = known.charge(identifier, 1).ok()?;
-    if debt.is_zero() {
-        return None;
-    }
-    daemon.state.refused.add(identifier);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some((domain.to_vec(), identifier.clone(), ceil_ms(now + debt)))
-}
-
-fn ceil_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-}
-
-/// Tells every gatekeeper of the domain.
-fn tell(listeners: &Listeners, domain: &[u8], identifier: &[u8], until: u64) {
-    let topic = [domain, b"\0"].concat();
-    let mut message = Vec::new();
-    write_message(
-        &[&topic, b"DELAY_UNTIL", identifier, until.to_string().as_bytes()],
-        &mut message,
-    );
-    for listener in listeners.borrow().iter() {
-        let listener = listener.borrow();
-        if listener.topics.iter().any(|prefix| topic.starts_with(prefix)) {
-            // One that does not keep up misses some.
-            let _ = listener.messages.try_send(message.clone());
+impl Master {
+    async fn talk(&self, stream: TcpStream, kind: Kind) -> io::Result<()> {
+        // Otherwise the second of two small messages waits for the ACK of the first: 40 ms.
+        stream.set_nodelay(true)?;
+        match kind {
+            Kind::Subscriber => self.account(stream).await,
+            Kind::Publisher => self.publish(stream).await,
         }
     }
-}
 
-/// Sends a gatekeeper what it has subscribed to.
-async fn publish(stream: TcpStream, daemon: &Daemon, listeners: &Listeners) -> io::Result<()> {
-    let (messages, mut waiting) = mpsc::channel(MOST_WAITING);
-    let listener = Rc::new(RefCell::new(Listener { topics: Vec::new(), messages }));
-    listeners.borrow_mut().push(Rc::clone(&listener));
-    let done = publish_to(&stream, daemon, &listener, &mut waiting).await;
-    listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, &listener));
-    done
+    /// Reads the accounting messages of a gatekeeper.
+    async fn account(&self, stream: TcpStream) -> io::Result<()> {
+        let (mut peer, mut out) = Peer::new(Kind::Subscriber);
+        let mut input = vec![0; 16 * 1024];
+        let deadline = Instant::now() + HANDSHAKE;
+        loop {
+            send(&stream, &mut out, &self.daemon).await?;
+            let count = receive(&stream, &mut input, (!peer.is_met()).then_some(deadline)).await?;
+            let take = |frames: Vec<Vec<u8>>| {
+                if let Some(hold) = self.accounts.take(&frames) {
+                    self.tell(&hold);
+                }
+            };
+            peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
+        }
+    }
+
+    /// Tells every gatekeeper of the domain until when to hold a client.
+    fn tell(&self, hold: &Hold) {
+        let counts = &self.daemon.state.counts;
+        counts.smockron_published.add(1);
+        let topic = [hold.domain, b"\0"].concat();
+        let until = hold.until_ms.to_string();
+        let mut message = Vec::new();
+        write_message(&[&topic, b"DELAY_UNTIL", hold.identifier, until.as_bytes()], &mut message);
+        for listener in self.listeners.borrow().iter() {
+            let listener = listener.borrow();
+            if listener.topics.iter().any(|prefix| topic.starts_with(prefix))
+                && listener.messages.try_send(message.clone()).is_err()
+            {
+                counts.smockron_dropped.add(1);
+                self.accounts.warn("a gatekeeper did not read 1000 messages of the master");
+            }
+        }
+    }
+
+    /// Sends a gatekeeper the messages that it has subscribed to.
+    async fn publish(&self, stream: TcpStream) -> io::Result<()> {
+        let (messages, mut waiting) = mpsc::channel(MOST_WAITING);
+        let listener = Rc::new(RefCell::new(Listener { topics: Vec::new(), messages }));
+        self.listeners.borrow_mut().push(Rc::clone(&listener));
+        let done = publish_to(&stream, &self.daemon, &listener, &mut waiting).await;
+        self.listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, &listener));
+        done
+    }
 }
 
 async fn publish_to(

@@ -1,0 +1,133 @@
+"""The daemon's sockets for Smockron: peers that do not behave, and the options of TCP."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import time
+from pathlib import Path
+
+from daemons import LONG, Daemon
+from gatekeepers import RULES, counted, gatekeeper
+
+from dthrottle.client import Client
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03"
+
+
+def is_closed(client: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionResetError):
+        while client.recv(65536):
+            pass
+    return True
+
+
+def test_a_gatekeeper_that_does_not_read_misses_messages() -> None:
+    with (
+        Daemon(RULES, 'smockron = "127.0.0.1:0"\nwrite_timeout = "1h"') as daemon,
+        Client(daemon.socket, timeout=LONG) as client,
+        gatekeeper(daemon, "web") as keeper,
+        contextlib.ExitStack() as stack,
+    ):
+        host, port = daemon.smockron.split(":")
+        mute = stack.enter_context(socket.create_connection((host, int(port) + 1), timeout=LONG))
+        ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY + b"SUB"
+        mute.sendall(ready + b"\x00\x05\x01web\x00")
+        deadline = time.monotonic() + 2 * LONG
+        while counted(client, "smockron_dropped") == 0:
+            assert time.monotonic() < deadline
+            for _ in range(100):
+                keeper.tell("web", "ACCEPTED", "x" * 20_000)
+            while keeper.control.poll(1):
+                keeper.control.recv_multipart()
+        assert "WARN" in daemon.wait_for("did not read 1000 messages")
+        keeper.meet("web")
+
+
+def test_peers_that_do_not_behave() -> None:
+    """All at once, for each takes its time; a gatekeeper beside them notices nothing."""
+    with (
+        Daemon(RULES, 'smockron = "127.0.0.1:0"\nwrite_timeout = "1s"') as daemon,
+        contextlib.ExitStack() as stack,
+    ):
+        host, port = daemon.smockron.split(":")
+
+        def say(words: bytes, control: bool = False) -> socket.socket:
+            place = (host, int(port) + control)
+            client = stack.enter_context(socket.create_connection(place, timeout=LONG))
+            client.sendall(words)
+            return client
+
+        silent = [say(b"", control) for control in (False, True)] + [say(GREETING), say(b"\xff")]
+        ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
+        hostile = [
+            ready + b"PUB" + b"\x02" + b"\xff" * 8,
+            ready + b"PUB" + b"\x01\x00" * 1000,
+            ready + b"PUB" + b"\x02\x00\x00\x00\x00\x00\x01\x00\x01" + bytes(65537),
+            GREETING + b"\x00\x01x",
+            b"GET / HTTP/1.1\r\n" * 10,
+            os.urandom(1000).replace(b"\xff", b"\x00"),
+        ]
+        for words in hostile:
+            assert is_closed(say(words)), words[:80]
+        # Pings are answered; a subscription that is no domain's beginning is nothing.
+        pinging = say(ready + b"PUB" + b"\x04\x0b\x04PING\x00\x00ping", control=False)
+        received = b""
+        while not received.endswith(b"\x04PONGping"):
+            received += pinging.recv(1000)
+        say(ready + b"SUB" + b"\x02" + (60_000).to_bytes(8, "big") + b"\x01" + bytes(59_999), True)
+        mute = say(ready + b"SUB" + b"\x00\x05\x01web\x00", control=True)
+        keeper = stack.enter_context(gatekeeper(daemon, "web"))
+        # Messages of 60 KB that one gatekeeper reads, and the other never.
+        long = "x" * 60_000
+        with Client(daemon.socket, timeout=LONG) as client:
+            deadline = time.monotonic() + LONG
+            while counted(client, "connections_too_slow") == 0:
+                assert time.monotonic() < deadline
+                keeper.tell("web", "ACCEPTED", long)
+                while keeper.control.poll(1):
+                    keeper.control.recv_multipart()
+        assert is_closed(mute)
+        for client_ in silent:
+            assert is_closed(client_)
+        keeper.meet("web")
+
+
+# The number of the system call, which Python has no function for.
+PIDFD_GETFD = 438
+
+
+def nodelay(daemon: Daemon, client: socket.socket) -> list[int]:
+    """Read the option of the daemon's end of a connection, by copies of its descriptors."""
+    assert daemon.process is not None
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    pid, found = daemon.process.pid, []
+    pidfd = os.pidfd_open(pid)
+    try:
+        for number in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if not number.readlink().name.startswith("socket:"):
+                    continue
+                copy = syscall(PIDFD_GETFD, pidfd, int(number.name), 0)
+                if copy < 0:
+                    continue
+                with socket.socket(fileno=copy) as theirs:
+                    if theirs.getpeername() == client.getsockname():
+                        found.append(theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+    finally:
+        os.close(pidfd)
+    return found
+
+
+def test_both_sockets_have_tcp_nodelay() -> None:
+    with Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon:
+        host, port = daemon.smockron.split(":")
+        for control in (False, True):
+            place = (host, int(port) + control)
+            with socket.create_connection(place, timeout=LONG) as client:
+                assert client.recv(64).startswith(b"\xff"), "the greeting"
+                (value,) = nodelay(daemon, client)
+                assert value != 0
