@@ -3,18 +3,16 @@
 //! The rest of the file is the throttle's and read by the core; mistakes in either are told alike,
 //! with line, field and fix.
 
-use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{env, io};
 
 use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration};
 use dthrottle::{Config, Error, ErrorKind, Result};
 
 /// Libraries that give this name share the daemon's table.
 pub(crate) const TABLE: &str = "dthrottled";
-const LINES: &str = "127.0.0.1:7373";
-const HTTP: &str = "127.0.0.1:7380";
 const SHORTEST_TOKEN: usize = 16;
 
 const KEYS: &[&str] = &[
@@ -26,6 +24,7 @@ const KEYS: &[&str] = &[
     "smockron",
     "max_connections",
     "max_line",
+    "max_wait",
     "write_timeout",
     "workers",
 ];
@@ -40,8 +39,11 @@ pub(crate) struct Settings {
     pub(crate) resp: Option<SocketAddr>,
     /// The address for accounting; control is on the next port.
     pub(crate) smockron: Option<SocketAddr>,
-    pub(crate) max_connections: u64,
+    /// For each listener of lines and RESP.
+    pub(crate) max_connections: usize,
     pub(crate) max_line: usize,
+    /// The longest wait that a check may ask for.
+    pub(crate) max_wait: Duration,
     pub(crate) write_timeout: Duration,
     /// Nothing: one for each core.
     pub(crate) workers: Option<usize>,
@@ -55,17 +57,18 @@ pub(crate) enum Place {
 }
 
 impl Settings {
-    /// What holds where nothing is said.
-    fn usual() -> Settings {
+    /// The defaults.
+    pub(crate) fn usual() -> Settings {
         Settings {
             listen: Vec::new(),
             socket_mode: 0o660,
-            http: HTTP.parse().ok(),
+            http: None,
             token: None,
             resp: None,
             smockron: None,
             max_connections: 10_000,
             max_line: 8192,
+            max_wait: Duration::from_secs(60),
             write_timeout: Duration::from_secs(10),
             workers: None,
         }
@@ -122,24 +125,22 @@ impl Settings {
         }
         settings.token = keys.token()?;
         if let Some(number) = keys.number("max_connections", 1..=1_000_000)? {
-            settings.max_connections = number;
+            settings.max_connections = number as usize;
         }
         if let Some(number) = keys.number("max_line", 64..=1 << 20)? {
             settings.max_line = number as usize;
         }
         settings.workers = keys.number("workers", 1..=256)?.map(|number| number as usize);
-        if let Some(entry) = keys.table.get("write_timeout") {
-            let Value::Text(text) = &entry.node.value else {
-                return Err(keys.reader.kind(entry, "daemon", r#"a duration like "10s""#));
-            };
-            let wrong = |what: &str| {
-                let message = format!("{text:?}: {what}; write a duration like \"10s\"");
-                fault("write_timeout", entry.node.line, message)
-            };
-            settings.write_timeout = parse_duration(text).map_err(wrong)?;
-            if settings.write_timeout.is_zero() {
-                return Err(wrong("nobody reads that fast"));
+        if let Some(duration) = keys.duration("max_wait")? {
+            settings.max_wait = duration;
+        }
+        if let Some(duration) = keys.duration("write_timeout")? {
+            if duration.is_zero() {
+                let message = "must be longer than 0, got \"0s\"".to_string();
+                let line = keys.table.get("write_timeout").and_then(|entry| entry.node.line);
+                return Err(fault("write_timeout", line, message));
             }
+            settings.write_timeout = duration;
         }
         settings.check().map_err(|error| {
             let key = error.field().and_then(|field| field.strip_prefix("daemon.")).unwrap_or("");
@@ -169,16 +170,28 @@ impl Settings {
         Ok(())
     }
 
-    /// Where lines are answered, if nothing is said: on this machine, by path and by port.
-    pub(crate) fn usual_places() -> Vec<Place> {
-        let path = usual_socket().map(Place::Path);
-        path.into_iter().chain(LINES.parse().map(Place::Address)).collect()
+    /// Where lines are answered by default: on a Unix socket, which has an owner and a mode. Any
+    /// user of the machine can connect to a TCP port.
+    pub(crate) fn default_places() -> io::Result<Vec<Place>> {
+        let path = default_socket().ok_or_else(|| {
+            let message = "daemon.listen: XDG_RUNTIME_DIR is not set, so there is no default \
+                           socket; write listen = \"/path/of/a.sock\", or use --listen";
+            io::Error::other(message)
+        })?;
+        Ok(vec![Place::Path(path)])
+    }
+
+    /// Compares in a time that does not depend on where the two differ.
+    pub(crate) fn is_token(&self, given: &[u8]) -> bool {
+        let Some(token) = self.token.as_deref().map(str::as_bytes) else { return false };
+        let differences = token.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        token.len() == given.len() && differences == 0
     }
 }
 
 /// `/run/dthrottled/dthrottled.sock` for root and under systemd, `$XDG_RUNTIME_DIR/dthrottled.sock`
 /// for others; clients look there, too.
-fn usual_socket() -> Option<PathBuf> {
+fn default_socket() -> Option<PathBuf> {
     let dir = match env::var_os("RUNTIME_DIRECTORY") {
         Some(dir) => PathBuf::from(dir),
         None if rustix::process::geteuid().is_root() => "/run/dthrottled".into(),
@@ -237,6 +250,17 @@ impl Keys<'_> {
                 Err(self.reader.kind(entry, "daemon", &fix))
             }
         }
+    }
+
+    fn duration(&self, key: &'static str) -> Result<Option<Duration>> {
+        let Some(entry) = self.table.get(key) else { return Ok(None) };
+        let Value::Text(text) = &entry.node.value else {
+            return Err(self.reader.kind(entry, "daemon", r#"a duration like "10s""#));
+        };
+        parse_duration(text).map(Some).map_err(|what| {
+            let message = format!("{text:?}: {what}; write a duration like \"10s\"");
+            fault(key, entry.node.line, message)
+        })
     }
 
     /// Text, or the file that has it.
@@ -311,6 +335,7 @@ mod tests {
             smockron = "127.0.0.1:10004"
             max_connections = 5
             max_line = 64
+            max_wait = "2m"
             write_timeout = "500ms"
             workers = 1
         "#;
@@ -327,12 +352,17 @@ mod tests {
             smockron: "127.0.0.1:10004".parse().ok(),
             max_connections: 5,
             max_line: 64,
+            max_wait: Duration::from_secs(120),
             write_timeout: Duration::from_millis(500),
             workers: Some(1),
         };
         assert_eq!(settings, expected);
         assert_eq!(Settings::from_toml("").unwrap().1, Settings::usual());
         assert_eq!(Settings::from_toml("[daemon]\nhttp = false").unwrap().1.http, None);
+        let token = |given: &[u8]| settings.is_token(given);
+        assert!(token(b"0123456789abcdef") && !token(b"0123456789abcdeg"));
+        assert!(!token(b"0123456789abcde") && !token(b"0123456789abcdef0") && !token(b""));
+        assert!(!Settings::usual().is_token(b""));
     }
 
     #[test]
@@ -355,12 +385,13 @@ mod tests {
             ("[daemon]\nwrite_timeout = '5'", "line 2: daemon.write_timeout: \"5\": no known unit"),
             (
                 "[daemon]\nwrite_timeout = '0s'",
-                "line 2: daemon.write_timeout: \"0s\": nobody reads",
+                "line 2: daemon.write_timeout: must be longer than 0, got \"0s\"",
             ),
             (
                 "[daemon]\nwrite_timeout = 5",
                 "line 2: daemon.write_timeout: 5 is not possible here; write a duration like \"10s\"",
             ),
+            ("[daemon]\nmax_wait = '5 lightyears'", "line 2: daemon.max_wait: \"5 lightyears\": "),
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();
