@@ -14,9 +14,9 @@ use crate::config::Settings;
 const HTTP: usize = 256;
 /// Connections of gatekeepers, to both of their sockets.
 const SMOCKRON: usize = 2000;
-/// What the daemon itself opens: standard streams, listeners, table, cluster, files that it reads.
+/// Descriptors of the daemon itself: standard streams, listeners, table, cluster, files that it reads.
 const OWN: usize = 32;
-/// What the runtime of a thread opens.
+/// Descriptors of a thread with a runtime.
 const RUNTIME: usize = 4;
 /// Fewer connections are of no use.
 const LEAST: usize = 8;

@@ -8,8 +8,8 @@ const TLS: [u8; 2] = [0x16, 0x03];
 /// How the request line of HTTP ends: ` HTTP/1.1` and a CR.
 const VERSION: usize = 10;
 
-/// What has come of a first line that is not complete. Sessions do nothing before its end, so its
-/// bytes need not be held back.
+/// Start and end of a first line that is not complete. Sessions do nothing before a line is complete,
+/// so its bytes need not be held back.
 #[derive(Default)]
 pub(crate) struct FirstLine {
     start: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Who may ask: clients with the token. If none is set, clients on this machine may ask for
-//! decisions, and nobody may see state.
+//! Authorization: every request needs the token. If none is set, clients on this machine may ask for
+//! decisions, and no client may see state.
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue, ORIGIN};
 use hyper::{Request, StatusCode};

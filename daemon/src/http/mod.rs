@@ -90,7 +90,7 @@ async fn talk(stream: TcpStream, slot: Slot, daemon: &Arc<Daemon>, events: Arc<S
     }
 }
 
-/// What the requests of one connection need.
+/// Shared by the requests of one connection.
 struct Client {
     daemon: Arc<Daemon>,
     slot: Rc<Slot>,
