@@ -1,6 +1,6 @@
 /** Where the daemon is, and how long to wait for it. */
 export interface ClientOptions {
-  /** The path of its Unix socket; the usual one by default. */
+  /** The path of its Unix socket; the daemon's default socket if neither path nor port is given. */
   path?: string;
   /** Its TCP port, instead of a path. */
   port?: number;
@@ -14,6 +14,8 @@ export interface ClientOptions {
   maxBackoffMs?: number;
   /** More checks that wait for an answer at once are allowed without asking; 100,000. */
   maxPending?: number;
+  /** The daemon's token, which `refund` and `reset` need over TCP. */
+  token?: string;
 }
 
 export interface ClientAskOptions {

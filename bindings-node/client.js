@@ -19,7 +19,7 @@ const { DthrottleError, badArgument } = require('./face/errors.js');
  * @property {number} deadline
  */
 
-const OPTIONS = ['path', 'host', 'port', 'timeoutMs', 'backoffMs', 'maxBackoffMs', 'maxPending'];
+const OPTIONS = ['path', 'host', 'port', 'timeoutMs', 'backoffMs', 'maxBackoffMs', 'maxPending', 'token'];
 const ASK_OPTIONS = ['cost', 'domain', 'maxWaitMs', 'partial'];
 const LONGEST_ANSWER = 1 << 20;
 const ANSWER = /^(?:OK|NO)(?: |$)|^ERROR [a-z]+ /;
@@ -30,6 +30,7 @@ class Client {
   #backoffMs;
   #maxBackoffMs;
   #maxPending;
+  #token;
   /** @type {Socket | undefined} */
   #socket;
   /** @type {Waiting[]} In the order of the lines. */
@@ -50,7 +51,7 @@ class Client {
   constructor(options = {}) {
     known(options, OPTIONS);
     const { path, host = '127.0.0.1', port, timeoutMs = 50 } = options;
-    const { backoffMs = 100, maxBackoffMs = 5000, maxPending = 100_000 } = options;
+    const { backoffMs = 100, maxBackoffMs = 5000, maxPending = 100_000, token } = options;
     if (path !== undefined && port !== undefined) {
       throw badArgument('path and port: give one of the two');
     }
@@ -64,11 +65,15 @@ class Client {
     if (port !== undefined && !(Number.isInteger(port) && port > 0 && port < 65536)) {
       throw badArgument('port: give a number from 1 to 65535');
     }
+    if (token !== undefined && !(typeof token === 'string' && /^[!-~]+$/.test(token))) {
+      throw badArgument('token must be printable ASCII without blanks');
+    }
     this.#place = port === undefined ? { path: path ?? usualPath() } : { host, port };
     this.#timeoutMs = timeoutMs;
     this.#backoffMs = backoffMs;
     this.#maxBackoffMs = maxBackoffMs;
     this.#maxPending = maxPending;
+    this.#token = token;
   }
 
   /**
@@ -103,7 +108,7 @@ class Client {
    */
   async refund(tag, units, options = {}) {
     known(options, ['domain']);
-    return this.#tell(toQuery('refund', tag, { ...options, cost: units }));
+    return this.#tell(toQuery('refund', tag, { ...options, cost: units }, this.#token));
   }
 
   /**
@@ -112,7 +117,7 @@ class Client {
    */
   async reset(tag, options = {}) {
     known(options, ['domain']);
-    return this.#tell(toQuery('reset', tag, options));
+    return this.#tell(toQuery('reset', tag, options, this.#token));
   }
 
   counts() {
@@ -184,9 +189,19 @@ class Client {
     this.#socket = socket;
     this.#rest = Buffer.alloc(0);
     socket.on('data', (bytes) => this.#socket === socket && this.#take(socket, bytes));
-    socket.on('error', () => this.#fail(socket));
-    socket.on('close', () => this.#fail(socket));
+    socket.on('error', () => this.#end(socket));
+    socket.on('close', () => this.#end(socket));
     return socket;
+  }
+
+  /**
+   * The connection has ended. While nobody waits that is no failure: the daemon may close an idle
+   * connection to make room for others, and the next check opens a new one.
+   * @param {Socket} socket
+   */
+  #end(socket) {
+    if (this.#waiting.length > 0) this.#fail(socket);
+    else if (this.#socket === socket) this.#socket = undefined;
   }
 
   /**
@@ -281,7 +296,9 @@ function toBytes(tag) {
  */
 function toLine(tag) {
   const bytes = toBytes(tag);
-  const long = bytes[0] === 0 || bytes.at(-1) === 13;
+  // The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
+  // another protocol.
+  const long = bytes[0] === 0 || (bytes[0] === 0x16 && bytes[1] === 3) || bytes.at(-1) === 13;
   return Buffer.concat([Buffer.from(long ? '\0check\0tag=' : ''), bytes, Buffer.from('\n')]);
 }
 
@@ -289,8 +306,9 @@ function toLine(tag) {
  * @param {string} verb
  * @param {string | Uint8Array} tag
  * @param {ClientAskOptions} options
+ * @param {string} [token]
  */
-function toQuery(verb, tag, { domain, cost, maxWaitMs, partial }) {
+function toQuery(verb, tag, { domain, cost, maxWaitMs, partial }, token) {
   const fields = [verb];
   if (domain !== undefined) {
     if (typeof domain !== 'string' || /[\0\n]/.test(domain)) {
@@ -311,6 +329,7 @@ function toQuery(verb, tag, { domain, cost, maxWaitMs, partial }) {
     fields.push(`max_wait_ms=${Math.floor(maxWaitMs)}`);
   }
   if (partial) fields.push('partial=1');
+  if (token !== undefined) fields.push(`token=${token}`);
   const head = Buffer.from(`\0${fields.join('\0')}\0tag=`);
   return Buffer.concat([head, toBytes(tag), Buffer.from('\n')]);
 }

@@ -90,7 +90,7 @@
 #define DTHROTTLE_EVENT_INIT \
     { sizeof(dthrottle_event_t), 0, 0, "", 0, 0 }
 #define DTHROTTLE_CLIENT_OPTIONS_INIT \
-    { sizeof(dthrottle_client_options_t), 50000000, 100000000, 5000000000 }
+    { sizeof(dthrottle_client_options_t), 50000000, 100000000, 5000000000, NULL, 0 }
 #define DTHROTTLE_CLIENT_DECISION_INIT \
     { sizeof(dthrottle_client_decision_t), true, false, false, 0, 0, 0, 0, 0, 0, 0, "" }
 #define DTHROTTLE_CLIENT_COUNTS_INIT \
@@ -433,6 +433,13 @@ typedef struct {
     uint64_t backoff_ns;
     /** The longest such pause; 5 s. */
     uint64_t max_backoff_ns;
+    /**
+     * The daemon's token, which dthrottle_client_refund() and dthrottle_client_reset() need over
+     * TCP; NULL for none. dthrottle_client_open() copies it.
+     */
+    const char *token;
+    /** Its length. */
+    size_t token_len;
 } dthrottle_client_options_t;
 
 /**
@@ -952,8 +959,8 @@ int32_t dthrottle_busy_stats(const dthrottle_busy_t *busy, dthrottle_busy_stats_
 
 /**
  * Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or
- * "host:port"; NULL is the daemon's usual socket. A host's name is looked up here, once. options
- * NULL: the usual ones. Connects to nobody yet, so it does not matter whether the daemon runs.
+ * "host:port"; NULL is the daemon's default socket. A host's name is looked up here, once. options
+ * NULL uses the defaults. Connects to nobody yet, so it does not matter whether the daemon runs.
  */
 int32_t dthrottle_client_open(const char *address,
                               size_t address_len,
@@ -1010,7 +1017,8 @@ int32_t dthrottle_client_peek(const dthrottle_client_t *client,
                               size_t error_size);
 
 /**
- * Gives cost units back: 1 if the daemon heard of it, 0 if not. Only for a daemon on this machine.
+ * Gives cost units back: 1 if the daemon heard of it, 0 if not. Needs the daemon's Unix socket, or
+ * the token.
  */
 int32_t dthrottle_client_refund(const dthrottle_client_t *client,
                                 const char *domain,
@@ -1022,8 +1030,8 @@ int32_t dthrottle_client_refund(const dthrottle_client_t *client,
                                 size_t error_size);
 
 /**
- * Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Only for a daemon
- * on this machine.
+ * Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Needs the daemon's
+ * Unix socket, or the token.
  */
 int32_t dthrottle_client_reset(const dthrottle_client_t *client,
                                const char *domain,

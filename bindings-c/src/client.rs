@@ -16,7 +16,11 @@ use crate::talk::{Patience, Talk};
 
 /// A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
 /// asked for a while. Made by dthrottle_client_open(), released by dthrottle_client_close().
-pub struct Client(Talk);
+pub struct Client {
+    talk: Talk,
+    /// For what changes the state of the daemon.
+    token: Option<String>,
+}
 
 /// How a client waits. Begin with DTHROTTLE_CLIENT_OPTIONS_INIT.
 #[repr(C)]
@@ -30,6 +34,11 @@ pub struct ClientOptions {
     pub backoff_ns: u64,
     /// The longest such pause; 5 s.
     pub max_backoff_ns: u64,
+    /// The daemon's token, which dthrottle_client_refund() and dthrottle_client_reset() need over
+    /// TCP; NULL for none. dthrottle_client_open() copies it.
+    pub token: *const c_char,
+    /// Its length.
+    pub token_len: usize,
 }
 
 /// The answer of a daemon. Begin with DTHROTTLE_CLIENT_DECISION_INIT. The fields are those of
@@ -81,8 +90,8 @@ pub struct ClientCounts {
 const BATCH: usize = 256;
 
 /// Makes a client of the daemon at address: the path of a Unix socket, which has a "/" in it, or
-/// "host:port"; NULL is the daemon's usual socket. A host's name is looked up here, once. options
-/// NULL: the usual ones. Connects to nobody yet, so it does not matter whether the daemon runs.
+/// "host:port"; NULL is the daemon's default socket. A host's name is looked up here, once. options
+/// NULL uses the defaults. Connects to nobody yet, so it does not matter whether the daemon runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_open(
     address: *const c_char,
@@ -95,11 +104,13 @@ pub unsafe extern "C" fn dthrottle_client_open(
     guard!(error, error_size, |c| {
         let out = c.out(out)?;
         let address = c.name(address, address_len)?;
-        let patience = match options.is_null() {
-            true => ClientOptions::USUAL.to_patience()?,
-            false => c.read(options)?.to_patience()?,
+        let options = match options.is_null() {
+            true => ClientOptions::USUAL,
+            false => c.read(options)?,
         };
-        out.give(Client(Talk::new(find(address)?, patience)));
+        let token = c.name(options.token, options.token_len)?.map(lines::token).transpose()?;
+        let talk = Talk::new(find(address)?, options.to_patience()?);
+        out.give(Client { talk, token });
         Ok(())
     })
 }
@@ -188,7 +199,8 @@ pub unsafe extern "C" fn dthrottle_client_peek(
     }))
 }
 
-/// Gives cost units back: 1 if the daemon heard of it, 0 if not. Only for a daemon on this machine.
+/// Gives cost units back: 1 if the daemon heard of it, 0 if not. Needs the daemon's Unix socket, or
+/// the token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_refund(
     client: *const Client,
@@ -206,8 +218,8 @@ pub unsafe extern "C" fn dthrottle_client_refund(
     })
 }
 
-/// Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Only for a daemon
-/// on this machine.
+/// Fills the tag's bucket of every rule: 1 if the daemon heard of it, 0 if not. Needs the daemon's
+/// Unix socket, or the token.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_reset(
     client: *const Client,
@@ -232,7 +244,7 @@ pub unsafe extern "C" fn dthrottle_client_counts(
 ) -> i32 {
     guard!(|c| {
         let room = c.room(counts)?;
-        let counted = &c.handle(client)?.0.counts;
+        let counted = &c.handle(client)?.talk.counts;
         room.fill(ClientCounts {
             size: ClientCounts::FIRST,
             asked: counted.asked.load(Ordering::Relaxed),
@@ -258,7 +270,7 @@ impl Client {
         let mut start = 0;
         for (ends, allowed) in ends.chunks(BATCH).zip(allowed.chunks_mut(BATCH)) {
             let end = ends.last().copied().unwrap_or(start);
-            if let Some(answers) = self.0.ask(&lines[start..end], ends.len()) {
+            if let Some(answers) = self.talk.ask(&lines[start..end], ends.len()) {
                 let answers = answers.split(|byte| *byte == b'\n');
                 allowed
                     .iter_mut()
@@ -278,12 +290,13 @@ impl Client {
         ask: Ask,
         tag: &[u8],
     ) -> Result<Option<Answer>> {
-        let answer = self.0.ask(&lines::query(verb, domain, Some(ask), tag)?, 1);
+        let answer = self.talk.ask(&lines::query(verb, domain, Some(ask), None, tag)?, 1);
         self.read(answer.as_deref(), |answer| Some(lines::read_answer(answer?)))
     }
 
     fn tell(&self, verb: &str, domain: Option<&str>, ask: Option<Ask>, tag: &[u8]) -> Result<bool> {
-        let answer = self.0.ask(&lines::query(verb, domain, ask, tag)?, 1);
+        let line = lines::query(verb, domain, ask, self.token.as_deref(), tag)?;
+        let answer = self.talk.ask(&line, 1);
         self.read(answer.as_deref(), |answer| answer.is_some())
     }
 
@@ -347,6 +360,8 @@ impl ClientOptions {
         timeout_ns: 50_000_000,
         backoff_ns: 100_000_000,
         max_backoff_ns: 5_000_000_000,
+        token: std::ptr::null(),
+        token_len: 0,
     };
 
     fn to_patience(self) -> Result<Patience> {

@@ -312,7 +312,7 @@ grows! {
     BusyStats ends with peers: u64, first version size_of::<BusyStats>();
     Peer ends with lost: u64, first version size_of::<Peer>();
     Event ends with value: u64, first version size_of::<Event>();
-    ClientOptions ends with max_backoff_ns: u64, first version size_of::<ClientOptions>();
+    ClientOptions ends with token_len: usize, first version size_of::<ClientOptions>();
     ClientDecision ends with rule: [c_char; 256], first version size_of::<ClientDecision>();
     ClientCounts ends with failures: u64, first version size_of::<ClientCounts>();
     Bucket ends with reset_after_ns: u64, first version size_of::<Bucket>();

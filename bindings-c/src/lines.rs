@@ -19,7 +19,9 @@ pub(crate) struct Answer {
 /// Appends an ordinary line, or the longer form where that would mean something else.
 pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
     one_line(tag)?;
-    if tag.starts_with(b"\0") || tag.ends_with(b"\r") {
+    // The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
+    // another protocol.
+    if tag.starts_with(b"\0") || tag.starts_with(b"\x16\x03") || tag.ends_with(b"\r") {
         out.extend_from_slice(b"\0check\0tag=");
     }
     out.extend_from_slice(tag);
@@ -32,6 +34,7 @@ pub(crate) fn query(
     verb: &str,
     domain: Option<&str>,
     ask: Option<Ask>,
+    token: Option<&str>,
     tag: &[u8],
 ) -> Result<Vec<u8>> {
     one_line(tag)?;
@@ -51,11 +54,22 @@ pub(crate) fn query(
             line += "\0partial=1";
         }
     }
+    if let Some(token) = token {
+        line += &format!("\0token={token}");
+    }
     line += "\0tag=";
     let mut line = line.into_bytes();
     line.extend_from_slice(tag);
     line.push(b'\n');
     Ok(line)
+}
+
+/// A token that can stand in a line.
+pub(crate) fn token(token: &str) -> Result<String> {
+    match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(token.into()),
+        false => Err(bad("token: must be printable ASCII without blanks")),
+    }
 }
 
 fn one_line(tag: &[u8]) -> Result<()> {
@@ -129,6 +143,7 @@ mod tests {
         assert_eq!(line(b"a\0\xff\rb"), b"a\0\xff\rb\n");
         assert_eq!(line(b"\0check"), b"\0check\0tag=\0check\n");
         assert_eq!(line(b"a\r"), b"\0check\0tag=a\r\n");
+        assert_eq!(line(b"\x16\x03\x01"), b"\0check\0tag=\x16\x03\x01\n");
         let error = write_line(b"a\nb", &mut Vec::new()).unwrap_err();
         assert!(error.to_string().starts_with("tag: "), "{error}");
     }
@@ -137,15 +152,18 @@ mod tests {
     fn the_longer_form() {
         let ask = Ask { max_wait_ns: 2_500_000, partial: 1, ..Ask::cost(2) };
         assert_eq!(
-            query("check", Some("log in"), Some(ask), b"x\0y").unwrap(),
+            query("check", Some("log in"), Some(ask), None, b"x\0y").unwrap(),
             b"\0check\0domain=log in\0cost=2\0max_wait_ms=2\0partial=1\0tag=x\0y\n"
         );
-        assert_eq!(query("reset", None, None, b"").unwrap(), b"\0reset\0tag=\n");
+        assert_eq!(query("reset", None, None, None, b"").unwrap(), b"\0reset\0tag=\n");
+        let reset = query("reset", None, None, Some("t0ken"), b"x").unwrap();
+        assert_eq!(reset, b"\0reset\0token=t0ken\0tag=x\n");
+        assert!(["", "a b", "a\0b", "a\n", "\u{e9}"].iter().all(|wrong| token(wrong).is_err()));
         for domain in ["a\0cost=0", "a\nb"] {
-            let error = query("check", Some(domain), None, b"x").unwrap_err();
+            let error = query("check", Some(domain), None, None, b"x").unwrap_err();
             assert!(error.to_string().starts_with("domain: "), "{error}");
         }
-        assert!(query("check", None, None, b"a\nb").is_err());
+        assert!(query("check", None, None, None, b"a\nb").is_err());
     }
 
     #[test]

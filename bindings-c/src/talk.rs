@@ -95,12 +95,15 @@ impl Talk {
 
     fn exchange(&self, lines: &[u8], count: usize) -> io::Result<Vec<u8>> {
         let deadline = Instant::now() + self.patience.timeout;
-        let mut connection = match self.take() {
-            Some(connection) => connection,
-            None => Connection::open(&self.address, self.patience.timeout)?,
+        let kept = self.take().map(|connection| connection.exchange(lines, count, deadline));
+        let (connection, answers) = match kept {
+            // The daemon may close an idle connection to make room for others.
+            Some(Err(error)) if is_closed(&error) => {
+                self.open()?.exchange(lines, count, deadline)?
+            }
+            Some(exchanged) => exchanged?,
+            None => self.open()?.exchange(lines, count, deadline)?,
         };
-        connection.send(lines, deadline)?;
-        let answers = connection.receive(count, deadline)?;
         // It ends with a newline.
         let mut each = answers.split(|byte| *byte == b'\n').take(count);
         if !each.all(is_answer) {
@@ -109,6 +112,10 @@ impl Talk {
         self.keep(connection);
         self.pause.store(0, Ordering::Relaxed);
         Ok(answers)
+    }
+
+    fn open(&self) -> io::Result<Connection> {
+        Connection::open(&self.address, self.patience.timeout)
     }
 
     fn take(&self) -> Option<Connection> {
@@ -162,6 +169,18 @@ impl Connection {
         socket.set_read_timeout(Some(timeout))?;
         socket.set_write_timeout(Some(timeout))?;
         Ok(Connection { socket, pid: std::process::id(), timeout })
+    }
+
+    /// Sends lines and reads as many answers. The connection is dropped if that fails.
+    fn exchange(
+        mut self,
+        lines: &[u8],
+        count: usize,
+        deadline: Instant,
+    ) -> io::Result<(Connection, Vec<u8>)> {
+        self.send(lines, deadline)?;
+        let answers = self.receive(count, deadline)?;
+        Ok((self, answers))
     }
 
     fn send(&mut self, mut lines: &[u8], deadline: Instant) -> io::Result<()> {
@@ -219,6 +238,12 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Whether the other end has closed the connection.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 /// A daemon that is gone must not end the program that asks it.

@@ -13,7 +13,7 @@
 
 /* A machine that does much else answers late: only tests of the timeout itself have a short one. */
 static const dthrottle_client_options_t PATIENT = {
-    sizeof(dthrottle_client_options_t), UINT64_C(30000000000), 1000000, 20000000};
+    sizeof(dthrottle_client_options_t), UINT64_C(30000000000), 1000000, 20000000, NULL, 0};
 
 static dthrottle_client_t *client_of(const char *address, const dthrottle_client_options_t *options)
 {
@@ -126,6 +126,80 @@ static void test_odd_tags(const dthrottle_client_t *client)
             EQUAL(dthrottle_client_allow(client, tags[i].bytes, tags[i].len), 1);
         EQUAL(dthrottle_client_allow(client, tags[i].bytes, tags[i].len), 0);
     }
+}
+
+/* The daemon closes TCP connections that begin like HTTP or TLS, and clients fail open. */
+static void test_tags_like_another_protocol(void)
+{
+    static const char *const tags[] = {"\x16\x03\x01", "GET / HTTP/1.1\r", "GET / HTTP/1.1"};
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        for (int n = 0; n < 11; n++) {
+            dthrottle_client_t *client = client_of(daemon_.tcp, &PATIENT);
+            EQUAL(allow(client, tags[i]), n < 10);
+            EQUAL(counts_of(client).failed_open, 0);
+            dthrottle_client_close(client);
+        }
+    }
+}
+
+static void test_token(void)
+{
+    static const char *const wrong[] = {NULL, "another-horse-battery"};
+    dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
+    dthrottle_client_options_t options = PATIENT;
+    dthrottle_client_t *client;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    char error[256];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        options.token = wrong[i];
+        options.token_len = wrong[i] ? strlen(wrong[i]) : 0;
+        client = client_of(daemon_.tcp, &options);
+        ask.cost = 5;
+        OK(dthrottle_client_check(client, NULL, 0, "token", 5, &ask, &decision, NULL, 0));
+        CHECK(decision.allowed);
+        BAD(dthrottle_client_reset(client, NULL, 0, "token", 5, error, sizeof error));
+        CHECK(strstr(error, "reset needs the daemon's Unix socket, or") == error);
+        BAD(dthrottle_client_refund(client, NULL, 0, "token", 5, 1, error, sizeof error));
+        dthrottle_client_close(client);
+    }
+    options.token = DAEMON_TOKEN;
+    options.token_len = strlen(DAEMON_TOKEN);
+    client = client_of(daemon_.tcp, &options);
+    EQUAL(dthrottle_client_refund(client, NULL, 0, "token", 5, 2, NULL, 0), 1);
+    OK(dthrottle_client_peek(client, NULL, 0, "token", 5, NULL, &decision, NULL, 0));
+    EQUAL(decision.remaining, 2);
+    EQUAL(dthrottle_client_reset(client, NULL, 0, "token", 5, NULL, 0), 1);
+    OK(dthrottle_client_peek(client, NULL, 0, "token", 5, NULL, &decision, NULL, 0));
+    EQUAL(decision.remaining, 10);
+    dthrottle_client_close(client);
+    options.token = "a b";
+    options.token_len = 3;
+    BAD(dthrottle_client_open(daemon_.tcp, strlen(daemon_.tcp), &options, &client, error,
+                              sizeof error));
+    CHECK(strstr(error, "token: ") == error);
+}
+
+/* The daemon closes the longest idle connection when a listener is full: 64 here. */
+static void test_closed_while_idle(void)
+{
+    enum { OTHERS = 64 };
+    static dthrottle_client_t *others[OTHERS];
+    dthrottle_client_options_t options = PATIENT;
+    options.backoff_ns = options.max_backoff_ns = UINT64_C(60000000000);
+    dthrottle_client_t *client = client_of(daemon_.tcp, &options);
+
+    for (int i = 0; i < 11; i++)
+        EQUAL(allow(client, "idle"), i < 10);
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = client_of(daemon_.tcp, &PATIENT);
+        EQUAL(allow(others[i], "idle"), 0);
+    }
+    EQUAL(allow(client, "idle"), 0);
+    CHECK(counts_of(client).failed_open == 0 && counts_of(client).failures == 0);
+    for (int i = 0; i < OTHERS; i++)
+        dthrottle_client_close(others[i]);
+    dthrottle_client_close(client);
 }
 
 static void test_mistakes(const dthrottle_client_t *client)
@@ -327,6 +401,9 @@ int main(int argc, char **argv)
     test_many(client);
     test_full_answers(client);
     test_odd_tags(client);
+    test_tags_like_another_protocol();
+    test_token();
+    test_closed_while_idle();
     test_mistakes(client);
     test_threads_and_fork(client);
     dthrottle_client_close(client);

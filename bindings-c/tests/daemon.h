@@ -10,6 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#define DAEMON_TOKEN "correct-horse-battery"
+
 static struct {
     const char *binary;
     char folder[64], socket[80], config[80], tcp[64];
@@ -53,7 +55,8 @@ static inline void daemon_open(const char *binary, const char *rules)
     FILE *file = fopen(daemon_.config, "w");
     MUST(file != NULL);
     fprintf(file, "table = { name = \"c\", dir = \"%s\" }\n%s\n[daemon]\nhttp = false\n"
-                  "listen = [\"%s\", \"127.0.0.1:0\"]\n",
+                  "listen = [\"%s\", \"127.0.0.1:0\"]\n"
+                  "token = \"" DAEMON_TOKEN "\"\nmax_wait = \"1 day\"\nmax_connections = 64\n",
             daemon_.folder, rules, daemon_.socket);
     fclose(file);
     daemon_start();

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{env, fmt};
+use std::{env, fmt, fs};
 
 use serde_json::Value;
 
@@ -16,9 +16,12 @@ const NO_DAEMON: &str = "not the answer of a dthrottled; --daemon says where it 
 
 #[derive(clap::Args)]
 pub(crate) struct Door {
-    /// Where the daemon answers: a path, or an address with a port; its usual socket by default.
+    /// Where the daemon answers: a path, or an address with a port. By default its Unix socket.
     #[arg(long, value_name = "PLACE", global = true)]
     daemon: Option<String>,
+    /// A file with the daemon's token, which reset, stats, peers and top need over TCP.
+    #[arg(long, value_name = "FILE", global = true)]
+    token_file: Option<PathBuf>,
 }
 
 /// A socket of either kind.
@@ -51,8 +54,11 @@ impl Door {
         if query.contains(&b'\n') {
             return Err("a tag that a daemon is asked about cannot have a newline in it".into());
         }
+        let verb_end = query.iter().position(|byte| *byte == 0).unwrap_or(query.len());
+        let (verb, fields) = query.split_at(verb_end);
+        let token = self.token_field()?;
         let mut stream = self.open()?;
-        stream.write_all(&[b"\0", query, b"\n"].concat())?;
+        stream.write_all(&[b"\0", verb, token.as_bytes(), fields, b"\n"].concat())?;
         let mut answer = Vec::new();
         BufReader::new(stream).read_until(b'\n', &mut answer)?;
         let answer = answer.strip_suffix(b"\n").ok_or("the daemon closed the connection")?;
@@ -63,6 +69,20 @@ impl Door {
         match answer.split(' ').next() {
             Some("OK" | "NO") => Ok(answer.into()),
             _ => Err(NO_DAEMON.into()),
+        }
+    }
+
+    /// The field of a query that has the token; empty without one.
+    fn token_field(&self) -> Result<String, Box<dyn Error>> {
+        let Some(path) = &self.token_file else { return Ok(String::new()) };
+        let text = fs::read_to_string(path)
+            .map_err(|error| format!("--token-file: {}: {error}", path.display()))?;
+        let token = text.trim_end_matches(['\n', '\r']);
+        match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(format!("\0token={token}")),
+            false => {
+                Err(format!("--token-file: {}: there is no token in it", path.display()).into())
+            }
         }
     }
 

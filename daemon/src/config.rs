@@ -3,18 +3,16 @@
 //! The rest of the file is the throttle's and read by the core; mistakes in either are told alike,
 //! with line, field and fix.
 
-use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{env, io};
 
 use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration};
 use dthrottle::{Config, Error, ErrorKind, Result};
 
 /// Libraries that give this name share the daemon's table.
 pub(crate) const TABLE: &str = "dthrottled";
-const LINES: &str = "127.0.0.1:7373";
-const HTTP: &str = "127.0.0.1:7380";
 const SHORTEST_TOKEN: usize = 16;
 
 const KEYS: &[&str] = &[
@@ -27,6 +25,7 @@ const KEYS: &[&str] = &[
     "smockron_max_ahead",
     "max_connections",
     "max_line",
+    "max_wait",
     "write_timeout",
     "workers",
 ];
@@ -43,8 +42,11 @@ pub(crate) struct Settings {
     pub(crate) smockron: Option<SocketAddr>,
     /// A timestamp of a gatekeeper may be this far ahead of the daemon's clock.
     pub(crate) smockron_max_ahead: Duration,
-    pub(crate) max_connections: u64,
+    /// For each listener of lines and RESP.
+    pub(crate) max_connections: usize,
     pub(crate) max_line: usize,
+    /// The longest wait that a check may ask for.
+    pub(crate) max_wait: Duration,
     pub(crate) write_timeout: Duration,
     /// Nothing: one for each core.
     pub(crate) workers: Option<usize>,
@@ -58,18 +60,19 @@ pub(crate) enum Place {
 }
 
 impl Settings {
-    /// What holds where nothing is said.
-    fn usual() -> Settings {
+    /// The defaults.
+    pub(crate) fn usual() -> Settings {
         Settings {
             listen: Vec::new(),
             socket_mode: 0o660,
-            http: HTTP.parse().ok(),
+            http: None,
             token: None,
             resp: None,
             smockron: None,
             smockron_max_ahead: Duration::from_secs(60),
             max_connections: 10_000,
             max_line: 8192,
+            max_wait: Duration::from_secs(60),
             write_timeout: Duration::from_secs(10),
             workers: None,
         }
@@ -126,12 +129,15 @@ impl Settings {
         }
         settings.token = keys.token()?;
         if let Some(number) = keys.number("max_connections", 1..=1_000_000)? {
-            settings.max_connections = number;
+            settings.max_connections = number as usize;
         }
         if let Some(number) = keys.number("max_line", 64..=1 << 20)? {
             settings.max_line = number as usize;
         }
         settings.workers = keys.number("workers", 1..=256)?.map(|number| number as usize);
+        if let Some(time) = keys.duration("max_wait", Duration::ZERO)? {
+            settings.max_wait = time;
+        }
         if let Some(time) = keys.duration("write_timeout", Duration::from_nanos(1))? {
             settings.write_timeout = time;
         }
@@ -166,16 +172,28 @@ impl Settings {
         Ok(())
     }
 
-    /// Where lines are answered, if nothing is said: on this machine, by path and by port.
-    pub(crate) fn usual_places() -> Vec<Place> {
-        let path = usual_socket().map(Place::Path);
-        path.into_iter().chain(LINES.parse().map(Place::Address)).collect()
+    /// Where lines are answered by default: on a Unix socket, which has an owner and a mode. Any
+    /// user of the machine can connect to a TCP port.
+    pub(crate) fn default_places() -> io::Result<Vec<Place>> {
+        let path = default_socket().ok_or_else(|| {
+            let message = "daemon.listen: XDG_RUNTIME_DIR is not set, so there is no default \
+                           socket; write listen = \"/path/of/a.sock\", or use --listen";
+            io::Error::other(message)
+        })?;
+        Ok(vec![Place::Path(path)])
+    }
+
+    /// Compares in a time that does not depend on where the two differ.
+    pub(crate) fn is_token(&self, given: &[u8]) -> bool {
+        let Some(token) = self.token.as_deref().map(str::as_bytes) else { return false };
+        let differences = token.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        token.len() == given.len() && differences == 0
     }
 }
 
 /// `/run/dthrottled/dthrottled.sock` for root and under systemd, `$XDG_RUNTIME_DIR/dthrottled.sock`
 /// for others; clients look there, too.
-fn usual_socket() -> Option<PathBuf> {
+fn default_socket() -> Option<PathBuf> {
     let dir = match env::var_os("RUNTIME_DIRECTORY") {
         Some(dir) => PathBuf::from(dir),
         None if rustix::process::geteuid().is_root() => "/run/dthrottled".into(),
@@ -322,6 +340,7 @@ mod tests {
             smockron_max_ahead = "7s"
             max_connections = 5
             max_line = 64
+            max_wait = "2m"
             write_timeout = "500ms"
             workers = 1
         "#;
@@ -339,12 +358,17 @@ mod tests {
             smockron_max_ahead: Duration::from_secs(7),
             max_connections: 5,
             max_line: 64,
+            max_wait: Duration::from_secs(120),
             write_timeout: Duration::from_millis(500),
             workers: Some(1),
         };
         assert_eq!(settings, expected);
         assert_eq!(Settings::from_toml("").unwrap().1, Settings::usual());
         assert_eq!(Settings::from_toml("[daemon]\nhttp = false").unwrap().1.http, None);
+        let token = |given: &[u8]| settings.is_token(given);
+        assert!(token(b"0123456789abcdef") && !token(b"0123456789abcdeg"));
+        assert!(!token(b"0123456789abcde") && !token(b"0123456789abcdef0") && !token(b""));
+        assert!(!Settings::usual().is_token(b""));
     }
 
     #[test]
@@ -377,6 +401,7 @@ mod tests {
                 "[daemon]\nsmockron_max_ahead = 'soon'",
                 "line 2: daemon.smockron_max_ahead: \"soon\": no number",
             ),
+            ("[daemon]\nmax_wait = '5 lightyears'", "line 2: daemon.max_wait: \"5 lightyears\": "),
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();

@@ -17,16 +17,15 @@ use tokio::task::yield_now;
 use tokio::time::timeout;
 
 use crate::daemon::Daemon;
+use crate::first_line::{FirstLine, Protocol};
+use crate::limit::Slot;
 use crate::line::{Asked, Lines, MOST_OUTPUT};
 use crate::resp::Resp;
 
 /// How much is read at once.
 const INPUT: usize = 32 * 1024;
 
-/// A first line that begins like a request's and is longer is one.
-const LONG_REQUEST: usize = 4096;
-
-/// For whoever took this port for another.
+/// For clients that took this port for another.
 const NO_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
     Connection: close\r\n\r\ndthrottled does not speak HTTP here; its key http says where\n";
 
@@ -54,10 +53,12 @@ pub(crate) struct Connection {
     daemon: Arc<Daemon>,
     stream: Stream,
     session: Session,
-    /// Nothing has been read from it.
-    is_new: bool,
+    /// Of a TCP connection, until its first line is complete.
+    first_line: Option<FirstLine>,
     /// The last read filled the buffer, so there may be more.
     is_busy: bool,
+    /// Dropped after `stream`, so that the descriptor is free when the slot is.
+    slot: Slot,
 }
 
 /// What a step came to.
@@ -84,8 +85,14 @@ thread_local! {
 }
 
 impl Connection {
-    pub(crate) fn new(daemon: &Arc<Daemon>, stream: Stream, session: Session) -> Connection {
-        Connection { daemon: Arc::clone(daemon), stream, session, is_new: true, is_busy: false }
+    pub(crate) fn new(
+        daemon: &Arc<Daemon>,
+        stream: Stream,
+        session: Session,
+        slot: Slot,
+    ) -> Connection {
+        let first_line = matches!(stream, Stream::Tcp(_)).then(FirstLine::default);
+        Connection { daemon: Arc::clone(daemon), stream, session, first_line, is_busy: false, slot }
     }
 
     /// Answers until the client goes, an error, or the end of the daemon.
@@ -140,15 +147,20 @@ impl Connection {
         })
     }
 
-    /// Answers what was read, unless a browser sent it: a page from anywhere could make it post
-    /// lines of its choice to this machine.
+    /// Answers what was read, unless it is of another protocol.
     fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
+        self.slot.touch();
         self.is_busy = input.len() == INPUT;
-        let is_new = std::mem::take(&mut self.is_new);
-        if is_new && matches!(self.stream, Stream::Tcp(_)) && is_http(input) {
-            self.daemon.state.counts.spoke_http.add(1);
-            self.stream.send(NO_HTTP)?;
-            return Ok(Step::End);
+        match self.first_line.as_mut().map_or(Protocol::Ours, |line| line.feed(input)) {
+            Protocol::Unknown => {}
+            Protocol::Ours => self.first_line = None,
+            other => {
+                self.daemon.state.counts.other_protocol.add(1);
+                if other == Protocol::Http {
+                    self.stream.send(NO_HTTP)?;
+                }
+                return Ok(Step::End);
+            }
         }
         self.answer(input, output)
     }
@@ -206,8 +218,9 @@ impl Session {
     fn feed(&mut self, input: &[u8], daemon: &Daemon, output: &mut Vec<u8>) -> Fed {
         match self {
             Session::Lines(lines) => {
+                let (state, settings) = (&daemon.state, &daemon.settings);
                 let read = daemon.with_throttle(|throttle| {
-                    lines.feed(input, &Asked { throttle, state: &daemon.state }, output)
+                    lines.feed(input, &Asked { throttle, state, settings }, output)
                 });
                 Fed { read, end: false }
             }
@@ -268,20 +281,6 @@ impl Stream {
     }
 }
 
-/// Whether this is the head of a request: its first line, and a field that all have. No page can
-/// make a browser send them otherwise, or in pieces; but its first line so long that the field comes
-/// later.
-fn is_http(input: &[u8]) -> bool {
-    let mut lines = input.split(|byte| *byte == b'\n');
-    let first = lines.next().unwrap_or_default();
-    let methods: [&[u8]; 3] = [b"GET /", b"HEAD /", b"POST /"];
-    if first.len() > LONG_REQUEST && methods.iter().any(|method| first.starts_with(method)) {
-        return true;
-    }
-    let is_request = first.ends_with(b" HTTP/1.1\r") || first.ends_with(b" HTTP/1.0\r");
-    is_request && lines.any(|line| line.len() > 5 && line[..5].eq_ignore_ascii_case(b"host:"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -294,17 +293,21 @@ mod tests {
 
     use super::*;
     use crate::config::Settings;
+    use crate::descriptors::Limits;
+    use crate::limit::Limit;
 
     fn daemon() -> Arc<Daemon> {
         let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
-        let settings = Settings::from_toml("").unwrap().1;
-        Arc::new(Daemon::new(settings, None, throttle).unwrap())
+        let settings = Settings::usual();
+        let limits = Limits::of_process(&settings).unwrap();
+        Arc::new(Daemon::new(settings, limits, None, throttle).unwrap())
     }
 
-    fn connection(daemon: &Arc<Daemon>, server: Socket) -> Connection {
+    async fn connection(daemon: &Arc<Daemon>, server: Socket) -> Connection {
         server.set_nonblocking(true).unwrap();
         let stream = Stream::Unix(UnixStream::from_std(server).unwrap());
-        Connection::new(daemon, stream, Session::Lines(Lines::new(100, true)))
+        let (slot, _) = Limit::new(1).enter().await;
+        Connection::new(daemon, stream, Session::Lines(Lines::new(100, true)), slot)
     }
 
     fn block_on(test: impl Future<Output = ()>) {
@@ -319,7 +322,7 @@ mod tests {
         block_on(async {
             let (mut client, server) = Socket::pair().unwrap();
             let (end, ending) = watch::channel(false);
-            let run = spawn_local(connection(&daemon, server).run(ending));
+            let run = spawn_local(connection(&daemon, server).await.run(ending));
             // It waits for something to read.
             yield_now().await;
             client.write_all(b"x\nx\nx\nx\npart").unwrap();
@@ -357,8 +360,8 @@ mod tests {
         client.shutdown(std::net::Shutdown::Write).unwrap();
         block_on(async {
             let (_end, ending) = watch::channel(false);
-            let run = spawn_local(connection(&daemon, greedy).run(ending.clone()));
-            spawn_local(connection(&daemon, server).run(ending)).await.unwrap().unwrap();
+            let run = spawn_local(connection(&daemon, greedy).await.run(ending.clone()));
+            spawn_local(connection(&daemon, server).await.run(ending)).await.unwrap().unwrap();
             let reads = daemon.state.counts.lines.get() as usize / (INPUT / 2);
             assert!(reads < 20, "{reads} reads before that of another");
             run.abort();
@@ -373,7 +376,7 @@ mod tests {
         let server = endless();
         block_on(async {
             let (_end, ending) = watch::channel(true);
-            let run = spawn_local(connection(&daemon, server).run(ending));
+            let run = spawn_local(connection(&daemon, server).await.run(ending));
             let abort = run.abort_handle();
             let _ = timeout(Duration::from_millis(100), run).await;
             abort.abort();

@@ -7,11 +7,13 @@ use dthrottle::{Config, Result, Throttle};
 use tracing::{info, warn};
 
 use crate::config::{Settings, read_file};
+use crate::descriptors::Limits;
 use crate::resp::CallRules;
 use crate::state::State;
 
 pub(crate) struct Daemon {
     pub(crate) settings: Settings,
+    pub(crate) limits: Limits,
     pub(crate) state: State,
     pub(crate) call_rules: CallRules,
     /// The file to read again.
@@ -22,11 +24,13 @@ pub(crate) struct Daemon {
 impl Daemon {
     pub(crate) fn new(
         settings: Settings,
+        limits: Limits,
         file: Option<PathBuf>,
         throttle: Throttle,
     ) -> Result<Daemon> {
         Ok(Daemon {
             settings,
+            limits,
             state: State::default(),
             call_rules: CallRules::new()?,
             file,

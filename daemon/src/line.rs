@@ -6,6 +6,7 @@
 use dthrottle::Throttle;
 use memchr::memchr;
 
+use crate::config::Settings;
 use crate::query;
 use crate::state::State;
 
@@ -21,7 +22,7 @@ pub(crate) struct Lines {
     /// More of it came than is kept.
     over: bool,
     longest: usize,
-    /// Whether it may give units back: it comes from this machine.
+    /// Whether it may change or see state without a token: it is on a Unix socket.
     trusted: bool,
 }
 
@@ -29,6 +30,7 @@ pub(crate) struct Lines {
 pub(crate) struct Asked<'a> {
     pub(crate) throttle: &'a Throttle,
     pub(crate) state: &'a State,
+    pub(crate) settings: &'a Settings,
 }
 
 /// Tags of one feed that have yet to be decided.
@@ -152,6 +154,7 @@ mod tests {
     struct Fixture {
         throttle: Throttle,
         state: State,
+        settings: Settings,
         lines: Lines,
     }
 
@@ -159,13 +162,15 @@ mod tests {
         let builder = Throttle::builder().rule(Rule::per_second(1).burst(burst));
         let builder = builder.domain("login", [Rule::per_second(1).burst(3)]);
         let throttle = builder.clock(ManualClock::new()).build().unwrap();
-        Fixture { throttle, state: State::default(), lines: Lines::new(LONGEST, true) }
+        let (settings, lines) = (Settings::usual(), Lines::new(LONGEST, true));
+        Fixture { throttle, state: State::default(), settings, lines }
     }
 
     impl Fixture {
         fn feed(&mut self, input: &[u8]) -> Vec<u8> {
             let mut out = Vec::new();
-            let asked = Asked { throttle: &self.throttle, state: &self.state };
+            let (throttle, state, settings) = (&self.throttle, &self.state, &self.settings);
+            let asked = Asked { throttle, state, settings };
             let mut rest = input;
             while !rest.is_empty() {
                 let mut some = Vec::new();

@@ -37,12 +37,13 @@ impl Listeners {
     /// systemd is for lines, unless its name is `resp` or `http`.
     pub(crate) fn open(settings: &Settings) -> io::Result<Listeners> {
         let mut all = Listeners::handed_over()?;
-        // Those of systemd stand for the usual ones.
-        let usual = match all.unix.is_empty() && all.tcp.is_empty() {
-            true => Settings::usual_places(),
+        // Those of systemd stand for the default one.
+        let default = match settings.listen.is_empty() && all.unix.is_empty() && all.tcp.is_empty()
+        {
+            true => Settings::default_places()?,
             false => Vec::new(),
         };
-        let places = if settings.listen.is_empty() { &usual } else { &settings.listen };
+        let places = if settings.listen.is_empty() { &default } else { &settings.listen };
         for place in places {
             match place {
                 Place::Path(path) => {

@@ -4,9 +4,12 @@
 mod config;
 mod connection;
 mod daemon;
+mod descriptors;
+mod first_line;
 mod flags;
 mod history;
 mod http;
+mod limit;
 mod line;
 mod listen;
 mod looks;
@@ -26,7 +29,6 @@ use std::time::Duration;
 
 use clap::Parser;
 use dthrottle::Throttle;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -34,6 +36,7 @@ use tokio::task::LocalSet;
 use tracing::{info, warn};
 
 use daemon::Daemon;
+use descriptors::Limits;
 use flags::{Flags, LogFormat};
 use listen::Listeners;
 use serve::Workers;
@@ -66,7 +69,7 @@ fn start(flags: &Flags) -> Result<(), Failure> {
         LogFormat::Text => log.with_ansi(false).init(),
         LogFormat::Json => log.json().init(),
     }
-    raise_descriptors();
+    let limits = Limits::of_process(&settings)?;
     let table = config.table_name().map_or("of its own".to_string(), |name| format!("{name:?}"));
     let throttle = dthrottle::Builder::from(config).build()?;
     for warning in throttle.warnings() {
@@ -81,7 +84,7 @@ fn start(flags: &Flags) -> Result<(), Failure> {
         warn!("whoever reaches {address} can charge any client; let only your own hosts do so");
     }
     let ready = ready_line(&listeners, &throttle, &table);
-    let daemon = Arc::new(Daemon::new(settings, flags.config.clone(), throttle)?);
+    let daemon = Arc::new(Daemon::new(settings, limits, flags.config.clone(), throttle)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners, &ready));
     daemon.close();
@@ -179,14 +182,5 @@ async fn tick(daemon: &Daemon) {
         if count.is_multiple_of(AGING) {
             daemon.state.refused.age();
         }
-    }
-}
-
-/// Every connection is a descriptor, and the usual limit is low for the sake of old programs.
-fn raise_descriptors() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        warn!(%error, "the limit of open files stays low");
     }
 }

@@ -21,11 +21,12 @@ struct Query<'a> {
     max_wait: Duration,
     partial: bool,
     count: usize,
+    token: &'a str,
     tag: Option<&'a [u8]>,
 }
 
 const VERBS: &str = "check, peek, refund, reset, stats, peers, rules or top";
-const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count or tag";
+const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count, token or tag";
 
 /// Writes the answer to a line: one line.
 pub(crate) fn answer(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
@@ -59,6 +60,7 @@ impl<'a> Query<'a> {
             max_wait: Duration::ZERO,
             partial: false,
             count: 20,
+            token: "",
             tag: None,
         };
         while let Some(fields) = rest {
@@ -78,6 +80,7 @@ impl<'a> Query<'a> {
                 "cost" => query.cost = number()?,
                 "max_wait_ms" => query.max_wait = Duration::from_millis(number()?),
                 "partial" => query.partial = number()? != 0,
+                "token" => query.token = value,
                 "count" => query.count = number()?.min(MOST_TOP as u64) as usize,
                 _ => {
                     let field = String::from_utf8_lossy(field);
@@ -90,7 +93,8 @@ impl<'a> Query<'a> {
     }
 
     fn answer(&self, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let ask = Ask::cost(self.cost).max_wait(self.max_wait).partial(self.partial);
+        let max_wait = self.max_wait.min(asked.settings.max_wait);
+        let ask = Ask::cost(self.cost).max_wait(max_wait).partial(self.partial);
         match self.verb {
             "check" => {
                 let (domain, tag) = (self.domain(asked)?, self.tag()?);
@@ -104,8 +108,11 @@ impl<'a> Query<'a> {
                 let domain = self.domain(asked)?;
                 write_decision(&domain.peek_with(self.tag()?, ask)?, &domain, out);
             }
-            "refund" | "reset" if !trusted => {
-                let message = format!("{} is only for connections from this machine", self.verb);
+            // All others change or reveal state.
+            verb if !trusted && !asked.settings.is_token(self.token.as_bytes()) => {
+                let message = format!(
+                    "{verb} needs the daemon's Unix socket, or over TCP the token of daemon.token"
+                );
                 return Err(argument(message));
             }
             "refund" => {
@@ -188,12 +195,15 @@ fn write_json(value: &serde_json::Value, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
     use crate::state::State;
     use dthrottle::{ManualClock, Rule, Throttle};
 
     fn ask(throttle: &Throttle, line: &[u8], trusted: bool) -> String {
-        let (state, mut out) = (State::default(), Vec::new());
-        answer(line, trusted, &Asked { throttle, state: &state }, &mut out);
+        let text = "[daemon]\ntoken = '0123456789abcdef'\nmax_wait = '10s'";
+        let (state, settings) = (State::default(), Settings::from_toml(text).unwrap().1);
+        let (asked, mut out) = (Asked { throttle, state: &state, settings: &settings }, Vec::new());
+        answer(line, trusted, &asked, &mut out);
         let text = String::from_utf8(out).unwrap();
         assert!(text.ends_with('\n') && text.lines().count() == 1, "{text:?}");
         text.trim_end().into()
@@ -226,16 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back() {
+    fn units_are_given_back() {
         let throttle = throttle();
         let left = || ask(&throttle, b"peek\0domain=log in\0tag=x", false);
         for _ in 0..4 {
             ask(&throttle, b"check\0domain=log in\0tag=x", false);
         }
-        assert!(
-            ask(&throttle, b"reset\0domain=log in\0tag=x", false).starts_with("ERROR argument")
-        );
-        assert!(left().contains("remaining=0"));
         assert_eq!(ask(&throttle, b"refund\0domain=log in\0cost=2\0tag=x", true), "OK");
         assert!(left().contains("remaining=2"));
         assert_eq!(ask(&throttle, b"reset\0domain=log in\0tag=x", true), "OK");
@@ -264,9 +270,39 @@ mod tests {
     #[test]
     fn reports_are_json() {
         for verb in ["stats", "peers", "rules", "top"] {
-            let answer = ask(&throttle(), verb.as_bytes(), false);
+            let answer = ask(&throttle(), verb.as_bytes(), true);
             let json = answer.strip_prefix("OK ").unwrap();
             assert!(serde_json::from_str::<serde_json::Value>(json).is_ok(), "{json}");
         }
+    }
+
+    #[test]
+    fn state_needs_a_unix_socket_or_the_token() {
+        let throttle = throttle();
+        for verb in ["refund", "reset", "stats", "peers", "rules", "top"] {
+            let with = |token: &str, trusted| {
+                let line = format!("{verb}{token}\0domain=free\0tag=x");
+                ask(&throttle, line.as_bytes(), trusted)
+            };
+            assert!(with("", true).starts_with("OK"));
+            assert!(with("\0token=0123456789abcdef", false).starts_with("OK"));
+            for token in ["", "\0token=", "\0token=0123456789abcdeg"] {
+                let error = format!("ERROR argument {verb} needs the daemon's Unix socket");
+                assert!(with(token, false).starts_with(&error));
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_is_at_most_max_wait() {
+        let throttle = throttle();
+        let check = || ask(&throttle, b"check\0domain=log in\0max_wait_ms=99999999\0tag=x", false);
+        // Four at once, and two a second for ten seconds.
+        for _ in 0..24 {
+            assert!(check().starts_with("OK "));
+        }
+        assert!(check().starts_with("NO "));
+        let reset_after = " reset_after_ns=12000000000 ";
+        assert!(check().contains(reset_after), "{}", check());
     }
 }

@@ -54,15 +54,41 @@ impl Refused {
         places.as_flattened_mut().iter_mut().for_each(|place| place.count /= 2);
     }
 
-    /// The most refused tags, cut short, with their counts.
+    /// The most refused tags, cut short and made safe to show, with their counts.
     pub(crate) fn top(&self, count: usize) -> Vec<(String, u64)> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut all: Vec<Place> = places.into_iter().flatten().filter(|p| p.count > 0).collect();
         all.sort_unstable_by_key(|place| std::cmp::Reverse((place.count, place.hash)));
         all.truncate(count);
-        let shown = |place: &Place| String::from_utf8_lossy(&place.name[..place.len.into()]).into();
-        all.iter().map(|place| (shown(place), place.count)).collect()
+        let name = |place: &Place| shown(&place.name[..place.len.into()]);
+        all.iter().map(|place| (name(place), place.count)).collect()
     }
+}
+
+/// A tag for people. Characters that cannot be seen, or that change the order of others, are
+/// escaped: a tag must not look like another, nor like more than one.
+fn shown(tag: &[u8]) -> String {
+    let mut out = String::new();
+    for c in String::from_utf8_lossy(tag).chars() {
+        match is_hidden(c) {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// Control characters, separators of lines, and what Unicode lists as `Default_Ignorable_Code_Point`,
+/// which includes the marks of writing direction.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 #[cfg(test)]
@@ -92,5 +118,18 @@ mod tests {
         refused.add(b"\xff");
         let names: Vec<String> = refused.top(9).into_iter().map(|(name, _)| name).collect();
         assert!(names.contains(&"x".repeat(LONGEST)) && names.contains(&"\u{fffd}".into()));
+    }
+
+    #[test]
+    fn hidden_characters_are_escaped() {
+        for (tag, seen) in [
+            ("alice\u{202e}nimda", "alice\\u{202e}nimda"),
+            ("a\u{200b}\u{2066}\u{feff}", "a\\u{200b}\\u{2066}\\u{feff}"),
+            ("a\u{1b}[2J\u{9b}\0", "a\\u{1b}[2J\\u{9b}\\u{0}"),
+            ("a\u{2028}b\u{e0041}\u{fe0f}", "a\\u{2028}b\\u{e0041}\\u{fe0f}"),
+            ("grün नमस्ते \"\\'", "grün नमस्ते \"\\'"),
+        ] {
+            assert_eq!(shown(tag.as_bytes()), seen);
+        }
     }
 }

@@ -2,7 +2,6 @@
 //! stays with the worker it was given to: no task moves, no wake-up crosses a core for an answer.
 
 use std::io;
-use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -16,6 +15,7 @@ use tracing::{debug, warn};
 
 use crate::connection::{Connection, Session, Stream};
 use crate::daemon::Daemon;
+use crate::limit::{Closed, Limit, Slot};
 use crate::line::Lines;
 use crate::resp::Resp;
 
@@ -25,9 +25,15 @@ const DRAIN: Duration = Duration::from_secs(5);
 const NO_SOCKETS: Duration = Duration::from_millis(100);
 
 /// A connection on its way to a worker.
-enum Accepted {
+struct Accepted {
+    socket: Socket,
+    slot: Slot,
+    closed: Closed,
+}
+
+enum Socket {
     Unix(std::os::unix::net::UnixStream),
-    Tcp(std::net::TcpStream, SocketAddr),
+    Tcp(std::net::TcpStream),
     Resp(std::net::TcpStream),
 }
 
@@ -70,15 +76,15 @@ impl Workers {
     pub(crate) async fn accept_unix(&self, listener: UnixListener) {
         self.accept(async || {
             let (stream, _) = listener.accept().await?;
-            stream.into_std().map(Accepted::Unix)
+            stream.into_std().map(Socket::Unix)
         })
         .await;
     }
 
     pub(crate) async fn accept_tcp(&self, listener: TcpListener) {
         self.accept(async || {
-            let (stream, peer) = listener.accept().await?;
-            Ok(Accepted::Tcp(stream.into_std()?, peer))
+            let (stream, _) = listener.accept().await?;
+            stream.into_std().map(Socket::Tcp)
         })
         .await;
     }
@@ -86,16 +92,18 @@ impl Workers {
     pub(crate) async fn accept_resp(&self, listener: TcpListener) {
         self.accept(async || {
             let (stream, _) = listener.accept().await?;
-            stream.into_std().map(Accepted::Resp)
+            stream.into_std().map(Socket::Resp)
         })
         .await;
     }
 
-    async fn accept(&self, next: impl AsyncFn() -> io::Result<Accepted>) {
+    /// Accepts the connections of one listener, which has a limit of its own.
+    async fn accept(&self, next: impl AsyncFn() -> io::Result<Socket>) {
         let counts = &self.daemon.state.counts;
+        let limit = Limit::new(self.daemon.limits.listener);
         loop {
-            let accepted = match next().await {
-                Ok(accepted) => accepted,
+            let socket = match next().await {
+                Ok(socket) => socket,
                 Err(error) => {
                     // Of a client that is gone again, or of a system without free descriptors:
                     // then those that are there come first.
@@ -104,15 +112,12 @@ impl Workers {
                     continue;
                 }
             };
-            if counts.connections.get() >= self.daemon.settings.max_connections {
-                counts.turned_away.add(1);
-                continue;
-            }
+            let (slot, closed) = limit.enter().await;
             counts.accepted.add(1);
             counts.connections.add(1);
             let next = self.next.get();
             self.next.set((next + 1) % self.senders.len());
-            if self.senders[next].send(accepted).is_err() {
+            if self.senders[next].send(Accepted { socket, slot, closed }).is_err() {
                 counts.connections.subtract(1);
             }
         }
@@ -149,24 +154,33 @@ async fn talk(accepted: Accepted, daemon: Arc<Daemon>, ending: watch::Receiver<b
         }
     }
     let _open = Open(&daemon);
+    let Accepted { socket, slot, closed } = accepted;
     let longest = daemon.settings.max_line;
-    let opened = match accepted {
-        Accepted::Unix(stream) => UnixStream::from_std(stream)
+    let opened = match socket {
+        Socket::Unix(stream) => UnixStream::from_std(stream)
             .map(|stream| (Stream::Unix(stream), Session::Lines(Lines::new(longest, true)))),
-        Accepted::Tcp(stream, peer) => tcp(stream).map(|stream| {
-            let trusted = peer.ip().to_canonical().is_loopback();
-            (stream, Session::Lines(Lines::new(longest, trusted)))
-        }),
-        Accepted::Resp(stream) => {
+        Socket::Tcp(stream) => {
+            tcp(stream).map(|stream| (stream, Session::Lines(Lines::new(longest, false))))
+        }
+        Socket::Resp(stream) => {
             tcp(stream).map(|stream| (stream, Session::Resp(Resp::new(longest))))
         }
     };
-    let result = match opened {
-        Ok((stream, session)) => Connection::new(&daemon, stream, session).run(ending).await,
-        Err(error) => Err(error),
+    let (stream, session) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return debug!(%error, "a connection ended"),
     };
-    if let Err(error) = result {
-        debug!(%error, "a connection ended");
+    tokio::select! {
+        biased;
+        ended = Connection::new(&daemon, stream, session, slot).run(ending) => {
+            if let Err(error) = ended {
+                debug!(%error, "a connection ended");
+            }
+        }
+        _ = closed => {
+            daemon.state.counts.closed_idle.add(1);
+            debug!("the listener is full: the connection that was idle longest is closed");
+        }
     }
 }
 

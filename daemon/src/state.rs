@@ -41,12 +41,12 @@ impl State {
 pub(crate) struct Counts {
     pub(crate) connections: Count,
     pub(crate) accepted: Count,
-    /// Closed at once, because there were too many.
-    pub(crate) turned_away: Count,
+    /// Closed to make room for others, because they were idle longest.
+    pub(crate) closed_idle: Count,
     /// Closed, because they did not read their answers.
     pub(crate) too_slow: Count,
-    /// Closed, because they spoke HTTP where lines or RESP are spoken.
-    pub(crate) spoke_http: Count,
+    /// Closed, because they spoke HTTP or TLS to the port of lines or RESP.
+    pub(crate) other_protocol: Count,
     /// Ordinary lines.
     pub(crate) lines: Count,
     /// Lines of the longer form.
@@ -54,8 +54,8 @@ pub(crate) struct Counts {
     /// Lines of either form that were too long.
     pub(crate) long_lines: Count,
     pub(crate) resp_commands: Count,
-    /// How often the rules of calls were forgotten, because there were too many.
-    pub(crate) resp_forgotten: Count,
+    /// Commands with a rule that was one too many.
+    pub(crate) resp_rules_refused: Count,
     pub(crate) http_requests: Count,
     /// What Smockron's gatekeepers told, and were told.
     pub(crate) smockron_accepted: Count,
@@ -75,9 +75,9 @@ impl Counts {
         [
             ("connections_accepted", "Connections accepted", self.accepted.get()),
             (
-                "connections_turned_away",
-                "Connections closed at once, there were too many",
-                self.turned_away.get(),
+                "connections_closed_idle",
+                "Idle connections closed because their listener was full",
+                self.closed_idle.get(),
             ),
             (
                 "connections_too_slow",
@@ -85,18 +85,18 @@ impl Counts {
                 self.too_slow.get(),
             ),
             (
-                "connections_http",
-                "Connections closed that spoke HTTP to another port",
-                self.spoke_http.get(),
+                "connections_other_protocol",
+                "Connections closed that spoke HTTP or TLS to the port of lines or RESP",
+                self.other_protocol.get(),
             ),
             ("lines", "Ordinary lines answered", self.lines.get()),
             ("queries", "Lines of the longer form answered", self.queries.get()),
             ("long_lines", "Lines that were too long", self.long_lines.get()),
             ("resp_commands", "RESP commands answered", self.resp_commands.get()),
             (
-                "resp_forgotten",
-                "How often the rules of RESP calls were forgotten",
-                self.resp_forgotten.get(),
+                "resp_rules_refused",
+                "RESP commands refused because their rule was one too many",
+                self.resp_rules_refused.get(),
             ),
             ("http_requests", "HTTP requests answered", self.http_requests.get()),
             (

@@ -3,14 +3,15 @@
 
 const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
+const { once } = require('node:events');
 const { mkdtempSync, rmSync } = require('node:fs');
-const { createServer } = require('node:net');
+const { connect, createServer } = require('node:net');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const test = require('node:test');
 
 const { Client } = require('../../bindings-node/client.js');
-const { Daemon } = require('./daemons.js');
+const { Daemon, TOKEN } = require('./daemons.js');
 
 const CLIENT = join(__dirname, '../../bindings-node/client.js');
 // A machine that does much else answers late: only tests of the timeout itself have a short one.
@@ -18,7 +19,7 @@ const PATIENT = { timeoutMs: 10_000 };
 const RULES = 'rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"\n[domains.free]\n';
 
 test('with a daemon', async (t) => {
-  const daemon = await new Daemon(RULES).start();
+  const daemon = await new Daemon(RULES, 'max_wait = "1 day"').start();
   const client = new Client({ path: daemon.socket, ...PATIENT });
   t.after(() => daemon.end());
   t.after(() => client.close());
@@ -63,6 +64,34 @@ test('with a daemon', async (t) => {
       const answers = await Promise.all(Array.from({ length: 11 }, () => client.allow(tag)));
       assert.deepEqual(answers, [...Array(10).fill(true), false], String(tag));
     }
+  });
+
+  await t.test('a tag like another protocol is counted over TCP', async () => {
+    for (const tag of ['\x16\x03\x01', 'GET / HTTP/1.1\r', 'GET / HTTP/1.1']) {
+      for (const expected of [...Array(10).fill(true), false]) {
+        const one = new Client({ port: daemon.port, ...PATIENT });
+        assert.equal(await one.allow(tag), expected, JSON.stringify(tag));
+        assert.equal(one.counts().failedOpen, 0);
+        one.close();
+      }
+    }
+  });
+
+  await t.test('refund and reset need the token over TCP', async () => {
+    const place = { port: daemon.port, ...PATIENT };
+    const [without, wrong, right] = [new Client(place), new Client({ ...place, token: 'x'.repeat(21) }), new Client({ ...place, token: TOKEN })];
+    assert.equal((await right.check('token', { cost: 10 })).allowed, true);
+    for (const one of [without, wrong]) {
+      const refused = { code: 'DTHROTTLE_ARGUMENT', message: /needs the daemon's Unix socket, or/ };
+      await assert.rejects(one.reset('token'), refused);
+      await assert.rejects(one.refund('token', 1), refused);
+    }
+    assert.equal(await right.refund('token', 2), true);
+    assert.equal((await right.peek('token')).remaining, 2);
+    assert.equal(await right.reset('token'), true);
+    assert.equal((await right.peek('token')).remaining, 10);
+    for (const one of [without, wrong, right]) one.close();
+    assert.throws(() => new Client({ ...place, token: 'a\0b' }), { code: 'DTHROTTLE_ARGUMENT' });
   });
 
   await t.test('mistakes are errors', async () => {
@@ -113,6 +142,24 @@ test('a killed daemon, and one that comes back', async (t) => {
     assert.ok(performance.now() - start < 30_000, 'comes back, and the bucket is still empty');
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
+});
+
+test('an idle connection that the daemon closed is no failure', async (t) => {
+  const daemon = await new Daemon('rate = "3 per day"', 'max_connections = 1').start();
+  const options = { path: daemon.socket, ...PATIENT, backoffMs: 60_000, maxBackoffMs: 60_000 };
+  const [one, other] = [new Client(options), new Client(options)];
+  t.after(() => daemon.end());
+  t.after(() => [one, other].forEach((client) => client.close()));
+  for (let i = 0; i < 3; i += 1) assert.equal(await one.allow('x'), true);
+  assert.equal(await other.allow('x'), false, 'opens a connection, and the idle one is closed');
+  // Closes the other one. The event loop hears of the first before.
+  const socket = connect(daemon.socket).setEncoding('utf8');
+  socket.write('\0stats\n');
+  const [stats] = await once(socket, 'data');
+  socket.destroy();
+  assert.match(stats, /"connections_closed_idle":[12]\b/);
+  assert.equal(await one.allow('x'), false, 'the bucket is still empty');
+  assert.deepEqual(one.counts(), { asked: 4, failedOpen: 0, failures: 0 });
 });
 
 test('a daemon that does not answer, or late', async (t) => {

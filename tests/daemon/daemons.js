@@ -9,6 +9,7 @@ const { join } = require('node:path');
 const { createInterface } = require('node:readline');
 
 const BINARY = join(__dirname, '../../target/debug/dthrottled');
+const TOKEN = 'correct-horse-battery';
 
 class Daemon {
   constructor(rules, keys = '') {
@@ -16,7 +17,7 @@ class Daemon {
     this.socket = join(this.dir, 'socket');
     this.config = join(this.dir, 'dthrottle.toml');
     const table = `table = { name = "daemon-test", dir = "${this.dir}" }`;
-    const daemon = `[daemon]\nlisten = ["${this.socket}", "127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n`;
+    const daemon = `[daemon]\nlisten = ["${this.socket}", "127.0.0.1:0"]\nhttp = "127.0.0.1:0"\ntoken = "${TOKEN}"\n`;
     this.text = `${table}\n${rules}\n${daemon}`;
     this.keep(keys);
   }
@@ -52,4 +53,4 @@ class Daemon {
   }
 }
 
-module.exports = { Daemon };
+module.exports = { Daemon, TOKEN };

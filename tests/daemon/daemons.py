@@ -16,18 +16,27 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = ROOT / "target/debug/dthrottled"
 LONG = 30.0
+TOKEN = "correct-horse-battery"
 
 
 class Daemon:
     """A daemon with these rules, and these keys of ``[daemon]``."""
 
-    def __init__(self, rules: str, keys: str = "", name: str = "daemon-test") -> None:
+    def __init__(
+        self,
+        rules: str,
+        keys: str = "",
+        name: str = "daemon-test",
+        token: str | None = TOKEN,
+    ) -> None:
         self.dir = Path(tempfile.mkdtemp(prefix="dthrottled-"))
         self.socket = self.dir / "socket"
         self.config = self.dir / "dthrottle.toml"
         listen = f'listen = ["{self.socket}", "127.0.0.1:0"]'
         http = "" if "http" in keys else 'http = "127.0.0.1:0"'
         table = f'table = {{ name = "{name}", dir = "{self.dir}" }}'
+        if token is not None:
+            keys += f'\ntoken = "{token}"'
         self.config.write_text(f"{table}\n{rules}\n[daemon]\n{listen}\n{http}\n{keys}\n")
         self.process: subprocess.Popen[str] | None = None
         self.start()

@@ -12,7 +12,7 @@ const test = require('node:test');
 const { chromium } = require('playwright-core');
 
 const { Client } = require('../../bindings-node/client.js');
-const { Daemon } = require('./daemons.js');
+const { Daemon, TOKEN } = require('./daemons.js');
 
 const OUT = join(__dirname, '../../target/page');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -54,11 +54,11 @@ test('the page', { timeout: 90_000 }, async (t) => {
   t.after(() => client.close());
   const evil = '<img src=x onerror="throw 1">';
   const load = setInterval(() => {
-    for (const tag of ['mallory', 'mallory', 'alice', evil]) void client.allow(tag);
+    for (const tag of ['mallory', 'mallory', 'alice', evil, 'eve\u202egro.elpmaxe\u200b']) void client.allow(tag);
   }, 5);
   t.after(() => clearInterval(load));
 
-  await page.goto(`http://${daemon.http}/`);
+  await page.goto(`http://${daemon.http}/?token=${TOKEN}`);
   const figure = async (id) => Number((await page.textContent(`#${id}`)).replaceAll(',', ''));
   const until = (what, holds) => page.waitForFunction(holds, undefined, { timeout: 30_000 }).catch(() => assert.fail(what));
 
@@ -76,6 +76,7 @@ test('the page', { timeout: 90_000 }, async (t) => {
     await until('a plot', () => document.getElementById('plot-refused').getAttribute('d').includes('L'));
     const tags = await page.locator('#tags td.tag').allTextContents();
     assert.ok(tags[0] === 'mallory' && tags.includes(evil), String(tags));
+    assert.ok(tags.includes('eve\\u{202e}gro.elpmaxe\\u{200b}'), String(tags));
     const rules = await page.locator('#rules tbody tr').allInnerTexts();
     assert.deepEqual(rules.map((row) => row.split(/\s+/).join(' ')), ['default rule1 50/s 5', 'login rule1 5/min 5']);
     assert.equal(await page.textContent('#state'), 'live');

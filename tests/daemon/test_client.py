@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from daemons import LONG, Daemon
+from daemons import LONG, TOKEN, Daemon
 
 from dthrottle import UNLIMITED, ArgumentError, ClosedError, CostError, DomainError
 from dthrottle.client import Client, ClientCounts, ClientDecision
@@ -31,7 +31,7 @@ rate = "10 per day"
 rate = "5 per day"
 [domains.free]
 """
-    with Daemon(rules) as daemon:
+    with Daemon(rules, 'max_wait = "1 day"') as daemon:
         yield daemon
 
 
@@ -78,6 +78,46 @@ def test_full_answers(client: Client) -> None:
 def test_tags_that_need_the_longer_form(client: Client) -> None:
     for tag in (b"\0check", b"ends with\r", b"\xff\0", b"", "grün"):
         assert client.allow_many([tag] * 11) == [True] * 10 + [False], tag
+
+
+@pytest.mark.parametrize("tag", [b"\x16\x03\x01", b"GET / HTTP/1.1\r", b"GET / HTTP/1.1"])
+def test_a_tag_like_another_protocol_is_counted_over_tcp(daemon: Daemon, tag: bytes) -> None:
+    """The daemon closes TCP connections that begin like HTTP or TLS, and clients fail open."""
+    for expected in [True] * 10 + [False]:
+        with Client(daemon.tcp, timeout=PATIENT) as client:
+            assert client.allow(tag) is expected
+            assert client.counts().failed_open == 0
+
+
+def test_refund_and_reset_need_the_token_over_tcp(daemon: Daemon) -> None:
+    with Client(daemon.tcp, timeout=PATIENT) as client:
+        assert client.allow_many(["token"] * 11) == [True] * 10 + [False]
+        with pytest.raises(ArgumentError, match="reset needs the daemon's Unix socket, or"):
+            client.reset("token")
+        with pytest.raises(ArgumentError, match="refund needs the daemon's Unix socket, or"):
+            client.refund("token", 1)
+    with Client(daemon.tcp, timeout=PATIENT, token=TOKEN) as client:
+        assert client.refund("token", 2)
+        assert client.peek("token").remaining == 2
+        assert client.reset("token")
+        assert client.peek("token").remaining == 10
+    with pytest.raises(ArgumentError, match="token must be"):
+        Client(daemon.tcp, token="a\0b")
+
+
+def test_an_idle_connection_that_was_closed_is_no_failure() -> None:
+    with (
+        Daemon('rate = "3 per day"', "max_connections = 2") as daemon,
+        Client(daemon.socket, timeout=PATIENT, backoff=60, max_backoff=60) as client,
+    ):
+        assert [client.allow("x") for _ in range(4)] == [True] * 3 + [False]
+        for _ in range(5):
+            with Client(daemon.socket, timeout=PATIENT) as one:
+                with Client(daemon.socket, timeout=PATIENT) as other:
+                    assert not one.allow("x")
+                    assert not other.allow("x")
+            assert not client.allow("x"), "the bucket is still empty"
+        assert client.counts() == ClientCounts(asked=9, failed_open=0, failures=0)
 
 
 def test_mistakes_are_errors(client: Client) -> None:

@@ -10,14 +10,15 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from daemons import LONG, ROOT, Daemon
+from daemons import LONG, ROOT, TOKEN, Daemon
 
 COMMAND = ROOT / "target/debug/dthrottle"
 
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with Daemon('rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"') as daemon:
+    rules = 'rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"'
+    with Daemon(rules, 'max_wait = "2 days"') as daemon:
         yield daemon
 
 
@@ -47,6 +48,31 @@ def test_make_build_builds_the_command() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONG)
     built = [line.split()[-1] for line in done.stdout.splitlines() if "cargo build" in line]
     assert {"dthrottled", "dthrottle-cli"} <= set(built), done.stderr
+
+
+def test_what_changes_or_shows_state_needs_the_token_over_tcp(daemon: Daemon) -> None:
+    right, wrong = daemon.dir / "right", daemon.dir / "wrong"
+    right.write_text(f"{TOKEN}\n")
+    wrong.write_text("another-horse-battery\n")
+    for words in (["reset", "x"], ["stats"], ["peers"], ["top", "--once"]):
+        for options in ([], ["--token-file", str(wrong)]):
+            code, _, error = run(daemon, *words, *options, tcp=True)
+            assert (code, "needs the daemon's Unix socket, or" in error) == (2, True), words
+        assert run(daemon, *words, "--token-file", str(right), tcp=True)[0] == 0, words
+        assert run(daemon, *words)[0] == 0, words
+    assert run(daemon, "check", "x", tcp=True)[0] == 0, "a decision needs none"
+    assert "no token in it" in run(daemon, "stats", "--token-file", "/dev/null")[2]
+
+
+def test_top_escapes_hidden_characters(daemon: Daemon) -> None:
+    for tag in ("admin\u202egro", "a\u2066b\u200bc", "\x1b[2J"):
+        run(daemon, "check", tag, "--cost", "10")
+        run(daemon, "check", tag)
+    top = run(daemon, "top", "--once")[1]
+    assert "  admin\\u{202e}gro\n" in top
+    assert "  a\\u{2066}b\\u{200b}c\n" in top
+    assert "  \\u{1b}[2J\n" in top
+    assert not set("\u202e\u2066\u200b\x1b") & set(top)
 
 
 def test_mistakes(daemon: Daemon) -> None:

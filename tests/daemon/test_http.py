@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
-from daemons import LONG, Daemon
+from daemons import LONG, TOKEN, Daemon
 from prometheus_client.parser import text_string_to_metric_families
 
-TOKEN = "correct-horse-battery"
+BEARER = f"Bearer {TOKEN}"
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,10 @@ def daemon() -> Iterator[Daemon]:
         yield daemon
 
 
-def get(daemon: Daemon, path: str, **headers: str) -> tuple[int, str, str]:
-    """Give status, type and text."""
-    names = {name.replace("_", "-"): value for name, value in headers.items()}
+def get(daemon: Daemon, path: str, **headers: str | None) -> tuple[int, str, str]:
+    """Give status, type and text. The token is sent unless a header says otherwise."""
+    fields = {"Authorization": BEARER, **headers}
+    names = {name.replace("_", "-"): value for name, value in fields.items() if value is not None}
     request = urllib.request.Request(f"http://{daemon.http}{path}", headers=names)
     try:
         with urllib.request.urlopen(request, timeout=LONG) as response:
@@ -34,6 +35,9 @@ def get(daemon: Daemon, path: str, **headers: str) -> tuple[int, str, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.headers["Content-Type"], error.read().decode()
+
+
+GET_METRICS = f"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: {BEARER}\r\n\r\n".encode()
 
 
 def metrics(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -102,29 +106,43 @@ def test_checks(daemon: Daemon) -> None:
 def test_other_paths_and_methods(daemon: Daemon) -> None:
     assert get(daemon, "/nothing")[0] == 404
     connection = http.client.HTTPConnection(daemon.http, timeout=LONG)
-    connection.request("DELETE", "/metrics")
+    connection.request("DELETE", "/metrics", headers={"Authorization": BEARER})
     assert connection.getresponse().status == 405
     connection.close()
 
 
-def test_only_this_machine(daemon: Daemon) -> None:
-    assert get(daemon, "/metrics", Host="evil.example.com")[0] == 403
-    assert get(daemon, "/check?tag=x", Sec_Fetch_Site="cross-site")[0] == 403
+def test_without_a_token_only_decisions_for_this_machine() -> None:
+    with Daemon('rate = "3 per day"', token=None) as daemon:
+        assert get(daemon, "/healthz")[0] == 200
+        assert get(daemon, "/check?tag=x")[0] == 200
+        assert get(daemon, "/check?tag=x", Host="evil.example.com")[0] == 403
+        assert get(daemon, "/check?tag=x", Sec_Fetch_Site="cross-site")[0] == 403
+        for path in ("/", "/metrics", "/events"):
+            status, _, text = get(daemon, path)
+            assert (status, text) == (403, "only for clients with a token: set daemon.token\n")
 
 
 def test_a_token_beyond_it() -> None:
-    keys = f'http = "0.0.0.0:0"\ntoken = "{TOKEN}"'
-    with Daemon('rate = "3 per day"', keys) as daemon:
-        assert get(daemon, "/metrics")[0] == 401
-        assert get(daemon, "/")[0] == 401
-        assert get(daemon, "/metrics", Authorization=f"Bearer {TOKEN}x")[0] == 401
-        assert get(daemon, "/metrics", Authorization=f"Bearer {TOKEN}")[0] == 200
-        assert get(daemon, f"/?token={TOKEN}")[0] == 200
-        assert get(daemon, "/healthz")[0] == 200
+    with Daemon('rate = "3 per day"', 'http = "0.0.0.0:0"') as daemon:
+        for path in ("/", "/metrics", "/events", "/check?tag=x"):
+            assert get(daemon, path, Authorization=None)[0] == 401
+        assert get(daemon, "/metrics", Authorization=f"{BEARER}x")[0] == 401
+        assert get(daemon, "/metrics")[0] == 200
+        assert get(daemon, f"/?token={TOKEN}", Authorization=None)[0] == 200
+        assert get(daemon, "/healthz", Authorization=None)[0] == 200
+
+
+def test_a_wait_is_at_most_max_wait() -> None:
+    with Daemon('rate = "1/s"\nburst = 1', 'max_wait = "5s"') as daemon:
+        for _ in range(20):
+            answer = json.loads(get(daemon, "/check?tag=victim&max_wait_ms=20000000")[2])
+        assert answer["allowed"] is False
+        assert answer["retry_after"] < 7
 
 
 def test_events(daemon: Daemon) -> None:
-    with urllib.request.urlopen(f"http://{daemon.http}/events", timeout=LONG) as response:
+    url = f"http://{daemon.http}/events?token={TOKEN}"
+    with urllib.request.urlopen(url, timeout=LONG) as response:
         assert response.headers["Content-Type"] == "text/event-stream"
         lines = [response.readline() for _ in range(4)]
     first, second = (json.loads(line.removeprefix(b"data: ")) for line in lines[::2])
@@ -168,7 +186,7 @@ def test_who_says_nothing_or_never_reads_is_let_go() -> None:
         mute.settimeout(5)
         with suppress(OSError):
             for _ in range(1000):
-                mute.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+                mute.sendall(GET_METRICS * 1000)
         mute.settimeout(LONG)
         assert is_closed(mute)
         slow = metrics(daemon)["dthrottled_connections_too_slow_total", frozenset()]

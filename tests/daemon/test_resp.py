@@ -95,3 +95,29 @@ def test_rules_of_calls_do_not_touch_the_table(daemon: Daemon, client: redis.Red
     throttle(client, "apart", 0, 1, 3600)
     with Client(daemon.socket, timeout=LONG) as lines:
         assert lines.peek("apart").remaining == 3
+
+
+def test_one_client_cannot_use_up_the_rules() -> None:
+    """Nor do other rules fill the bucket of a key that is empty."""
+    with Daemon('rate = "3 per day"', 'resp = "127.0.0.1:0"') as daemon:
+        host, port = daemon.resp.split(":")
+        with (
+            redis.Redis(host, int(port), socket_timeout=LONG) as client,
+            redis.Redis(host, int(port), socket_timeout=LONG) as attacker,
+        ):
+            assert [throttle(client, "key", 0, 1, 3600)[0] for _ in range(2)] == [0, 1]
+            pipeline = attacker.pipeline(transaction=False)
+            for burst in range(1, 4002):
+                pipeline.execute_command("CL.THROTTLE", "x", burst, 1, 60)  # type: ignore[no-untyped-call]
+            answers = pipeline.execute(raise_on_error=False)
+            refused = [answer for answer in answers if isinstance(answer, redis.ResponseError)]
+            assert len(refused) == 4001 - 250
+            assert "too many different rules" in str(refused[0])
+            assert throttle(client, "key", 0, 1, 3600)[0] == 1, "still empty"
+            assert throttle(client, "new", 7, 7, 7)[0] == 0, "others can add rules"
+
+
+def test_info_reveals_no_figures(client: redis.Redis) -> None:
+    assert set(client.info()) == {
+        "redis_version", "redis_mode", "dthrottled_version", "loading", "role"
+    }  # fmt: skip

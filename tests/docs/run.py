@@ -85,7 +85,10 @@ def run_sh(code: str, folder: Path) -> str:
 def beside_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], str]:
     def run_beside(code: str, folder: Path) -> str:
         with daemons.Daemon(RULES, 'resp = "127.0.0.1:0"') as daemon:
+            token = daemon.dir / "token"
+            token.write_text(f"{daemons.TOKEN}\n")
             doors = {
+                "/etc/dthrottle/token": str(token),
                 "/run/dthrottled/dthrottled.sock": str(daemon.socket),
                 "127.0.0.1:7373": daemon.tcp,
                 "127.0.0.1 7373": daemon.tcp.replace(":", " "),

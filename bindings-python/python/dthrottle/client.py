@@ -32,6 +32,7 @@ __all__ = ["Client", "ClientCounts", "ClientDecision"]
 _log = logging.getLogger("dthrottle.client")
 _BATCH = 256
 _LONGEST_ANSWER = 1 << 20
+_TOKEN = re.compile(r"[!-~]+")
 _ANSWER = re.compile(rb"(?:OK|NO)(?: |\Z)|ERROR [a-z]+ ")
 # Fields that are not known here are left alone.
 _FIGURE = re.compile(r" ([a-z_]+)=(-?[0-9]{1,20})(?![^ ])")
@@ -73,9 +74,10 @@ class ClientCounts:
 class Client:
     """Asks a daemon. Usable from any thread, and after a fork.
 
-    ``address`` is the path of a Unix socket, ``"host:port"``, or nothing for the daemon's usual
+    ``address`` is the path of a Unix socket or ``"host:port"``; ``None`` uses the daemon's default
     socket. ``timeout`` is how long a check may take at most, in seconds. After a failure nobody is
     asked for ``backoff`` seconds, twice as long after every further one, up to ``max_backoff``.
+    ``token`` is the daemon's token, which ``refund`` and ``reset`` need over TCP.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Client:
         timeout: float = 0.05,
         backoff: float = 0.1,
         max_backoff: float = 5.0,
+        token: str | None = None,
     ) -> None:
         for name, value in (("timeout", timeout), ("backoff", backoff)):
             if not 0 < value < float("inf"):
@@ -94,6 +97,9 @@ class Client:
                 f"max_backoff: {max_backoff!r}; write at least backoff, {backoff!r}"
             )
         self._address = _parse(os.fspath(address) if address is not None else _usual_path())
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise ArgumentError("token must be printable ASCII without blanks")
+        self._options = () if token is None else (f"token={token}",)
         self._timeout = timeout
         self._first_pause, self._longest_pause = backoff, max_backoff
         self._local = _Local()
@@ -149,11 +155,11 @@ class Client:
 
     def refund(self, tag: str | bytes, units: int, *, domain: str | None = None) -> bool:
         """Give units back. Whether the daemon heard of it."""
-        return self._tell(_query("refund", tag, units, domain))
+        return self._tell(_query("refund", tag, units, domain, self._options))
 
     def reset(self, tag: str | bytes, *, domain: str | None = None) -> bool:
         """Fill the tag's buckets. Whether the daemon heard of it."""
-        return self._tell(_query("reset", tag, None, domain))
+        return self._tell(_query("reset", tag, None, domain, self._options))
 
     def counts(self) -> ClientCounts:
         """Tell what was counted so far."""
@@ -209,10 +215,10 @@ class Client:
             return None
         deadline = time.monotonic() + self._timeout
         try:
-            connection = self._connection()
-            connection.settimeout(self._timeout)
-            connection.sendall(lines)
-            answers = _receive(connection, count, deadline)
+            try:
+                answers = self._exchange(lines, count, deadline, reuse=True)
+            except _IdleClosedError:
+                answers = self._exchange(lines, count, deadline, reuse=False)
         except OSError as error:
             if self._closed:
                 raise ClosedError("the client is closed; make a new one") from None
@@ -225,11 +231,21 @@ class Client:
         self._asked += count
         return answers
 
-    def _connection(self) -> socket.socket:
+    def _exchange(self, lines: bytes, count: int, deadline: float, *, reuse: bool) -> list[bytes]:
         held = self._local.held
-        if held is not None and held.pid == os.getpid():
-            return held.socket
         # A parent's connection is the parent's: two who read from it would get each other's answers.
+        if not reuse or held is None or held.pid != os.getpid():
+            connection = self._connect()
+            connection.sendall(lines)
+            return _receive(connection, count, deadline)
+        try:
+            held.socket.settimeout(self._timeout)
+            held.socket.sendall(lines)
+            return _receive(held.socket, count, deadline)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise _IdleClosedError from error
+
+    def _connect(self) -> socket.socket:
         family, address = self._address
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -254,6 +270,10 @@ class Client:
                 _log.warning("dthrottled does not answer, everything is allowed: %s", error)
             self._pause = min(max(2 * self._pause, self._first_pause), self._longest_pause)
             self._silent_until = time.monotonic() + self._pause
+
+
+class _IdleClosedError(OSError):
+    """The daemon closed a connection that was kept: to make room for others, or it is gone."""
 
 
 class _Held:
@@ -307,7 +327,9 @@ def _bytes(tag: str | bytes) -> bytes:
 def _line(tag: str | bytes) -> bytes:
     """Write an ordinary line, or the longer form where that would mean something else."""
     raw = _bytes(tag)
-    if raw[:1] == b"\0" or raw[-1:] == b"\r":
+    # The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
+    # another protocol.
+    if raw.startswith((b"\0", b"\x16\x03")) or raw[-1:] == b"\r":
         return b"\0check\0tag=" + raw + b"\n"
     return raw + b"\n"
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hyper::body::{Bytes, Frame, SizeHint};
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use crate::daemon::Daemon;
@@ -27,12 +28,13 @@ pub(super) struct Events {
     second: Interval,
     /// The minutes before go with the first.
     first: bool,
+    _permit: OwnedSemaphorePermit,
 }
 
-pub(super) fn events(daemon: &Arc<Daemon>) -> Body {
+pub(super) fn events(daemon: &Arc<Daemon>, permit: OwnedSemaphorePermit) -> Body {
     let mut second = interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    Body::Events(Events { daemon: Arc::clone(daemon), second, first: true })
+    Body::Events(Events { daemon: Arc::clone(daemon), second, first: true, _permit: permit })
 }
 
 impl Body {

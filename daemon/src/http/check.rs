@@ -42,8 +42,9 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<Value> {
         None => (**throttle).clone(),
         Some(name) => throttle.domain(&String::from_utf8_lossy(&name))?,
     };
+    let max_wait = Duration::from_millis(number("max_wait_ms", 0)?);
     let ask = Ask::cost(number("cost", 1)?)
-        .max_wait(Duration::from_millis(number("max_wait_ms", 0)?))
+        .max_wait(max_wait.min(daemon.settings.max_wait))
         .partial(number("partial", 0)? != 0);
     if number("peek", 0)? != 0 {
         return Ok(shown(&domain.peek_with(&tag, ask)?, &domain));

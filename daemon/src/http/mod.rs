@@ -8,6 +8,7 @@ mod patient;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,17 +21,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioTimer;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, spawn_blocking};
 use tracing::debug;
 
 use crate::daemon::Daemon;
+use crate::limit::{Limit, Slot};
 use body::{Body, events};
 use patient::Patient;
 
-/// Connections at once; more wait.
-const MOST_CONNECTIONS: usize = 256;
+/// Streams of `/events` at once. Each keeps its connection.
+const MOST_EVENTS: usize = 32;
 /// How long a client may take to say what it wants.
 const HEAD: Duration = Duration::from_secs(10);
 /// So much of a head is read, and so much of an answer waits for the client.
@@ -43,12 +45,11 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 
 /// Answers until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let limit = Limit::new(daemon.limits.http);
+    let events = Arc::new(Semaphore::new(MOST_EVENTS.min(daemon.limits.http / 2)));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        // It is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             // Whatever way it came here.
             Ok((_, peer)) if daemon.settings.token.is_none() && !is_loopback(peer) => continue,
@@ -59,68 +60,100 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
                 continue;
             }
         };
-        let daemon = Arc::clone(&daemon);
+        let (slot, closed) = limit.enter().await;
+        let (daemon, events) = (Arc::clone(&daemon), Arc::clone(&events));
         connections.spawn_local(async move {
-            let _place = place;
-            let stream = Patient::new(stream, &daemon);
-            let service = service_fn(move |request| {
-                let daemon = Arc::clone(&daemon);
-                async move { Ok::<_, Infallible>(answer(&request, &daemon).await) }
-            });
-            let served = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD)
-                .max_buf_size(BUFFER)
-                .serve_connection(stream, service);
-            if let Err(error) = served.await {
-                debug!(%error, "an HTTP connection ended");
+            tokio::select! {
+                biased;
+                () = talk(stream, slot, &daemon, events) => {}
+                _ = closed => daemon.state.counts.closed_idle.add(1),
             }
         });
     }
+}
+
+async fn talk(stream: TcpStream, slot: Slot, daemon: &Arc<Daemon>, events: Arc<Semaphore>) {
+    let slot = Rc::new(slot);
+    let stream = Patient::new(stream, Rc::clone(&slot), daemon);
+    let client = Rc::new(Client { daemon: Arc::clone(daemon), slot, events });
+    let service = service_fn(move |request| {
+        let client = Rc::clone(&client);
+        async move { Ok::<_, Infallible>(client.answer(&request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(BUFFER)
+        .serve_connection(stream, service);
+    if let Err(error) = served.await {
+        debug!(%error, "an HTTP connection ended");
+    }
+}
+
+/// Shared by the requests of one connection.
+struct Client {
+    daemon: Arc<Daemon>,
+    slot: Rc<Slot>,
+    events: Arc<Semaphore>,
 }
 
 fn is_loopback(peer: SocketAddr) -> bool {
     peer.ip().to_canonical().is_loopback()
 }
 
-async fn answer(request: &Request<Incoming>, daemon: &Arc<Daemon>) -> Response<Body> {
-    daemon.state.counts.http_requests.add(1);
-    let path = request.uri().path();
-    if path == "/healthz" {
-        return text(StatusCode::OK, "text/plain", "ok\n".into());
-    }
-    if let Err((status, message)) = access::check(request, daemon.settings.token.as_deref()) {
-        return text(status, "text/plain", format!("{message}\n"));
-    }
-    let is_check = path == "/check" && request.method() == Method::POST;
-    if request.method() != Method::GET && request.method() != Method::HEAD && !is_check {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".into());
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return response;
-    }
-    match path {
-        "/" => {
-            let mut response = text(StatusCode::OK, "text/html; charset=utf-8", PAGE.into());
-            let policy = HeaderValue::from_static(POLICY);
-            response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-            response
+impl Client {
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Body> {
+        let daemon = &self.daemon;
+        daemon.state.counts.http_requests.add(1);
+        let path = request.uri().path();
+        if path == "/healthz" {
+            return text(StatusCode::OK, "text/plain", "ok\n".into());
         }
-        "/metrics" => {
-            let daemon = Arc::clone(daemon);
-            // It looks at the whole table.
-            match spawn_blocking(move || metrics::text(&daemon)).await {
-                Ok(metrics) => text(StatusCode::OK, metrics::TYPE, metrics),
-                Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "failed\n".into()),
+        if let Err((status, message)) = access::check(request, &daemon.settings) {
+            return text(status, "text/plain", format!("{message}\n"));
+        }
+        if daemon.settings.token.is_some() {
+            self.slot.authenticate();
+        }
+        let is_check = path == "/check" && request.method() == Method::POST;
+        if request.method() != Method::GET && request.method() != Method::HEAD && !is_check {
+            let message = "only GET\n".into();
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", message);
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match path {
+            "/" => {
+                let mut response = text(StatusCode::OK, "text/html; charset=utf-8", PAGE.into());
+                let policy = HeaderValue::from_static(POLICY);
+                response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+                response
             }
-        }
-        "/check" => {
-            let (status, json) = check::answer(request.uri().query().unwrap_or(""), daemon);
-            text(status, "application/json", format!("{json}\n"))
-        }
-        "/events" => respond(StatusCode::OK, "text/event-stream", events(daemon)),
-        _ => {
-            let message = "there are /, /metrics, /healthz, /check and /events\n";
-            text(StatusCode::NOT_FOUND, "text/plain", message.into())
+            "/metrics" => {
+                let daemon = Arc::clone(daemon);
+                // It looks at the whole table.
+                match spawn_blocking(move || metrics::text(&daemon)).await {
+                    Ok(metrics) => text(StatusCode::OK, metrics::TYPE, metrics),
+                    Err(_) => {
+                        text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "failed\n".into())
+                    }
+                }
+            }
+            "/check" => {
+                let (status, json) = check::answer(request.uri().query().unwrap_or(""), daemon);
+                text(status, "application/json", format!("{json}\n"))
+            }
+            "/events" => match Arc::clone(&self.events).try_acquire_owned() {
+                Ok(permit) => respond(StatusCode::OK, "text/event-stream", events(daemon, permit)),
+                Err(_) => {
+                    let message = "too many streams of events are open; close a page\n";
+                    text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", message.into())
+                }
+            },
+            _ => {
+                let message = "there are /, /metrics, /healthz, /check and /events\n";
+                text(StatusCode::NOT_FOUND, "text/plain", message.into())
+            }
         }
     }
 }

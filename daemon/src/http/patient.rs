@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -12,17 +13,19 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use crate::daemon::Daemon;
+use crate::limit::Slot;
 
 pub(super) struct Patient {
     stream: TokioIo<TcpStream>,
+    slot: Rc<Slot>,
     daemon: Arc<Daemon>,
     /// When to give up; nothing: the last write was taken.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    pub(super) fn new(stream: TcpStream, daemon: &Arc<Daemon>) -> Patient {
-        Patient { stream: TokioIo::new(stream), daemon: Arc::clone(daemon), stalled: None }
+    pub(super) fn new(stream: TcpStream, slot: Rc<Slot>, daemon: &Arc<Daemon>) -> Patient {
+        Patient { stream: TokioIo::new(stream), slot, daemon: Arc::clone(daemon), stalled: None }
     }
 
     fn poll<T>(
@@ -32,6 +35,7 @@ impl Patient {
     ) -> Poll<io::Result<T>> {
         if let Poll::Ready(written) = write(Pin::new(&mut self.stream), cx) {
             self.stalled = None;
+            self.slot.touch();
             return Poll::Ready(written);
         }
         let patience = self.daemon.settings.write_timeout;
@@ -47,7 +51,12 @@ impl Read for Patient {
         cx: &mut Context<'_>,
         into: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(cx, into)
+        let this = self.get_mut();
+        let read = Pin::new(&mut this.stream).poll_read(cx, into);
+        if read.is_ready() {
+            this.slot.touch();
+        }
+        read
     }
 }
 

@@ -11,6 +11,8 @@ use crate::state::Count;
 
 /// A table has room for somewhat more rules.
 const MOST: usize = 4000;
+/// How many rules one connection may add, so that one client cannot use up all.
+const MOST_OF_ONE: usize = 250;
 
 /// A rule as a call gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,49 +28,46 @@ struct Known {
     /// Has the table.
     base: Throttle,
     rules: HashMap<CallRule, Throttle>,
-    /// Allowed and refused in tables of the past.
-    past: (u64, u64),
 }
 
 impl CallRules {
     pub(crate) fn new() -> Result<CallRules> {
-        Ok(CallRules(RwLock::new(Known { base: empty()?, rules: HashMap::new(), past: (0, 0) })))
+        Ok(CallRules(RwLock::new(Known { base: empty()?, rules: HashMap::new() })))
     }
 
-    /// The throttle with this rule. With too many rules all are forgotten, and their buckets: they
-    /// were not meant to be as many as clients.
-    pub(super) fn get(&self, rule: CallRule, forgotten: &Count) -> Result<Throttle, String> {
+    /// The throttle with this rule. `added` is how many rules the connection has added.
+    pub(super) fn get(
+        &self,
+        rule: CallRule,
+        added: &mut usize,
+        refused: &Count,
+    ) -> Result<Throttle, String> {
         if let Some(throttle) =
             self.0.read().unwrap_or_else(PoisonError::into_inner).rules.get(&rule)
         {
             return Ok(throttle.clone());
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.rules.len() >= MOST {
-            forgotten.add(1);
-            tracing::warn!("more than {MOST} different rules in calls: their buckets begin anew");
-            known.past = known.decisions();
-            known.base = empty().map_err(|error| error.to_string())?;
-            known.rules.clear();
+        // No rule makes room for another: its buckets would be full again.
+        if *added >= MOST_OF_ONE || known.rules.len() >= MOST {
+            refused.add(1);
+            return Err(format!(
+                "too many different rules: a connection can add {MOST_OF_ONE}, and all together \
+                 {MOST}; use the same rule for all keys of a kind"
+            ));
         }
         let mut config = Config::default();
         let rate = Rate::new(rule.count, Duration::from_secs(rule.period_s));
         config.add_rule(Config::DEFAULT, Rule::new(rate).burst(rule.burst));
         let throttle = known.base.reload(config).map_err(|error| error.to_string())?;
         known.rules.insert(rule, throttle.clone());
+        *added += 1;
         Ok(throttle)
     }
 
     /// Allowed and refused so far.
     pub(crate) fn decisions(&self) -> (u64, u64) {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).decisions()
-    }
-}
-
-impl Known {
-    fn decisions(&self) -> (u64, u64) {
-        let (allowed, refused) = self.base.decisions();
-        (self.past.0 + allowed, self.past.1 + refused)
+        self.0.read().unwrap_or_else(PoisonError::into_inner).base.decisions()
     }
 }
 

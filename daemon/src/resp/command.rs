@@ -21,18 +21,24 @@ const COMMANDS: [(&str, i32); 9] = [
     ("select", 2),
 ];
 
-/// Writes the answer to a command of at least one word. Whether it was the last.
-pub(super) fn answer(words: &[&[u8]], daemon: &Daemon, out: &mut Vec<u8>) -> bool {
+/// Writes the answer to a command of at least one word. Whether it was the last. `added` is how many
+/// rules the connection has added.
+pub(super) fn answer(
+    words: &[&[u8]],
+    daemon: &Daemon,
+    added: &mut usize,
+    out: &mut Vec<u8>,
+) -> bool {
     let name = words[0].to_ascii_lowercase();
     match (name.as_slice(), &words[1..]) {
-        (b"cl.throttle", arguments) => throttle(arguments, daemon, out),
+        (b"cl.throttle", arguments) => throttle(arguments, daemon, added, out),
         (b"ping", []) => out.extend_from_slice(b"+PONG\r\n"),
         (b"ping" | b"echo", [word]) => write_bulk(word, out),
         (b"quit", _) => {
             out.extend_from_slice(b"+OK\r\n");
             return true;
         }
-        (b"info", _) => write_bulk(info(daemon).as_bytes(), out),
+        (b"info", _) => write_bulk(info().as_bytes(), out),
         (b"hello", []) => hello(2, out),
         (b"hello", [b"2", ..]) => hello(2, out),
         (b"hello", [b"3", ..]) => hello(3, out),
@@ -59,12 +65,12 @@ pub(super) fn answer(words: &[&[u8]], daemon: &Daemon, out: &mut Vec<u8>) -> boo
 }
 
 /// `key max_burst count_per_period period [quantity]`, as redis-cell has it.
-fn throttle(arguments: &[&[u8]], daemon: &Daemon, out: &mut Vec<u8>) {
+fn throttle(arguments: &[&[u8]], daemon: &Daemon, added: &mut usize, out: &mut Vec<u8>) {
     let (key, numbers) = match arguments {
         [key, numbers @ ..] if matches!(numbers.len(), 3 | 4) => (key, numbers),
         _ => return wrong_number(b"cl.throttle", out),
     };
-    match decide(key, numbers, daemon) {
+    match decide(key, numbers, daemon, added) {
         Ok(answers) => {
             out.extend_from_slice(b"*5\r\n");
             answers.into_iter().for_each(|number| write_number(number, out));
@@ -73,7 +79,12 @@ fn throttle(arguments: &[&[u8]], daemon: &Daemon, out: &mut Vec<u8>) {
     }
 }
 
-fn decide(key: &[u8], numbers: &[&[u8]], daemon: &Daemon) -> Result<[i64; 5], String> {
+fn decide(
+    key: &[u8],
+    numbers: &[&[u8]],
+    daemon: &Daemon,
+    added: &mut usize,
+) -> Result<[i64; 5], String> {
     let number = |place: usize, name: &str, least: u64| {
         let text = numbers[place];
         let number = str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
@@ -88,7 +99,7 @@ fn decide(key: &[u8], numbers: &[&[u8]], daemon: &Daemon) -> Result<[i64; 5], St
         period_s: number(2, "period", 1)?,
     };
     let quantity = if numbers.len() == 4 { number(3, "quantity", 0)? } else { 1 };
-    let throttle = daemon.call_rules.get(rule, &daemon.state.counts.resp_forgotten)?;
+    let throttle = daemon.call_rules.get(rule, added, &daemon.state.counts.resp_rules_refused)?;
     let ask = Ask::cost(quantity);
     let decision = match quantity {
         0 => throttle.peek_with(key, ask),
@@ -121,30 +132,20 @@ fn seconds(time: Duration) -> i64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)) as i64
 }
 
-fn info(daemon: &Daemon) -> String {
-    let counts = &daemon.state.counts;
-    let (allowed, refused) = daemon.decisions();
-    let version = env!("CARGO_PKG_VERSION");
-    // Clients look for a version of Redis and for the word that it has loaded.
+/// What clients look for: a version of Redis, and that it has loaded. Figures are in `stats` and
+/// `/metrics`, which need a Unix socket or the token.
+fn info() -> String {
+    let own = concat!("dthrottled_version:", env!("CARGO_PKG_VERSION"));
     [
-        "# Server".to_string(),
-        "redis_version:7.0.0".into(),
-        "redis_mode:standalone".into(),
-        format!("dthrottled_version:{version}"),
-        format!("process_id:{}", std::process::id()),
-        format!("uptime_in_seconds:{}", daemon.state.started.elapsed().as_secs()),
-        "# Clients".into(),
-        format!("connected_clients:{}", counts.connections.get()),
-        "# Persistence".into(),
-        "loading:0".into(),
-        "# Stats".into(),
-        format!("total_connections_received:{}", counts.accepted.get()),
-        format!("total_commands_processed:{}", counts.resp_commands.get()),
-        format!("dthrottle_allowed:{allowed}"),
-        format!("dthrottle_refused:{refused}"),
-        "# Replication".into(),
-        "role:master".into(),
-        String::new(),
+        "# Server",
+        "redis_version:7.0.0",
+        "redis_mode:standalone",
+        own,
+        "# Persistence",
+        "loading:0",
+        "# Replication",
+        "role:master",
+        "",
     ]
     .join("\r\n")
 }

@@ -19,11 +19,13 @@ pub(crate) struct Resp {
     pending: bool,
     ended: bool,
     longest: usize,
+    /// How many rules it has added.
+    added: usize,
 }
 
 impl Resp {
     pub(crate) fn new(longest: usize) -> Resp {
-        Resp { part: Vec::new(), pending: false, ended: false, longest }
+        Resp { part: Vec::new(), pending: false, ended: false, longest, added: 0 }
     }
 
     /// Reads commands and writes their answers, until `out` is long. All input is taken: what is
@@ -52,7 +54,7 @@ impl Resp {
                     rest = &rest[length..];
                     if !arguments.is_empty() {
                         daemon.state.counts.resp_commands.add(1);
-                        self.ended = command::answer(&arguments, daemon, out);
+                        self.ended = command::answer(&arguments, daemon, &mut self.added, out);
                     }
                 }
             }
@@ -76,13 +78,16 @@ impl Resp {
 mod tests {
     use super::*;
     use crate::config::Settings;
+    use crate::descriptors::Limits;
     use dthrottle::Throttle;
 
     const LONGEST: usize = 8192;
 
     fn daemon() -> Daemon {
         let throttle = Throttle::builder().build().unwrap();
-        Daemon::new(Settings::from_toml("").unwrap().1, None, throttle).unwrap()
+        let settings = Settings::usual();
+        let limits = Limits::of_process(&settings).unwrap();
+        Daemon::new(settings, limits, None, throttle).unwrap()
     }
 
     fn feed(resp: &mut Resp, input: &[u8], daemon: &Daemon) -> String {
@@ -207,13 +212,24 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_calls_are_bounded() {
+    fn rules_are_bounded_and_buckets_stay() {
         let daemon = daemon();
-        for burst in 0..5000 {
-            let answer = ask(&format!("CL.THROTTLE x {burst} 1 60\r\n"), &daemon);
-            assert!(answer.starts_with("*5\r\n"), "{answer}");
+        let victim = "CL.THROTTLE victim 0 1 3600\r\n";
+        assert!(ask(victim, &daemon).starts_with("*5\r\n:0\r\n"));
+        let mut one = Resp::new(LONGEST);
+        let add = |resp: &mut Resp, burst: u32| {
+            feed(resp, format!("CL.THROTTLE x {burst} 1 60\r\n").as_bytes(), &daemon)
+        };
+        for burst in 0..250 {
+            assert!(add(&mut one, burst).starts_with("*5\r\n"));
         }
-        assert_eq!(daemon.state.counts.resp_forgotten.get(), 1);
-        assert_eq!(daemon.call_rules.decisions().0 + daemon.call_rules.decisions().1, 5000);
+        assert!(add(&mut one, 250).starts_with("-ERR too many different rules: "));
+        // Rules that are there are for all.
+        assert!(add(&mut one, 249).starts_with("*5\r\n"));
+        let added =
+            (250..5000).filter(|burst| add(&mut Resp::new(LONGEST), *burst).starts_with("*5\r\n"));
+        assert_eq!(added.count(), 4000 - 251);
+        assert_eq!(daemon.state.counts.resp_rules_refused.get(), 1 + 5000 - 250 - (4000 - 251));
+        assert!(ask(victim, &daemon).starts_with("*5\r\n:1\r\n"), "its bucket is still empty");
     }
 }

@@ -400,9 +400,13 @@ fn the_example_of_the_documentation_is_good() {
     let blocks: Vec<&str> = page.split("```toml daemon\n").skip(1).collect();
     assert!(!blocks.is_empty());
     let (dir, _) = place();
+    let token = dir.join("token");
+    fs::write(&token, "0123456789abcdef\n").unwrap();
     for block in blocks {
         let file = dir.join("dthrottle.toml");
-        fs::write(&file, block.split("```").next().unwrap()).unwrap();
+        let block = block.split("```").next().unwrap();
+        let block = block.replace("/etc/dthrottle/token", &token.display().to_string());
+        fs::write(&file, block).unwrap();
         let done = command().arg("--check").arg("--config").arg(&file).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }

@@ -1,7 +1,7 @@
 //! Old clients, with raw sockets: answers to the byte, whatever they send.
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -177,57 +177,76 @@ fn two_thousand_idle_connections() {
 }
 
 #[test]
-fn more_connections_than_allowed_are_closed() {
+fn the_longest_idle_connection_makes_room() {
     let daemon = Daemon::start(TEN, "max_connections = 3");
     let mut kept: Vec<UnixStream> = (0..3).map(|_| daemon.connect()).collect();
     kept.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"x\n", 3), b"OK\n"));
-    let mut one_more = daemon.connect();
-    assert_eq!(one_more.read(&mut [0; 3]).unwrap(), 0, "closed at once");
     assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
-    kept.pop();
-    // The place is free when the daemon has noticed.
-    let start = Instant::now();
-    loop {
-        let mut stream = daemon.connect();
-        let mut out = [0; 3];
-        if stream.write_all(b"x\n").is_ok() && stream.read_exact(&mut out).is_ok() {
-            break;
-        }
-        assert!(start.elapsed() < LONG);
+    let mut one_more = daemon.connect();
+    assert_eq!(ask(&mut one_more, b"x\n", 3), b"OK\n");
+    assert_eq!(kept[1].read(&mut [0; 3]).unwrap(), 0, "it was idle longest");
+    for stream in [0, 2] {
+        assert_eq!(ask(&mut kept[stream], b"x\n", 3), b"OK\n");
     }
+    // Another listener has a limit of its own.
+    let mut tcp: Vec<TcpStream> = (0..3).map(|_| daemon.connect_tcp()).collect();
+    tcp.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"y\n", 3), b"OK\n"));
+    assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
 }
 
-/// A page could make a browser post lines, also to give units back.
-#[test]
-fn browsers_are_no_clients() {
-    let daemon = Daemon::start(TEN, "resp = \"127.0.0.1:0\"");
-    assert_eq!(daemon.ask(&b"spent\n".repeat(10), 30), b"OK\n".repeat(10));
-    let body = "victim\nvictim\n\0reset\0tag=spent\nCL.THROTTLE victim 1 1 60\r\n";
-    let head = "POST / HTTP/1.1\r\nHost: 127.0.0.1:7373\r\nConnection: keep-alive\r\n\r\n";
-    let resp = std::net::TcpStream::connect(daemon.address("resp on ")).unwrap();
-    resp.set_read_timeout(Some(LONG)).unwrap();
-    let told = |mut stream: std::net::TcpStream, head: &str| {
-        let mut out = String::new();
-        // The end of a connection with something left to read is an error for either.
-        let _ = stream.write_all([head, body].concat().as_bytes());
-        let _ = stream.read_to_string(&mut out);
-        assert!(out.is_empty() || out.contains("its key http"), "{out}");
-        out.len()
-    };
-    assert!(told(daemon.connect_tcp(), head) > 0);
-    assert!(told(resp, head) > 0);
-    // A head that is not read at once, or only up to its field.
-    for length in [5_000, 32 * 1024 - 20, 60_000] {
-        told(daemon.connect_tcp(), &head.replacen('/', &format!("/{:x<length$}", ""), 1));
+fn first_answer(mut stream: TcpStream, pieces: &[&[u8]]) -> String {
+    let mut out = String::new();
+    stream.set_nodelay(true).unwrap();
+    for piece in pieces {
+        // The daemon may have hung up.
+        let _ = stream.write_all(piece);
+        thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!((daemon.stat("connections_http"), daemon.stat("resp_commands")), (5, 0));
+    // The end of a connection with something left to read is an error.
+    let _ = stream.read_to_string(&mut out);
+    out
+}
+
+/// A page could make a browser post lines.
+#[test]
+fn http_and_tls_are_refused_before_their_first_line_is_complete() {
+    let daemon = Daemon::start(TEN, "resp = \"127.0.0.1:0\"");
+    let resp = daemon.address("resp on ");
+    let body = "victim\nvictim\n\0check\0tag=victim\nCL.THROTTLE victim 1 1 60\r\n";
+    let head = "POST / HTTP/1.1\r\nHost: 127.0.0.1:7373\r\nConnection: keep-alive\r\n\r\n";
+    let mut refused = 0;
+    let lengths = [0, 5_000, 32 * 1024 - 20, 60_000];
+    let heads = lengths.map(|length| head.replacen('/', &format!("/{:x<length$}", ""), 1));
+    for head in heads {
+        let request = [&head, body].concat();
+        let line_end = head.find("\r\n").unwrap();
+        // Whole, cut within the first line, before its end, and after it.
+        for cut in [0, 3, line_end - 4, line_end + 1, line_end + 2] {
+            let (first, second) = request.as_bytes().split_at(cut);
+            for stream in [daemon.connect_tcp(), TcpStream::connect(&resp).unwrap()] {
+                stream.set_read_timeout(Some(LONG)).unwrap();
+                let said = first_answer(stream, &[first, second]);
+                assert!(said.is_empty() || said.contains("HTTP") || said.contains("max_line"));
+                assert!(!said.contains("OK\n") && !said.contains("*5"), "{said}");
+            }
+            refused += 1;
+        }
+    }
+    for pieces in [
+        [b"\x16\x03\x01\x02\x00\x01\nvictim\n".as_slice(), b"victim\n"],
+        [b"\x16", b"\x03\x01\x02\x00\nvictim\n"],
+    ] {
+        assert_eq!(first_answer(daemon.connect_tcp(), &pieces), "");
+        refused += 1;
+    }
+    assert!(daemon.stat("connections_other_protocol") >= refused);
+    assert_eq!(daemon.stat("lines"), 0);
     assert!(daemon.query("peek\0tag=victim").contains(" remaining=10 "));
-    assert!(daemon.query("peek\0tag=spent").contains(" remaining=0 "));
-    // A request's line is a tag like any other.
-    assert_eq!(ask(&mut daemon.connect_tcp(), b"GET / HTTP/1.1\r\nx\n", 6), b"OK\nOK\n");
+    // Only the first line of a TCP connection is looked at.
+    let lines = b"x\nGET / HTTP/1.1\r\n\x16\x03\n";
+    assert_eq!(ask(&mut daemon.connect_tcp(), lines, 9), b"OK\n".repeat(3));
     let lines = head.matches('\n').count();
-    let mut unix = daemon.connect();
-    assert_eq!(ask(&mut unix, head.as_bytes(), 3 * lines), b"OK\n".repeat(lines));
+    assert_eq!(daemon.ask(head.as_bytes(), 3 * lines), b"OK\n".repeat(lines));
 }
 
 #[test]
