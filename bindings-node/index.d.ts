@@ -47,7 +47,7 @@ export interface TableOptions {
   size?: number | string | undefined;
   /** The group, by name or number, whose members may all use the named table. */
   group?: string | number | undefined;
-  /** The folder for the named table's file; by default /dev/shm. */
+  /** The directory for the named table's file; docs/table.md describes the default. */
   dir?: string | undefined;
   /** Whether nobody chose the name: a table of another cluster is then left alone, and `name-2` taken. */
   usual?: boolean | undefined;

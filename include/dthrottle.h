@@ -366,7 +366,7 @@ typedef struct {
     const char *group;
     /** Its length in bytes. */
     size_t group_len;
-    /** The folder for the named table's file; NULL: /dev/shm or, if that cannot be, /tmp. */
+    /** The directory for the named table's file; NULL: the default of docs/table.md. */
     const char *dir;
     /** Its length in bytes. */
     size_t dir_len;

@@ -43,7 +43,8 @@ def _count(run: tuple[str, int]) -> int:
         done = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        for table in Path("/dev/shm").glob(f"dthrottle-{os.getuid()}-{Path(folder).name}-*"):
+        name = f"dthrottle-{os.getuid()}-{Path(folder).name}-*"
+        for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
             table.unlink()
     found = re.search(r"Collected : (\d+)", done.stderr)
     if done.returncode or not found:

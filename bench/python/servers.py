@@ -131,5 +131,5 @@ def _serve(kind: str, uri: str) -> Iterator[Server]:
             process.wait()
             # The table that the application has by default outlives it.
             name = f"dthrottle-{os.getuid()}-{Path(folder).name}-*"
-            for table in Path("/dev/shm").glob(name):
+            for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
                 table.unlink()

@@ -60,7 +60,7 @@ pub struct Table {
     pub group: *const c_char,
     /// Its length in bytes.
     pub group_len: usize,
-    /// The folder for the named table's file; NULL: /dev/shm or, if that cannot be, /tmp.
+    /// The directory for the named table's file; NULL: the default of docs/table.md.
     pub dir: *const c_char,
     /// Its length in bytes.
     pub dir_len: usize,

@@ -76,8 +76,10 @@ describe('the table of an application', () => {
   const root = mkdtempSync(join(tmpdir(), 'dthrottle-app-'));
   const folder = application(join(root, `app${process.pid}`), 'app');
   symlinkSync(join(__dirname, '../../node_modules'), join(folder, 'node_modules'), 'dir');
-  const tables = () => readdirSync('/dev/shm').filter((name) => name.startsWith(`dthrottle-${process.getuid?.()}-app${process.pid}-`));
-  const remove = () => tables().forEach((name) => unlinkSync(join('/dev/shm', name)));
+  const isOurs = (/** @type {string} */ name) => name.startsWith(`dthrottle-${process.getuid?.()}-app${process.pid}-`);
+  const dirs = () => ['/run/dthrottle', '/dev/shm'].filter((dir) => existsSync(dir));
+  const tables = () => dirs().flatMap((dir) => readdirSync(dir).filter(isOurs).map((name) => join(dir, name)));
+  const remove = () => tables().forEach((file) => unlinkSync(file));
   beforeEach(remove);
   after(() => {
     remove();
@@ -113,9 +115,9 @@ describe('the table of an application', () => {
     run('a.cjs', code);
     const [file] = tables();
     for (const squat of [symlinkSync, (/** @type {string} */ _, /** @type {string} */ path) => writeFileSync(path, 'mine')]) {
-      unlinkSync(join('/dev/shm', file));
-      squat('/nowhere', join('/dev/shm', file));
-      const { out, err } = run('a.cjs', code.replace('process.argv[2]', JSON.stringify(file.replace(/^dthrottle-\d+-/, ''))));
+      unlinkSync(file);
+      squat('/nowhere', file);
+      const { out, err } = run('a.cjs', code.replace('process.argv[2]', JSON.stringify(basename(file).replace(/^dthrottle-\d+-/, ''))));
       // A name that was given is another matter.
       assert.equal(out, '2 2\nDTHROTTLE_FILE');
       assert.equal(err.match(/DTHROTTLE_FAILED/g)?.length, 1, err);
@@ -136,7 +138,7 @@ describe('the table of an application', () => {
     assert.deepEqual([ask('undefined'), ask(secret(one)), ask(secret(two))], ['8', '8', '8']);
     assert.equal(tables().length, 3);
     // Whatever was removed since, all that have a secret meet.
-    unlinkSync(join('/dev/shm', String(tables().sort()[0])));
+    unlinkSync(String(tables().sort()[0]));
     writeFileSync(toml, `rate = '9 per 9 years'\n[cluster]\nname = 'web'\nlisten = '127.0.0.1:0'\nsecret = '${two}'\n`);
     const file = `console.log(throttle(${JSON.stringify(toml)}).domain.check('t').remaining); process.exit();`;
     assert.deepEqual([ask(secret(one)), ask(secret(two)), run('b.cjs', file).out], ['7', '7', '6']);
@@ -148,7 +150,7 @@ describe('the table of an application', () => {
     } finally {
       delete process.env.NODE_DEBUG;
     }
-    const named = tables()[0].replace(/^dthrottle-\d+-/, '');
+    const named = basename(tables()[0]).replace(/^dthrottle-\d+-/, '');
     const { out } = run('c.cjs', `
       const make = () => throttle({ rate: '9 per 9 years', table: '${named}', cluster: ${secret('the third secret of them')} });
       try { make(); } catch (error) { console.log(error.code, error.field, error.message); }

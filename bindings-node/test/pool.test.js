@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
 const http = require('node:http');
 const { once } = require('node:events');
-const { mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync } = require('node:fs');
+const { existsSync, mkdtempSync, readdirSync, rmSync, unlinkSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const { after, describe, it } = require('node:test');
@@ -43,7 +43,9 @@ describe('the middleware of a process', () => {
   const folder = mkdtempSync(join(tmpdir(), 'dthrottle-pool-'));
   after(() => {
     rmSync(folder, { recursive: true });
-    for (const name of readdirSync('/dev/shm')) if (name.includes(`-${NAME}`)) unlinkSync(join('/dev/shm', name));
+    for (const dir of ['/run/dthrottle', '/dev/shm'].filter((place) => existsSync(place))) {
+      for (const name of readdirSync(dir)) if (name.includes(`-${NAME}`)) unlinkSync(join(dir, name));
+    }
   });
 
   /** @param {string} code */

@@ -2,8 +2,9 @@
 'use strict';
 
 const assert = require('node:assert/strict');
+const { execFileSync } = require('node:child_process');
 const { once } = require('node:events');
-const { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } = require('node:fs');
+const { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const { after, describe, it } = require('node:test');
@@ -107,5 +108,35 @@ describe('a table', () => {
     const warnings = await warningsOf(() => open(1_000_000));
     assert.equal(warnings.length, 1);
     assert.match(warnings[0].message, /there already/);
+  });
+
+  const skip = process.geteuid?.() === 0 ? false : 'only root can be another user';
+  it("that cannot be used because of another user's file names it, its owner and the setting", { skip }, () => {
+    const dir = mkdtempSync('/dev/shm/dthrottle-test-');
+    chmodSync(dir, 0o1777);
+    const file = join(dir, 'dthrottle-0-web');
+    execFileSync('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', 'touch', file]);
+    const open = () => new Throttle({ rate: RATE, table: { name: 'web', dir } });
+    assert.throws(open, (/** @type {Error & { code: string }} */ error) => {
+      for (const part of [file, 'belongs to user 65534 (nobody), not to user 0', 'set `dir`']) assert.ok(error.message.includes(part), error.message);
+      return error.code === 'DTHROTTLE_FILE';
+    });
+    rmSync(dir, { recursive: true });
+  });
+});
+
+describe('a secret', () => {
+  it('that every user can read is one warning', async () => {
+    const file = join(folder, 'secret');
+    writeFileSync(file, 'sixteen bytes and more');
+    const cluster = { name: 'web', listen: '127.0.0.1:0', secret: { file } };
+    const open = () => new Throttle({ rate: RATE, cluster }).close();
+    chmodSync(file, 0o640);
+    assert.deepEqual(await warningsOf(open), []);
+    chmodSync(file, 0o644);
+    const [warning, ...more] = await warningsOf(open);
+    assert.deepEqual(more, []);
+    assert.ok(warning.message.includes(`every user of this machine can read ${file} (mode 644)`), warning.message);
+    rmSync(file);
   });
 });

@@ -163,7 +163,8 @@ def test_readme(
         else:
             exec(compile(text, f"README block {index}", "exec"), names)
     # Named after the folder, and meant to stay.
-    for table in Path("/dev/shm").glob(f"dthrottle-*-{tmp_path.name}-*"):
+    name = f"dthrottle-*-{tmp_path.name}-*"
+    for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
         table.unlink()
     said = capsys.readouterr().out
     assert "go on\n" in said

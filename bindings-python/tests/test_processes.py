@@ -171,7 +171,8 @@ def test_processes_that_are_started_anew_share_what_middleware_counts(
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
         assert (done.stdout, done.returncode) == ("100\n", 0), done.stderr
     finally:
-        tables = list(Path("/dev/shm").glob(f"dthrottle-{os.getuid()}-{folder.name}-*"))
+        name = f"dthrottle-{os.getuid()}-{folder.name}-*"
+        tables = [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]
         for table in tables:
             table.unlink()
     assert len(tables) == 1, "nothing is left but the table"

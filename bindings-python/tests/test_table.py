@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import random
+import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -53,6 +57,61 @@ def test_processes_that_know_nothing_of_each_other_share(tmp_path: Path) -> None
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert sum(int(process.communicate(timeout=60)[0]) for process in started) == 1000
     assert [process.returncode for process in started] == [0, 0, 0]
+
+
+BY_NAME = """
+import sys
+from dthrottle import Throttle
+throttle = Throttle("1/100 years", burst=1000, table={"name": sys.argv[1], "size": 1000})
+print(sum(throttle.allow("t") for _ in range(600)), throttle.table_name)
+"""
+
+
+def test_a_service_a_shell_and_a_cron_job_find_the_same_table(tmp_path: Path) -> None:
+    name = f"environment-{random.getrandbits(32):08x}"
+    path = os.environ["PATH"]
+    shell = {"HOME": "/root", "TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    service = {"RUNTIME_DIRECTORY": str(tmp_path), "STATE_DIRECTORY": str(tmp_path)}
+    taken = []
+    try:
+        for variables in (shell, service, {}):
+            command = [sys.executable, "-c", BY_NAME, name]
+            out = subprocess.check_output(command, env={"PATH": path, **variables}, text=True)
+            taken.append(out.split())
+    finally:
+        for folder in ("/run/dthrottle", "/dev/shm"):
+            Path(folder, f"dthrottle-{os.geteuid()}-{name}").unlink(missing_ok=True)
+    assert taken == [["600", name], ["400", name], ["0", name]]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_file_is_named_with_its_owner_and_the_setting() -> None:
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    folder.chmod(0o1777)
+    file = folder / "dthrottle-0-web"
+    try:
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        subprocess.run([*nobody, "touch", file], check=True)
+        with pytest.raises(FileError) as caught:
+            Throttle("1/s", table=in_folder(folder))
+    finally:
+        shutil.rmtree(folder)
+    for part in (str(file), "belongs to user 65534 (nobody), not to user 0", "set `dir`"):
+        assert part in str(caught.value)
+
+
+def test_a_secret_that_every_user_can_read_is_warned_of(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("sixteen bytes and more")
+    secret.chmod(0o640)
+    cluster: Any = {"name": "web", "listen": "127.0.0.1:0", "secret": {"file": str(secret)}}
+    Throttle("1/s", cluster=cluster)
+    secret.chmod(0o644)
+    with pytest.warns(RuntimeWarning, match="every user of this machine can read") as caught:
+        Throttle("1/s", cluster=cluster)
+    assert len(caught) == 1
+    assert str(secret) in str(caught[0].message)
 
 
 def test_table_may_stand_in_toml_or_by_its_name_alone(tmp_path: Path) -> None:

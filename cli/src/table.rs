@@ -12,7 +12,7 @@ pub(crate) struct Args {
     /// The tables of this group, by name or number, instead of this user's.
     #[arg(long, global = true)]
     group: Option<String>,
-    /// The folder to look in, instead of /dev/shm and /tmp.
+    /// The directory to look in, instead of this user's default directories.
     #[arg(long, global = true)]
     dir: Option<String>,
 }

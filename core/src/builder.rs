@@ -82,7 +82,8 @@ impl Builder {
         // All nodes of a cluster know a tag by the same fingerprint.
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
-        let Opened { table, name, zero_ns, key, warnings, .. } = opened;
+        let Opened { table, name, zero_ns, key, mut warnings, .. } = opened;
+        warnings.extend(self.config.warnings);
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
         let host = Arc::new(Host {

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use crate::cluster::ClusterStats;
 use crate::error::{Error, ErrorKind, Result};
 use crate::os::clock;
-use crate::os::named::{self, Owner};
+use crate::os::named;
+use crate::os::owner::Owner;
 use crate::table::{Birth, Table};
 use crate::{TableConfig, config};
 

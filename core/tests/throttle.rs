@@ -162,6 +162,30 @@ fn a_configuration_can_be_prepared() {
     assert!(dthrottle::Builder::from(config).build().is_ok());
 }
 
+/// Also where the configuration is prepared by one process and opened by another.
+#[cfg(unix)]
+#[test]
+fn a_secret_that_every_user_can_read_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let path = std::env::temp_dir().join(format!("dthrottle-readable-{}", std::process::id()));
+    std::fs::write(&path, "sixteen bytes and more\n").unwrap();
+    let text =
+        format!("rate = 5\n[cluster]\nname = 'c'\nsecret = {{ file = '{}' }}", path.display());
+    for (mode, count) in [(0o600, 0), (0o660, 0), (0o604, 1), (0o644, 1)] {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let mut config = Config::from_toml(&text).unwrap();
+        config.prepare().unwrap();
+        let throttle = dthrottle::Builder::from(config).build().unwrap();
+        let warnings = throttle.warnings();
+        assert_eq!(warnings.len(), count, "{mode:o}: {warnings:?}");
+        let wanted =
+            format!("every user of this machine can read {} (mode {mode:o})", path.display());
+        assert!(warnings.iter().all(|warning| warning.contains(&wanted)), "{warnings:?}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// A table is named only where nothing else was said.
 #[test]
 fn a_table_can_be_named_later() {

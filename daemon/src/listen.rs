@@ -1,17 +1,16 @@
 //! Listening sockets: opened here, or handed over by systemd.
 
+use std::env;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
-use std::{env, fs};
 
 use listenfd::ListenFd;
 use rustix::net::sockopt;
 
 use crate::config::{Place, Settings};
+use crate::socket_file::{self, SocketFile};
 
 /// The system takes twice as much.
 const HTTP_BUFFER: usize = 64 * 1024;
@@ -28,13 +27,14 @@ pub(crate) struct Listeners {
     pub(crate) http: Option<TcpListener>,
     /// For accounting and for control.
     pub(crate) smockron: Option<(TcpListener, TcpListener)>,
-    /// Files that end with the daemon.
-    pub(crate) paths: Vec<PathBuf>,
+    /// The files of the Unix sockets that were opened here.
+    pub(crate) files: Vec<SocketFile>,
 }
 
 impl Listeners {
     /// Takes what systemd hands over, and opens the rest of what the settings ask for. A socket of
-    /// systemd is for lines, unless its name is `resp` or `http`.
+    /// systemd is for lines, unless its name is `resp` or `http`. Call it before any other thread
+    /// starts: it changes the umask for a moment.
     pub(crate) fn open(settings: &Settings) -> io::Result<Listeners> {
         let mut all = Listeners::handed_over()?;
         // Those of systemd stand for the default one.
@@ -47,9 +47,10 @@ impl Listeners {
         for place in places {
             match place {
                 Place::Path(path) => {
-                    let listener = bind_path(path, settings.socket_mode);
-                    all.unix.push(listener.map_err(|e| about("listen", path.display(), &e))?);
-                    all.paths.push(path.clone());
+                    let (listener, file) = socket_file::bind(path, settings.socket_mode)
+                        .map_err(|error| about("listen", path.display(), &error))?;
+                    all.unix.push(listener);
+                    all.files.push(file);
                 }
                 Place::Address(address) => all.tcp.push(bind("listen", *address)?),
             }
@@ -169,28 +170,6 @@ fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
         }
     }
     Err(io::ErrorKind::AddrInUse.into())
-}
-
-/// A socket's file outlives its process: one that nobody answers is replaced.
-fn bind_path(path: &Path, mode: u32) -> io::Result<UnixListener> {
-    if let Some(dir) = path.parent()
-        && !dir.exists()
-    {
-        fs::create_dir(dir)?;
-    }
-    if let Ok(found) = fs::symlink_metadata(path) {
-        if !found.file_type().is_socket() {
-            return Err(io::Error::other("there is a file that is no socket; remove it"));
-        }
-        if UnixStream::connect(path).is_ok() {
-            let message = "another daemon answers there; stop it, or listen elsewhere";
-            return Err(io::Error::other(message));
-        }
-        fs::remove_file(path)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    Ok(listener)
 }
 
 fn about(key: &str, place: impl std::fmt::Display, error: &io::Error) -> io::Error {

@@ -20,6 +20,7 @@ mod report;
 mod resp;
 mod serve;
 mod smockron;
+mod socket_file;
 mod state;
 
 use std::error::Error;
@@ -32,7 +33,7 @@ use dthrottle::Throttle;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{JoinHandle, LocalSet};
 use tracing::{info, warn};
 
 use daemon::Daemon;
@@ -45,6 +46,8 @@ type Failure = Box<dyn Error>;
 
 /// How often refusals of old are made to count half, in seconds.
 const AGING: u64 = 30;
+/// How long the end of the daemon waits for a reload.
+const RELOAD_LIMIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
@@ -78,8 +81,8 @@ fn start(flags: &Flags) -> Result<(), Failure> {
     if throttle.domains().iter().all(|domain| domain.rules().is_empty()) {
         warn!("there are no rules: everything is allowed");
     }
-    throttle.start()?;
     let listeners = Listeners::open(&settings)?;
+    throttle.start()?;
     for address in listeners.open_to_others() {
         warn!("whoever reaches {address} can charge any client; let only your own hosts do so");
     }
@@ -87,6 +90,8 @@ fn start(flags: &Flags) -> Result<(), Failure> {
     let daemon = Arc::new(Daemon::new(settings, limits, flags.config.clone(), throttle)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners, &ready));
+    // Does not wait for a reload that still reads its file.
+    runtime.shutdown_background();
     daemon.close();
     ended
 }
@@ -145,13 +150,18 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<
     accepting.spawn_local(async move { tick(&ticking).await });
     info!("{ready}");
     notify::ready();
+    let mut reload: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {
-            _ = hangup.recv() => {
+            // One at a time: a signal that comes meanwhile is heard afterwards.
+            _ = hangup.recv(), if reload.is_none() => {
                 notify::reloading();
                 let daemon = Arc::clone(daemon);
-                // It says goodbye to the cluster, which may take a moment.
-                let _ = tokio::task::spawn_blocking(move || daemon.reload()).await;
+                // Reading the file and leaving the cluster may take long.
+                reload = Some(tokio::task::spawn_blocking(move || daemon.reload()));
+            }
+            () = finished(&mut reload) => {
+                reload = None;
                 notify::ready();
             }
             _ = terminate.recv() => break,
@@ -160,16 +170,25 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<
     }
     notify::stopping();
     info!("ending: no new connections, and the last answers");
-    // While it still listens: whoever comes next at these places may begin before the last answers
-    // are taken, and its files must stay.
-    for path in &listeners.paths {
-        let _ = std::fs::remove_file(path);
-    }
+    // Still listening: the next daemon may start here before the last answers are taken.
+    drop(listeners.files);
     accepting.shutdown().await;
     let _ = end.send(true);
     let workers = std::rc::Rc::into_inner(workers).ok_or("a listener did not end")?;
     workers.join();
+    if reload.is_some() {
+        // One that leaves and joins the cluster ends soon. One that reads a pipe may never end.
+        let _ = tokio::time::timeout(RELOAD_LIMIT, finished(&mut reload)).await;
+    }
     Ok(())
+}
+
+/// Waits for the end of a reload; for ever if there is none.
+async fn finished(reload: &mut Option<JoinHandle<()>>) {
+    match reload {
+        Some(task) => drop(task.await),
+        None => std::future::pending().await,
+    }
 }
 
 /// What is done once a second.

@@ -102,6 +102,12 @@ def beside_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], s
     return run_beside
 
 
+def remove_tables(name: str) -> None:
+    """Remove the named tables that a block has left behind."""
+    for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
+        table.unlink()
+
+
 def run_start(code: str, folder: Path) -> str:
     """Run lines that each start a daemon: it must get ready, and end when it is told to."""
     (folder / "dthrottle.toml").write_text("table = { private = true }\n" + RULES)
@@ -116,8 +122,7 @@ def run_start(code: str, folder: Path) -> str:
             daemon.terminate()
             if "is ready" not in said or daemon.wait(timeout=60) != 0:
                 raise RuntimeError(f"{line}: {said}")
-        for left in Path("/dev/shm").glob(f"dthrottle-*{folder.name}*"):
-            left.unlink()
+        remove_tables(f"dthrottle-*{folder.name}*")
     return "\n".join(promised(code))
 
 
@@ -154,8 +159,7 @@ def printed_by(language: str, code: str, files: dict[str, str]) -> list[str]:
             return RUNNERS[language](code, Path(folder)).splitlines()
         finally:
             # Middleware names its table after the folder, and leaves it behind.
-            for table in Path("/dev/shm").glob(f"dthrottle-*-{Path(folder).name}-*"):
-                table.unlink()
+            remove_tables(f"dthrottle-*-{Path(folder).name}-*")
 
 
 def check(language: str, code: str, files: dict[str, str] | None = None) -> str | None:

@@ -75,7 +75,8 @@ BAD: list[tuple[str, str, str]] = [
 
 def own_tables() -> set[Path]:
     """Give the tables that are named after servers."""
-    return set(Path("/dev/shm").glob("dthrottle-*-nginx-*"))
+    name = "dthrottle-*-nginx-*"
+    return {*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)}
 
 
 @pytest.mark.parametrize(("http", "server", "said"), BAD)

@@ -5,7 +5,7 @@ const { spawn } = require('node:child_process');
 const { randomBytes } = require('node:crypto');
 const dgram = require('node:dgram');
 const { once } = require('node:events');
-const { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } = require('node:fs');
+const { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } = require('node:fs');
 const http = require('node:http');
 const net = require('node:net');
 const { tmpdir } = require('node:os');
@@ -37,10 +37,12 @@ class Place {
     return folder;
   }
 
-  /** The tables that are named after its applications. */
+  /** The files of the tables that are named after its applications. */
   tables() {
     const starts = this.#names.map((name) => `dthrottle-${process.getuid?.()}-${name}-`);
-    return readdirSync('/dev/shm').filter((file) => starts.some((start) => file.startsWith(start)));
+    const isOurs = (/** @type {string} */ file) => starts.some((start) => file.startsWith(start));
+    const dirs = ['/run/dthrottle', '/dev/shm'].filter((dir) => existsSync(dir));
+    return dirs.flatMap((dir) => readdirSync(dir).filter(isOurs).map((file) => join(dir, file)));
   }
 
   /**
@@ -124,7 +126,7 @@ class Place {
     try {
       for (const server of this.#servers) await server.stop();
     } finally {
-      for (const table of this.tables()) unlinkSync(join('/dev/shm', table));
+      for (const table of this.tables()) unlinkSync(table);
       rmSync(this.#root, { recursive: true });
     }
   }

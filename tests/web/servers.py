@@ -82,7 +82,8 @@ def free_port() -> int:
 
 def tables(folder: Path) -> list[Path]:
     """Give the tables of the applications in a folder, by the names that they have by default."""
-    return sorted(Path("/dev/shm").glob(f"dthrottle-{os.getuid()}-{folder.name}-*"))
+    name = f"dthrottle-{os.getuid()}-{folder.name}-*"
+    return sorted([*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)])
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def folder() -> Iterator[Path]:
 
 
 # What only the server sees. What is in /tmp stays there: the checkout may be in it.
-FULL = "mount -t tmpfs -o size=64k tmpfs /dev/shm"
+FULL = "mount -t tmpfs -o size=64k tmpfs /dev/shm && mount -t tmpfs -o size=64k tmpfs /run"
 READ_ONLY = "mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp"
 
 

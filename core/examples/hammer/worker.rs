@@ -2,7 +2,9 @@
 //! own, and then does what each line of its input says.
 
 use std::ffi::CString;
+use std::fs;
 use std::io::{self, BufRead};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::ptr::null;
 
 use dthrottle::Throttle;
@@ -66,8 +68,9 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
     Ok(())
 }
 
-/// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro]` puts a small one in the
-/// place of a folder, `readonly=FOLDER` forbids writing to one, `hide=FILE` empties a file.
+/// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro|:MODE]` puts a small one
+/// in the place of a folder, `readonly=FOLDER` forbids writing to one, `hide=FILE` empties a file,
+/// `own=FOLDER:UID:GID:MODE` makes a folder that belongs to others.
 pub(crate) fn mount(options: &Options) -> Outcome {
     if ["mount", "readonly", "hide"].iter().all(|key| options.get(key).is_none()) {
         return Ok(());
@@ -81,12 +84,23 @@ pub(crate) fn mount(options: &Options) -> Outcome {
     for mount in options.all("mount") {
         let mut parts = mount.split(':');
         let (dir, size) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let flags = if parts.next() == Some("ro") { libc::MS_RDONLY } else { 0 };
+        let (flags, mode) = match parts.next() {
+            Some("ro") => (libc::MS_RDONLY, "1777"),
+            mode => (0, mode.unwrap_or("1777")),
+        };
         let (dir, kind) = (CString::new(dir)?, CString::new("tmpfs")?);
-        let data = CString::new(format!("size={size},mode=1777"))?;
+        let data = CString::new(format!("size={size},mode={mode}"))?;
         let (to, kind, data) = (dir.as_ptr(), kind.as_ptr(), data.as_ptr());
         // SAFETY: as above.
         done(unsafe { libc::mount(none.as_ptr(), to, kind, flags, data.cast()) })?;
+    }
+    for own in options.all("own") {
+        let [dir, uid, gid, mode] = own.split(':').collect::<Vec<_>>()[..] else {
+            return Err(format!("own={own}").into());
+        };
+        fs::create_dir_all(dir)?;
+        chown(dir, Some(uid.parse()?), Some(gid.parse()?))?;
+        fs::set_permissions(dir, fs::Permissions::from_mode(u32::from_str_radix(mode, 8)?))?;
     }
     for folder in options.all("readonly") {
         bind(folder, folder, libc::MS_BIND)?;

@@ -254,8 +254,8 @@ impl ClusterConfig {
 }
 
 impl ClusterConfig {
-    /// Reads the secret, if it is in a file.
-    pub(crate) fn load(&mut self) -> Result<()> {
-        self.secret.as_mut().map_or(Ok(()), Secret::load)
+    /// Reads the secret, if it is in a file. Returns a warning if every user can read it.
+    pub(crate) fn load(&mut self) -> Result<Option<String>> {
+        self.secret.as_mut().map_or(Ok(None), Secret::load)
     }
 }

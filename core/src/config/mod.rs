@@ -45,6 +45,8 @@ pub struct Config {
     pub(crate) dry_run: bool,
     pub(crate) table: TableConfig,
     pub(crate) cluster: Option<ClusterConfig>,
+    /// What [`Config::prepare`] has seen and the user should know.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// One domain's part of the configuration.
@@ -64,7 +66,13 @@ impl Default for Config {
     fn default() -> Config {
         let default = DomainConfig { name: Config::DEFAULT.into(), ..DomainConfig::default() };
         let table = TableConfig::default();
-        Config { domains: vec![default], dry_run: false, table, cluster: None }
+        Config {
+            domains: vec![default],
+            dry_run: false,
+            table,
+            cluster: None,
+            warnings: Vec::new(),
+        }
     }
 }
 
@@ -155,7 +163,10 @@ impl Config {
     /// may no longer read that file.
     pub fn prepare(&mut self) -> Result<()> {
         self.check(Names::Snake)?;
-        self.cluster.as_mut().map_or(Ok(()), ClusterConfig::load)
+        if let Some(cluster) = &mut self.cluster {
+            self.warnings.extend(cluster.load()?);
+        }
+        Ok(())
     }
 
     pub(crate) fn domain_mut(&mut self, name: &str) -> &mut DomainConfig {

@@ -46,10 +46,19 @@ impl Secret {
         }
     }
 
-    /// Reads the file, if it is one; the newline at its end does not count.
-    pub(super) fn load(&mut self) -> Result<()> {
-        let Secret::File(path) = self else { return Ok(()) };
-        let mut bytes = read(path).map_err(|error| error.in_field("cluster.secret"))?;
+    /// Reads the file, if it is one; the newline at its end does not count. Returns a warning if
+    /// every user of the machine can read it.
+    pub(super) fn load(&mut self) -> Result<Option<String>> {
+        let Secret::File(path) = self else { return Ok(None) };
+        let (mut bytes, open_mode) =
+            read(path).map_err(|error| error.in_field("cluster.secret"))?;
+        let warning = open_mode.map(|mode| {
+            let path = path.display();
+            format!(
+                "cluster.secret: every user of this machine can read {path} (mode {mode:o}); \
+                 run `chmod o-r {path}`"
+            )
+        });
         if bytes.ends_with(b"\n") {
             bytes.pop();
             if bytes.ends_with(b"\r") {
@@ -61,17 +70,17 @@ impl Secret {
             Error::config("cluster.secret", format!("{}: {message}", path.display()))
         })?;
         *self = Secret::Known(secret);
-        Ok(())
+        Ok(warning)
     }
 }
 
 #[cfg(feature = "os")]
-fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+fn read(path: &std::path::Path) -> Result<(Vec<u8>, Option<u32>)> {
     // And a newline, and one to see that it is too long.
-    crate::os::file::read_start(path, LONGEST + 3)
+    crate::os::file::read_secret(path, LONGEST + 3)
 }
 
 #[cfg(not(feature = "os"))]
-fn read(_: &std::path::Path) -> Result<Vec<u8>> {
+fn read(_: &std::path::Path) -> Result<(Vec<u8>, Option<u32>)> {
     Err(Error::config("cluster.secret", "there are no files here; give the secret as text"))
 }

@@ -81,7 +81,7 @@ impl TableConfig {
         TableConfig { group: Some(group.into()), ..self }
     }
 
-    /// The folder for the named table's file, instead of /dev/shm or, if that cannot be, /tmp.
+    /// The directory for the named table's file; docs/table.md describes the default.
     #[must_use]
     pub fn dir(self, dir: impl Into<String>) -> TableConfig {
         TableConfig { dir: Some(dir.into()), ..self }

@@ -11,11 +11,30 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|cause| unreadable(path, &cause))
 }
 
-/// The first bytes of a file, so many at most: it may be any.
-pub(crate) fn read_start(path: &Path, most: usize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(most as u64).read_to_end(&mut bytes));
-    read.map(|_| bytes).map_err(|cause| unreadable(path, &cause))
+/// Reads at most `most` bytes of a file that should have a secret. Returns its permissions, too, if
+/// every user of the machine may read it.
+pub(crate) fn read_secret(path: &Path, most: usize) -> Result<(Vec<u8>, Option<u32>)> {
+    let read = || {
+        let file = File::open(path)?;
+        let mode = open_mode(&file)?;
+        let mut bytes = Vec::new();
+        file.take(most as u64).read_to_end(&mut bytes)?;
+        Ok((bytes, mode))
+    };
+    read().map_err(|cause| unreadable(path, &cause))
+}
+
+#[cfg(unix)]
+fn open_mode(file: &File) -> io::Result<Option<u32>> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = file.metadata()?;
+    let mode = meta.mode() & 0o777;
+    Ok((meta.is_file() && mode & 0o004 != 0).then_some(mode))
+}
+
+#[cfg(not(unix))]
+fn open_mode(_: &File) -> io::Result<Option<u32>> {
+    Ok(None)
 }
 
 fn unreadable(path: &Path, cause: &io::Error) -> Error {

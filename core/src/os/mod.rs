@@ -15,6 +15,8 @@ pub(crate) mod lock;
 pub(crate) mod memory;
 #[cfg(target_os = "linux")]
 pub(crate) mod named;
+#[cfg(target_os = "linux")]
+pub(crate) mod owner;
 pub(crate) mod random;
 #[cfg(unix)]
 pub(crate) mod signals;

@@ -8,25 +8,23 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fchmod, fchown, flock,
-    fstatvfs, linkat, open as open_file,
+    AtFlags, CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, fstatvfs, linkat,
+    open as open_file,
 };
 use rustix::io::Errno;
-use rustix::process::{Gid, geteuid};
 
 use super::memory::Map;
+use super::owner::{Owner, PROTECTED};
 use crate::config::check_table_name;
 use crate::error::{Error, ErrorKind};
 use crate::table::{Birth, Geometry, PAGE, Region, Unfit};
 
-/// Where tables are looked for and made: memory first, then whatever there is.
-const DIRS: [&str; 2] = ["/dev/shm", "/tmp"];
 /// How often to start again when names come and go meanwhile.
 const TRIES: usize = 100;
 /// How long to wait, so many times, where there is no room: others who start at the same moment
@@ -37,9 +35,9 @@ const NO_ROOM_TRIES: usize = 50;
 /// A table by name.
 pub(crate) struct Asked<'a> {
     pub(crate) name: &'a str,
-    /// Where to look, instead of the usual places.
+    /// Its directory; `None` means those of [`Owner::dirs`].
     pub(crate) dir: Option<&'a str>,
-    /// Whose members may use it, instead of this user alone.
+    /// The group whose members may use it; `None` means this user alone.
     pub(crate) group: Option<&'a str>,
     /// Its size, if it is not there yet.
     pub(crate) geometry: Geometry,
@@ -68,19 +66,28 @@ impl From<Error> for Refusal {
     }
 }
 
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Error {
+        match refusal {
+            Refusal::Wrong(error) => error,
+            Refusal::Nowhere(why) => Error::new(ErrorKind::File, why),
+        }
+    }
+}
+
 /// Opens a named table, which is made if it is not there.
 pub(crate) fn open(asked: &Asked<'_>) -> Result<Found, Refusal> {
     let owner = Owner::of(asked.group)?;
-    let dirs = dirs(asked.dir);
+    let dirs = dirs(owner, asked.dir);
     let mut reasons = Vec::new();
-    // A table that is there, wherever, comes before a new one.
+    // A table that exists in any directory comes before a new one.
     for (i, dir) in dirs.iter().enumerate() {
         match existing(&owner.path(dir, asked.name), owner, asked.birth.boot) {
             Ok(Some(found)) => return Ok(found),
-            // What somebody put into a folder that may not be needed must not stop us.
             Ok(None) => {}
-            Err(_) if i > 0 => {}
-            Err(error) => return Err(error.into()),
+            // Another user's file must not stop us in a directory that may not be needed.
+            Err(Refusal::Wrong(_)) if i > 0 => {}
+            Err(refusal) => return Err(refusal),
         }
     }
     for dir in dirs {
@@ -94,8 +101,8 @@ pub(crate) fn open(asked: &Asked<'_>) -> Result<Found, Refusal> {
     Err(Refusal::Nowhere(reasons.join("; ")))
 }
 
-fn dirs(dir: Option<&str>) -> Vec<&str> {
-    dir.map_or(DIRS.to_vec(), |dir| vec![dir])
+fn dirs(owner: Owner, dir: Option<&str>) -> Vec<PathBuf> {
+    dir.map_or_else(|| owner.dirs(), |dir| vec![dir.into()])
 }
 
 fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Found, Refusal> {
@@ -133,9 +140,9 @@ fn is_no_room(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// The table at a path. Nothing: it is not there, or was left by an earlier start of the machine
-/// and is now gone.
-pub(crate) fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Found>, Error> {
+/// The table at a path. `None` if there is none, or if it was left by an earlier start of the
+/// machine and has been removed now.
+fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Found>, Refusal> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let region = map(path, &file)?;
     if !is_stale(&region, boot) {
@@ -163,7 +170,8 @@ pub(crate) fn look(path: &Path, owner: Owner) -> Result<Option<Region>, Error> {
 /// The key of the table of this name, if there is one that can be used.
 pub(crate) fn key(name: &str, group: Option<&str>, dir: Option<&str>) -> Option<[u64; 2]> {
     let owner = Owner::of(group).ok()?;
-    let found = dirs(dir).iter().find_map(|dir| look(&owner.path(dir, name), owner).ok()?);
+    let mut dirs = dirs(owner, dir).into_iter();
+    let found = dirs.find_map(|dir| look(&owner.path(dir, name), owner).ok()?);
     found.map(|region| region.birth().key)
 }
 
@@ -177,7 +185,7 @@ fn is_stale(region: &Region, boot: Boot) -> bool {
 pub(crate) fn files(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
     let prefix = owner.prefix();
     let mut found = Vec::new();
-    for dir in dirs(dir) {
+    for dir in dirs(owner, dir) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_str().and_then(|name| name.strip_prefix(&prefix));
@@ -185,18 +193,16 @@ pub(crate) fn files(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
             found.extend(name.map(|name| (name.to_string(), entry.path())));
         }
     }
-    found.sort();
+    // The sort is stable: of one name, the table that `open` takes comes first.
+    found.sort_by(|one, other| one.0.cmp(&other.0));
     found
 }
 
 /// Removes the table at a path, whatever it is made of.
 pub(crate) fn remove(path: &Path, owner: Owner) -> Result<(), Error> {
     fs::remove_file(passing(path)).ok();
-    match find_file(path)? {
-        Some((file, meta)) if owner.owns(&meta) => {
-            remove_file(path, &file).map_err(|cause| wrong(path, cause))
-        }
-        Some(_) => Err(wrong(path, "it belongs to somebody else")),
+    match find_file(path, owner)? {
+        Some((file, _)) => remove_file(path, &file).map_err(|cause| wrong(path, cause)),
         None => Ok(()),
     }
 }
@@ -225,7 +231,7 @@ pub(crate) fn replace(
         let passing = passing(path);
         fs::remove_file(&passing).or_else(|cause| match cause.kind() {
             io::ErrorKind::NotFound => Ok(()),
-            _ => Err(cause),
+            kind => Err(io::Error::new(kind, format!("{}: {cause}", passing.display()))),
         })?;
         link(&file, &passing)?;
         fs::rename(&passing, path)
@@ -234,26 +240,33 @@ pub(crate) fn replace(
 }
 
 /// The file at a path, if it is ours and nobody else's.
-fn find(path: &Path, owner: Owner) -> Result<Option<File>, Error> {
-    let Some((file, meta)) = find_file(path)? else { return Ok(None) };
+fn find(path: &Path, owner: Owner) -> Result<Option<File>, Refusal> {
+    let Some((file, meta)) = find_file(path, owner)? else { return Ok(None) };
     owner.check(&meta).map_err(|why| wrong(path, why))?;
     Ok(Some(file))
 }
 
-/// The file at a path. In a file system that cannot be written to there is none of use.
-fn find_file(path: &Path) -> Result<Option<(File, fs::Metadata)>, Error> {
+/// The file at a path, if it is ours.
+fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, Refusal> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match open_file(path, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::ROFS) => return Ok(None),
-        Err(Errno::LOOP) => return Err(wrong(path, "it is a link")),
-        Err(cause) => return Err(wrong(path, io::Error::from(cause))),
+    let opened = open_file(path, flags, Mode::empty()).map(File::from);
+    let meta = match &opened {
+        Ok(file) => file.metadata(),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        // The error names the owner of a file that cannot be opened, too.
+        Err(_) => fs::symlink_metadata(path),
     };
-    let meta = file.metadata().map_err(|cause| wrong(path, cause))?;
-    if !meta.is_file() {
-        return Err(wrong(path, "not a plain file"));
+    let meta = meta.map_err(|cause| wrong(path, cause))?;
+    owner.check_owner(&meta).map_err(|why| wrong(path, why))?;
+    match opened {
+        Ok(file) if meta.is_file() => Ok(Some((file, meta))),
+        Ok(_) => Err(wrong(path, "not a plain file").into()),
+        Err(Errno::LOOP) => Err(wrong(path, "it is a link").into()),
+        // Other processes may be able to write to it. A table in another directory would count
+        // apart from theirs, so there is none.
+        Err(Errno::ROFS) => Err(Refusal::Nowhere(wrong(path, Errno::ROFS).to_string())),
+        Err(cause) => Err(wrong(path, io::Error::from(cause)).into()),
     }
-    Ok(Some((file, meta)))
 }
 
 fn map(path: &Path, file: &File) -> Result<Region, Error> {
@@ -283,14 +296,19 @@ fn build(
     birth: &Birth,
 ) -> io::Result<(File, Region)> {
     let dir = path.parent().unwrap_or(Path::new("/"));
+    if dir == Path::new(PROTECTED) {
+        make_protected(dir)?;
+    }
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = File::from(open_file(dir, flags, Mode::RUSR | Mode::WUSR)?);
     owner.give(&file)?;
     let len = geometry.bytes();
     let disk = fstatvfs(&file)?;
-    // It would be told so only after all the room that there is was taken and cleared. A file system
-    // without a limit says that it has no blocks at all.
-    if disk.f_blocks > 0 && disk.f_bavail.saturating_mul(disk.f_frsize) < len as u64 {
+    // `fallocate` would take and clear all the room before it fails. The whole system needs `/run`:
+    // a table takes at most half of what is free there. A file system without a limit says that it
+    // has no blocks.
+    let room = if dir.starts_with("/run") { 2 * len } else { len };
+    if disk.f_blocks > 0 && disk.f_bavail.saturating_mul(disk.f_frsize) < room as u64 {
         return Err(Errno::NOSPC.into());
     }
     // Now, and not by a signal when the memory is first touched.
@@ -298,6 +316,15 @@ fn build(
     let map = Map::file(&file, len)?;
     let region = Region::newborn(Box::new(map), geometry, birth);
     Ok((file, region.ok_or_else(|| io::Error::other("too short"))?))
+}
+
+/// Makes the directory of root's tables, which other users may enter, whatever the umask is.
+fn make_protected(dir: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(dir) {
+        Ok(()) => fs::set_permissions(dir, fs::Permissions::from_mode(0o755)),
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(cause),
+    }
 }
 
 /// Gives a file its name. The name must be free.
@@ -313,85 +340,6 @@ fn remove_file(path: &Path, file: &File) -> io::Result<()> {
         Ok(now) if now.ino() == file.metadata()?.ino() => fs::remove_file(path),
         _ => Ok(()),
     }
-}
-
-/// Who may use a table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Owner {
-    User(u32),
-    Group(u32),
-}
-
-impl Owner {
-    pub(crate) fn of(group: Option<&str>) -> Result<Owner, Error> {
-        let Some(group) = group else { return Ok(Owner::User(geteuid().as_raw())) };
-        match group.parse().ok().or_else(|| group_id(group)) {
-            Some(id) => Ok(Owner::Group(id)),
-            None => {
-                let message = format!("no group {group:?} in /etc/group; give its number");
-                Err(Error::config("table.group", message))
-            }
-        }
-    }
-
-    /// The path of a table.
-    pub(crate) fn path(self, dir: impl AsRef<Path>, name: &str) -> PathBuf {
-        dir.as_ref().join(format!("{}{name}", self.prefix()))
-    }
-
-    /// What the names of all its files begin with.
-    pub(crate) fn prefix(self) -> String {
-        match self {
-            Owner::User(id) => format!("dthrottle-{id}-"),
-            Owner::Group(id) => format!("dthrottle-g{id}-"),
-        }
-    }
-
-    fn owns(self, meta: &fs::Metadata) -> bool {
-        match self {
-            Owner::User(id) => meta.uid() == id,
-            Owner::Group(id) => meta.gid() == id,
-        }
-    }
-
-    fn check(self, meta: &fs::Metadata) -> Result<(), String> {
-        let mode = meta.mode() & 0o777;
-        match self {
-            Owner::User(id) if meta.uid() != id => {
-                Err(format!("it belongs to user {}, not to {id}", meta.uid()))
-            }
-            Owner::Group(id) if meta.gid() != id => {
-                Err(format!("it belongs to group {}, not to {id}", meta.gid()))
-            }
-            Owner::User(_) if mode & 0o077 != 0 => {
-                Err(format!("others may use it (mode {mode:o}, not 600)"))
-            }
-            Owner::Group(_) if mode & 0o007 != 0 => {
-                Err(format!("others may use it (mode {mode:o}, not 660)"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn give(self, file: &File) -> io::Result<()> {
-        let mut mode = Mode::RUSR | Mode::WUSR;
-        if let Owner::Group(id) = self {
-            fchown(file, None, Some(Gid::from_raw(id)))?;
-            mode |= Mode::RGRP | Mode::WGRP;
-        }
-        // Whatever the process's mask says.
-        Ok(fchmod(file, mode)?)
-    }
-}
-
-/// A group's number.
-fn group_id(name: &str) -> Option<u32> {
-    let groups = fs::read_to_string("/etc/group").ok()?;
-    let mut lines = groups.lines().map(|line| line.split(':'));
-    lines.find_map(|mut fields| match fields.next() == Some(name) {
-        true => fields.nth(1)?.parse().ok(),
-        false => None,
-    })
 }
 
 /// A start of the machine.

@@ -15,6 +15,7 @@ mod owners;
 mod places;
 #[path = "../processes/program.rs"]
 mod program;
+mod protected;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -47,7 +47,7 @@ fn another_users_file_is_refused() {
     let path = file(&folder, "web");
     chown(&path, Some(ALICE), Some(ALICE)).unwrap();
     let message = open(web(&folder), 10).unwrap_err().to_string();
-    assert!(message.contains("it belongs to user 54321, not to 0"), "{message}");
+    assert!(message.contains("it belongs to user 54321, not to user 0"), "{message}");
     assert!(message.contains(path.to_str().unwrap()), "{message}");
 
     // One that we cannot even open.
@@ -55,7 +55,7 @@ fn another_users_file_is_refused() {
     fs::rename(&path, &theirs).unwrap();
     let Err(message) = worker(&folder, BOB, &[]) else { panic!("opened") };
     assert!(message.contains(theirs.to_str().unwrap()), "{message}");
-    assert!(message.contains("Permission denied"), "{message}");
+    assert!(message.contains("it belongs to user 54321, not to user 54322"), "{message}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_group_shares_its_table() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
     chown(&path, None, Some(BOB)).unwrap();
     let Err(message) = worker(&folder, BOB, &shared) else { panic!("opened") };
-    assert!(message.contains("it belongs to group 54322, not to 54400"), "{message}");
+    assert!(message.contains("and to group 54322, not to group 54400"), "{message}");
 }
 
 #[test]

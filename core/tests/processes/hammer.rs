@@ -52,7 +52,7 @@ impl Drop for Hammer {
 
 /// A process that has opened a table and does as it is told.
 pub(crate) struct Worker {
-    hammer: Hammer,
+    pub(crate) hammer: Hammer,
     input: ChildStdin,
     pub(crate) warnings: Vec<String>,
 }

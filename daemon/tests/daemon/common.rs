@@ -18,7 +18,7 @@ pub(crate) struct Daemon {
     pub(crate) dir: PathBuf,
     pub(crate) socket: PathBuf,
     table: String,
-    child: Child,
+    pub(crate) child: Child,
     log: mpsc::Receiver<String>,
     /// The line that says that it is ready.
     pub(crate) ready: String,

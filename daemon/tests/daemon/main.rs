@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod common;
+mod files;
 mod life;
 mod lines;
+mod sockets;

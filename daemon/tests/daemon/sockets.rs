@@ -1,0 +1,228 @@
+//! The file of a Unix socket, when daemons start and end at one path and when a reload hangs.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, flock, inotify, mknodat, open};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen};
+use rustix::process::{Signal, kill_process};
+
+use crate::common::{Daemon, LONG, ask, command, lines, place, wait_for};
+
+const TEN: &str = "rate = \"10 per day\"";
+
+/// Waits until a process has ended by itself; gives what it said, and whether it ended well.
+fn end(child: &mut Child) -> (String, bool) {
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if start.elapsed() > LONG => {
+                child.kill().unwrap();
+                panic!("it does not end");
+            }
+            None => thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    let mut said = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        stderr.read_to_string(&mut said).unwrap();
+    }
+    (said, status.success())
+}
+
+/// A daemon at this path, which has no other sockets.
+fn spawn(mut command: Command, dir: &Path, socket: &Path) -> Child {
+    let file = dir.join("dthrottle.toml");
+    let table = format!("table = {{ name = \"sockets\", dir = {:?}, size = 1 }}", dir.display());
+    fs::write(&file, format!("{table}\n{TEN}\n[daemon]\nhttp = false\n")).unwrap();
+    command.arg("--config").arg(file).arg("--listen").arg(socket);
+    command.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The file of a socket whose process has been killed.
+fn stale(dir: &Path) -> PathBuf {
+    let socket = dir.join("socket");
+    drop(UnixListener::bind(&socket).unwrap());
+    socket
+}
+
+/// The file was removed by mistake, and another daemon started at the same path.
+#[test]
+fn a_daemon_that_ends_leaves_the_socket_of_the_next() {
+    let mut old = Daemon::start(TEN, "");
+    fs::remove_file(&old.socket).unwrap();
+    let new = old.successor();
+    old.signal("TERM");
+    assert!(old.ended());
+    assert_eq!(new.ask(b"tag\n", 3), b"OK\n");
+    assert_eq!(fs::read_dir(&new.dir).unwrap().count(), 3, "socket, table and configuration");
+}
+
+/// The test is the first of two starters: it has the lock, has seen that nobody answers, and makes
+/// its socket. A daemon without the lock would take the path meanwhile, and both would believe that
+/// they own it.
+#[test]
+fn a_daemon_waits_while_another_starts_at_its_path() {
+    let (dir, _) = place();
+    let socket = stale(&dir);
+    let lock = File::create(dir.join("socket.lock")).unwrap();
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let mut second = spawn(command(), &dir, &socket);
+    let log = lines(second.stderr.take().unwrap());
+    wait_for(&log, "waiting for another daemon that starts or ends");
+    fs::remove_file(&socket).unwrap();
+    let first = UnixListener::bind(&socket).unwrap();
+    fs::remove_file(dir.join("socket.lock")).unwrap();
+    drop(lock);
+    wait_for(&log, "another daemon answers there");
+    assert!(!end(&mut second).1);
+    first.set_nonblocking(true).unwrap();
+    // The second has asked whether anybody answers; whatever it left comes first.
+    while first.accept().is_ok() {}
+    let _client = UnixStream::connect(&socket).unwrap();
+    assert!(first.accept().is_ok(), "the path still means the socket of the first");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+/// strace holds the first of two daemons for a second before it removes the file that it has found
+/// to be stale. A second one without the lock would make its own socket meanwhile.
+#[test]
+fn one_of_two_starters_owns_the_socket() {
+    let (dir, _) = place();
+    let (socket, trace) = (stale(&dir), dir.join("trace"));
+    let mut strace = Command::new("strace");
+    strace.args(["--follow-forks", "--trace=connect,?unlink,unlinkat"]);
+    strace.arg("--inject=?unlink,unlinkat:delay_enter=1s");
+    strace.arg("--output").arg(&trace).arg(command().get_program());
+    let mut first = spawn(strace, &dir, &socket);
+    let found = |path: &Path| fs::read_to_string(path).is_ok_and(|t| t.contains("ECONNREFUSED"));
+    let start = Instant::now();
+    while !found(&trace) {
+        assert!(start.elapsed() < LONG, "it does not look who answers");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let mut second = spawn(command(), &dir, &socket);
+    let is_ready = |child: &mut Child| {
+        let log = lines(child.stderr.take().unwrap());
+        loop {
+            match log.recv_timeout(LONG).unwrap() {
+                line if line.contains("is ready") => return true,
+                line if line.contains("another daemon answers there") => return false,
+                _ => {}
+            }
+        }
+    };
+    let ready = [is_ready(&mut first), is_ready(&mut second)];
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    let answer = ask(&mut stream, b"tag\n", 3);
+    // strace ends with its daemon.
+    let owner = socket_peercred(&stream).unwrap().pid;
+    kill_process(owner, Signal::KILL).unwrap();
+    second.kill().unwrap();
+    second.wait().unwrap();
+    assert_eq!((ready, answer.as_slice()), ([true, false], b"OK\n".as_slice()));
+    end(&mut first);
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_start_does_not_wait_for_a_listener_whose_backlog_is_full() {
+    let (dir, _) = place();
+    let socket = dir.join("socket");
+    let address = SocketAddrUnix::new(&socket).unwrap();
+    let new = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap()
+    };
+    let listener = new();
+    bind(&listener, &address).unwrap();
+    listen(&listener, 1).unwrap();
+    let mut clients = Vec::new();
+    loop {
+        let client = new();
+        match connect(&client, &address) {
+            Ok(()) => clients.push(client),
+            Err(error) => break assert_eq!(error, Errno::AGAIN),
+        }
+    }
+    let (said, good) = end(&mut spawn(command(), &dir, &socket));
+    assert!(!good && said.contains("another daemon answers there"), "{said}");
+    assert!(fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+/// A file that is set right afterwards would be open to others for a moment.
+#[test]
+fn a_socket_has_its_mode_from_the_start() {
+    for (mask, mode) in [("000", 0o600), ("077", 0o666), ("022", 0o660)] {
+        let (dir, _) = place();
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::ATTRIB;
+        inotify::add_watch(&watch, &dir, events).unwrap();
+        let file = dir.join("dthrottle.toml");
+        let text =
+            format!("{TEN}\ntable = {{ private = true, size = 1 }}\n[daemon]\nhttp = false\n");
+        let keys = format!("listen = {:?}\nsocket_mode = \"{mode:o}\"\n", dir.join("socket"));
+        fs::write(&file, text + &keys).unwrap();
+        let program = command().get_program().to_owned();
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("umask {mask}; exec \"$0\" --config \"$1\"")])
+            .args([program.as_os_str(), file.as_os_str()])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for(&lines(child.stderr.take().unwrap()), "is ready");
+        let found = fs::metadata(dir.join("socket")).unwrap().permissions().mode() & 0o777;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, mode, "umask {mask}: {found:o}");
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(watch, &mut buffer);
+        let mut seen = Vec::new();
+        loop {
+            match reader.next() {
+                Ok(event) if event.file_name().is_some_and(|name| name.to_bytes() == b"socket") => {
+                    seen.push(event.events());
+                }
+                Ok(_) => {}
+                Err(error) => break assert_eq!(error, Errno::AGAIN),
+            }
+        }
+        assert_eq!(seen, [inotify::ReadFlags::CREATE], "made, and not changed");
+        fs::remove_dir_all(dir).unwrap();
+    }
+}
+
+#[test]
+fn a_reload_that_waits_for_a_pipe_does_not_hold_up_the_end() {
+    let mut daemon = Daemon::start(TEN, "");
+    let file = daemon.dir.join("dthrottle.toml");
+    fs::remove_file(&file).unwrap();
+    mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    daemon.signal("HUP");
+    // A pipe can be opened for writing without waiting once somebody reads from it.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let start = Instant::now();
+    let _writer = loop {
+        match open(&file, flags, Mode::empty()) {
+            Ok(writer) => break writer,
+            Err(error) => assert_eq!(error, Errno::NXIO),
+        }
+        assert!(start.elapsed() < LONG, "the reload does not read its file");
+        thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(daemon.ask(b"tag\n", 3), b"OK\n", "checks are answered meanwhile");
+    daemon.signal("TERM");
+    assert!(end(&mut daemon.child).1);
+    assert!(!daemon.socket.exists());
+}
