@@ -293,7 +293,7 @@ def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixtu
     async def fail(*_given: Any) -> Any:
         raise KeyError("user")
 
-    assert AsgiClient(once(clock), tag=fail).statuses(3) == [200] * 3
+    assert AsgiClient(once(clock), tag=fail).statuses(3) == [200, 429, 429]
     assert AsgiClient(once(clock), body=fail, on_refused=fail).statuses(2) == [200, 429]
     assert AsgiClient(once(clock), cost=fail).statuses(2) == [200, 429]
     assert len(caplog.records) == 4

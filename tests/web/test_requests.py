@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import socket
 import tempfile
 import threading
@@ -15,16 +13,7 @@ from typing import Any
 
 import http_sf
 import pytest
-from servers import BIN, Server, gunicorn, serve, tables, uvicorn
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder for an application, and remove its tables afterwards."""
-    made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
-    yield made
-    for table in tables(made):
-        table.unlink()
+from servers import BIN, Server, gunicorn, serve, uvicorn
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ class BlockingGate(Gate[Request]):
         cost = self.settings.cost
         if type(cost) is not int:
             cost = self.cost(request)
-        verdict = self.ask(self.tag(request), cost, scope)
+        verdict = self.ask(request, self.tag(request), cost, scope)
         if verdict is not None and verdict.decision.rule is not None:
             self.tell(request, verdict)
         return verdict
