@@ -32,7 +32,7 @@ class AwaitingGate(Gate[Request]):
 
     async def refuse(self, request: Request, verdict: Verdict) -> Refusal:
         """Write the response to a request that is refused."""
-        with self.slowed() as delay:
+        with self.slowed(request) as delay:
             if delay:
                 await asyncio.sleep(delay)
         return self.refusal(verdict, await self._settle("body", self.body(request, verdict)))

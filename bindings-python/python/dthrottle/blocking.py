@@ -40,7 +40,7 @@ class BlockingGate(Gate[Request]):
 
     def refuse(self, request: Request, verdict: Verdict) -> Refusal:
         """Write the response to a request that is refused."""
-        with self.slowed() as delay:
+        with self.slowed(request) as delay:
             if delay:
                 time.sleep(delay)
         return self.refusal(verdict, self.body(request, verdict))

@@ -38,6 +38,10 @@ _BAD_TAG: Final = "tag must return text (not empty, valid UTF-8), bytes or an in
 _HINT: Final = "(behind a proxy on a Unix socket, set trusted_proxies)"
 _NO_ADDRESS: Final = f"the address of a client is unknown, and its requests pass {_HINT}"
 _ONE_BUCKET: Final = f"clients without a tag and a known address are counted together {_HINT}"
+_NO_WAITING: Final = (
+    "max_delay and throttle_milliseconds have no effect: this server handles one request at a time "
+    "(wsgi.multithread is false); this is logged once"
+)
 
 
 def _not_awaited() -> None:
@@ -61,6 +65,9 @@ class Reader(Protocol[R]):
 
     def forwarded_for(self, request: R) -> Forwarded:
         """Give the header X-Forwarded-For."""
+
+    def can_wait(self, request: R, /) -> bool:
+        """Return whether the process serves other requests while it holds this one."""
 
 
 @dataclass
@@ -136,6 +143,7 @@ class Gate(Generic[Request]):
         in_child(self, Gate._clear)
         self._said: set[str] = set()
         self._warns = settings.warns_of_proxies
+        self._warns_of_waiting = True
 
     def _quick(self) -> Callable[[str | None], Decision | None] | None:
         s = self.settings
@@ -227,7 +235,7 @@ class Gate(Generic[Request]):
                 tag = b"%b\0%b" % (scope.encode(), tag)
             units = cost if type(cost) is int and cost >= 0 else self._units(cost)
             if self._may_wait or units > self._largest:
-                decision = self._check(tag, units)
+                decision = self._check(request, tag, units)
             else:
                 # What nearly every request comes to.
                 decision = self._domain.check(tag, units)
@@ -251,13 +259,13 @@ class Gate(Generic[Request]):
         # Twice as fast as Verdict(...), which is written in Python.
         return tuple.__new__(Verdict, (decision, fields, tag, cost, refused, wait))
 
-    def _check(self, tag: bytes, cost: int) -> Decision:
+    def _check(self, request: Request, tag: bytes, cost: int) -> Decision:
         s = self.settings
         beyond = cost - self._largest
         if beyond > 0:
             # Passes when the bucket is full, and takes it into debt.
             cost = int(self._largest)
-        room = self._may_wait and self._enter()
+        room = self._may_wait and self._enter(request)
         wait = 0.0
         try:
             decision = self._domain.check(tag, cost, max_wait=s.max_delay if room else 0.0)
@@ -286,7 +294,12 @@ class Gate(Generic[Request]):
         """Have all the room: requests of a parent's threads are not held here."""
         self._room = deque([None] * self.settings.max_held)
 
-    def _enter(self) -> bool:
+    def _enter(self, request: Request) -> bool:
+        if not self._reader.can_wait(request):
+            if self._warns_of_waiting:
+                self._warns_of_waiting = False
+                _logger.warning(_NO_WAITING)
+            return False
         try:
             self._room.pop()
         except IndexError:
@@ -317,10 +330,10 @@ class Gate(Generic[Request]):
             self.failed("refund")
 
     @contextmanager
-    def slowed(self) -> Iterator[float]:
+    def slowed(self, request: Request) -> Iterator[float]:
         """Give the time for which to hold a refusal: none if too many requests are held."""
         delay = self.settings.refusal_delay
-        if not delay or not self._enter():
+        if not delay or not self._enter(request):
             yield 0.0
             return
         try:
