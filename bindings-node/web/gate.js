@@ -199,9 +199,9 @@ class Gate extends Answers {
       reports.failure('DTHROTTLE_NO_TAG', 'address', NO_ADDRESS);
       return null;
     }
-    // Not the value itself: clients choose it.
-    const kind = value === null ? 'null' : typeof value;
-    reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${kind}; the client's address is counted`);
+    // Not the text itself: clients choose it.
+    const got = typeof value === 'string' ? 'other text' : describe(value);
+    reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${got}; the client's address is counted`);
     return this.#byAddress(request);
   }
 
