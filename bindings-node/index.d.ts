@@ -93,6 +93,15 @@ export interface ClusterOptions {
   retentionBytes?: number | string | undefined;
 }
 
+/** How a throttle is opened from a configuration in TOML. */
+export interface FileOptions extends OpenOptions {
+  /**
+   * The table, or its name, for a configuration that describes none; otherwise an error. A table that
+   * is only a `usual` name also names a table that the configuration leaves unnamed.
+   */
+  table?: string | TableOptions | undefined;
+}
+
 /** A throttle: the rules of the default domain, and other domains. */
 export interface ThrottleOptions extends DomainOptions, OpenOptions {
   /**
@@ -254,9 +263,9 @@ export class Throttle extends Domain {
   constructor(config: string | number | ThrottleOptions);
 
   /** From a configuration in TOML. */
-  static fromToml(text: string, options?: OpenOptions): Throttle;
+  static fromToml(text: string, options?: FileOptions): Throttle;
   /** From a file of TOML. In WebAssembly there are no files: a DTHROTTLE_FILE error. */
-  static fromFile(path: string, options?: OpenOptions): Throttle;
+  static fromFile(path: string, options?: FileOptions): Throttle;
 
   /** A handle to a domain. Resolve it once and keep it. */
   domain(name: string): Domain;

@@ -6,7 +6,7 @@ const { join } = require('node:path');
 
 const { KeptBytes } = require('./face/values.js');
 
-/** @import { Busy, Clock, Handle, Native, Seat, Tag } from './surface.js' */
+/** @import { Busy, Handle, Native, Seat, Tag } from './surface.js' */
 
 /**
  * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow, checkLaid: () => void, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings} Addon
@@ -84,12 +84,12 @@ function load(path) {
   }
   /**
    * Opens with warnings. In WebAssembly there is nothing to warn of.
-   * @template T
-   * @param {(source: T, clock: Clock | undefined) => Handle} open
-   * @returns {(source: T, clock: Clock | undefined) => Handle}
+   * @template {unknown[]} T
+   * @param {(...given: T) => Handle} open
+   * @returns {(...given: T) => Handle}
    */
-  const aloud = (open) => (source, clock) => {
-    const handle = open(source, clock);
+  const aloud = (open) => (...given) => {
+    const handle = open(...given);
     for (const text of addon.warnings(handle)) process.emitWarning(text, 'DthrottleWarning');
     return handle;
   };

@@ -21,8 +21,9 @@ export type Tag = string | Uint8Array;
 export interface Native {
   /** Opens a throttle from the words of a configuration object. Without a clock: the system's. */
   fromWords(words: string[], clock: Clock | undefined): Handle;
-  fromToml(text: string, clock: Clock | undefined): Handle;
-  fromFile(path: string, clock: Clock | undefined): Handle;
+  /** `table`: the words of a table that is added to the configuration. */
+  fromToml(text: string, clock: Clock | undefined, table: string[] | undefined): Handle;
+  fromFile(path: string, clock: Clock | undefined, table: string[] | undefined): Handle;
 
   seat(handle: Handle): Seat;
   domain(handle: Handle, name: string): Handle;

@@ -13,12 +13,12 @@ const { toWords } = require('./words.js');
 
 /** @import { Clock, Handle, Native, Seat, Tag } from '../surface.js' */
 /** @import { AskOptions, ClusterEvent, ClusterStats, Decision } from '../index.js' */
-/** @import { DomainRule, OpenOptions, Stats, ThrottleOptions } from '../index.js' */
+/** @import { DomainRule, FileOptions, Stats, ThrottleOptions } from '../index.js' */
 
 const UNLIMITED = Infinity;
 
 const ASK_OPTIONS = ['cost', 'maxWaitMs', 'partial'];
-const OPEN_OPTIONS = ['clock'];
+const FILE_OPTIONS = ['clock', 'table'];
 
 /** What a throttle or a domain is made of. Users cannot make one, so they make no domains. */
 class Parts {
@@ -305,22 +305,24 @@ function makeFace(native, defaultNow, extend) {
 
     /**
      * @param {string} text
-     * @param {OpenOptions} [options]
+     * @param {FileOptions} [options]
      */
     static fromToml(text, options) {
-      const { clock: chosen } = toOptions(options, OPEN_OPTIONS);
+      const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const toml = toText('text', text);
-      return made(this, openWith(chosen, (clock) => native.fromToml(toml, clock)));
+      const words = table === undefined ? undefined : toWords(table);
+      return made(this, openWith(chosen, (clock) => native.fromToml(toml, clock, words)));
     }
 
     /**
      * @param {string} path
-     * @param {OpenOptions} [options]
+     * @param {FileOptions} [options]
      */
     static fromFile(path, options) {
-      const { clock: chosen } = toOptions(options, OPEN_OPTIONS);
+      const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const file = toText('path', path);
-      return made(this, openWith(chosen, (clock) => native.fromFile(file, clock)));
+      const words = table === undefined ? undefined : toWords(table);
+      return made(this, openWith(chosen, (clock) => native.fromFile(file, clock, words)));
     }
 
     /** @param {string} name */

@@ -8,7 +8,7 @@ export interface GatekeeperOptions<Request = any> {
   control?: string | undefined;
   /** The domain at the master. */
   domain: string;
-  /** Who is counted; the client's address by default. Who has no tag passes. */
+  /** Who is counted; the client's address by default, and where the value cannot be a tag. */
   tag?: ((request: Request) => string | number | bigint | null | undefined) | undefined;
   /** What the master may log of a request. */
   logInfo?: ((request: Request) => string | number | bigint | null | undefined) | undefined;

@@ -27,6 +27,8 @@ const ELSEWHERE = {
 };
 const PLACE = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
 const EXAMPLE = "'127.0.0.1:10004'";
+/** The tag of all clients for which `tag` gives no tag, and whose address is unknown: they must not pass uncounted. */
+const UNKNOWN = 'unknown';
 
 /**
  * @param {GatekeeperOptions} options
@@ -66,8 +68,8 @@ function gatekeeper(options) {
    */
   function middleware(request, response, next) {
     const arrived = Date.now();
-    const who = call(tag, request);
-    // Nobody knows who that is: it passes, and nobody is charged for it.
+    const who = call(tag, request) ?? (tag === usualTag ? undefined : (call(usualTag, request) ?? UNKNOWN));
+    // The address is unknown, and there is no other tag: the request passes, and no client is charged.
     if (who === undefined) {
       next();
       return;

@@ -26,6 +26,7 @@ impl Handle {
 }
 
 type Clock<'a> = Option<&'a External<ManualClock>>;
+type Words = Option<Vec<String>>;
 
 /// Opens a throttle from a configuration object, as the words of `common/tree.rs`.
 #[napi(catch_unwind)]
@@ -33,16 +34,16 @@ pub fn from_words(words: Vec<String>, clock: Clock<'_>) -> Result<External<Handl
     open(common::config(words), clock)
 }
 
-/// Opens a throttle from TOML.
+/// Opens a throttle from TOML. A table, as the words of `common/tree.rs`, is added to it.
 #[napi(catch_unwind)]
-pub fn from_toml(text: String, clock: Clock<'_>) -> Result<External<Handle>> {
-    open(Config::from_toml(&text), clock)
+pub fn from_toml(text: String, clock: Clock<'_>, table: Words) -> Result<External<Handle>> {
+    open(common::with_table(Config::from_toml(&text), table), clock)
 }
 
-/// Opens a throttle from a file of TOML.
+/// Opens a throttle from a file of TOML, with a table as above.
 #[napi(catch_unwind)]
-pub fn from_file(path: String, clock: Clock<'_>) -> Result<External<Handle>> {
-    open(Config::from_file(path), clock)
+pub fn from_file(path: String, clock: Clock<'_>, table: Words) -> Result<External<Handle>> {
+    open(common::with_table(Config::from_file(path), table), clock)
 }
 
 fn open(config: dthrottle::Result<Config>, clock: Clock<'_>) -> Result<External<Handle>> {

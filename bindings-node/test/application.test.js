@@ -158,6 +158,30 @@ describe('the table of an application', () => {
     assert.match(out, new RegExp(`^DTHROTTLE_CONFIG table .*dthrottle table remove ${named}\``));
   });
 
+  it('is that of a file, also of one with a domain named table', () => {
+    const toml = join(folder, 'table.toml');
+    const left = (/** @type {string} */ options) =>
+      run('a.cjs', `console.log(throttle(${JSON.stringify(toml)}, ${options}).domain.check('t').remaining);`).out;
+    const named = `{ table: 'app${process.pid}-x' }`;
+    for (const more of ["[domains]\ntable = { rate = '5/day' }", "[domains.table]\nrate = '5/day'", "domains.table.rate = '5/day'"]) {
+      writeFileSync(toml, `rate = '3/day'\n${more}\n`);
+      assert.deepEqual([left('{}'), left('{}'), left(named), left(named)], ['2', '1', '2', '1'], more);
+      assert.deepEqual([left("{ domain: 'table' }"), left("{ table: false }"), left("{ table: false }")], ['4', '2', '2']);
+      remove();
+    }
+    // A table without a name is the application's; a name of its own stays.
+    writeFileSync(toml, "rate = '3/day'\n[table]\nsize = 1000\n");
+    assert.deepEqual([left('{}'), left('{}'), tables().length], ['2', '1', 1]);
+    remove();
+    writeFileSync(toml, `rate = '3/day'\n[table]\nname = 'app${process.pid}-own'\nsize = 1000\n`);
+    assert.deepEqual([left('{}'), left('{}')], ['2', '1']);
+    assert.match(tables().join(), /^dthrottle-\d+-app\d+-own$/);
+    for (const table of ["'x'", 'false', '{ size: 5 }']) {
+      const { out } = run('b.cjs', `try { throttle(${JSON.stringify(toml)}, { table: ${table} }); } catch (error) { console.log(error.field, error.message); }`);
+      assert.match(out, /^table .*table\.toml: table: the configuration describes a table already/);
+    }
+  });
+
   it('is not made where it is private', () => {
     const code = "console.log(throttle('3/day', { table: false }).domain.check('t').remaining);";
     assert.equal(run('a.cjs', code).out, '2');
@@ -228,7 +252,7 @@ describe('the table of an application', () => {
       const { EventEmitter } = require('node:events');
       const limit = throttle({ rate: '1000000/s', tag: 'header:x-client', skipFailedRequests: true });
       const response = () => Object.assign(new EventEmitter(), {
-        getHeader: () => undefined, setHeader() {}, writableFinished: true, statusCode: 500, socket: null,
+        getHeader: () => undefined, setHeader() {}, headersSent: true, statusCode: 500, socket: null,
       });
       function calls(count) {
         for (let i = 0; i < count; i += 1) {

@@ -11,6 +11,7 @@ const { describe, it } = require('node:test');
 
 const { Delays, MOST_CLIENTS } = require('../smockron/delays.js');
 const { gatekeeper } = require('../smockron/index.js');
+const { using } = require('./shared/web.js');
 
 /**
  * Delays in virtual time, and requests that note what becomes of them.
@@ -178,6 +179,19 @@ describe('options of a gatekeeper', () => {
       assert.throws(() => gatekeeper(options), { name: 'DthrottleError', code: 'DTHROTTLE_CONFIG', message });
     });
   }
+
+  it('counts a client whose tag is neither text nor a number', async (t) => {
+    /** @type {any} */
+    let value;
+    const keeper = gatekeeper({ ...good, master: '127.0.0.1:1', tag: () => value });
+    t.after(() => keeper.close());
+    const app = (/** @type {any} */ request, /** @type {any} */ response) => keeper(request, response, () => response.end());
+    await using(app, async (get) => {
+      const values = ['x', 5, ['x'], {}, true, null, undefined, ''];
+      for (value of values) assert.equal((await get()).status, 200);
+      assert.equal(keeper.counts.accepted, values.length, 'the master is told of each');
+    });
+  });
 
   it('says which package is missing', (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-smockron-'));

@@ -111,16 +111,16 @@ class Answers extends Functions {
   }
 
   /**
-   * Pays back a request, when it is known what became of it.
+   * Gives back what a request took, when the status of its response is known.
    * @param {Verdict} verdict
-   * @param {boolean | null} successful Null: as the application says.
+   * @param {boolean} successful By its status; `requestWasSuccessful` decides otherwise.
    * @param {any} request
    * @param {any} [companion]
    */
   finished(verdict, successful, request, companion) {
     const { skipFailed, skipSuccessful, wasSuccessful } = this.settings;
     let good = successful;
-    if (wasSuccessful !== null && successful !== null) {
+    if (wasSuccessful !== null) {
       const said = this.call('requestWasSuccessful', wasSuccessful, request, companion);
       if (isPromise(said)) {
         this.settle('requestWasSuccessful', said).then((value) => {

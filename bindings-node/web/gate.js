@@ -8,11 +8,11 @@
 const { debuglog } = require('node:util');
 
 const { ask } = require('../face/quick.js');
-const { describe, isBytes } = require('../face/values.js');
+const { describe } = require('../face/values.js');
 const { Answers } = require('./answers.js');
 const { COST, isPromise } = require('./functions.js');
 const { toDigits } = require('./options.js');
-const { GONE, KeptTags, withoutHeader } = require('./tags.js');
+const { KeptTags, UNKNOWN, addressTag, toTag } = require('./tags.js');
 const { Verdict } = require('./verdict.js');
 const { Watch } = require('./watch.js');
 
@@ -34,7 +34,10 @@ const { Watch } = require('./watch.js');
 const log = debuglog('dthrottle');
 
 const MOST_DEBT = 2 ** 40;
-const UNTAGGED = 'a request has no tag, and passes (behind a proxy on a Unix socket, set trustedProxies)';
+const BAD_TAG = 'tag must return text (not empty, valid Unicode), bytes or a whole number';
+const HINT = '(behind a proxy on a Unix socket, set trustedProxies)';
+const NO_ADDRESS = `the address of a client is unknown, and its requests pass ${HINT}`;
+const ONE_BUCKET = `clients without a tag and a known address are counted together ${HINT}`;
 
 /** Decides about requests. */
 class Gate extends Answers {
@@ -152,36 +155,67 @@ class Gate extends Answers {
   }
 
   /**
+   * The value of the option `tag` for a request, or a promise of it.
    * @param {any} request
    * @param {any} companion
    * @returns {unknown}
    */
   #tag(request, companion) {
-    const { tag, header, address, trusts } = this.settings;
+    const { tag, header } = this.settings;
     if (tag !== null) return this.call('tag', tag, request, companion);
-    if (header !== null) {
-      const value = this.#reader.header(request, header);
-      if (value) return value;
-    }
-    const found = trusts
-      ? address.tag(this.#reader.peer(request), this.#reader.forwardedFor(request))
-      : // What a framework took for an address may be none: its proxy answers for it.
-        (this.#kept.of(this.#reader.client(request)) ?? this.#kept.of(this.#reader.peer(request)));
-    if (found === null) return this.#reader.isGone(request) ? GONE : null;
-    return header === null ? found : withoutHeader(found);
+    if (header !== null) return this.#reader.header(request, header) || this.#byAddress(request);
+    return this.#address(request) ?? (this.#reader.isGone(request) ? UNKNOWN : null);
+  }
+
+  /** @param {any} request */
+  #address(request) {
+    const { address, trusts } = this.settings;
+    if (trusts) return address.tag(this.#reader.peer(request), this.#reader.forwardedFor(request));
+    // What a framework took for an address may be none: its proxy answers for it.
+    return this.#kept.of(this.#reader.client(request)) ?? this.#kept.of(this.#reader.peer(request));
   }
 
   /**
-   * Fills the buckets of a tag; and where clients are known by their addresses, those of the client
-   * whose address it is, in any spelling.
+   * The tag of a client that has no usable tag of its own.
+   * @param {any} request
+   */
+  #byAddress(request) {
+    const address = this.#address(request);
+    if (address !== null) return addressTag(address);
+    // To let these requests pass would let clients choose to pass.
+    if (!this.#reader.isGone(request)) this.settings.reports.failure('DTHROTTLE_NO_TAG', 'address', ONE_BUCKET);
+    return UNKNOWN;
+  }
+
+  /**
+   * The tag of a request for which a value cannot be one; null: the request passes.
+   * @param {any} request
+   * @param {unknown} value
+   */
+  #untagged(request, value) {
+    const { tag, header, reports } = this.settings;
+    this.counts.untagged += 1;
+    if (tag === null && header === null) {
+      reports.failure('DTHROTTLE_NO_TAG', 'address', NO_ADDRESS);
+      return null;
+    }
+    // Not the text itself: clients choose it.
+    const got = typeof value === 'string' ? 'other text' : describe(value);
+    reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${got}; the client's address is counted`);
+    return this.#byAddress(request);
+  }
+
+  /**
+   * Fills the buckets of a tag; and where it is an address, in any spelling, those of the client that
+   * is counted by it.
    * @param {string | number | bigint | Uint8Array} tag
    */
   reset(tag) {
     const { tag: fn, header, address } = this.settings;
-    const who = toTag(tag);
+    const who = toTag(tag) ?? /** @type {string | Uint8Array} */ (tag);
     this.domain.reset(who);
-    const found = fn === null && typeof who === 'string' ? address.tag(who) : null;
-    if (found !== null) this.domain.reset(header === null ? found : withoutHeader(found));
+    const found = typeof who === 'string' ? address.tag(who) : null;
+    if (found !== null) this.domain.reset(fn === null && header === null ? found : addressTag(found));
   }
 
   /**
@@ -195,24 +229,19 @@ class Gate extends Answers {
   }
 
   /**
-   * @param {any} tag
+   * Decides about a request. A value that cannot be a tag is replaced by the client's address: clients
+   * can often choose its type.
+   * @param {unknown} value
    * @param {unknown} cost
    * @param {any} request
    * @returns {Verdict | null}
    */
-  #decide(tag, cost, request) {
-    tag = toTag(tag);
-    if (tag === null || tag === undefined) {
-      this.counts.untagged += 1;
-      this.settings.reports.failure('DTHROTTLE_NO_TAG', 'tag', UNTAGGED);
-      return null;
-    }
-    if (typeof tag !== 'string' && !(tag instanceof Uint8Array) && !isBytes(tag)) {
-      this.failed('tag', new TypeError(`${describe(tag)} cannot be; must be text, bytes or a number`));
-      return null;
-    }
+  #decide(value, cost, request) {
     try {
       const { allowTags, dryRun } = this.settings;
+      const given = toTag(value);
+      const tag = given ?? this.#untagged(request, value);
+      if (tag === null) return null;
       if (this.#watch.watching) this.#watch.look(request, tag);
       if (allowTags.size > 0 && allowTags.has(toDigits(tag))) return null;
       const units = this.#units(cost);
@@ -224,7 +253,7 @@ class Gate extends Answers {
       else this.counts.passed += 1;
       const taken = answer.granted > 0 ? answer.granted + beyond : 0;
       const fields = this.headers.fields(answer);
-      const verdict = new Verdict(answer, fields, tag, this.settings.tag === null, taken, refused);
+      const verdict = new Verdict(answer, fields, tag, this.settings.tag === null || given === null, taken, refused);
       // Nothing can go wrong from here to where it is held (hold.js), which leaves again.
       if (answer.waitMs > 0) this.enter();
       return verdict;
@@ -260,15 +289,6 @@ class Gate extends Answers {
     this.failed('cost', new RangeError(`${describe(cost)} cannot be; must be a whole number, and not negative`));
     return COST;
   }
-}
-
-/**
- * The number of a user, for instance, is text.
- * @template T
- * @param {T} tag
- */
-function toTag(tag) {
-  return /** @type {Exclude<T, number | bigint> | string} */ (typeof tag === 'number' || typeof tag === 'bigint' ? String(tag) : tag);
 }
 
 exports.Gate = Gate;

@@ -125,8 +125,8 @@ function waitingFor(source, when) {
 }
 
 /**
- * Pays a request back when its response has ended, if the options say so. A connection that closes
- * before has failed.
+ * Gives back what a request took when its response has ended, if the options say so. A response
+ * without a status, whose client left before the answer, gives nothing back: the handler has run.
  * @param {Gate} gate
  * @param {Verdict} verdict
  * @param {import('node:http').ServerResponse} response
@@ -136,9 +136,7 @@ function waitingFor(source, when) {
 function refundAfter(gate, verdict, response, request, companion) {
   if (!gate.refunds || verdict.taken === 0) return;
   const closed = () => {
-    // A response that has ended leaves its socket.
-    const whole = response.writableFinished && !response.socket?.destroyed;
-    gate.finished(verdict, whole ? response.statusCode < 400 : null, request, companion);
+    if (response.headersSent) gate.finished(verdict, response.statusCode < 400, request, companion);
   };
   try {
     // It comes once, after the end or instead of it.

@@ -27,8 +27,6 @@ const SOURCES = ['throttle', 'file', ...OF_THROTTLE];
 /** How the domain of an option is named in errors. */
 const OF_ONE = /^domains\.("(?:[^"\\]|\\.)*"|[^".]*)\.?/;
 
-const HAS_TABLE = /^[ \t]*(\[[ \t]*)?["']?table["']?[ \t]*[\].=]/m;
-
 /** @type {Map<string, Map<string, string>>} What counts in this process: tables, domains, rules. */
 const counting = new Map();
 
@@ -79,17 +77,12 @@ function fromFile(given, reports) {
   for (const key of OF_THROTTLE) {
     if (given[key] !== undefined) throw misuse(key, `${file} has that; give it there`);
   }
-  const text = readText(file);
-  const own = text === undefined || HAS_TABLE.test(text);
-  if (own && text !== undefined && given.table !== undefined) throw misuse('table', `${file} has one already; give it there`);
-  const table = own ? null : toTable(given.table);
-  const pool = share(table?.private ? null : [file, text, table], {}, () =>
-    own
-      ? { throttle: inFile(file, () => native().fromFile(file)), name: undefined }
-      : // At the end, so that errors have the lines of the file.
-        orPrivate(given, reports, (made) => inFile(file, () => native().fromToml(text + toToml(made)))));
+  const table = toTable(given.table);
+  // A file that has changed is another throttle.
+  const pool = share(table.private ? null : [file, readText(file), table], {}, () =>
+    orPrivate(given, reports, (made) => inFile(file, () => native().fromFile(file, { table: made }))));
   const opened = leaving(pool, () => Opened.shared(pool, given.domain ?? 'default'));
-  meet(opened.table && table?.name, opened.name, JSON.stringify(opened.rules), reports);
+  meet(opened.table, opened.name, JSON.stringify(opened.rules), reports);
   return opened;
 }
 
@@ -126,7 +119,7 @@ function orPrivate(given, reports, open) {
     return { throttle, name: throttle.tableName ?? undefined };
   } catch (error) {
     if (named || name === undefined || !isOfTable(error)) throw error;
-    const throttle = open({ ...rest, private: true });
+    const throttle = open(rest);
     if (!lost.has(name)) {
       lost.add(name);
       reports.failure('DTHROTTLE_FAILED', 'table', `table failed, and this process counts for itself: ${error.message}`, error);
@@ -156,11 +149,6 @@ function readText(file) {
   } catch {
     return undefined;
   }
-}
-
-/** @param {Record<string, any>} table */
-function toToml(table) {
-  return `\n[table]\n${Object.entries(table).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`).join('')}`;
 }
 
 /**

@@ -1,7 +1,8 @@
-// Tags of clients that are known by their addresses: in a form that nobody else can have.
+// Which values can be tags, and tags of clients that are known by their addresses: in a form that
+// no other client can have.
 'use strict';
 
-const { KeptBytes } = require('../face/values.js');
+const { KeptBytes, isBytes } = require('../face/values.js');
 
 /** @import { ClientAddress } from './address.js' */
 
@@ -32,25 +33,26 @@ class KeptTags {
 }
 
 /**
- * Before the address of a client that sent no header: no header can have a NUL, so nobody can
- * pretend to be it.
+ * Begins the tag of a client that is counted by address because it has no usable tag of its own. No
+ * text contains the last byte in UTF-8, so no client can choose such a tag.
  */
-const NO_HEADER = new TextEncoder().encode('address\0');
-/**
- * Clients that left before they were asked about, all of them: to leave early must not be free.
- * With a NUL, and longer than IPv4: nobody else's header or address.
- */
-const GONE = new TextEncoder().encode('gone\0');
+const BY_ADDRESS = Uint8Array.of(...new TextEncoder().encode('address'), 0xff);
 
 /**
- * The tag of a client that sent no header.
+ * The tag of all clients whose address is not known. Clients that left before they were asked about
+ * are among them: to leave early must not be free.
+ */
+const UNKNOWN = addressTag(new Uint8Array());
+
+/**
+ * The tag of a client that has no usable tag of its own.
  * @param {Uint8Array} address
  */
-function withoutHeader(address) {
-  const marked = new Uint8Array(NO_HEADER.length + address.length);
-  marked.set(NO_HEADER);
-  marked.set(address, NO_HEADER.length);
-  return marked;
+function addressTag(address) {
+  const tag = new Uint8Array(BY_ADDRESS.length + address.length);
+  tag.set(BY_ADDRESS);
+  tag.set(address, BY_ADDRESS.length);
+  return tag;
 }
 
 /**
@@ -60,7 +62,18 @@ function withoutHeader(address) {
 function toAddress(tag) {
   const isAddress = (/** @type {number} */ length) => length === 4 || length === 16;
   if (isAddress(tag.length)) return tag;
-  return isAddress(tag.length - NO_HEADER.length) ? tag.subarray(NO_HEADER.length) : null;
+  return isAddress(tag.length - BY_ADDRESS.length) ? tag.subarray(BY_ADDRESS.length) : null;
 }
 
-module.exports = { GONE, KeptTags, toAddress, withoutHeader };
+/**
+ * A value as a tag; null if it cannot be one. tests/vectors/tags.json has the rules case by case.
+ * @param {unknown} value
+ * @returns {string | Uint8Array | null}
+ */
+function toTag(value) {
+  if (typeof value === 'string') return value !== '' && value.isWellFormed() ? value : null;
+  if (typeof value === 'bigint' || Number.isSafeInteger(value)) return String(value);
+  return (value instanceof Uint8Array || isBytes(value)) && value.length > 0 ? value : null;
+}
+
+module.exports = { KeptTags, UNKNOWN, addressTag, toAddress, toTag };

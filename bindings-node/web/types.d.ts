@@ -61,7 +61,7 @@ export interface SourceOptions {
 
 /** Options of functions with `Given`, what they get: the request, or request and response. */
 export interface Options<Given extends unknown[], Next = (error?: unknown) => unknown> extends SourceOptions {
-  /** Who is counted: `'address'`, `'header:X-Api-Key'`, or a function. */
+  /** Who is counted: `'address'`, `'header:X-Api-Key'`, or a function. A value that cannot be a tag counts the address. */
   tag?: 'address' | `header:${string}` | ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
   /** Another name for `tag`. */
   keyGenerator?: ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
@@ -75,9 +75,9 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   allow?: readonly Tag[] | undefined;
   /** Whether a request is not to be asked about. */
   skip?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
-  /** Whether requests that failed are paid back. */
+  /** Whether requests whose response has a status of 400 or more are given back. */
   skipFailedRequests?: boolean | undefined;
-  /** Whether requests that succeeded are paid back. */
+  /** Whether requests whose response has a status below 400 are given back. */
   skipSuccessfulRequests?: boolean | undefined;
   /** Which those are; by default those with a status below 400. */
   requestWasSuccessful?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
@@ -121,7 +121,7 @@ export interface Counts {
   delayed: number;
   /** Were gone before their turn. */
   gaveUp: number;
-  /** Passed because nobody could say whose they are. */
+  /** Had no usable tag: counted by address, or passed where that is the tag and unknown. */
   untagged: number;
   /** Errors of functions that were given as options, and of the throttle. */
   failed: number;

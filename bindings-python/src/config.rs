@@ -1,7 +1,7 @@
 //! Python's own objects as a configuration. Only the shape is translated; what may stand where is
 //! the core's to say.
 
-use dthrottle::config::{Config, Entry, Names, Node, Value};
+use dthrottle::config::{Config, Entry, Names, Node, TableConfig, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 
@@ -14,6 +14,15 @@ const DEEPEST: usize = 16;
 /// A configuration from keyword arguments; those that are absent were not given.
 pub(crate) fn from_options(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Config, Fault> {
     Ok(Config::from_value(&tree_of(options)?, Names::Snake)?)
+}
+
+/// Adds a table that was given beside a configuration.
+pub(crate) fn add_table(
+    config: &mut Config,
+    table: Option<&Bound<'_, PyAny>>,
+) -> Result<(), Fault> {
+    let Some(table) = table else { return Ok(()) };
+    Ok(config.add_table(TableConfig::from_value(tree(table, DEEPEST)?, Names::Snake)?)?)
 }
 
 /// Keyword arguments as a tree.

@@ -110,34 +110,39 @@ impl Throttle {
         })
     }
 
-    /// A throttle from a configuration in TOML.
+    /// A throttle from a configuration in TOML. A table is for a configuration that describes
+    /// none; one with a usual name also names a table that the configuration leaves unnamed.
     #[staticmethod]
-    #[pyo3(signature = (text, *, clock=None))]
+    #[pyo3(signature = (text, *, table=None, clock=None))]
     fn from_toml(
         py: Python<'_>,
         text: &Bound<'_, PyAny>,
+        table: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Throttle>> {
         guard(|| {
             let clock = clock::given(clock)?;
-            let config = Config::from_toml(args::text("text", text)?)?;
+            let mut config = Config::from_toml(args::text("text", text)?)?;
+            config::add_table(&mut config, table)?;
             Ok(Py::new(py, build(py, config, clock)?)?)
         })
     }
 
-    /// A throttle from a configuration file in TOML.
+    /// A throttle from a configuration file in TOML; table as in from_toml.
     #[staticmethod]
-    #[pyo3(signature = (path, *, clock=None))]
+    #[pyo3(signature = (path, *, table=None, clock=None))]
     fn from_file(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
+        table: Option<&Bound<'_, PyAny>>,
         clock: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<Throttle>> {
         guard(|| {
             let clock = clock::given(clock)?;
             let path = args::path(path)?;
             // A disk may be slow, and no other thread should wait for it.
-            let config = py.detach(|| Config::from_file(path))?;
+            let mut config = py.detach(|| Config::from_file(path))?;
+            config::add_table(&mut config, table)?;
             Ok(Py::new(py, build(py, config, clock)?)?)
         })
     }

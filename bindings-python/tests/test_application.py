@@ -279,19 +279,47 @@ def test_a_table_that_cannot_be_is_one_warning(tmp_path: Path) -> None:
     assert web.statuses(2) == [200, 429]
 
 
-def test_a_file_s_table_is_its_own_or_the_application_s(tmp_path: Path) -> None:
+DOMAINS_NAMED_TABLE = [
+    'rate = "1/day"\n[domains.table]\nrate = "5/day"',
+    'rate = "1/day"\n[domains]\ntable = { rate = "5/day" }',
+    'rate = "1/day"\ndomains.table.rate = "5/day"',
+]
+
+
+@pytest.mark.parametrize("text", DOMAINS_NAMED_TABLE)
+def test_a_domain_named_table_is_no_table(tmp_path: Path, text: str) -> None:
     file = tmp_path / "web.toml"
-    for line in ['table = "x"', "[table]", "[ table ]", "table.size = 5", ' "table" = "x"']:
-        assert source._HAS_TABLE.search(f"rate = 1\n{line}\n"), line
-    for line in ["tables = 1", "# table = 1", "[domains.table]", 'rate = "table = 1"']:
-        assert not source._HAS_TABLE.search(f"rate = 1\n{line}\n"), line
-    file.write_text('rate = "1/day"\n[domains.table]\nrate = "5/day"', "utf-8")
+    file.write_text(text, "utf-8")
     table: Any = {"name": "a", "dir": str(tmp_path), "size": 1000}
     assert WsgiClient(file, table=table).statuses(2) == [200, 429]
     assert WsgiClient(str(file), table=table).statuses(1) == [429]
+    assert WsgiClient(file, table=table, domain="table").statuses(6) == [200] * 5 + [429]
     assert [path.name for path in tmp_path.iterdir() if path != file] == [
         f"dthrottle-{os.getuid()}-a"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        *((text, False) for text in DOMAINS_NAMED_TABLE),
+        ('rate = "1/day"\n[table]\nsize = 1000', False),
+        ('rate = "1/day"\n[table]\nname = "OWN"\nsize = 1000', True),
+    ],
+)
+def test_a_file_s_table_is_named_after_the_application(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, own: bool
+) -> None:
+    name = f"file-{random.getrandbits(32):08x}"
+    monkeypatch.setattr(source, "application_name", lambda _made_in: name)
+    file = tmp_path / "web.toml"
+    file.write_text(text.replace("OWN", f"{name}-own"), "utf-8")
+    path = Path(f"/dev/shm/dthrottle-{os.getuid()}-{name}" + ("-own" if own else ""))
+    try:
+        # Two workers.
+        assert [WsgiClient(file).statuses(1), WsgiClient(file).statuses(1)] == [[200], [429]]
+    finally:
+        path.unlink()
 
 
 def test_a_module_alone_is_the_application(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -144,13 +144,13 @@ def test_a_request_is_held(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) 
     assert slept == pytest.approx([1.0])
 
 
-def test_what_fails_lets_the_request_pass() -> None:
+def test_a_tag_that_fails_counts_the_address() -> None:
     async def fails(_request: Request) -> str:
         raise RuntimeError
 
     limiter = Limiter(table=False, tag=fails)
     _, web = application(one=limiter.limit("1/hour"))
-    assert web.statuses(3, "/one") == [200] * 3
+    assert web.statuses(3, "/one") == [200, 429, 429]
     assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)
 
 

@@ -359,10 +359,10 @@ def test_mistakes_in_the_configuration() -> None:
         make().init_app(app)
 
 
-def test_what_fails_lets_the_request_pass() -> None:
+def test_a_tag_that_fails_counts_the_address() -> None:
     limiter = make(default_limits="1/hour", tag=lambda request: request.args["user"])
     app = application(limiter, one=lambda: Response("hello"))
-    assert statuses(app, "/one", 3) == [200] * 3
+    assert statuses(app, "/one", 3) == [200, 429, 429]
     assert (limiter.counts.failed, limiter.counts.untagged) == (3, 3)
 
 

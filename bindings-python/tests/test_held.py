@@ -74,6 +74,21 @@ def test_room_is_given_back(client: Any, clock: ManualClock, slept: list[float])
     assert len(slept) == 61
 
 
+@pytest.mark.parametrize("option", ["max_delay", "throttle_milliseconds"])
+def test_a_server_without_threads_holds_nobody(
+    clock: ManualClock, slept: list[float], caplog: pytest.LogCaptureFixture, option: str
+) -> None:
+    web = WsgiClient(once(clock), **{option: 3600})
+    web.multithread = False
+    assert web.statuses(3) == [200, 429, 429]
+    assert (slept, web.counts.delayed) == ([], 0)
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert "wsgi.multithread is false" in caplog.text
+    web.multithread = True
+    assert web.get().status == (200 if option == "max_delay" else 429)
+    assert len(slept) == 1
+
+
 def test_threads_that_are_held_are_counted(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +308,7 @@ def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixtu
     async def fail(*_given: Any) -> Any:
         raise KeyError("user")
 
-    assert AsgiClient(once(clock), tag=fail).statuses(3) == [200] * 3
+    assert AsgiClient(once(clock), tag=fail).statuses(3) == [200, 429, 429]
     assert AsgiClient(once(clock), body=fail, on_refused=fail).statuses(2) == [200, 429]
     assert AsgiClient(once(clock), cost=fail).statuses(2) == [200, 429]
     assert len(caplog.records) == 4

@@ -114,20 +114,6 @@ def test_tag_function(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-@pytest.mark.parametrize(
-    "tag", [fail, lambda _request: None, lambda _request: True, lambda _request: []]
-)
-def test_a_tag_that_fails_lets_requests_pass(
-    client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    web = client(once(clock), tag=tag, allow=["alice"])
-    assert web.statuses(3) == [200] * 3
-    assert web.counts.untagged + web.counts.failed >= 3
-    assert web.counts.passed == 0
-    assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
-
-
-@kinds
 def test_tag_by_header(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), tag="header:X-Api-Key")
     assert web.get(x_api_key="a").status == 200

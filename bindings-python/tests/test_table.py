@@ -126,6 +126,21 @@ def test_table_may_stand_in_toml_or_by_its_name_alone(tmp_path: Path) -> None:
     assert caught.value.field == "table.name"
 
 
+def test_a_table_may_be_given_beside_toml_that_has_none(tmp_path: Path) -> None:
+    text, path = f"rate = {RATE!r}\n[domains]\ntable = {{ rate = 5 }}\n", tmp_path / "web.toml"
+    path.write_text(text, "utf-8")
+    table = in_folder(tmp_path)
+    assert Throttle.from_toml(text, table=table).table_name == "web"
+    assert Throttle.from_file(path, table=table).table_name == "web"
+    for wrong, field in (({"sice": 5}, "table.sice"), ("a/b", "table.name")):
+        with pytest.raises(ConfigError) as caught:
+            Throttle.from_toml(text, table=wrong)  # type: ignore[arg-type]
+        assert caught.value.field == field
+    with pytest.raises(ConfigError, match="describes a table already") as caught:
+        Throttle.from_toml("table = { private = true }", table=table)
+    assert caught.value.field == "table"
+
+
 @pytest.mark.parametrize("table", [None, {}, {"private": True}, {"size": 500}, {"size": "1 MB"}])
 def test_tables_without_a_name_are_apart(table: Any) -> None:
     one, other = (Throttle(RATE, burst=1, table=table) for _ in range(2))

@@ -64,6 +64,7 @@ def joined(pairs: list[tuple[str, str]]) -> dict[str, str]:
 
 class WsgiClient(Client):
     kind = "wsgi"
+    multithread = True
 
     def make(self, throttle: Any, options: dict[str, Any]) -> Any:
         def app(_environ: Any, start_response: Any) -> list[bytes]:
@@ -76,6 +77,7 @@ class WsgiClient(Client):
         self, path: str = "/", *, method: str = "GET", peer: Any = PEER, **headers: str
     ) -> Answer:
         environ: dict[str, Any] = {"REQUEST_METHOD": method, "REMOTE_ADDR": peer, "SCRIPT_NAME": ""}
+        environ["wsgi.multithread"] = self.multithread
         environ["PATH_INFO"] = path.encode().decode("latin-1")
         environ.update({f"HTTP_{name.upper()}": value for name, value in headers.items()})
         started: list[Any] = []

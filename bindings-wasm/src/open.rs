@@ -27,10 +27,10 @@ pub fn from_words(words: Vec<String>, clock: &Clock) -> Result<Handle> {
     open(common::config(words), clock)
 }
 
-/// Opens a throttle from TOML.
+/// Opens a throttle from TOML. A table, as the words of `common/tree.rs`, is added to it.
 #[wasm_bindgen(js_name = fromToml)]
-pub fn from_toml(text: &str, clock: &Clock) -> Result<Handle> {
-    open(Config::from_toml(text), clock)
+pub fn from_toml(text: &str, clock: &Clock, table: Option<Vec<String>>) -> Result<Handle> {
+    open(common::with_table(Config::from_toml(text), table), clock)
 }
 
 /// Fails: there are no files here.

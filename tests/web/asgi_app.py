@@ -36,6 +36,11 @@ async def hello(request: Request) -> PlainTextResponse:
     return PlainTextResponse("hello", headers={"X-Process": str(os.getpid())})
 
 
+async def value(scope: Any) -> Any:
+    """Return the value that a client sent as JSON, in a header: middleware has no body."""
+    return json.loads(dict(scope["headers"])[b"x-value"])
+
+
 async def counts(_request: Request) -> JSONResponse:
     """Say how many were held, and how many gave up."""
     each = [middleware.counts for middleware in made]
@@ -53,6 +58,7 @@ async def talk(socket: WebSocket) -> None:
 app = Starlette(
     routes=[
         *(Route(path, hello) for path in ("/", "/burst", "/rate", "/held", "/proxied")),
+        Route("/value", hello, methods=["POST"]),
         Route("/counts", counts),
         WebSocketRoute("/talk", talk),
     ]
@@ -64,6 +70,7 @@ app.add_middleware(Watched, "50/s", burst=50, routes=["/rate"], tag="header:X-Cl
 app.add_middleware(
     Watched, "1/minute", routes=["/held"], tag="header:X-Client", max_delay=90, **OPTIONS
 )
+app.add_middleware(Watched, "1 per 100 years", routes=["/value"], tag=value, **OPTIONS)
 app.add_middleware(
     Watched, "1/day", routes=["/proxied"], trusted_proxies=["unix", "127.0.0.1"], **OPTIONS
 )

@@ -55,7 +55,19 @@ async def burst_later(request: Any) -> HttpResponse:
     return hello(request)
 
 
+def value(request: Any) -> Any:
+    """Return the value that a client sent as JSON."""
+    return json.loads(request.body)
+
+
+by_value = limit("1 per 100 years", tag=value)
+held = limit("1 per 10 minutes", max_delay=3600)
+
 urlpatterns = [
+    path("value", by_value(hello)),
+    path("value_later", by_value(hello_later)),
+    path("held", held(hello)),
+    path("held_later", held(hello_later)),
     path("", hello),
     path("burst", burst),
     path("later", burst_later),

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from fastapi import Depends, FastAPI, Response
+from fastapi import Depends, FastAPI, Request, Response
 
 from dthrottle.fastapi import Limiter
 
@@ -18,6 +18,12 @@ limiter = Limiter(tag="header:X-Client", **OPTIONS)
 costly = Depends(limiter.shared_limit("1 per 100 years", "costly", burst=100))
 
 
+async def value(request: Request) -> Any:
+    """Return the value that a client sent as JSON."""
+    return await request.json()
+
+
+@app.post("/value", dependencies=[Depends(limiter.limit("1 per 100 years", tag=value))])
 @app.get("/")
 @app.get("/burst", dependencies=[Depends(limiter.limit("1 per 100 years", burst=100))])
 @app.get("/one", dependencies=[costly])

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from flask import Flask, Response
+from flask import Flask, Request, Response
 
 from dthrottle.flask import Limiter
 
@@ -25,7 +25,16 @@ def hello() -> Response:
     return Response("hello", headers={"X-Process": str(os.getpid())})
 
 
+def value(request: Request) -> Any:
+    """Return the value that a client sent as JSON."""
+    return request.get_json()
+
+
+by_value = limiter.limit("1 per 100 years", tag=value)
+later = limiter.limit("1 per 10 minutes", max_delay=3600)
 application.add_url_rule("/", "root", hello)
+application.add_url_rule("/value", "value", by_value(hello), methods=["POST"])
+application.add_url_rule("/later", "later", later(hello))
 application.add_url_rule("/burst", "burst", limiter.limit("1 per 100 years", burst=100)(hello))
 application.add_url_rule("/one", "one", costly(hello))
 application.add_url_rule("/two", "two", costly(hello))

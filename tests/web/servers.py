@@ -42,7 +42,7 @@ class Server:
         return connection
 
     def get(
-        self, path: str = "/", *, method: str = "GET", **headers: str
+        self, path: str = "/", *, method: str = "GET", body: str | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
         """Make a request on a connection of its own: status, headers, body."""
         connection = self.connection()
@@ -50,7 +50,7 @@ class Server:
             if self.path:
                 connection.sock.connect(self.path)
             named = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, path, headers=named)
+            connection.request(method, path, body, headers=named)
             response = connection.getresponse()
             fields = {name.lower(): value for name, value in response.getheaders()}
             return response.status, fields, response.read()

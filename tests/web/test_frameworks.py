@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +19,6 @@ SITES: dict[str, tuple[Any, str, list[str]]] = {
     "django async": (uvicorn, "django_app:app", ["/burst", "/later"]),
     "fastapi": (uvicorn, "fastapi_app:app", ["/burst"]),
 }
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder for an application, and remove its tables afterwards."""
-    made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
-    yield made
-    for table in tables(made):
-        table.unlink()
 
 
 @pytest.mark.parametrize("kind", SITES)

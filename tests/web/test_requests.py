@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import random
 import socket
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import http_sf
 import pytest
-from servers import BIN, Server, gunicorn, serve, tables, uvicorn
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder for an application, and remove its tables afterwards."""
-    made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
-    yield made
-    for table in tables(made):
-        table.unlink()
+from servers import BIN, Server, gunicorn, serve, uvicorn
 
 
 @pytest.fixture
@@ -97,6 +87,25 @@ def test_a_request_is_held_until_its_turn(folder: Path) -> None:
         # Three turns, one a second.
         assert statuses == [200, 200, 200]
         assert time.monotonic() - begin > 1.9
+
+
+@pytest.mark.parametrize(
+    ("app", "paths"),
+    [
+        ("wsgi_app:application", ["/later"]),
+        ("flask_app:application", ["/later"]),
+        ("django_app:application", ["/held", "/held_later"]),
+    ],
+    ids=["wsgi", "flask", "django"],
+)
+def test_a_worker_without_threads_holds_nobody(folder: Path, app: str, paths: list[str]) -> None:
+    """Six requests could be held for 10 minutes and more, and there are four workers."""
+    with gunicorn(folder, "--worker-class", "sync", app=app) as server:
+        for path in paths:
+            with ThreadPoolExecutor(8) as threads:
+                asked = [threads.submit(server.get, path, X_Client="a") for _ in range(8)]
+            assert sorted(one.result()[0] for one in asked) == [200] + [429] * 7
+            assert server.get(path, X_Client="b")[0] == 200, "other clients are served"
 
 
 def until_counts(server: Server, **expect: int) -> None:

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +26,6 @@ SERVERS: dict[str, tuple[Any, tuple[str, ...]]] = {
 }
 
 servers = pytest.mark.parametrize("kind", SERVERS)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """Give a folder for an application, and remove its tables afterwards."""
-    made = tmp_path / f"web{os.getpid()}-{random.getrandbits(32):08x}"
-    yield made
-    for table in tables(made):
-        table.unlink()
 
 
 @servers

@@ -23,6 +23,11 @@ def hello(
     return [b"hello"]
 
 
+def value(environ: dict[str, Any]) -> Any:
+    """Return the value that a client sent as JSON."""
+    return json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+
+
 application = ThrottleMiddleware(
     hello, "1 per 100 years", burst=100, routes=["/burst"], tag="header:X-Client", **OPTIONS
 )
@@ -31,6 +36,17 @@ application = ThrottleMiddleware(
 )
 application = ThrottleMiddleware(
     application, "1/s", routes=["/held"], tag="header:X-Client", max_delay=10, **OPTIONS
+)
+application = ThrottleMiddleware(
+    application,
+    "1 per 10 minutes",
+    routes=["/later"],
+    tag="header:X-Client",
+    max_delay=3600,
+    **OPTIONS,
+)
+application = ThrottleMiddleware(
+    application, "1 per 100 years", routes=["/value"], tag=value, **OPTIONS
 )
 application = ThrottleMiddleware(
     application, "1/day", routes=["/proxied"], trusted_proxies=["unix", "127.0.0.1"], **OPTIONS

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, Result, Stats, UNLIMITED, convert};
 
-pub(crate) use tree::config;
+pub(crate) use tree::{config, with_table};
 
 /// How many numbers a decision is.
 pub(crate) const NUMBERS: usize = 11;

@@ -6,11 +6,20 @@
 //! bounded depth and size.
 
 use dthrottle::config::{Entry, Names, Node, Value};
-use dthrottle::{Config, Error, ErrorKind, Result};
+use dthrottle::{Config, Error, ErrorKind, Result, TableConfig};
 
 /// The configuration that the words say.
 pub(crate) fn config(words: Vec<String>) -> Result<Config> {
     Config::from_value(&root(words)?, Names::Camel)
+}
+
+/// The configuration with a table that was given beside it, if there is one.
+pub(crate) fn with_table(config: Result<Config>, words: Option<Vec<String>>) -> Result<Config> {
+    let mut config = config?;
+    if let Some(words) = words {
+        config.add_table(TableConfig::from_value(root(words)?.value, Names::Camel)?)?;
+    }
+    Ok(config)
 }
 
 /// The tree that the words say.

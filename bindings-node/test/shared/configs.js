@@ -197,6 +197,19 @@ function testConfigs(label, face) {
       }
     });
 
+    it('TOML, with a table that is described beside it', () => {
+      const text = 'rate = "1/s"\n[domains]\ntable = { rate = "5/s" }\n';
+      assert.equal(Throttle.fromToml(text, { table: { size: 5 } }).domain('table').rules[0].limit, 5);
+      assert.throws(() => Throttle.fromToml('table = { size = 5 }', { table: { private: true } }), {
+        code: 'DTHROTTLE_CONFIG',
+        field: 'table',
+      });
+      assert.throws(() => Throttle.fromToml(text, { table: /** @type {any} */ ({ sice: 5 }) }), {
+        code: 'DTHROTTLE_CONFIG',
+        field: 'table.sice',
+      });
+    });
+
     it('options of opening', () => {
       for (const options of [{ clocks: 1 }, null, 5, []]) {
         const wrong = /** @type {any} */ (options);

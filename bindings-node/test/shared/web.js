@@ -23,6 +23,7 @@ const { forget } = require('../../web/validate.js');
  * @property {Any} counts
  * @property {Any} tools What its middleware has besides.
  * @property {Any[]} seen What applications found at their requests.
+ * @property {() => number} left How many of its clients left that asked for `?wait`.
  * @property {number} port
  * @property {() => void} close
  */
@@ -40,6 +41,22 @@ const need = (name) => require(name);
  */
 const statusOf = (url = '') => Number(/status=(\d+)/.exec(url)?.[1] ?? 200);
 
+/** How many clients have left that were told to wait. */
+let left = 0;
+
+/**
+ * Answers a request to `?wait` only when its client has left.
+ * @param {Any} request
+ * @returns {Promise<void> | undefined}
+ */
+function leaves({ url, socket }) {
+  if (!url.includes('wait')) return undefined;
+  // After what the middleware does about it.
+  return once(socket, 'close').then(() => new Promise((resolve) => setImmediate(setImmediate, resolve))).then(() => {
+    left += 1;
+  });
+}
+
 /**
  * @param {string} name
  * @returns {Start}
@@ -53,8 +70,7 @@ const express = (name) => async (given, seen) => {
     seen.push(request.rateLimit);
     response.statusCode = statusOf(request.originalUrl);
     response.setHeader('X-App', '1');
-    if (request.url.includes('break')) response.socket.destroy();
-    else response.end('hello');
+    if (!leaves(request)) response.end('hello');
   });
   return { server: http.createServer(app).listen(0, '127.0.0.1'), tools: middleware };
 };
@@ -71,8 +87,7 @@ const kinds = {
         seen.push(request.rateLimit);
         response.statusCode = statusOf(request.url);
         response.setHeader('X-App', '1');
-        if (request.url.includes('break')) response.socket.destroy();
-        else response.end('hello');
+        if (!leaves(request)) response.end('hello');
       },
       .../** @type {[Any, Any]} */ (given),
     );
@@ -87,7 +102,7 @@ const kinds = {
       seen.push(context.state.rateLimit);
       context.status = statusOf(context.url);
       context.set('X-App', '1');
-      if (context.url.includes('break')) context.req.socket.destroy();
+      await leaves(context.req);
       context.body = 'hello';
     });
     return { server: app.listen(0, '127.0.0.1'), tools: middleware };
@@ -100,7 +115,7 @@ const kinds = {
     app.all('/*', async (/** @type {Any} */ request, /** @type {Any} */ reply) => {
       seen.push(request.rateLimit);
       reply.code(statusOf(request.url)).header('X-App', '1');
-      if (request.url.includes('break')) request.raw.socket.destroy();
+      await leaves(request.raw);
       return 'hello';
     });
     await app.listen({ port: 0, host: '127.0.0.1' });
@@ -113,9 +128,9 @@ const kinds = {
     const app = new Hono();
     const middleware = throttle(.../** @type {[Any, Any]} */ (given));
     app.use(middleware);
-    app.all('*', (/** @type {Any} */ context) => {
+    app.all('*', async (/** @type {Any} */ context) => {
       seen.push(context.get('rateLimit'));
-      if (context.req.url.includes('break')) context.env.incoming.socket.destroy();
+      await leaves(context.env.incoming);
       return new Response('hello', { status: statusOf(context.req.url), headers: { 'X-App': '1' } });
     });
     const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' });
@@ -155,6 +170,7 @@ function ask(port, path = '/', { body, ...options } = {}) {
 async function start(kind, ...given) {
   /** @type {Any[]} */
   const seen = [];
+  const before = left;
   const { server, tools } = await kinds[kind](given, seen);
   if (!server.listening) await once(server, 'listening');
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
@@ -163,6 +179,7 @@ async function start(kind, ...given) {
     counts: tools.counts,
     tools,
     seen,
+    left: () => left - before,
     get: (path, options) => ask(port, path, options),
     async statuses(count, options) {
       const all = [];

@@ -65,6 +65,10 @@ class AsgiReader(Generic[Request]):
         """Give all lines of the header."""
         return self._lines(request, b"x-forwarded-for")
 
+    def can_wait(self, _request: Request) -> bool:
+        """Return True: the event loop goes on."""
+        return True
+
     def _lines(self, request: Request, name: bytes) -> list[str]:
         headers = self._scope(request).get("headers", ())
         return [value.decode("latin-1") for key, value in headers if key == name]

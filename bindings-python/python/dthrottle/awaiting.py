@@ -19,7 +19,7 @@ class AwaitingGate(Gate[Request]):
         if not self.concerns(request):
             return None
         tag = await self._settle("tag", self.tag(request))
-        verdict = self.ask(tag, await self._settle("cost", self.cost(request)), scope)
+        verdict = self.ask(request, tag, await self._settle("cost", self.cost(request)), scope)
         if verdict is not None:
             await self._settle("on_refused", self.tell(request, verdict))
         return verdict
@@ -32,7 +32,7 @@ class AwaitingGate(Gate[Request]):
 
     async def refuse(self, request: Request, verdict: Verdict) -> Refusal:
         """Write the response to a request that is refused."""
-        with self.slowed() as delay:
+        with self.slowed(request) as delay:
             if delay:
                 await asyncio.sleep(delay)
         return self.refusal(verdict, await self._settle("body", self.body(request, verdict)))

@@ -21,7 +21,7 @@ class BlockingGate(Gate[Request]):
         cost = self.settings.cost
         if type(cost) is not int:
             cost = self.cost(request)
-        verdict = self.ask(self.tag(request), cost, scope)
+        verdict = self.ask(request, self.tag(request), cost, scope)
         if verdict is not None and verdict.decision.rule is not None:
             self.tell(request, verdict)
         return verdict
@@ -40,7 +40,7 @@ class BlockingGate(Gate[Request]):
 
     def refuse(self, request: Request, verdict: Verdict) -> Refusal:
         """Write the response to a request that is refused."""
-        with self.slowed() as delay:
+        with self.slowed(request) as delay:
             if delay:
                 time.sleep(delay)
         return self.refusal(verdict, self.body(request, verdict))

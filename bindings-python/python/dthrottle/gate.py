@@ -24,6 +24,7 @@ from dthrottle.forked import in_child
 from dthrottle.headers import Fields, Headers, problem, retry_after
 from dthrottle.options import Settings
 from dthrottle.source import Opened
+from dthrottle.tags import address_tag, tag_bytes
 
 __all__ = ["Counts", "Gate", "Reader", "Refusal", "Verdict"]
 
@@ -32,12 +33,14 @@ R = TypeVar("R", contravariant=True)
 
 _logger = logging.getLogger("dthrottle")
 
-# Before the address of a client that sent no header: no header can have a NUL, so nobody can
-# pretend to be it.
-_NO_HEADER: Final = b"address\0"
 _MOST_DEBT: Final = 2**40
-_UNTAGGED: Final = (
-    "a request has no tag, and passes (behind a proxy on a Unix socket, set trusted_proxies)"
+_BAD_TAG: Final = "tag must return text (not empty, valid UTF-8), bytes or an int"
+_HINT: Final = "(behind a proxy on a Unix socket, set trusted_proxies)"
+_NO_ADDRESS: Final = f"the address of a client is unknown, and its requests pass {_HINT}"
+_ONE_BUCKET: Final = f"clients without a tag and a known address are counted together {_HINT}"
+_NO_WAITING: Final = (
+    "max_delay and throttle_milliseconds have no effect: this server handles one request at a time "
+    "(wsgi.multithread is false); this is logged once"
 )
 
 
@@ -63,6 +66,9 @@ class Reader(Protocol[R]):
     def forwarded_for(self, request: R) -> Forwarded:
         """Give the header X-Forwarded-For."""
 
+    def can_wait(self, request: R, /) -> bool:
+        """Return whether the process serves other requests while it holds this one."""
+
 
 @dataclass
 class Counts:
@@ -77,7 +83,7 @@ class Counts:
     gave_up: int = 0
     """Were gone before their turn."""
     untagged: int = 0
-    """Passed because nobody could say whose they are."""
+    """Had no usable tag: counted by address, or passed where that is the tag and unknown."""
     failed: int = 0
     """Errors of functions that were given as options, and of the throttle."""
 
@@ -92,7 +98,7 @@ class Verdict(NamedTuple):
 
     decision: Decision
     fields: Fields
-    tag: str | bytes
+    tag: bytes
     cost: int
     refused: bool
     wait: float
@@ -137,6 +143,7 @@ class Gate(Generic[Request]):
         in_child(self, Gate._clear)
         self._said: set[str] = set()
         self._warns = settings.warns_of_proxies
+        self._warns_of_waiting = True
 
     def _quick(self) -> Callable[[str | None], Decision | None] | None:
         s = self.settings
@@ -174,44 +181,61 @@ class Gate(Generic[Request]):
         return False
 
     def tag(self, request: Request) -> Any:
-        """Give the tag; None if there is none."""
-        s, reader = self.settings, self._reader
+        """Return the value of the option ``tag`` for a request: any object, for ``ask``."""
+        s = self.settings
         if s.tag is not None:
             return self.call("tag", s.tag, request)
         if s.header is not None:
-            value = reader.header(request, s.header)
-            if value:
-                return value
+            return self._reader.header(request, s.header) or self._by_address(request)
+        return self._address(request)
+
+    def _address(self, request: Request) -> bytes | None:
+        reader = self._reader
         forwarded = reader.forwarded_for(request)
         if forwarded and self._warns:
             self._warn_of_proxy()
-        address = s.address(reader.peer(request), forwarded)
-        return address if s.header is None or address is None else _NO_HEADER + address
+        return self.settings.address(reader.peer(request), forwarded)
+
+    def _by_address(self, request: Request) -> bytes:
+        """Return the tag of a client that has no usable tag of its own."""
+        address = self._address(request)
+        if address is None:
+            # To let these requests pass would let clients choose to pass.
+            self._log("address", _ONE_BUCKET)
+        return address_tag(address)
+
+    def _untagged(self, request: Request, value: Any) -> bytes | None:
+        """Return the tag of a request for which ``value`` cannot be one; None: it passes."""
+        self.counts.untagged += 1
+        if self.settings.tag is None and self.settings.header is None:
+            self._log("address", _NO_ADDRESS)
+            return None
+        # A function that raises gives None, and is logged already.
+        cause = "tag" if value is None else "tag value"
+        # Only the type: clients choose the value.
+        self._log(cause, f"{_BAD_TAG}, got {type(value).__name__}; the client's address is counted")
+        return self._by_address(request)
 
     def cost(self, request: Request) -> Any:
         """Give the cost, as the option says."""
         cost = self.settings.cost
         return cost if isinstance(cost, int) else self.call("cost", cost, request)
 
-    def ask(self, tag: Any, cost: Any, scope: str = "") -> Verdict | None:
+    def ask(self, request: Request, value: Any, cost: Any, scope: str = "") -> Verdict | None:
         """Ask the throttle; None: the request passes, and nothing is to be said about it.
 
-        Equal tags of different scopes are different clients.
+        A value that cannot be a tag is replaced by the client's address: clients can often choose
+        its type. Equal tags of different scopes are different clients.
         """
-        if tag is None:
-            self.counts.untagged += 1
-            self._log("tag", _UNTAGGED)
-            return None
         try:
-            if type(tag) is int:
-                tag = str(tag)
-            if self.settings.allow_tags and self._is_allowed(tag):
+            tag = tag_bytes(value) or self._untagged(request, value)
+            if tag is None or tag in self.settings.allow_tags:
                 return None
             if scope:
-                tag = b"%b\0%b" % (scope.encode(), tag.encode() if isinstance(tag, str) else tag)
+                tag = b"%b\0%b" % (scope.encode(), tag)
             units = cost if type(cost) is int and cost >= 0 else self._units(cost)
             if self._may_wait or units > self._largest:
-                decision = self._check(tag, units)
+                decision = self._check(request, tag, units)
             else:
                 # What nearly every request comes to.
                 decision = self._domain.check(tag, units)
@@ -220,7 +244,7 @@ class Gate(Generic[Request]):
             return None
         return self.verdict(decision, tag, units)
 
-    def verdict(self, decision: Decision, tag: str | bytes, cost: int) -> Verdict:
+    def verdict(self, decision: Decision, tag: bytes, cost: int) -> Verdict:
         """Count a decision, and say what becomes of the request."""
         refused = False
         if decision.rule is None and not (self._may_wait and decision.dry_run):
@@ -235,13 +259,13 @@ class Gate(Generic[Request]):
         # Twice as fast as Verdict(...), which is written in Python.
         return tuple.__new__(Verdict, (decision, fields, tag, cost, refused, wait))
 
-    def _check(self, tag: str | bytes, cost: int) -> Decision:
+    def _check(self, request: Request, tag: bytes, cost: int) -> Decision:
         s = self.settings
         beyond = cost - self._largest
         if beyond > 0:
             # Passes when the bucket is full, and takes it into debt.
             cost = int(self._largest)
-        room = self._may_wait and self._enter()
+        room = self._may_wait and self._enter(request)
         wait = 0.0
         try:
             decision = self._domain.check(tag, cost, max_wait=s.max_delay if room else 0.0)
@@ -252,9 +276,6 @@ class Gate(Generic[Request]):
         if beyond > 0 and decision.granted:
             self._domain.charge(tag, int(min(beyond, _MOST_DEBT)))
         return decision
-
-    def _is_allowed(self, tag: str | bytes) -> bool:
-        return (tag.encode() if isinstance(tag, str) else tag) in self.settings.allow_tags
 
     def _units(self, cost: Any) -> int:
         try:
@@ -273,7 +294,12 @@ class Gate(Generic[Request]):
         """Have all the room: requests of a parent's threads are not held here."""
         self._room = deque([None] * self.settings.max_held)
 
-    def _enter(self) -> bool:
+    def _enter(self, request: Request) -> bool:
+        if not self._reader.can_wait(request):
+            if self._warns_of_waiting:
+                self._warns_of_waiting = False
+                _logger.warning(_NO_WAITING)
+            return False
         try:
             self._room.pop()
         except IndexError:
@@ -304,10 +330,10 @@ class Gate(Generic[Request]):
             self.failed("refund")
 
     @contextmanager
-    def slowed(self) -> Iterator[float]:
+    def slowed(self, request: Request) -> Iterator[float]:
         """Give the time for which to hold a refusal: none if too many requests are held."""
         delay = self.settings.refusal_delay
-        if not delay or not self._enter():
+        if not delay or not self._enter(request):
             yield 0.0
             return
         try:

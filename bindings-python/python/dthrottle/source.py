@@ -6,10 +6,8 @@ it, unless told otherwise.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -44,7 +42,6 @@ _logger = logging.getLogger("dthrottle")
 # Keys of a domain, which stand at the top where there is only one.
 _OF_DOMAIN = ("rate", "burst", "charge_refused", "rules")
 _OF_THROTTLE = (*_OF_DOMAIN, "domains", "dry_run", "table", "cluster", "clock")
-_HAS_TABLE = re.compile(r"""^[ \t]*(\[[ \t]*)?["']?table["']?[ \t]*[\].=]""", re.MULTILINE)
 
 # What has been opened in this process: rules by table and domain.
 _opened: dict[tuple[str, str], tuple[Policy, ...]] = {}
@@ -86,21 +83,7 @@ def _given(source: Domain, domain: str | None, table: Table) -> Opened:
 
 def _from_file(path: Path, domain: str, table: Table) -> Opened:
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        Throttle.from_file(path)  # says what is wrong with it
-        raise
-    name = None
-    try:
-        if _HAS_TABLE.search(text):
-            if table is not None:
-                raise ConfigError("table: there is one already; give it there", field="table")
-            throttle = Throttle.from_toml(text)
-        else:
-            # At the end, so that errors have the lines of the file.
-            throttle, name = throttle_on(
-                lambda made: Throttle.from_toml(f"{text}\n[table]\n{_toml(made)}"), table
-            )
+        throttle, name = throttle_on(lambda made: Throttle.from_file(path, table=made), table)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}", field=error.field, line=error.line) from None
     found = throttle.domain(domain)
@@ -169,11 +152,6 @@ def throttle_on(
         message = f"{error}; counts are shared only with forked children"
         warnings.warn(message, RuntimeWarning, stacklevel=6)
         return throttle, None
-
-
-def _toml(table: TableConfig) -> str:
-    # What Python and JSON write of these, TOML reads.
-    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
 
 
 def policies(domain: Domain) -> dict[str, Policy]:

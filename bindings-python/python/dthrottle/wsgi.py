@@ -58,6 +58,10 @@ class WsgiReader(Generic[Request]):
         """Give the header, which servers join from its lines."""
         return self._environ(request).get("HTTP_X_FORWARDED_FOR")
 
+    def can_wait(self, request: Request) -> bool:
+        """Return whether other threads of the process serve requests."""
+        return bool(self._environ(request).get("wsgi.multithread"))
+
 
 class _EnvironReader(WsgiReader["WSGIEnvironment"]):
     """Reads an environ, and what is read of every request without a detour."""

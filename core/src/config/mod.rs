@@ -152,6 +152,22 @@ impl Config {
         }
     }
 
+    /// Takes a table that is described outside of this configuration, such as in an option of
+    /// middleware. If the configuration describes a table itself, a `table` that is only a usual
+    /// name does what [`Config::name_table`] does, and any other is an error.
+    pub fn add_table(&mut self, table: TableConfig) -> Result<()> {
+        let default = TableConfig { clustered: self.table.clustered, ..TableConfig::default() };
+        if self.table == default {
+            self.set_table(table);
+        } else if let Some(name) = table.usual_name() {
+            self.name_table(name, true);
+        } else if table != TableConfig::default() {
+            let message = "the configuration describes a table already; change it there";
+            return Err(Error::config("table", message));
+        }
+        Ok(())
+    }
+
     /// How many rules a domain has; nothing: there is no such domain.
     pub fn rule_count(&self, domain: &str) -> Option<usize> {
         let found = self.domains.iter().find(|known| known.name == domain);
@@ -286,6 +302,30 @@ mod tests {
         ] {
             let mut config = Config::from_toml(text).unwrap();
             config.name_table("x", false);
+            assert_eq!(config.table_name(), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_is_added_only_to_a_configuration_without_one() {
+        let usual = || TableConfig::named("x").usual(true);
+        for text in ["", "[table]", "[domains]\ntable = { rate = 5 }", "[cluster]\nname = 'c'"] {
+            let mut config = Config::from_toml(text).unwrap();
+            config.add_table(TableConfig::named("y").tags(9)).unwrap();
+            assert_eq!(config.table_name(), Some("y"), "{text}");
+            assert_eq!(config.table.clustered, text.starts_with("[cluster]"));
+        }
+        for (text, name) in [
+            ("[table]\nsize = 9", Some("x")),
+            ("[table]\nname = 'web'", Some("web")),
+            ("[table]\nprivate = true", None),
+        ] {
+            let mut config = Config::from_toml(text).unwrap();
+            for table in [TableConfig::named("x"), usual().tags(9), TableConfig::private()] {
+                assert_eq!(config.add_table(table).unwrap_err().field(), Some("table"), "{text}");
+            }
+            config.add_table(TableConfig::default()).unwrap();
+            config.add_table(usual()).unwrap();
             assert_eq!(config.table_name(), name, "{text}");
         }
     }

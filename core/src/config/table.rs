@@ -1,5 +1,7 @@
 //! The table's part of the configuration: which memory, for how many tags.
 
+use super::reader::{Names, Reader};
+use super::value::{Entry, Value};
 use crate::error::{Error, Result};
 use crate::rate::quoted;
 use crate::table::{FEWEST_SHARED_LINES, Geometry, Table};
@@ -92,6 +94,22 @@ impl TableConfig {
     #[must_use]
     pub fn usual(self, usual: bool) -> TableConfig {
         TableConfig { usual, ..self }
+    }
+
+    /// Reads a table given as a language's own object, or only its name.
+    pub fn from_value(value: Value, names: Names) -> Result<TableConfig> {
+        Reader { names, lines: Vec::new() }.table_config(&Entry::new("table", value))
+    }
+
+    /// The name, if nobody chose it and nothing else is known of the table.
+    pub(super) fn usual_name(&self) -> Option<&str> {
+        let TableConfig { kind, size: None, group: None, dir: None, usual: true, .. } = self else {
+            return None;
+        };
+        match kind {
+            Kind::Named(name) => Some(name),
+            _ => None,
+        }
     }
 
     /// A table that an exchange between nodes can use.

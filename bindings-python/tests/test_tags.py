@@ -1,0 +1,143 @@
+"""Values that can be tags, and values that cannot: no client turns its limit off by their type."""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask, request
+from web import fail, kinds, once
+
+from dthrottle import ManualClock
+from dthrottle.flask import Limiter
+from dthrottle.tags import address_tag, tag_bytes
+
+VECTORS = json.loads(
+    (Path(__file__).parents[2] / "tests/vectors/tags.json").read_text(encoding="utf-8")
+)
+OTHER = "198.51.100.1"
+
+
+class Number(enum.IntEnum):
+    """Numbers with names."""
+
+    SEVEN = 7
+
+
+# Values that no client can send in JSON, but functions may return.
+OTHERS: list[Any] = [float("nan"), 1.0, 10**5000, object(), b"", bytearray(b"x"), (), {"x"}, len]
+
+
+def value_of(request: Any) -> Any:
+    """Read the value that a client sent."""
+    headers = request.get("headers", ())
+    sent = request.get("HTTP_X_VALUE") or dict(headers)[b"x-value"].decode("latin-1")
+    return json.loads(sent)
+
+
+async def value_later(request: Any) -> Any:
+    """Read it in a coroutine."""
+    return value_of(request)
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was logged."""
+    return [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR]
+
+
+def test_text_bytes_and_whole_numbers_can_be_tags() -> None:
+    for case in VECTORS["usable"]:
+        assert tag_bytes(json.loads(case["json"])) == case["tag"].encode(), case
+    assert (tag_bytes(b"\xff"), tag_bytes(Number.SEVEN), tag_bytes(2**70)) == (
+        b"\xff",
+        b"7",
+        str(2**70).encode(),
+    )
+
+
+def test_nothing_else_can_be_a_tag() -> None:
+    for case in VECTORS["unusable"]:
+        assert tag_bytes(json.loads(case["json"])) is None, case
+    for value in OTHERS:
+        assert tag_bytes(value) is None
+
+
+def functions(client: Any) -> list[Any]:
+    """Return the kinds of functions that a middleware takes."""
+    return [value_of, value_later] if client.kind == "asgi" else [value_of]
+
+
+@kinds
+def test_what_a_client_sends_is_counted(
+    client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    for function in functions(client):
+        caplog.clear()
+        web = client(once(clock), tag=function)
+        for case in VECTORS["usable"]:
+            sent = {"x_value": case["json"]}
+            assert web.statuses(1, **sent) == [200], case
+            assert web.statuses(1, peer=OTHER, **sent) == [429], case
+        assert (web.counts.untagged, errors(caplog)) == (0, [])
+        for case in VECTORS["unusable"]:
+            clock.advance(60.0)
+            sent = {"x_value": case["json"]}
+            assert web.statuses(2, **sent) == [200, 429], case
+            assert web.statuses(1, peer=OTHER, **sent) == [200], case
+        assert (web.counts.failed, web.counts.untagged) == (0, 3 * len(VECTORS["unusable"]))
+        # One for None, which also stands for functions that fail, and one for all other values.
+        first, second = errors(caplog)
+        assert first.startswith("tag must return text (not empty, valid UTF-8), bytes or an int, ")
+        assert ("got NoneType" in first, "got bool" in second) == (True, True)
+
+
+@kinds
+@pytest.mark.parametrize("tag", [fail, *(lambda _request, value=v: value for v in OTHERS)])
+def test_without_a_usable_tag_the_address_is_counted(
+    client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    throttle = once(clock)
+    web = client(throttle, tag=tag, allow=["alice"])
+    assert web.statuses(3) == [200, 429, 429]
+    assert web.statuses(1, peer=OTHER) == [200]
+    assert throttle.peek(address_tag(bytes([198, 51, 100, 1]))).remaining == 0
+    assert (web.counts.untagged, len(errors(caplog))) == (4, 1)
+
+
+@kinds
+@pytest.mark.parametrize("tag", ["header:X-Value", value_of, fail])
+def test_without_tag_and_address_clients_are_counted_together(
+    client: Any, clock: ManualClock, tag: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = client(once(clock), tag=tag)
+    empty = "" if tag == "header:X-Value" else "[]"
+    assert web.statuses(3, peer=None, x_value=empty) == [200, 429, 429]
+    assert "trusted_proxies" in caplog.text
+
+
+@kinds
+def test_only_allow_exempts_requests(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), tag=value_of, allow=["alice"])
+    assert web.statuses(3, x_value='"alice"') == [200] * 3
+    assert web.statuses(2, x_value='["alice"]') == [200, 429]
+    web = client(once(clock), tag=value_of, allow=lambda request: "health" in str(request))
+    assert web.statuses(3, "/health", x_value="[]") == [200] * 3
+    assert web.statuses(2, x_value="[]") == [200, 429]
+
+
+def test_a_field_of_a_json_body_in_flask() -> None:
+    app = Flask("shop")
+    limiter = Limiter(app, table=False, tag=lambda _request: request.get_json()["user"])
+    app.add_url_rule("/", "login", limiter.limit("2/day")(lambda: "hello"), methods=["POST"])
+    web = app.test_client()
+    for sent in (b'{"user": "x"}', b'{"user": ["x"]}'):
+        statuses = [
+            web.post("/", data=sent, content_type="application/json").status_code for _ in "1234"
+        ]
+        assert statuses == [200, 200, 429, 429], sent
+    for sent in (b'{"user": "x\\ud800"}', b'{"user": 1.5}', b"{}", b"not JSON"):
+        assert web.post("/", data=sent, content_type="application/json").status_code == 429, sent

@@ -1,0 +1,49 @@
+"""tags.json: which values can be tags, as clients send them in JSON."""
+
+from __future__ import annotations
+
+# The JSON text of a value, and the tag that it is.
+USABLE = {
+    '"x"': "x",
+    '"a@example.com"': "a@example.com",
+    '" "': " ",
+    '"\\u0000"': "\0",
+    '"\\u00e9"': "\u00e9",
+    '"\\ud83d\\ude00"': "\U0001f600",
+    '"null"': "null",
+    '"1.5"': "1.5",
+    "42": "42",
+    "0": "0",
+    "-7": "-7",
+    "9007199254740991": "9007199254740991",
+}
+
+# The JSON text of a value, and why it cannot be a tag.
+UNUSABLE = {
+    "null": "no value",
+    "true": "a boolean",
+    "false": "a boolean",
+    '""': "empty text",
+    '"x\\ud800"': "a high surrogate alone: the text has no UTF-8",
+    '"\\udc00x"': "a low surrogate alone: the text has no UTF-8",
+    "1.5": "not a whole number",
+    "-0.5": "not a whole number",
+    "1e400": "infinite, where numbers are floats",
+    "[]": "a list",
+    '["x"]': "a list, as of a parameter that is given twice",
+    '["x", "x"]': "a list, as of a parameter that is given twice",
+    "[[42]]": "a list",
+    "{}": "an object",
+    '{"x": "x"}': "an object",
+    '{"length": 1, "0": 120}': "an object that looks like a list",
+    '{"type": "Buffer", "data": [120]}': "an object that looks like bytes",
+    '{"then": "x", "toString": "x"}': "an object that looks like a promise",
+}
+
+
+def tags() -> dict[str, list[dict[str, object]]]:
+    """Return both lists."""
+    return {
+        "usable": [{"json": value, "tag": tag} for value, tag in USABLE.items()],
+        "unusable": [{"json": value, "why": why} for value, why in UNUSABLE.items()],
+    }
