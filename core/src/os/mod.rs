@@ -16,6 +16,8 @@ pub(crate) mod memory;
 #[cfg(target_os = "linux")]
 pub(crate) mod named;
 pub(crate) mod random;
+#[cfg(target_os = "linux")]
+pub(crate) mod rule_lock;
 #[cfg(unix)]
 pub(crate) mod signals;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]

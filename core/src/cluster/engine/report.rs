@@ -79,10 +79,13 @@ impl Outbox {
     pub(super) fn learn(&mut self, exchange: &Exchange, settings: &Settings, now: u64) {
         let longest = u64::try_from(settings.period.as_nanos()).unwrap_or(u64::MAX);
         for rule in exchange.rules() {
-            self.paces.entry(rule.index).or_insert_with(|| {
-                let period = rule_period(rule.fill_ns(), longest);
-                Pace { period, due_at: now + period, is_due: false, urgent: 1 }
-            });
+            let period = rule_period(rule.fill_ns(), longest);
+            let fresh = Pace { period, due_at: now + period, is_due: false, urgent: 1 };
+            let pace = self.paces.entry(rule.index).or_insert(fresh);
+            // The index means another rule by now.
+            if pace.period != period {
+                *pace = fresh;
+            }
         }
     }
 
@@ -272,13 +275,14 @@ impl Engine {
             };
             let age = section.age_us.saturating_mul(1000).saturating_add(delay);
             let late = self.settings.controls.late_rule
-                && age > late_after(self.outbox.period(rule), rule.fill_ns()).saturating_add(delay);
+                && age
+                    > late_after(self.outbox.period(&rule), rule.fill_ns()).saturating_add(delay);
             let entries = entries.map(|entry| Charge {
                 fingerprint: entry.fingerprint,
                 units: entry.hits.saturating_mul(section.quantum),
                 saturated: entry.saturated,
             });
-            let done = self.exchange.charge(rule, now, now.saturating_sub(age), late, entries);
+            let done = self.exchange.charge(&rule, now, now.saturating_sub(age), late, entries);
             charged += done.charged;
             spared += done.spared;
         }
