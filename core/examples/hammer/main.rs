@@ -52,6 +52,7 @@ fn main() -> Outcome {
         "lock-race" => lock::race(&options),
         "quiet" => quiet::run(&options),
         "race" => race::run(&options),
+        "rules-closed" => rules::closed(&options),
         "rules-forked" => rules::forked(&options),
         "rules-killed" => rules::killed(&options),
         "services" => services::run(&options),

@@ -2,6 +2,7 @@
 //! others that use theirs, whatever becomes of the first.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::Duration;
 
@@ -59,6 +60,38 @@ pub(crate) fn forked(options: &Options) -> Outcome {
     say.write_all(&[0])?;
     join(vec![child])?;
     println!("balance {}", last.peek("tag")?.balance);
+    Ok(())
+}
+
+/// A child closes all descriptors, as daemons do, and changes its rule; then its parent goes
+/// through more rules than there is room for. Prints whether each could, and what the parent finds
+/// of the child's rule.
+pub(crate) fn closed(options: &Options) -> Outcome {
+    let host = Throttle::builder().table(options.table()?).build()?;
+    let (mut told, tell) = io::pipe()?;
+    let (hear, mut say) = io::pipe()?;
+    let child = fork(|| {
+        let keep = [tell.as_raw_fd(), hear.as_raw_fd()];
+        for fd in (3..100).filter(|fd| !keep.contains(fd)) {
+            // SAFETY: a plain system call; nothing that is closed here is used again.
+            unsafe { libc::close(fd) };
+        }
+        let throttle = reloaded(&host, BURST);
+        (&tell).write_all(&[u8::from(throttle.is_ok())]).expect("a pipe");
+        (&hear).read_exact(&mut [0]).expect("a pipe");
+        assert!((0..3).all(|_| throttle.as_ref().is_ok_and(|t| t.allow("tag").expect("open"))));
+    })?;
+    drop(tell);
+    let mut answer = [0];
+    told.read_exact(&mut answer)?;
+    let last = cycle(&host, 2 * BURST, options.number("rounds")?);
+    say.write_all(&[0])?;
+    join(vec![child])?;
+    println!("reloads {} {}", answer[0], u8::from(last.is_ok()));
+    let why = last.err().map_or(String::new(), |error| error.to_string());
+    println!("pinned {}", u8::from(why.contains("a process could not lock the table's file")));
+    // Rules that are there already are always found.
+    println!("balance {}", reloaded(&host, 2 * BURST + 4000)?.peek("tag")?.balance);
     Ok(())
 }
 

@@ -6,16 +6,16 @@ use crate::hammer::Worker;
 use crate::tasks::{numbers, run};
 
 /// A task with a table that children inherit, and with one that has a name.
-fn both(task: &str, words: &[&str], judge: impl Fn(&[Vec<String>])) {
-    judge(&run(&[&[task], words].concat()));
+fn both(task: &str, words: &[&str], judge: impl Fn(&[Vec<String>], bool)) {
+    judge(&run(&[&[task], words].concat()), false);
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
-    judge(&run(&[&[task, "name=rules", "tags=1", &dir], words].concat()));
+    judge(&run(&[&[task, "name=rules", "tags=1", &dir], words].concat()), true);
 }
 
 #[test]
 fn a_forked_child_keeps_a_rule_that_its_parent_gave_up() {
-    both("rules-forked", &["rounds=5000"], |lines| {
+    both("rules-forked", &["rounds=5000"], |lines, _| {
         assert_eq!(numbers(lines, "balance"), [[997]]);
     });
 }
@@ -24,10 +24,21 @@ fn a_forked_child_keeps_a_rule_that_its_parent_gave_up() {
 fn kills_at_any_moment_of_a_change_of_rules_leave_a_list_that_works() {
     let rounds =
         if std::env::var_os("DTHROTTLE_DEEP").is_some() { "rounds=2000" } else { "rounds=50" };
-    both("rules-killed", &[rounds], |lines| {
+    both("rules-killed", &[rounds], |lines, _| {
         assert_eq!(numbers(lines, "misread"), [[0]]);
         assert_eq!(numbers(lines, "balances"), [[997, 996]]);
         assert_eq!(numbers(lines, "room"), [[5]]);
+    });
+}
+
+/// A program that becomes a daemon closes what it does not know. A named table's file is found
+/// again; without one the rules of the table stay as they are.
+#[test]
+fn a_process_that_closed_all_descriptors_keeps_its_rule() {
+    both("rules-closed", &["rounds=5000"], |lines, named| {
+        assert_eq!(numbers(lines, "reloads"), [[1, i64::from(named)]]);
+        assert_eq!(numbers(lines, "pinned"), [[i64::from(!named)]]);
+        assert_eq!(numbers(lines, "balance"), [[997]]);
     });
 }
 
