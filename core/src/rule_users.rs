@@ -1,4 +1,5 @@
-//! Which rules of a table are in use, and the list of rules that changes only when they are not.
+//! Which rules of a table are in use. The index of a rule that is not in use is given to the next
+//! new rule.
 //!
 //! Slots name rules by index, and so does every throttle. So an index means another rule only after
 //! no bucket names it (`table/reclaim.rs`) and no throttle of a live process holds it. In a table
@@ -26,7 +27,7 @@ pub(crate) enum RuleUsers {
     Counted(Arc<Counts>),
     #[cfg(all(feature = "os", target_os = "linux"))]
     Locked(Arc<LockFile>),
-    /// They are not: no index ever means another rule.
+    /// They are unknown, so no index is ever given to another rule.
     #[cfg(all(feature = "os", unix))]
     Unknown,
 }
@@ -35,7 +36,7 @@ pub(crate) enum RuleUsers {
 /// child forked meanwhile.
 #[derive(Debug)]
 pub(crate) enum RuleHold {
-    /// None are held: there are none, or the rules of the table are pinned.
+    /// The throttle has no rules, or the rules of the table are pinned.
     None,
     Counted(Arc<Counts>, Vec<u16>),
     #[cfg(all(feature = "os", target_os = "linux"))]
@@ -57,7 +58,7 @@ pub(crate) struct Counts {
     is_locked: AtomicBool,
 }
 
-/// Instead of a count: nobody may hold the rule.
+/// The value instead of a count while no throttle may hold the rule.
 const EXCLUDED: u32 = u32::MAX;
 
 impl RuleUsers {
@@ -66,8 +67,8 @@ impl RuleUsers {
         RuleUsers::Counted(Arc::new(Counts { holds, is_locked: AtomicBool::new(false) }))
     }
 
-    /// Indexes of these rules, in their order, and the hold that keeps them. `None`: the list is
-    /// full, and all of it is in use.
+    /// Returns a hold on these rules and their indexes, in the same order; `None` if the list is
+    /// full and all of its rules are in use.
     pub(crate) fn hold(
         &self,
         table: &Table,
@@ -91,7 +92,7 @@ impl RuleUsers {
         Some((hold, indexes))
     }
 
-    /// Holds a rule for a moment, if its index still means that.
+    /// Holds a rule for one operation. Returns `None` if the index means another rule by now.
     pub(crate) fn hold_one(
         &self,
         table: &Table,
@@ -102,7 +103,7 @@ impl RuleUsers {
         (hold.add(index) && table.rule(index) == Some(rule)).then_some(hold)
     }
 
-    /// A hold of no rules yet. If there cannot be one, the rules of the table are pinned.
+    /// Returns a hold without rules. On failure it pins the rules of the table instead.
     fn new_hold(&self, table: &Table) -> RuleHold {
         let hold = match self {
             RuleUsers::Counted(counts) => Some(RuleHold::Counted(Arc::clone(counts), Vec::new())),
@@ -117,8 +118,8 @@ impl RuleUsers {
         })
     }
 
-    /// Waits until nobody else changes the list. `None`: that takes too long, or is not known, and
-    /// the rules of the table are pinned.
+    /// Waits until no other thread or process changes the list. On failure it pins the rules of the
+    /// table and returns `None`.
     fn lock_list(&self, table: &Table) -> Option<ListLock> {
         let lock = match self {
             RuleUsers::Counted(counts) => {
@@ -137,7 +138,7 @@ impl RuleUsers {
 }
 
 impl RuleHold {
-    /// Holds one more rule. False: it cannot be held now.
+    /// Adds a rule to the hold. Returns false while another thread or process excludes its users.
     fn add(&mut self, index: u16) -> bool {
         match self {
             RuleHold::None => true,
@@ -151,7 +152,7 @@ impl RuleHold {
         }
     }
 
-    /// Holds them for good.
+    /// Keeps the hold until it is dropped, also in children that are forked meanwhile.
     #[cfg_attr(
         not(all(feature = "os", target_os = "linux")),
         allow(unused_variables, reason = "counts need no more")
@@ -201,7 +202,7 @@ impl Drop for ListLock {
 }
 
 impl Counts {
-    /// False: a thread has the lock for too long, perhaps one that a fork left behind.
+    /// Returns false if another thread does not give the lock back: perhaps a fork left it behind.
     fn lock(&self) -> bool {
         (0..TRIES).any(|_| {
             let is_free = !self.is_locked.swap(true, Ordering::Acquire);

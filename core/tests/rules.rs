@@ -47,7 +47,7 @@ fn balance(throttle: &Throttle, tag: &str) -> i64 {
     throttle.peek(tag).unwrap().balance
 }
 
-/// Runs the test with every kind of table, and tells it whether the table has a name.
+/// Runs the test with every kind of table; the second argument is whether the table has a name.
 fn each_kind(test: impl Fn(&TableConfig, bool)) {
     let folder = Folder::new();
     test(&TableConfig::private().tags(1000), false);

@@ -36,7 +36,7 @@ fn hold_many(throttle: &Throttle) -> dthrottle::Result<Vec<Throttle>> {
     held.collect()
 }
 
-/// Goes through so many rules, each another one than all before it.
+/// Reloads `count` times, each time with another burst, and returns the last throttle.
 pub(crate) fn cycle(throttle: &Throttle, first: u64, count: u64) -> dthrottle::Result<Throttle> {
     let mut last = throttle.clone();
     for burst in first..first + count {

@@ -23,12 +23,12 @@ use super::fork::{self, Guarded};
 use crate::rule_users::RuleUsers;
 
 /// What a locked byte of the file stands for. The bytes need not be there.
-pub(super) const EXCHANGE: i64 = 0;
-pub(super) const RULE_LIST: i64 = 1;
+pub(super) const EXCHANGE: libc::off_t = 0;
+pub(super) const RULE_LIST: libc::off_t = 1;
 /// The byte of rule index zero; every other index has the byte that follows.
-pub(super) const RULES: i64 = 2;
+pub(super) const RULES: libc::off_t = 2;
 /// As many bytes as there are.
-pub(super) const ALL: i64 = 0;
+pub(super) const ALL: libc::off_t = 0;
 
 /// Where the processes of a table agree on one of them.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(crate) struct LockFile {
 }
 
 /// A file that stays open for long. A program that becomes a daemon may close all descriptors
-/// behind our back: a number that means another file by then is not closed.
+/// without its knowledge: a descriptor that refers to another file by then is not closed.
 #[derive(Debug)]
 pub(super) struct KeptFile {
     file: ManuallyDrop<File>,
@@ -156,13 +156,13 @@ impl Drop for KeptFile {
     }
 }
 
-/// Locks or unlocks bytes of the file, without waiting. False: another description has a lock that
-/// excludes this one.
+/// Locks or unlocks bytes of the file, without waiting. Returns false if another open file
+/// description has a lock that conflicts.
 pub(super) fn try_change(
     file: &File,
     kind: libc::c_int,
-    first: i64,
-    count: i64,
+    first: libc::off_t,
+    count: libc::off_t,
 ) -> io::Result<bool> {
     // SAFETY: a structure of numbers, for which zeroes are right: no process.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

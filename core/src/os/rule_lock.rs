@@ -2,8 +2,8 @@
 //!
 //! A throttle holds a shared lock on the byte of each of its rules in the file that stands for the
 //! table. An index is freed only under an exclusive lock on its byte, so only when no live process
-//! uses it. The lock of a throttle belongs to an open file description of its own. Unlike the lock
-//! for the exchange it is meant to be inherited: a forked child uses the same rules, and the system
+//! uses it. Each throttle has its own open file description for its locks. Unlike the lock for
+//! the exchange, these locks are inherited: a forked child uses the same rules, and the system
 //! keeps the lock until the last of the processes has dropped the throttle or is gone, however it
 //! ended.
 
@@ -12,7 +12,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::fstatfs;
+use rustix::fs::{FsWord, fstatfs};
 
 use super::fork::{self, Guarded};
 use super::lock::{ALL, KeptFile, LockFile, RULE_LIST, RULES, try_change};
@@ -21,9 +21,9 @@ use super::memory::FilePin;
 /// How long to wait for a process that changes the list of rules: 10 s. It takes milliseconds.
 const TRIES: usize = 10_000;
 const PAUSE: Duration = Duration::from_millis(1);
-const TMPFS_MAGIC: i64 = 0x0102_1994;
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// Shared locks on rules.
+/// The shared locks of one throttle on its rules.
 #[derive(Debug)]
 pub(crate) struct RuleLock {
     /// `None` once `pin` does without it.
@@ -38,7 +38,7 @@ impl RuleLock {
         Ok(RuleLock { file: Some(file), pin: None })
     }
 
-    /// Locks one more rule. False: it cannot be locked now.
+    /// Locks one more rule. Returns false while another process excludes its users.
     pub(crate) fn add(&self, index: u16) -> bool {
         let Some(file) = &self.file else { return false };
         try_change(file, libc::F_RDLCK, byte_of(index), 1).unwrap_or(false)
@@ -73,7 +73,7 @@ impl Drop for RuleLock {
 pub(crate) struct RuleListLock(Guarded<File>);
 
 impl RuleListLock {
-    /// Waits for other processes. `None`: one of them has it for too long.
+    /// Waits for other processes. Returns `None` if one of them does not give the lock back.
     pub(crate) fn new(place: &LockFile) -> io::Result<Option<RuleListLock>> {
         let lock = RuleListLock(fork::guard(|| place.open_again())?);
         for _ in 0..TRIES {
@@ -85,17 +85,22 @@ impl RuleListLock {
         Ok(None)
     }
 
-    /// Locks a rule that nobody uses. False: somebody does.
+    /// Excludes all users of a rule. Returns false if there is one.
     pub(crate) fn exclude(&self, index: u16) -> bool {
         self.try_change(libc::F_WRLCK, byte_of(index), 1).unwrap_or(false)
     }
 
-    /// Unlocks all rules.
+    /// Ends the exclusion of all rules.
     pub(crate) fn readmit(&self) {
         let _ = self.try_change(libc::F_UNLCK, RULES, ALL);
     }
 
-    fn try_change(&self, kind: libc::c_int, first: i64, count: i64) -> io::Result<bool> {
+    fn try_change(
+        &self,
+        kind: libc::c_int,
+        first: libc::off_t,
+        count: libc::off_t,
+    ) -> io::Result<bool> {
         let file = self.0.get().ok_or_else(|| io::Error::other("belongs to a parent"))?;
         try_change(file, kind, first, count)
     }
@@ -108,10 +113,10 @@ impl Drop for RuleListLock {
     }
 }
 
-fn byte_of(index: u16) -> i64 {
-    RULES + i64::from(index)
+fn byte_of(index: u16) -> libc::off_t {
+    RULES + libc::off_t::from(index)
 }
 
 fn is_in_memory(file: &File) -> io::Result<bool> {
-    Ok(i64::from(fstatfs(file)?.f_type) == TMPFS_MAGIC)
+    Ok(fstatfs(file)?.f_type == TMPFS_MAGIC)
 }

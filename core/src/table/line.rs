@@ -164,7 +164,7 @@ impl<'a> Pair<'a> {
 }
 
 /// Takes the bucket out of a slot, if `is_meant` says so and the bucket is worth nothing. The slot
-/// stays taken, as after a claim that was given up. False: the bucket is worth something.
+/// stays taken, as after a claim that was given up. Returns false if the bucket is worth something.
 pub(super) fn clear(
     cell: &Cell,
     is_meant: impl Fn(Slot) -> bool,

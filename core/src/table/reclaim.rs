@@ -6,15 +6,15 @@ use super::slot::{RULES, Slot};
 use super::{Table, line, rules};
 
 impl Table {
-    /// Frees the rules that no bucket names, of those that `exclude` could exclude from being used
-    /// by any live process; they must stay excluded until this returns. A bucket that is full, and
-    /// of which peers need not hear, is taken out of its slot. Looks at the whole table.
+    /// Frees all rules that no live process uses and no bucket names. `exclude` returns whether a
+    /// rule has no user, and then keeps users away until this function has returned. A bucket that
+    /// is full and has no hits to report is taken out of its slot. Reads the whole table.
     pub(crate) fn reclaim_rules(&self, now: u64, mut exclude: impl FnMut(u16) -> bool) {
         let mut is_free = vec![false; RULES];
         for (index, place) in rules::used(self.region.rules()) {
             is_free[usize::from(index)] = place.is_ready() && exclude(index);
         }
-        // Nobody puts a bucket of an excluded rule into a slot, so none is missed.
+        // Without users no slot can come to name an excluded rule, so one pass finds all.
         self.each_cell(|_, cell| {
             let rule = usize::from(cell.load().rule());
             if !is_free[rule] {
@@ -35,8 +35,8 @@ impl Table {
         }
     }
 
-    /// Says that from now on no index is given to another rule, because this process cannot say
-    /// which rules it uses.
+    /// Stops the reuse of indexes in this table, because this process cannot show which rules it
+    /// uses.
     pub(crate) fn pin_rules(&self) {
         // Relaxed: the fence orders it.
         self.region.header().rules_pinned.store(1, Ordering::Relaxed);

@@ -39,7 +39,7 @@ impl SharedRule {
 
     /// Whether this rule is here.
     fn is(&self, id: u64, words: &[u64; 4]) -> bool {
-        // First what tells most rules apart.
+        // The burst differs in most rules, so it is compared first.
         self.scale[0].load(Ordering::Relaxed) == words[0]
             && self.is_ready()
             && self.id.load(Ordering::Relaxed) == id
@@ -105,9 +105,9 @@ pub(super) fn find(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> 
     used(rules).find(|(_, place)| place.is(id, &words)).map(|(index, _)| index)
 }
 
-/// Adds a rule, and gives its index. `None`: the list is full. While `may_reuse`, which holds for
-/// one process at a time, places that were freed are used as well. `hold` says whether the index
-/// could be held; that must be before anybody can find the rule.
+/// Adds a rule and returns its index, or `None` if the list is full. Places that were freed are used
+/// only if `may_reuse`, which may be true in one process at a time. `hold` holds the index before
+/// others can find the rule, and returns whether it could.
 pub(super) fn add(
     rules: &[SharedRule],
     id: u64,
