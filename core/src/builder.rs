@@ -13,7 +13,9 @@ use crate::node::Node;
 use crate::open::{Opened, open};
 use crate::pacing::Pacing;
 use crate::rule::Rule;
+use crate::rule_users::RuleHold;
 use crate::stats::Counters;
+use crate::table::MOST_RULES;
 
 /// Builds a [`Throttle`].
 #[derive(Clone, Debug, Default)]
@@ -82,7 +84,7 @@ impl Builder {
         // All nodes of a cluster know a tag by the same fingerprint.
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
-        let Opened { table, name, zero_ns, key, mut warnings, .. } = opened;
+        let Opened { table, name, zero_ns, key, mut warnings, rule_users, .. } = opened;
         warnings.extend(self.config.warnings);
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
@@ -95,6 +97,7 @@ impl Builder {
             counters,
             closed,
             warnings,
+            rule_users,
             pacing: node.as_ref().filter(|node| node.is_paced()).map(|_| Pacing::new()),
             #[cfg(all(feature = "os", target_os = "linux"))]
             lock: opened.lock,
@@ -127,12 +130,13 @@ fn on_table(
     node: Option<Node>,
 ) -> Result<Throttle> {
     let rules = domains.iter().map(|domain| active_rules(domain, host, node.as_ref()));
-    let rules: Vec<_> = rules.collect::<Result<_>>()?;
+    let mut rules: Vec<_> = rules.collect::<Result<_>>()?;
+    let hold = Arc::new(hold_rules(host, rules.iter_mut().flatten())?);
     let node = node.map(Arc::new);
     let domains = domains.iter().zip(rules).map(|(domain, rules)| {
         let dry_run = domain.dry_run.unwrap_or(dry_run);
-        let (host, node) = (Arc::clone(host), node.clone());
-        Domain(Arc::new(Inner { name: domain.name.clone(), dry_run, rules, host, node }))
+        let (host, hold, node) = (Arc::clone(host), Arc::clone(&hold), node.clone());
+        Domain(Arc::new(Inner { name: domain.name.clone(), dry_run, rules, hold, host, node }))
     });
     let throttle = Throttle::of(domains.collect());
     if let Some(node) = node {
@@ -147,6 +151,30 @@ impl From<Config> for Builder {
     }
 }
 
+/// Gives all rules of a throttle their indexes.
+fn hold_rules<'a>(
+    host: &Host,
+    rules: impl Iterator<Item = &'a mut ActiveRule>,
+) -> Result<RuleHold> {
+    let mut rules: Vec<_> = rules.collect();
+    let wanted: Vec<_> = rules.iter().map(|rule| (rule.id, rule.scale)).collect();
+    let held = host.rule_users.hold(&host.table, host.now(), &wanted);
+    let (hold, indexes) = held.ok_or_else(|| {
+        let why = match host.table.are_rules_pinned() {
+            true => "and none is forgotten, because a process could not lock the table's file",
+            false => "by live processes, or by buckets that are not full",
+        };
+        let message = format!(
+            "all {MOST_RULES} rules that the table has room for are in use, {why}; \
+             give fewer rules, or a table of another name"
+        );
+        Error::config("table", message)
+    })?;
+    rules.iter_mut().zip(indexes).for_each(|(rule, index)| rule.index = index);
+    Ok(hold)
+}
+
+/// The rules of a domain, without their indexes.
 fn active_rules(
     domain: &DomainConfig,
     host: &Host,
@@ -157,11 +185,6 @@ fn active_rules(
         .map(|(i, (rule, name))| {
             let scale = rule.scale().map_err(|fault| domain.fault(i, fault))?;
             let id = rule_id(&domain.name, &name);
-            let index = host.table.rule_index(id, &scale).ok_or_else(|| {
-                let message = "the table has seen too many rules, and no more fit; \
-                               use a table of another name";
-                Error::config("table", message)
-            })?;
             let fingerprints = Fingerprints::new(host.key, id);
             let charge_refused = rule.charge_refused;
             let (tolerance_ns, slack) = node.map_or((0, false), |node| node.tolerance(&scale));
@@ -170,7 +193,7 @@ fn active_rules(
                 scale,
                 charge_refused,
                 id,
-                index,
+                index: 0,
                 tolerance_ns,
                 slack,
                 fingerprints,

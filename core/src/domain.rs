@@ -17,6 +17,7 @@ use crate::node::Node;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
 use crate::pacing::Pacing;
+use crate::rule_users::{RuleHold, RuleUsers};
 use crate::stats::{Count, Counters};
 use crate::table::{Key, Step, Table};
 
@@ -28,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) dry_run: bool,
     pub(crate) rules: Vec<ActiveRule>,
+    /// Keeps the indexes of the rules.
+    pub(crate) hold: Arc<RuleHold>,
     pub(crate) host: Arc<Host>,
     /// Its part in a cluster.
     pub(crate) node: Option<Arc<Node>>,
@@ -46,6 +49,7 @@ pub(crate) struct Host {
     pub(crate) counters: Counters,
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
+    pub(crate) rule_users: RuleUsers,
     /// Whether tags over their limit wait for turns.
     pub(crate) pacing: Option<Pacing>,
     /// Where the table's processes agree on the one that runs the exchange.

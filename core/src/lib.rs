@@ -46,6 +46,7 @@ mod os;
 mod pacing;
 mod rate;
 mod rule;
+mod rule_users;
 mod stats;
 #[cfg_attr(
     not(all(feature = "os", target_os = "linux")),

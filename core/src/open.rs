@@ -7,6 +7,7 @@ use crate::config::{Kind, TableConfig};
 use crate::error::{Error, Result};
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
+use crate::rule_users::RuleUsers;
 use crate::table::{Geometry, Table};
 
 /// A table's time begins so long before it was made, 39 hours, so that older hits have a place
@@ -25,6 +26,8 @@ pub(crate) struct Opened {
     pub(crate) key: [u64; 2],
     /// What is not as it was asked for.
     pub(crate) warnings: Vec<String>,
+    /// How the users of its rules are known.
+    pub(crate) rule_users: RuleUsers,
     /// Where its processes agree on the one that runs the exchange.
     #[cfg(all(feature = "os", target_os = "linux"))]
     pub(crate) lock: LockPlace,
@@ -80,6 +83,7 @@ impl Wish<'_> {
             zero_ns: self.zero_ns,
             key,
             warnings: Vec::new(),
+            rule_users: RuleUsers::counted(),
             #[cfg(all(feature = "os", target_os = "linux"))]
             lock: LockPlace::None,
         }
@@ -140,11 +144,14 @@ mod shared {
         let Some(table) = map.and_then(|map| Table::in_memory(map, geometry)) else {
             return fall_back(wish, "the system gave no shared memory");
         };
-        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "there is no lock"))]
         let mut opened = wish.fulfilled(table);
+        opened.rule_users = RuleUsers::Unknown;
         #[cfg(target_os = "linux")]
-        if wish.config.clustered {
-            opened.lock = LockPlace::of_memory().map_err(no_lock)?;
+        match LockPlace::of_memory() {
+            Ok(lock) => (opened.rule_users, opened.lock) = (lock.rule_users(), lock),
+            Err(cause) if wish.config.clustered => return Err(no_lock(cause)),
+            // No rule is ever forgotten, and nothing worse.
+            Err(_) => {}
         }
         Ok(opened)
     }
@@ -213,14 +220,12 @@ mod shared {
                         geometry.tags()
                     ));
                 }
-                let lock = match config.clustered {
-                    true => LockPlace::of_table(file, path).map_err(no_lock)?,
-                    false => LockPlace::None,
-                };
+                let lock = LockPlace::of_table(file, path).map_err(no_lock)?;
+                let rule_users = lock.rule_users();
                 let table = Table::new(region);
                 let Birth { zero_ns, key, .. } = found;
                 let name = Some(name.to_string());
-                Ok(Some(Opened { table, name, zero_ns, key, warnings, lock }))
+                Ok(Some(Opened { table, name, zero_ns, key, warnings, rule_users, lock }))
             }
             Err(Refusal::Wrong(error)) => Err(error),
             Err(Refusal::Nowhere(why)) => {
@@ -236,7 +241,7 @@ mod shared {
 
     #[cfg(target_os = "linux")]
     fn no_lock(cause: std::io::Error) -> Error {
-        Error::config("table", format!("no lock for the exchange: {cause}"))
+        Error::config("table", format!("cannot lock the table's file: {cause}"))
     }
 
     #[cfg(unix)]

@@ -30,12 +30,9 @@ pub(crate) fn top(host: &Host, domains: &[Domain], count: usize) -> Vec<TopBucke
     let now = host.now();
     let shown = || domains.iter().flat_map(|d| d.0.rules.iter().map(move |rule| (d, rule)));
     let by_id: HashMap<u64, _> = shown().map(|pair| (pair.1.id, pair)).collect();
-    let table = &host.table;
-    let known = table.rules().filter_map(|(index, id, _)| Some((index, *by_id.get(&id)?)));
-    let by_index: HashMap<u16, _> = known.collect();
     let mut most = Vec::new();
-    table.each(now, |bucket, counted| {
-        let Some((domain, rule)) = by_index.get(&bucket.key.rule) else { return };
+    host.table.each(now, |bucket, id, counted| {
+        let Some((domain, rule)) = by_id.get(&id) else { return };
         let tat = match rule.index == bucket.key.rule {
             true => bucket.tat,
             false => carry_over(counted, &rule.scale, bucket.tat, now),

@@ -28,6 +28,8 @@ mod quiet;
 #[cfg(target_os = "linux")]
 mod race;
 #[cfg(target_os = "linux")]
+mod rules;
+#[cfg(target_os = "linux")]
 mod services;
 #[cfg(target_os = "linux")]
 mod worker;
@@ -50,6 +52,9 @@ fn main() -> Outcome {
         "lock-race" => lock::race(&options),
         "quiet" => quiet::run(&options),
         "race" => race::run(&options),
+        "rules-closed" => rules::closed(&options),
+        "rules-forked" => rules::forked(&options),
+        "rules-killed" => rules::killed(&options),
         "services" => services::run(&options),
         "stall" => fault::stall(),
         "twice" => fault::twice(),

@@ -11,6 +11,7 @@ use dthrottle::Throttle;
 
 use super::Outcome;
 use super::options::Options;
+use super::rules;
 
 /// Prints the throttle's warnings, then `open`; or `error` and why there is none.
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -43,6 +44,12 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
                 admitted += u64::from(throttle.allow(tag)?);
             }
             println!("{admitted}");
+        }
+        // How many rules it got, one after another, each with a burst of one more.
+        ["cycle", first, count] => {
+            let count = count.parse()?;
+            rules::cycle(throttle, first.parse()?, count)?;
+            println!("{count}");
         }
         ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
         // How many pass of each tag, all tags in turn.

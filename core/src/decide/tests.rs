@@ -57,8 +57,9 @@ impl Rig {
         let inner = &throttle.0;
         let rules = inner.rules.iter().cloned();
         let rules = rules.map(|rule| ActiveRule { tolerance_ns, slack, ..rule }).collect();
-        let (name, host) = (inner.name.clone(), Arc::clone(&inner.host));
-        let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host, node: None }));
+        let (name, hold, host) = (inner.name.clone(), inner.hold.clone(), inner.host.clone());
+        let inner = Inner { name, dry_run: false, rules, hold, host, node: None };
+        let domain = Domain(Arc::new(inner));
         Rig { clock, throttle, domain }
     }
 
@@ -147,8 +148,8 @@ fn every_rule_has_its_own_tolerance() {
     let fingerprints = crate::fingerprint::Fingerprints::new([1, 2], 3);
     let strict = ActiveRule { fingerprints, ..strict };
     let rules = vec![inner.rules[0].clone(), strict];
-    let (name, host) = (inner.name.clone(), Arc::clone(&inner.host));
-    let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, host, node: None }));
+    let (name, hold, host) = (inner.name.clone(), inner.hold.clone(), inner.host.clone());
+    let domain = Domain(Arc::new(Inner { name, dry_run: false, rules, hold, host, node: None }));
     assert_eq!((0..10).filter(|_| domain.allow("tag").unwrap()).count(), 3);
     assert_eq!(domain.check("tag").unwrap().rule, Some(1));
 }

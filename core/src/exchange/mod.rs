@@ -9,13 +9,15 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-pub use self::rule::KnownRule;
 use self::rule::Rules;
+pub use self::rule::{KnownRule, RuleInUse};
 use crate::domain::{Domain, Host};
 #[cfg(all(feature = "os", target_os = "linux"))]
 pub use crate::os::lock::Lock;
+use crate::rule_users::RuleHold;
 use crate::table::{Bucket, Key, Step};
 pub use crate::table::{Facts, News, RawEvent};
 
@@ -29,6 +31,8 @@ const OLDEST_NS: u64 = 15_000_000_000;
 pub struct Exchange {
     host: Arc<Host>,
     rules: Rules,
+    /// Keeps the indexes of the throttle's own rules.
+    _hold: Option<Arc<RuleHold>>,
 }
 
 /// What waits to be reported of one bucket.
@@ -90,8 +94,9 @@ pub struct LevelOf {
 
 impl Exchange {
     pub(crate) fn new(host: Arc<Host>, domains: &[Domain]) -> Exchange {
+        let hold = domains.first().map(|domain| Arc::clone(&domain.0.hold));
         let rules = domains.iter().flat_map(Domain::rules);
-        Exchange { host, rules: Rules::new(rules) }
+        Exchange { host, rules: Rules::new(rules), _hold: hold }
     }
 
     /// The table's time.
@@ -121,9 +126,24 @@ impl Exchange {
         self.host.table.tells_fingerprints()
     }
 
-    /// The rule with this identity.
-    pub fn rule(&self, id: u64) -> Option<&KnownRule> {
-        self.rules.of_id(id)
+    /// The rule with this identity, whose index means it as long as the answer is kept: the
+    /// throttle's own, or one that was learned and is still there.
+    pub fn rule(&self, id: u64) -> Option<RuleInUse> {
+        let (rule, is_own) = self.rules.of_id(id)?;
+        if is_own {
+            return Some(RuleInUse::own(*rule));
+        }
+        self.in_use(*rule).or_else(|| {
+            // Its index means another rule by now.
+            let mut found = self.host.table.rules().filter(|(_, found, _)| *found == id);
+            found.find_map(|(index, id, scale)| self.in_use(KnownRule::new(id, index, scale)))
+        })
+    }
+
+    fn in_use(&self, rule: KnownRule) -> Option<RuleInUse> {
+        let (users, table) = (&self.host.rule_users, &self.host.table);
+        let hold = users.hold_one(table, rule.index, (rule.id, rule.scale))?;
+        Some(RuleInUse::learned(rule, hold))
     }
 
     /// The throttle's rules, and those that were learned.
@@ -137,11 +157,11 @@ impl Exchange {
         self.rules.hash()
     }
 
-    /// Looks in the table for rules of other processes, whose buckets peers report as well.
+    /// Looks in the table for rules of other processes, whose buckets peers report as well. Those
+    /// that are gone are forgotten.
     pub fn learn(&mut self) {
-        for (index, id, scale) in self.host.table.rules() {
-            self.rules.learn(KnownRule::new(id, index, scale));
-        }
+        let found = self.host.table.rules();
+        self.rules.learn_all(found.map(|(index, id, scale)| KnownRule::new(id, index, scale)));
     }
 
     /// Hands over all hits that were not handed over before and that `due` says are due. Hits of a
@@ -155,14 +175,18 @@ impl Exchange {
         mut out: impl FnMut(Drained),
     ) {
         let table = &self.host.table;
+        // Read while the bucket is in its slot: only so long its index means that rule.
+        let rule_of_last = Cell::new(None);
         let is_due = |bucket: &Bucket| {
-            let rule = self.rules.of_index(bucket.key.rule);
-            rule.is_none_or(|rule| {
+            let rule = self.rule_of(bucket.key);
+            rule_of_last.set(rule);
+            let known = rule.filter(|rule| self.rules.knows(rule));
+            known.is_none_or(|rule| {
                 let used = rule.scale.share_used(bucket.tat, now);
-                due(rule, &Level { hits: bucket.hits, used })
+                due(&rule, &Level { hits: bucket.hits, used })
             })
         };
-        table.drain(all, is_due, |bucket| match self.rule_of(bucket.key) {
+        table.drain(all, is_due, |bucket| match rule_of_last.get() {
             Some(rule) => out(drained(&rule, &bucket, now)),
             None => table.unreported.add(bucket.hits),
         });
@@ -170,7 +194,7 @@ impl Exchange {
 
     /// The rule of a bucket, also of one that another process has.
     fn rule_of(&self, key: Key) -> Option<KnownRule> {
-        self.rules.of_index(key.rule).copied().or_else(|| {
+        self.rules.own_of_index(key.rule).copied().or_else(|| {
             let (id, scale) = self.host.table.rule(key.rule)?;
             Some(KnownRule::new(id, key.rule, scale))
         })
@@ -221,26 +245,22 @@ impl Exchange {
     /// at the whole table.
     pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
         let mut levels = Vec::new();
-        let sort = |levels: &mut Vec<(u64, Bucket)>| {
-            levels.sort_unstable_by_key(|(used, bucket)| (u64::MAX - used, bucket.key.fingerprint));
+        let sort = |levels: &mut Vec<(u64, LevelOf)>| {
+            levels.sort_unstable_by_key(|(used, level)| (u64::MAX - used, level.fingerprint));
             levels.truncate(most);
         };
-        self.host.table.each(now, |bucket, scale| {
-            let used = scale.share_used(bucket.tat, now);
-            levels.push((used, bucket));
+        self.host.table.each(now, |Bucket { key, hits, tat }, rule, scale| {
+            // Without what is yet to be reported: it will be charged by that report.
+            let used_16ths = scale.used_16ths(scale.before(tat, hits), now);
+            let level = LevelOf { rule, fingerprint: key.fingerprint, used_16ths };
+            levels.push((scale.share_used(tat, now), level));
             // Twice as many as are wanted, so that sorting is seldom.
             if levels.len() >= most.max(1000).saturating_mul(2) {
                 sort(&mut levels);
             }
         });
         sort(&mut levels);
-        let levels = levels.into_iter().filter_map(|(_, Bucket { key, hits, tat })| {
-            let rule = self.rule_of(key)?;
-            // Without what is yet to be reported: it will be charged by that report.
-            let used_16ths = rule.scale.used_16ths(rule.scale.before(tat, hits), now);
-            Some(LevelOf { rule: rule.id, fingerprint: key.fingerprint, used_16ths })
-        });
-        levels.collect()
+        levels.into_iter().map(|(_, level)| level).collect()
     }
 
     /// Takes a level over from a peer: at least so much of the burst is used.

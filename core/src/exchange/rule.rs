@@ -2,10 +2,13 @@
 //! from the table.
 
 use std::collections::BTreeMap;
+use std::mem;
+use std::ops::Deref;
 
 use crate::bucket::Scale;
 use crate::domain::ActiveRule;
 use crate::fingerprint::hash_of;
+use crate::rule_users::RuleHold;
 use crate::table::Key;
 
 /// A rule, as an exchanger knows it.
@@ -48,6 +51,32 @@ impl KnownRule {
     }
 }
 
+/// A rule whose index means it as long as this is kept.
+#[derive(Debug)]
+pub struct RuleInUse {
+    rule: KnownRule,
+    /// `None`: the exchange holds it.
+    _hold: Option<RuleHold>,
+}
+
+impl RuleInUse {
+    pub(super) fn own(rule: KnownRule) -> RuleInUse {
+        RuleInUse { rule, _hold: None }
+    }
+
+    pub(super) fn learned(rule: KnownRule, hold: RuleHold) -> RuleInUse {
+        RuleInUse { rule, _hold: Some(hold) }
+    }
+}
+
+impl Deref for RuleInUse {
+    type Target = KnownRule;
+
+    fn deref(&self) -> &KnownRule {
+        &self.rule
+    }
+}
+
 /// Rules by identity and by index.
 #[derive(Clone, Default)]
 pub(super) struct Rules {
@@ -67,9 +96,26 @@ impl Rules {
         rules
     }
 
+    /// Takes over all rules of the table. Those learned before whose index means another rule by
+    /// now are forgotten.
+    pub(super) fn learn_all(&mut self, found: impl Iterator<Item = KnownRule>) {
+        let found: Vec<KnownRule> = found.collect();
+        let is_there = |rule: &KnownRule| {
+            let place = found.binary_search_by_key(&rule.index, |found| found.index);
+            place.is_ok_and(|place| found[place] == *rule)
+        };
+        if !self.all[self.own..].iter().all(is_there) {
+            let Rules { mut all, own, .. } = mem::take(self);
+            let learned = all.split_off(own);
+            self.own = own;
+            all.into_iter().chain(learned.into_iter().filter(is_there)).for_each(|r| self.learn(r));
+        }
+        found.into_iter().for_each(|rule| self.learn(rule));
+    }
+
     /// Adds a rule. If one of this identity is known, that one counts on: it is the throttle's own,
     /// or was at work when this one was looked for first.
-    pub(super) fn learn(&mut self, rule: KnownRule) {
+    fn learn(&mut self, rule: KnownRule) {
         let index = usize::from(rule.index);
         if self.by_index.len() <= index {
             self.by_index.resize(index + 1, None);
@@ -87,13 +133,26 @@ impl Rules {
         &self.all
     }
 
-    pub(super) fn of_id(&self, id: u64) -> Option<&KnownRule> {
-        self.all.get(*self.by_id.get(&id)?)
+    /// The rule of this identity, and whether it is the throttle's own.
+    pub(super) fn of_id(&self, id: u64) -> Option<(&KnownRule, bool)> {
+        let place = *self.by_id.get(&id)?;
+        self.all.get(place).map(|rule| (rule, place < self.own))
     }
 
-    pub(super) fn of_index(&self, index: u16) -> Option<&KnownRule> {
+    /// The throttle's own rule with this index.
+    pub(super) fn own_of_index(&self, index: u16) -> Option<&KnownRule> {
+        self.of_index(index, self.own)
+    }
+
+    /// Whether a rule is known, by its index too.
+    pub(super) fn knows(&self, rule: &KnownRule) -> bool {
+        self.of_index(rule.index, self.all.len()) == Some(rule)
+    }
+
+    /// The rule with this index, if it is one of so many.
+    fn of_index(&self, index: u16, many: usize) -> Option<&KnownRule> {
         let place = self.by_index.get(usize::from(index)).copied().flatten()?;
-        self.all.get(usize::from(place))
+        self.all[..many].get(usize::from(place))
     }
 
     /// The same for the same own rules, in whatever order, on every machine.

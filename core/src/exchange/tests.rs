@@ -303,11 +303,11 @@ fn unknown_rules_are_reported_and_learned() {
     stranger.drain(rig.now(), false, |_, _| panic!("not known"), |entry| out.push(entry));
     assert_eq!((out.len(), out[0].rule, out[0].hits), (1, rig.rule().id, 9));
     assert_eq!(stranger.levels(rig.now(), 9)[0].rule, rig.rule().id);
-    assert_eq!(stranger.rule(rig.rule().id), None);
+    assert!(stranger.rule(rig.rule().id).is_none());
     stranger.learn();
     stranger.learn();
     assert_eq!(stranger.rules(), rig.exchange.rules());
-    assert_eq!(stranger.rule(rig.rule().id), Some(rig.rule()));
+    assert_eq!(stranger.rule(rig.rule().id).as_deref(), Some(rig.rule()));
     assert_ne!(stranger.rules_hash(), rig.exchange.rules_hash(), "it has none of its own");
 }
 
@@ -321,9 +321,49 @@ fn of_two_rules_of_a_name_the_own_one_counts() {
     let mut exchange = rig.throttle.exchange();
     exchange.learn();
     assert_eq!(exchange.rules().len(), 2);
-    assert_eq!(exchange.rule(rig.rule().id), Some(rig.rule()));
+    assert_eq!(exchange.rule(rig.rule().id).as_deref(), Some(rig.rule()));
     assert_eq!(exchange.rules()[1].index, index);
     assert_eq!(exchange.rules_hash(), rig.exchange.rules_hash());
+}
+
+/// Another process's rule is gone, and its index means another one.
+#[test]
+fn a_learned_rule_is_used_only_while_its_index_means_it() {
+    let rig = Rig::new(10);
+    let other = |burst: u64| {
+        let mut config = crate::Config::default();
+        config.add_rule(crate::Config::DEFAULT, Rule::per_second(1).name("rule1"));
+        config.add_rule("other", Rule::per_second(1).burst(burst).name("other"));
+        rig.throttle.reload(config).unwrap()
+    };
+    let host = &rig.throttle.0.host;
+    let reclaim = || {
+        let (users, table) = (&host.rule_users, &host.table);
+        let filler = |id: u64| (id, rig.rule().scale);
+        let rules: Vec<_> = (1..=crate::table::MOST_RULES as u64).map(filler).collect();
+        users.hold(table, rig.now(), &rules).is_none()
+    };
+    let first = other(5);
+    let known = *first.exchange().rules().last().unwrap();
+    let mut exchange = rig.throttle.exchange();
+    exchange.learn();
+    assert_eq!(exchange.rule(known.id).as_deref(), Some(&known));
+    drop(first);
+    // As long as it is in use here, it is not given to another.
+    let in_use = exchange.rule(known.id).unwrap();
+    assert!(reclaim());
+    assert_eq!(host.table.rule(known.index), Some((known.id, known.scale)));
+    drop(in_use);
+    assert!(reclaim());
+    assert_ne!(host.table.rule(known.index), Some((known.id, known.scale)));
+    assert!(exchange.rule(known.id).is_none(), "there is no such rule any more");
+    let second = other(7);
+    let rule = exchange.rule(known.id).map(|rule| rule.burst());
+    assert_eq!(rule, Some(7), "found without being learned anew");
+    exchange.learn();
+    assert!(!exchange.rules().contains(&known));
+    assert!(exchange.rules().iter().any(|rule| rule.id == known.id && rule.burst() == 7));
+    drop(second);
 }
 
 #[test]

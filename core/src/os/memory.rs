@@ -72,6 +72,38 @@ impl Map {
     }
 }
 
+/// Keeps the open file description of a file, and with it the locks on that description, in this
+/// process and in all children forked from now on, also after the file's descriptor was closed.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(crate) struct FilePin(NonNull<u8>);
+
+#[cfg(target_os = "linux")]
+impl FilePin {
+    pub(crate) fn new(file: &std::fs::File) -> io::Result<FilePin> {
+        let (none, len) = (ProtFlags::empty(), crate::table::PAGE);
+        // SAFETY: a new mapping at a place of the system's choice touches no other memory. Nobody
+        // can touch it, so the file may be shorter.
+        let page = unsafe { mmap(ptr::null_mut(), len, none, MapFlags::SHARED, file, 0) }?;
+        let page = NonNull::new(page.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
+        Ok(FilePin(page))
+    }
+}
+
+// SAFETY: it owns its mapping, which nobody refers to.
+#[cfg(target_os = "linux")]
+unsafe impl Send for FilePin {}
+// SAFETY: as above.
+#[cfg(target_os = "linux")]
+unsafe impl Sync for FilePin {}
+
+#[cfg(target_os = "linux")]
+impl Drop for FilePin {
+    fn drop(&mut self) {
+        unmap(self.0.as_ptr(), crate::table::PAGE);
+    }
+}
+
 fn read_write() -> ProtFlags {
     ProtFlags::READ | ProtFlags::WRITE
 }

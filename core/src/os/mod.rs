@@ -18,6 +18,8 @@ pub(crate) mod named;
 #[cfg(target_os = "linux")]
 pub(crate) mod owner;
 pub(crate) mod random;
+#[cfg(target_os = "linux")]
+pub(crate) mod rule_lock;
 #[cfg(unix)]
 pub(crate) mod signals;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]

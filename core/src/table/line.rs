@@ -163,6 +163,29 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// Takes the bucket out of a slot, if `is_meant` says so and the bucket is worth nothing. The slot
+/// stays taken, as after a claim that was given up. Returns false if the bucket is worth something.
+pub(super) fn clear(
+    cell: &Cell,
+    is_meant: impl Fn(Slot) -> bool,
+    worth: impl Fn(Slot) -> Worth,
+    lost: impl FnOnce(Slot),
+) -> bool {
+    loop {
+        let slot = cell.load();
+        if slot.is_empty() || slot.is_reserved() || !is_meant(slot) {
+            return true;
+        }
+        if worth(slot) > 0 {
+            return false;
+        }
+        if cell.replace(slot, slot.given_up()) {
+            lost(slot);
+            return true;
+        }
+    }
+}
+
 /// The slot, if it has this mark.
 #[inline]
 fn owned(cell: &Cell, mark: Mark) -> Option<Slot> {

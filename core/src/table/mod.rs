@@ -16,6 +16,7 @@ mod notes;
 mod origins;
 mod pending;
 mod place;
+mod reclaim;
 mod region;
 mod rules;
 mod service;
@@ -34,6 +35,7 @@ use self::place::Place;
 #[cfg(test)]
 use self::slot::MOST_PENDING;
 use self::slot::Slot;
+pub(crate) use self::slot::{MOST_RULES, RULES};
 use crate::bucket::{Scale, Tat, carry_over};
 use crate::stats::Counter;
 
@@ -118,9 +120,27 @@ impl Table {
         Cell::is_lock_free()
     }
 
-    /// The index of a rule, known from now on. `None`: there are too many.
+    /// The index of a rule that is in the list.
+    pub(crate) fn find_rule(&self, id: u64, scale: &Scale) -> Option<u16> {
+        rules::find(self.region.rules(), id, scale)
+    }
+
+    /// Adds a rule to the list; see `rules::add`.
+    pub(crate) fn add_rule(
+        &self,
+        id: u64,
+        scale: &Scale,
+        may_reuse: bool,
+        hold: impl FnMut(u16) -> bool,
+    ) -> Option<u16> {
+        let may_reuse = || may_reuse && !self.are_rules_pinned();
+        rules::add(self.region.rules(), id, scale, may_reuse, hold)
+    }
+
+    /// The index of a rule, which is added if it is not there.
+    #[cfg(test)]
     pub(crate) fn rule_index(&self, id: u64, scale: &Scale) -> Option<u16> {
-        rules::index_of(self.region.rules(), id, scale)
+        self.find_rule(id, scale).or_else(|| self.add_rule(id, scale, true, |_| true))
     }
 
     /// The identity of a rule, and how it counts.
@@ -128,11 +148,10 @@ impl Table {
         self.region.rule(index)?.read()
     }
 
-    /// All rules that the table has seen, with their indexes.
+    /// All rules in the list, with their indexes.
     pub(crate) fn rules(&self) -> impl Iterator<Item = (u16, u64, Scale)> {
-        let places = (0..).zip(self.region.rules()).skip(1);
-        let taken = places.take_while(|(_, place)| !place.is_free());
-        taken.filter_map(|(index, place)| place.read().map(|(id, scale)| (index, id, scale)))
+        let used = rules::used(self.region.rules());
+        used.filter_map(|(index, place)| place.read().map(|(id, scale)| (index, id, scale)))
     }
 
     /// The TAT of a bucket.
@@ -141,8 +160,13 @@ impl Table {
         loop {
             let Some((cell, seen, _)) = pair.find() else { return 0 };
             let slot = cell.load();
-            if slot.mark() == seen.mark() {
-                return self.tat_of(slot, key, scale, now);
+            if slot.mark() != seen.mark() {
+                continue;
+            }
+            let tat = self.tat_of(slot, key, scale, now);
+            // As long as a slot names a rule, its index means that rule.
+            if slot.rule() == key.rule || cell.load() == slot {
+                return tat;
             }
         }
     }

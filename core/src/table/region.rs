@@ -44,8 +44,11 @@ pub(super) struct Header {
     pub(super) exchanged_ns: AtomicU64,
     /// How much later than their time checks may pass, because of the way to the peers.
     pub(super) slack_ns: AtomicU64,
+    /// Not zero: no rule index is given to another rule, because a process could not say which
+    /// rules it uses.
+    pub(super) rules_pinned: AtomicU64,
     /// What is read at every check and what is often written lie in different cache lines.
-    gap: [AtomicU64; 6],
+    gap: [AtomicU64; 5],
     /// How many claims were begun.
     pub(super) claims: AtomicU64,
     /// How many places there are for origins.
@@ -76,7 +79,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 6;
+const LAYOUT: u64 = 7;
 
 /// Where memory comes from and how it is given back.
 ///

@@ -1,99 +1,124 @@
-//! The rules that slots name by index: a list in the region that only grows.
+//! The rules that slots name by index: a list in the region.
 //!
 //! A rule that changes is another rule with another index. So the index in a slot always says
-//! truly how its TAT was counted, whatever the configuration of the process that finds it.
+//! truly how its TAT was counted, whatever the configuration of the process that finds it. An index
+//! that no slot names and no live process uses is given to another rule: `reclaim.rs` finds those
+//! that no slot names, `rule_users.rs` those that nobody uses.
 
-use std::hint;
 use std::sync::atomic::Ordering;
 
 use super::cell::AtomicU64;
 use crate::bucket::Scale;
 
-/// How long to wait for a process that is just writing the same rule.
-const PATIENCE: u32 = 1000;
-
 /// A rule in the region.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(super) struct SharedRule {
-    /// The hash of domain and rule name; zero: the place is free.
+    /// The hash of domain and rule name; zero: never used, and so are all that follow.
     id: AtomicU64,
     scale: [AtomicU64; 4],
-    /// One when all of it is written. A process killed while it writes leaves a place that is
-    /// never used.
+    /// One when all of it is written. Otherwise the place is free, and no slot names it: it was
+    /// freed, or a process was killed while it wrote.
     ready: AtomicU64,
 }
 
 impl SharedRule {
     /// The rule's arithmetic, if it is written and makes sense.
     pub(super) fn scale(&self) -> Option<Scale> {
-        // Acquire: pairs with the store in `write`.
-        if self.ready.load(Ordering::Acquire) != 1 {
+        if !self.is_ready() {
             return None;
         }
         Scale::from_words(self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// The rule's identity as well.
+    /// The rule's identity as well. Both may be of two rules if the place changes meanwhile: it
+    /// does not while a slot names it or somebody uses it.
     pub(super) fn read(&self) -> Option<(u64, Scale)> {
         self.scale().map(|scale| (self.id.load(Ordering::Relaxed), scale))
     }
 
-    pub(super) fn is_free(&self) -> bool {
-        self.id.load(Ordering::Relaxed) == 0
+    /// Whether this rule is here.
+    fn is(&self, id: u64, words: &[u64; 4]) -> bool {
+        // The burst differs in most rules, so it is compared first.
+        self.scale[0].load(Ordering::Relaxed) == words[0]
+            && self.is_ready()
+            && self.id.load(Ordering::Relaxed) == id
+            && self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)) == *words
+    }
+
+    /// Whether the place was ever used.
+    pub(super) fn is_used(&self) -> bool {
+        self.id.load(Ordering::Relaxed) != 0
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        // Acquire: pairs with the store in `write`.
+        self.ready.load(Ordering::Acquire) == 1
+    }
+
+    /// Frees the place, or takes that back.
+    pub(super) fn set_ready(&self, is_ready: bool) {
+        // Release: as in `write`.
+        self.ready.store(u64::from(is_ready), Ordering::Release);
+    }
+
+    /// Takes the place for a rule, if it is free.
+    fn take(&self, id: u64, may_reuse: impl Fn() -> bool) -> bool {
+        if self.is_ready() {
+            return false;
+        }
+        // AcqRel: a process that cannot exclude others says so before it takes a place, and
+        // `may_reuse` must know when it finds that place taken and not written yet.
+        match self.id.compare_exchange(0, id, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => true,
+            Err(_) if may_reuse() => {
+                // Relaxed: `ready` orders it.
+                self.id.store(id, Ordering::Relaxed);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     fn write(&self, scale: &Scale) {
         for (place, word) in self.scale.iter().zip(scale.to_words()) {
             place.store(word, Ordering::Relaxed);
         }
-        // Release: who sees it ready sees the words.
+        // Release: a reader that sees it ready sees the words.
         self.ready.store(1, Ordering::Release);
     }
-
-    /// Waits a moment for another process to finish this place.
-    fn settled(&self) -> Option<Scale> {
-        for _ in 0..PATIENCE {
-            if let Some(scale) = self.scale() {
-                return Some(scale);
-            }
-            hint::spin_loop();
-        }
-        None
-    }
 }
 
-/// The index of a rule, which is added if it is not there. `None`: the list is full.
-pub(super) fn index_of(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> {
-    let id = id.max(1);
-    // Index zero is what an empty slot has, the last one what a claim has.
-    let free = rules.iter().enumerate().take(rules.len() - 1).skip(1);
-    for (index, place) in free {
-        // Relaxed: `ready` orders the rest.
-        let claimed = place.id.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
-        let found = match claimed {
-            Ok(_) => {
-                place.write(scale);
-                true
-            }
-            Err(other) => other == id && place.settled().as_ref() == Some(scale),
-        };
-        if found {
-            return u16::try_from(index).ok();
-        }
-    }
-    None
+/// All places that were ever used, with their indexes. Index zero is what an empty slot has, the
+/// last one what a claim has.
+pub(super) fn used(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
+    places(rules).take_while(|(_, place)| place.is_used())
 }
 
-/// Takes over a list into an empty one, with the same indexes.
-pub(super) fn copy(from: &[SharedRule], to: &[SharedRule]) {
-    for (from, to) in from.iter().zip(to) {
-        // Relaxed: nobody else sees the new list yet.
-        to.id.store(from.id.load(Ordering::Relaxed), Ordering::Relaxed);
-        if let Some(scale) = from.scale() {
-            to.write(&scale);
-        }
-    }
+fn places(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
+    (1..).zip(&rules[1..rules.len() - 1])
+}
+
+/// The index of a rule that is in the list.
+pub(super) fn find(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> {
+    let (id, words) = (id.max(1), scale.to_words());
+    used(rules).find(|(_, place)| place.is(id, &words)).map(|(index, _)| index)
+}
+
+/// Adds a rule and returns its index, or `None` if the list is full. Places that were freed are used
+/// only if `may_reuse`, which may be true in one process at a time. `hold` holds the index before
+/// others can find the rule, and returns whether it could.
+pub(super) fn add(
+    rules: &[SharedRule],
+    id: u64,
+    scale: &Scale,
+    may_reuse: impl Fn() -> bool,
+    mut hold: impl FnMut(u16) -> bool,
+) -> Option<u16> {
+    let mut taken = places(rules).filter(|(_, place)| place.take(id.max(1), &may_reuse));
+    let (index, place) = taken.find(|(index, _)| hold(*index))?;
+    place.write(scale);
+    Some(index)
 }
 
 #[cfg(test)]
@@ -107,24 +132,45 @@ mod tests {
         Scale::new(&Rate::new(count, Duration::from_secs(1)), 10)
     }
 
+    fn list(len: usize) -> Vec<SharedRule> {
+        (0..len).map(|_| SharedRule::default()).collect()
+    }
+
+    fn find_or_add(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> {
+        find(rules, id, scale).or_else(|| add(rules, id, scale, || true, |_| true))
+    }
+
     #[test]
     fn the_same_rule_has_one_index_and_a_changed_one_another() {
-        let rules: Vec<SharedRule> = (0..5).map(|_| SharedRule::default()).collect();
-        assert_eq!(index_of(&rules, 7, &scale(1)), Some(1));
-        assert_eq!(index_of(&rules, 7, &scale(1)), Some(1));
-        assert_eq!(index_of(&rules, 7, &scale(2)), Some(2));
-        assert_eq!(index_of(&rules, 8, &scale(1)), Some(3));
-        assert_eq!(index_of(&rules, 9, &scale(1)), None, "full");
+        let rules = list(5);
+        assert_eq!(find_or_add(&rules, 7, &scale(1)), Some(1));
+        assert_eq!(find_or_add(&rules, 7, &scale(1)), Some(1));
+        assert_eq!(find_or_add(&rules, 7, &scale(2)), Some(2));
+        assert_eq!(find_or_add(&rules, 8, &scale(1)), Some(3));
+        assert_eq!(find_or_add(&rules, 9, &scale(1)), None, "full");
         assert_eq!(rules[2].scale(), Some(scale(2)));
         assert_eq!(rules[0].scale(), None);
     }
 
-    /// A process was killed while it wrote: the place is lost, the list is not.
+    /// A process was killed while it wrote: the next one writes there.
     #[test]
-    fn a_place_half_written_is_passed_over() {
-        let rules: Vec<SharedRule> = (0..4).map(|_| SharedRule::default()).collect();
+    fn a_place_half_written_is_used_again() {
+        let rules = list(4);
         rules[1].id.store(7, Ordering::Relaxed);
-        assert_eq!(index_of(&rules, 7, &scale(1)), Some(2));
-        assert_eq!(rules[1].scale(), None);
+        assert_eq!(find(&rules, 7, &scale(1)), None);
+        assert_eq!(
+            add(&rules, 7, &scale(1), || false, |_| true),
+            Some(2),
+            "perhaps at this moment"
+        );
+        assert_eq!(add(&rules, 8, &scale(2), || true, |_| true), Some(1));
+        assert_eq!(rules[1].read(), Some((8, scale(2))));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_held_is_passed_over() {
+        let rules = list(4);
+        assert_eq!(add(&rules, 7, &scale(1), || true, |index| index > 1), Some(2));
+        assert_eq!(find(&rules, 7, &scale(1)), Some(2));
     }
 }

@@ -16,7 +16,9 @@ const MARK_AT: u32 = RULE_AT + RULE_BITS;
 /// How many bits of the fingerprint a slot keeps.
 pub(super) const FINGERPRINT_BITS: u32 = 128 - 1 - MARK_AT;
 /// How many rule indexes there are; zero is none, and the last one means something else.
-pub(super) const RULES: usize = 1 << RULE_BITS;
+pub(crate) const RULES: usize = 1 << RULE_BITS;
+/// How many rules there can be at a time.
+pub(crate) const MOST_RULES: usize = RULES - 2;
 /// The rule index of a slot that is being claimed.
 const RESERVED: u16 = RULES as u16 - 1;
 /// The most hits that can be pending.

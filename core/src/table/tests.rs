@@ -5,6 +5,7 @@ mod hostile;
 mod news;
 mod pending;
 mod property;
+mod reclaim;
 mod room;
 mod rule;
 mod service;
@@ -99,7 +100,7 @@ impl Rig {
     /// Fingerprint and units used of all buckets that are not full, in order of fingerprints.
     fn all_used(&self, now: u64) -> Vec<(u64, i64)> {
         let mut out = Vec::new();
-        self.table.each(now, |bucket, scale| {
+        self.table.each(now, |bucket, _, scale| {
             let used = scale.burst() as i64 - scale.balance(bucket.tat, now);
             out.push((bucket.key.fingerprint, used));
         });

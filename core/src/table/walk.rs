@@ -6,8 +6,9 @@ use super::cell::Cell;
 use super::dirty::{self, Visit};
 use super::geometry::PAGE_LINES;
 use super::place::Place;
-use super::slot::Slot;
-use super::{Key, Step, Table, rules};
+use super::rules::SharedRule;
+use super::slot::{RULES, Slot};
+use super::{Key, Step, Table};
 use crate::bucket::{Scale, Tat};
 
 /// A bucket, as peers and people see it.
@@ -19,15 +20,24 @@ pub(crate) struct Bucket {
 }
 
 impl Table {
-    /// Takes over rules, buckets and what an exchange needs to know of a table with the same zero
-    /// and key.
+    /// Takes over buckets, their rules, and what an exchange needs to know of a table with the same
+    /// zero and key. Nobody else uses this table yet, while the other one may be in use, so that an
+    /// index there may come to mean another rule meanwhile.
     pub(crate) fn copy_from(&self, old: &Table, now: u64) {
-        rules::copy(old.region.rules(), self.region.rules());
         self.copy_exchange(old);
         self.copy_services_from(old);
-        old.each(now, |bucket, scale| {
+        // For each index there, the rule that it meant last, and its index here.
+        let mut indexes = vec![None; RULES];
+        old.each(now, |bucket, id, scale| {
             let Bucket { key, hits, tat } = bucket;
-            let hits = i64::try_from(hits).unwrap_or(i64::MAX);
+            let last = &mut indexes[usize::from(key.rule)];
+            let known = last.filter(|(rule, _)| *rule == (id, *scale)).map(|(_, index)| index);
+            let add = || self.add_rule(id, scale, true, |_| true);
+            let Some(rule) = known.or_else(|| self.find_rule(id, scale)).or_else(add) else {
+                return self.evicted.add(1);
+            };
+            *last = Some(((id, *scale), rule));
+            let (key, hits) = (Key { rule, ..key }, i64::try_from(hits).unwrap_or(i64::MAX));
             self.update(key, scale, now, Some(now), |_| Step { tat, hits, answer: () });
         });
     }
@@ -89,25 +99,46 @@ impl Table {
         }
     }
 
-    /// Shows every bucket that is not full.
-    pub(crate) fn each(&self, now: u64, mut show: impl FnMut(Bucket, &Scale)) {
+    /// Shows every bucket that is not full, with the identity of its rule.
+    pub(crate) fn each(&self, now: u64, mut show: impl FnMut(Bucket, u64, &Scale)) {
+        self.each_cell(|line, cell| {
+            let Some((slot, id, scale)) = self.with_rule(cell) else { return };
+            if scale.share_used(slot.tat(), now) > 0 {
+                show(self.bucket(line, slot), id, &scale);
+            }
+        });
+    }
+
+    /// Shows all slots that may hold something, with the numbers of their lines.
+    pub(super) fn each_cell(&self, mut show: impl FnMut(usize, &Cell)) {
         for page in (0..self.region.dirty().len()).filter(|page| self.region.is_used(*page)) {
             for (i, line) in self.region.page(page).iter().enumerate() {
-                for slot in line.0.iter().map(Cell::load).filter(|slot| !slot.is_empty()) {
-                    if let Some(scale) = self.scale_of(slot)
-                        && scale.share_used(slot.tat(), now) > 0
-                    {
-                        show(self.bucket(page * PAGE_LINES + i, slot), &scale);
-                    }
-                }
+                line.0.iter().for_each(|cell| show(page * PAGE_LINES + i, cell));
             }
+        }
+    }
+
+    /// The bucket in a slot and its rule, if there is one that makes sense.
+    fn with_rule(&self, cell: &Cell) -> Option<(Slot, u64, Scale)> {
+        let mut slot = cell.load();
+        loop {
+            if slot.is_empty() {
+                return None;
+            }
+            let rule = self.region.rule(slot.rule()).and_then(SharedRule::read);
+            // As long as a slot names a rule, its index means that rule.
+            let again = cell.load();
+            if again == slot {
+                return rule.map(|(id, scale)| (slot, id, scale));
+            }
+            slot = again;
         }
     }
 
     /// How many buckets are not full.
     pub(crate) fn live(&self, now: u64) -> usize {
         let mut live = 0;
-        self.each(now, |_, _| live += 1);
+        self.each(now, |_, _, _| live += 1);
         live
     }
 

@@ -30,6 +30,7 @@ impl Folder {
     }
 
     /// The names of all files.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<_> =

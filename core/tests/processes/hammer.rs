@@ -75,6 +75,13 @@ impl Worker {
         }
     }
 
+    /// Ends it wherever it is.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub(crate) fn kill(mut self) {
+        self.hammer.child.kill().unwrap();
+        self.hammer.child.wait().unwrap();
+    }
+
     /// Gives it something to do.
     pub(crate) fn tell(&mut self, order: &str) {
         writeln!(self.input, "{order}").unwrap();

@@ -11,4 +11,5 @@ mod hammer;
 mod lock;
 mod program;
 mod race;
+mod rules;
 mod tasks;

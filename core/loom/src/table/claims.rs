@@ -255,3 +255,44 @@ fn a_thread_that_dies_leaves_a_tag_that_others_can_claim() {
         dies_after::<3>(prepare);
     }
 }
+
+/// All that is worth nothing is cleared while a tag comes back that had such a bucket, at home or
+/// sent away.
+fn cleared(mistake: Mistake) {
+    let acts: &[Act] = &[|actor| actor.clear(NOW), ASK_NOW, ASK_LATER];
+    let at_home: Prepare = |actor| actor.put(TAG, 0, PAST);
+    let sent_away: Prepare = |actor| {
+        THREE_LIVE(actor);
+        actor.put_slot(TAG + 1, 0, Slot::new(Mark::new(TAG).displaced(), 1, 0, PAST));
+    };
+    for prepare in [at_home, sent_away, TWO_SLOTS] {
+        admits(mistake, prepare, &acts[..2], 1);
+    }
+    admits(mistake, at_home, acts, 1);
+}
+
+#[test]
+fn a_tag_whose_full_bucket_is_cleared_gets_its_burst_and_no_more() {
+    cleared(Mistake::None);
+}
+
+/// Buckets of the home line are cleared that had sent the tag away.
+fn cleared_at_home(mistake: Mistake) {
+    let acts: &[Act] = &[|actor| actor.clear(LATER), |actor| actor.update(TAG, 7, 0)];
+    let prepare = |actor: &Actor| {
+        (0..3).for_each(|place| actor.put(CROWD[place], place, SOON));
+        actor.update(TAG, 20, 0);
+    };
+    explore(mistake, prepare, acts, |model| model.owes(TAG, 27));
+}
+
+#[test]
+fn a_tag_sent_away_is_found_although_its_home_is_cleared() {
+    cleared_at_home(Mistake::None);
+}
+
+#[test]
+#[should_panic(expected = "of 2 in")]
+fn a_bucket_cleared_that_empties_its_slot_is_noticed() {
+    cleared_at_home(Mistake::GivenUpIsEmptied);
+}

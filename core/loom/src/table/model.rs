@@ -11,7 +11,7 @@ use loom::sync::Arc;
 
 use super::cell::{AtomicU64, Cell};
 use super::dirty::{self, Visit};
-use super::line::{Claim, Line, Pair};
+use super::line::{self, Claim, Line, Pair};
 use super::mistake::Mistake;
 use super::slot::{Mark, Slot};
 use super::{mistaken, witness};
@@ -178,6 +178,14 @@ impl Actor {
             self.model.mark(ask.tag, displaced);
         }
         claim
+    }
+
+    /// Takes all buckets that are worth nothing at this moment out of their slots, as core's
+    /// `reclaim_rules` does.
+    pub(super) fn clear(&self, fresh: u64) {
+        for cell in self.model.lines.iter().flat_map(|line| &line.0) {
+            line::clear(cell, |_| true, |slot| worth(slot, fresh), |slot| self.model.lose(slot));
+        }
     }
 
     /// Takes the hits of the lines that are marked, if they are due.

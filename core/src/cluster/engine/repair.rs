@@ -356,7 +356,7 @@ impl<'a> Merger<'a> {
             let known = self.exchange.rule(rule);
             for (fingerprint, Sum { hits, saturated }) in part.tags {
                 let is_now = |rule| self.exchange.is_saturated(rule, self.now, fingerprint);
-                let saturated = saturated || known.is_some_and(is_now);
+                let saturated = saturated || known.as_deref().is_some_and(is_now);
                 writer.push(&section, ReportEntry { fingerprint, hits, saturated });
             }
         }

@@ -107,9 +107,12 @@ impl Outbox {
         let common = self.paces.values().next().map(|pace| pace.due_at);
         let common = common.filter(|_| settings.periodic);
         for rule in exchange.rules() {
-            self.paces.entry(rule.index).or_insert_with(|| {
-                Pace::new(rule, settings, |period| common.unwrap_or(now + period))
-            });
+            let fresh = Pace::new(rule, settings, |period| common.unwrap_or(now + period));
+            let pace = self.paces.entry(rule.index).or_insert(fresh);
+            // The index means another rule by now.
+            if pace.period != fresh.period {
+                *pace = fresh;
+            }
         }
     }
 
@@ -295,13 +298,14 @@ impl Engine {
             };
             let age = section.age_us.saturating_mul(1000).saturating_add(delay);
             let late = self.settings.controls.late_rule
-                && age > late_after(self.outbox.period(rule), rule.fill_ns()).saturating_add(delay);
+                && age
+                    > late_after(self.outbox.period(&rule), rule.fill_ns()).saturating_add(delay);
             let entries = entries.map(|entry| Charge {
                 fingerprint: entry.fingerprint,
                 units: entry.hits.saturating_mul(section.quantum),
                 saturated: entry.saturated,
             });
-            let done = self.exchange.charge(rule, now, now.saturating_sub(age), late, entries);
+            let done = self.exchange.charge(&rule, now, now.saturating_sub(age), late, entries);
             charged += done.charged;
             spared += done.spared;
         }

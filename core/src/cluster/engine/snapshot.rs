@@ -204,7 +204,7 @@ impl Engine {
         for (rule, levels) in parsed.iter().flat_map(Snapshot::sections) {
             let Some(rule) = self.exchange.rule(rule) else { continue };
             for (fingerprint, used_16ths) in levels {
-                self.exchange.raise(rule, now, fingerprint, used_16ths);
+                self.exchange.raise(&rule, now, fingerprint, used_16ths);
                 count += 1;
             }
         }

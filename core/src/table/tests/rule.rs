@@ -40,7 +40,7 @@ fn a_slot_names_the_rule_that_charged_it_last() {
     let rule = rig.table.rule_index(2, &other).unwrap();
     let named = || {
         let mut rules = Vec::new();
-        rig.table.each(SECOND, |bucket, scale| rules.push((bucket.key.rule, *scale)));
+        rig.table.each(SECOND, |bucket, _, scale| rules.push((bucket.key.rule, *scale)));
         rules
     };
     rig.charge(7, SECOND, 4).unwrap();

@@ -1,0 +1,129 @@
+//! A table whose list of rules is full: processes that change their rules again and again, and
+//! others that use theirs, whatever becomes of the first.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::Duration;
+
+use dthrottle::{Config, Throttle};
+
+use super::Outcome;
+use super::options::{Options, slow};
+use super::process::{Dice, bury, fork, join};
+
+/// Rules that are in use all the time, so that the list is soon full again and again.
+const HELD: [usize; 5] = [1000, 1000, 1000, 1000, 60];
+const BURST: u64 = 1000;
+
+/// A throttle under another burst.
+fn reloaded(throttle: &Throttle, burst: u64) -> dthrottle::Result<Throttle> {
+    let mut config = Config::default();
+    config.add_rule(Config::DEFAULT, slow(burst).name("limit"));
+    throttle.reload(config)
+}
+
+/// Throttles that use nearly all indexes.
+fn hold_many(throttle: &Throttle) -> dthrottle::Result<Vec<Throttle>> {
+    let held = HELD.iter().zip(1..).map(|(count, burst)| {
+        let mut config = Config::default();
+        for i in 0..*count {
+            let rule = slow(burst).name(format!("rule{i}"));
+            config.add_rule(&format!("domain{}", i / 16), rule);
+        }
+        throttle.reload(config)
+    });
+    held.collect()
+}
+
+/// Reloads `count` times, each time with another burst, and returns the last throttle.
+pub(crate) fn cycle(throttle: &Throttle, first: u64, count: u64) -> dthrottle::Result<Throttle> {
+    let mut last = throttle.clone();
+    for burst in first..first + count {
+        last = reloaded(throttle, burst)?;
+    }
+    Ok(last)
+}
+
+/// A child inherits a rule that no bucket names, and its parent gives it up and goes through more
+/// rules than there is room for. Then the child takes 3 of 1,000. Prints what others find.
+pub(crate) fn forked(options: &Options) -> Outcome {
+    let (hear, mut say) = io::pipe()?;
+    let host = Throttle::builder().table(options.table()?).build()?;
+    let throttle = reloaded(&host, BURST)?;
+    let child = fork(|| {
+        (&hear).read_exact(&mut [0]).expect("a pipe");
+        assert!((0..3).all(|_| throttle.allow("tag").expect("open")));
+    })?;
+    drop(throttle);
+    let last = cycle(&host, 2 * BURST, options.number("rounds")?)?;
+    say.write_all(&[0])?;
+    join(vec![child])?;
+    println!("balance {}", last.peek("tag")?.balance);
+    Ok(())
+}
+
+/// A child closes all descriptors, as daemons do, and changes its rule; then its parent goes
+/// through more rules than there is room for. Prints whether each could, and what the parent finds
+/// of the child's rule.
+pub(crate) fn closed(options: &Options) -> Outcome {
+    let host = Throttle::builder().table(options.table()?).build()?;
+    let (mut told, tell) = io::pipe()?;
+    let (hear, mut say) = io::pipe()?;
+    let child = fork(|| {
+        let keep = [tell.as_raw_fd(), hear.as_raw_fd()];
+        for fd in (3..100).filter(|fd| !keep.contains(fd)) {
+            // SAFETY: a plain system call; nothing that is closed here is used again.
+            unsafe { libc::close(fd) };
+        }
+        let throttle = reloaded(&host, BURST);
+        (&tell).write_all(&[u8::from(throttle.is_ok())]).expect("a pipe");
+        (&hear).read_exact(&mut [0]).expect("a pipe");
+        assert!((0..3).all(|_| throttle.as_ref().is_ok_and(|t| t.allow("tag").expect("open"))));
+    })?;
+    drop(tell);
+    let mut answer = [0];
+    told.read_exact(&mut answer)?;
+    let last = cycle(&host, 2 * BURST, options.number("rounds")?);
+    say.write_all(&[0])?;
+    join(vec![child])?;
+    println!("reloads {} {}", answer[0], u8::from(last.is_ok()));
+    let why = last.err().map_or(String::new(), |error| error.to_string());
+    println!("pinned {}", u8::from(why.contains("a process could not lock the table's file")));
+    // Rules that are there already are always found.
+    println!("balance {}", reloaded(&host, 2 * BURST + 4000)?.peek("tag")?.balance);
+    Ok(())
+}
+
+/// Children that change their rules are killed at any moment. Prints how many were, and what
+/// became of a bucket, of a rule that no bucket names, and of the list.
+pub(crate) fn killed(options: &Options) -> Outcome {
+    let host = Throttle::builder().table(options.table()?).build()?;
+    let throttle = reloaded(&host, BURST)?;
+    let unnamed = reloaded(&host, BURST + 1)?;
+    assert!((0..3).all(|_| throttle.allow("tag").expect("open")));
+    let held = hold_many(&host)?;
+    let rounds = options.number("rounds")?;
+    let mut dice = Dice::new(rounds);
+    let mut misread = 0;
+    for round in 0..rounds {
+        let first = (round + 1) << 32;
+        let children = [0, 1].map(|i| fork(|| drop(cycle(&host, first + (i << 31), 1 << 30))));
+        thread::sleep(Duration::from_micros(dice.roll(20_000) as u64));
+        for child in children {
+            let child = child?;
+            child.kill();
+            bury([child])?;
+        }
+        let next = reloaded(&host, 2 * BURST + round)?;
+        misread += u64::from(next.peek("tag")?.balance != 997);
+    }
+    assert!((0..5).all(|_| unnamed.allow("late").expect("open")));
+    let next = cycle(&host, BURST + 2, 100)?;
+    println!("misread {misread}");
+    println!("balances {} {}", next.peek("tag")?.balance, next.peek("late")?.balance);
+    drop(held);
+    // Nothing of the list is lost: as many as before, and more.
+    println!("room {}", hold_many(&host).map_or(0, |held| held.len()));
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! Which rules of a table are in use. The index of a rule that is not in use is given to the next
+//! new rule.
+//!
+//! Slots name rules by index, and so does every throttle. So an index means another rule only after
+//! no bucket names it (`table/reclaim.rs`) and no throttle of a live process holds it. In a table
+//! of one process the holds are counted; in a shared one they are locks that end with the process
+//! (`os/rule_lock.rs`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use crate::bucket::Scale;
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::os::lock::LockFile;
+#[cfg(all(feature = "os", target_os = "linux"))]
+use crate::os::rule_lock::{RuleListLock, RuleLock};
+use crate::table::{RULES, Table};
+
+/// How often to look again while another thread changes the list: about a second.
+const TRIES: usize = 1_000_000;
+
+/// How the users of a table's rules are known.
+#[derive(Debug)]
+pub(crate) enum RuleUsers {
+    /// The table is this process's own.
+    Counted(Arc<Counts>),
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    Locked(Arc<LockFile>),
+    /// They are unknown, so no index is ever given to another rule.
+    #[cfg(all(feature = "os", unix))]
+    Unknown,
+}
+
+/// Rules that a throttle uses. Their indexes mean the same until this is dropped, here and in every
+/// child forked meanwhile.
+#[derive(Debug)]
+pub(crate) enum RuleHold {
+    /// The throttle has no rules, or the rules of the table are pinned.
+    None,
+    Counted(Arc<Counts>, Vec<u16>),
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    Locked(RuleLock),
+}
+
+/// The right to change the list of rules.
+enum ListLock {
+    Counted(Arc<Counts>),
+    #[cfg(all(feature = "os", target_os = "linux"))]
+    Locked(RuleListLock),
+}
+
+/// How many holds there are of each rule.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    holds: Box<[AtomicU32]>,
+    /// Whether somebody changes the list.
+    is_locked: AtomicBool,
+}
+
+/// The value instead of a count while no throttle may hold the rule.
+const EXCLUDED: u32 = u32::MAX;
+
+impl RuleUsers {
+    pub(crate) fn counted() -> RuleUsers {
+        let holds = (0..RULES).map(|_| AtomicU32::new(0)).collect();
+        RuleUsers::Counted(Arc::new(Counts { holds, is_locked: AtomicBool::new(false) }))
+    }
+
+    /// Returns a hold on these rules and their indexes, in the same order; `None` if the list is
+    /// full and all of its rules are in use.
+    pub(crate) fn hold(
+        &self,
+        table: &Table,
+        now: u64,
+        rules: &[(u64, Scale)],
+    ) -> Option<(RuleHold, Vec<u16>)> {
+        if rules.is_empty() {
+            return Some((RuleHold::None, Vec::new()));
+        }
+        let (mut hold, list) = (self.new_hold(table), self.lock_list(table));
+        let index_of = |(id, scale): &(u64, Scale)| {
+            let found = table.find_rule(*id, scale).filter(|index| hold.add(*index));
+            let mut add = || table.add_rule(*id, scale, list.is_some(), |index| hold.add(index));
+            found.or_else(&mut add).or_else(|| {
+                list.as_ref()?.reclaim(table, now);
+                add()
+            })
+        };
+        let indexes = rules.iter().map(index_of).collect::<Option<_>>()?;
+        hold.keep(table);
+        Some((hold, indexes))
+    }
+
+    /// Holds a rule for one operation. Returns `None` if the index means another rule by now.
+    pub(crate) fn hold_one(
+        &self,
+        table: &Table,
+        index: u16,
+        rule: (u64, Scale),
+    ) -> Option<RuleHold> {
+        let mut hold = self.new_hold(table);
+        (hold.add(index) && table.rule(index) == Some(rule)).then_some(hold)
+    }
+
+    /// Returns a hold without rules. On failure it pins the rules of the table instead.
+    fn new_hold(&self, table: &Table) -> RuleHold {
+        let hold = match self {
+            RuleUsers::Counted(counts) => Some(RuleHold::Counted(Arc::clone(counts), Vec::new())),
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            RuleUsers::Locked(file) => RuleLock::new(file).ok().map(RuleHold::Locked),
+            #[cfg(all(feature = "os", unix))]
+            RuleUsers::Unknown => None,
+        };
+        hold.unwrap_or_else(|| {
+            table.pin_rules();
+            RuleHold::None
+        })
+    }
+
+    /// Waits until no other thread or process changes the list. On failure it pins the rules of the
+    /// table and returns `None`.
+    fn lock_list(&self, table: &Table) -> Option<ListLock> {
+        let lock = match self {
+            RuleUsers::Counted(counts) => {
+                counts.lock().then(|| ListLock::Counted(Arc::clone(counts)))
+            }
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            RuleUsers::Locked(file) => RuleListLock::new(file).ok().flatten().map(ListLock::Locked),
+            #[cfg(all(feature = "os", unix))]
+            RuleUsers::Unknown => None,
+        };
+        if lock.is_none() {
+            table.pin_rules();
+        }
+        lock
+    }
+}
+
+impl RuleHold {
+    /// Adds a rule to the hold. Returns false while another thread or process excludes its users.
+    fn add(&mut self, index: u16) -> bool {
+        match self {
+            RuleHold::None => true,
+            RuleHold::Counted(counts, indexes) => {
+                let is_held = counts.add(index);
+                indexes.extend(is_held.then_some(index));
+                is_held
+            }
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            RuleHold::Locked(lock) => lock.add(index),
+        }
+    }
+
+    /// Keeps the hold until it is dropped, also in children that are forked meanwhile.
+    #[cfg_attr(
+        not(all(feature = "os", target_os = "linux")),
+        allow(unused_variables, reason = "counts need no more")
+    )]
+    fn keep(&mut self, table: &Table) {
+        #[cfg(all(feature = "os", target_os = "linux"))]
+        if let RuleHold::Locked(lock) = self
+            && lock.keep().is_err()
+        {
+            table.pin_rules();
+        }
+    }
+}
+
+impl Drop for RuleHold {
+    fn drop(&mut self) {
+        if let RuleHold::Counted(counts, indexes) = self {
+            indexes.iter().for_each(|index| counts.remove(*index));
+        }
+    }
+}
+
+impl ListLock {
+    /// Frees all rules that are not in use.
+    fn reclaim(&self, table: &Table, now: u64) {
+        match self {
+            ListLock::Counted(counts) => {
+                table.reclaim_rules(now, |index| counts.exclude(index));
+                counts.readmit();
+            }
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            ListLock::Locked(lock) => {
+                table.reclaim_rules(now, |index| lock.exclude(index));
+                lock.readmit();
+            }
+        }
+    }
+}
+
+impl Drop for ListLock {
+    fn drop(&mut self) {
+        if let ListLock::Counted(counts) = self {
+            // Release: the next one sees what was done to the list.
+            counts.is_locked.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Counts {
+    /// Returns false if another thread does not give the lock back: perhaps a fork left it behind.
+    fn lock(&self) -> bool {
+        (0..TRIES).any(|_| {
+            let is_free = !self.is_locked.swap(true, Ordering::Acquire);
+            if !is_free {
+                thread::yield_now();
+            }
+            is_free
+        })
+    }
+
+    fn add(&self, index: u16) -> bool {
+        let held = |holds: u32| holds.checked_add(1).filter(|holds| *holds != EXCLUDED);
+        // Acquire: pairs with `readmit`, so that a rule that was freed is seen so.
+        self.change(index, |holds| holds.fetch_update(Ordering::Acquire, Ordering::Relaxed, held))
+    }
+
+    fn remove(&self, index: u16) {
+        // Release: pairs with `exclude`, so that all buckets of this user are seen.
+        self.change(index, |holds| {
+            holds.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1))
+        });
+    }
+
+    fn exclude(&self, index: u16) -> bool {
+        self.change(index, |holds| {
+            holds.compare_exchange(0, EXCLUDED, Ordering::Acquire, Ordering::Relaxed)
+        })
+    }
+
+    fn readmit(&self) {
+        for holds in &self.holds {
+            // Only the one that changes the list excludes.
+            if holds.load(Ordering::Relaxed) == EXCLUDED {
+                holds.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    fn change(&self, index: u16, step: impl FnOnce(&AtomicU32) -> Result<u32, u32>) -> bool {
+        self.holds.get(usize::from(index)).is_some_and(|holds| step(holds).is_ok())
+    }
+}

@@ -1,0 +1,71 @@
+//! A table takes any number of rules one after another: processes that live on, are forked or
+//! killed meanwhile.
+
+use crate::folder::Folder;
+use crate::hammer::Worker;
+use crate::tasks::{numbers, run};
+
+/// A task with a table that children inherit, and with one that has a name.
+fn both(task: &str, words: &[&str], judge: impl Fn(&[Vec<String>], bool)) {
+    judge(&run(&[&[task], words].concat()), false);
+    let folder = Folder::new();
+    let dir = format!("dir={}", folder.path());
+    judge(&run(&[&[task, "name=rules", "tags=1", &dir], words].concat()), true);
+}
+
+#[test]
+fn a_forked_child_keeps_a_rule_that_its_parent_gave_up() {
+    both("rules-forked", &["rounds=5000"], |lines, _| {
+        assert_eq!(numbers(lines, "balance"), [[997]]);
+    });
+}
+
+#[test]
+fn kills_at_any_moment_of_a_change_of_rules_leave_a_list_that_works() {
+    let rounds =
+        if std::env::var_os("DTHROTTLE_DEEP").is_some() { "rounds=2000" } else { "rounds=50" };
+    both("rules-killed", &[rounds], |lines, _| {
+        assert_eq!(numbers(lines, "misread"), [[0]]);
+        assert_eq!(numbers(lines, "balances"), [[997, 996]]);
+        assert_eq!(numbers(lines, "room"), [[5]]);
+    });
+}
+
+/// A program that becomes a daemon closes what it does not know. A named table's file is found
+/// again; without one the rules of the table stay as they are.
+#[test]
+fn a_process_that_closed_all_descriptors_keeps_its_rule() {
+    both("rules-closed", &["rounds=5000"], |lines, named| {
+        assert_eq!(numbers(lines, "reloads"), [[1, i64::from(named)]]);
+        assert_eq!(numbers(lines, "pinned"), [[i64::from(!named)]]);
+        assert_eq!(numbers(lines, "balance"), [[997]]);
+    });
+}
+
+/// Processes that know nothing of each other: one uses its rule, another goes through thousands
+/// and is killed, then another.
+#[test]
+fn a_live_process_counts_as_ever_while_others_go_through_thousands_of_rates() {
+    let folder = Folder::new();
+    let dir = format!("dir={}", folder.path());
+    let open =
+        |burst: &str| Worker::open(&["name=web", "tags=1", &dir, burst, "rule=limit"]).unwrap();
+    let mut live = open("burst=1000");
+    // One has no bucket that names its rule yet, and one has.
+    let mut busy = open("burst=500");
+    assert_eq!(busy.ask("allow busy 100"), 100);
+    for round in 1..=3 {
+        let mut other = open("burst=10");
+        assert_eq!(other.ask(&format!("cycle {} 3000", round * 10_000)), 3000);
+        // Killed in the middle of its next ones.
+        other.tell(&format!("cycle {} 3000", round * 10_000 + 5000));
+        other.kill();
+        assert_eq!(busy.ask("balance busy"), 400);
+    }
+    assert_eq!(live.ask("allow tag 250"), 250);
+    let mut last = open("burst=2000");
+    assert_eq!((last.ask("balance tag"), last.ask("balance busy")), (750, 400));
+    assert_eq!(last.ask("cycle 100000 5000"), 5000);
+    assert_eq!((last.ask("balance tag"), last.ask("balance busy")), (750, 400));
+    assert_eq!((live.ask("balance tag"), busy.ask("balance busy")), (750, 400));
+}

@@ -1,0 +1,133 @@
+//! A table has room for 4,094 rules at a time, and takes any number of them one after another.
+#![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real files")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+#[path = "processes/folder.rs"]
+mod folder;
+
+use std::time::Duration;
+
+use dthrottle::{Config, ErrorKind, Rate, Rule, TableConfig, Throttle};
+
+use crate::folder::Folder;
+
+/// More than twice as many as a table has room for at a time.
+const RATES: u64 = 10_000;
+const ROOM: usize = 4094;
+/// The most rules of one configuration.
+const MOST: usize = 1000;
+
+/// A rule that gives nothing back while a test runs.
+fn slow(burst: u64) -> Rule {
+    let hardly_ever = Duration::from_secs(100 * 365 * 86_400);
+    Rule::new(Rate::new(1, hardly_ever)).burst(burst).name("limit")
+}
+
+fn config(burst: u64) -> Config {
+    let mut config = Config::default();
+    config.add_rule(Config::DEFAULT, slow(burst));
+    config
+}
+
+/// So many rules, all with this burst.
+fn many(count: usize, burst: u64) -> Config {
+    let mut config = Config::default();
+    for i in 0..count {
+        config.add_rule(&format!("domain{}", i / 16), slow(burst).name(format!("rule{i}")));
+    }
+    config
+}
+
+fn open(table: &TableConfig, burst: u64) -> Throttle {
+    Throttle::builder().table(table.clone()).rule(slow(burst)).build().unwrap()
+}
+
+fn balance(throttle: &Throttle, tag: &str) -> i64 {
+    throttle.peek(tag).unwrap().balance
+}
+
+/// Runs the test with every kind of table; the second argument is whether the table has a name.
+fn each_kind(test: impl Fn(&TableConfig, bool)) {
+    let folder = Folder::new();
+    test(&TableConfig::private().tags(1000), false);
+    test(&TableConfig::anonymous().tags(1000), false);
+    test(&TableConfig::named("web").dir(folder.path()).tags(1), true);
+}
+
+#[test]
+fn ten_thousand_reloads_each_with_another_rate_work_and_so_does_the_next_start() {
+    each_kind(|table, is_named| {
+        let mut throttle = open(table, 100);
+        assert!((0..3).all(|_| throttle.allow("old").unwrap()));
+        assert!((0..5).all(|_| throttle.allow("new").unwrap()));
+        let mut used = 5;
+        for i in 1..=RATES {
+            throttle = throttle.reload(config(100 + i)).unwrap();
+            if i % 200 == 0 {
+                // From now on it names another rule.
+                used += i64::from(throttle.allow("new").unwrap());
+                let found = (balance(&throttle, "old"), balance(&throttle, "new"));
+                assert_eq!(found, (97, 100 - used));
+            }
+        }
+        assert_eq!((used, throttle.stats().buckets), (55, 2));
+        if is_named {
+            assert_eq!(balance(&open(table, 7), "old"), 7, "capped by the burst");
+            assert_eq!(balance(&open(table, 200), "old"), 97);
+        }
+    });
+}
+
+/// No bucket names its rule, and only its handle knows the index.
+#[test]
+fn a_domain_from_before_five_thousand_reloads_counts_as_before() {
+    each_kind(|table, _| {
+        let first = open(table, 100);
+        let domain = first.domain("default").unwrap();
+        let mut throttle = first.reload(config(50)).unwrap();
+        drop(first);
+        for i in 1..=RATES / 2 {
+            throttle = throttle.reload(config(1000 + i)).unwrap();
+        }
+        assert!((0..40).all(|_| domain.allow("tag").unwrap()));
+        assert_eq!(balance(&throttle, "tag"), 60, "counted by the rule of the handle");
+        assert_eq!((0..1000).filter(|_| domain.allow("tag").unwrap()).count(), 60);
+    });
+}
+
+#[test]
+fn a_table_whose_rules_are_all_in_use_says_so_and_goes_on_when_some_are_not() {
+    each_kind(|table, _| {
+        let first = open(table, 10);
+        let reload = |burst: u64, count: usize| first.reload(many(count, burst));
+        let mut held: Vec<_> = (1..5).map(|burst| reload(burst, MOST).unwrap()).collect();
+        held.push(reload(5, ROOM - 4 * MOST - 1).unwrap());
+        let error = reload(6, 1).unwrap_err();
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("table")));
+        let message = error.to_string();
+        assert!(
+            message.contains("all 4094 rules that the table has room for are in use"),
+            "{message}"
+        );
+        assert!(message.contains("give fewer rules, or a table of another name"), "{message}");
+        assert!(reload(1, MOST).is_ok(), "known rules need no room");
+        assert!(first.allow("tag").unwrap());
+        drop(held.pop());
+        let last = reload(6, 94).map_err(|error| error.to_string());
+        assert!(last.is_err_and(|why| why.contains("4094")), "93 were given back");
+        let rest = reload(6, 93).unwrap();
+        // A bucket that is not full keeps its rule, and one that is full does not.
+        let domains = held[0].domains();
+        let kept = &domains[domains.len() - 1];
+        assert!(kept.allow("tag").unwrap());
+        let first_of_all = held.remove(0);
+        first_of_all.domains()[1].allow("other").unwrap();
+        first_of_all.domains()[1].reset("other").unwrap();
+        drop(first_of_all);
+        assert!(reload(7, MOST).is_err());
+        // The last domain has 8 rules, and a bucket of each.
+        assert!(reload(7, MOST - 8).is_ok());
+        drop(rest);
+    });
+}
