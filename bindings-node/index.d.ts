@@ -33,8 +33,9 @@ export interface DomainOptions extends Partial<RuleOptions> {
 /** How a throttle is opened. */
 export interface OpenOptions {
   /**
-   * A clock moved by hand, or a function that returns milliseconds from any fixed zero. Where the
-   * function goes back, time stands still. By default, the host's own steady clock.
+   * A clock moved by hand, or a function that returns milliseconds from any fixed zero, such as
+   * `Date.now`. Where the function goes back, time stands still. By default, the host's own steady
+   * clock.
    */
   clock?: ManualClock | (() => number) | undefined;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::Throttle;
-use crate::clock::Clock;
+use crate::clock::{Clock, TableClock};
 use crate::config::{ClusterConfig, Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, Result};
@@ -88,8 +88,7 @@ impl Builder {
         let host = Arc::new(Host {
             table,
             name,
-            clock,
-            zero_ns,
+            clock: TableClock::new(clock, zero_ns),
             key,
             counters,
             closed,

@@ -266,6 +266,23 @@ mod tests {
         assert_eq!(old.reload(clustered).unwrap_err().field(), Some("cluster"));
     }
 
+    /// Decades after the first reading a bucket has no more ticks: what passes is counted.
+    #[test]
+    fn checks_after_the_last_tick_are_counted_as_failed_open() {
+        let clock = ManualClock::new();
+        let rules = [Rule::per_second(4), Rule::per_second(1).burst(2)];
+        let builder = Throttle::builder().rule(rules[0].clone()).domain("two", rules);
+        let throttle = builder.clock(clock.clone()).build().unwrap();
+        let two = throttle.domain("two").unwrap();
+        assert_eq!((0..10).filter(|_| throttle.allow("a").unwrap()).count(), 4);
+        clock.set(std::time::Duration::from_secs(1_760_000_000)).unwrap();
+        assert!((0..10).all(|_| throttle.allow("a").unwrap()));
+        assert_eq!(throttle.stats().failed_open, 10);
+        assert!(two.check("a").unwrap().allowed);
+        assert!(two.check_with("a", crate::Ask::cost(0)).unwrap().allowed);
+        assert_eq!(throttle.stats().failed_open, 11, "a cost of 0 takes nothing");
+    }
+
     #[test]
     fn there_is_room_for_many() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());

@@ -175,7 +175,7 @@ impl BusyThrottle {
 
     /// The time by the throttle's clock.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.host().clock.now_ns())
+        Duration::from_nanos(self.host().clock.clock().now_ns())
     }
 
     /// Whether a request may be sent now. If it may, it counts as sent.
@@ -262,7 +262,7 @@ impl BusyThrottle {
     }
 
     fn time(&self, now: Duration) -> u64 {
-        nanoseconds(now).saturating_sub(self.host().zero_ns)
+        self.host().clock.table_ns(nanoseconds(now))
     }
 
     fn host(&self) -> &Host {
