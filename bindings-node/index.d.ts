@@ -155,7 +155,7 @@ export interface Stats {
   refused: number;
   /** Checks that were allowed only because of dry run. */
   dryRun: number;
-  /** Charges that were not counted, because the table had no room: they failed open. */
+  /** Charges that were not counted, because the table had no room or the bucket no more ticks. */
   failedOpen: number;
   /** How often the debt of a bucket went beyond what a bucket can hold. */
   clamped: number;

@@ -27,14 +27,16 @@ impl Builder {
     /// Adds a rule to the default domain.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Builder {
-        self.config.domain_mut(Config::DEFAULT).rules.push(rule);
+        self.config.add_rule(Config::DEFAULT, rule);
         self
     }
 
-    /// Adds rules to a domain.
+    /// Adds rules to a domain. Without any, the domain allows everything.
     #[must_use]
     pub fn domain(mut self, name: &str, rules: impl IntoIterator<Item = Rule>) -> Builder {
-        self.config.domain_mut(name).rules.extend(rules);
+        let domain = self.config.domain_mut(name);
+        rules.into_iter().for_each(|rule| domain.add(rule));
+        domain.unlimited |= domain.rules.is_empty();
         self
     }
 

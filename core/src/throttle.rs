@@ -262,8 +262,22 @@ mod tests {
         assert_eq!(new.peek("a").unwrap().remaining, 5);
         assert!(new.domain("more").is_ok());
         assert_eq!(new.stats().allowed, 4);
-        let clustered = Config::from_toml("[cluster]\nname = 'web'\n").unwrap();
+        let clustered = Config::from_toml("rate = 1\n[cluster]\nname = 'web'\n").unwrap();
         assert_eq!(old.reload(clustered).unwrap_err().field(), Some("cluster"));
+    }
+
+    #[test]
+    fn a_reload_that_loses_every_rule_is_an_error() {
+        let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
+        let old = builder.build().unwrap();
+        assert!(old.allow("a").unwrap());
+        for text in ["", "dry_run = true", "[domains.api]\ndry_run = true"] {
+            let error = old.reload(Config::from_toml(text).unwrap()).unwrap_err();
+            assert_eq!(error.field(), Some("rate"), "{text}: {error}");
+            assert!(!old.allow("a").unwrap(), "the old rules stay");
+        }
+        let new = old.reload(Config::from_toml("rate = 'unlimited'").unwrap()).unwrap();
+        assert!(new.allow("a").unwrap());
     }
 
     /// Decades after the first reading a bucket has no more ticks: what passes is counted.

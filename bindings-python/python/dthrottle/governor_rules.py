@@ -51,7 +51,7 @@ def open_rules(
     cluster: ClusterConfig | None,
     clock: ManualClock | None,
 ) -> Opened:
-    """Open a throttle for all rates."""
+    """Open a throttle for all rates, which may be none."""
     rates = [*files.rates, *files.project_rates]
     names = [*_general_names(files.rates), *_project_names(files.project_rates)]
     domains = {name: _domain(rate) for name, rate in zip(names, rates, strict=True)}
@@ -64,7 +64,10 @@ def open_rules(
     place: TableConfig | None = None
     if clock is None or table is not None:
         throttle, name = throttle_on(
-            lambda made: Throttle(domains=domains, table=made, cluster=cluster, clock=clock), table
+            lambda made: Throttle(
+                "unlimited", domains=domains, table=made, cluster=cluster, clock=clock
+            ),
+            table,
         )
         place = table_config(table)
         place.pop("name", None)
@@ -72,7 +75,7 @@ def open_rules(
             place["name"] = name
     else:
         # A clock moved by hand has a table of its own.
-        throttle = Throttle(domains=domains, cluster=cluster, clock=clock)
+        throttle = Throttle("unlimited", domains=domains, cluster=cluster, clock=clock)
     rules = [
         _rule(rate, throttle.domain(name), headers) for rate, name in zip(rates, names, strict=True)
     ]

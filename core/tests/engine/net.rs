@@ -91,7 +91,7 @@ impl Net {
     fn node(&self, index: usize, rule: Option<Rule>, change: impl FnOnce(&mut Settings)) -> Node {
         let clock = ManualClock::new();
         clock.set(Duration::from_nanos(self.now)).unwrap();
-        let builder = rule.into_iter().fold(Throttle::builder(), Builder::rule);
+        let builder = Throttle::builder().rule(rule.unwrap_or_else(Rule::unlimited));
         let throttle = builder
             .clock(clock.clone())
             .cluster(ClusterConfig::new("test"))

@@ -73,5 +73,5 @@ impl Known {
 }
 
 fn empty() -> Result<Throttle> {
-    Throttle::builder().table(TableConfig::private()).build()
+    Throttle::builder().rule(Rule::unlimited()).table(TableConfig::private()).build()
 }

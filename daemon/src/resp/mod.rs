@@ -81,7 +81,7 @@ mod tests {
     const LONGEST: usize = 8192;
 
     fn daemon() -> Daemon {
-        let throttle = Throttle::builder().build().unwrap();
+        let throttle = Throttle::builder().rule(dthrottle::Rule::unlimited()).build().unwrap();
         Daemon::new(Settings::from_toml("").unwrap().1, None, throttle).unwrap()
     }
 
