@@ -23,7 +23,7 @@ export interface NamedRuleOptions extends RuleOptions {
   name?: string | undefined;
 }
 
-/** The rules of one domain: either one rule, or a list, or none. */
+/** The rules of one domain: one rule, or a list of rules. `rate: 'unlimited'` allows everything. */
 export interface DomainOptions extends Partial<RuleOptions> {
   rules?: readonly NamedRuleOptions[] | undefined;
   /** Whether refusals are only counted. */
@@ -249,7 +249,10 @@ export class Domain {
 
 /** Holds every tag to the rules of its domains. It stands itself for the domain `default`. */
 export class Throttle extends Domain {
-  /** From a rate, `'100/s'` or a number per second, or from options. */
+  /**
+   * From a rate, `'100/s'` or a number per second, or from options. At least one domain must have a
+   * rule, unless `rate` is `'unlimited'` or `rules` is an empty list.
+   */
   constructor(config: string | number | ThrottleOptions);
 
   /** From a configuration in TOML. */

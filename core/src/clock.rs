@@ -164,6 +164,9 @@ mod tests {
     #[test]
     fn times_before_the_zero_of_the_table_are_zero() {
         let clock = TableClock::new(ManualClock::new().into(), 500);
-        assert_eq!([0, 499, 500, 501, u64::MAX].map(|ns| clock.table_ns(ns)), [0, 0, 0, 1, u64::MAX - 500]);
+        assert_eq!(
+            [0, 499, 500, 501, u64::MAX].map(|ns| clock.table_ns(ns)),
+            [0, 0, 0, 1, u64::MAX - 500]
+        );
     }
 }

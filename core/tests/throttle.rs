@@ -153,7 +153,8 @@ fn a_configuration_can_be_prepared() {
     assert!(error.to_string().starts_with("domains.api.rules[0].rate: "), "{error}");
 
     let path = std::env::temp_dir().join(format!("dthrottle-secret-{}", std::process::id()));
-    let text = format!("rate = 1\n[cluster]\nname = 'c'\nsecret = {{ file = '{}' }}", path.display());
+    let text =
+        format!("rate = 1\n[cluster]\nname = 'c'\nsecret = {{ file = '{}' }}", path.display());
     let mut config = Config::from_toml(&text).unwrap();
     assert_eq!(config.prepare().unwrap_err().kind(), ErrorKind::File);
     std::fs::write(&path, "sixteen bytes and more\n").unwrap();

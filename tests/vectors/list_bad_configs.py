@@ -17,7 +17,16 @@ LONG = "n" * 256
 
 
 def bad() -> list[Entry]:
-    return [*values(), *types(), *nulls(), *shapes(), *no_rules(), *names(), *unknown_keys(), *syntax()]
+    return [
+        *values(),
+        *types(),
+        *nulls(),
+        *shapes(),
+        *no_rules(),
+        *names(),
+        *unknown_keys(),
+        *syntax(),
+    ]
 
 
 def case(

@@ -78,16 +78,26 @@ def good() -> list[Entry]:
 def with_domains() -> list[Entry]:
     return [
         made("no domains", "rate = 1\ndomains = {}\n", {"rate": 1, "domains": {}}),
-        made("a domain with an empty list of rules", "[domains.free]\nrules = []\n",
-             {"domains": {"free": {"rules": []}}}),
-        made("an unlimited domain", "[domains.free]\nrate = 'unlimited'\n",
-             {"domains": {"free": {"rate": "unlimited"}}}),
-        made("a domain without rules beside one with a rule",
-             "[domains.free]\n[domains.api]\nrate = 1\n",
-             {"domains": {"free": {}, "api": {"rate": 1}}}),
-        made("unlimited beside a domain with a rule",
-             'rate = "unlimited"\n[domains.api]\nrate = 1\n',
-             {"rate": "unlimited", "domains": {"api": {"rate": 1}}}),
+        made(
+            "a domain with an empty list of rules",
+            "[domains.free]\nrules = []\n",
+            {"domains": {"free": {"rules": []}}},
+        ),
+        made(
+            "an unlimited domain",
+            "[domains.free]\nrate = 'unlimited'\n",
+            {"domains": {"free": {"rate": "unlimited"}}},
+        ),
+        made(
+            "a domain without rules beside one with a rule",
+            "[domains.free]\n[domains.api]\nrate = 1\n",
+            {"domains": {"free": {}, "api": {"rate": 1}}},
+        ),
+        made(
+            "unlimited beside a domain with a rule",
+            'rate = "unlimited"\n[domains.api]\nrate = 1\n',
+            {"rate": "unlimited", "domains": {"api": {"rate": 1}}},
+        ),
         made(
             "domains as tables",
             'rate = "100/s"\n\n[domains.api]\nrate = "10/s"\nburst = 20\n\n'

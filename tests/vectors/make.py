@@ -33,7 +33,15 @@ from list_rates import rates
 from sequence import Sequence
 
 HERE = Path(__file__).parent
-CASES = (cases_bucket, cases_change, cases_options, cases_domains, cases_rules, cases_rates, cases_clock)
+CASES = (
+    cases_bucket,
+    cases_change,
+    cases_options,
+    cases_domains,
+    cases_rules,
+    cases_rates,
+    cases_clock,
+)
 
 
 def files() -> dict[str, str]:

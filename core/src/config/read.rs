@@ -44,7 +44,8 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
             reader.lines.push((path.clone(), entry.line));
             let table = reader.table(&entry.node, &path, DOMAIN_KEYS)?;
             if entry.key == Config::DEFAULT
-                && (config.domains[0].short || !config.domains[0].rules.is_empty()) {
+                && (config.domains[0].short || !config.domains[0].rules.is_empty())
+            {
                 let message = "the default domain has its rules at the top level; \
                                write them in one place";
                 return Err(Error::config(path, message).at_line(entry.line));

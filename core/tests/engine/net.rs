@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::Keys;
 use dthrottle::cluster::{Engine, Event, Output, Settings, To};
-use dthrottle::{Builder, ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;

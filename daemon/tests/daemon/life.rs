@@ -266,7 +266,11 @@ fn check_says_what_is_wrong() {
         ("rate = \"5/s\"\nburst = 0\n", false, "line 2: burst: 0"),
         ("rate = ", false, "line 1: not TOML"),
         ("", false, "dthrottle.toml: rate: no domain has a rule"),
-        ("# rate = \"5/s\"\n[daemon]\nmax_line = 100\n", false, "give rate, or rate = \"unlimited\""),
+        (
+            "# rate = \"5/s\"\n[daemon]\nmax_line = 100\n",
+            false,
+            "give rate, or rate = \"unlimited\"",
+        ),
         ("rate = \"unlimited\"\n", true, "is good"),
         ("[domains.free]\nrules = []\n", true, "is good"),
         ("[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is good"),
