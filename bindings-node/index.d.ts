@@ -23,7 +23,7 @@ export interface NamedRuleOptions extends RuleOptions {
   name?: string | undefined;
 }
 
-/** The rules of one domain: either one rule, or a list, or none. */
+/** The rules of one domain: one rule, or a list of rules. `rate: 'unlimited'` allows everything. */
 export interface DomainOptions extends Partial<RuleOptions> {
   rules?: readonly NamedRuleOptions[] | undefined;
   /** Whether refusals are only counted. */
@@ -33,8 +33,9 @@ export interface DomainOptions extends Partial<RuleOptions> {
 /** How a throttle is opened. */
 export interface OpenOptions {
   /**
-   * A clock moved by hand, or a function that returns milliseconds from any fixed zero. Where the
-   * function goes back, time stands still. By default, the host's own steady clock.
+   * A clock moved by hand, or a function that returns milliseconds from any fixed zero, such as
+   * `Date.now`. Where the function goes back, time stands still. By default, the host's own steady
+   * clock.
    */
   clock?: ManualClock | (() => number) | undefined;
 }
@@ -165,7 +166,7 @@ export interface Stats {
   refused: number;
   /** Checks that were allowed only because of dry run. */
   dryRun: number;
-  /** Charges that were not counted, because the table had no room: they failed open. */
+  /** Charges that were not counted, because the table had no room or the bucket no more ticks. */
   failedOpen: number;
   /** How often the debt of a bucket went beyond what a bucket can hold. */
   clamped: number;
@@ -259,7 +260,10 @@ export class Domain {
 
 /** Holds every tag to the rules of its domains. It stands itself for the domain `default`. */
 export class Throttle extends Domain {
-  /** From a rate, `'100/s'` or a number per second, or from options. */
+  /**
+   * From a rate, `'100/s'` or a number per second, or from options. At least one domain must have a
+   * rule, unless `rate` is `'unlimited'` or `rules` is an empty list.
+   */
   constructor(config: string | number | ThrottleOptions);
 
   /** From a configuration in TOML. */

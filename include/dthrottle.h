@@ -179,7 +179,7 @@ typedef struct {
     uint64_t refused;
     /** Checks that were allowed, or allowed without a wait, only because of dry run. */
     uint64_t dry_run;
-    /** Charges that were not counted, because the table had no room: they failed open. */
+    /** Charges that were not counted, because the table had no room or the bucket no more ticks. */
     uint64_t failed_open;
     /** How often the debt of a bucket went beyond what a bucket can hold. */
     uint64_t clamped;

@@ -32,7 +32,8 @@ pub struct Rule {
     pub name: *const c_char,
     /// Its length in bytes.
     pub name_len: usize,
-    /// The rate, such as "100/s" or "5 per 2 minutes".
+    /// The rate, such as "100/s" or "5 per 2 minutes". "unlimited" adds no rule: it says that a
+    /// domain without rules is meant to allow everything.
     pub rate: *const c_char,
     /// Its length in bytes.
     pub rate_len: usize,
@@ -70,7 +71,8 @@ pub struct Table {
     pub bytes: u64,
 }
 
-/// Makes a configuration: the default domain, without rules.
+/// Makes a configuration: the default domain, without rules. Add at least one rule before
+/// dthrottle_open_config().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_config_new(out: *mut *mut Config) -> i32 {
     guard!(|c| {

@@ -18,7 +18,9 @@ static void test_open(void)
     CHECK(strstr(error, "UTF-8") != NULL);
     EQUAL(dthrottle_open("rate = 1\nx = 2\n", 15, &out, NULL, 0), DTHROTTLE_ERR_CONFIG);
     CHECK(out == NULL);
-    OK(dthrottle_open(NULL, 0, &out, error, sizeof error));
+    EQUAL(dthrottle_open(NULL, 0, &out, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    CHECK(strstr(error, "give rate, or rate = \"unlimited\"") != NULL);
+    OK(dthrottle_open(RATE, RATE_LEN, &out, error, sizeof error));
     TEXT(error, "");
     dthrottle_close(out);
     OK(dthrottle_open(RATE, RATE_LEN, &out, NULL, 0));
@@ -131,6 +133,12 @@ static void test_config(void)
 
     /* None of that changed the configuration: it is still without rules. */
     dthrottle_t *free_for_all;
+    dthrottle_rule_t unlimited = DTHROTTLE_RULE_INIT;
+    EQUAL(dthrottle_config_check(config, NULL, 0), DTHROTTLE_ERR_CONFIG);
+    EQUAL(dthrottle_open_config(config, &free_for_all, NULL, 0), DTHROTTLE_ERR_CONFIG);
+    unlimited.rate = "unlimited";
+    unlimited.rate_len = strlen(unlimited.rate);
+    OK(dthrottle_config_add_rule(config, NULL, 0, &unlimited));
     MUST(dthrottle_open_config(config, &free_for_all, NULL, 0) == DTHROTTLE_OK);
     dthrottle_domain_t *all = domain_of(free_for_all, NULL);
     EQUAL(dthrottle_rule_count(all), 0);

@@ -256,7 +256,7 @@ static void test_look(void)
     dthrottle_clock_free(manual);
 }
 
-#define CLUSTER "[cluster]\nname = \"web\"\n"
+#define CLUSTER "rate = 1\n[cluster]\nname = \"web\"\n"
 
 /* Other rules on the same table, read from a file. To release the old one does not end it. */
 static void test_reload(void)
@@ -286,6 +286,12 @@ static void test_reload(void)
     EQUAL(dthrottle_allow(after, "t", 1, 1), 0);
     EQUAL(dthrottle_allow(before, "other", 5, 10), 1);
     EQUAL(dthrottle_allow(before, "other", 5, 1), 0);
+
+    /* A reload that loses every rule fails, and the old rules stay. */
+    OK(dthrottle_config_toml(config, "", 0, error, sizeof error));
+    EQUAL(dthrottle_reload(new, config, &old, error, sizeof error), DTHROTTLE_ERR_CONFIG);
+    CHECK(old == NULL && strstr(error, "rate: no domain has a rule") == error);
+    EQUAL(dthrottle_allow(after, "t", 1, 1), 0);
 
     /* What cannot be leaves everything as it was. */
     OK(dthrottle_config_toml(config, CLUSTER, strlen(CLUSTER), error, sizeof error));

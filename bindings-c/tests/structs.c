@@ -187,7 +187,7 @@ static void test_error_text(void)
         CHECK(cut_len == want || (cut_len + 1 == want && (whole[cut_len] & 0xC0) == 0xC0));
         CHECK((whole[cut_len] & 0xC0) != 0x80);
     }
-    OK(dthrottle_open("", 0, &out, cut, 1));
+    OK(dthrottle_open("rate = 1", 8, &out, cut, 1));
     TEXT(cut, "");
     dthrottle_close(out);
 }

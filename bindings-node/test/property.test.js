@@ -198,7 +198,7 @@ describe('the information', () => {
   });
 
   it('has no figures without rules', () => {
-    const { limit, used, remaining } = found(throttle(new Throttle({})));
+    const { limit, used, remaining } = found(throttle(new Throttle('unlimited')));
     assert.deepEqual([limit, used, remaining], [Infinity, 0, Infinity]);
   });
 

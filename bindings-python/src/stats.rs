@@ -14,7 +14,7 @@ pub(crate) struct Stats {
     refused: u64,
     /// Checks that were allowed only because of dry run.
     dry_run: u64,
-    /// Charges that were not counted, because the table had no room: they failed open.
+    /// Charges that were not counted, because the table had no room or the bucket no more ticks.
     failed_open: u64,
     /// How often the debt of a bucket went beyond what a bucket can hold.
     clamped: u64,

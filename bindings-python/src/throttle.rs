@@ -20,7 +20,8 @@ use crate::{args, clock, config};
 /// One rule is given by rate, burst and charge_refused; more of them as a list of dicts, rules,
 /// with the keys name, rate, burst and charge_refused. They make up the default domain, for which
 /// the throttle itself stands: it has all the calls of Domain. Other domains are given as a dict of
-/// dicts, domains. With dry_run, refusals are only counted. A ManualClock given as clock takes the
+/// dicts, domains. At least one domain must have a rule, unless the rate is "unlimited" or rules is
+/// an empty list. With dry_run, refusals are only counted. A ManualClock given as clock takes the
 /// place of the system's.
 ///
 /// The buckets are shared with all children that are forked later; with table, a name or a dict of

@@ -159,7 +159,7 @@ def test_cost_must_be_a_whole_number(throttle: Throttle, cost: Any) -> None:
 
 
 def test_whole_range_of_costs_without_rules() -> None:
-    decision = Throttle().check("t", 2**64 - 1)
+    decision = Throttle("unlimited").check("t", 2**64 - 1)
     assert decision.granted == 2**64 - 1
     assert decision.limit == decision.remaining == UNLIMITED == 2**64 - 1
     assert decision.balance == 2**63 - 1

@@ -104,6 +104,8 @@ def circular() -> list[Any]:
         ({"rate": 10**400}, "rate"),
         ({"rate": 1, "burst": object()}, "burst"),
         ({"rate": 1, "dry_run": 1}, "dry_run"),
+        ({}, "rate"),
+        ({"domains": {"api": {}}}, "rate"),
         ({"burst": 5}, "burst"),
     ],
 )

@@ -176,7 +176,7 @@ def test_none(throttle: Throttle) -> None:
 
 
 def test_without_rules_there_is_nothing_to_say() -> None:
-    throttle = Throttle()
+    throttle = Throttle("unlimited")
     assert fields("standard", throttle, throttle.check("t")) == {}
 
 

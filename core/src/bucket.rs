@@ -136,8 +136,12 @@ impl Scale {
     #[inline]
     pub(crate) fn window(&self, now: u64, latest: u64) -> Window {
         let ticks = self.ticks(now);
-        let latest = if latest == now { ticks } else { self.ticks(latest) };
-        // Above `LAST`, so that at the end of time everything passes: it fails open.
+        let latest = match latest == now {
+            true => ticks,
+            // No wait is so long that its charge would not fit the bucket.
+            false => self.ticks(latest).min(LAST - self.burst_ticks).max(ticks),
+        };
+        // Above `LAST` only if `now` is: then everything passes, and is counted as failed open.
         Window { now: ticks, end: latest + self.burst_ticks }
     }
 
@@ -406,5 +410,16 @@ mod tests {
         assert_eq!(scale.most(LAST, end), Some(10), "fails open");
         assert!(scale.passes(LAST, end, 10) && !scale.passes(LAST, end, 11));
         assert_eq!(scale.most(LAST, scale.window(0, 0)), None);
+    }
+
+    /// Otherwise a bucket at the end would grant every wait, however often it is asked.
+    #[test]
+    fn a_wait_is_granted_only_if_the_bucket_can_hold_it() {
+        let scale = scale(3, 1, 10);
+        let window = scale.window(5, u64::MAX);
+        let most = scale.most(0, window).unwrap();
+        let full = scale.take(0, window, most);
+        assert!(full < LAST && full > LAST - 2 * scale.unit_ticks);
+        assert!(!scale.passes(full, window, 1) && !scale.passes(LAST, window, 1));
     }
 }

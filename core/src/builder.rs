@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::Throttle;
-use crate::clock::Clock;
+use crate::clock::{Clock, TableClock};
 use crate::config::{ClusterConfig, Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, Result};
@@ -29,14 +29,16 @@ impl Builder {
     /// Adds a rule to the default domain.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Builder {
-        self.config.domain_mut(Config::DEFAULT).rules.push(rule);
+        self.config.add_rule(Config::DEFAULT, rule);
         self
     }
 
-    /// Adds rules to a domain.
+    /// Adds rules to a domain. Without any, the domain allows everything.
     #[must_use]
     pub fn domain(mut self, name: &str, rules: impl IntoIterator<Item = Rule>) -> Builder {
-        self.config.domain_mut(name).rules.extend(rules);
+        let domain = self.config.domain_mut(name);
+        rules.into_iter().for_each(|rule| domain.add(rule));
+        domain.unlimited |= domain.rules.is_empty();
         self
     }
 
@@ -91,8 +93,7 @@ impl Builder {
         let host = Arc::new(Host {
             table,
             name,
-            clock,
-            zero_ns,
+            clock: TableClock::new(clock, zero_ns),
             key,
             counters,
             closed,

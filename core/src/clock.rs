@@ -70,7 +70,7 @@ impl Clock {
         LOCAL.with(|local| self.now_ns_by(local))
     }
 
-    /// The same, in a thread that knows its own.
+    /// Like `now_ns`, for a caller that already has this thread's `Local`.
     #[cfg_attr(
         not(feature = "os"),
         expect(unused_variables, reason = "only the system's needs it")
@@ -88,5 +88,85 @@ impl Clock {
 impl From<ManualClock> for Clock {
     fn from(clock: ManualClock) -> Clock {
         Clock::Manual(clock)
+    }
+}
+
+/// A table's zero lies at most this long, 208 days, before the first reading of a manual clock, so
+/// that older hits have a place in the table.
+const BEFORE_NS: u64 = 1 << 54;
+/// A table's zero that the first reading of the clock will set.
+pub(crate) const FIRST_READING: u64 = u64::MAX;
+
+/// A clock, and which of its times is the zero of a table.
+///
+/// A bucket has room for a few years of ticks, but a manual clock may count from any epoch. So its
+/// first reading decides where the table's time begins.
+#[derive(Debug)]
+pub(crate) struct TableClock {
+    clock: Clock,
+    zero_ns: AtomicU64,
+}
+
+impl TableClock {
+    /// `zero_ns` may be [`FIRST_READING`].
+    pub(crate) fn new(clock: Clock, zero_ns: u64) -> TableClock {
+        TableClock { clock, zero_ns: AtomicU64::new(zero_ns) }
+    }
+
+    /// The clock itself, which keeps its own zero.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The present time of the table in nanoseconds.
+    #[inline]
+    pub(crate) fn now_by(&self, local: &Local) -> u64 {
+        self.table_ns(self.clock.now_ns_by(local))
+    }
+
+    /// A time of the clock as a time of the table. Times before the table's zero become zero.
+    #[inline]
+    pub(crate) fn table_ns(&self, ns: u64) -> u64 {
+        // Relaxed: the zero orders nothing but itself.
+        let zero_ns = self.zero_ns.load(Ordering::Relaxed);
+        ns.checked_sub(zero_ns).unwrap_or_else(|| self.before_zero(ns))
+    }
+
+    #[cold]
+    fn before_zero(&self, ns: u64) -> u64 {
+        let first_ns = ns.saturating_sub(BEFORE_NS);
+        // Relaxed: as above. Another thread may have set it meanwhile, a little later or earlier.
+        let relaxed = Ordering::Relaxed;
+        let set = self.zero_ns.compare_exchange(FIRST_READING, first_ns, relaxed, relaxed);
+        ns.saturating_sub(set.map_or_else(|zero_ns| zero_ns, |_| first_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_reading_of_a_manual_clock_sets_the_zero_of_the_table() {
+        let year = 365 * 86_400 * 1_000_000_000;
+        for (first, zero) in [(0, 0), (1000, 0), (56 * year, 56 * year - BEFORE_NS)] {
+            let manual = ManualClock::new();
+            let clock = TableClock::new(manual.clone().into(), FIRST_READING);
+            manual.set(Duration::from_nanos(first)).unwrap();
+            let now = || LOCAL.with(|local| clock.now_by(local));
+            assert_eq!(now(), first - zero);
+            manual.advance(Duration::from_nanos(year));
+            assert_eq!(now(), first + year - zero, "the zero stays");
+            assert_eq!(clock.clock().now_ns(), first + year, "the clock keeps its own zero");
+        }
+    }
+
+    #[test]
+    fn times_before_the_zero_of_the_table_are_zero() {
+        let clock = TableClock::new(ManualClock::new().into(), 500);
+        assert_eq!(
+            [0, 499, 500, 501, u64::MAX].map(|ns| clock.table_ns(ns)),
+            [0, 0, 0, 1, u64::MAX - 500]
+        );
     }
 }

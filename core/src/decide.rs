@@ -155,6 +155,9 @@ impl<'a, const N: usize> Check<'a, N> {
             let refused = refused.filter(|(i, _)| outcome.refused & (1 << i) != 0);
             refused.for_each(|(_, key)| pacing.refused(key.fingerprint, self.now));
         }
+        if outcome.granted.is_some_and(|units| units > 0) && outcome.tats.contains(&LAST) {
+            counters.add_one(Count::FailedOpen);
+        }
         match outcome.granted {
             _ if outcome.is_spared() => {
                 counters.add_one(Count::Allowed);

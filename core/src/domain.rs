@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::batch::{self, BATCH};
 use crate::bucket::{LAST, Scale, Tat};
-use crate::clock::Clock;
+use crate::clock::TableClock;
 use crate::decide::{self, Check, MAX_RULES};
 use crate::decision::{Ask, Decision};
 use crate::error::{Error, ErrorKind, Result};
@@ -41,9 +41,7 @@ pub(crate) struct Host {
     pub(crate) table: Table,
     /// The table's name, if it is shared by one.
     pub(crate) name: Option<String>,
-    pub(crate) clock: Clock,
-    /// The table's zero, by that clock.
-    pub(crate) zero_ns: u64,
+    pub(crate) clock: TableClock,
     /// The key of the fingerprints.
     pub(crate) key: [u64; 2],
     pub(crate) counters: Counters,
@@ -332,10 +330,10 @@ impl Host {
         LOCAL.with(|local| self.now_by(local))
     }
 
-    /// The same, in a thread that knows its own.
+    /// Like `now`, for a caller that already has this thread's `Local`.
     #[inline]
     pub(crate) fn now_by(&self, local: &Local) -> u64 {
-        self.clock.now_ns_by(local).saturating_sub(self.zero_ns)
+        self.clock.now_by(local)
     }
 
     /// One atomic step on a bucket. Without room for it, the step is made on a full bucket and

@@ -1,6 +1,6 @@
 //! From a configuration to a table: private, shared with forked children, or named.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, FIRST_READING};
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::config::MOST_KEYS;
 use crate::config::{Kind, TableConfig};
@@ -51,7 +51,7 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
                            leave the name out, or the clock";
             Err(Error::config("table", message))
         }
-        (Clock::Manual(_), _) => private(Wish { config, key, zero_ns: 0 }),
+        (Clock::Manual(_), _) => private(Wish { config, key, zero_ns: FIRST_READING }),
         #[cfg(feature = "os")]
         (Clock::System, kind) => {
             let zero_ns = clock.now_ns().saturating_sub(BEFORE_NS);

@@ -5,6 +5,11 @@ use std::time::Duration;
 use crate::bucket::Scale;
 use crate::rate::{Burst, Rate};
 
+/// The rate of a domain that shall have no rules.
+const UNLIMITED: &str = "unlimited";
+/// What is wrong with it anywhere else.
+const UNLIMITED_ALONE: &str = r#""unlimited" stands alone, without burst, name or charge_refused, and not in a list of rules; write a rate like "100/s""#;
+
 /// A rate and a burst, with a name that is unique in its domain.
 ///
 /// Mistakes are reported when the throttle is built, so that rules chain:
@@ -29,9 +34,32 @@ impl Rule {
         Rule::from_parts(Ok(rate))
     }
 
-    /// A rule from a rate such as `"100/s"` or `"5 per 2 minutes"`.
+    /// A rule from a rate such as `"100/s"` or `"5 per 2 minutes"`, or [`Rule::unlimited`] from
+    /// `"unlimited"`.
     pub fn parse(rate: &str) -> Rule {
-        Rule::from_parts(Rate::parse(rate))
+        match rate.trim() {
+            UNLIMITED => Rule::unlimited(),
+            rate => Rule::from_parts(Rate::parse(rate)),
+        }
+    }
+
+    /// Says that a domain without rules is meant to allow everything. A throttle needs at least one
+    /// rule, or this.
+    ///
+    /// ```
+    /// use dthrottle::{Rule, Throttle};
+    ///
+    /// assert!(Throttle::builder().build().is_err());
+    /// let throttle = Throttle::builder().rule(Rule::unlimited()).build()?;
+    /// assert!(throttle.rules().is_empty());
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
+    pub fn unlimited() -> Rule {
+        Rule::from_parts(Err(UNLIMITED_ALONE.into()))
+    }
+
+    pub(crate) fn is_unlimited(&self) -> bool {
+        *self == Rule::unlimited()
     }
 
     /// `count` units a second.

@@ -14,7 +14,8 @@ pub struct Stats {
     pub refused: u64,
     /// Checks that were allowed, or allowed without a wait, only because of dry run.
     pub dry_run: u64,
-    /// Charges that were not counted, because the table had no room: they failed open.
+    /// Charges that were not counted, because the table had no room, or because the clock is years
+    /// past the throttle's first reading and a bucket has no more ticks: they failed open.
     pub failed_open: u64,
     /// How often the debt of a bucket went beyond what a bucket can hold.
     pub clamped: u64,

@@ -262,8 +262,39 @@ mod tests {
         assert_eq!(new.peek("a").unwrap().remaining, 5);
         assert!(new.domain("more").is_ok());
         assert_eq!(new.stats().allowed, 4);
-        let clustered = Config::from_toml("[cluster]\nname = 'web'\n").unwrap();
+        let clustered = Config::from_toml("rate = 1\n[cluster]\nname = 'web'\n").unwrap();
         assert_eq!(old.reload(clustered).unwrap_err().field(), Some("cluster"));
+    }
+
+    #[test]
+    fn a_reload_that_loses_every_rule_is_an_error() {
+        let builder = Throttle::builder().rule(Rule::per_second(1)).clock(ManualClock::new());
+        let old = builder.build().unwrap();
+        assert!(old.allow("a").unwrap());
+        for text in ["", "dry_run = true", "[domains.api]\ndry_run = true"] {
+            let error = old.reload(Config::from_toml(text).unwrap()).unwrap_err();
+            assert_eq!(error.field(), Some("rate"), "{text}: {error}");
+            assert!(!old.allow("a").unwrap(), "the old rules stay");
+        }
+        let new = old.reload(Config::from_toml("rate = 'unlimited'").unwrap()).unwrap();
+        assert!(new.allow("a").unwrap());
+    }
+
+    /// Decades after the first reading a bucket has no more ticks: what passes is counted.
+    #[test]
+    fn checks_after_the_last_tick_are_counted_as_failed_open() {
+        let clock = ManualClock::new();
+        let rules = [Rule::per_second(4), Rule::per_second(1).burst(2)];
+        let builder = Throttle::builder().rule(rules[0].clone()).domain("two", rules);
+        let throttle = builder.clock(clock.clone()).build().unwrap();
+        let two = throttle.domain("two").unwrap();
+        assert_eq!((0..10).filter(|_| throttle.allow("a").unwrap()).count(), 4);
+        clock.set(std::time::Duration::from_secs(1_760_000_000)).unwrap();
+        assert!((0..10).all(|_| throttle.allow("a").unwrap()));
+        assert_eq!(throttle.stats().failed_open, 10);
+        assert!(two.check("a").unwrap().allowed);
+        assert!(two.check_with("a", crate::Ask::cost(0)).unwrap().allowed);
+        assert_eq!(throttle.stats().failed_open, 11, "a cost of 0 takes nothing");
     }
 
     #[test]

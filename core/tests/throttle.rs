@@ -153,7 +153,8 @@ fn a_configuration_can_be_prepared() {
     assert!(error.to_string().starts_with("domains.api.rules[0].rate: "), "{error}");
 
     let path = std::env::temp_dir().join(format!("dthrottle-secret-{}", std::process::id()));
-    let text = format!("[cluster]\nname = 'c'\nsecret = {{ file = '{}' }}", path.display());
+    let text =
+        format!("rate = 1\n[cluster]\nname = 'c'\nsecret = {{ file = '{}' }}", path.display());
     let mut config = Config::from_toml(&text).unwrap();
     assert_eq!(config.prepare().unwrap_err().kind(), ErrorKind::File);
     std::fs::write(&path, "sixteen bytes and more\n").unwrap();
@@ -186,6 +187,34 @@ fn a_secret_that_every_user_can_read_is_a_warning() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// A setting that is missing must not turn the limit off silently.
+#[test]
+fn a_throttle_without_rules_must_be_asked_for() {
+    let fails = |builder: dthrottle::Builder| {
+        let error = builder.clock(ManualClock::new()).build().unwrap_err();
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Config, Some("rate")));
+        assert!(error.to_string().ends_with(r#"give rate, or rate = "unlimited""#), "{error}");
+    };
+    fails(Throttle::builder());
+    fails(Throttle::builder().dry_run(true));
+    let mut only_dry_run = Config::default();
+    only_dry_run.set_domain_dry_run("api", true);
+    assert!(only_dry_run.validate().is_err());
+    fails(only_dry_run.into());
+    for asked in [
+        Throttle::builder().rule(Rule::unlimited()),
+        Throttle::builder().rule(Rule::parse(" unlimited ")),
+        Throttle::builder().domain("free", []),
+        Throttle::builder().domain("api", [Rule::per_second(1)]),
+    ] {
+        assert!(manual(asked).0.rules().is_empty());
+    }
+    let limited = manual(Throttle::builder().rule(Rule::unlimited()).rule(Rule::per_second(3))).0;
+    assert_eq!(limited.rules().len(), 1);
+    let odd = Throttle::builder().rule(Rule::unlimited().burst(3)).build().unwrap_err();
+    assert_eq!(odd.field(), Some("rules[0].rate"));
+}
+
 /// A table is named only where nothing else was said.
 #[test]
 fn a_table_can_be_named_later() {
@@ -196,6 +225,7 @@ fn a_table_can_be_named_later() {
         ("table = { private = true }", false),
     ] {
         let mut config = Config::from_toml(text).unwrap();
+        config.add_rule(Config::DEFAULT, Rule::per_second(1));
         config.name_table("a/b", false);
         assert_eq!(config.prepare().is_err(), wrong, "{text}");
     }
@@ -246,7 +276,7 @@ fn a_decision_says_which_rule_its_figures_are_of() {
     check();
     let refused = check();
     assert_eq!((refused.deciding, refused.rule), (Some(1), Some(1)));
-    let unlimited = manual(Throttle::builder()).0.check("tag").unwrap();
+    let unlimited = manual(Throttle::builder().rule(Rule::unlimited())).0.check("tag").unwrap();
     assert_eq!(unlimited.deciding, None);
 }
 

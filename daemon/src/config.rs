@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, io};
 
 use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration};
-use dthrottle::{Config, Error, ErrorKind, Result};
+use dthrottle::{Config, Error, ErrorKind, Result, Rule};
 
 /// Libraries that give this name share the daemon's table.
 pub(crate) const TABLE: &str = "dthrottled";
@@ -88,6 +88,13 @@ impl Settings {
             Some(entry) => Settings::read(&entry)?,
         };
         Ok((config, settings))
+    }
+
+    /// Lets a daemon without rules start if it answers RESP, whose calls bring their own.
+    pub(crate) fn allow_no_rules(&self, config: &mut Config) {
+        if self.resp.is_some() {
+            config.add_rule(Config::DEFAULT, Rule::unlimited());
+        }
     }
 
     fn read(entry: &Entry) -> Result<Settings> {

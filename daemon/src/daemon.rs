@@ -50,13 +50,17 @@ impl Daemon {
         (allowed + call_allowed, refused + call_refused)
     }
 
-    /// Reads the rules again. With a mistake in the file everything stays as it was.
+    /// Reads the rules again. With a mistake in the file, or if it has no rules any more, everything
+    /// stays as it was.
     pub(crate) fn reload(&self) {
         let Some(file) = &self.file else {
             return info!("there is no file to read again; the rules stay");
         };
         let reloaded = read_file(file).and_then(|text| {
-            let (config, settings) = Settings::from_toml(&text)?;
+            let (mut config, settings) = Settings::from_toml(&text)?;
+            if self.with_throttle(has_no_rules) {
+                self.settings.allow_no_rules(&mut config);
+            }
             if settings != self.settings {
                 warn!("changes of [daemon] need a restart, unless flags stand for them");
             }
@@ -85,4 +89,8 @@ impl Daemon {
     pub(crate) fn close(&self) {
         self.with_throttle(Throttle::close);
     }
+}
+
+pub(crate) fn has_no_rules(throttle: &Throttle) -> bool {
+    throttle.domains().iter().all(|domain| domain.rules().is_empty())
 }

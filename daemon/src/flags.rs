@@ -101,7 +101,8 @@ impl Flags {
             settings.smockron = smockron;
         }
         settings.check().map_err(|error| error.to_string())?;
-        config.validate().map_err(|error| error.to_string())?;
+        settings.allow_no_rules(&mut config);
+        config.validate().map_err(named)?;
         Ok((config, settings))
     }
 }

@@ -78,7 +78,7 @@ fn start(flags: &Flags) -> Result<(), Failure> {
     for warning in throttle.warnings() {
         warn!("{warning}");
     }
-    if throttle.domains().iter().all(|domain| domain.rules().is_empty()) {
+    if daemon::has_no_rules(&throttle) {
         warn!("there are no rules: everything is allowed");
     }
     let listeners = Listeners::open(&settings)?;

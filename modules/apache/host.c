@@ -55,11 +55,21 @@ static const char *objection(cmd_parms *cmd, const char *error, const char *file
                        NULL);
 }
 
-/* Shows a configuration to the library, and frees it. */
+int32_t dthrottle_allow_no_rules(dthrottle_config_t *config)
+{
+    dthrottle_rule_t none = DTHROTTLE_RULE_INIT;
+    none.rate = "unlimited";
+    none.rate_len = strlen(none.rate);
+    return dthrottle_config_add_rule(config, NULL, 0, &none);
+}
+
+/* Shows a configuration to the library, and frees it. The rules may be in other directives. */
 static const char *try(cmd_parms *cmd, dthrottle_config_t *config, const char *file)
 {
-    char error[DTHROTTLE_ERROR_SIZE];
-    int32_t status = dthrottle_config_check(config, error, sizeof error);
+    char error[DTHROTTLE_ERROR_SIZE] = "";
+    int32_t status = dthrottle_allow_no_rules(config);
+    if (status == DTHROTTLE_OK)
+        status = dthrottle_config_check(config, error, sizeof error);
     dthrottle_config_free(config);
     return status == DTHROTTLE_OK ? NULL : objection(cmd, error, file);
 }

@@ -69,6 +69,9 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
         dthrottle_config_set_table(config, &dthrottle_server.table) != DTHROTTLE_OK)
         return fault(s, "DThrottleTable cannot be");
     name_table(temp, config);
+    /* The module may be loaded and not used; a directive that needs rules has looked for them. */
+    if (dthrottle_allow_no_rules(config) != DTHROTTLE_OK)
+        return fault(s, "no memory");
     if (dthrottle_config_check(config, error, sizeof error) != DTHROTTLE_OK)
         return fault(s, error);
     dthrottle_server.is_named = dthrottle_is_named(ap_conftree);

@@ -116,6 +116,8 @@ const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const
 const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
+/* Says that a configuration without rules is right. */
+int32_t dthrottle_allow_no_rules(dthrottle_config_t *config);
 
 /* domain.c: what a domain's name means at a virtual host. */
 void *dthrottle_create_host(apr_pool_t *pool, server_rec *s);

@@ -54,6 +54,7 @@ ngx_http_dthrottle_try(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text,
     int32_t              status;
     ngx_str_t           *value;
     dthrottle_config_t  *config;
+    dthrottle_rule_t     none = DTHROTTLE_RULE_INIT;
 
     if (dthrottle_config_new(&config) != DTHROTTLE_OK) {
         return NGX_CONF_ERROR;
@@ -61,6 +62,12 @@ ngx_http_dthrottle_try(ngx_conf_t *cf, ngx_str_t *file, ngx_str_t *text,
     error[0] = '\0';
     status = dthrottle_config_toml(config, (const char *) text->data, text->len, error,
                                    sizeof(error));
+    if (status == DTHROTTLE_OK) {
+        /* The rules may be in the zones. */
+        none.rate = "unlimited";
+        none.rate_len = sizeof("unlimited") - 1;
+        status = dthrottle_config_add_rule(config, NULL, 0, &none);
+    }
     if (status == DTHROTTLE_OK && table != NULL) {
         status = dthrottle_config_set_table(config, table);
         if (status == DTHROTTLE_OK && table->name == NULL) {

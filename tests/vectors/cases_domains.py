@@ -165,7 +165,7 @@ def domains() -> list[Sequence]:
     free = Sequence(
         "domain_without_rules",
         "A domain without rules allows everything; so does the default one of an empty config.",
-        {"domains": {"free": {}}},
+        {"rate": "unlimited", "domains": {"free": {"rules": []}}},
     )
     for domain in ({}, {"domain": "default"}, {"domain": "free"}):
         free.check(0, allowed=True, granted=1, remaining="unlimited", **domain)

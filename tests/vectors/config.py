@@ -52,11 +52,14 @@ def load(config: Config) -> dict[str, Domain]:
         path = f"domains.{name}"
         if not proper_name(name) or not isinstance(table, Mapping):
             raise BadConfig(path)
-        if name == "default" and domains["default"].rules:
+        if name == "default" and ("rate" in config or domains["default"].rules):
             raise BadConfig(path)
         only(table, DOMAIN_KEYS, path + ".")
         dry_run = flag(table, "dry_run", path + ".", default=top_dry_run)
         domains[name] = Domain(rules_of(table, path + "."), dry_run)
+    tables = [config, *tables.values()]
+    if not any("rules" in table or "rate" in table for table in tables):
+        raise BadConfig("rate")  # nothing would be limited, and nobody asked for that
     if sum(len(domain.rules) for domain in domains.values()) > MAX_RULES_IN_ALL:
         raise BadConfig("domains")
     return domains
@@ -66,6 +69,8 @@ def rules_of(table: Config, path: str) -> tuple[Rule, ...]:
     """The rules of a domain, whose keys are at `path`."""
     if "rate" in table and "rules" in table:
         raise BadConfig(path + "rate")
+    if table.get("rate") == "unlimited" and not {"burst", "charge_refused"} & table.keys():
+        return ()
     if "rate" in table:
         return (rule_of(table, path, "rule1"),)
     for key in ("burst", "charge_refused"):

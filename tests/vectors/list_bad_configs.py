@@ -17,7 +17,16 @@ LONG = "n" * 256
 
 
 def bad() -> list[Entry]:
-    return [*values(), *types(), *nulls(), *shapes(), *names(), *unknown_keys(), *syntax()]
+    return [
+        *values(),
+        *types(),
+        *nulls(),
+        *shapes(),
+        *no_rules(),
+        *names(),
+        *unknown_keys(),
+        *syntax(),
+    ]
 
 
 def case(
@@ -178,6 +187,38 @@ def shapes() -> list[Entry]:
         case("default twice, with rules", "domains.default", ["default"],
              "rules = [{ rate = 1 }]\n[domains.api]\nrate = 1\n[domains.default] #!\nrate = 2\n",
              {"rules": [{"rate": 1}], "domains": {"api": {"rate": 1}, "default": {"rate": 2}}}),
+    ]
+
+
+def no_rules() -> list[Entry]:
+    """Nothing would be limited, and nobody asked for that."""
+    says = ["rate", 'rate = "unlimited"']
+    alone = ['"unlimited"', RATE_SAYS]
+    return [
+        case("nothing", "rate", says, "", {}),
+        case("only a comment", "rate", says, "# nothing yet\n", None),
+        case("only dry_run", "rate", says, "dry_run = false\n", {"dry_run": False}),
+        case("only a table", "rate", says, "table = { size = 5 }\n", {"table": {"size": 5}}),
+        case("no domains and no rules", "rate", says, "domains = {}\n", {"domains": {}}),
+        case("a domain without rules", "rate", says, "[domains.free]\n", {"domains": {"free": {}}}),
+        case("domains without rules", "rate", says,
+             "[domains.free]\n[domains.default]\ndry_run = true\n",
+             {"domains": {"free": {}, "default": {"dry_run": True}}}),
+        case("unlimited with a burst", "rate", alone, 'rate = "unlimited" #!\nburst = 5\n',
+             {"rate": "unlimited", "burst": 5}),
+        case("unlimited that costs", "domains.api.rate", alone,
+             "[domains.api]\nrate = 'unlimited' #!\ncharge_refused = true\n",
+             {"domains": {"api": {"rate": "unlimited", "charge_refused": True}}}),
+        case("unlimited in capitals", "rate", ["Unlimited", RATE_SAYS], 'rate = "Unlimited" #!\n',
+             {"rate": "Unlimited"}),
+        case("an unlimited rule", "rules[1].rate", alone,
+             "rules = [\n  { rate = 1 },\n  { rate = 'unlimited', name = 'all' }, #!\n]\n",
+             {"rules": [{"rate": 1}, {"rate": "unlimited", "name": "all"}]}),
+        case("an unlimited rule alone", "rules[0].rate", alone,
+             "rules = [{ rate = 'unlimited' }] #!\n", {"rules": [{"rate": "unlimited"}]}),
+        case("unlimited and a rate for the default domain", "domains.default", ["default"],
+             "rate = 'unlimited'\n[domains.default] #!\nrate = 2\n",
+             {"rate": "unlimited", "domains": {"default": {"rate": 2}}}),
     ]
 
 

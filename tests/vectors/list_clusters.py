@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from list_bad_configs import BOOL_SAYS, case
-from list_configs import Entry, made
+from list_configs import Entry, limited
 
 HERE = "127.0.0.1:0"
 SECRET = "0123456789abcdef"
@@ -18,9 +18,9 @@ KEYS = ["the first packet key", "the second packet key"]
 
 def good() -> list[Entry]:
     return [
-        made("a cluster on this machine", f'rate = 1\n[cluster]\nname = "web"\nlisten = "{HERE}"\n',
+        limited("a cluster on this machine", f'rate = 1\n[cluster]\nname = "web"\nlisten = "{HERE}"\n',
              {"rate": 1, "cluster": {"name": "web", "listen": HERE}}),
-        made(
+        limited(
             "a cluster with most keys",
             f'[cluster]\nname = "web"\nsecret = "{SECRET}"\npacket_keys = ["{KEYS[0]}", "{KEYS[1]}"]\n'
             f'without_secret = false\nlisten = "{HERE}"\nadvertise = "127.0.0.1:0"\n'
@@ -37,7 +37,7 @@ def good() -> list[Entry]:
                 }
             },
         ),
-        made(
+        limited(
             "a cluster by multicast",
             f'[cluster]\nname = "web"\nsecret = "{SECRET}"\nlisten = "{HERE}"\npeers = []\n'
             'multicast = "239.73.73.73:7373"\ninterface = "127.0.0.1"\nmulticast_ttl = 0\n',
@@ -59,13 +59,13 @@ def good() -> list[Entry]:
               ("retention", "1s"), ("retention", "10min"), ("retention_bytes", 64000),
               ("retention_bytes", "64 KB"), ("retention_bytes", "1000000000"), ("pacing", False), ("busy", False),
           ]],
-        *[made(f"a cluster with a table: {size}",
+        *[limited(f"a cluster with a table: {size}",
                f'cluster = {{ name = "web", listen = "{HERE}" }}\n'
                f"table = {{ private = true, size = {shown} }}\n",
                {"cluster": {"name": "web", "listen": HERE},
                 "table": {"private": True, "size": size}})
           for size, shown in ((1, "1"), ("5 MB", '"5 MB"'))],
-        made("a cluster, then domains",
+        limited("a cluster, then domains",
              f'[cluster]\nname = "web"\nlisten = "{HERE}"\n[domains.api]\nrate = 5\n',
              {"cluster": {"name": "web", "listen": HERE}, "domains": {"api": {"rate": 5}}}),
     ]  # fmt: skip
@@ -86,7 +86,7 @@ def lines(keys: Entry) -> str:
 
 def one(name: str, keys: Entry) -> Entry:
     cluster = {"name": "web", "listen": HERE} | keys
-    return made(name, "[cluster]\n" + lines(cluster), {"cluster": cluster})
+    return limited(name, "[cluster]\n" + lines(cluster), {"cluster": cluster})
 
 
 def wrong(

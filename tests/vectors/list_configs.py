@@ -11,8 +11,6 @@ def good() -> list[Entry]:
     """Every case: name, TOML, object."""
     long_name = "n" * 255
     return [
-        made("empty", "", {}),
-        made("only a comment", "# nothing yet\n", {}),
         made("one rate", 'rate = "100/s"\n', {"rate": "100/s"}),
         made(
             "rate and burst",
@@ -34,8 +32,10 @@ def good() -> list[Entry]:
              {"rate": "5 per 2 minutes"}),
         made("CRLF", 'rate = "1/s"\r\nburst = 3\r\n', {"rate": "1/s", "burst": 3}),
         made("no newline at the end", 'rate = "1/s"', {"rate": "1/s"}),
-        made("only dry_run", "dry_run = false\n", {"dry_run": False}),
         made("no rules in a list", "rules = []\n", {"rules": []}),
+        made("unlimited", 'rate = "unlimited"\n', {"rate": "unlimited"}),
+        made("unlimited in dry run", 'rate = "unlimited"\ndry_run = true\n',
+             {"rate": "unlimited", "dry_run": True}),
         made(
             "rules in a list",
             'rules = [\n  { name = "burst", rate = "100/s", burst = 200 },\n'
@@ -77,8 +77,27 @@ def good() -> list[Entry]:
 
 def with_domains() -> list[Entry]:
     return [
-        made("no domains", "domains = {}\n", {"domains": {}}),
-        made("a domain without rules", "[domains.free]\n", {"domains": {"free": {}}}),
+        made("no domains", "rate = 1\ndomains = {}\n", {"rate": 1, "domains": {}}),
+        made(
+            "a domain with an empty list of rules",
+            "[domains.free]\nrules = []\n",
+            {"domains": {"free": {"rules": []}}},
+        ),
+        made(
+            "an unlimited domain",
+            "[domains.free]\nrate = 'unlimited'\n",
+            {"domains": {"free": {"rate": "unlimited"}}},
+        ),
+        made(
+            "a domain without rules beside one with a rule",
+            "[domains.free]\n[domains.api]\nrate = 1\n",
+            {"domains": {"free": {}, "api": {"rate": 1}}},
+        ),
+        made(
+            "unlimited beside a domain with a rule",
+            'rate = "unlimited"\n[domains.api]\nrate = 1\n',
+            {"rate": "unlimited", "domains": {"api": {"rate": 1}}},
+        ),
         made(
             "domains as tables",
             'rate = "100/s"\n\n[domains.api]\nrate = "10/s"\nburst = 20\n\n'
@@ -141,3 +160,10 @@ def made(name: str, toml: str, config: Entry, only: tuple[str, ...] = ()) -> Ent
         if not only or domain in only
     }
     return {"name": name, "toml": toml, "object": config, "domains": rules}
+
+
+def limited(name: str, toml: str, config: Entry) -> Entry:
+    """A case on another key, with a rule if it has none."""
+    if "rate" in config or "domains" in config:
+        return made(name, toml, config)
+    return made(name, "rate = 1\n" + toml, {"rate": 1, **config})

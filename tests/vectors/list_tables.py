@@ -7,7 +7,7 @@ named ones in folders of their own.
 from __future__ import annotations
 
 from list_bad_configs import BOOL_SAYS, case
-from list_configs import Entry, made
+from list_configs import Entry, limited
 
 SIZE_SAYS = '"64 MB"'
 NAME_SAYS = "letters, digits"
@@ -15,21 +15,21 @@ NAME_SAYS = "letters, digits"
 
 def good() -> list[Entry]:
     return [
-        made("a private table", 'rate = "1/s"\ntable = { private = true }\n',
+        limited("a private table", 'rate = "1/s"\ntable = { private = true }\n',
              {"rate": "1/s", "table": {"private": True}}),
-        made("a table that is not private", "table = { private = false }\n",
+        limited("a table that is not private", "table = { private = false }\n",
              {"table": {"private": False}}),
-        made("an empty table", "rate = 2\n[table]\n", {"rate": 2, "table": {}}),
-        made("a table for so many tags", "table.size = 5_000\n", {"table": {"size": 5000}}),
-        made("a table for one tag", "table = { size = 1 }\n", {"table": {"size": 1}}),
-        made("a table of so many bytes", 'table = { size = "2 MB" }\n',
+        limited("an empty table", "rate = 2\n[table]\n", {"rate": 2, "table": {}}),
+        limited("a table for so many tags", "table.size = 5_000\n", {"table": {"size": 5000}}),
+        limited("a table for one tag", "table = { size = 1 }\n", {"table": {"size": 1}}),
+        limited("a table of so many bytes", 'table = { size = "2 MB" }\n',
              {"table": {"size": "2 MB"}}),
-        made("a private table with its size", '[table]\nsize = "5000 tags"\nprivate = true\n',
+        limited("a private table with its size", '[table]\nsize = "5000 tags"\nprivate = true\n',
              {"table": {"size": "5000 tags", "private": True}}),
-        *[made(f"a table of {size!r}", f'table = {{ private = true, size = "{size}" }}\n',
+        *[limited(f"a table of {size!r}", f'table = {{ private = true, size = "{size}" }}\n',
                {"table": {"private": True, "size": size}})
           for size in ("1000", "3000000 bytes", "900kb", " 2 MiB ", "1024 KiB", "1M")],
-        made("a table, then domains", '[table]\nsize = 100\n[domains.api]\nrate = "10/s"\n',
+        limited("a table, then domains", '[table]\nsize = 100\n[domains.api]\nrate = "10/s"\n',
              {"table": {"size": 100}, "domains": {"api": {"rate": "10/s"}}}),
     ]  # fmt: skip
 

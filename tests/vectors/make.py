@@ -13,6 +13,7 @@ from pathlib import Path
 
 import cases_bucket
 import cases_change
+import cases_clock
 import cases_domains
 import cases_options
 import cases_rates
@@ -33,7 +34,15 @@ from list_tags import tags
 from sequence import Sequence
 
 HERE = Path(__file__).parent
-CASES = (cases_bucket, cases_change, cases_options, cases_domains, cases_rules, cases_rates)
+CASES = (
+    cases_bucket,
+    cases_change,
+    cases_options,
+    cases_domains,
+    cases_rules,
+    cases_rates,
+    cases_clock,
+)
 
 
 def files() -> dict[str, str]:

@@ -91,6 +91,31 @@ function testClocks(label, face) {
       assert.equal(throttle.peek('t').balance, -4);
     });
 
+    it('a function of the host may count from any epoch', () => {
+      const start = Date.now();
+      const epochs = [0, 2 ** 60 / 1e6 - 1, 2 ** 60 / 1e6, start, start + 40 * 365 * 86_400_000];
+      for (const epoch of epochs) {
+        let now = epoch;
+        const throttle = new Throttle({ rate: '5/minute', burst: 5, clock: () => now });
+        const allowed = () => Array.from({ length: 50 }, () => throttle.allow('t')).filter(Boolean).length;
+        assert.equal(allowed(), 5, String(epoch));
+        now += 24_000;
+        assert.equal(allowed(), 2, String(epoch));
+        assert.equal(throttle.stats().failedOpen, 0);
+      }
+      const today = new Throttle({ rate: '5/hour', burst: 5, clock: Date.now });
+      assert.equal(Array.from({ length: 50 }, () => today.allow('t')).filter(Boolean).length, 5);
+    });
+
+    it('a manual clock set to today after the throttle was made keeps its epoch', () => {
+      const clock = new ManualClock();
+      const throttle = new Throttle({ rate: '5/minute', burst: 5, clock });
+      const today = Date.now();
+      clock.set(today);
+      assert.equal(Array.from({ length: 50 }, () => throttle.allow('t')).filter(Boolean).length, 5);
+      assert.equal(clock.now(), today);
+    });
+
     it('time stands still where the host goes back', () => {
       let now = 5000;
       const throttle = new Throttle({ rate: '1/s', clock: () => now });

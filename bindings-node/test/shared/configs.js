@@ -70,7 +70,7 @@ function testConfigs(label, face) {
     });
 
     it('without rules all is allowed, and infinite', () => {
-      const throttle = new Throttle({});
+      const throttle = new Throttle('unlimited');
       assert.deepEqual(throttle.check('t', 1_000_000), {
         allowed: true,
         granted: 1_000_000,
@@ -257,7 +257,19 @@ function testConfigs(label, face) {
       for (const odd of [new Hidden(), inherited, throttle, throttle.domain('default'), new ManualClock()]) {
         assert.throws(() => new Throttle(/** @type {any} */ (odd)), failsWith(face, 'config'));
       }
-      assert.deepEqual(new Throttle({}).rules, []);
+      assert.deepEqual(new Throttle({ rules: [] }).rules, []);
+    });
+
+    it('a throttle without rules is an error that names the fix', () => {
+      for (const config of [{}, { rate: undefined }, { dryRun: true }, { domains: { api: { rate: undefined } } }]) {
+        assert.throws(() => new Throttle(config), (/** @type {any} */ error) => {
+          assert.match(error.message, /^rate: .*give rate, or rate = "unlimited"$/);
+          return failsWith(face, 'config')(error) && error.field === 'rate';
+        });
+      }
+      for (const config of ['unlimited', { rate: 'unlimited' }, { rules: [] }, { domains: { api: { rules: [] } } }]) {
+        assert.deepEqual(new Throttle(/** @type {any} */ (config)).rules, []);
+      }
     });
 
     it('inherited options are not read', () => {

@@ -19,7 +19,7 @@ class RuleConfig(_Rate, total=False):
 
 
 class DomainConfig(TypedDict, total=False):
-    """A domain: one rule by its rate, or a list of rules, or nothing at all."""
+    """A domain: one rule by its rate, or a list of rules; the rate "unlimited" allows everything."""
 
     rate: str | float
     burst: str | float

@@ -75,7 +75,7 @@ def open_rules(
     cluster: ClusterConfig | None,
     clock: ManualClock | None,
 ) -> Opened:
-    """Open a throttle for all rates."""
+    """Open a throttle for all rates, which may be none."""
     rates = [*files.rates, *files.project_rates]
     names = [*_general_names(files.rates), *_project_names(files.project_rates)]
     named = list(zip(names, rates, strict=True))
@@ -90,7 +90,10 @@ def open_rules(
     throttle: Throttle | None = None
     if domains and (clock is None or table is not None):
         throttle, name = throttle_on(
-            lambda made: Throttle(domains=domains, table=made, cluster=cluster, clock=clock), table
+            lambda made: Throttle(
+                "unlimited", domains=domains, table=made, cluster=cluster, clock=clock
+            ),
+            table,
         )
         place = table_config(table)
         place.pop("name", None)
@@ -98,7 +101,7 @@ def open_rules(
             place["name"] = name
     elif domains:
         # A clock moved by hand has a table of its own.
-        throttle = Throttle(domains=domains, cluster=cluster, clock=clock)
+        throttle = Throttle("unlimited", domains=domains, cluster=cluster, clock=clock)
     rules = [
         _rule(rate, throttle.domain(name) if throttle and name in domains else None, headers)
         for name, rate in named

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use dthrottle::Throttle;
 use dthrottle::exchange::{Exchange, Lock};
+use dthrottle::{Rule, Throttle};
 
 use super::Outcome;
 use super::options::Options;
@@ -193,7 +193,8 @@ fn fork_idle(count: u64, (end, alive): (RawFd, RawFd)) -> Vec<libc::pid_t> {
 }
 
 fn clustered(options: &Options) -> Result<Throttle, Box<dyn Error>> {
-    Ok(Throttle::builder().table(options.table()?.clustered()).build()?)
+    let builder = Throttle::builder().rule(Rule::unlimited());
+    Ok(builder.table(options.table()?.clustered()).build()?)
 }
 
 fn take(exchange: &Exchange) -> Option<Lock> {

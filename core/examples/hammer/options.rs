@@ -53,7 +53,7 @@ impl Options {
 
     /// A throttle with a rule for each `burst`, on the table that is described.
     pub(crate) fn builder(&self) -> Result<Builder, Box<dyn Error>> {
-        let mut builder = Throttle::builder().table(self.table()?);
+        let mut builder = Throttle::builder().rule(Rule::unlimited()).table(self.table()?);
         for burst in self.all("burst") {
             let rule = slow(burst.parse()?);
             builder = builder.rule(match self.get("rule") {

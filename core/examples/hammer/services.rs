@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use dthrottle::exchange::{Exchange, News};
-use dthrottle::{BusyConfig, BusyThrottle, Throttle};
+use dthrottle::{BusyConfig, BusyThrottle, Rule, Throttle};
 
 use super::Outcome;
 use super::options::Options;
@@ -24,7 +24,7 @@ const FEWEST_KILLS: u64 = 100;
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let time = Duration::from_millis(options.number("ms")?);
-    let throttle = Throttle::builder().build()?;
+    let throttle = Throttle::builder().rule(Rule::unlimited()).build()?;
     let busy = BusyThrottle::on(&throttle, BusyConfig::new())?;
     let exchange = throttle.exchange();
     let names = names(&busy, &exchange);

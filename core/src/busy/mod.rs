@@ -34,6 +34,7 @@ use crate::config::{BusyConfig, TableConfig};
 use crate::domain::Host;
 use crate::error::Result;
 use crate::fingerprint::{Fingerprints, hash_of, rule_id};
+use crate::rule::Rule;
 use crate::stats::Counter;
 use crate::table::{News, SERVICES, Service, ServiceKey};
 use crate::throttle::Throttle;
@@ -136,7 +137,7 @@ impl BusyThrottle {
     fn part(config: &BusyConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<Throttle> {
         // Without a name it holds no buckets: one is the least there can be.
         let table = config.table.clone().unwrap_or_else(|| TableConfig::anonymous().tags(1));
-        let mut builder = Builder::default().table(table).clock(clock);
+        let mut builder = Builder::default().rule(Rule::unlimited()).table(table).clock(clock);
         if let Some(key) = key {
             builder = builder.fingerprint_key(key);
         }
@@ -175,7 +176,7 @@ impl BusyThrottle {
 
     /// The time by the throttle's clock.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.host().clock.now_ns())
+        Duration::from_nanos(self.host().clock.clock().now_ns())
     }
 
     /// Whether a request may be sent now. If it may, it counts as sent.
@@ -262,7 +263,7 @@ impl BusyThrottle {
     }
 
     fn time(&self, now: Duration) -> u64 {
-        nanoseconds(now).saturating_sub(self.host().zero_ns)
+        self.host().clock.table_ns(nanoseconds(now))
     }
 
     fn host(&self) -> &Host {

@@ -41,6 +41,22 @@ fn late_news_limit_nobody() {
     late(|busy, record, key| busy.heed(record, key, NOW, news));
 }
 
+/// A clock may count from any epoch, also where times are stored in fewer bits.
+#[test]
+fn news_of_peers_limit_a_service_at_unix_time() {
+    let clock = ManualClock::new();
+    let busy = BusyThrottle::with_clock(BusyConfig::new(), clock.clone()).unwrap();
+    clock.set(Duration::from_secs(1_760_000_000)).unwrap();
+    assert!(busy.should_send("a", busy.now()));
+    let now = busy.host().now();
+    let news = News { at_ns: now, answers: 1, until_ns: 0 };
+    assert!(busy.host().table.hear(busy.key(b"a").name(), now, news));
+    assert!(busy.limit("a", busy.now()).is_some());
+    assert_eq!(busy.now(), Duration::from_secs(1_760_000_000), "the clock's own epoch");
+    clock.advance(Duration::from_secs(60));
+    assert_eq!(busy.limit("a", busy.now()), None);
+}
+
 /// Also of a service that only peers have called so far.
 #[test]
 fn what_peers_said_is_forgotten_with_a_service() {

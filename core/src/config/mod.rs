@@ -60,6 +60,8 @@ pub(crate) struct DomainConfig {
     pub(crate) short: bool,
     /// Written under `domains`, not at the top level.
     pub(crate) under_domains: bool,
+    /// The user asked for no rules, by `rate = "unlimited"` or an empty list of rules.
+    pub(crate) unlimited: bool,
 }
 
 impl Default for Config {
@@ -107,9 +109,9 @@ impl Config {
         read::config(root, names)
     }
 
-    /// Adds a rule to a domain, which is made if it is not there.
+    /// Adds a rule to a domain, which is made if it is not there. [`Rule::unlimited`] adds none.
     pub fn add_rule(&mut self, domain: &str, rule: Rule) {
-        self.domain_mut(domain).rules.push(rule);
+        self.domain_mut(domain).add(rule);
     }
 
     /// Whether refusals are only counted, in every domain that does not say otherwise.
@@ -178,7 +180,7 @@ impl Config {
     /// be done before a table is opened. What is right here may be opened later, by a process that
     /// may no longer read that file.
     pub fn prepare(&mut self) -> Result<()> {
-        self.check(Names::Snake)?;
+        self.validate()?;
         if let Some(cluster) = &mut self.cluster {
             self.warnings.extend(cluster.load()?);
         }
@@ -197,7 +199,14 @@ impl Config {
 
     /// Whether a throttle can be built from this; what is wrong otherwise.
     pub fn validate(&self) -> Result<()> {
-        self.check(Names::Snake)
+        self.check(Names::Snake)?;
+        // Not when it is read: rules may be added to a configuration from a file.
+        if self.domains.iter().all(|domain| domain.rules.is_empty() && !domain.unlimited) {
+            let message = "no domain has a rule, so nothing would be limited; \
+                           give rate, or rate = \"unlimited\"";
+            return Err(Error::config("rate", message));
+        }
+        Ok(())
     }
 
     /// Looks at every value: the first that cannot be is an error that names its field.
@@ -220,6 +229,13 @@ impl Config {
 }
 
 impl DomainConfig {
+    pub(crate) fn add(&mut self, rule: Rule) {
+        match rule.is_unlimited() {
+            true => self.unlimited = true,
+            false => self.rules.push(rule),
+        }
+    }
+
     fn check(&self) -> Result<()> {
         if self.rules.len() > MAX_RULES {
             let message = format!("too many rules; a domain has at most {MAX_RULES}");

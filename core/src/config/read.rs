@@ -43,7 +43,9 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
             }
             reader.lines.push((path.clone(), entry.line));
             let table = reader.table(&entry.node, &path, DOMAIN_KEYS)?;
-            if entry.key == Config::DEFAULT && !config.domains[0].rules.is_empty() {
+            if entry.key == Config::DEFAULT
+                && (config.domains[0].short || !config.domains[0].rules.is_empty())
+            {
                 let message = "the default domain has its rules at the top level; \
                                write them in one place";
                 return Err(Error::config(path, message).at_line(entry.line));
@@ -76,6 +78,7 @@ impl DomainConfig {
             };
             let list = join(path, &entry.key);
             reader.lines.push((list.clone(), entry.line));
+            self.unlimited = rules.is_empty();
             // Too many are told by the check of the values; there is no need to read them all.
             for (i, node) in rules.iter().take(MAX_RULES + 1).enumerate() {
                 let path = format!("{list}[{i}]");
@@ -89,7 +92,7 @@ impl DomainConfig {
             }
         } else if let Some(rate) = table.get("rate") {
             self.short = true;
-            self.rules.push(reader.rule(rate, table, path)?);
+            self.add(reader.rule(rate, table, path)?);
         } else if let Some(stray) = table.first(&["burst", "charge_refused"]) {
             let message = r#"has no meaning without a rate; add one like rate = "100/s""#;
             return Err(Error::config(join(path, &stray.key), message).at_line(stray.line));
@@ -103,11 +106,11 @@ impl Reader {
         for (key, entry) in &table.0 {
             self.lines.push((join(path, key), entry.node.line.or(entry.line)));
         }
-        let mut rule = Rule::from_parts(match &rate.node.value {
-            Value::Text(text) => Rate::parse(text),
-            Value::Number(number) => Rate::from_number(*number),
+        let mut rule = match &rate.node.value {
+            Value::Text(text) => Rule::parse(text),
+            Value::Number(number) => Rule::from_parts(Rate::from_number(*number)),
             _ => return Err(self.kind(rate, path, r#"a rate such as "100/s", or a number"#)),
-        });
+        };
         if let Some(entry) = table.get("burst") {
             rule.burst = match &entry.node.value {
                 Value::Text(text) => Burst::parse(text),

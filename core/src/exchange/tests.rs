@@ -397,7 +397,10 @@ fn a_rule_says_how_fast_it_is() {
 /// A table that is too small cannot say whose hits they are.
 #[test]
 fn only_a_big_table_tells_fingerprints() {
-    let build = |table| Throttle::builder().table(table).clock(ManualClock::new()).build().unwrap();
+    let build = |table| {
+        let builder = Throttle::builder().rule(Rule::per_second(1)).table(table);
+        builder.clock(ManualClock::new()).build().unwrap()
+    };
     assert!(!build(TableConfig::private().tags(1000)).exchange().tells_fingerprints());
     assert!(build(TableConfig::private().tags(1000).clustered()).exchange().tells_fingerprints());
 }

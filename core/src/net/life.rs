@@ -43,7 +43,7 @@ impl Life {
         // Before anything is started: a child must know that it is one. Where that fails, threads
         // are not started again after a fork, and nothing worse.
         let _ = fork::watch();
-        if matches!(host.clock, Clock::System) {
+        if matches!(host.clock.clock(), Clock::System) {
             let (config, lock) = (Arc::new(config.clone()), host.lock.clone());
             let _ = self.plan.set(Plan { config, exchange: throttle.exchange(), lock });
         }

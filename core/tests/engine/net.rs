@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dthrottle::cluster::wire::Keys;
 use dthrottle::cluster::{Engine, Event, Output, Settings, To};
-use dthrottle::{Builder, ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle};
+use dthrottle::{ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -97,7 +97,7 @@ impl Net {
         let mut settings = Settings::new(keys(), address(index));
         change(&mut settings);
         let reports = if settings.periodic { Reports::Periodic } else { Reports::Eager };
-        let builder = rule.into_iter().fold(Throttle::builder(), Builder::rule);
+        let builder = Throttle::builder().rule(rule.unwrap_or_else(Rule::unlimited));
         let throttle = builder
             .clock(clock.clone())
             .cluster(ClusterConfig::new("test").reports(reports))

@@ -93,7 +93,9 @@ fn bad_configs() {
         let object =
             case.get("object").map(|object| Config::from_value(&tree(object), Names::Snake));
         for (result, has_line) in [(toml, true), (object, false)] {
-            let error = match result {
+            let built =
+                result.map(|config| config.and_then(|config| build(config, &ManualClock::new())));
+            let error = match built {
                 None => continue,
                 Some(Err(error)) => error,
                 Some(Ok(_)) => {

@@ -83,7 +83,11 @@ fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Resu
     }
     for (name, help, count) in [
         ("dry_run", "Checks allowed only because of dry run", stats.dry_run),
-        ("failed_open", "Charges not counted because the table had no room", stats.failed_open),
+        (
+            "failed_open",
+            "Charges not counted because the table had no room or the bucket no more ticks",
+            stats.failed_open,
+        ),
         ("clamped", "Debts beyond what a bucket can hold", stats.clamped),
         ("evicted", "Buckets forgotten before they were full", stats.evicted),
         ("unreported", "Units admitted that no peer will hear about", stats.unreported),

@@ -72,5 +72,5 @@ impl CallRules {
 }
 
 fn empty() -> Result<Throttle> {
-    Throttle::builder().table(TableConfig::private()).build()
+    Throttle::builder().rule(Rule::unlimited()).table(TableConfig::private()).build()
 }

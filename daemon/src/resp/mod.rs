@@ -84,7 +84,7 @@ mod tests {
     const LONGEST: usize = 8192;
 
     fn daemon() -> Daemon {
-        let throttle = Throttle::builder().build().unwrap();
+        let throttle = Throttle::builder().rule(dthrottle::Rule::unlimited()).build().unwrap();
         let settings = Settings::usual();
         let limits = Limits::of_process(&settings).unwrap();
         Daemon::new(settings, limits, None, throttle).unwrap()

@@ -36,6 +36,37 @@ fn a_reload_keeps_buckets_and_takes_rules() {
 }
 
 #[test]
+fn a_reload_that_loses_every_rule_fails() {
+    // Also where a daemon that answers RESP could start without rules.
+    for keys in ["", "resp = \"127.0.0.1:0\""] {
+        let daemon = Daemon::start("rate = \"2 per day\"", keys);
+        let mut stream = daemon.connect();
+        assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
+        daemon.rewrite("", keys);
+        daemon.signal("HUP");
+        let said = daemon.wait_for("the rules stay");
+        assert!(said.contains("rate: no domain has a rule"), "{said}");
+        fs::write(daemon.dir.join("dthrottle.toml"), "").unwrap();
+        daemon.signal("HUP");
+        daemon.wait_for("the rules stay");
+        assert_eq!(ask(&mut stream, b"a\n", 3), b"NO\n");
+        assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (0, 2));
+        daemon.rewrite("rate = \"unlimited\"", keys);
+        daemon.signal("HUP");
+        daemon.wait_for("rules read again");
+        assert_eq!(ask(&mut stream, b"a\n", 3), b"OK\n", "the user asked for it");
+    }
+}
+
+#[test]
+fn a_daemon_without_rules_reloads_if_it_answers_resp() {
+    let daemon = Daemon::start("", "resp = \"127.0.0.1:0\"");
+    daemon.signal("HUP");
+    daemon.wait_for("rules read again");
+    assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (1, 0));
+}
+
+#[test]
 fn the_end_comes_after_the_last_answers() {
     let mut daemon = Daemon::start("rate = \"1000000/s\"", "");
     let mut stream = daemon.connect();
@@ -234,6 +265,15 @@ fn check_says_what_is_wrong() {
         ),
         ("rate = \"5/s\"\nburst = 0\n", false, "line 2: burst: 0"),
         ("rate = ", false, "line 1: not TOML"),
+        ("", false, "dthrottle.toml: rate: no domain has a rule"),
+        (
+            "# rate = \"5/s\"\n[daemon]\nmax_line = 100\n",
+            false,
+            "give rate, or rate = \"unlimited\"",
+        ),
+        ("rate = \"unlimited\"\n", true, "is good"),
+        ("[domains.free]\nrules = []\n", true, "is good"),
+        ("[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is good"),
     ] {
         fs::write(&file, text).unwrap();
         let done = command().arg("--check").arg("--config").arg(&file).output().unwrap();

@@ -7,7 +7,7 @@ use super::{ClusterConfig, Reports};
 use crate::config::{Config, Entry, Names, Value};
 use crate::error::{Error, ErrorKind};
 use crate::table::FEWEST_SHARED_LINES;
-use crate::{ManualClock, TableConfig, Throttle};
+use crate::{ManualClock, Rule, TableConfig, Throttle};
 
 const SECRET: &str = "hunter2hunter2hunter2";
 
@@ -18,7 +18,7 @@ fn read(toml: &str) -> ClusterConfig {
 
 fn fails(cluster: ClusterConfig) -> Error {
     let builder = Throttle::builder().clock(ManualClock::new()).cluster(cluster);
-    builder.build().expect_err("a bad cluster")
+    builder.rule(Rule::per_second(1)).build().expect_err("a bad cluster")
 }
 
 fn web() -> ClusterConfig {
@@ -200,8 +200,8 @@ fn a_builder_is_checked_too() {
 fn a_cluster_needs_lines() {
     let small = TableConfig::private().tags(1);
     let lines = |builder: crate::Builder| {
-        let throttle = builder.clock(ManualClock::new()).build().unwrap();
-        throttle.table_size().1 / 4
+        let builder = builder.rule(Rule::per_second(1)).clock(ManualClock::new());
+        builder.build().unwrap().table_size().1 / 4
     };
     assert!(lines(Throttle::builder().table(small.clone())) < 100);
     let first = Throttle::builder().cluster(web()).table(small.clone());
@@ -282,7 +282,8 @@ mod files {
         let clock = ManualClock::new();
         let build = |path: &std::path::Path| {
             let cluster = web().secret_file(path).listen("127.0.0.1:0");
-            Throttle::builder().clock(clock.clone()).cluster(cluster).build()
+            let builder = Throttle::builder().clock(clock.clone()).cluster(cluster);
+            builder.rule(Rule::per_second(1)).build()
         };
         build(&file.0).unwrap();
         std::fs::write(&file.0, "short").unwrap();
