@@ -110,8 +110,15 @@ impl Stage {
     }
 
     fn answer(&mut self, hello: &Hello) {
-        let answer =
-            Hello { challenge: 0, echo: hello.challenge, top: 3, rules: 1, address: address(2) };
+        let answer = Hello {
+            challenge: 0,
+            echo: hello.challenge,
+            top: 3,
+            rules: 1,
+            slack_us: u64::MAX,
+            slack_age_us: 0,
+            address: address(2),
+        };
         let mut body = Vec::new();
         answer.write(&mut body);
         self.packet += 1;
