@@ -194,9 +194,11 @@ impl ListLock {
 
 impl Drop for ListLock {
     fn drop(&mut self) {
-        if let ListLock::Counted(counts) = self {
+        match self {
             // Release: the next one sees what was done to the list.
-            counts.is_locked.store(false, Ordering::Release);
+            ListLock::Counted(counts) => counts.is_locked.store(false, Ordering::Release),
+            #[cfg(all(feature = "os", target_os = "linux"))]
+            ListLock::Locked(_) => {}
         }
     }
 }
