@@ -20,7 +20,8 @@ function numbersFrom(seed) {
 
 class Net {
   nodes = [];
-  now = 1000;
+  /** Unix time: a clock may count from any epoch. */
+  now = 1_760_000_000_000;
   /** Shares of datagrams that are lost, and that arrive twice. */
   loss = 0;
   twice = 0;

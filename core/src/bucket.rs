@@ -141,7 +141,7 @@ impl Scale {
             // No wait is so long that its charge would not fit the bucket.
             false => self.ticks(latest).min(LAST - self.burst_ticks).max(ticks),
         };
-        // Above `LAST` only if `now` is: then everything passes, and is counted as failed open.
+        // Above `LAST` only in the last burst of ticks: then what passes counts as failed open.
         Window { now: ticks, end: latest + self.burst_ticks }
     }
 

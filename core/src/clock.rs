@@ -134,7 +134,8 @@ impl TableClock {
 
     #[cold]
     fn before_zero(&self, ns: u64) -> u64 {
-        let first_ns = ns.saturating_sub(BEFORE_NS);
+        // Not from `ns`, which may be a time that the caller gave.
+        let first_ns = self.clock.now_ns().saturating_sub(BEFORE_NS);
         // Relaxed: as above. Another thread may have set it meanwhile, a little later or earlier.
         let relaxed = Ordering::Relaxed;
         let set = self.zero_ns.compare_exchange(FIRST_READING, first_ns, relaxed, relaxed);

@@ -7,8 +7,9 @@ use crate::rate::{Burst, Rate};
 
 /// The rate of a domain that shall have no rules.
 const UNLIMITED: &str = "unlimited";
-/// What is wrong with it anywhere else.
-const UNLIMITED_ALONE: &str = r#""unlimited" stands alone, without burst, name or charge_refused, and not in a list of rules; write a rate like "100/s""#;
+/// The error about that rate in any other place.
+const UNLIMITED_ALONE: &str = "\"unlimited\" stands alone, without burst, name or charge_refused, and \
+                               not in a list of rules; write a rate like \"100/s\"";
 
 /// A rate and a burst, with a name that is unique in its domain.
 ///
@@ -39,7 +40,7 @@ impl Rule {
     pub fn parse(rate: &str) -> Rule {
         match rate.trim() {
             UNLIMITED => Rule::unlimited(),
-            rate => Rule::from_parts(Rate::parse(rate)),
+            _ => Rule::from_parts(Rate::parse(rate)),
         }
     }
 
