@@ -1,4 +1,5 @@
-//! The table of `docs/busy.md`: `make busy-figures` writes it.
+//! The table of `docs/busy.md`: `make busy-figures` writes `docs/figures/busy.json`, and a row of it is
+//! run again with the other tests.
 
 use std::fs;
 use std::path::Path;
@@ -73,4 +74,14 @@ fn all_rows_are_written() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("busy.json"), Value::from(rows()).to_string()).unwrap();
+}
+
+#[test]
+fn a_row_of_the_table_is_that_of_a_run() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures/busy.json");
+    let figures: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let again = row(LOADS[3], "live", live());
+    // Parsed from text as the others are, so that equal digits are equal numbers.
+    let again: Value = serde_json::from_str(&again.to_string()).unwrap();
+    assert_eq!(figures["rows"][5], again, "not the figures of this code: make busy-figures");
 }
