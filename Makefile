@@ -23,13 +23,13 @@ help: ## Explain every target
 
 build: build-c build-python build-node build-wasm build-daemon build-cli ## Build everything, usable from the checkout
 
-test: lint test-core test-loom test-sim test-c test-python test-node test-wasm test-busy test-processes test-cluster test-web test-web-node test-servers test-daemon test-docs ## Run everything that CI runs
+test: lint test-core test-loom test-sim test-c test-python test-node test-wasm test-busy test-processes test-cluster test-web test-web-node test-servers test-daemon test-docs test-bench ## Run everything that CI runs
 	@echo "all tests passed"
 
 test-deep: test-crash-deep test-loom-deep test-miri test-servers-deep ## Run what takes longer: a minute of kills, bigger models, undefined behaviour, fuzzing
 	@echo "all deep tests passed"
 
-lint: lint-rust lint-python lint-js header-check vectors-check ## Check style, types, and that what is generated is fresh
+lint: lint-rust lint-python lint-js header-check vectors-check figures-check ## Check style, types, and that what is generated is fresh
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target $(VENV) node_modules bindings-wasm/pkg bindings-node/*.node bench/out sim/out

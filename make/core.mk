@@ -59,6 +59,7 @@ bench: build-c build-python build-node ## Measure against what users would pick 
 	@mkdir -p target/bench
 	$(CC) -O2 -Iinclude bench/c_hot.c -o target/bench/c_hot -L$(RELEASE) -ldthrottle -Wl,-rpath,$(CURDIR)/$(RELEASE)
 	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench -- $(PARTS)
+	$(call KEEP,core,make bench,bench/out/core.json bench/out/cluster.json)
 
 lint-rust: cargo-ready wasm-ready
 	$(CARGO) fmt --all --check

@@ -22,5 +22,6 @@ test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets,
 bench-daemon: build-daemon ## Measure the daemon beside Redis and an echo; writes bench/out/daemon.json
 	@$(NEED) redis-server taskset=util-linux
 	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench-daemon
+	$(call KEEP,daemon,make bench-daemon,bench/out/daemon.json)
 
 .PHONY: bench-daemon

@@ -1,8 +1,20 @@
-# The documentation's code blocks, and the demonstration.
+# The documentation's code blocks and figures, and the demonstration.
+
+FIGURES := $(PYTHON) tests/docs/figures.py
+# Keeps the reports of a whole benchmark in docs/figures/, and writes the documents that show them.
+# Not the small form, and no single parts.
+KEEP = $(if $(BENCH_SMALL)$(PARTS),,$(FIGURES) keep $(1) "$(2)" $(3))
+
+figures: ## Write the tables of the documents anew from docs/figures/
+	$(FIGURES) write
+
+figures-check:
+	$(FIGURES) check
 
 test-docs: build-c build-python node-ready build-node build-wasm demo-node ## Run the code blocks of the documentation, and the demonstration
 	@$(NEED) nc=netcat-openbsd redis-cli=redis-tools curl jq
 	$(CARGO) build --quiet --package dthrottled --package dthrottle-cli
+	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/docs
 	$(VENV)/bin/python tests/docs/run.py
 	$(VENV)/bin/python demo/demo.py
 
@@ -13,4 +25,4 @@ demo: cargo-ready ## See three nodes in three languages hold one client to one l
 		{ tail -20 target/demo-build.log; exit 1; }
 	@$(VENV)/bin/python demo/demo.py
 
-.PHONY: test-docs demo
+.PHONY: figures figures-check test-docs demo

@@ -33,5 +33,6 @@ bench-servers: build-nginx build-apache ## Measure the modules against limit_req
 	@$(NEED) valgrind wrk $(APACHE_MODULES)/mod_qos.so=libapache2-mod-qos \
 		$(APACHE_MODULES)/mod_evasive20.so=libapache2-mod-evasive
 	$(PYTHON) bench/servers/main.py
+	$(call KEEP,servers,make bench-servers,bench/out/servers.json)
 
 .PHONY: build-nginx build-apache bench-servers

@@ -46,5 +46,6 @@ $(NODE_BENCH)/.ready: bench/node/package.json bench/node/package-lock.json | nod
 bench-node: build-node $(NODE_BENCH)/.ready ## Measure the Node package against express-rate-limit and rate-limiter-flexible; writes bench/out/node.json
 	@$(NEED) redis-server taskset=util-linux
 	node bench/node/main.js
+	$(call KEEP,node,make bench-node,bench/out/node.json)
 
 .PHONY: bench-node node-there node-ready build-node test-node lint-js

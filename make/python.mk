@@ -49,6 +49,7 @@ bench-python: build-python $(BENCH_VENV)/.ready ## Measure against limits and Fl
 	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--force-reinstall $(WHEELS)/dthrottle-*.whl
 	$(BENCH_PYTHON) bench/python/main.py $(PARTS)
+	$(call KEEP,python,make bench-python,bench/out/python.json)
 
 lint-python: build-python
 	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench

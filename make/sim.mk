@@ -5,8 +5,10 @@ SIM := $(CARGO) run --quiet --profile sim --package dthrottle-sim --
 SEEDS ?= 10000
 SEED ?= 0
 
-sim: cargo-ready ## Simulate clusters of 2 to 1,000 nodes: a table, sim/out/summary.json, docs/plots/
+sim: cargo-ready ## Simulate clusters of 2 to 1,000 nodes; writes docs/figures/simulation.json, docs/plots/, docs/simulation.md
 	$(SIM) run
+	$(call KEEP,simulation,make sim,sim/out/summary.json sim/out/series.json)
+	$(SIM) plots
 
 test-sim: cargo-ready ## Test the exchange in some hundred simulated clusters
 	$(CARGO) test --quiet --profile sim --package dthrottle-sim

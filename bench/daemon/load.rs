@@ -7,12 +7,15 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::Done;
+use crate::size::sized;
 
 const CONNECTIONS: usize = 8;
 /// Batches of a round, over all connections; fewer where a server takes long for each.
 const BATCHES: usize = 4000;
 const SLOW_BATCHES: usize = 200;
+const SMALL_BATCHES: usize = 40;
 const TRIPS: usize = 20_000;
+const SMALL_TRIPS: usize = 200;
 const TAGS: usize = 10_000;
 
 /// Batches of commands, and what an answer is known by.
@@ -48,7 +51,7 @@ impl Script {
     pub(crate) fn gcra(sha: &str, depth: usize) -> Script {
         let make = |tag: &str| resp(&["EVALSHA", sha, "1", tag, "1000000", "1000000000", "1"]);
         let script = Script::of(depth, b"\r\n", 1, make);
-        Script { good: Some(b":1\r\n"), count: SLOW_BATCHES, ..script }
+        Script { good: Some(b":1\r\n"), count: sized(SLOW_BATCHES, SMALL_BATCHES), ..script }
     }
 
     fn of(depth: usize, end: &'static [u8], ends: usize, make: impl Fn(&str) -> String) -> Script {
@@ -62,7 +65,7 @@ impl Script {
             commands.collect::<String>().into_bytes()
         };
         let batches = (0..TAGS.div_ceil(depth).min(TAGS)).map(|_| batch()).collect();
-        Script { batches, count: BATCHES, depth, end, ends, good: None }
+        Script { batches, count: sized(BATCHES, SMALL_BATCHES), depth, end, ends, good: None }
     }
 
     /// Reads the answers of a batch.
@@ -127,7 +130,7 @@ pub(crate) fn round_trip(socket: &Path, script: &Script) -> Done<f64> {
     let mut stream = UnixStream::connect(socket)?;
     let mut buffer = vec![0; 1024];
     let mut times = Vec::with_capacity(TRIPS);
-    for batch in script.batches.iter().cycle().take(TRIPS) {
+    for batch in script.batches.iter().cycle().take(sized(TRIPS, SMALL_TRIPS)) {
         let start = Instant::now();
         stream.write_all(batch)?;
         script.read(&mut stream, &mut buffer)?;

@@ -11,6 +11,8 @@ mod echo;
 mod load;
 mod memory;
 mod servers;
+#[path = "../src/size.rs"]
+mod size;
 
 use std::error::Error;
 use std::path::Path;
@@ -19,10 +21,10 @@ use std::{env, fs};
 use load::{Script, pipelined, round_trip};
 use serde_json::{Value, json};
 use servers::Server;
+use size::sized;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-const ROUNDS: usize = 5;
 /// Lines that are under way on a connection.
 const DEPTH: usize = 256;
 
@@ -37,10 +39,7 @@ fn main() -> Done<()> {
     fs::create_dir_all(&dir)?;
     let report = measure(&dir);
     fs::remove_dir_all(&dir)?;
-    let report = report?;
-    fs::create_dir_all("bench/out")?;
-    let text = serde_json::to_string_pretty(&report)? + "\n";
-    Ok(fs::write("bench/out/daemon.json", text)?)
+    size::write("daemon.json", &report?)
 }
 
 fn measure(dir: &Path) -> Done<Value> {
@@ -59,9 +58,9 @@ fn measure(dir: &Path) -> Done<Value> {
         println!("{name:<34} {:>6.1} us {:>6.1} us", same[place] * 1e6, apart[place] * 1e6);
     }
     let connection = memory::of_a_connection(dir)?;
-    let (table, process) = memory::of_ten_million_tags(dir)?;
+    let (table, process) = memory::of_many_tags(dir)?;
     println!("\n{:<34} {connection:>9} bytes", "an idle connection");
-    println!("{:<34} {:>9.0} MB", "ten million tags", (table + process) as f64 / 1e6);
+    println!("{:<34} {:>9.0} MB", "memory of all tags", (table + process) as f64 / 1e6);
     let rounded = |ratio: f64| json!((ratio * 100.0).round() / 100.0);
     Ok(json!({
         "ratios": {
@@ -94,7 +93,7 @@ fn throughput(dir: &Path) -> Done<[f64; 4]> {
         (&echo, Script::echo(DEPTH)),
     ];
     let mut rates: [Vec<f64>; 4] = Default::default();
-    for _ in 0..ROUNDS {
+    for _ in 0..sized(5, 1) {
         for (place, (server, script)) in scripts.iter().enumerate() {
             rates[place].push(pipelined(&server.socket, script)?);
         }
@@ -109,7 +108,7 @@ fn trips(dir: &Path, same_core: bool) -> Done<[f64; 2]> {
     let redis = Server::redis(dir, Some(core))?;
     let (lines, incr) = (Script::lines(1), Script::incr(1));
     let mut times: [Vec<f64>; 2] = Default::default();
-    for _ in 0..ROUNDS {
+    for _ in 0..sized(5, 1) {
         times[0].push(round_trip(&daemon.socket, &lines)?);
         times[1].push(round_trip(&redis.socket, &incr)?);
     }

@@ -8,13 +8,13 @@ use std::path::Path;
 
 use crate::Done;
 use crate::servers::Server;
+use crate::size::sized;
 
-const CONNECTIONS: usize = 2000;
-const TAGS: usize = 10_000_000;
 const BATCH: usize = 1000;
 
 /// Bytes of the daemon for each idle connection that has asked before.
 pub(crate) fn of_a_connection(dir: &Path) -> Done<u64> {
+    let count = sized(2000, 50);
     let daemon = Server::daemon(dir, None)?;
     let ask = |stream: &mut UnixStream| -> Done<()> {
         stream.write_all(b"x\n")?;
@@ -26,24 +26,25 @@ pub(crate) fn of_a_connection(dir: &Path) -> Done<u64> {
     }
     let before = daemon.memory("smaps_rollup", "Private_Dirty:")?;
     let mut streams = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..count {
         let mut stream = UnixStream::connect(&daemon.socket)?;
         ask(&mut stream)?;
         streams.push(stream);
     }
     let after = daemon.memory("smaps_rollup", "Private_Dirty:")?;
-    Ok(after.saturating_sub(before) / CONNECTIONS as u64)
+    Ok(after.saturating_sub(before) / count as u64)
 }
 
-/// Bytes of the table and of the daemon besides, with ten million tags in it.
-pub(crate) fn of_ten_million_tags(dir: &Path) -> Done<(u64, u64)> {
+/// Bytes of the table and of the daemon besides, with ten million tags in it, or fewer in the small form.
+pub(crate) fn of_many_tags(dir: &Path) -> Done<(u64, u64)> {
+    let count = sized(10_000_000, 10_000);
     let dir = dir.join("many");
     fs::create_dir_all(&dir)?;
     let daemon =
-        Server::daemon_with(&dir, "rate = \"10 per day\"", &format!(", size = {TAGS}"), None)?;
+        Server::daemon_with(&dir, "rate = \"10 per day\"", &format!(", size = {count}"), None)?;
     let mut stream = UnixStream::connect(&daemon.socket)?;
     let (mut lines, mut answers) = (String::new(), vec![0; 3 * BATCH]);
-    for first in (0..TAGS).step_by(BATCH) {
+    for first in (0..count).step_by(BATCH) {
         lines.clear();
         for number in first..first + BATCH {
             let _ = writeln!(lines, "tag-{number}");

@@ -25,15 +25,17 @@ const { readFileSync, readdirSync } = require('node:fs');
 const net = require('node:net');
 const readline = require('node:readline');
 
+const SMALL = Boolean(process.env.BENCH_SMALL);
+
 /** What is measured side by side: first what is told apart by a few percent, then what is not. */
 const GROUPS = [
-  { kinds: ['bare', 'again', 'ours', 'fields'], starts: 6, rounds: 400 },
-  { kinds: ['bare', 'again', 'erl', 'rlf'], starts: 2, rounds: 100 },
+  { kinds: ['bare', 'again', 'ours', 'fields'], starts: SMALL ? 2 : 6, rounds: SMALL ? 4 : 400 },
+  { kinds: ['bare', 'again', 'erl', 'rlf'], starts: 2, rounds: SMALL ? 4 : 100 },
 ];
 const REQUESTS = 20;
 /** Rounds until the engine has compiled what is called often, and how many requests each has. */
-const WARM = 60;
-const WARM_REQUESTS = 250;
+const WARM = SMALL ? 1 : 60;
+const WARM_REQUESTS = SMALL ? 5 : 250;
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n';
 

@@ -18,9 +18,9 @@ import calls
 import instructions
 import memory
 import servers
-from report import Rounds, show
+from report import SMALL, Rounds, show
 
-OUT = Path("bench/out/python.json")
+OUT = Path("target/bench/small" if SMALL else "bench/out") / "python.json"
 
 PARTS: dict[str, Callable[[], Rounds]] = {
     "calls": calls.measure,

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from report import Rounds
+from report import SMALL, Rounds
 from rivals import Limits, Ours, tag
 
-TAGS = 1_000_000
+TAGS = 10_000 if SMALL else 1_000_000
 LIMIT = "100/day"
 
 

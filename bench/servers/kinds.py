@@ -7,6 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+# Whether only a little is run, to see that it works: `make test-bench`.
+SMALL = bool(os.environ.get("BENCH_SMALL"))
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODULES = REPOSITORY / "target" / "modules"
 APACHE = Path("/usr/lib/apache2/modules")

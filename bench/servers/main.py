@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 from count import count
-from kinds import REPOSITORY, Kind
+from kinds import REPOSITORY, SMALL, Kind
 from memory import LIMIT_REQ_BYTES, memory
 from speed import speed
 
-MANY = 100_000
-ROUNDS = 3
+MANY = 200 if SMALL else 100_000
+ROUNDS = 1 if SMALL else 3
 KINDS = {
     "nginx": Kind("nginx", "bare"),
     "nginx_limit_req_1": Kind("nginx", "limit_req"),
@@ -35,9 +35,9 @@ KINDS = {
 }
 # The smallest tables have more room than they need; a million keys is the default.
 MEMORY = {
-    "nginx_limit_req_100k": KINDS["nginx_limit_req_100k"],
-    "nginx_ours_100k": KINDS["nginx_ours_100k"],
-    "nginx_ours_1m": Kind("nginx", "ours", 1_000_000),
+    "nginx_limit_req_100k": Kind("nginx", "limit_req", 20_000 if SMALL else 100_000),
+    "nginx_ours_100k": Kind("nginx", "ours", 20_000 if SMALL else 100_000),
+    "nginx_ours_1m": Kind("nginx", "ours", 20_000 if SMALL else 1_000_000),
 }
 # The share of keys that may be forgotten: a key has two lines, which may both be full.
 FORGOTTEN = 0.002
@@ -93,10 +93,11 @@ def main() -> int:
         ratios[name] = round(instructions[ours] / instructions[theirs], 4)
         missed += most is not None and ratios[name] > most
         print(f"{name:26} {ratios[name]:.4f}" + ("" if most is None else f", at most {most}"))
-    out = REPOSITORY / "bench" / "out" / "servers.json"
+    out = REPOSITORY / ("target/bench/small" if SMALL else "bench/out") / "servers.json"
     Path(out.parent).mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"ratios": ratios, "figures": figures}, indent=2) + "\n")
-    return 1 if missed else 0
+    # A few requests say nothing about instructions a request.
+    return 1 if missed and not SMALL else 0
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 from client import free_port, wait
-from kinds import MODULES, Kind
+from kinds import MODULES, SMALL, Kind
 
-SECONDS = 3
+SECONDS = 1 if SMALL else 3
 TICKS = os.sysconf("SC_CLK_TCK")
 SCRIPT = """
 request = function()

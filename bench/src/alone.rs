@@ -2,7 +2,7 @@
 
 use crate::rivals::{Done, dthrottle, fill, governor, median, table_for, time};
 use crate::tags::{Spread, stream};
-use crate::{CHECKS, ROUNDS};
+use crate::{checks, rounds};
 
 /// Nanoseconds a check, there and here.
 pub(crate) fn compare(tags: u32, spread: Spread) -> Done<(f64, f64)> {
@@ -10,10 +10,10 @@ pub(crate) fn compare(tags: u32, spread: Spread) -> Done<(f64, f64)> {
     let throttle = dthrottle(table_for(tags))?;
     fill(tags, |tag| governor.check_key(tag).is_ok())?;
     fill(tags, |tag| throttle.allow(tag).unwrap_or(false))?;
-    let stream = stream(tags, spread, CHECKS);
+    let stream = stream(tags, spread, checks());
     let mut times = (Vec::new(), Vec::new());
     // The first round warms up and is not counted.
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds() {
         let theirs = time(&stream, |tag| governor.check_key(tag).is_ok())?;
         let ours = time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?;
         if round > 0 {

@@ -6,20 +6,19 @@
 use std::process::Command;
 
 use crate::rivals::{Done, dthrottle, median, table_for, time};
+use crate::size::sized;
 use crate::tags::{Spread, stream};
-use crate::{CHECKS, ROUNDS};
-
-const RUNS: usize = 3;
+use crate::{checks, rounds};
 
 /// Rust's nanoseconds and the ratio.
 pub(crate) fn compare(program: &str, arguments: &[&str]) -> Done<(f64, f64)> {
     let throttle = dthrottle(table_for(1))?;
-    let stream = stream(1, Spread::Uniform, CHECKS);
+    let stream = stream(1, Spread::Uniform, checks());
     let (mut ratios, mut times) = (Vec::new(), Vec::new());
-    for _ in 0..RUNS {
-        let mut rounds = Vec::new();
-        for _ in 0..ROUNDS {
-            rounds.push(time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
+    for _ in 0..sized(3, 1) {
+        let mut taken = Vec::new();
+        for _ in 0..rounds() {
+            taken.push(time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
         }
         let output = Command::new(program).args(arguments).output()?;
         if !output.status.success() {
@@ -27,7 +26,7 @@ pub(crate) fn compare(program: &str, arguments: &[&str]) -> Done<(f64, f64)> {
             return Err(format!("{program}: {said}").into());
         }
         let there: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
-        let here = median(rounds);
+        let here = median(taken);
         ratios.push(there / here);
         times.push(there);
     }

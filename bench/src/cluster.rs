@@ -11,13 +11,17 @@ use dthrottle::cluster::wire::{Envelope, Keys, Kind, ReportEntry, ReportWriter, 
 use dthrottle::cluster::{Counter, Engine, Origin, Output, Settings};
 use dthrottle::{ClusterConfig, Rule, Throttle};
 
-use crate::ROUNDS;
 use crate::rivals::{Done, fill, median, table_for, time};
+use crate::rounds;
+use crate::size::{is_small, sized};
 use crate::tags::{Spread, stream};
 
-const TAGS: u32 = 1_000_000;
 /// Entries a second that arrive while checks are timed.
 const STREAM: f64 = 1e6;
+
+fn tags() -> u32 {
+    crate::tags(1_000_000)
+}
 
 fn keys() -> Keys {
     let secret = b"a secret of the benchmark";
@@ -28,7 +32,7 @@ fn keys() -> Keys {
 pub(crate) fn encode() -> Done<f64> {
     let keys = keys();
     let section = Section { rule: 7, quantum: 1, age_us: 10_000 };
-    let entries: Vec<ReportEntry> = (0..u64::from(TAGS))
+    let entries: Vec<ReportEntry> = (0..u64::from(tags()))
         .map(|i| ReportEntry {
             fingerprint: i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0xff,
             hits: 1 + i % 50,
@@ -36,7 +40,7 @@ pub(crate) fn encode() -> Done<f64> {
         })
         .collect();
     let mut rates = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         let (mut writer, mut out, mut sent) = (ReportWriter::new(), Vec::new(), 0_u64);
         let mut seal = |writer: &mut ReportWriter| {
             sent += 1;
@@ -72,7 +76,7 @@ impl Pair {
             Throttle::builder()
                 .rule(Rule::per_second(1).burst(10_000))
                 .fingerprint_key(keys().fingerprint_key())
-                .table(table_for(TAGS * 3 / 2))
+                .table(table_for(tags() * 3 / 2))
                 .build()
         };
         let throttles = [throttle()?, throttle()?];
@@ -131,7 +135,7 @@ impl Pair {
 
     /// The first node's reports of one hit for every tag.
     fn reports(&mut self) -> Done<Vec<Vec<u8>>> {
-        fill(TAGS, |tag| self.throttles[0].allow(tag).unwrap_or(false))?;
+        fill(tags(), |tag| self.throttles[0].allow(tag).unwrap_or(false))?;
         let mut reports = Vec::new();
         for _ in 0..50 {
             self.tick();
@@ -152,7 +156,7 @@ impl Pair {
 pub(crate) fn apply() -> Done<(f64, f64)> {
     let mut pair = Pair::new()?;
     let (mut rates, mut bytes_per_entry) = (Vec::new(), 0.0);
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds() {
         let mut reports = pair.reports()?;
         let bytes: usize = reports.iter().map(Vec::len).sum();
         let before = pair.applied();
@@ -163,8 +167,8 @@ pub(crate) fn apply() -> Done<(f64, f64)> {
         }
         let time = start.elapsed().as_secs_f64();
         let entries = (pair.applied() - before) as f64;
-        if entries < f64::from(TAGS) * 0.999 {
-            return Err(format!("{entries} of {TAGS} entries were applied").into());
+        if entries < f64::from(tags()) * 0.999 {
+            return Err(format!("{entries} of {} entries were applied", tags()).into());
         }
         bytes_per_entry = bytes as f64 / entries;
         if round > 0 {
@@ -180,16 +184,16 @@ pub(crate) fn slowdown() -> Done<f64> {
     let mut pair = Pair::new()?;
     // Each report counts once, so there must be enough of them for all rounds.
     let mut reports = Vec::new();
-    for _ in 0..2 * ROUNDS {
+    for _ in 0..2 * rounds() {
         reports.extend(pair.reports()?);
     }
     let Pair { throttles, mut engines } = pair;
     let throttle = &throttles[1];
-    let stream = stream(TAGS, Spread::Uniform, 500_000);
+    let stream = stream(tags(), Spread::Uniform, sized(500_000, 10_000));
     let check = |tag: &String| throttle.allow(tag).unwrap_or(false);
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());
     let mut reports = reports.into_iter();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         quiet.push(time(&stream, check)?);
         let done = AtomicBool::new(false);
         let busy_time = thread::scope(|scope| {
@@ -203,7 +207,8 @@ pub(crate) fn slowdown() -> Done<f64> {
                         thread::sleep(Duration::from_micros(200));
                         continue;
                     }
-                    let Some(mut report) = reports.next() else { return false };
+                    // No time counts in the small form, so the stream may end early.
+                    let Some(mut report) = reports.next() else { return is_small() };
                     engines[1].handle_datagram(
                         exchange.now(),
                         SocketAddr::from(ADDRESSES[0]),
@@ -227,7 +232,7 @@ pub(crate) fn slowdown() -> Done<f64> {
 /// The share of a core that a node of an idle cluster takes.
 pub(crate) fn idle() -> Done<f64> {
     const NODES: usize = 3;
-    const SECONDS: u64 = 5;
+    let seconds = sized(5, 1);
     let sockets: Vec<UdpSocket> =
         (0..NODES).map(|_| UdpSocket::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
     let addresses: Vec<String> =
@@ -243,15 +248,20 @@ pub(crate) fn idle() -> Done<f64> {
     for node in &nodes {
         node.start()?;
     }
-    thread::sleep(Duration::from_secs(3));
-    let before = cpu_seconds()?;
-    thread::sleep(Duration::from_secs(SECONDS));
-    let used = cpu_seconds()? - before;
-    let peers = nodes.iter().filter_map(Throttle::cluster_stats).map(|stats| stats.peers.len());
-    match peers.sum::<usize>() == NODES * (NODES - 1) {
-        true => Ok(used / (SECONDS * NODES as u64) as f64),
-        false => Err("the nodes did not find each other".into()),
+    let end = Instant::now() + Duration::from_secs(20);
+    let peers = || nodes.iter().filter_map(Throttle::cluster_stats).map(|stats| stats.peers.len());
+    while peers().sum::<usize>() != NODES * (NODES - 1) {
+        if Instant::now() > end {
+            return Err("the nodes did not find each other".into());
+        }
+        thread::sleep(Duration::from_millis(100));
     }
+    // The first messages of a cluster are not those of an idle one.
+    thread::sleep(Duration::from_secs(sized(3, 0)));
+    let before = cpu_seconds()?;
+    thread::sleep(Duration::from_secs(seconds));
+    let used = cpu_seconds()? - before;
+    Ok(used / (seconds * NODES as u64) as f64)
 }
 
 /// Of this process, by the system's account.

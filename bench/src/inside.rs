@@ -3,22 +3,22 @@
 use std::time::Instant;
 
 use dthrottle::exchange::{Charge, Drained};
+use dthrottle::{Rule, Throttle};
 
 use crate::rivals::{Done, dthrottle, fill, median, table_for, time};
 use crate::tags::{Spread, stream};
-use crate::{CHECKS, ROUNDS};
+use crate::{checks, rounds, tags};
 
 const BATCH: usize = 64;
-const BATCH_TAGS: u32 = 10_000_000;
-const EXCHANGE_TAGS: u32 = 1_000_000;
 
 /// Nanoseconds a check: one by one, and 64 at a time.
 pub(crate) fn batch() -> Done<(f64, f64)> {
-    let throttle = dthrottle(table_for(BATCH_TAGS))?;
-    fill(BATCH_TAGS, |tag| throttle.allow(tag).unwrap_or(false))?;
-    let stream = stream(BATCH_TAGS, Spread::Uniform, CHECKS);
+    let count = tags(10_000_000);
+    let throttle = dthrottle(table_for(count))?;
+    fill(count, |tag| throttle.allow(tag).unwrap_or(false))?;
+    let stream = stream(count, Spread::Uniform, checks());
     let (mut singles, mut batches) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         singles.push(time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
         let mut allowed = [false; BATCH];
         let start = Instant::now();
@@ -37,18 +37,21 @@ pub(crate) fn batch() -> Done<(f64, f64)> {
 
 /// Entries a second: peers' applied, and own drained.
 pub(crate) fn exchange() -> Done<(f64, f64)> {
-    // Twice the room, so that next to no bucket finds none.
-    let throttle = dthrottle(table_for(2 * EXCHANGE_TAGS))?;
+    let count = tags(1_000_000);
+    // A burst of at most 65,536: every unit is a hit, and an entry of each tag is drained. Twice the
+    // room, so that next to no bucket finds none.
+    let rule = Rule::per_second(1).burst(10_000);
+    let throttle = Throttle::builder().rule(rule).table(table_for(2 * count)).build()?;
     let exchange = throttle.exchange();
     exchange.stay(exchange.now());
     let rule = *exchange.rules().first().ok_or("a rule")?;
     let (mut applied, mut drained) = (Vec::new(), Vec::new());
     let mut entries = Vec::new();
     let mut hits = 0;
-    for round in 0..=ROUNDS {
-        fill(EXCHANGE_TAGS, |tag| throttle.allow(tag).unwrap_or(false))?;
+    for round in 0..=rounds() {
+        fill(count, |tag| throttle.allow(tag).unwrap_or(false))?;
         entries.clear();
-        entries.reserve(EXCHANGE_TAGS as usize);
+        entries.reserve(count as usize);
         let start = Instant::now();
         exchange.drain(exchange.now(), false, |_, _| true, |entry| entries.push(entry));
         let drain = entries.len() as f64 / start.elapsed().as_secs_f64();

@@ -1,7 +1,7 @@
 //! dthrottle side by side with the `governor` crate: whole decisions, hashing and clock included,
 //! in one run, alternating, medians. Then what there is no rival for, and the other languages.
 //! Prints a table and writes `bench/out/core.json` and `bench/out/cluster.json`. Arguments name
-//! single parts: alone, together, inside, borders, cluster.
+//! single parts: alone, together, inside, borders, cluster. See `size.rs` for the small form.
 //!
 //! Times on a busy machine mean little; the ratio of two that were taken in turns means more.
 #![forbid(unsafe_code)]
@@ -11,18 +11,31 @@ mod borders;
 mod cluster;
 mod inside;
 mod rivals;
+mod size;
 mod tags;
 mod together;
 
-use std::path::Path;
-use std::{env, fs};
+use std::env;
 
 use rivals::Done;
 use serde_json::{Map, Value, json};
+use size::{sized, write};
 use tags::Spread;
 
-pub(crate) const ROUNDS: usize = 7;
-pub(crate) const CHECKS: usize = 1_000_000;
+/// Rounds that count.
+pub(crate) fn rounds() -> usize {
+    sized(7, 1)
+}
+
+/// Checks of a round.
+pub(crate) fn checks() -> usize {
+    sized(1_000_000, 10_000)
+}
+
+/// So many tags, or fewer in the small form.
+pub(crate) fn tags(full: u32) -> u32 {
+    sized(full, full.min(10_000))
+}
 
 /// How to run the same from other languages: name, program, arguments.
 const BORDERS: [(&str, &str, &[&str]); 3] = [
@@ -41,7 +54,7 @@ fn main() -> Done<()> {
     // Parts by name, or all of them.
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|name| name == part);
     let mut report = Map::new();
-    println!("whole decisions, medians of {ROUNDS} rounds of {CHECKS}\n");
+    println!("whole decisions, medians of {} rounds of {}\n", rounds(), checks());
     if wanted("alone") {
         report.insert("ratios".into(), one_thread()?);
     }
@@ -61,12 +74,6 @@ fn main() -> Done<()> {
         return Ok(());
     }
     write("core.json", &Value::from(report))
-}
-
-fn write(name: &str, report: &Value) -> Done<()> {
-    let out = Path::new("bench/out");
-    fs::create_dir_all(out)?;
-    Ok(fs::write(out.join(name), serde_json::to_string_pretty(report)? + "\n")?)
 }
 
 fn exchange() -> Done<Value> {
@@ -98,7 +105,7 @@ fn one_thread() -> Done<Value> {
         ("zipf_1m", 1_000_000, Spread::Zipf),
         ("uniform_10m", 10_000_000, Spread::Uniform),
     ] {
-        let (theirs, ours) = alone::compare(tags, spread)?;
+        let (theirs, ours) = alone::compare(crate::tags(tags), spread)?;
         let ratio = theirs / ours;
         println!("{name:<28} {theirs:>7.0} ns {ours:>7.0} ns {ratio:>6.2}x");
         ratios.insert(name.into(), rounded(ratio));
@@ -109,7 +116,8 @@ fn one_thread() -> Done<Value> {
 fn two_at_once() -> Done<()> {
     println!("\n{:<28} {:>10} {:>10} {:>10}", "two at once", "governor", "threads", "processes");
     for (name, tags) in [("hot", 1), ("uniform_1m", 1_000_000)] {
-        let together::Times { governor_threads, threads, processes } = together::compare(tags)?;
+        let together::Times { governor_threads, threads, processes } =
+            together::compare(crate::tags(tags))?;
         println!("{name:<28} {governor_threads:>7.0} ns {threads:>7.0} ns {processes:>7.0} ns");
     }
     println!();

@@ -9,7 +9,7 @@ use dthrottle::TableConfig;
 
 use crate::rivals::{Done, dthrottle, fill, governor, median, table_for, time};
 use crate::tags::{Spread, stream};
-use crate::{CHECKS, ROUNDS};
+use crate::{checks, rounds};
 
 /// The argument that makes this program a child of itself.
 pub(crate) const CHILD: &str = "--child";
@@ -26,9 +26,9 @@ pub(crate) fn compare(tags: u32) -> Done<Times> {
     let throttle = dthrottle(table_for(tags))?;
     fill(tags, |tag| governor.check_key(tag).is_ok())?;
     fill(tags, |tag| throttle.allow(tag).unwrap_or(false))?;
-    let stream = stream(tags, Spread::Uniform, CHECKS);
+    let stream = stream(tags, Spread::Uniform, checks());
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         theirs.push(two_threads(&stream, |tag| governor.check_key(tag).is_ok())?);
         ours.push(two_threads(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);
     }
@@ -77,7 +77,7 @@ fn drive(children: &mut [Child; 2]) -> Done<Vec<f64>> {
     }
     let mut next = |i: usize| lines[i].next().ok_or("a child ended early");
     let mut times = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         for i in 0..2 {
             next(i)??;
         }
@@ -99,9 +99,9 @@ pub(crate) fn child(dir: &str, tags: &str) -> Done<()> {
     let table = TableConfig::named("bench").dir(dir).tags(tags.max(1 << 20).into());
     let throttle = dthrottle(table)?;
     fill(tags, |tag| throttle.allow(tag).unwrap_or(false))?;
-    let stream = stream(tags, Spread::Uniform, CHECKS);
+    let stream = stream(tags, Spread::Uniform, checks());
     let mut line = String::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds() {
         println!("ready");
         std::io::stdin().read_line(&mut line)?;
         println!("{}", time(&stream, |tag| throttle.allow(tag).unwrap_or(false))?);

@@ -91,21 +91,33 @@ impl Scale {
     }
 
     /// The hits by which a bucket goes from one TAT to another, negative if it goes back. They are
-    /// counted where the TAT passes a multiple of a quantum, so that no unit is lost or counted
-    /// twice, however small the steps.
-    pub(crate) fn hits(&self, from: Tat, to: Tat) -> i64 {
+    /// counted where the TAT passes one of the bucket's marks, which are a quantum apart, so that no
+    /// unit is lost or counted twice, however small the steps.
+    ///
+    /// The fingerprint places the marks. If all buckets had the same marks, a hit would be counted
+    /// for every bucket that is charged at such a moment and for none in between. The rounding
+    /// errors of many buckets would add up instead of averaging out.
+    pub(crate) fn hits(&self, from: Tat, to: Tat, fingerprint: u64) -> i64 {
         // At most a 2^16th of the burst and one unit: no overflow.
         let ticks = self.quantum * self.unit_ticks;
+        let offset = fingerprint % ticks;
         // A TAT has 60 bits.
-        (to / ticks) as i64 - (from / ticks) as i64
+        ((to + offset) / ticks) as i64 - ((from + offset) / ticks) as i64
     }
 
     /// The hits of `units` that were just taken, and made `tat` into `next`.
     #[inline]
-    pub(crate) fn hits_taken(&self, tat: Tat, window: Window, next: Tat, units: u64) -> i64 {
+    pub(crate) fn hits_taken(
+        &self,
+        tat: Tat,
+        window: Window,
+        next: Tat,
+        units: u64,
+        fingerprint: u64,
+    ) -> i64 {
         match self.quantum {
             1 => i64::try_from(units).unwrap_or(i64::MAX),
-            _ => self.hits(tat.max(window.now), next),
+            _ => self.hits(tat.max(window.now), next, fingerprint),
         }
     }
 
@@ -356,8 +368,8 @@ mod tests {
         ] {
             let scale = scale(1, 1, burst);
             assert_eq!(scale.quantum(), quantum);
-            assert!(scale.hits(0, scale.burst_ticks) <= 1 << 16);
-            assert!(scale.hits(LAST, 0) < 0 && scale.hits(0, LAST) > 0);
+            assert!(scale.hits(0, scale.burst_ticks, 0) <= 1 << 16);
+            assert!(scale.hits(LAST, 0, u64::MAX) < 0 && scale.hits(0, LAST, u64::MAX) > 0);
         }
     }
 
@@ -375,15 +387,15 @@ mod tests {
                     0 => scale.refund(tat, units),
                     _ => scale.charge(tat, 0, units),
                 };
-                sum += scale.hits(tat, next);
+                sum += scale.hits(tat, next, burst);
                 if scale.quantum() == 1 {
                     assert_eq!(
-                        scale.hits(tat, next).unsigned_abs(),
+                        scale.hits(tat, next, burst).unsigned_abs(),
                         tat.abs_diff(next) / scale.unit_ticks
                     );
                 }
                 tat = next;
-                assert_eq!(sum, scale.hits(0, tat));
+                assert_eq!(sum, scale.hits(0, tat, burst));
             }
         }
     }

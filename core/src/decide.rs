@@ -87,7 +87,8 @@ impl<'a> Check<'a, 1> {
         let hit = self.domain.host.table.hit(self.keys[0])?;
         let (tat, window) = (hit.tat(), self.window(rule, self.keys[0]));
         let next = self.next(rule, window, tat)?;
-        let hits = rule.scale.hits_taken(tat, window, next, self.ask.cost);
+        let fingerprint = self.keys[0].fingerprint;
+        let hits = rule.scale.hits_taken(tat, window, next, self.ask.cost, fingerprint);
         if !self.domain.host.table.replace_and_tell(hit, &rule.scale, next, hits, self.now) {
             return None;
         }
@@ -174,7 +175,7 @@ impl<'a, const N: usize> Check<'a, N> {
         let (tat, granted) = self.domain.host.update(&rule.scale, self.keys[0], self.now, |tat| {
             let granted = self.grant(&rule.scale, tat, window);
             match granted.or_else(|| self.refused_units(rule)) {
-                Some(units) => charged(rule, tat, window, units, granted),
+                Some(units) => charged(rule, self.keys[0], tat, window, units, granted),
                 None => Step { tat, hits: 0, answer: (tat, granted) },
             }
         });
@@ -212,7 +213,7 @@ impl<'a, const N: usize> Check<'a, N> {
             let (tat, taken) =
                 self.domain.host.update(&rule.scale, self.keys[i], self.now, |tat| {
                     if rule.scale.passes(tat, window, units) {
-                        charged(rule, tat, window, units, true)
+                        charged(rule, self.keys[i], tat, window, units, true)
                     } else {
                         Step { tat, hits: 0, answer: (tat, false) }
                     }
@@ -220,9 +221,11 @@ impl<'a, const N: usize> Check<'a, N> {
             tats[i] = tat;
             if !taken {
                 for (j, rule) in self.domain.rules[..i].iter().enumerate() {
-                    tats[j] = self.domain.host.update(&rule.scale, self.keys[j], self.now, |tat| {
+                    let key = self.keys[j];
+                    tats[j] = self.domain.host.update(&rule.scale, key, self.now, |tat| {
                         let next = rule.scale.refund(tat, units);
-                        Step { tat: next, hits: rule.scale.hits(tat, next), answer: next }
+                        let hits = rule.scale.hits(tat, next, key.fingerprint);
+                        Step { tat: next, hits, answer: next }
                     });
                 }
                 return Err(i);
@@ -235,7 +238,7 @@ impl<'a, const N: usize> Check<'a, N> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
             if let Some(units) = self.refused_units(rule) {
                 let window = self.window(rule, self.keys[i]);
-                let charge = |tat| charged(rule, tat, window, units, ());
+                let charge = |tat| charged(rule, self.keys[i], tat, window, units, ());
                 tats[i] = self.domain.host.update(&rule.scale, self.keys[i], self.now, charge).0;
             }
         }
@@ -412,13 +415,14 @@ fn allow_at_length(
 #[inline]
 fn charged<R>(
     rule: &ActiveRule,
+    key: Key,
     tat: Tat,
     window: Window,
     units: u64,
     answer: R,
 ) -> Step<(Tat, R)> {
     let next = rule.scale.take(tat, window, units);
-    let hits = rule.scale.hits_taken(tat, window, next, units);
+    let hits = rule.scale.hits_taken(tat, window, next, units, key.fingerprint);
     Step { tat: next, hits, answer: (next, answer) }
 }
 

@@ -209,22 +209,22 @@ impl Domain {
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
     /// given up.
     pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
-        self.each_bucket(tag.as_ref(), |scale, tat, _| {
+        self.each_bucket(tag.as_ref(), |scale, key, tat, _| {
             let next = scale.refund(tat, units);
-            (next, scale.hits(tat, next))
+            (next, scale.hits(tat, next, key.fingerprint))
         })
     }
 
     /// Fills the tag's buckets.
     pub fn reset(&self, tag: impl AsRef<[u8]>) -> Result<()> {
-        self.each_bucket(tag.as_ref(), |_, _, _| (0, 0))
+        self.each_bucket(tag.as_ref(), |_, _, _, _| (0, 0))
     }
 
     /// Charges units that were used elsewhere, the first of them `age` ago, without asking. May
     /// take a bucket below zero.
     pub fn debit(&self, tag: impl AsRef<[u8]>, hits: u64, age: Duration) -> Result<()> {
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-        self.each_bucket(tag.as_ref(), |scale, tat, now| {
+        self.each_bucket(tag.as_ref(), |scale, _, tat, now| {
             (scale.charge(tat, now.saturating_sub(age), hits), 0)
         })
     }
@@ -249,12 +249,12 @@ impl Domain {
         let used_at = now.saturating_add(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX));
         let mut debt = 0;
         for rule in &self.0.rules {
-            let scale = &rule.scale;
-            let tat = host.update(scale, rule.key(tag.as_ref()), now, |tat| {
+            let (scale, key) = (&rule.scale, rule.key(tag.as_ref()));
+            let tat = host.update(scale, key, now, |tat| {
                 let next = scale.charge(tat, used_at, units);
-                // Hits are counted from the full bucket on: the time before it was no use.
+                // A bucket that is full counts from then on, not from its old TAT.
                 let full = scale.charge(tat, used_at, 0);
-                Step { tat: next, hits: scale.hits(full, next), answer: next }
+                Step { tat: next, hits: scale.hits(full, next, key.fingerprint), answer: next }
             });
             debt = debt.max(scale.reset_after(tat, now).saturating_sub(scale.fill_ns()));
         }
@@ -262,13 +262,18 @@ impl Domain {
     }
 
     /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.
-    fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> (Tat, i64)) -> Result<()> {
+    fn each_bucket(
+        &self,
+        tag: &[u8],
+        next: impl Fn(&Scale, Key, Tat, u64) -> (Tat, i64),
+    ) -> Result<()> {
         self.ready()?;
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
-            host.update(&rule.scale, rule.key(tag), now, |tat| {
-                let (tat, hits) = next(&rule.scale, tat, now);
+            let key = rule.key(tag);
+            host.update(&rule.scale, key, now, |tat| {
+                let (tat, hits) = next(&rule.scale, key, tat, now);
                 Step { tat, hits, answer: () }
             });
         }

@@ -20,6 +20,7 @@ pub mod queue;
 pub mod random;
 pub mod report;
 pub mod scenario;
+pub mod series;
 pub mod soak;
 pub mod table;
 pub mod world;

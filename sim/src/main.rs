@@ -10,13 +10,15 @@ use dthrottle_sim::report::{Row, heading, json, line};
 use dthrottle_sim::scenario::Scenario;
 use dthrottle_sim::soak::soak;
 use dthrottle_sim::world::run;
-use dthrottle_sim::{MS, SEC, bound, parallel, plots, random, table};
+use dthrottle_sim::{MS, SEC, bound, parallel, plots, random, series, table};
 
 const USAGE: &str = "\
 dthrottle-sim run [NAME]       the table of all scenarios, or of those whose name has NAME in it
+dthrottle-sim plots            draws docs/plots/ from docs/figures/simulation.json
 dthrottle-sim soak N [FIRST]   N random scenarios; all properties must hold
 dthrottle-sim one SEED         one of them in detail";
 const OUT: &str = "sim/out";
+const FIGURES: &str = "docs/figures/simulation.json";
 const PLOTS: &str = "docs/plots";
 
 fn main() -> ExitCode {
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let done = match args[..] {
         ["run"] => show_table(None),
         ["run", name] => show_table(Some(name)),
+        ["plots"] => draw(),
         ["soak", count] => number(count).and_then(|count| run_seeds(0, count)),
         ["soak", count, first] => number(count).and_then(|count| run_seeds(number(first)?, count)),
         ["one", seed] => number(seed).and_then(|seed| show(&random::scenario(seed))),
@@ -43,7 +46,8 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text:?} is not a number\n{USAGE}"))
 }
 
-/// Runs the scenarios of the table, and writes what is there to be kept.
+/// Runs the scenarios of the table. Without a name it also writes their figures, and those of the
+/// plots that need runs of their own.
 fn show_table(name: Option<&str>) -> Result<(), String> {
     let mut scenarios = table::scenarios();
     scenarios.retain(|scenario| name.is_none_or(|name| scenario.name.contains(name)));
@@ -68,11 +72,15 @@ fn show_table(name: Option<&str>) -> Result<(), String> {
     if name.is_none() {
         let rows: Vec<Row> = results.into_iter().map(|(_, row, _)| row).collect();
         write(OUT, "summary.json", &json(&rows))?;
-        for (name, svg) in plots::plots(&rows) {
-            write(PLOTS, name, &svg)?;
-        }
+        write(OUT, "series.json", &format!("{}\n", series::series()))?;
     }
     if broken > 0 { Err(format!("{broken} properties did not hold")) } else { Ok(()) }
+}
+
+fn draw() -> Result<(), String> {
+    let text = std::fs::read_to_string(FIGURES).map_err(|error| format!("{FIGURES}: {error}"))?;
+    let figures = serde_json::from_str(&text).map_err(|error| format!("{FIGURES}: {error}"))?;
+    plots::plots(&figures).into_iter().try_for_each(|(name, svg)| write(PLOTS, name, &svg))
 }
 
 fn write(folder: &str, name: &str, text: &str) -> Result<(), String> {

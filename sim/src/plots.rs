@@ -1,25 +1,18 @@
-//! Which plots there are, made of the table's rows and of runs of their own.
+//! Which plots there are. They are drawn from the committed figures, `docs/figures/simulation.json`:
+//! the rows of the table, and the series of `series.rs`.
 
-use crate::judge::judge;
-use crate::outcome::Sample;
-use crate::parallel;
+use serde_json::Value;
+
 use crate::plot::{Line, Panel, Scale, svg};
-use crate::report::Row;
-use crate::scenario::{Fault, Kind, Scenario};
 use crate::table::SIZES;
-use crate::world::run;
-use crate::{Ns, SEC};
 
-/// Losses in percent.
-const LOSSES: [u64; 7] = [0, 1, 2, 5, 10, 20, 30];
-
-/// All plots, by the names of their files.
-pub fn plots(rows: &[Row]) -> Vec<(&'static str, String)> {
+/// All plots, by the names of their files. Figures that are missing are not drawn.
+pub fn plots(figures: &Value) -> Vec<(&'static str, String)> {
     vec![
-        ("excess.svg", excess(rows)),
-        ("traffic.svg", traffic(rows)),
-        ("loss.svg", losses()),
-        ("partition.svg", partition()),
+        ("excess.svg", excess(&figures["rows"])),
+        ("traffic.svg", traffic(&figures["rows"])),
+        ("loss.svg", losses(&figures["losses"])),
+        ("partition.svg", partition(&figures["partition"])),
     ]
 }
 
@@ -27,10 +20,18 @@ fn line(name: &str, colour: usize, points: Vec<(f64, f64)>) -> Line {
     Line { name: Some(name.into()), colour, width: 2.0, dots: true, points }
 }
 
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn numbers(value: &Value) -> impl Iterator<Item = f64> {
+    list(value).filter_map(Value::as_f64)
+}
+
 /// A figure of a scenario, by the number of nodes.
-fn by_nodes(rows: &[Row], scenario: &str, figure: impl Fn(&Row) -> f64) -> Vec<(f64, f64)> {
-    let rows = rows.iter().filter(|row| row.scenario == scenario);
-    rows.map(|row| (row.nodes as f64, figure(row))).collect()
+fn by_nodes(rows: &Value, scenario: &str, figure: &str) -> Vec<(f64, f64)> {
+    let rows = list(rows).filter(|row| row["scenario"] == scenario);
+    rows.filter_map(|row| Some((row["nodes"].as_f64()?, row[figure].as_f64()?))).collect()
 }
 
 fn nodes_axis() -> (String, Scale) {
@@ -41,10 +42,10 @@ fn node_ticks() -> Option<Vec<f64>> {
     Some(SIZES.iter().map(|nodes| *nodes as f64).collect())
 }
 
-fn excess(rows: &[Row]) -> String {
+fn excess(rows: &Value) -> String {
     let panel = |overload: &str, height| {
-        let seen = by_nodes(rows, overload, |row| row.excess);
-        let bound = by_nodes(rows, overload, |row| row.bound);
+        let seen = by_nodes(rows, overload, "excess");
+        let bound = by_nodes(rows, overload, "bound");
         let most = bound.iter().map(|(_, y)| *y).fold(1.0, f64::max);
         Panel {
             title: format!("Excess at {overload}, rate 100/s, burst 100"),
@@ -59,12 +60,12 @@ fn excess(rows: &[Row]) -> String {
     svg(&[panel("10x overload", 240.0), panel("100x overload", 240.0)])
 }
 
-fn traffic(rows: &[Row]) -> String {
+fn traffic(rows: &Value) -> String {
     let named = ["10x overload", "100x overload", "zipf over 2,000 tags"];
     let lines: Vec<Line> = named
         .iter()
         .enumerate()
-        .map(|(i, name)| line(name, i, by_nodes(rows, name, |row| row.bytes_per_s)))
+        .map(|(i, name)| line(name, i, by_nodes(rows, name, "bytes_per_s")))
         .collect();
     svg(&[Panel {
         title: "What each node sends".into(),
@@ -77,23 +78,9 @@ fn traffic(rows: &[Row]) -> String {
     }])
 }
 
-/// Ten nodes for a minute, at ten times the rate.
-fn lossy(percent: u64, repair: bool) -> Scenario {
-    let mut scenario = Scenario::new("losses", 7, 10).load(Kind::Greedy, 1, 1000.0);
-    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 8 * SEC, 68 * SEC);
-    scenario.network.loss = percent as f64 / 100.0;
-    scenario.controls.repair = repair;
-    scenario
-}
-
-fn losses() -> String {
-    let line_with = |repair: bool| -> Vec<(f64, f64)> {
-        let errors = parallel::each(&LOSSES, |percent| {
-            run(&lossy(*percent, repair)).tags[0].1.rate_error() * 100.0
-        });
-        LOSSES.iter().map(|percent| *percent as f64).zip(errors).collect()
-    };
-    let (with, without) = (line_with(true), line_with(false));
+fn losses(figures: &Value) -> String {
+    let line_of = |name: &str| numbers(&figures["percent"]).zip(numbers(&figures[name])).collect();
+    let (with, without): (Vec<_>, Vec<_>) = (line_of("with_repair"), line_of("without_repair"));
     let most = without.iter().map(|(_, y)| *y).fold(1.0, f64::max);
     svg(&[Panel {
         title: "Error of the rate over a minute, 10 nodes, 10x overload".into(),
@@ -106,36 +93,25 @@ fn losses() -> String {
     }])
 }
 
-/// A partition in detail.
-fn cut_in_two() -> Scenario {
-    let mut scenario = Scenario::new("partition", 7, 10).load(Kind::Greedy, 1, 3000.0);
-    (scenario.begin, scenario.settled, scenario.end) = (2 * SEC, 4 * SEC, 26 * SEC);
-    let sides = Scenario::sides(10, 2);
-    scenario.faults = vec![Fault::Cut { at: 7 * SEC, until: 12 * SEC, sides }];
-    scenario.sample = Some(SEC / 10);
-    scenario
-}
-
-fn partition() -> String {
-    let scenario = cut_in_two();
-    let outcome = run(&scenario);
-    debug_assert!(judge(&scenario, &outcome).is_empty());
-    let time = |at: Ns| at as f64 / SEC as f64;
-    let samples = &outcome.samples;
-    let shade = || Some((7.0, 12.0, "partition".into()));
-    // Averages over a second.
-    let average = |some: &[Sample]| some.iter().map(|sample| sample.admitted).sum::<u64>() as f64;
-    let rate = samples.windows(10).map(|some| (time(some[9].at), average(some))).collect();
-    let views = (0..scenario.nodes).map(|node| Line {
+fn partition(figures: &Value) -> String {
+    let times: Vec<f64> = numbers(&figures["seconds"]).collect();
+    let [begin, end, last] =
+        ["begin", "end", "last"].map(|key| figures[key].as_f64().unwrap_or(0.0));
+    let shade = || Some((begin, end, "partition".into()));
+    // Sums over a second.
+    let admitted: Vec<f64> = numbers(&figures["admitted"]).collect();
+    let sums = admitted.windows(10).map(|some| some.iter().sum::<f64>());
+    let rate = times.iter().skip(9).copied().zip(sums).collect();
+    let views = list(&figures["balances"]).map(|balances| Line {
         name: None,
         colour: 0,
         width: 1.0,
         dots: false,
-        points: samples.iter().map(|one| (time(one.at), one.balances[node] as f64)).collect(),
+        points: times.iter().copied().zip(numbers(balances)).collect(),
     });
     let views: Vec<Line> = views.collect();
     let least = views.iter().flat_map(|line| &line.points).map(|(_, y)| *y).fold(0.0, f64::min);
-    let seconds = || ("seconds".to_owned(), Scale::Linear(0.0, 26.0));
+    let seconds = || ("seconds".to_owned(), Scale::Linear(0.0, last));
     svg(&[
         Panel {
             title: "Admitted by 10 nodes in the last second, rate 100/s, burst 100".into(),

@@ -63,11 +63,8 @@ impl Row {
         }
     }
 
-    fn to_json(&self) -> Value {
-        let round = |value: f64, digits: i32| {
-            let scale = 10_f64.powi(digits);
-            (value * scale).round() / scale
-        };
+    /// The figures as an object, rounded. Times are seconds.
+    pub fn to_json(&self) -> Value {
         json!({
             "scenario": self.scenario,
             "nodes": self.nodes,
@@ -83,6 +80,12 @@ impl Row {
             "packets_per_s": round(self.packets_per_s, 1),
         })
     }
+}
+
+/// A figure with so many digits after the point.
+pub fn round(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
 }
 
 /// The rows as a list in JSON.

@@ -132,6 +132,26 @@ fn large_costs_are_told_to_the_hit() {
     assert!(taken > 4_000_000 && told.abs_diff(taken) <= quantum, "{taken} taken, {told} told");
 }
 
+/// Many buckets that are charged in the same moments: the rounding of each must not be that of all.
+#[test]
+fn small_costs_of_many_tags_at_one_moment_are_reported_on_average() {
+    let rig = Rig::with(Rule::per_second(1000).burst(2_000_000));
+    let quantum = rig.rule().quantum();
+    assert_eq!(quantum, 31);
+    let (mut taken, mut reported) = (0, 0);
+    for _ in 0..4 {
+        rig.clock.advance(Duration::from_secs(1));
+        rig.exchange.stay(rig.now());
+        for number in 0..20_000 {
+            assert!(rig.throttle.allow(format!("tag{number}")).unwrap());
+            taken += 1;
+        }
+        reported += rig.units();
+        // The standard error of the last comparison is 2 %.
+        assert!(reported.abs_diff(taken) < taken / 5, "{reported} of {taken} were reported");
+    }
+}
+
 /// A bucket that is full again and again: what is told is right on average.
 #[test]
 fn small_costs_are_told_on_average() {

@@ -4,6 +4,7 @@
 
 mod calls;
 mod document;
+mod figures;
 #[cfg(target_os = "linux")]
 #[path = "../processes/folder.rs"]
 mod folder;

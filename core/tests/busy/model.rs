@@ -1,7 +1,7 @@
 //! Several clients and one server that has enough: the live throttle keeps most of what the server
 //! can do, the document's arithmetic keeps less, and without any most answers are busy.
 //!
-//! The live default was chosen by these figures; `docs/busy.md` shows them.
+//! The live default was chosen by these figures; `figures.rs` makes the table of `docs/busy.md`.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const RECOVERED: usize = 30;
 
 /// Clients that want more than the server can do, until it can do more than they want: the share
 /// of its capacity that was used, the share of busy answers, and the seconds to nine tenths.
-fn overload(world: &World, capacity: f64) -> (f64, f64, usize) {
+pub(crate) fn overload(world: &World, capacity: f64) -> (f64, f64, usize) {
     let capacities = vec![(0.0, capacity), (RECOVERED as f64, world.demand * 2.0)];
     let tallies = World { capacity: capacities, seconds: RECOVERED + 12, ..world.clone() }.run();
     let (good, busy) = over(&tallies[..RECOVERED]);
@@ -26,7 +26,7 @@ fn back(tallies: &[Tally], from: usize, demand: f64) -> usize {
     (from..tallies.len()).find(is_back).map_or(usize::MAX, |second| second - from)
 }
 
-fn live() -> Option<Mode> {
+pub(crate) fn live() -> Option<Mode> {
     Some(Mode::Live(Live::default()))
 }
 

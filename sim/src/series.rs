@@ -1,0 +1,68 @@
+//! Figures over time or over a condition, for plots that the rows of the table do not give.
+
+use serde_json::{Value, json};
+
+use crate::judge::judge;
+use crate::report::round;
+use crate::scenario::{Fault, Kind, Scenario};
+use crate::world::run;
+use crate::{Ns, SEC, parallel};
+
+/// Losses in percent.
+const LOSSES: [u64; 7] = [0, 1, 2, 5, 10, 20, 30];
+/// When the partition begins and ends, and when the run does.
+const CUT: (Ns, Ns, Ns) = (7 * SEC, 12 * SEC, 26 * SEC);
+
+/// Runs all of them.
+pub fn series() -> Value {
+    json!({ "losses": losses(), "partition": partition() })
+}
+
+/// Ten nodes for a minute, at ten times the rate.
+fn lossy(percent: u64, repair: bool) -> Scenario {
+    let mut scenario = Scenario::new("losses", 7, 10).load(Kind::Greedy, 1, 1000.0);
+    (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 8 * SEC, 68 * SEC);
+    scenario.network.loss = percent as f64 / 100.0;
+    scenario.controls.repair = repair;
+    scenario
+}
+
+fn losses() -> Value {
+    let errors = |repair: bool| {
+        parallel::each(&LOSSES, |percent| {
+            round(run(&lossy(*percent, repair)).tags[0].1.rate_error() * 100.0, 3)
+        })
+    };
+    json!({ "percent": LOSSES, "with_repair": errors(true), "without_repair": errors(false) })
+}
+
+/// A partition in detail.
+fn cut_in_two() -> Scenario {
+    let mut scenario = Scenario::new("partition", 7, 10).load(Kind::Greedy, 1, 3000.0);
+    (scenario.begin, scenario.settled, scenario.end) = (2 * SEC, 4 * SEC, CUT.2);
+    let sides = Scenario::sides(10, 2);
+    scenario.faults = vec![Fault::Cut { at: CUT.0, until: CUT.1, sides }];
+    scenario.sample = Some(SEC / 10);
+    scenario
+}
+
+fn partition() -> Value {
+    let scenario = cut_in_two();
+    let outcome = run(&scenario);
+    debug_assert!(judge(&scenario, &outcome).is_empty());
+    let seconds = |at: Ns| round(at as f64 / SEC as f64, 3);
+    let samples = &outcome.samples;
+    let figures = |figure: &dyn Fn(usize) -> Value| -> Vec<Value> {
+        (0..samples.len()).map(figure).collect()
+    };
+    let balances: Vec<Vec<Value>> =
+        (0..scenario.nodes).map(|node| figures(&|i| json!(samples[i].balances[node]))).collect();
+    json!({
+        "begin": seconds(CUT.0),
+        "end": seconds(CUT.1),
+        "last": seconds(CUT.2),
+        "seconds": figures(&|i| json!(seconds(samples[i].at))),
+        "admitted": figures(&|i| json!(samples[i].admitted)),
+        "balances": balances,
+    })
+}
