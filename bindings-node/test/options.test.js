@@ -215,7 +215,7 @@ describe('a file', () => {
     assert.equal(make({ file, table: false, domain: 'login' }).domain.rules[0].limit, 5);
     writeFileSync(file, 'rate = "10/s"\ntable = { private = true }\n');
     assert.equal(make(file).domain.rules[0].limit, 10);
-    assert.throws(() => make(file, { table: 'web' }), { field: 'table', message: /give it there/ });
+    assert.throws(() => make(file, { table: 'web' }), { field: 'table', message: /change it there/ });
     assert.throws(() => make({ file, rate: '1/s' }), { field: 'rate', message: /give it there/ });
   });
 
