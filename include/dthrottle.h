@@ -179,7 +179,9 @@ typedef struct {
     uint64_t refused;
     /** Checks that were allowed, or allowed without a wait, only because of dry run. */
     uint64_t dry_run;
-    /** Charges that were not counted, because the table had no room or the bucket no more ticks. */
+    /**
+     * Charges that were not counted, because the table had no room or the bucket no more ticks.
+     */
     uint64_t failed_open;
     /** How often the debt of a bucket went beyond what a bucket can hold. */
     uint64_t clamped;
@@ -336,7 +338,10 @@ typedef struct {
     const char *name;
     /** Its length in bytes. */
     size_t name_len;
-    /** The rate, such as "100/s" or "5 per 2 minutes". */
+    /**
+     * The rate, such as "100/s" or "5 per 2 minutes". "unlimited" adds no rule: it says that a
+     * domain without rules is meant to allow everything.
+     */
     const char *rate;
     /** Its length in bytes. */
     size_t rate_len;
@@ -736,7 +741,10 @@ int32_t dthrottle_events(const dthrottle_t *throttle,
                          size_t room,
                          size_t *count);
 
-/** Makes a configuration: the default domain, without rules. */
+/**
+ * Makes a configuration: the default domain, without rules. Add at least one rule before
+ * dthrottle_open_config().
+ */
 int32_t dthrottle_config_new(dthrottle_config_t **out);
 
 /** Releases a configuration; NULL is fine. Throttles that were opened from it go on. */

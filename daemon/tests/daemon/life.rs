@@ -224,14 +224,16 @@ fn flags_alone() {
     let mut stream = UnixStream::connect(&socket).unwrap();
     assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
     // A second one at the same place is told so.
-    let second =
-        command().args(["--table", &table, "--http", "off", "--listen"]).arg(&socket).output();
+    let second = command()
+        .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
+        .arg(&socket)
+        .output();
     let said = String::from_utf8(second.unwrap().stderr).unwrap();
     assert!(said.contains("another daemon answers there"), "{said}");
     // So is one whose port is taken: which key, and what to do.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let third = ["--listen", "127.0.0.1:0", "--table", &table, "--http", &address];
+    let third = ["--rate", "1/s", "--listen", "127.0.0.1:0", "--table", &table, "--http", &address];
     let said = String::from_utf8(command().args(third).output().unwrap().stderr).unwrap();
     assert!(said.contains(&format!("daemon.http: {address}: ")), "{said}");
     assert!(said.contains("stop what has it, or choose another"), "{said}");
@@ -240,7 +242,7 @@ fn flags_alone() {
     // The file of one that was killed is in nobody's way.
     assert!(socket.exists());
     let again = command()
-        .args(["--table", &table, "--http", "off", "--listen"])
+        .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
         .arg(&socket)
         .stderr(Stdio::piped())
         .spawn();
