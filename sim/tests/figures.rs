@@ -1,5 +1,6 @@
 //! The committed figures are those of this code: two rows are run again, and the plots are those that
 //! the figures give. `make sim` writes all of them anew.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
