@@ -68,11 +68,12 @@ impl RuleUsers {
     }
 
     /// Returns a hold on these rules and their indexes, in the same order; `None` if the list is
-    /// full and all of its rules are in use.
+    /// full and all of its rules are in use. Reads the time only if the list is full: the first
+    /// reading of a manual clock sets the zero of the table.
     pub(crate) fn hold(
         &self,
         table: &Table,
-        now: u64,
+        now: impl Fn() -> u64,
         rules: &[(u64, Scale)],
     ) -> Option<(RuleHold, Vec<u16>)> {
         if rules.is_empty() {
@@ -83,7 +84,7 @@ impl RuleUsers {
             let found = table.find_rule(*id, scale).filter(|index| hold.add(*index));
             let mut add = || table.add_rule(*id, scale, list.is_some(), |index| hold.add(index));
             found.or_else(&mut add).or_else(|| {
-                list.as_ref()?.reclaim(table, now);
+                list.as_ref()?.reclaim(table, now());
                 add()
             })
         };
