@@ -205,6 +205,8 @@ def test_connections_without_a_token_do_not_block_http() -> None:
             with connect(daemon.http) as client:
                 client.sendall(b"GET /metrics HTTP/1.1\r\n" + token)
                 assert client.recv(15, socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
+        # They made room at once, and were not waited for: 256 fit.
+        assert stats(daemon)["connections_closed_idle"] >= 400 - 256
         with connect(daemon.http) as client:
             client.sendall(b"GET /events HTTP/1.1\r\n" + token)
             events = client.makefile("rb")
