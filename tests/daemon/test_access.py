@@ -95,13 +95,15 @@ def stats(daemon: Daemon) -> dict[str, int]:
 
 
 def test_there_is_no_tcp_by_default(tmp_path: Path) -> None:
-    command = [BINARY, "--rate", "1/s", "--table", f"default-{tmp_path.name}"]
+    command = [str(BINARY), "--rate", "1/s", "--table", f"default-{tmp_path.name}"]
     environment = {"RUNTIME_DIRECTORY": str(tmp_path)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             assert process.stderr is not None
             ready = process.stderr.readline()
-            places = f"lines on {tmp_path}/dthrottled.sock; http on none; resp on none; smockron on none"
+            places = (
+                f"lines on {tmp_path}/dthrottled.sock; http on none; resp on none; smockron on none"
+            )
             assert places in ready
             links = [str(fd.readlink()) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
             sockets = {link[8:-1] for link in links if link.startswith("socket:[")}
@@ -203,6 +205,8 @@ def test_connections_without_a_token_do_not_block_http() -> None:
             with connect(daemon.http) as client:
                 client.sendall(b"GET /metrics HTTP/1.1\r\n" + token)
                 assert client.recv(15, socket.MSG_WAITALL) == b"HTTP/1.1 200 OK"
+        # They made room at once, and were not waited for: 256 fit.
+        assert stats(daemon)["connections_closed_idle"] >= 400 - 256
         with connect(daemon.http) as client:
             client.sendall(b"GET /events HTTP/1.1\r\n" + token)
             events = client.makefile("rb")

@@ -112,10 +112,12 @@ def test_an_idle_connection_that_was_closed_is_no_failure() -> None:
     ):
         assert [client.allow("x") for _ in range(4)] == [True] * 3 + [False]
         for _ in range(5):
-            with Client(daemon.socket, timeout=PATIENT) as one:
-                with Client(daemon.socket, timeout=PATIENT) as other:
-                    assert not one.allow("x")
-                    assert not other.allow("x")
+            with (
+                Client(daemon.socket, timeout=PATIENT) as one,
+                Client(daemon.socket, timeout=PATIENT) as other,
+            ):
+                assert not one.allow("x")
+                assert not other.allow("x")
             assert not client.allow("x"), "the bucket is still empty"
         assert client.counts() == ClientCounts(asked=9, failed_open=0, failures=0)
 

@@ -108,7 +108,7 @@ def test_one_client_cannot_use_up_the_rules() -> None:
             assert [throttle(client, "key", 0, 1, 3600)[0] for _ in range(2)] == [0, 1]
             pipeline = attacker.pipeline(transaction=False)
             for burst in range(1, 4002):
-                pipeline.execute_command("CL.THROTTLE", "x", burst, 1, 60)  # type: ignore[no-untyped-call]
+                pipeline.execute_command("CL.THROTTLE", "x", burst, 1, 60)
             answers = pipeline.execute(raise_on_error=False)
             refused = [answer for answer in answers if isinstance(answer, redis.ResponseError)]
             assert len(refused) == 4001 - 250
