@@ -75,6 +75,24 @@ static void test_check(void)
     dthrottle_config_free(config);
 }
 
+/* The process that reads the secret is not the one that is warned of it. */
+static void test_readable_secret(void)
+{
+    dthrottle_config_t *config = configuration();
+    dthrottle_t *throttle;
+    char error[256];
+    MUST(chmod(secret, 0644) == 0);
+    MUST(dthrottle_config_check(config, error, sizeof error) == DTHROTTLE_OK);
+    MUST(remove(secret) == 0);
+    MUST(dthrottle_open_config(config, &throttle, error, sizeof error) == DTHROTTLE_OK);
+    const char *warning = dthrottle_warning(throttle, 0);
+    CHECK(warning && strstr(warning, "every user of this machine can read") != NULL);
+    CHECK(warning && strstr(warning, secret) != NULL);
+    CHECK(dthrottle_warning(throttle, 1) == NULL);
+    dthrottle_close(throttle);
+    dthrottle_config_free(config);
+}
+
 /* A table of a name that nobody chose is another one for a cluster, and both stay. */
 static void test_another_key(void)
 {
@@ -237,6 +255,7 @@ int main(void)
     MUST(mkdtemp(folder) != NULL && chmod(folder, 0777) == 0);
     snprintf(secret, sizeof secret, "%s/secret", folder);
     test_check();
+    test_readable_secret();
     test_another_key();
     test_children();
 
