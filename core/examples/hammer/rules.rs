@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::Duration;
 
-use dthrottle::{Config, Throttle};
+use dthrottle::{Config, Rule, Throttle};
 
 use super::Outcome;
 use super::options::{Options, slow};
@@ -49,7 +49,7 @@ pub(crate) fn cycle(throttle: &Throttle, first: u64, count: u64) -> dthrottle::R
 /// rules than there is room for. Then the child takes 3 of 1,000. Prints what others find.
 pub(crate) fn forked(options: &Options) -> Outcome {
     let (hear, mut say) = io::pipe()?;
-    let host = Throttle::builder().table(options.table()?).build()?;
+    let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
     let child = fork(|| {
         (&hear).read_exact(&mut [0]).expect("a pipe");
@@ -67,7 +67,7 @@ pub(crate) fn forked(options: &Options) -> Outcome {
 /// through more rules than there is room for. Prints whether each could, and what the parent finds
 /// of the child's rule.
 pub(crate) fn closed(options: &Options) -> Outcome {
-    let host = Throttle::builder().table(options.table()?).build()?;
+    let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let (mut told, tell) = io::pipe()?;
     let (hear, mut say) = io::pipe()?;
     let child = fork(|| {
@@ -98,7 +98,7 @@ pub(crate) fn closed(options: &Options) -> Outcome {
 /// Children that change their rules are killed at any moment. Prints how many were, and what
 /// became of a bucket, of a rule that no bucket names, and of the list.
 pub(crate) fn killed(options: &Options) -> Outcome {
-    let host = Throttle::builder().table(options.table()?).build()?;
+    let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
     let unnamed = reloaded(&host, BURST + 1)?;
     assert!((0..3).all(|_| throttle.allow("tag").expect("open")));

@@ -1,5 +1,6 @@
 //! The table of `docs/busy.md`: `make busy-figures` writes `docs/figures/busy.json`, and a row of it is
 //! run again with the other tests.
+#![allow(clippy::disallowed_methods, reason = "tests may read files")]
 
 use std::fs;
 use std::path::Path;
