@@ -149,7 +149,7 @@ def test_bad_configurations(client: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean burst"):
         client({"rate": "10/s", "brust": 5})
     with pytest.raises(DomainError):
-        client({"domains": {"a": {}}, "table": {"private": True}}, domain="b")
+        client({"domains": {"a": {"rate": 1}}, "table": {"private": True}}, domain="b")
     with pytest.raises(FileError):
         client(tmp_path / "missing.toml")
     file = tmp_path / "bad.toml"
