@@ -3,7 +3,9 @@
 FIGURES := $(PYTHON) tests/docs/figures.py
 # Keeps the reports of a whole benchmark in docs/figures/, and writes the documents that show them.
 # Not the small form, and no single parts.
-KEEP = $(if $(BENCH_SMALL)$(PARTS),,$(FIGURES) keep $(1) "$(2)" $(3))
+KEEP = $(if $(BENCH_SMALL)$(PARTS),,FIGURES_COMMIT=$(FIGURES_COMMIT) $(FIGURES) keep $(1) "$(2)" $(3))
+# The commit when the run begins: figures are kept only if it is still the same when it ends.
+FIGURES_COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 
 figures: ## Write the tables of the documents anew from docs/figures/
 	$(FIGURES) write

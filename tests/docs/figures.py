@@ -24,6 +24,7 @@ each of its `rows`.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -113,7 +114,10 @@ def commit() -> str:
         ).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
-    return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
+    now, before = git("rev-parse", "HEAD"), os.environ.get("FIGURES_COMMIT")
+    if before and now != before:
+        raise SystemExit(f"the commit changed during the run, from {before} to {now}; run it again")
+    return now + ("-dirty" if changed else "")
 
 
 def write() -> None:

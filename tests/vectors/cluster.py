@@ -155,6 +155,8 @@ def check_habits(cluster: Config) -> None:
     for key, (least, most) in TIMES.items():
         if key == "tolerance" and cluster.get(key) == "auto":
             continue
+        if key == "period" and cluster.get("reports") == "periodic":
+            least = 10 * MS
         if key in cluster and not least <= duration(cluster[key], "cluster." + key) <= most:
             raise BadConfig("cluster." + key)
     if cluster.get("reports", "eager") not in ("eager", "periodic"):

@@ -254,6 +254,7 @@ def multicast() -> list[Entry]:
 def habits() -> list[Entry]:
     sizes = ["", "MB", "5000 tags", "1.5 MB", "-1", "99999999999999999999"]
     return [
+        wrong("period", "9ms", ["10ms to 10s"], {"reports": "periodic"}),
         *[wrong("period", value, ["5ms to 10s"]) for value in ("4ms", "4.999999ms", "0s", "11s", "1h")],
         *[wrong("period", value, [value, '"100ms"']) for value in ("", "100", "fast", "-5ms", "5 apples")],
         *[wrong("period", value, ['"100ms"']) for value in (100, 0.1, True, None)],

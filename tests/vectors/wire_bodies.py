@@ -58,10 +58,10 @@ def digest(body: Body) -> bytes:
 def hello(body: Body) -> bytes:
     out = struct.pack(">QQ", body["challenge"], body["echo"])
     out += varint(body["top"]) + struct.pack(">Q", body["rules"])
-    out += varint(body["slack_us"]) + varint(body["slack_age_us"])
     ip, port = body["address"].rsplit(":", 1)
     parsed = ip_address(ip.strip("[]"))
-    return out + bytes([parsed.version]) + parsed.packed + struct.pack(">H", int(port))
+    out += bytes([parsed.version]) + parsed.packed + struct.pack(">H", int(port))
+    return out + varint(body["slack_us"]) + varint(body["slack_age_us"])
 
 
 def snapshot(body: Body) -> bytes:
@@ -203,8 +203,9 @@ def read(kind: str, flags: int, body: bytes) -> Body:
         case "hello":
             head = {"challenge": reader.number(8), "echo": reader.number(8)}
             head = {**head, "top": reader.varint(), "rules": reader.number(8)}
-            head = {**head, "slack_us": reader.varint(), "slack_age_us": reader.varint()}
-            return {**head, "address": reader.address()}
+            head = {**head, "address": reader.address()}
+            slack = (reader.varint(), reader.varint()) if reader.rest else (0, 0)
+            return {**head, "slack_us": slack[0], "slack_age_us": slack[1]}
         case "snapshot":
             part, parts = reader.number(2), reader.number(2)
             reader.need(part < parts)

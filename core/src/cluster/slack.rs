@@ -34,19 +34,23 @@ impl Slack {
         }
     }
 
-    /// A peer announces a value that some node measured `age_us` ago. Zero is no value.
-    pub(super) fn heard(&mut self, now: u64, slack_us: u64, age_us: u64) {
+    /// A peer announces a value that some node had measured `age_us` before the announcement was
+    /// sent, `delay` ago. Zero is no value. Returns whether the slack is another one now.
+    pub(super) fn heard(&mut self, now: u64, slack_us: u64, age_us: u64, delay: u64) -> bool {
         let ns = rounded(slack_us.saturating_mul(1000));
-        let age = age_us.saturating_mul(1000);
+        let age = age_us.saturating_mul(1000).saturating_add(delay);
         let measured_at = now.saturating_sub(age);
         if slack_us == 0 || age > LEASE {
-            return;
+            return false;
         }
-        if ns > self.ns {
-            *self = Slack { ns, measured_at };
-        } else if ns == self.ns {
+        if ns == self.ns {
             self.measured_at = self.measured_at.max(measured_at);
         }
+        let is_longer = ns > self.ns;
+        if is_longer {
+            *self = Slack { ns, measured_at };
+        }
+        is_longer
     }
 
     /// What to announce: the value and its age, in microseconds.
@@ -86,7 +90,7 @@ mod tests {
         far.measured(5 * SECOND, 40 * MILLI);
         assert!(near.ns() < far.ns());
         let (slack, age) = far.announced(5 * SECOND);
-        near.heard(SECOND, slack, age);
+        assert!(near.heard(SECOND, slack, age, 0) && !near.heard(SECOND, slack, age, 0));
         assert_eq!(near.ns(), far.ns());
         near.measured(2 * SECOND, MILLI);
         assert_eq!(near.ns(), far.ns(), "a shorter delay of its own does not lower it");
@@ -96,12 +100,12 @@ mod tests {
     fn a_value_expires_unless_some_node_measures_it_again() {
         let mut slack = Slack::default();
         slack.measured(SECOND, MILLI);
-        slack.heard(2 * SECOND, 80_000, 1_000_000);
+        slack.heard(2 * SECOND, 80_000, 1_000_000, 0);
         let high = slack.ns();
         slack.measured(SECOND + LEASE, MILLI);
         assert_eq!(slack.ns(), high);
         // Announced again: the lease begins anew, at the time of the measurement.
-        slack.heard(LEASE, 80_000, 1_000_000);
+        slack.heard(LEASE, 80_000, 1_000_000, 0);
         slack.measured(LEASE + LEASE - SECOND, MILLI);
         assert_eq!(slack.ns(), high);
         slack.measured(LEASE + LEASE + SECOND, MILLI);
@@ -112,15 +116,15 @@ mod tests {
     #[test]
     fn passing_a_value_on_does_not_renew_it() {
         let (mut one, mut two) = (Slack::default(), Slack::default());
-        one.heard(SECOND, 80_000, 0);
-        for second in 2..60 {
-            let now = second * SECOND;
+        one.heard(SECOND, 1_000_000, 0, 0);
+        // Each announcement is under way for so long, and is answered at once.
+        let delay = 200 * MILLI;
+        for now in (SECOND..LEASE + 2 * SECOND).step_by(delay as usize) {
             let (slack, age) = one.announced(now);
-            two.heard(now, slack, age);
-            let (slack, age) = two.announced(now);
-            one.heard(now, slack, age);
-            one.measured(now, MILLI);
-            two.measured(now, MILLI);
+            two.heard(now + delay, slack, age, delay);
+            two.measured(now + delay, MILLI);
+            one.measured(now + delay, MILLI);
+            std::mem::swap(&mut one, &mut two);
         }
         assert_eq!((one.ns(), two.ns()), (LEAST_SLACK, LEAST_SLACK));
     }
@@ -128,10 +132,10 @@ mod tests {
     #[test]
     fn an_announcement_is_never_believed_beyond_the_limit() {
         let mut slack = Slack::default();
-        slack.heard(SECOND, u64::MAX, 0);
+        slack.heard(SECOND, u64::MAX, 0, 0);
         assert_eq!(slack.ns(), MOST_SLACK);
         let mut slack = Slack::default();
-        slack.heard(SECOND, 80_000, u64::MAX);
+        slack.heard(SECOND, 80_000, u64::MAX, 0);
         assert_eq!(slack.ns(), 0, "long expired");
     }
 }

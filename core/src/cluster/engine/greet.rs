@@ -84,9 +84,9 @@ impl Engine {
             echo,
             top: self.outbox.top,
             rules: self.outbox.rules_hash,
+            address: self.settings.address,
             slack_us,
             slack_age_us,
-            address: self.settings.address,
         };
         let mut body = Vec::new();
         hello.write(&mut body);
@@ -111,8 +111,10 @@ impl Engine {
         }
         let proven = self.peers.get(&sender).is_some_and(Peer::is_proven);
         // A recording could hold any value, so only a proven sender is believed.
-        if proven {
-            self.slack.heard(now, hello.slack_us, hello.slack_age_us);
+        let peer = self.peers.get(&sender).filter(|peer| peer.is_proven());
+        if let Some(delay) = peer.map(|peer| peer.delay.unwrap_or(0))
+            && self.slack.heard(now, hello.slack_us, hello.slack_age_us, delay)
+        {
             self.publish_slack(now);
         }
         if hello.challenge == 0 {

@@ -104,7 +104,7 @@ impl Outbox {
     /// Learns how often to report rules that were found in the table.
     pub(super) fn learn(&mut self, exchange: &Exchange, settings: &Settings, now: u64) {
         // All rules of a node with periodic reports are due at the same time.
-        let common = self.paces.values().next().map(|pace| pace.due_at);
+        let common = self.paces.values().map(|pace| pace.due_at).max();
         let common = common.filter(|_| settings.periodic);
         for rule in exchange.rules() {
             let fresh = Pace::new(rule, settings, |period| common.unwrap_or(now + period));

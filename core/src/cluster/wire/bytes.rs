@@ -22,6 +22,11 @@ impl<'a> Reader<'a> {
         Reader { rest: body }
     }
 
+    /// Whether everything has been read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Dropped> {
         let (array, rest) = self.rest.split_first_chunk().ok_or(Dropped::Malformed)?;
         self.rest = rest;

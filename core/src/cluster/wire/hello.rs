@@ -17,12 +17,12 @@ pub struct Hello {
     pub top: u64,
     /// A hash of all the sender's rules.
     pub rules: u64,
+    /// Where the sender is reached.
+    pub address: SocketAddr,
     /// The longest round trip in the cluster that the sender knows of, in microseconds; 0: none.
     pub slack_us: u64,
     /// How long ago some node measured it, in microseconds.
     pub slack_age_us: u64,
-    /// Where the sender is reached.
-    pub address: SocketAddr,
 }
 
 /// Which kind of address follows.
@@ -37,8 +37,6 @@ impl Hello {
         out.extend_from_slice(&self.echo.to_be_bytes());
         put_varint(out, self.top);
         out.extend_from_slice(&self.rules.to_be_bytes());
-        put_varint(out, self.slack_us);
-        put_varint(out, self.slack_age_us);
         match self.address.ip() {
             IpAddr::V4(ip) => {
                 out.push(V4);
@@ -50,20 +48,26 @@ impl Hello {
             }
         }
         out.extend_from_slice(&self.address.port().to_be_bytes());
+        put_varint(out, self.slack_us);
+        put_varint(out, self.slack_age_us);
     }
 
-    /// Reads all of a body.
+    /// Reads all of a body. A sender that knows nothing of the slack leaves out both fields.
     pub fn parse(body: &[u8]) -> Result<Hello, Dropped> {
         let mut reader = Reader::new(body);
-        Ok(Hello {
+        let mut hello = Hello {
             challenge: reader.u64()?,
             echo: reader.u64()?,
             top: reader.varint()?,
             rules: reader.u64()?,
-            slack_us: reader.varint()?,
-            slack_age_us: reader.varint()?,
             address: address(&mut reader)?,
-        })
+            slack_us: 0,
+            slack_age_us: 0,
+        };
+        if !reader.is_empty() {
+            (hello.slack_us, hello.slack_age_us) = (reader.varint()?, reader.varint()?);
+        }
+        Ok(hello)
     }
 }
 
@@ -92,14 +96,17 @@ mod tests {
             echo: 2,
             top: 300,
             rules: 4 << 56,
+            address,
             slack_us: 80_000,
             slack_age_us: u64::MAX,
-            address,
         };
         let mut out = vec![1];
         hello.write(&mut out);
         assert_eq!(Hello::parse(&out), Ok(hello));
-        for len in 0..out.len() {
+        let without_slack = out.len() - 3 - 10;
+        let older = Hello { slack_us: 0, slack_age_us: 0, ..hello };
+        assert_eq!(Hello::parse(&out[..without_slack]), Ok(older), "a sender without slack");
+        for len in (0..out.len()).filter(|len| *len != without_slack) {
             assert_eq!(Hello::parse(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
         }
         out.push(5);

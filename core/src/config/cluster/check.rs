@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{ClusterConfig, Fault};
+use super::{ClusterConfig, Fault, Reports};
 use crate::config::address::{self, PORT};
 use crate::config::check_name;
 use crate::config::reader::Names;
@@ -18,6 +18,8 @@ pub(super) const MOST_PEERS: usize = 1000;
 const LONGEST_INTERFACE: usize = 15;
 const MOST_TTL: u32 = 255;
 const SHORTEST_PERIOD: Duration = Duration::from_millis(5);
+/// Reports leave at a tick of the exchange, and every period needs one.
+const SHORTEST_PERIODIC: Duration = Duration::from_millis(10);
 const LONGEST_PERIOD: Duration = Duration::from_secs(10);
 const LONGEST_TOLERANCE: Duration = Duration::from_secs(60);
 const SHORTEST_RETENTION: Duration = Duration::from_secs(1);
@@ -183,7 +185,11 @@ impl ClusterConfig {
             }
             Err(Fault::at(key)(format!("{time:?}: write {least:?} to {most:?}")))
         };
-        within("period", self.period, SHORTEST_PERIOD, LONGEST_PERIOD)?;
+        let shortest = match self.reports {
+            Reports::Eager => SHORTEST_PERIOD,
+            Reports::Periodic => SHORTEST_PERIODIC,
+        };
+        within("period", self.period, shortest, LONGEST_PERIOD)?;
         let tolerance = self.tolerance.unwrap_or_default();
         within("tolerance", tolerance, Duration::ZERO, LONGEST_TOLERANCE)?;
         within("retention", self.retention, SHORTEST_RETENTION, LONGEST_RETENTION)?;

@@ -50,7 +50,7 @@ fn every_key_is_read() {
            listen = "[::]:0"
            advertise = "203.0.113.7:99"
            peers = ["10.0.0.1", "node.example.com:80", "[fd00::1]"]
-           period = "5ms"
+           period = "10ms"
            reports = "periodic"
            tolerance = "0s"
            pacing = true
@@ -66,7 +66,7 @@ fn every_key_is_read() {
         .peer("10.0.0.1")
         .peer("node.example.com:80")
         .peer("[fd00::1]")
-        .period(Duration::from_millis(5))
+        .period(Duration::from_millis(10))
         .reports(Reports::Periodic)
         .tolerance(Duration::ZERO)
         .pacing(true)
