@@ -175,7 +175,7 @@ describe('the table of an application', () => {
     remove();
     writeFileSync(toml, `rate = '3/day'\n[table]\nname = 'app${process.pid}-own'\nsize = 1000\n`);
     assert.deepEqual([left('{}'), left('{}')], ['2', '1']);
-    assert.match(tables().join(), /^dthrottle-\d+-app\d+-own$/);
+    assert.match(tables().join(), /\/dthrottle-\d+-app\d+-own$/);
     for (const table of ["'x'", 'false', '{ size: 5 }']) {
       const { out } = run('b.cjs', `try { throttle(${JSON.stringify(toml)}, { table: ${table} }); } catch (error) { console.log(error.field, error.message); }`);
       assert.match(out, /^table .*table\.toml: table: the configuration describes a table already/);

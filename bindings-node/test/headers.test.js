@@ -179,7 +179,7 @@ describe('fields', () => {
   });
 
   it('are none without rules', () => {
-    const { throttle } = made({});
+    const { throttle } = made({ rate: 'unlimited' });
     assert.deepEqual(fields('draft-8', throttle, throttle.check('t'), true), {});
   });
 

@@ -52,7 +52,8 @@ describe('panics', () => {
   });
 
   it('nor does misuse of the addon crash it', () => {
-    const handle = native.fromWords(['t0'], undefined);
+    const words = ['t1', 'rate', 'sunlimited'];
+    const handle = native.fromWords(words, undefined);
     const clock = native.newClock();
     const { name, now, fromWords } = /** @type {any} */ (native);
     const { allow, check, sheet } = require(ADDON);
@@ -104,7 +105,7 @@ describe('panics', () => {
       () => fromWords(['t1', 'rate']),
       () => fromWords([]),
       () => fromWords([5]),
-      () => fromWords(['t0'], handle),
+      () => fromWords(words, handle),
     ];
     for (const misuse of misuses) assert.throws(misuse, Error);
   });

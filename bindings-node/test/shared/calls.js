@@ -391,7 +391,7 @@ function testCalls(label, face) {
         }
       }
       const { fromToml } = Throttle;
-      assert.throws(() => fromToml.call(/** @type {any} */ (undefined), ''), TypeError);
+      assert.throws(() => fromToml.call(/** @type {any} */ (undefined), "rate = '1/s'"), TypeError);
     });
 
     it('classes are made with new, and a domain not at all', () => {
