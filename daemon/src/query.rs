@@ -7,7 +7,9 @@
 use std::io::Write;
 use std::time::Duration;
 
-use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, UNLIMITED};
+use dthrottle::{
+    Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, Throttle, UNLIMITED,
+};
 
 use crate::line::Asked;
 use crate::looks::MOST_TOP;
@@ -25,8 +27,10 @@ struct Query<'a> {
     tag: Option<&'a [u8]>,
 }
 
-const VERBS: &str = "check, peek, refund, reset, stats, peers, rules or top";
+const VERBS: [&str; 8] = ["check", "peek", "refund", "reset", "stats", "peers", "rules", "top"];
 const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count, token or tag";
+/// Characters of an unknown domain's name in an error.
+const SHOWN: usize = 64;
 
 /// Writes the answer to a line: one line.
 pub(crate) fn answer(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
@@ -97,7 +101,7 @@ impl<'a> Query<'a> {
         let ask = Ask::cost(self.cost).max_wait(max_wait).partial(self.partial);
         match self.verb {
             "check" => {
-                let (domain, tag) = (self.domain(asked)?, self.tag()?);
+                let (domain, tag) = (self.domain(trusted, asked)?, self.tag()?);
                 let decision = domain.check_with(tag, ask)?;
                 if !decision.allowed {
                     asked.state.refused.add(tag);
@@ -105,43 +109,62 @@ impl<'a> Query<'a> {
                 write_decision(&decision, &domain, out);
             }
             "peek" => {
-                let domain = self.domain(asked)?;
+                let domain = self.domain(trusted, asked)?;
                 write_decision(&domain.peek_with(self.tag()?, ask)?, &domain, out);
             }
+            verb if !VERBS.contains(&verb) => {
+                let (last, others) = VERBS.split_last().unwrap_or((&"", &[]));
+                let known = others.join(", ");
+                return Err(argument(format!("{verb:?} is no verb; write {known} or {last}")));
+            }
             // All others change or reveal state.
-            verb if !trusted && !asked.settings.is_token(self.token.as_bytes()) => {
+            verb if !self.may_see_state(trusted, asked) => {
                 let message = format!(
                     "{verb} needs the daemon's Unix socket, or over TCP the token of daemon.token"
                 );
                 return Err(argument(message));
             }
             "refund" => {
-                self.domain(asked)?.refund(self.tag()?, self.cost)?;
+                self.domain(trusted, asked)?.refund(self.tag()?, self.cost)?;
                 out.extend_from_slice(b"OK\n");
             }
             "reset" => {
-                self.domain(asked)?.reset(self.tag()?)?;
+                self.domain(trusted, asked)?.reset(self.tag()?)?;
                 out.extend_from_slice(b"OK\n");
             }
             "stats" => write_json(&report::stats(asked.throttle, asked.state), out),
             "peers" => write_json(&report::peers(asked.throttle), out),
             "rules" => write_json(&report::rules(asked.throttle), out),
-            "top" => write_json(&report::top(asked.throttle, asked.state, self.count), out),
-            verb => return Err(argument(format!("{verb:?} is no verb; write {VERBS}"))),
+            _ => write_json(&report::top(asked.throttle, asked.state, self.count), out),
         }
         Ok(())
     }
 
-    fn domain(&self, asked: &Asked<'_>) -> Result<Domain> {
+    fn may_see_state(&self, trusted: bool, asked: &Asked<'_>) -> bool {
+        trusted || asked.settings.is_token(self.token.as_bytes())
+    }
+
+    fn domain(&self, trusted: bool, asked: &Asked<'_>) -> Result<Domain> {
         match self.domain {
             None => Ok((**asked.throttle).clone()),
-            Some(name) => asked.throttle.domain(name),
+            Some(name) => find_domain(asked.throttle, name, self.may_see_state(trusted, asked)),
         }
     }
 
     fn tag(&self) -> Result<&'a [u8]> {
         self.tag.ok_or_else(|| argument("no tag; end the line with tag= and the tag".into()))
     }
+}
+
+/// The domain of this name. The error lists the others only for clients that may see them.
+pub(crate) fn find_domain(throttle: &Throttle, name: &str, may_list: bool) -> Result<Domain> {
+    throttle.domain(name).map_err(|error| match error.kind() {
+        ErrorKind::Domain if !may_list => {
+            let shown: String = name.chars().take(SHOWN).collect();
+            Error::new(ErrorKind::Domain, format!("no domain {shown:?}"))
+        }
+        _ => error,
+    })
 }
 
 fn first_field(line: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -197,7 +220,7 @@ mod tests {
     use super::*;
     use crate::config::Settings;
     use crate::state::State;
-    use dthrottle::{ManualClock, Rule, Throttle};
+    use dthrottle::{ManualClock, Rule};
 
     fn ask(throttle: &Throttle, line: &[u8], trusted: bool) -> String {
         let text = "[daemon]\ntoken = '0123456789abcdef'\nmax_wait = '10s'";
@@ -291,6 +314,30 @@ mod tests {
                 assert!(with(token, false).starts_with(&error));
             }
         }
+    }
+
+    #[test]
+    fn domains_are_listed_only_for_trusted_clients() {
+        let throttle = throttle();
+        let with = |verb: &str, token: &str, trusted| {
+            let line = format!("{verb}{token}\0domain=nobody\0tag=x");
+            ask(&throttle, line.as_bytes(), trusted)
+        };
+        for verb in ["check", "peek"] {
+            let listed = "ERROR domain no domain \"nobody\"; there are: default, free, log in";
+            assert_eq!(with(verb, "", true), listed);
+            assert_eq!(with(verb, "\0token=0123456789abcdef", false), listed);
+            for token in ["", "\0token=", "\0token=0123456789abcdeg"] {
+                assert_eq!(with(verb, token, false), "ERROR domain no domain \"nobody\"");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_verb_is_named_before_the_token_is_asked_for() {
+        let answer = ask(&throttle(), b"bogus\0tag=x", false);
+        assert!(answer.starts_with("ERROR argument \"bogus\" is no verb; write check"), "{answer}");
+        assert!(answer.ends_with("rules or top"), "{answer}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use hyper::StatusCode;
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
+use crate::query::find_domain;
 
 const KEYS: [&str; 7] = ["tag", "domain", "cost", "max_wait_ms", "partial", "peek", "token"];
 
@@ -40,7 +41,11 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<Value> {
         parameter(query, "tag").ok_or_else(|| wrong("no tag; write /check?tag=...".into()))?;
     let domain = match parameter(query, "domain") {
         None => (**throttle).clone(),
-        Some(name) => throttle.domain(&String::from_utf8_lossy(&name))?,
+        // If a token is set, the client has sent it.
+        Some(name) => {
+            let may_list = daemon.settings.token.is_some();
+            find_domain(throttle, &String::from_utf8_lossy(&name), may_list)?
+        }
     };
     let max_wait = Duration::from_millis(number("max_wait_ms", 0)?);
     let ask = Ask::cost(number("cost", 1)?)
@@ -97,7 +102,26 @@ fn decode(text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use dthrottle::Rule;
+
     use super::*;
+    use crate::config::Settings;
+    use crate::descriptors::Limits;
+
+    #[test]
+    fn domains_are_listed_only_if_clients_need_the_token() {
+        for (token, listed) in [(None, false), (Some("0123456789abcdef".into()), true)] {
+            let throttle = Throttle::builder().rule(Rule::per_second(1)).build().unwrap();
+            let settings = Settings { token, ..Settings::usual() };
+            let limits = Limits::of_process(&settings).unwrap();
+            let daemon = Daemon::new(settings, limits, None, throttle).unwrap();
+            let (status, json) = answer("tag=x&domain=nobody", &daemon);
+            assert_eq!((status, &json["error"]), (StatusCode::BAD_REQUEST, &json!("domain")));
+            let message = json["message"].as_str().unwrap();
+            assert!(message.starts_with("no domain \"nobody\""), "{message}");
+            assert_eq!(message.contains("default"), listed, "{message}");
+        }
+    }
 
     #[test]
     fn parameters_are_decoded() {
