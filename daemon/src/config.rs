@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, io};
 
-use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration};
+use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration, read_secret};
 use dthrottle::{Config, Error, ErrorKind, Result, Rule};
 
 /// Libraries that give this name share the daemon's table.
 pub(crate) const TABLE: &str = "dthrottled";
 const SHORTEST_TOKEN: usize = 16;
+const LONGEST_TOKEN: usize = 4096;
 
 const KEYS: &[&str] = &[
     "listen",
@@ -85,7 +86,11 @@ impl Settings {
         config.name_table(TABLE, false);
         let settings = match daemon {
             None => Settings::usual(),
-            Some(entry) => Settings::read(&entry)?,
+            Some(entry) => {
+                let (settings, warning) = Settings::read(&entry)?;
+                warning.into_iter().for_each(|warning| config.add_warning(warning));
+                settings
+            }
         };
         Ok((config, settings))
     }
@@ -97,7 +102,8 @@ impl Settings {
         }
     }
 
-    fn read(entry: &Entry) -> Result<Settings> {
+    /// The settings, and a warning if every user can read the token.
+    fn read(entry: &Entry) -> Result<(Settings, Option<String>)> {
         let reader = Reader { names: Names::Snake, lines: Vec::new() };
         let table = reader.table(&entry.node, "daemon", KEYS)?;
         let mut settings = Settings::usual();
@@ -134,7 +140,8 @@ impl Settings {
         if let Some(address) = keys.address("smockron")? {
             settings.smockron = address;
         }
-        settings.token = keys.token()?;
+        let (token, warning) = keys.token()?;
+        settings.token = token;
         if let Some(number) = keys.number("max_connections", 1..=1_000_000)? {
             settings.max_connections = number as usize;
         }
@@ -155,7 +162,7 @@ impl Settings {
             let key = error.field().and_then(|field| field.strip_prefix("daemon.")).unwrap_or("");
             error.clone().at_line(keys.table.get(key).and_then(|entry| entry.node.line))
         })?;
-        Ok(settings)
+        Ok((settings, warning))
     }
 
     /// Looks at values that must fit each other, from file and flags.
@@ -274,12 +281,12 @@ impl Keys<'_> {
         if time < least { Err(wrong("must be above zero")) } else { Ok(Some(time)) }
     }
 
-    /// Text, or the file that has it.
-    fn token(&self) -> Result<Option<String>> {
-        let Some(entry) = self.table.get("token") else { return Ok(None) };
+    /// The token, given as text or by a file, and a warning if every user can read the file.
+    fn token(&self) -> Result<(Option<String>, Option<String>)> {
+        let Some(entry) = self.table.get("token") else { return Ok((None, None)) };
         let line = entry.node.line;
-        let token = match &entry.node.value {
-            Value::Text(text) => text.clone(),
+        let (token, warning) = match &entry.node.value {
+            Value::Text(text) => (text.clone(), None),
             Value::Table(_) => {
                 let table = self.reader.table(&entry.node, "daemon.token", &["file"])?;
                 let Some(file) = table.get("file") else {
@@ -290,15 +297,23 @@ impl Keys<'_> {
             }
             _ => return Err(self.reader.kind(entry, "daemon", r#"text, or { file = "path" }"#)),
         };
-        check_token(token).map(Some).map_err(|message| fault("token", line, message))
+        let token = check_token(token).map_err(|message| fault("token", line, message))?;
+        Ok((Some(token), warning))
     }
 }
 
-/// Reads a token's file; the newline at its end does not count.
-pub(crate) fn read_token(path: &Path) -> Result<String, String> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(text.trim_end_matches(['\n', '\r']).to_string())
+/// Reads a token's file; newlines at its end do not count. Returns a warning, too, if every user can
+/// read the file.
+fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
+    let (bytes, warning) =
+        read_secret(path, "daemon.token", LONGEST_TOKEN).map_err(|error| error.to_string())?;
+    if bytes.len() > LONGEST_TOKEN {
+        let path = path.display();
+        return Err(format!("{path} has more than the {LONGEST_TOKEN} bytes of a token"));
+    }
+    // Other bytes than ASCII are refused later.
+    let text = String::from_utf8_lossy(&bytes);
+    Ok((text.trim_end_matches(['\n', '\r']).to_string(), warning))
 }
 
 fn check_token(token: String) -> Result<String, String> {
@@ -391,7 +406,10 @@ mod tests {
             ("[daemon]\nhttp = true", "line 2: daemon.http: true is not possible"),
             ("[daemon]\n\nhttp = '0.0.0.0:80'", "line 3: daemon.http: 0.0.0.0:80 can be reached"),
             ("[daemon]\ntoken = 'short'", "line 2: daemon.token: a token has at least 16"),
-            ("[daemon]\ntoken = { file = '/nowhere/x' }", "line 2: daemon.token: /nowhere/x: "),
+            (
+                "[daemon]\ntoken = { file = '/nowhere/x' }",
+                "line 2: daemon.token: cannot read /nowhere/x: ",
+            ),
             ("[daemon]\nmax_line = 1.5", "line 2: daemon.max_line: 1.5 is not possible"),
             ("[daemon]\nmax_connections = -1", "line 2: daemon.max_connections: -1 is not"),
             ("[daemon]\nworkers = 0", "line 2: daemon.workers: 0 is not possible"),

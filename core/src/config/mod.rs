@@ -20,6 +20,8 @@ pub use cluster::{ClusterConfig, Reports};
 pub use reader::Names;
 #[doc(hidden)]
 pub use reader::{Reader, Table};
+#[doc(hidden)]
+pub use secret::read_secret;
 pub(crate) use table::Kind;
 #[cfg(all(feature = "os", target_os = "linux"))]
 pub(crate) use table::MOST_KEYS;
@@ -185,6 +187,12 @@ impl Config {
             self.warnings.extend(cluster.load()?);
         }
         Ok(())
+    }
+
+    /// Adds a warning to those of the throttle that is built from this.
+    #[doc(hidden)]
+    pub fn add_warning(&mut self, warning: String) {
+        self.warnings.push(warning);
     }
 
     pub(crate) fn domain_mut(&mut self, name: &str) -> &mut DomainConfig {

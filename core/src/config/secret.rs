@@ -1,7 +1,7 @@
 //! The secret of a cluster and its packet keys: bytes that no message and no `Debug` output shows.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -50,21 +50,8 @@ impl Secret {
     /// every user of the machine can read it.
     pub(super) fn load(&mut self) -> Result<Option<String>> {
         let Secret::File(path) = self else { return Ok(None) };
-        let (mut bytes, open_mode) =
-            read(path).map_err(|error| error.in_field("cluster.secret"))?;
-        let warning = open_mode.map(|mode| {
-            let path = path.display();
-            format!(
-                "cluster.secret: every user of this machine can read {path} (mode {mode:o}); \
-                 run `chmod o-r {path}`"
-            )
-        });
-        if bytes.ends_with(b"\n") {
-            bytes.pop();
-            if bytes.ends_with(b"\r") {
-                bytes.pop();
-            }
-        }
+        let (bytes, warning) = read_secret(path, "cluster.secret", LONGEST)
+            .map_err(|error| error.in_field("cluster.secret"))?;
         let secret = Hidden(bytes);
         secret.check("the file has a secret").map_err(|message| {
             Error::config("cluster.secret", format!("{}: {message}", path.display()))
@@ -74,13 +61,34 @@ impl Secret {
     }
 }
 
-#[cfg(feature = "os")]
-fn read(path: &std::path::Path) -> Result<(Vec<u8>, Option<u32>)> {
+/// Reads the secret in a file without the newline at its end; at least one byte more than `longest`
+/// if the secret is longer. Returns a warning about `field` if every user of the machine can read the
+/// file.
+pub fn read_secret(path: &Path, field: &str, longest: usize) -> Result<(Vec<u8>, Option<String>)> {
     // And a newline, and one to see that it is too long.
-    crate::os::file::read_secret(path, LONGEST + 3)
+    let (mut bytes, open_mode) = read(path, longest + 3)?;
+    let warning = open_mode.map(|mode| {
+        let path = path.display();
+        format!(
+            "{field}: every user of this machine can read {path} (mode {mode:o}); \
+             run `chmod o-r {path}`"
+        )
+    });
+    if bytes.ends_with(b"\n") {
+        bytes.pop();
+        if bytes.ends_with(b"\r") {
+            bytes.pop();
+        }
+    }
+    Ok((bytes, warning))
+}
+
+#[cfg(feature = "os")]
+fn read(path: &Path, most: usize) -> Result<(Vec<u8>, Option<u32>)> {
+    crate::os::file::read_secret(path, most)
 }
 
 #[cfg(not(feature = "os"))]
-fn read(_: &std::path::Path) -> Result<(Vec<u8>, Option<u32>)> {
+fn read(_: &Path, _: usize) -> Result<(Vec<u8>, Option<u32>)> {
     Err(Error::config("cluster.secret", "there are no files here; give the secret as text"))
 }

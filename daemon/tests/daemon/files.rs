@@ -1,4 +1,4 @@
-//! Files of other users: one that has the name of the table, and a secret that they can read.
+//! Files of other users: one that has the name of the table, and secrets that they can read.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -52,13 +52,22 @@ fn another_users_file_does_not_stop_a_daemon_of_root() {
 
 #[test]
 fn a_secret_that_every_user_can_read_is_logged() {
+    warns_about("[cluster]\nname = \"files\"\nlisten = \"127.0.0.1:0\"\nsecret", "[daemon]");
+}
+
+#[test]
+fn a_token_that_every_user_can_read_is_logged() {
+    warns_about("[daemon]\ntoken", "");
+}
+
+/// A configuration in which `key` names a file, followed by `daemon` and further keys of the daemon.
+fn warns_about(key: &str, daemon: &str) {
     let (dir, _) = place();
     let (secret, file) = (dir.join("secret"), dir.join("dthrottle.toml"));
-    fs::write(&secret, "a secret for the cluster").unwrap();
+    fs::write(&secret, "a-secret-of-enough-letters\n").unwrap();
     let text = format!(
         "rate = \"1/s\"\ntable = {{ private = true, size = 1 }}\n\
-         [cluster]\nname = \"files\"\nlisten = \"127.0.0.1:0\"\nsecret = {{ file = {secret:?} }}\n\
-         [daemon]\nhttp = false\nlisten = {:?}\n",
+         {key} = {{ file = {secret:?} }}\n{daemon}\nhttp = false\nlisten = {:?}\n",
         dir.join("socket")
     );
     fs::write(&file, text).unwrap();
