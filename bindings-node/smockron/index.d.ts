@@ -8,9 +8,12 @@ export interface GatekeeperOptions<Request = any> {
   control?: string | undefined;
   /** The domain at the master. */
   domain: string;
-  /** Who is counted; the client's address by default, and where the value cannot be a tag. */
-  tag?: ((request: Request) => string | number | bigint | null | undefined) | undefined;
-  /** What the master may log of a request. */
+  /**
+   * The tag of a request: text, bytes or a whole number, at most 1,024 bytes. The client's address by
+   * default, and where the value cannot be a tag.
+   */
+  tag?: ((request: Request) => string | number | bigint | Uint8Array | null | undefined) | undefined;
+  /** Text that the master may log; cut after 1,024 bytes. */
   logInfo?: ((request: Request) => string | number | bigint | null | undefined) | undefined;
   /** A request that would have to wait for longer is rejected; 5000 by default. */
   maxDelayMs?: number | undefined;
@@ -35,7 +38,9 @@ export interface GatekeeperCounts {
   rejected: number;
   /** Clients that went away while they waited. */
   gaveUp: number;
-  /** Calls of the application's functions that threw. */
+  /** Requests counted by address, because `tag` returned a value that cannot be a tag. */
+  untagged: number;
+  /** Calls of the application's functions that threw, or values of `logInfo` that are not text. */
   failed: number;
 }
 
@@ -52,7 +57,7 @@ export interface Gatekeeper<Request = any, Response = any> {
   readonly counts: Readonly<GatekeeperCounts>;
   readonly master: Readonly<MasterCounts>;
   /** Until when the master wants a client held, in milliseconds since 1970; 0: it does not. */
-  until(tag: string | number | bigint): number;
+  until(tag: string | number | bigint | Uint8Array): number;
   /** Lets through what waits, and leaves the master; from then on everything passes. */
   close(): void;
 }

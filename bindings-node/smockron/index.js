@@ -7,11 +7,12 @@
 // names. Without a master everything passes. docs/node.md has the options.
 'use strict';
 
-const { describe, isTable } = require('../face/values.js');
+const { isTable } = require('../face/values.js');
 const { closing } = require('../web/hold.js');
 const { known, misuse, wrong } = require('../web/near.js');
 const { Delays } = require('./delays.js');
 const { Master } = require('./master.js');
+const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Gatekeeper, GatekeeperCounts, GatekeeperOptions } from './index.js' */
@@ -27,8 +28,6 @@ const ELSEWHERE = {
 };
 const PLACE = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
 const EXAMPLE = "'127.0.0.1:10004'";
-/** The tag of all clients for which `tag` gives no tag, and whose address is unknown: they must not pass uncounted. */
-const UNKNOWN = 'unknown';
 
 /**
  * @param {GatekeeperOptions} options
@@ -39,27 +38,8 @@ function gatekeeper(options) {
   const delays = new Delays(maxDelayMs, maxHeld);
   const master = new Master(accounting, control, domain, (who, until) => delays.delay(who, until));
   /** @type {GatekeeperCounts} */
-  const counts = { accepted: 0, delayed: 0, rejected: 0, gaveUp: 0, failed: 0 };
-
-  /**
-   * What a function of the application gives; nothing when it throws.
-   * @param {((...given: any[]) => unknown) | undefined} fn
-   * @param {IncomingMessage} request
-   * @returns {string | undefined}
-   */
-  function call(fn, request) {
-    if (fn === undefined) return undefined;
-    try {
-      const given = fn(request);
-      if (given === undefined || given === null || given === '') return undefined;
-      if (typeof given === 'string') return given;
-      if (typeof given === 'number' || typeof given === 'bigint') return String(given);
-      throw new TypeError(`${describe(given)} cannot be; must be text or a number`);
-    } catch {
-      counts.failed += 1;
-      return undefined;
-    }
-  }
+  const counts = { accepted: 0, delayed: 0, rejected: 0, gaveUp: 0, untagged: 0, failed: 0 };
+  const reader = new Reader(tag, logInfo, counts);
 
   /**
    * @param {IncomingMessage} request
@@ -68,21 +48,22 @@ function gatekeeper(options) {
    */
   function middleware(request, response, next) {
     const arrived = Date.now();
-    const who = call(tag, request) ?? (tag === usualTag ? undefined : (call(usualTag, request) ?? UNKNOWN));
+    const bytes = reader.tag(request);
     // The address is unknown, and there is no other tag: the request passes, and no client is charged.
-    if (who === undefined) {
+    if (bytes === null) {
       next();
       return;
     }
-    const info = call(logInfo, request);
+    const who = toKey(bytes);
+    const info = reader.logInfo(request);
     const accept = () => {
       counts.accepted += 1;
-      master.tell('ACCEPTED', who, arrived, '', info);
+      master.tell('ACCEPTED', bytes, arrived, '', info);
       next();
     };
     const reject = (/** @type {number} */ until) => {
       counts.rejected += 1;
-      if (Math.random() < tellRejected) master.tell('REJECTED', who, arrived, '', info);
+      if (Math.random() < tellRejected) master.tell('REJECTED', bytes, arrived, '', info);
       refuse(request, response, until);
     };
     const until = delays.until(who, arrived);
@@ -96,7 +77,7 @@ function gatekeeper(options) {
       arrived,
       given(status, turn) {
         counts.delayed += 1;
-        master.tell(status, who, arrived, turn, info);
+        master.tell(status, bytes, arrived, turn, info);
       },
       pass(status) {
         stop();
@@ -134,8 +115,11 @@ function gatekeeper(options) {
   return Object.assign(middleware, {
     counts,
     master: master.counts,
-    /** @param {string | number | bigint} who */
-    until: (who) => delays.until(String(who), Date.now()),
+    /** @param {string | number | bigint | Uint8Array} who */
+    until(who) {
+      const bytes = toBytes(who);
+      return bytes === null ? 0 : delays.until(toKey(bytes), Date.now());
+    },
     close() {
       delays.close();
       master.close();
@@ -147,7 +131,7 @@ function gatekeeper(options) {
 function read(options) {
   if (!isTable(options)) throw wrong('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
   known('gatekeeper', Object.keys(options), NAMES, ELSEWHERE);
-  const { domain, tag = usualTag, logInfo, message = 'Rejected\n', tellRejected = true } = options;
+  const { domain, tag = defaultTag, logInfo, message = 'Rejected\n', tellRejected = true } = options;
   const accounting = toPlace('master', options.master);
   const next = { ...accounting, port: accounting.port + 1 };
   const control = options.control === undefined ? next : toPlace('control', options.control);
@@ -206,15 +190,6 @@ function toPlace(name, value) {
 /** @param {{ host: string, port: number }} place */
 function toAddress({ host, port }) {
   return `tcp://${host}:${port}`;
-}
-
-/**
- * The client's address: by the rules of Express (`trust proxy`), or the peer.
- * @param {IncomingMessage & { ip?: string }} request
- */
-function usualTag(request) {
-  const address = request.ip ?? request.socket?.remoteAddress;
-  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
 module.exports = { gatekeeper };

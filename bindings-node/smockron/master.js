@@ -5,6 +5,7 @@
 const { debuglog } = require('node:util');
 
 const { misuse } = require('../web/near.js');
+const { toKey } = require('./reader.js');
 
 /**
  * @typedef {object} MasterCounts
@@ -24,7 +25,7 @@ class Master {
   #control;
   #topic;
   #delay;
-  /** @type {(string | Buffer)[][]} */
+  /** @type {(string | Uint8Array)[][]} */
   #waiting = [];
   #sending = false;
   #closed = false;
@@ -53,10 +54,10 @@ class Master {
   /**
    * Tells the master of a request.
    * @param {'ACCEPTED' | 'DELAYED' | 'REJECTED'} status
-   * @param {string} who
+   * @param {Uint8Array} who
    * @param {number} received
    * @param {number | ''} delayed
-   * @param {string | undefined} [info]
+   * @param {Uint8Array | undefined} [info]
    */
   tell(status, who, received, delayed, info) {
     if (this.#closed || this.#waiting.length >= MOST_WAITING) {
@@ -115,7 +116,7 @@ class Master {
       return;
     }
     this.counts.received += 1;
-    this.#delay(who.toString(), Number(time));
+    this.#delay(toKey(who), Number(time));
   }
 }
 

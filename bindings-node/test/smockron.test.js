@@ -4,14 +4,14 @@
 
 const assert = require('node:assert/strict');
 const { spawnSync } = require('node:child_process');
-const { cpSync, mkdtempSync, rmSync } = require('node:fs');
+const { cpSync, mkdtempSync, readFileSync, rmSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
 
 const { Delays, MOST_CLIENTS } = require('../smockron/delays.js');
 const { gatekeeper } = require('../smockron/index.js');
-const { using } = require('./shared/web.js');
+const { using, warnings } = require('./shared/web.js');
 
 /**
  * Delays in virtual time, and requests that note what becomes of them.
@@ -180,19 +180,6 @@ describe('options of a gatekeeper', () => {
     });
   }
 
-  it('counts a client whose tag is neither text nor a number', async (t) => {
-    /** @type {any} */
-    let value;
-    const keeper = gatekeeper({ ...good, master: '127.0.0.1:1', tag: () => value });
-    t.after(() => keeper.close());
-    const app = (/** @type {any} */ request, /** @type {any} */ response) => keeper(request, response, () => response.end());
-    await using(app, async (get) => {
-      const values = ['x', 5, ['x'], {}, true, null, undefined, ''];
-      for (value of values) assert.equal((await get()).status, 200);
-      assert.equal(keeper.counts.accepted, values.length, 'the master is told of each');
-    });
-  });
-
   it('says which package is missing', (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-smockron-'));
     t.after(() => rmSync(folder, { recursive: true }));
@@ -201,5 +188,154 @@ describe('options of a gatekeeper', () => {
     const { status, stderr } = spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' });
     assert.equal(status, 1);
     assert.match(stderr, /smockron: needs the package zeromq: npm install zeromq \(Cannot find module 'zeromq'\)/);
+  });
+});
+
+describe('tags of a gatekeeper', () => {
+  const vectors = JSON.parse(readFileSync(join(__dirname, '../../tests/vectors/tags.json'), 'utf8'));
+  const LOCAL = 'address\xff\x7f\0\0\x01';
+
+  /**
+   * The frames that a master receives for requests with these values, and the gatekeeper's warnings.
+   * The master asks to hold each client that it hears of for an hour.
+   * @param {import('node:test').TestContext} t
+   * @param {{ tag?: any, logInfo?: any }} options
+   * @param {(get: any, keeper: any, next: () => Promise<Buffer[]>) => Promise<void>} run
+   */
+  async function withMaster(t, options, run) {
+    const { Publisher, Subscriber } = require('zeromq');
+    const accounting = new Subscriber({ linger: 0, receiveTimeout: 30_000 });
+    const control = new Publisher({ linger: 0 });
+    await accounting.bind('tcp://127.0.0.1:*');
+    await control.bind('tcp://127.0.0.1:*');
+    accounting.subscribe('');
+    const place = (/** @type {any} */ socket) => socket.lastEndpoint.slice('tcp://'.length);
+    const keeper = gatekeeper({ master: place(accounting), control: place(control), domain: 'web', maxDelayMs: 0, ...options });
+    t.after(() => {
+      keeper.close();
+      accounting.close();
+      control.close();
+    });
+    const app = (/** @type {any} */ request, /** @type {any} */ response) => keeper(request, response, () => response.end());
+    const next = async () => {
+      const frames = await accounting.receive();
+      await control.send([frames[0], 'DELAY_UNTIL', frames[2], String(Date.now() + 3_600_000)]);
+      return frames;
+    };
+    /** @param {() => unknown} condition */
+    const until = async (condition) => {
+      const end = performance.now() + 30_000;
+      while (!condition()) {
+        assert.ok(performance.now() < end, `not in time: ${condition}`);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    };
+    await using(app, async (get) => {
+      // PUB and SUB lose messages until both are connected.
+      const connected = accounting.receive();
+      let isConnected = false;
+      connected.then(() => { isConnected = true; });
+      await until(() => {
+        keeper(/** @type {any} */ ({ url: '/connect', headers: {} }), /** @type {any} */ ({}), () => {});
+        return isConnected;
+      });
+      await until(() => {
+        control.send(['web\0', 'DELAY_UNTIL', 'connected', String(Date.now() + 3_600_000)]).catch(() => {});
+        return keeper.until('connected') > 0;
+      });
+      await run(get, keeper, async () => {
+        for (;;) {
+          const frames = await next();
+          if (String(frames[2]) !== 'connect') return frames;
+        }
+      });
+    });
+  }
+
+  /** @param {any} request */
+  const valueOf = (request) =>
+    request.url === '/connect' ? 'connect' : JSON.parse(String(new URL(request.url, 'http://x').searchParams.get('value')));
+  /** @param {string} json */
+  const path = (json) => `/?value=${encodeURIComponent(json)}`;
+
+  it('are the values that clients send, or their addresses, and the master can hold each', async (t) => {
+    const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (get, keeper, next) => {
+      /** Sends requests until one is rejected. @param {string} json */
+      const rejected = async (json) => {
+        for (let count = 0; count < 1000; count += 1) if ((await get(path(json))).status === 503) return true;
+        return false;
+      };
+      for (const { json, tag } of vectors.usable) {
+        assert.equal((await get(path(json))).status, 200, json);
+        assert.equal(String((await next())[2]), tag, json);
+        assert.ok(await rejected(json), json);
+        for (let status = ''; status !== 'REJECTED';) status = String((await next())[1]);
+      }
+      assert.equal(keeper.counts.untagged, 0);
+      for (const { json } of vectors.unusable) {
+        await get(path(json));
+        const [, , tag] = await next();
+        assert.equal(tag.latin1Slice(), LOCAL, json);
+        assert.ok(await rejected(json), json);
+        for (let status = ''; status !== 'REJECTED';) status = String((await next())[1]);
+      }
+      assert.equal(keeper.counts.failed, 0);
+      assert.ok(keeper.until(Buffer.from(LOCAL, 'latin1')) > Date.now());
+      assert.equal(keeper.until('127.0.0.1'), 0, 'a client can choose this tag');
+    }));
+    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+    assert.match(heard[0].message, /^tag must return text .* got null; the client's address is counted/);
+  });
+
+  it('are addresses if they are above 1,024 bytes, and the log text is cut there', async (t) => {
+    /** @type {any[]} */
+    let [value, info] = ['connect', ''];
+    const options = { tag: (/** @type {any} */ r) => (r.url === '/connect' ? 'connect' : value), logInfo: () => info };
+    const heard = await warnings(() => withMaster(t, options, async (get, keeper, next) => {
+      /** @type {[any, string][]} */
+      const cases = [
+        ['x'.repeat(1024), 'x'.repeat(1024)],
+        ['\u00e9'.repeat(512), '\xc3\xa9'.repeat(512)],
+        [new Uint8Array(1024), '\0'.repeat(1024)],
+        ['x'.repeat(1025), LOCAL],
+        ['\u00e9'.repeat(513), LOCAL],
+        ['x'.repeat(1_000_000), LOCAL],
+        [new Uint8Array(1025), LOCAL],
+      ];
+      for (const [given, tag] of cases) {
+        [value, info] = [given, '\u20ac'.repeat(100_000)];
+        await get();
+        const frames = await next();
+        assert.equal(frames[2].latin1Slice(), tag);
+        assert.equal(String(frames[5]), '\u20ac'.repeat(341), 'whole characters');
+      }
+      assert.equal(keeper.counts.untagged, 4);
+    }));
+    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+    assert.ok(!heard[0].message.includes('xxx'), 'clients choose the text');
+  });
+
+  it('share one bucket where no address is known, apart from tags that clients choose', async (t) => {
+    const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (_get, keeper, next) => {
+      const request = { url: path('[]'), headers: {} };
+      keeper(request, { end() {}, setHeader() {} }, () => {});
+      assert.equal((await next())[2].latin1Slice(), 'address\xff');
+    }));
+    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_NO_TAG']);
+  });
+
+  it('are addresses where the function throws, which is counted and reported once', async (t) => {
+    const tag = (/** @type {any} */ request) => {
+      if (request.url === '/connect') return 'connect';
+      throw new Error('no session');
+    };
+    const heard = await warnings(() => withMaster(t, { tag }, async (get, keeper, next) => {
+      for (let i = 0; i < 2; i += 1) {
+        await get();
+        assert.equal((await next())[2].latin1Slice(), LOCAL);
+      }
+      assert.deepEqual([keeper.counts.failed, keeper.counts.untagged], [2, 2]);
+    }));
+    assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG']);
   });
 });
