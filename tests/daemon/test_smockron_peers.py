@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from daemons import LONG, Daemon
-from gatekeepers import RULES, counted, gatekeeper
+from gatekeepers import RULES, counted, gatekeeper, now_ms
 
 from dthrottle.client import Client
 
@@ -64,9 +64,8 @@ def test_peers_that_do_not_behave() -> None:
         silent = [say(b"", control) for control in (False, True)] + [say(GREETING), say(b"\xff")]
         ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
         hostile = [
-            ready + b"PUB" + b"\x02" + b"\xff" * 8,
-            ready + b"PUB" + b"\x01\x00" * 1000,
-            ready + b"PUB" + b"\x02\x00\x00\x00\x00\x00\x01\x00\x01" + bytes(65537),
+            ready + b"PUB" + b"\x06" + b"\xff" * 8,
+            ready + b"PUB" + b"\x80\x01x",
             GREETING + b"\x00\x01x",
             b"GET / HTTP/1.1\r\n" * 10,
             os.urandom(1000).replace(b"\xff", b"\x00"),
@@ -94,6 +93,28 @@ def test_peers_that_do_not_behave() -> None:
         for client_ in silent:
             assert is_closed(client_)
         keeper.meet("web")
+
+
+def test_an_oversize_message_is_skipped_and_the_connection_stays_open() -> None:
+    """Otherwise a client that repeats a long tag turns the limit off for all clients."""
+    with (
+        Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon,
+        Client(daemon.socket, timeout=LONG) as client,
+        gatekeeper(daemon, "slow") as keeper,
+    ):
+        host, port = daemon.smockron.split(":")
+        with socket.create_connection((host, int(port)), timeout=LONG) as raw:
+            raw.sendall(GREETING + b"\x04" + bytes([len(READY) + 3]) + READY + b"PUB")
+            now = str(now_ms()).encode()
+            for _ in range(11):
+                for tag in (b"x" * 65_537, b"x" * 1_000_000, b"alice"):
+                    for frame in (b"slow\0", b"ACCEPTED", tag, now):
+                        raw.sendall(b"\x03" + len(frame).to_bytes(8, "big") + frame)
+                    raw.sendall(b"\x00\x00")
+            assert keeper.hear()[2] == b"alice"
+            assert counted(client, "smockron_bad") == 22
+            assert "WARN" in daemon.wait_for("more than 64 KB or 64 frames")
+            assert not daemon.has_logged("smockron: "), "the cause is logged once a minute"
 
 
 # The number of the system call, which Python has no function for.

@@ -19,6 +19,7 @@ const BAD_STATUS: &str = "a status was not ACCEPTED, DELAYED or REJECTED";
 const BAD_TIMESTAMP: &str = "a timestamp was not a number of milliseconds since 1970";
 const UNKNOWN_DOMAIN: &str = "a domain was not in the configuration";
 const TOO_FAR_AHEAD: &str = "a timestamp was more than smockron_max_ahead ahead of this clock";
+const OVERSIZE: &str = "an accounting message had more than 64 KB or 64 frames";
 const CLOSED: &str = "the throttle is closed";
 
 /// Charges the requests that gatekeepers report.
@@ -45,10 +46,19 @@ impl Accounts {
     pub(super) fn take<'a>(&self, frames: &'a [Vec<u8>]) -> Option<Hold<'a>> {
         let taken = self.charge(frames);
         taken.unwrap_or_else(|cause| {
-            self.daemon.state.counts.smockron_bad.add(1);
-            self.warn(cause);
+            self.bad(cause);
             None
         })
+    }
+
+    /// Notes a message that was too long to be read.
+    pub(super) fn oversize(&self) {
+        self.bad(OVERSIZE);
+    }
+
+    fn bad(&self, cause: &'static str) {
+        self.daemon.state.counts.smockron_bad.add(1);
+        self.warn(cause);
     }
 
     fn charge<'a>(&self, frames: &'a [Vec<u8>]) -> Result<Option<Hold<'a>>, &'static str> {

@@ -18,7 +18,7 @@ use tracing::debug;
 
 use crate::daemon::Daemon;
 use accounting::{Accounts, Hold};
-use zmtp::{Kind, Peer, write_message};
+use zmtp::{Kind, Message, Peer, write_message};
 
 /// Messages that wait for a gatekeeper; more are dropped, as ZeroMQ does.
 const MOST_WAITING: usize = 1000;
@@ -91,10 +91,13 @@ impl Master {
         loop {
             send(&stream, &mut out, &self.daemon).await?;
             let count = receive(&stream, &mut input, (!peer.is_met()).then_some(deadline)).await?;
-            let take = |frames: Vec<Vec<u8>>| {
-                if let Some(hold) = self.accounts.take(&frames) {
-                    self.tell(&hold);
+            let take = |message| match message {
+                Message::Frames(frames) => {
+                    if let Some(hold) = self.accounts.take(&frames) {
+                        self.tell(&hold);
+                    }
                 }
+                Message::Oversize => self.accounts.oversize(),
             };
             peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
         }
@@ -144,7 +147,11 @@ async fn publish_to(
         tokio::select! {
             Some(message) = waiting.recv() => out.extend(message),
             count = receive(stream, &mut input, (!peer.is_met()).then_some(deadline)) => {
-                let take = |frames: Vec<Vec<u8>>| subscribe(&frames, &mut listener.borrow_mut());
+                let take = |message| {
+                    if let Message::Frames(frames) = message {
+                        subscribe(&frames, &mut listener.borrow_mut());
+                    }
+                };
                 peer.feed(&input[..count?], &mut out, take).map_err(io::Error::other)?;
             }
         }

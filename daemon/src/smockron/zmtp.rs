@@ -1,7 +1,7 @@
 //! ZMTP 3.0 with the NULL mechanism, as much of it as PUB and SUB need, without sockets: what
 //! ZeroMQ peers of version 4 and later speak (rfc.zeromq.org/spec/23).
 
-/// So many bytes of a message are read, and so many frames.
+/// The most bytes and frames of a message. The rest of a longer message is skipped.
 const LONGEST: usize = 64 * 1024;
 const MOST_FRAMES: usize = 64;
 
@@ -23,6 +23,17 @@ pub(super) struct Peer {
     unread: Vec<u8>,
     stage: Stage,
     frames: Vec<Vec<u8>>,
+    /// The bytes that are left of a frame that is too long.
+    skip: u64,
+    /// Whether the message being read is too long.
+    is_oversize: bool,
+}
+
+/// A message of the other end.
+pub(super) enum Message {
+    Frames(Vec<Vec<u8>>),
+    /// A message that was too long, and was skipped.
+    Oversize,
 }
 
 #[derive(PartialEq, Eq)]
@@ -41,7 +52,14 @@ impl Peer {
         // 3.0, so that subscriptions are messages and there are no heartbeats.
         greeting[10] = 3;
         greeting[12..16].copy_from_slice(b"NULL");
-        let peer = Peer { kind, unread: Vec::new(), stage: Stage::Greeting, frames: Vec::new() };
+        let peer = Peer {
+            kind,
+            unread: Vec::new(),
+            stage: Stage::Greeting,
+            frames: Vec::new(),
+            skip: 0,
+            is_oversize: false,
+        };
         (peer, greeting)
     }
 
@@ -53,10 +71,14 @@ impl Peer {
     /// Reads bytes; gives whole messages, and writes what has to be answered.
     pub(super) fn feed(
         &mut self,
-        bytes: &[u8],
+        mut bytes: &[u8],
         out: &mut Vec<u8>,
-        mut message: impl FnMut(Vec<Vec<u8>>),
+        mut message: impl FnMut(Message),
     ) -> Result<(), &'static str> {
+        // `unread` is empty while a frame is skipped, so a long frame takes no memory.
+        let skipped = usize::try_from(self.skip).map_or(bytes.len(), |skip| skip.min(bytes.len()));
+        self.skip -= skipped as u64;
+        bytes = &bytes[skipped..];
         self.unread.extend_from_slice(bytes);
         let mut at = 0;
         if self.stage == Stage::Greeting {
@@ -76,26 +98,52 @@ impl Peer {
                 out,
             );
         }
-        while let Some(Frame { flags, body, length }) = frame(&self.unread[at..])? {
-            let body = body.to_vec();
-            at += length;
-            if flags & COMMAND != 0 {
-                self.command(&body, out)?;
-            } else if self.stage != Stage::Talk {
+        while let Some(Frame { flags, body, head }) = frame(&self.unread[at..])? {
+            let is_message = flags & COMMAND == 0;
+            if is_message && self.stage != Stage::Talk {
                 return Err("a message before the handshake");
+            }
+            let start = at + head;
+            let rest = &self.unread[start..];
+            if body > LONGEST as u64 {
+                if !is_message {
+                    return Err("a command that is too long");
+                }
+                let here = usize::try_from(body).map_or(rest.len(), |body| body.min(rest.len()));
+                self.skip = body - here as u64;
+                at = start + here;
+                self.add(None, flags, &mut message);
+                continue;
+            }
+            let Some(body) = rest.get(..body as usize).map(<[u8]>::to_vec) else { break };
+            at = start + body.len();
+            if is_message {
+                self.add(Some(body), flags, &mut message);
             } else {
-                self.frames.push(body);
-                let size: usize = self.frames.iter().map(Vec::len).sum();
-                if self.frames.len() > MOST_FRAMES || size > LONGEST {
-                    return Err("a message that is too long");
-                }
-                if flags & MORE == 0 {
-                    message(std::mem::take(&mut self.frames));
-                }
+                self.command(&body, out)?;
             }
         }
         self.unread.drain(..at);
         Ok(())
+    }
+
+    /// Adds a frame to the message being read; `None` is a frame that is too long.
+    fn add(&mut self, body: Option<Vec<u8>>, flags: u8, message: &mut impl FnMut(Message)) {
+        match body {
+            Some(body) if !self.is_oversize => self.frames.push(body),
+            Some(_) => {}
+            None => self.is_oversize = true,
+        }
+        let size: usize = self.frames.iter().map(Vec::len).sum();
+        if self.is_oversize || self.frames.len() > MOST_FRAMES || size > LONGEST {
+            self.is_oversize = true;
+            self.frames = Vec::new();
+        }
+        if flags & MORE == 0 {
+            let frames = std::mem::take(&mut self.frames);
+            let is_oversize = std::mem::take(&mut self.is_oversize);
+            message(if is_oversize { Message::Oversize } else { Message::Frames(frames) });
+        }
     }
 
     fn command(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
@@ -134,30 +182,29 @@ fn write_frame(flags: u8, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body);
 }
 
-struct Frame<'a> {
+/// The head of a frame.
+struct Frame {
     flags: u8,
-    body: &'a [u8],
-    /// With its head.
-    length: usize,
+    /// The length of its body.
+    body: u64,
+    /// The length of the head.
+    head: usize,
 }
 
-/// The first frame, if it is all there.
-fn frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, &'static str> {
+/// The head of the first frame, if all of it is there.
+fn frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     let Some((&flags, rest)) = bytes.split_first() else { return Ok(None) };
     if flags & !(MORE | LONG | COMMAND) != 0 {
         return Err("a frame of no known kind");
     }
-    let (length, head) = match (flags & LONG != 0, rest) {
-        (false, [length, ..]) => (u64::from(*length), 2),
-        (true, _) if rest.len() >= 8 => {
-            (u64::from_be_bytes(rest[..8].try_into().map_err(|_| "a length")?), 9)
+    Ok(match (flags & LONG != 0, rest) {
+        (false, [length, ..]) => Some(Frame { flags, body: u64::from(*length), head: 2 }),
+        (true, [a, b, c, d, e, f, g, h, ..]) => {
+            let body = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+            Some(Frame { flags, body, head: 9 })
         }
-        _ => return Ok(None),
-    };
-    let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST);
-    let length = length.ok_or("a frame that is too long")?;
-    let body = bytes.get(head..head + length);
-    Ok(body.map(|body| Frame { flags, body, length: head + length }))
+        _ => None,
+    })
 }
 
 fn property(name: &[u8], value: &[u8]) -> Vec<u8> {
@@ -168,6 +215,36 @@ fn property(name: &[u8], value: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The frames of a message; none of one that was too long.
+    fn frames(message: Message) -> Vec<Vec<u8>> {
+        match message {
+            Message::Frames(frames) => frames,
+            Message::Oversize => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_oversize_message_is_skipped_and_the_next_is_read() {
+        let (mut peer, mut bytes) = (Peer::new(Kind::Subscriber).0, Peer::new(Kind::Publisher).1);
+        write_frame(COMMAND, b"\x05READY", &mut bytes);
+        let long = vec![7; LONGEST + 1];
+        let half = vec![7; LONGEST / 2 + 1];
+        write_message(&[b"d", &long, b"x"], &mut bytes);
+        write_message(&[b"d", &half, &half, b"x"], &mut bytes);
+        write_message(&[b"".as_slice(); MOST_FRAMES + 10], &mut bytes);
+        write_message(&[b"d", b"x"], &mut bytes);
+        write_message(&[&long], &mut bytes);
+        write_message(&[b"d", b"y"], &mut bytes);
+        let mut messages = Vec::new();
+        for part in bytes.chunks(1000) {
+            peer.feed(part, &mut Vec::new(), |message| messages.push(frames(message))).unwrap();
+            assert!(peer.unread.len() <= LONGEST + 1000);
+        }
+        let whole = |tag: &[u8]| vec![b"d".to_vec(), tag.to_vec()];
+        let none = Vec::new;
+        assert_eq!(messages, [none(), none(), none(), whole(b"x"), none(), whole(b"y")]);
+    }
 
     /// Two peers talk, byte by byte.
     #[test]
@@ -180,7 +257,7 @@ mod tests {
             let mut answers = Vec::new();
             for byte in std::mem::take(&mut to_publisher) {
                 publisher
-                    .feed(&[byte], &mut answers, |message| subscriptions.push(message))
+                    .feed(&[byte], &mut answers, |message| subscriptions.push(frames(message)))
                     .unwrap();
             }
             to_subscriber.extend(answers);
@@ -189,7 +266,9 @@ mod tests {
             }
             let mut answers = Vec::new();
             for byte in std::mem::take(&mut to_subscriber) {
-                subscriber.feed(&[byte], &mut answers, |message| messages.push(message)).unwrap();
+                subscriber
+                    .feed(&[byte], &mut answers, |message| messages.push(frames(message)))
+                    .unwrap();
             }
             to_publisher.extend(answers);
         }
