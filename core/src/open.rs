@@ -150,7 +150,7 @@ mod shared {
         match LockPlace::of_memory() {
             Ok(lock) => (opened.rule_users, opened.lock) = (lock.rule_users(), lock),
             Err(cause) if wish.config.clustered => return Err(no_lock(cause)),
-            // No rule is ever forgotten, and nothing worse.
+            // Without a lock no rule index is reused; everything else works.
             Err(_) => {}
         }
         Ok(opened)

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use crate::bucket::Scale;
+use crate::error::Result;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockFile;
 #[cfg(all(feature = "os", target_os = "linux"))]
-use crate::os::rule_lock::{RuleListLock, RuleLock};
+use crate::os::rule_lock::{RuleListLock, RuleLock, is_passing};
 use crate::table::{RULES, Table};
 
 /// How often to look again while another thread changes the list: about a second.
@@ -32,8 +33,8 @@ pub(crate) enum RuleUsers {
     Unknown,
 }
 
-/// Rules that a throttle uses. Their indexes mean the same until this is dropped, here and in every
-/// child forked meanwhile.
+/// The rules of a throttle. Their indexes are not reused until this is dropped, here and in every
+/// forked child.
 #[derive(Debug)]
 pub(crate) enum RuleHold {
     /// The throttle has no rules, or the rules of the table are pinned.
@@ -70,77 +71,118 @@ impl RuleUsers {
     /// Returns a hold on these rules and their indexes, in the same order; `None` if the list is
     /// full and all of its rules are in use. Reads the time only if the list is full: the first
     /// reading of a manual clock sets the zero of the table.
+    ///
+    /// # Errors
+    ///
+    /// If the system has too few descriptors or too little memory for a lock at this moment.
+    pub(crate) fn try_hold(
+        &self,
+        table: &Table,
+        now: impl Fn() -> u64,
+        rules: &[(u64, Scale)],
+    ) -> Result<Option<(RuleHold, Vec<u16>)>> {
+        if rules.is_empty() {
+            return Ok(Some((RuleHold::None, Vec::new())));
+        }
+        let (mut hold, list) = (self.new_hold(table)?, self.lock_list(table)?);
+        let index_of = |(id, scale): &(u64, Scale)| {
+            let found = table.find_rule(*id, scale).filter(|index| hold.add(table, *index));
+            let mut add =
+                || table.add_rule(*id, scale, list.is_some(), |index| hold.add(table, index));
+            found.or_else(&mut add).or_else(|| {
+                list.as_ref()?.reclaim(table, now());
+                add()
+            })
+        };
+        let Some(indexes) = rules.iter().map(index_of).collect() else { return Ok(None) };
+        hold.keep(table)?;
+        Ok(Some((hold, indexes)))
+    }
+
+    /// Like `try_hold`, but returns `None` for an error, too.
     pub(crate) fn hold(
         &self,
         table: &Table,
         now: impl Fn() -> u64,
         rules: &[(u64, Scale)],
     ) -> Option<(RuleHold, Vec<u16>)> {
-        if rules.is_empty() {
-            return Some((RuleHold::None, Vec::new()));
-        }
-        let (mut hold, list) = (self.new_hold(table), self.lock_list(table));
-        let index_of = |(id, scale): &(u64, Scale)| {
-            let found = table.find_rule(*id, scale).filter(|index| hold.add(*index));
-            let mut add = || table.add_rule(*id, scale, list.is_some(), |index| hold.add(index));
-            found.or_else(&mut add).or_else(|| {
-                list.as_ref()?.reclaim(table, now());
-                add()
-            })
-        };
-        let indexes = rules.iter().map(index_of).collect::<Option<_>>()?;
-        hold.keep(table);
-        Some((hold, indexes))
+        self.try_hold(table, now, rules).ok().flatten()
     }
 
-    /// Holds a rule for one operation. Returns `None` if the index means another rule by now.
+    /// Holds a rule for one operation. Returns `None` if the index means another rule by now, or if
+    /// the system cannot lock it at this moment.
     pub(crate) fn hold_one(
         &self,
         table: &Table,
         index: u16,
         rule: (u64, Scale),
     ) -> Option<RuleHold> {
-        let mut hold = self.new_hold(table);
-        (hold.add(index) && table.rule(index) == Some(rule)).then_some(hold)
+        let mut hold = self.new_hold(table).ok()?;
+        (hold.add(table, index) && table.rule(index) == Some(rule)).then_some(hold)
     }
 
-    /// Returns a hold without rules. On failure it pins the rules of the table instead.
-    fn new_hold(&self, table: &Table) -> RuleHold {
+    /// Returns a hold without rules. If this process can never lock rules, it pins the rules of the
+    /// table instead.
+    fn new_hold(&self, table: &Table) -> Result<RuleHold> {
         let hold = match self {
+            // Nobody waits for a hold on rules that stay.
+            _ if table.are_rules_pinned() => None,
             RuleUsers::Counted(counts) => Some(RuleHold::Counted(Arc::clone(counts), Vec::new())),
             #[cfg(all(feature = "os", target_os = "linux"))]
-            RuleUsers::Locked(file) => RuleLock::new(file).ok().map(RuleHold::Locked),
+            RuleUsers::Locked(file) => if_possible(RuleLock::new(file))?.map(RuleHold::Locked),
             #[cfg(all(feature = "os", unix))]
             RuleUsers::Unknown => None,
         };
-        hold.unwrap_or_else(|| {
+        Ok(hold.unwrap_or_else(|| {
+            // Also if they are pinned: see `reclaim_rules` for the fence.
             table.pin_rules();
             RuleHold::None
-        })
+        }))
     }
 
-    /// Waits until no other thread or process changes the list. On failure it pins the rules of the
-    /// table and returns `None`.
-    fn lock_list(&self, table: &Table) -> Option<ListLock> {
+    /// Waits until no other thread or process changes the list. Returns `None` if the rules of the
+    /// table are pinned; if this process can never lock the list, it pins them.
+    fn lock_list(&self, table: &Table) -> Result<Option<ListLock>> {
         let lock = match self {
+            // Without reuse nobody needs the lock, and a stopped process may have it for long.
+            _ if table.are_rules_pinned() => None,
             RuleUsers::Counted(counts) => {
                 counts.lock().then(|| ListLock::Counted(Arc::clone(counts)))
             }
             #[cfg(all(feature = "os", target_os = "linux"))]
-            RuleUsers::Locked(file) => RuleListLock::new(file).ok().flatten().map(ListLock::Locked),
+            RuleUsers::Locked(file) => {
+                if_possible(RuleListLock::new(file))?.flatten().map(ListLock::Locked)
+            }
             #[cfg(all(feature = "os", unix))]
             RuleUsers::Unknown => None,
         };
         if lock.is_none() {
             table.pin_rules();
         }
-        lock
+        Ok(lock)
+    }
+}
+
+/// Returns `None` for an error that this process will always get, and fails for one that passes.
+#[cfg(all(feature = "os", target_os = "linux"))]
+fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(cause) if is_passing(&cause) => {
+            let message = format!("cannot lock the table's file: {cause}");
+            Err(crate::Error::config("table", message))
+        }
+        result => Ok(result.ok()),
     }
 }
 
 impl RuleHold {
     /// Adds a rule to the hold. Returns false while another thread or process excludes its users.
-    fn add(&mut self, index: u16) -> bool {
+    /// Where the system has no such locks, it pins the rules of the table instead.
+    #[cfg_attr(
+        not(all(feature = "os", target_os = "linux")),
+        allow(unused_variables, reason = "counting does not fail")
+    )]
+    fn add(&mut self, table: &Table, index: u16) -> bool {
         match self {
             RuleHold::None => true,
             RuleHold::Counted(counts, indexes) => {
@@ -149,22 +191,27 @@ impl RuleHold {
                 is_held
             }
             #[cfg(all(feature = "os", target_os = "linux"))]
-            RuleHold::Locked(lock) => lock.add(index),
+            RuleHold::Locked(lock) => lock.add(index).unwrap_or_else(|_| {
+                table.pin_rules();
+                *self = RuleHold::None;
+                true
+            }),
         }
     }
 
     /// Keeps the hold until it is dropped, also in children that are forked meanwhile.
     #[cfg_attr(
         not(all(feature = "os", target_os = "linux")),
-        allow(unused_variables, reason = "counts need no more")
+        allow(unused_variables, clippy::unnecessary_wraps, reason = "counts need no more")
     )]
-    fn keep(&mut self, table: &Table) {
+    fn keep(&mut self, table: &Table) -> Result<()> {
         #[cfg(all(feature = "os", target_os = "linux"))]
         if let RuleHold::Locked(lock) = self
-            && lock.keep().is_err()
+            && if_possible(lock.keep())?.is_none()
         {
             table.pin_rules();
         }
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io::{self, BufRead};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::ptr::null;
 
@@ -13,10 +14,17 @@ use super::Outcome;
 use super::options::Options;
 use super::rules;
 
-/// Prints the throttle's warnings, then `open`; or `error` and why there is none.
+/// Prints the throttle's warnings, then `open`; or `error` and why there is none. `locks=none` makes
+/// a system without locks on open files, `spare=N` one with so many more descriptors.
 pub(crate) fn run(options: &Options) -> Outcome {
     mount(options)?;
     become_user(options)?;
+    if options.get("locks") == Some("none") {
+        forbid_locks()?;
+    }
+    if options.get("spare").is_some() {
+        limit_descriptors(options.number("spare")?)?;
+    }
     let throttle = match options.builder()?.build() {
         Ok(throttle) => throttle,
         Err(error) => {
@@ -51,6 +59,18 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
             rules::cycle(throttle, first.parse()?, count)?;
             println!("{count}");
         }
+        // From now on there are so many more descriptors.
+        ["spare", count] => {
+            limit_descriptors(count.parse()?)?;
+            println!("{count}");
+        }
+        // Whether it got a rule with this burst: 1, 0 if not and the error says that there are too
+        // few descriptors, or -1.
+        ["reload", burst] => match rules::cycle(throttle, burst.parse()?, 1) {
+            Ok(_) => println!("1"),
+            Err(error) if error.to_string().contains("Too many open files") => println!("0"),
+            Err(_) => println!("-1"),
+        },
         ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
         // How many pass of each tag, all tags in turn.
         ["spread", tags, tries] => {
@@ -73,6 +93,47 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
         _ => return Err(format!("cannot {line:?}").into()),
     }
     Ok(())
+}
+
+/// Makes `F_OFD_SETLK` fail as in a system that does not know it.
+fn forbid_locks() -> io::Result<()> {
+    let step =
+        |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let (load, equals) =
+        (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ);
+    // Where the number of the call and the lower half of its second argument are.
+    let command = if cfg!(target_endian = "big") { 28 } else { 24 };
+    let mut filter = [
+        step(load, 0, 0, 0),
+        step(equals, libc::SYS_fcntl as u32, 0, 3),
+        step(load, command, 0, 0),
+        step(equals, libc::F_OFD_SETLK as u32, 0, 1),
+        step(libc::BPF_RET, libc::SECCOMP_RET_ERRNO | libc::EINVAL as u32, 0, 0),
+        step(libc::BPF_RET, libc::SECCOMP_RET_ALLOW, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a plain system call.
+    done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    // SAFETY: the filter lives until the call is over.
+    let filtered = unsafe {
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program, 0, 0)
+    };
+    done(filtered)
+}
+
+/// Lets this process open so many more descriptors.
+fn limit_descriptors(spare: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is written during the call only.
+    done(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    let set = |count: u64| {
+        let limit = libc::rlimit { rlim_cur: count, ..limit };
+        // SAFETY: the structure is read during the call only.
+        done(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) })
+    };
+    set(limit.rlim_max)?;
+    let next = fs::File::open("/dev/null")?.as_raw_fd();
+    set(next as u64 + spare)
 }
 
 /// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro|:MODE]` puts a small one

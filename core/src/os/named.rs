@@ -254,7 +254,7 @@ fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, 
         Ok(file) => file.metadata(),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         // The error names the owner of a file that cannot be opened, too.
-        Err(_) => fs::symlink_metadata(path),
+        Err(cause) => fs::symlink_metadata(path).map_err(|_| io::Error::from(*cause)),
     };
     let meta = meta.map_err(|cause| wrong(path, cause))?;
     owner.check_owner(&meta).map_err(|why| wrong(path, why))?;

@@ -26,7 +26,7 @@ const TMPFS_MAGIC: FsWord = 0x0102_1994;
 /// The shared locks of one throttle on its rules.
 #[derive(Debug)]
 pub(crate) struct RuleLock {
-    /// `None` once `pin` does without it.
+    /// `None` once the mapping alone holds the locks.
     file: Option<KeptFile>,
     /// `None` until all rules are locked.
     pin: Option<FilePin>,
@@ -38,10 +38,11 @@ impl RuleLock {
         Ok(RuleLock { file: Some(file), pin: None })
     }
 
-    /// Locks one more rule. Returns false while another process excludes its users.
-    pub(crate) fn add(&self, index: u16) -> bool {
-        let Some(file) = &self.file else { return false };
-        try_change(file, libc::F_RDLCK, byte_of(index), 1).unwrap_or(false)
+    /// Locks one more rule. Returns false while another process excludes its users. Fails where
+    /// the system has no such locks.
+    pub(crate) fn add(&self, index: u16) -> io::Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        try_change(file, libc::F_RDLCK, byte_of(index), 1)
     }
 
     /// Keeps the locks for good: without a descriptor, which a program that becomes a daemon would
@@ -50,7 +51,7 @@ impl RuleLock {
     pub(crate) fn keep(&mut self) -> io::Result<()> {
         if let Some(file) = &self.file {
             self.pin = Some(FilePin::new(file)?);
-            if is_in_memory(file)? {
+            if is_in_memory(file) {
                 self.file = None;
             }
         }
@@ -117,6 +118,13 @@ fn byte_of(index: u16) -> libc::off_t {
     RULES + libc::off_t::from(index)
 }
 
-fn is_in_memory(file: &File) -> io::Result<bool> {
-    Ok(fstatfs(file)?.f_type == TMPFS_MAGIC)
+fn is_in_memory(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|found| found.f_type == TMPFS_MAGIC)
+}
+
+/// Returns true if the same call may work later: too few descriptors, too little memory, or too
+/// many forks at this moment. Otherwise this process can never lock the rules of the table.
+pub(crate) fn is_passing(cause: &io::Error) -> bool {
+    cause.kind() == io::ErrorKind::WouldBlock
+        || matches!(cause.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }

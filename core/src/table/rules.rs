@@ -31,8 +31,8 @@ impl SharedRule {
         Scale::from_words(self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// The rule's identity as well. Both may be of two rules if the place changes meanwhile: it
-    /// does not while a slot names it or somebody uses it.
+    /// The rule's identity as well. If the place is reused during the read, id and scale may belong
+    /// to different rules. That cannot happen while a slot or a throttle uses the rule.
     pub(super) fn read(&self) -> Option<(u64, Scale)> {
         self.scale().map(|scale| (self.id.load(Ordering::Relaxed), scale))
     }
@@ -60,6 +60,11 @@ impl SharedRule {
     pub(super) fn set_ready(&self, is_ready: bool) {
         // Release: as in `write`.
         self.ready.store(u64::from(is_ready), Ordering::Release);
+    }
+
+    /// Whether `take` would take the place at this moment.
+    fn is_free(&self, may_reuse: impl Fn() -> bool) -> bool {
+        !self.is_ready() && (!self.is_used() || may_reuse())
     }
 
     /// Takes the place for a rule, if it is free.
@@ -107,7 +112,7 @@ pub(super) fn find(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> 
 
 /// Adds a rule and returns its index, or `None` if the list is full. Places that were freed are used
 /// only if `may_reuse`, which may be true in one process at a time. `hold` holds the index before
-/// others can find the rule, and returns whether it could.
+/// the place is taken, and returns whether it could: a place that is taken cannot be given back.
 pub(super) fn add(
     rules: &[SharedRule],
     id: u64,
@@ -115,10 +120,17 @@ pub(super) fn add(
     may_reuse: impl Fn() -> bool,
     mut hold: impl FnMut(u16) -> bool,
 ) -> Option<u16> {
-    let mut taken = places(rules).filter(|(_, place)| place.take(id.max(1), &may_reuse));
-    let (index, place) = taken.find(|(index, _)| hold(*index))?;
-    place.write(scale);
-    Some(index)
+    for (index, place) in places(rules).filter(|(_, place)| place.is_free(&may_reuse)) {
+        if hold(index) && place.take(id.max(1), &may_reuse) {
+            place.write(scale);
+            return Some(index);
+        }
+        if !place.is_used() {
+            // The list ends here, so a rule behind this place would not be found.
+            return None;
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -170,7 +182,17 @@ mod tests {
     #[test]
     fn a_place_that_cannot_be_held_is_passed_over() {
         let rules = list(4);
+        assert_eq!(find_or_add(&rules, 6, &scale(1)), Some(1));
+        rules[1].set_ready(false);
         assert_eq!(add(&rules, 7, &scale(1), || true, |index| index > 1), Some(2));
         assert_eq!(find(&rules, 7, &scale(1)), Some(2));
+    }
+
+    #[test]
+    fn a_process_that_can_hold_no_place_leaves_the_list_as_it_was() {
+        let rules = list(4);
+        assert_eq!(add(&rules, 7, &scale(1), || true, |_| false), None);
+        assert_eq!(used(&rules).count(), 0);
+        assert_eq!(find_or_add(&rules, 8, &scale(1)), Some(1));
     }
 }

@@ -69,3 +69,42 @@ fn a_live_process_counts_as_ever_while_others_go_through_thousands_of_rates() {
     assert_eq!((last.ask("balance tag"), last.ask("balance busy")), (750, 400));
     assert_eq!((live.ask("balance tag"), busy.ask("balance busy")), (750, 400));
 }
+
+/// gVisor and some file systems have no such locks.
+#[test]
+fn a_process_in_a_system_without_locks_works_and_leaves_a_table_that_works() {
+    let mut alone = Worker::open(&["burst=10", "rule=limit", "locks=none"]).unwrap();
+    assert_eq!(alone.ask("allow tag 20"), 10);
+    let folder = Folder::new();
+    let dir = format!("dir={}", folder.path());
+    let words = ["name=web", "tags=1", &dir, "burst=1000", "rule=limit"];
+    let mut without = Worker::open(&[&words[..], &["locks=none"]].concat()).unwrap();
+    assert_eq!(without.ask("allow tag 250"), 250);
+    assert_eq!(without.ask("cycle 5000 100"), 100);
+    let mut with = Worker::open(&words).unwrap();
+    assert_eq!(with.ask("balance tag"), 750);
+    assert_eq!(with.ask("cycle 10000 3900"), 3900);
+    assert_eq!((with.ask("balance tag"), without.ask("balance tag")), (750, 750));
+}
+
+#[test]
+fn a_process_that_is_short_of_descriptors_for_a_while_does_not_stop_the_reuse_of_rules() {
+    let folder = Folder::new();
+    let dir = format!("dir={}", folder.path());
+    let words = ["name=web", "tags=1", &dir, "burst=1000", "rule=limit"];
+    let mut short = Worker::open(&words).unwrap();
+    for spare in 0..2 {
+        short.ask(&format!("spare {spare}"));
+        assert_ne!(short.ask("reload 7"), 1, "with {spare} descriptors");
+    }
+    assert_eq!(short.ask("allow tag 250"), 250);
+    for spare in 0..3 {
+        let spare = format!("spare={spare}");
+        assert!(Worker::open(&[&words[..], &[&spare]].concat()).is_err());
+    }
+    let mut other = Worker::open(&words).unwrap();
+    assert_eq!(other.ask("cycle 10000 5000"), 5000);
+    assert_eq!(other.ask("balance tag"), 750);
+    short.ask("spare 5");
+    assert_eq!(short.ask("reload 7"), 1);
+}
