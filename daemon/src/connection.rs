@@ -53,7 +53,7 @@ pub(crate) struct Connection {
     daemon: Arc<Daemon>,
     stream: Stream,
     session: Session,
-    /// Of a TCP connection, until its first line is complete.
+    /// The first line of a TCP connection, until it is complete.
     first_line: Option<FirstLine>,
     /// The last read filled the buffer, so there may be more.
     is_busy: bool,
@@ -171,6 +171,9 @@ impl Connection {
             output.clear();
             let fed = self.session.feed(input, &self.daemon, output);
             input = &input[fed.read..];
+            if !output.is_empty() {
+                self.slot.establish();
+            }
             let sent = self.stream.send(output)?;
             if sent < output.len() {
                 let rest = if fed.end { Vec::new() } else { input.to_vec() };

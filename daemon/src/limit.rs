@@ -1,5 +1,6 @@
 //! How many connections a listener has open at once. When it is full, a further connection closes
-//! the one that has been idle longest: idle connections cannot keep others out.
+//! the one that has been idle longest: idle connections cannot keep others out. Established
+//! connections are closed last: new ones that send nothing cannot displace clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,7 @@ pub(crate) struct Limit {
     accepted: AtomicU64,
 }
 
-/// Whether the connection is authenticated, its last activity as far as it is known here, and its
+/// Whether the connection is established, its last activity as far as it is known here, and its
 /// number.
 type Key = (bool, u64, u64);
 
@@ -34,7 +35,7 @@ struct Activity {
     last: AtomicU64,
     /// The rest of its key. Changes under the lock only.
     listed: AtomicU64,
-    authenticated: AtomicBool,
+    established: AtomicBool,
 }
 
 /// The place of one connection, free again when it is dropped.
@@ -59,7 +60,7 @@ impl Limit {
     }
 
     /// A slot for a new connection. If there is none, closes the connection that has been idle
-    /// longest and waits until it is gone.
+    /// longest, one that is not established if possible, and waits until it is gone.
     pub(crate) async fn enter(self: &Arc<Limit>) -> (Slot, Closed) {
         let permit = self.permit().await;
         let (close, closed) = oneshot::channel();
@@ -67,7 +68,7 @@ impl Limit {
             number: self.accepted.fetch_add(1, Ordering::Relaxed),
             last: AtomicU64::new(self.now()),
             listed: AtomicU64::new(0),
-            authenticated: AtomicBool::new(false),
+            established: AtomicBool::new(false),
         });
         let open = Open { activity: Arc::clone(&activity), _close: close };
         self.with_open(|all| list(all, open));
@@ -117,8 +118,8 @@ fn list(all: &mut BTreeMap<Key, Open>, open: Open) {
 
 impl Activity {
     fn key(&self) -> Key {
-        let authenticated = self.authenticated.load(Ordering::Relaxed);
-        (authenticated, self.listed.load(Ordering::Relaxed), self.number)
+        let established = self.established.load(Ordering::Relaxed);
+        (established, self.listed.load(Ordering::Relaxed), self.number)
     }
 }
 
@@ -128,14 +129,16 @@ impl Slot {
         self.activity.last.store(self.limit.now(), Ordering::Relaxed);
     }
 
-    /// Closes all connections that are not authenticated before this one.
-    pub(crate) fn authenticate(&self) {
-        if self.activity.authenticated.load(Ordering::Relaxed) {
+    /// Marks the connection as established: others are closed first. A connection is established
+    /// after its first complete line or command, over HTTP after its first valid token.
+    #[inline]
+    pub(crate) fn establish(&self) {
+        if self.activity.established.load(Ordering::Relaxed) {
             return;
         }
         self.limit.with_open(|all| {
             let open = all.remove(&self.activity.key());
-            self.activity.authenticated.store(true, Ordering::Relaxed);
+            self.activity.established.store(true, Ordering::Relaxed);
             // Without an entry it is being closed.
             open.into_iter().for_each(|open| list(all, open));
         });
@@ -192,8 +195,8 @@ mod tests {
         open.remove(0);
         enter(&limit, 4, &mut open).await;
         assert_eq!(numbers(&open), [4, 5, 6]);
-        // Nor is one that is authenticated closed before others.
-        open[0].0.authenticate();
+        // Nor is one that is established closed before others.
+        open[0].0.establish();
         enter(&limit, 5, &mut open).await;
         enter(&limit, 6, &mut open).await;
         assert_eq!(numbers(&open), [4, 7, 8]);

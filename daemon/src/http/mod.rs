@@ -113,7 +113,7 @@ impl Client {
             return text(status, "text/plain", format!("{message}\n"));
         }
         if daemon.settings.token.is_some() {
-            self.slot.authenticate();
+            self.slot.establish();
         }
         let is_check = path == "/check" && request.method() == Method::POST;
         if request.method() != Method::GET && request.method() != Method::HEAD && !is_check {

@@ -226,3 +226,16 @@ fn a_reload_that_waits_for_a_pipe_does_not_hold_up_the_end() {
     assert!(end(&mut daemon.child).1);
     assert!(!daemon.socket.exists());
 }
+
+#[test]
+fn new_connections_that_send_nothing_do_not_displace_a_client() {
+    let daemon = Daemon::start("rate = \"1000/s\"", "max_connections = 4");
+    let mut client = daemon.connect_tcp();
+    assert_eq!(ask(&mut client, b"x\n", 3), b"OK\n");
+    let mut silent: Vec<_> = (0..20).map(|_| daemon.connect_tcp()).collect();
+    // The first ones are closed, so the listener is full.
+    for stream in &mut silent[..16] {
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
+    }
+    assert_eq!(ask(&mut client, b"x\n", 3), b"OK\n");
+}
