@@ -205,13 +205,12 @@ impl Settings {
     }
 }
 
-/// `/run/dthrottled/dthrottled.sock` for root and under systemd, `$XDG_RUNTIME_DIR/dthrottled.sock`
-/// for others; clients look there, too.
+/// `/run/dthrottled/dthrottled.sock` for root, `$XDG_RUNTIME_DIR/dthrottled.sock` for others. Clients
+/// look there, too. systemd's `RUNTIME_DIRECTORY` is for the table: other users cannot enter it.
 fn default_socket() -> Option<PathBuf> {
-    let dir = match env::var_os("RUNTIME_DIRECTORY") {
-        Some(dir) => PathBuf::from(dir),
-        None if rustix::process::geteuid().is_root() => "/run/dthrottled".into(),
-        None => env::var_os("XDG_RUNTIME_DIR")?.into(),
+    let dir: PathBuf = match rustix::process::geteuid().is_root() {
+        true => "/run/dthrottled".into(),
+        false => env::var_os("XDG_RUNTIME_DIR")?.into(),
     };
     Some(dir.join("dthrottled.sock"))
 }

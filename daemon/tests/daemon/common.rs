@@ -176,7 +176,7 @@ impl Drop for Daemon {
 
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dthrottled"));
-    for name in ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "RUNTIME_DIRECTORY"] {
+    for name in ["NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"] {
         command.env_remove(name);
     }
     command
