@@ -17,7 +17,7 @@ def tag_bytes(value: object) -> bytes | None:
             value = str(int(value))
         if isinstance(value, str):
             value = value.encode()
-    except ValueError:  # a lone surrogate, or an int of too many digits
+    except Exception:  # a lone surrogate, an int of too many digits, or a method of a subclass
         return None
     return value if isinstance(value, bytes) and value else None
 
