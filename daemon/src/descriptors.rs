@@ -12,8 +12,8 @@ use crate::config::Settings;
 
 /// Connections of HTTP, unless the limit of open files is low.
 const HTTP: usize = 256;
-/// Connections of gatekeepers, to both of their sockets.
-const SMOCKRON: usize = 2000;
+/// Connections of gatekeepers to each of their two sockets, unless the limit of open files is low.
+const SMOCKRON: usize = 1000;
 /// Descriptors of the daemon itself: standard streams, listeners, table, cluster, files that it reads.
 const OWN: usize = 32;
 /// Descriptors of a thread with a runtime.
@@ -27,6 +27,8 @@ pub(crate) struct Limits {
     /// For each listener of lines and RESP.
     pub(crate) listener: usize,
     pub(crate) http: usize,
+    /// For each of the two sockets of Smockron.
+    pub(crate) smockron: usize,
 }
 
 impl Limits {
@@ -57,8 +59,8 @@ impl Limits {
             + usize::from(settings.resp.is_some())
             + handed_over.unwrap_or(0);
         let own = OWN + RUNTIME * threads + listeners;
-        let smockron = if settings.smockron.is_some() { SMOCKRON } else { 0 };
-        let shares = listeners + 1 + smockron.min(1);
+        let smockron_listeners = if settings.smockron.is_some() { 2 } else { 0 };
+        let shares = listeners + 1 + smockron_listeners;
         let least = own + LEAST * shares;
         if files < least {
             return Err(format!(
@@ -69,8 +71,9 @@ impl Limits {
         let room = files - own;
         let share = room / shares;
         let http = HTTP.min(share);
-        let rest = room - http - smockron.min(share);
-        Ok(Limits { listener: settings.max_connections.min(rest / listeners), http })
+        let smockron = SMOCKRON.min(share);
+        let rest = room - http - smockron_listeners * smockron;
+        Ok(Limits { listener: settings.max_connections.min(rest / listeners), http, smockron })
     }
 }
 
@@ -84,14 +87,22 @@ mod tests {
         let settings = Settings::from_toml(text).unwrap().1;
         let own = OWN + 2 * RUNTIME + 3;
         let fit = |files| Limits::fit(&settings, files);
-        assert_eq!(fit(1 << 20), Ok(Limits { listener: 10_000, http: 256 }));
-        assert_eq!(fit(own + 256 + 3 * 5000), Ok(Limits { listener: 5000, http: 256 }));
-        assert_eq!(fit(own + 400), Ok(Limits { listener: 100, http: 100 }));
-        assert_eq!(fit(own + 32), Ok(Limits { listener: 8, http: 8 }));
+        let limits = |listener, http, smockron| Ok(Limits { listener, http, smockron });
+        assert_eq!(fit(1 << 20), limits(10_000, 256, 1000));
+        assert_eq!(fit(own + 256 + 3 * 5000), limits(5000, 256, 1000));
+        assert_eq!(fit(own + 400), limits(100, 100, 100));
+        assert_eq!(fit(own + 32), limits(8, 8, 8));
         let said = fit(own + 31).unwrap_err();
         assert!(
             said.starts_with("the limit of open files must be at least 75, got 74: "),
             "{said}"
         );
+        let text = format!("{text}\nsmockron = '127.0.0.1:3'");
+        let settings = Settings::from_toml(&text).unwrap().1;
+        let fit = |files| Limits::fit(&settings, files);
+        assert_eq!(fit(1 << 20), limits(10_000, 256, 1000));
+        assert_eq!(fit(own + 256 + 2000 + 3 * 5000), limits(5000, 256, 1000));
+        assert_eq!(fit(own + 600), limits(100, 100, 100));
+        assert!(fit(own + 47).is_err());
     }
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import socket
 import time
 from pathlib import Path
+from unittest.mock import patch
 
-from daemons import LONG, Daemon
+from daemons import BINARY, LONG, Daemon
 from gatekeepers import RULES, counted, gatekeeper, now_ms
 
 from dthrottle.client import Client
@@ -115,6 +117,60 @@ def test_an_oversize_message_is_skipped_and_the_connection_stays_open() -> None:
             assert counted(client, "smockron_bad") == 22
             assert "WARN" in daemon.wait_for("more than 64 KB or 64 frames")
             assert not daemon.has_logged("smockron: "), "the cause is logged once a minute"
+
+
+def hold(daemon: Daemon, count: int, stack: contextlib.ExitStack) -> None:
+    """Open connections to both sockets that send nothing, or only the greeting."""
+    host, port = daemon.smockron.split(":")
+    ready = GREETING + b"\x04" + bytes([len(READY) + 3]) + READY
+    for number in range(count):
+        for control in (False, True):
+            place = (host, int(port) + control)
+            idle = stack.enter_context(socket.create_connection(place, timeout=LONG))
+            if number % 2:
+                with contextlib.suppress(OSError):
+                    idle.sendall(ready + (b"SUB" if control else b"PUB"))
+
+
+def test_idle_peers_do_not_lock_out_gatekeepers() -> None:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))
+    with (
+        Daemon(RULES, 'smockron = "127.0.0.1:0"') as daemon,
+        contextlib.ExitStack() as stack,
+        gatekeeper(daemon, "slow") as before,
+        Client(daemon.socket, timeout=LONG) as client,
+    ):
+        connected = counted(client, "connections_closed_idle")
+        hold(daemon, 1100, stack)
+        with gatekeeper(daemon, "slow") as after:
+            assert counted(client, "connections_closed_idle") - connected >= 200
+            # The subscriber that was idle longest is still connected.
+            for _ in range(11):
+                after.tell("slow", "ACCEPTED", "alice")
+            assert before.hear()[2] == after.hear()[2] == b"alice"
+
+
+def test_idle_peers_leave_descriptors_for_the_other_listeners() -> None:
+    with Daemon(RULES, 'smockron = "127.0.0.1:0"\nworkers = 2') as daemon:
+        daemon.kill()
+        with patch("daemons.BINARY", limited(daemon, 200)):
+            daemon.start()
+        with contextlib.ExitStack() as stack:
+            hold(daemon, 150, stack)
+            with Client(daemon.socket, timeout=LONG) as client:
+                assert client.check("x", domain="slow").allowed
+                assert client.counts().failed_open == 0
+            with gatekeeper(daemon, "slow") as keeper:
+                keeper.meet("slow")
+
+
+def limited(daemon: Daemon, files: int) -> Path:
+    """Write a script that runs the daemon with a limit of open files."""
+    script = daemon.dir / "limited"
+    script.write_text(f'#!/bin/sh\nulimit -n {files}\nexec {BINARY} "$@"\n')
+    script.chmod(0o755)
+    return script
 
 
 # The number of the system call, which Python has no function for.

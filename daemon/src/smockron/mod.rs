@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::daemon::Daemon;
+use crate::limit::{Limit, Slot};
 use accounting::{Accounts, Hold};
 use zmtp::{Kind, Message, Peer, write_message};
 
@@ -26,10 +27,10 @@ const MOST_WAITING: usize = 1000;
 const MOST_TOPICS: usize = 1000;
 /// A domain's name and its NUL; what is longer is no beginning of that.
 const LONGEST_TOPIC: usize = 256;
-/// Gatekeepers at once, on each socket.
-const MOST_PEERS: usize = 1000;
 /// How long a peer may take to say what it is.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long to wait when the system has no more sockets.
+const NO_SOCKETS: Duration = Duration::from_millis(100);
 
 /// A gatekeeper that listens.
 struct Listener {
@@ -48,51 +49,68 @@ struct Master {
 pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon: Arc<Daemon>) {
     let accounts = Accounts::new(Arc::clone(&daemon));
     let master = Rc::new(Master { daemon, accounts, listeners: RefCell::default() });
+    // Each socket has its own limit and loop, so peers of one cannot keep peers of the other out.
+    tokio::join!(
+        accept(&accounting, Kind::Subscriber, &master),
+        accept(&control, Kind::Publisher, &master),
+    );
+}
+
+async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
+    let limit = Limit::new(master.daemon.limits.smockron);
     let mut peers = JoinSet::new();
-    // Those who tell must not keep out those who listen, nor the other way round.
-    let places = [MOST_PEERS; 2].map(|most| Arc::new(Semaphore::new(most)));
     loop {
         while peers.try_join_next().is_some() {}
-        let (accepted, kind) = tokio::select! {
-            accepted = accounting.accept() => (accepted, Kind::Subscriber),
-            accepted = control.accept() => (accepted, Kind::Publisher),
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                warn!(%error, "no connection of a gatekeeper could be accepted");
+                tokio::time::sleep(NO_SOCKETS).await;
+                continue;
+            }
         };
-        let Ok((stream, _)) = accepted else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let places = &places[usize::from(kind == Kind::Publisher)];
-        let Ok(place) = Arc::clone(places).try_acquire_owned() else { continue };
-        let master = Rc::clone(&master);
+        // Dropped after the stream, so that the descriptor is free when the slot is.
+        let (slot, closed) = limit.enter().await;
+        let master = Rc::clone(master);
         peers.spawn_local(async move {
-            let _place = place;
-            if let Err(error) = master.talk(stream, kind).await {
-                debug!(%error, "a gatekeeper is gone");
+            tokio::select! {
+                biased;
+                _ = closed => {
+                    master.daemon.state.counts.closed_idle.add(1);
+                    debug!("the listener is full: a gatekeeper's idle connection is closed");
+                }
+                ended = master.talk(stream, kind, &slot) => {
+                    if let Err(error) = ended {
+                        debug!(%error, "a gatekeeper is gone");
+                    }
+                }
             }
         });
     }
 }
 
 impl Master {
-    async fn talk(&self, stream: TcpStream, kind: Kind) -> io::Result<()> {
+    async fn talk(&self, stream: TcpStream, kind: Kind, slot: &Slot) -> io::Result<()> {
         // Otherwise the second of two small messages waits for the ACK of the first: 40 ms.
         stream.set_nodelay(true)?;
         match kind {
-            Kind::Subscriber => self.account(stream).await,
-            Kind::Publisher => self.publish(stream).await,
+            Kind::Subscriber => self.account(stream, slot).await,
+            Kind::Publisher => self.publish(stream, slot).await,
         }
     }
 
     /// Reads the accounting messages of a gatekeeper.
-    async fn account(&self, stream: TcpStream) -> io::Result<()> {
+    async fn account(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
         let (mut peer, mut out) = Peer::new(Kind::Subscriber);
         let mut input = vec![0; 16 * 1024];
         let deadline = Instant::now() + HANDSHAKE;
         loop {
             send(&stream, &mut out, &self.daemon).await?;
             let count = receive(&stream, &mut input, (!peer.is_met()).then_some(deadline)).await?;
+            slot.touch();
             let take = |message| match message {
                 Message::Frames(frames) => {
+                    slot.establish();
                     if let Some(hold) = self.accounts.take(&frames) {
                         self.tell(&hold);
                     }
@@ -123,13 +141,24 @@ impl Master {
     }
 
     /// Sends a gatekeeper the messages that it has subscribed to.
-    async fn publish(&self, stream: TcpStream) -> io::Result<()> {
+    async fn publish(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
         let (messages, mut waiting) = mpsc::channel(MOST_WAITING);
         let listener = Rc::new(RefCell::new(Listener { topics: Vec::new(), messages }));
         self.listeners.borrow_mut().push(Rc::clone(&listener));
-        let done = publish_to(&stream, &self.daemon, &listener, &mut waiting).await;
-        self.listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, &listener));
-        done
+        let _listed = Listed { master: self, listener: &listener };
+        publish_to(&stream, &self.daemon, &listener, &mut waiting, slot).await
+    }
+}
+
+/// Removes a listener from the list, also when its task is dropped.
+struct Listed<'a> {
+    master: &'a Master,
+    listener: &'a Rc<RefCell<Listener>>,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.master.listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, self.listener));
     }
 }
 
@@ -138,6 +167,7 @@ async fn publish_to(
     daemon: &Daemon,
     listener: &RefCell<Listener>,
     waiting: &mut mpsc::Receiver<Vec<u8>>,
+    slot: &Slot,
 ) -> io::Result<()> {
     let (mut peer, mut out) = Peer::new(Kind::Publisher);
     let mut input = vec![0; 4 * 1024];
@@ -145,14 +175,23 @@ async fn publish_to(
     loop {
         send(stream, &mut out, daemon).await?;
         tokio::select! {
-            Some(message) = waiting.recv() => out.extend(message),
+            Some(message) = waiting.recv() => {
+                slot.touch();
+                out.extend(message);
+            }
             count = receive(stream, &mut input, (!peer.is_met()).then_some(deadline)) => {
+                let count = count?;
+                slot.touch();
                 let take = |message| {
                     if let Message::Frames(frames) = message {
                         subscribe(&frames, &mut listener.borrow_mut());
                     }
                 };
-                peer.feed(&input[..count?], &mut out, take).map_err(io::Error::other)?;
+                peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
+                // A subscriber may be silent for hours: peers without a subscription are closed first.
+                if !listener.borrow().topics.is_empty() {
+                    slot.establish();
+                }
             }
         }
     }
