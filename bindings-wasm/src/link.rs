@@ -106,7 +106,10 @@ pub fn poll_link(link: &mut Link) -> JsValue {
             }
             Output::Timeout(u64::MAX) => return f64::INFINITY.into(),
             Output::Timeout(at) => {
-                let wait = Duration::from_nanos(at.saturating_sub(link.exchange.now()));
+                let ns = at.saturating_sub(link.exchange.now());
+                // Whole microseconds: less would be lost where the host adds it to a time since
+                // 1970, and its time would stand still.
+                let wait = Duration::from_micros(ns.div_ceil(1000));
                 return convert::millis(wait).into();
             }
         }

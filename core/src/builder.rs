@@ -159,7 +159,7 @@ fn hold_rules<'a>(
 ) -> Result<RuleHold> {
     let mut rules: Vec<_> = rules.collect();
     let wanted: Vec<_> = rules.iter().map(|rule| (rule.id, rule.scale)).collect();
-    let held = host.rule_users.hold(&host.table, || host.now(), &wanted);
+    let held = host.rule_users.hold(&host.table, || host.now(), &wanted)?;
     let (hold, indexes) = held.ok_or_else(|| {
         let why = match host.table.are_rules_pinned() {
             true => "and none is forgotten, because a process could not lock the table's file",

@@ -23,6 +23,9 @@ pub fn bad_cost(cost: impl std::fmt::Display) -> Error {
 /// 100 years. A time beyond is most likely one in another unit, and a clock set there would end.
 const LONGEST_NS: f64 = 100.0 * 365.0 * 86_400e9;
 
+/// Up to here, 104 days, a float holds every whole number of nanoseconds.
+const EXACT_NS: u64 = 1 << 53;
+
 /// Seconds given as a float.
 pub fn duration_from_secs(name: &str, seconds: f64) -> Result<Duration> {
     duration(name, seconds, 1e9, "seconds")
@@ -35,9 +38,11 @@ pub fn duration_from_millis(name: &str, millis: f64) -> Result<Duration> {
 
 /// Milliseconds as a float, to the nanosecond where a float can hold it.
 pub fn millis(duration: Duration) -> f64 {
-    // Of 64 bits a float is made in a few instructions, of 128 by a call.
-    let ns = duration.as_nanos();
-    u64::try_from(ns).map_or_else(|_| ns as f64, |short| short as f64) / 1e6
+    match u64::try_from(duration.as_nanos()) {
+        Ok(ns) if ns < EXACT_NS => ns as f64 / 1e6,
+        // A time since 1970, for instance: a float has no room for all of its nanoseconds.
+        _ => duration.as_millis() as f64 + f64::from(duration.subsec_nanos() % 1_000_000) / 1e6,
+    }
 }
 
 /// A number as a message quotes it: not with hundreds of digits.
@@ -50,7 +55,9 @@ pub(crate) fn shown(number: f64) -> String {
 
 fn duration(name: &str, number: f64, ns: f64, unit: &str) -> Result<Duration> {
     if number >= 0.0 && number * ns < LONGEST_NS {
-        Ok(Duration::from_nanos((number * ns).round() as u64))
+        // The parts separately, so that whole units are exact however large they are.
+        let whole = number.trunc() as u64 * ns as u64;
+        Ok(Duration::from_nanos(whole + (number.fract() * ns).round() as u64))
     } else {
         let number = shown(number);
         let message = format!(
@@ -69,6 +76,13 @@ mod tests {
         assert_eq!(cost_from_f64(9_007_199_254_740_992.0), Ok(1 << 53));
         assert!(cost_from_f64(9_007_199_254_740_994.0).is_err());
         assert_eq!(cost_from_f64(-0.0), Ok(0));
+    }
+
+    #[test]
+    fn milliseconds_since_1970_are_exact() {
+        for ms in (1_795_022_022_000..1_795_022_023_000_u64).map(|ms| ms as f64) {
+            assert_eq!(millis(duration_from_millis("ms", ms).unwrap()), ms);
+        }
     }
 
     #[test]

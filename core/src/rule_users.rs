@@ -75,7 +75,7 @@ impl RuleUsers {
     /// # Errors
     ///
     /// If the system has too few descriptors or too little memory for a lock at this moment.
-    pub(crate) fn try_hold(
+    pub(crate) fn hold(
         &self,
         table: &Table,
         now: impl Fn() -> u64,
@@ -97,16 +97,6 @@ impl RuleUsers {
         let Some(indexes) = rules.iter().map(index_of).collect() else { return Ok(None) };
         hold.keep(table)?;
         Ok(Some((hold, indexes)))
-    }
-
-    /// Like `try_hold`, but returns `None` for an error, too.
-    pub(crate) fn hold(
-        &self,
-        table: &Table,
-        now: impl Fn() -> u64,
-        rules: &[(u64, Scale)],
-    ) -> Option<(RuleHold, Vec<u16>)> {
-        self.try_hold(table, now, rules).ok().flatten()
     }
 
     /// Holds a rule for one operation. Returns `None` if the index means another rule by now, or if

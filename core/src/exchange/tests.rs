@@ -361,7 +361,7 @@ fn a_learned_rule_is_used_only_while_its_index_means_it() {
         let (users, table) = (&host.rule_users, &host.table);
         let filler = |id: u64| (id, rig.rule().scale);
         let rules: Vec<_> = (1..=crate::table::MOST_RULES as u64).map(filler).collect();
-        users.hold(table, || rig.now(), &rules).is_none()
+        users.hold(table, || rig.now(), &rules).unwrap().is_none()
     };
     let first = other(5);
     let known = *first.exchange().rules().last().unwrap();
