@@ -183,10 +183,9 @@ fn memory() -> io::Result<Arc<KeptFile>> {
     let known = MEMORY.load(Ordering::Acquire);
     if !known.is_null() {
         // SAFETY: it is from `Arc::into_raw`, and the count that this left is never given back.
-        let file = unsafe {
-            Arc::increment_strong_count(known);
-            Arc::from_raw(known)
-        };
+        unsafe { Arc::increment_strong_count(known) };
+        // SAFETY: as above; this takes over the count that was just added.
+        let file = unsafe { Arc::from_raw(known) };
         if file.is_open() {
             return Ok(file);
         }
