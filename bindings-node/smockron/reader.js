@@ -133,7 +133,7 @@ function toBytes(value) {
  * @param {Uint8Array} bytes
  */
 function toKey(bytes) {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice();
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
 }
 
 /**

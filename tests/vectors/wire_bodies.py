@@ -203,9 +203,10 @@ def read(kind: str, flags: int, body: bytes) -> Body:
         case "hello":
             head = {"challenge": reader.number(8), "echo": reader.number(8)}
             head = {**head, "top": reader.varint(), "rules": reader.number(8)}
-            head = {**head, "address": reader.address()}
+            address = reader.address()
             slack = (reader.varint(), reader.varint()) if reader.rest else (0, 0)
-            return {**head, "slack_us": slack[0], "slack_age_us": slack[1]}
+            head = {**head, "slack_us": slack[0], "slack_age_us": slack[1]}
+            return {**head, "address": address}
         case "snapshot":
             part, parts = reader.number(2), reader.number(2)
             reader.need(part < parts)
