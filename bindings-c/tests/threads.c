@@ -43,7 +43,7 @@ static void *make_handles(void *unused)
         rule.rate_len = 3;
         bad |= dthrottle_allow(own, "u", 1, 0) < 0;
         bad |= dthrottle_config_set_dry_run(config, NULL, 0, i % 2);
-        bad |= dthrottle_config_toml(config, "", 0, NULL, 0);
+        bad |= dthrottle_config_toml(config, "rate = 1", 8, NULL, 0);
         bad |= dthrottle_config_add_rule(config, "d", 1, &rule);
         /* Another thread's TOML may come between; at most one rule of each thread is there. */
         bad |= dthrottle_open_config(config, &other, NULL, 0);

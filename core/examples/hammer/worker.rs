@@ -11,7 +11,7 @@ use std::ptr::null;
 use dthrottle::Throttle;
 
 use super::Outcome;
-use super::options::{Options, slow};
+use super::options::Options;
 use super::rules;
 
 /// Prints the throttle's warnings, then `open`; or `error` and why there is none. `locks=none` makes
@@ -71,13 +71,6 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
             Err(error) if error.to_string().contains("Too many open files") => println!("0"),
             Err(_) => println!("-1"),
         },
-        // How many of so many more throttles it could make, each with an anonymous table.
-        ["throttles", count] => {
-            let build = |_| Throttle::builder().rule(slow(1)).build().ok();
-            let throttles: Vec<_> = (0..count.parse::<u64>()?).map_while(build).collect();
-            let work = throttles.iter().filter(|throttle| throttle.allow("tag").unwrap_or(false));
-            println!("{}", work.count());
-        }
         ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
         // How many pass of each tag, all tags in turn.
         ["spread", tags, tries] => {

@@ -15,17 +15,14 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
 use super::fork::{self, Guarded};
 use crate::rule_users::RuleUsers;
 
-/// What a locked byte of the file stands for, counted from the table's first one. The bytes need not
-/// be there.
+/// What a locked byte of the file stands for. The bytes need not be there.
 pub(super) const EXCHANGE: libc::off_t = 0;
 pub(super) const RULE_LIST: libc::off_t = 1;
 /// The byte of rule index zero; every other index has the byte that follows.
@@ -42,21 +39,10 @@ pub(crate) enum LockPlace {
     File(Arc<LockFile>),
 }
 
-/// How many bytes of a file a table may lock, as a power of two.
-const RANGE_BITS: u32 = 13;
-const _: () = assert!(RULES + (crate::table::RULES as libc::off_t) <= 1 << RANGE_BITS);
-
-/// The file of all anonymous tables: one descriptor per process, not one per table. A pointer from
-/// `Arc::into_raw`, which is never freed, or null. There is no lock around it, which a fork could
-/// leave locked in the child.
-static MEMORY: AtomicPtr<KeptFile> = AtomicPtr::new(ptr::null_mut());
-
 /// A file to be opened again.
 #[derive(Debug)]
 pub(crate) struct LockFile {
-    file: Arc<KeptFile>,
-    /// The first of the bytes that stand for the table.
-    first: libc::off_t,
+    file: KeptFile,
     /// If it has a name: for programs that close all descriptors when they become daemons.
     path: Option<PathBuf>,
 }
@@ -77,14 +63,18 @@ pub struct Lock(Option<Guarded<File>>);
 impl LockPlace {
     /// For this process and its children.
     pub(crate) fn of_memory() -> io::Result<LockPlace> {
-        let (file, first) = (memory()?, random_range()?);
-        Ok(LockPlace::File(Arc::new(LockFile { file, first, path: None })))
+        let file = File::from(memfd_create("dthrottle", MemfdFlags::CLOEXEC)?);
+        LockPlace::of_file(file, None)
     }
 
     /// For all processes that have the table in this file.
     pub(crate) fn of_table(file: File, path: PathBuf) -> io::Result<LockPlace> {
-        let file = Arc::new(KeptFile::new(file)?);
-        Ok(LockPlace::File(Arc::new(LockFile { file, first: 0, path: Some(path) })))
+        LockPlace::of_file(file, Some(path))
+    }
+
+    fn of_file(file: File, path: Option<PathBuf>) -> io::Result<LockPlace> {
+        let file = KeptFile::new(file)?;
+        Ok(LockPlace::File(Arc::new(LockFile { file, path })))
     }
 
     /// How the users of the table's rules are known.
@@ -100,17 +90,12 @@ impl LockPlace {
         let LockPlace::File(place) = self else { return Ok(Some(Lock(None))) };
         let guarded = fork::guard(|| place.open_again())?;
         let Some(file) = guarded.get() else { return Ok(None) };
-        let is_free = try_change(file, libc::F_WRLCK, place.byte(EXCHANGE), 1)?;
+        let is_free = try_change(file, libc::F_WRLCK, EXCHANGE, 1)?;
         Ok(is_free.then_some(Lock(Some(guarded))))
     }
 }
 
 impl LockFile {
-    /// The byte of the file that stands for one of the table.
-    pub(super) fn byte(&self, byte: libc::off_t) -> libc::off_t {
-        self.first + byte
-    }
-
     /// A description of its own.
     pub(super) fn open_again(&self) -> io::Result<File> {
         let (again, flags) = (OFlags::RDWR | OFlags::CLOEXEC, OFlags::NOFOLLOW | OFlags::NONBLOCK);
@@ -142,8 +127,7 @@ impl Drop for Lock {
         if let Some(file) = self.0.as_ref().and_then(Guarded::get) {
             // Not by closing alone: a child that is forked just now may keep the descriptor for a
             // moment, or for ever. It cannot fail: the descriptor is ours.
-            // This description has no other locks.
-            let _ = try_change(file, libc::F_UNLCK, 0, ALL);
+            let _ = try_change(file, libc::F_UNLCK, EXCHANGE, 1);
         }
     }
 }
@@ -152,11 +136,6 @@ impl KeptFile {
     pub(super) fn new(file: File) -> io::Result<KeptFile> {
         let identity = identity(&file)?;
         Ok(KeptFile { file: ManuallyDrop::new(file), identity })
-    }
-
-    /// Whether the descriptor still refers to the file.
-    fn is_open(&self) -> bool {
-        identity(&self.file).is_ok_and(|found| found == self.identity)
     }
 }
 
@@ -170,51 +149,11 @@ impl Deref for KeptFile {
 
 impl Drop for KeptFile {
     fn drop(&mut self) {
-        if self.is_open() {
+        if identity(&self.file).is_ok_and(|found| found == self.identity) {
             // SAFETY: dropped here and nowhere else.
             unsafe { ManuallyDrop::drop(&mut self.file) };
         }
     }
-}
-
-/// The file of all anonymous tables, which is made if there is none or its descriptor was closed.
-fn memory() -> io::Result<Arc<KeptFile>> {
-    // Acquire: pairs with the exchange below, so that the file is seen as it was made.
-    let known = MEMORY.load(Ordering::Acquire);
-    if !known.is_null() {
-        // SAFETY: it is from `Arc::into_raw`, and the count that this left is never given back.
-        unsafe { Arc::increment_strong_count(known) };
-        // SAFETY: as above; this takes over the count that was just added.
-        let file = unsafe { Arc::from_raw(known) };
-        if file.is_open() {
-            return Ok(file);
-        }
-    }
-    let file = File::from(memfd_create("dthrottle", MemfdFlags::CLOEXEC)?);
-    let file = Arc::new(KeptFile::new(file)?);
-    let ours = Arc::into_raw(Arc::clone(&file)).cast_mut();
-    // Release: pairs with the load above.
-    if MEMORY.compare_exchange(known, ours, Ordering::Release, Ordering::Relaxed).is_err() {
-        // Another thread was faster. This table has a file of its own.
-        // SAFETY: from `into_raw` above, and nobody else has seen it.
-        drop(unsafe { Arc::from_raw(ours) });
-    }
-    Ok(file)
-}
-
-/// Where the bytes of a new table begin in the file of all anonymous tables. Chosen by chance: a
-/// forked child has the same file, and a counter would give its tables the numbers of its parent's.
-fn random_range() -> io::Result<libc::off_t> {
-    let mut bytes = [0; 8];
-    // SAFETY: the system writes no more than so many bytes there. Not `RandomState`, which goes on
-    // in a child as in its parent.
-    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if count != bytes.len() as isize {
-        return Err(io::Error::last_os_error());
-    }
-    // Two bits less than there are: all of it is positive, and so is the end.
-    let bits = libc::off_t::BITS - 2 - RANGE_BITS;
-    Ok(((u64::from_ne_bytes(bytes) >> (u64::BITS - bits)) as libc::off_t) << RANGE_BITS)
 }
 
 /// Locks or unlocks bytes of the file, without waiting. Returns false if another open file

@@ -30,21 +30,19 @@ pub(crate) struct RuleLock {
     file: Option<KeptFile>,
     /// `None` until all rules are locked.
     pin: Option<FilePin>,
-    /// The byte of rule index zero.
-    first: libc::off_t,
 }
 
 impl RuleLock {
     pub(crate) fn new(place: &LockFile) -> io::Result<RuleLock> {
         let file = KeptFile::new(place.open_again()?)?;
-        Ok(RuleLock { file: Some(file), pin: None, first: place.byte(RULES) })
+        Ok(RuleLock { file: Some(file), pin: None })
     }
 
     /// Locks one more rule. Returns false while another process excludes its users. Fails where
     /// the system has no such locks.
     pub(crate) fn add(&self, index: u16) -> io::Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
-        try_change(file, libc::F_RDLCK, self.first + libc::off_t::from(index), 1)
+        try_change(file, libc::F_RDLCK, byte_of(index), 1)
     }
 
     /// Keeps the locks for good: without a descriptor, which a program that becomes a daemon would
@@ -73,19 +71,14 @@ impl Drop for RuleLock {
 
 /// The right to change the list of rules. Given back when it is dropped, and never inherited.
 #[derive(Debug)]
-pub(crate) struct RuleListLock {
-    file: Guarded<File>,
-    /// The byte of rule index zero.
-    first: libc::off_t,
-}
+pub(crate) struct RuleListLock(Guarded<File>);
 
 impl RuleListLock {
     /// Waits for other processes. Returns `None` if one of them does not give the lock back.
     pub(crate) fn new(place: &LockFile) -> io::Result<Option<RuleListLock>> {
-        let file = fork::guard(|| place.open_again())?;
-        let lock = RuleListLock { file, first: place.byte(RULES) };
+        let lock = RuleListLock(fork::guard(|| place.open_again())?);
         for _ in 0..TRIES {
-            if lock.try_change(libc::F_WRLCK, place.byte(RULE_LIST), 1)? {
+            if lock.try_change(libc::F_WRLCK, RULE_LIST, 1)? {
                 return Ok(Some(lock));
             }
             thread::sleep(PAUSE);
@@ -95,13 +88,12 @@ impl RuleListLock {
 
     /// Excludes all users of a rule. Returns false if there is one.
     pub(crate) fn exclude(&self, index: u16) -> bool {
-        let byte = self.first + libc::off_t::from(index);
-        self.try_change(libc::F_WRLCK, byte, 1).unwrap_or(false)
+        self.try_change(libc::F_WRLCK, byte_of(index), 1).unwrap_or(false)
     }
 
     /// Ends the exclusion of all rules.
     pub(crate) fn readmit(&self) {
-        let _ = self.try_change(libc::F_UNLCK, self.first, ALL);
+        let _ = self.try_change(libc::F_UNLCK, RULES, ALL);
     }
 
     fn try_change(
@@ -110,7 +102,7 @@ impl RuleListLock {
         first: libc::off_t,
         count: libc::off_t,
     ) -> io::Result<bool> {
-        let file = self.file.get().ok_or_else(|| io::Error::other("belongs to a parent"))?;
+        let file = self.0.get().ok_or_else(|| io::Error::other("belongs to a parent"))?;
         try_change(file, kind, first, count)
     }
 }
@@ -118,8 +110,12 @@ impl RuleListLock {
 impl Drop for RuleListLock {
     fn drop(&mut self) {
         // See `Lock`.
-        let _ = self.try_change(libc::F_UNLCK, 0, ALL);
+        let _ = self.try_change(libc::F_UNLCK, RULE_LIST, ALL);
     }
+}
+
+fn byte_of(index: u16) -> libc::off_t {
+    RULES + libc::off_t::from(index)
 }
 
 fn is_in_memory(file: &File) -> bool {

@@ -108,10 +108,3 @@ fn a_process_that_is_short_of_descriptors_for_a_while_does_not_stop_the_reuse_of
     short.ask("spare 5");
     assert_eq!(short.ask("reload 7"), 1);
 }
-
-#[test]
-fn a_hundred_throttles_with_anonymous_tables_share_one_descriptor() {
-    let mut worker = Worker::open(&["burst=10", "tags=1"]).unwrap();
-    worker.ask("spare 4");
-    assert_eq!(worker.ask("throttles 100"), 100);
-}
