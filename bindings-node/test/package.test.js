@@ -42,6 +42,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'smockron/index.d.ts',
     'smockron/index.js',
     'smockron/master.js',
+    'smockron/reader.js',
     ...WEB.map((name) => `web/${name}`),
   ],
   types,
