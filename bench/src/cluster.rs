@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dthrottle::cluster::wire::{Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section};
-use dthrottle::cluster::{Counter, Engine, Origin, Output, Settings};
+use dthrottle::internals::cluster::wire::{
+    Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section,
+};
+use dthrottle::internals::cluster::{Counter, Engine, Origin, Output, Settings};
 use dthrottle::{ClusterConfig, Rule, Throttle};
 
 use crate::rivals::{Done, fill, median, table_for, time};

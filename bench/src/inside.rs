@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dthrottle::exchange::{Charge, Drained};
+use dthrottle::internals::access::{Charge, Drained};
 use dthrottle::{Rule, Throttle};
 
 use crate::rivals::{Done, dthrottle, fill, median, table_for, time};

@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dthrottle::cluster::{Engine, Output, To, Transmit};
-use dthrottle::exchange::Exchange;
+use dthrottle::internals::access::Exchange;
+use dthrottle::internals::cluster::{Engine, Output, To, Transmit};
 use dthrottle::{Error, ErrorKind, Throttle, convert};
 use wasm_bindgen::prelude::*;
 

@@ -6,8 +6,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use dthrottle::cluster::Origin;
-use dthrottle::cluster::wire::{
+use dthrottle::internals::cluster::Origin;
+use dthrottle::internals::cluster::wire::{
     Envelope, Keys, Kind, Report, ReportEntry, ReportWriter, Secrets, Section,
 };
 

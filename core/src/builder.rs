@@ -5,17 +5,17 @@ use std::sync::atomic::AtomicBool;
 
 use crate::Throttle;
 use crate::clock::{Clock, TableClock};
+use crate::cluster::node::Node;
 use crate::config::{ClusterConfig, Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, Result};
-use crate::fingerprint::{Fingerprints, rule_id};
-use crate::node::Node;
-use crate::open::{Opened, open};
-use crate::pacing::Pacing;
-use crate::rule::Rule;
-use crate::rule_users::RuleHold;
+use crate::limit::pacing::Pacing;
+use crate::limit::rule::Rule;
 use crate::stats::Counters;
 use crate::table::MOST_RULES;
+use crate::table::fingerprint::{Fingerprints, rule_id};
+use crate::table::open::{Opened, open};
+use crate::table::rule_users::RuleHold;
 
 /// Builds a [`Throttle`].
 #[derive(Clone, Debug, Default)]

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::batch::{self, BATCH};
-use crate::bucket::{LAST, Scale, Tat};
 use crate::clock::TableClock;
-use crate::decide::{self, Check, MAX_RULES};
-use crate::decision::{Ask, Decision};
+use crate::cluster::node::Node;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fingerprint::Fingerprints;
+use crate::limit::batch::{self, BATCH};
+use crate::limit::bucket::{LAST, Scale, Tat};
+use crate::limit::decide::{self, Check, MAX_RULES};
+use crate::limit::decision::{Ask, Decision};
+use crate::limit::pacing::Pacing;
 use crate::local::{LOCAL, Local};
-use crate::node::Node;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
-use crate::pacing::Pacing;
-use crate::rule_users::{RuleHold, RuleUsers};
 use crate::stats::{Count, Counters};
+use crate::table::fingerprint::Fingerprints;
+use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{Key, Step, Table};
 
 /// A handle to a domain: cheap to clone, usable from any thread.

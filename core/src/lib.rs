@@ -15,38 +15,24 @@
 //! crate.
 #![deny(unsafe_code)]
 
-mod batch;
-mod bucket;
 mod builder;
 pub mod busy;
 mod clock;
-#[doc(hidden)]
-pub mod cluster;
+mod cluster;
 pub mod config;
 pub mod convert;
-mod decide;
-mod decision;
 mod domain;
 mod error;
 #[doc(hidden)]
-pub mod exchange;
-mod fingerprint;
+pub mod internals;
+mod limit;
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux", feature = "os", not(miri))),
     allow(dead_code, reason = "the system is asked for the time every time")
 )]
 mod local;
-#[doc(hidden)]
-#[cfg(all(feature = "os", unix))]
-pub mod net;
-mod node;
-mod open;
 #[cfg(feature = "os")]
 mod os;
-mod pacing;
-mod rate;
-mod rule;
-mod rule_users;
 mod stats;
 #[cfg_attr(
     not(all(feature = "os", target_os = "linux")),
@@ -63,13 +49,13 @@ pub use busy::BusyThrottle;
 pub use clock::{Clock, ManualClock};
 pub use cluster::{ClusterEvent, ClusterStats, PeerStats};
 pub use config::{BusyConfig, ClusterConfig, Config, Reports, TableConfig};
-pub use decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};
+pub use limit::decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
+pub use limit::rate::Rate;
+pub use limit::rule::Rule;
 #[doc(hidden)]
 pub use local::Local;
-pub use rate::Rate;
-pub use rule::Rule;
 pub use stats::Stats;
 pub use throttle::Throttle;
 pub use top::TopBucket;

@@ -4,8 +4,8 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::fingerprint::Last;
 use crate::stats;
+use crate::table::fingerprint::Last;
 
 /// A thread's own.
 #[derive(Debug)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::builder::{Builder, rebuild};
+use crate::cluster::access::Exchange;
+use crate::cluster::node::Node;
 use crate::cluster::{ClusterEvent, ClusterStats, Engine, events_since};
 use crate::config::Config;
 use crate::domain::{Domain, Host};
 use crate::error::{Error, ErrorKind, Result};
-use crate::exchange::Exchange;
-use crate::node::Node;
-use crate::rate::quoted;
+use crate::limit::rate::quoted;
 use crate::stats::Stats;
 use crate::top::{TopBucket, top};
 

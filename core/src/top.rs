@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::bucket::carry_over;
 use crate::domain::{Domain, Host};
+use crate::limit::bucket::carry_over;
 
 /// A bucket, as people want to see it. The tag itself is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]

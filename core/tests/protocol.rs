@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dthrottle::cluster::wire::{
+use dthrottle::internals::cluster::wire::{
     BusyEntry, BusyNews, Dropped, Envelope, Hello, Keys, Kind, Report, ReportEntry, ReportWriter,
     Secrets, Section, Snapshot, SnapshotWriter, parse_busy, parse_digest, parse_gaps, write_busy,
     write_digest, write_gaps,
 };
-use dthrottle::cluster::{Origin, Ranges, Window};
+use dthrottle::internals::cluster::{Origin, Ranges, Window};
 use serde_json::{Value as Json, json};
 
 fn vectors() -> Json {

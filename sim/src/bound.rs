@@ -1,6 +1,6 @@
 //! The bound of docs/simulation.md: how much more than burst and rate a cluster may admit.
 
-use dthrottle::cluster::rounded_slack;
+use dthrottle::internals::cluster::rounded_slack;
 
 use crate::measure::Meter;
 use crate::outcome::Outcome;

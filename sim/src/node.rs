@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dthrottle::cluster::wire::{Keys, Kind, Report};
-use dthrottle::cluster::{self, Engine, Origin, Settings};
 use dthrottle::config::ClusterConfig;
+use dthrottle::internals::cluster::wire::{Keys, Kind, Report};
+use dthrottle::internals::cluster::{self, Engine, Origin, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::Ns;

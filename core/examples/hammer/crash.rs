@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dthrottle::exchange::Exchange;
+use dthrottle::internals::access::Exchange;
 use dthrottle::{Domain, Rule, Throttle};
 
 use super::Outcome;

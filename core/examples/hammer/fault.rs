@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
 
-use dthrottle::exchange::Exchange;
+use dthrottle::internals::access::Exchange;
 use dthrottle::{TableConfig, Throttle};
 
 use super::Outcome;

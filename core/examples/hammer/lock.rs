@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use dthrottle::exchange::{Exchange, Lock};
+use dthrottle::internals::access::{Exchange, Lock};
 use dthrottle::{Rule, Throttle};
 
 use super::Outcome;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dthrottle::exchange::{Exchange, News};
+use dthrottle::internals::access::{Exchange, News};
 use dthrottle::{BusyConfig, BusyThrottle, Rule, Throttle};
 
 use super::Outcome;

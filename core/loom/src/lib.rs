@@ -5,5 +5,5 @@
 //! below them is loom's, and the loop above them is written again in `model.rs`.
 #![cfg(test)]
 
-mod bucket;
+mod limit;
 mod table;

@@ -33,9 +33,9 @@ use crate::clock::Clock;
 use crate::config::{BusyConfig, TableConfig};
 use crate::domain::Host;
 use crate::error::Result;
-use crate::fingerprint::{Fingerprints, hash_of, rule_id};
-use crate::rule::Rule;
+use crate::limit::rule::Rule;
 use crate::stats::Counter;
+use crate::table::fingerprint::{Fingerprints, hash_of, rule_id};
 use crate::table::{News, SERVICES, Service, ServiceKey};
 use crate::throttle::Throttle;
 

@@ -1,7 +1,7 @@
 //! What people may want to know about the cluster.
 
 use super::Origin;
-use crate::exchange::RawEvent;
+use crate::cluster::access::RawEvent;
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,19 +4,22 @@
 //! be sent is handed out. `net/` runs it on sockets, `sim/` in virtual time, and the hosts of
 //! WebAssembly by their own means. The protocol is in docs/protocol.md.
 
+pub(crate) mod access;
 mod counter;
 mod engine;
 mod event;
 mod history;
 mod members;
+pub(crate) mod node;
 pub(crate) mod pace;
 mod peer;
 mod replay;
 mod settings;
 mod slack;
 mod stats;
+#[cfg(all(feature = "os", unix))]
+pub(crate) mod udp;
 mod window;
-#[doc(hidden)]
 pub mod wire;
 
 pub use counter::Counter;
@@ -24,7 +27,6 @@ pub use engine::{Engine, Output, To, Transmit};
 pub use event::Event;
 pub use peer::State;
 pub use settings::{Controls, Settings};
-#[doc(hidden)]
 pub use slack::rounded as rounded_slack;
 pub(crate) use stats::events_since;
 pub use stats::{ClusterEvent, ClusterStats, PeerStats};

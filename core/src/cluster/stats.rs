@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::counter::Counter;
 use super::event::Event;
-use crate::exchange::{Exchange, Facts};
+use crate::cluster::access::{Exchange, Facts};
 use crate::table::Table;
 
 /// A cluster, as seen from one node.

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use crate::rate::quoted;
+use crate::limit::rate::quoted;
 
 /// The port of a cluster, if none is named.
 pub(super) const PORT: u16 = 7373;

@@ -11,7 +11,7 @@ use super::value::{Entry, Node, Value};
 use crate::busy::{Live, Recover};
 use crate::convert::shown;
 use crate::error::{Error, Result};
-use crate::rate::{parse_duration, quoted};
+use crate::limit::rate::{parse_duration, quoted};
 
 const KEYS: &[&str] = &[
     "mode",

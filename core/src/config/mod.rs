@@ -14,7 +14,7 @@ mod text;
 mod value;
 
 #[doc(hidden)]
-pub use crate::rate::parse_duration;
+pub use crate::limit::rate::parse_duration;
 pub use busy::{BusyConfig, Mode};
 pub use cluster::{ClusterConfig, Reports};
 pub use reader::Names;
@@ -30,10 +30,10 @@ pub use table::TableConfig;
 pub(crate) use table::{Size, check_table_name};
 pub use value::{Entry, Node, Value};
 
-use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
-use crate::rate::quoted;
-use crate::rule::{Fault, Rule};
+use crate::limit::decide::MAX_RULES;
+use crate::limit::rate::quoted;
+use crate::limit::rule::{Fault, Rule};
 
 /// Rules in all domains together: the table numbers them with 10 bits.
 const MAX_RULES_IN_ALL: usize = 1000;

@@ -4,10 +4,10 @@ use super::reader::{Names, Reader, Table, join};
 use super::table::{Kind, Size, TableConfig};
 use super::value::{Entry, Node, Value};
 use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
-use crate::decide::MAX_RULES;
 use crate::error::{Error, Result};
-use crate::rate::{Burst, Rate};
-use crate::rule::Rule;
+use crate::limit::decide::MAX_RULES;
+use crate::limit::rate::{Burst, Rate};
+use crate::limit::rule::Rule;
 
 const RULE_KEYS: &[&str] = &["name", "rate", "burst", "charge_refused"];
 const DOMAIN_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run"];

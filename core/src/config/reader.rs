@@ -2,7 +2,7 @@
 
 use super::value::{Entry, Node, Value};
 use crate::error::{Error, Result};
-use crate::rate::quoted;
+use crate::limit::rate::quoted;
 
 /// How the keys of an object are spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

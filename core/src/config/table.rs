@@ -3,7 +3,7 @@
 use super::reader::{Names, Reader};
 use super::value::{Entry, Value};
 use crate::error::{Error, Result};
-use crate::rate::quoted;
+use crate::limit::rate::quoted;
 use crate::table::{FEWEST_SHARED_LINES, Geometry, Table};
 
 /// Room for so many tags, if nothing is said. Where memory must be there before it is used, and

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
 use super::fork::{self, Guarded};
-use crate::rule_users::RuleUsers;
+use crate::table::rule_users::RuleUsers;
 
 /// What a locked byte of the file stands for. The bytes need not be there.
 pub(super) const EXCHANGE: libc::off_t = 0;

@@ -7,17 +7,20 @@
 mod cell;
 mod dirty;
 mod facts;
+pub(crate) mod fingerprint;
 mod geometry;
 #[cfg(any(test, not(all(feature = "os", unix))))]
 mod heap;
 mod line;
 mod news;
 mod notes;
+pub(crate) mod open;
 mod origins;
 mod pending;
 mod place;
 mod reclaim;
 mod region;
+pub(crate) mod rule_users;
 mod rules;
 mod service;
 mod services;
@@ -36,7 +39,7 @@ use self::place::Place;
 use self::slot::MOST_PENDING;
 use self::slot::Slot;
 pub(crate) use self::slot::{MOST_RULES, RULES};
-use crate::bucket::{Scale, Tat, carry_over};
+use crate::limit::bucket::{Scale, Tat, carry_over};
 use crate::stats::Counter;
 
 pub use self::facts::Facts;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::region::Region;
 use super::slot::{MOST_PENDING, Slot};
 use super::{Hit, Key, Table, dirty};
-use crate::bucket::{Scale, Tat};
+use crate::limit::bucket::{Scale, Tat};
 
 /// With no exchanger for so long, hits that wait for one no longer keep their slot.
 const EXCHANGER_GONE_NS: u64 = 15_000_000_000;

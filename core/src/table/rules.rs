@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 
 use super::cell::AtomicU64;
-use crate::bucket::Scale;
+use crate::limit::bucket::Scale;
 
 /// A rule in the region.
 #[repr(C)]

@@ -4,7 +4,7 @@
 //! line of its tag, 12 bits of rule index, 17 bits of pending hits, 60 bits of TAT. All zero is an
 //! empty slot: rule indexes begin at 1.
 
-use crate::bucket::Tat;
+use crate::limit::bucket::Tat;
 
 const TAT_BITS: u32 = 60;
 const PENDING_BITS: u32 = 17;
@@ -148,7 +148,7 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::LAST;
+    use crate::limit::bucket::LAST;
 
     #[test]
     fn every_field_has_its_own_bits() {

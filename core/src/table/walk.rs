@@ -9,7 +9,7 @@ use super::place::Place;
 use super::rules::SharedRule;
 use super::slot::{RULES, Slot};
 use super::{Key, Step, Table};
-use crate::bucket::{Scale, Tat};
+use crate::limit::bucket::{Scale, Tat};
 
 /// A bucket, as peers and people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use dthrottle::busy::{BusyThrottle, Mode};
-use dthrottle::exchange::News;
+use dthrottle::internals::access::News;
 use dthrottle::{BusyConfig, ClusterConfig, ManualClock};
 
 /// From one node to the others.

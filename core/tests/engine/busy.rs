@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dthrottle::busy::{Mode, Recover};
-use dthrottle::cluster::wire::{BusyEntry, Envelope, Kind, write_busy};
+use dthrottle::internals::cluster::wire::{BusyEntry, Envelope, Kind, write_busy};
 use dthrottle::{BusyConfig, BusyThrottle, Config, Rule};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address, keys};

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use dthrottle::Rule;
-use dthrottle::cluster::{Engine, Origin, Settings};
+use dthrottle::internals::cluster::{Engine, Origin, Settings};
 
 use super::net::{MILLI, Net, SECOND, address, keys};
 

@@ -1,10 +1,10 @@
 //! What comes from a network that somebody else is on, too.
 
 use dthrottle::Rule;
-use dthrottle::cluster::wire::{
+use dthrottle::internals::cluster::wire::{
     Dropped, Envelope, Hello, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section, write_digest,
 };
-use dthrottle::cluster::{Counter, Origin};
+use dthrottle::internals::cluster::{Counter, Origin};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address};
 

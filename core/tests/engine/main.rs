@@ -9,7 +9,7 @@ mod periodic;
 mod slack;
 
 use dthrottle::Rule;
-use dthrottle::cluster::Event;
+use dthrottle::internals::cluster::Event;
 
 use net::{MILLI, Net, SECOND};
 

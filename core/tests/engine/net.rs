@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dthrottle::cluster::wire::Keys;
-use dthrottle::cluster::{Engine, Event, Output, Settings, To};
+use dthrottle::internals::cluster::wire::Keys;
+use dthrottle::internals::cluster::{Engine, Event, Output, Settings, To};
 use dthrottle::{ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use dthrottle::Rule;
-use dthrottle::cluster::Settings;
-use dthrottle::cluster::wire::Kind;
+use dthrottle::internals::cluster::Settings;
+use dthrottle::internals::cluster::wire::Kind;
 
 use super::net::{MILLI, Net, SECOND, address, keys};
 

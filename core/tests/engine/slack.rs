@@ -2,8 +2,8 @@
 //! is over.
 
 use dthrottle::Rule;
-use dthrottle::cluster::wire::{Envelope, Hello, Kind};
-use dthrottle::cluster::{Origin, rounded_slack};
+use dthrottle::internals::cluster::wire::{Envelope, Hello, Kind};
+use dthrottle::internals::cluster::{Origin, rounded_slack};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
 

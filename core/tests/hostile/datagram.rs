@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use dthrottle::cluster::wire::{
+use dthrottle::internals::cluster::wire::{
     Envelope, Hello, Keys, Kind, MAX_BODY, Report, ReportWriter, Secrets, Snapshot, SnapshotWriter,
     parse_busy, parse_digest, parse_gaps, write_busy, write_digest, write_gaps,
 };

@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dthrottle::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
-use dthrottle::cluster::{Engine, Origin, Output, Settings};
+use dthrottle::internals::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
+use dthrottle::internals::cluster::{Engine, Origin, Output, Settings};
 use dthrottle::{
     BusyConfig, BusyThrottle, ClusterConfig, ManualClock, Rule, TableConfig, Throttle,
 };

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use damage::Damage;
-use dthrottle::cluster::wire::Kind;
+use dthrottle::internals::cluster::wire::Kind;
 use serde_json::Value as Json;
 
 /// How often each seed is damaged.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use dthrottle::net::{Background, Setup};
+use dthrottle::internals::udp::{Background, Setup};
 
 use crate::node::Node;
 use crate::probe::{Around, Probe, Shared, free, one, read, until};

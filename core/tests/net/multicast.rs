@@ -3,8 +3,8 @@
 
 use std::net::SocketAddr;
 
-use dthrottle::cluster::{To, Transmit};
-use dthrottle::net::Group;
+use dthrottle::internals::cluster::{To, Transmit};
+use dthrottle::internals::udp::Group;
 
 use crate::node::Node;
 use crate::probe::{read, until};

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dthrottle::cluster::{To, Transmit};
-use dthrottle::net::{Background, Group, Setup};
+use dthrottle::internals::cluster::{To, Transmit};
+use dthrottle::internals::udp::{Background, Group, Setup};
 
 use crate::probe::{Around, Probe, Shared, free, one, until};
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dthrottle::cluster::{Output, To, Transmit};
-use dthrottle::net::{Counters, Driven, Hooks, Tally};
+use dthrottle::internals::cluster::{Output, To, Transmit};
+use dthrottle::internals::udp::{Counters, Driven, Hooks, Tally};
 
 /// What the test and the engine share.
 #[derive(Default)]

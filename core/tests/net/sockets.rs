@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use dthrottle::cluster::{To, Transmit};
-use dthrottle::net::{Inbox, Outbox, Socket};
+use dthrottle::internals::cluster::{To, Transmit};
+use dthrottle::internals::udp::{Inbox, Outbox, Socket};
 
 use crate::probe::{Around, one};
 

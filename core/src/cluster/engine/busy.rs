@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use super::Engine;
 use crate::cluster::Origin;
+use crate::cluster::access::News;
 use crate::cluster::counter::Counter;
 use crate::cluster::pace;
 use crate::cluster::replay::Replay;
 use crate::cluster::wire::{BusyEntry, Dropped, Kind, MAX_BUSY_US, parse_busy, write_busy};
-use crate::exchange::News;
 
 /// The most services of one datagram. All of them fit, whatever their times.
 const MOST_ENTRIES: usize = 56;

@@ -30,7 +30,7 @@ use super::settings::Settings;
 use super::slack::Slack;
 use super::wire::{Envelope, Kind};
 use super::{Event, Origin};
-use crate::exchange::Exchange;
+use crate::cluster::access::Exchange;
 
 /// The most origins that are known at a time.
 const MOST_PEERS: usize = 4096;

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use rand::RngExt;
 
 use super::{Engine, To};
+use crate::cluster::access::Exchange;
 use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
 use crate::cluster::pace::age_class;
@@ -16,7 +17,6 @@ use crate::cluster::wire::{
     ReportEntry, ReportWriter, Section, parse_digest, parse_gaps, write_digest, write_gaps,
 };
 use crate::cluster::{Event, Origin, Ranges};
-use crate::exchange::Exchange;
 
 /// Ranges of one origin in one request.
 const MOST_RANGES: usize = 32;

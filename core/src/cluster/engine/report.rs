@@ -6,6 +6,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use super::Engine;
+use crate::cluster::access::{Charge, Drained, Exchange, KnownRule, Level};
 use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
 use crate::cluster::pace::{self, age_class, late_after, rule_period};
@@ -15,7 +16,6 @@ use crate::cluster::wire::{
     ANSWER, Dropped, Kind, RELAYED, Report, ReportEntry, ReportWriter, Section, write_digest,
 };
 use crate::cluster::{Origin, Verdict};
-use crate::exchange::{Charge, Drained, Exchange, KnownRule, Level};
 
 /// Half the burst, as a level counts.
 const HALF: u64 = 1 << 31;

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use super::{Engine, To};
 use crate::cluster::Origin;
+use crate::cluster::access::Facts;
 use crate::cluster::pace;
 use crate::cluster::peer::State;
 use crate::cluster::slack::Slack;
-use crate::exchange::Facts;
 
 impl Engine {
     pub(super) fn round(&mut self, now: u64) {

@@ -9,7 +9,7 @@ use crate::config::address::{self, PORT};
 use crate::config::check_name;
 use crate::config::reader::Names;
 use crate::error::{Error, Result};
-use crate::rate::quoted;
+use crate::limit::rate::quoted;
 
 const MOST_KEYS: usize = 4;
 /// More nodes than that do not fit into one cluster.

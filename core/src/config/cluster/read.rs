@@ -8,7 +8,7 @@ use crate::config::reader::{Reader, Table, join};
 use crate::config::table::Size;
 use crate::config::value::{Entry, Value};
 use crate::error::{Error, Result};
-use crate::rate::{parse_duration, quoted};
+use crate::limit::rate::{parse_duration, quoted};
 
 const PATH: &str = "cluster";
 const KEYS: &[&str] = &[

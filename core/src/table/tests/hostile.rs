@@ -56,7 +56,7 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
         let now = numbers.next() >> (number % 64);
         table.prefetch(key);
         let seen = table.read(key, scale, now);
-        assert!(seen <= crate::bucket::LAST);
+        assert!(seen <= crate::limit::bucket::LAST);
         let hits = numbers.next() as i64 >> (number >> 8 & 63);
         let units = number >> 20;
         let step = |tat| Step { tat: scale.charge(tat, now, units), hits, answer: tat };

@@ -7,7 +7,7 @@ use crate::config::{Kind, TableConfig};
 use crate::error::{Error, Result};
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockPlace;
-use crate::rule_users::RuleUsers;
+use crate::table::rule_users::RuleUsers;
 use crate::table::{Geometry, Table};
 
 /// A table's time begins so long before it was made, 39 hours, so that older hits have a place

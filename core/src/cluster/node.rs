@@ -1,14 +1,14 @@
 //! A throttle's part in a cluster: what its engine is told, and the thread that runs it.
 
-use crate::bucket::Scale;
 use crate::cluster::Settings;
 use crate::cluster::pace::rule_period;
 use crate::cluster::wire::{Keys, Secrets};
 use crate::config::{ClusterConfig, Reports};
+use crate::limit::bucket::Scale;
 use crate::throttle::Throttle;
 
 #[cfg(all(feature = "os", target_os = "linux"))]
-use crate::net::Life;
+use crate::cluster::udp::Life;
 
 /// A node of a cluster.
 pub(crate) struct Node {

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use crate::bucket::{LAST, Scale, Tat, Window};
-use crate::decision::{Ask, Decision};
 use crate::domain::{ActiveRule, Inner};
+use crate::limit::bucket::{LAST, Scale, Tat, Window};
+use crate::limit::decision::{Ask, Decision};
 use crate::local::Local;
 use crate::stats::Count;
 use crate::table::{Key, Step};

@@ -336,7 +336,7 @@ fn unknown_rules_are_reported_and_learned() {
 fn of_two_rules_of_a_name_the_own_one_counts() {
     let rig = Rig::new(10);
     let table = &rig.throttle.0.host.table;
-    let other = crate::bucket::Scale::new(&crate::Rate::new(2, Duration::from_secs(1)), 5);
+    let other = crate::limit::bucket::Scale::new(&crate::Rate::new(2, Duration::from_secs(1)), 5);
     let index = table.rule_index(rig.rule().id, &other).unwrap();
     let mut exchange = rig.throttle.exchange();
     exchange.learn();

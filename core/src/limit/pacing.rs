@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::fingerprint::hash_of;
+use crate::table::fingerprint::hash_of;
 
 /// So many refused tags are remembered, each in a place of its own unless two meet.
 const PLACES: usize = 4096;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Deref;
 
-use crate::bucket::Scale;
 use crate::domain::ActiveRule;
-use crate::fingerprint::hash_of;
-use crate::rule_users::RuleHold;
+use crate::limit::bucket::Scale;
 use crate::table::Key;
+use crate::table::fingerprint::hash_of;
+use crate::table::rule_users::RuleHold;
 
 /// A rule, as an exchanger knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Many checks at once: all lines are asked for before the first is needed, so that the waits for
 //! memory overlap.
 
-use crate::decide::{self, Check, MAX_RULES};
-use crate::decision::Ask;
 use crate::domain::Inner;
+use crate::limit::decide::{self, Check, MAX_RULES};
+use crate::limit::decision::Ask;
 use crate::local::LOCAL;
 use crate::table::Key;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cluster::Counter;
-use crate::exchange::Exchange;
+use crate::cluster::access::Exchange;
 use crate::os::fork;
 
 /// Is told of a descriptor.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use crate::bucket::Scale;
 use crate::error::Result;
+use crate::limit::bucket::Scale;
 #[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockFile;
 #[cfg(all(feature = "os", target_os = "linux"))]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::bucket::Scale;
-use crate::rate::{Burst, Rate};
+use crate::limit::bucket::Scale;
+use crate::limit::rate::{Burst, Rate};
 
 /// The rate of a domain that shall have no rules.
 const UNLIMITED: &str = "unlimited";

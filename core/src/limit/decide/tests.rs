@@ -145,7 +145,7 @@ fn every_rule_has_its_own_tolerance() {
     rig.stay();
     let inner = &rig.domain.0;
     let strict = ActiveRule { tolerance_ns: SECOND, ..inner.rules[0].clone() };
-    let fingerprints = crate::fingerprint::Fingerprints::new([1, 2], 3);
+    let fingerprints = crate::table::fingerprint::Fingerprints::new([1, 2], 3);
     let strict = ActiveRule { fingerprints, ..strict };
     let rules = vec![inner.rules[0].clone(), strict];
     let (name, hold, host) = (inner.name.clone(), inner.hold.clone(), inner.host.clone());

@@ -17,7 +17,7 @@ pub use self::rule::{KnownRule, RuleInUse};
 use crate::domain::{Domain, Host};
 #[cfg(all(feature = "os", target_os = "linux"))]
 pub use crate::os::lock::Lock;
-use crate::rule_users::RuleHold;
+use crate::table::rule_users::RuleHold;
 use crate::table::{Bucket, Key, Step};
 pub use crate::table::{Facts, News, RawEvent};
 

@@ -8,7 +8,7 @@
 //! Nothing here can overflow: charges saturate, and a product of two `u64` is a `u128`. A TAT has
 //! 60 bits, because that is the room for it in a slot of the table.
 
-use crate::rate::{Rate, gcd};
+use crate::limit::rate::{Rate, gcd};
 
 /// The theoretical arrival time, in ticks of the bucket's rule. Zero: full since ever.
 pub(crate) type Tat = u64;
