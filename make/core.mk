@@ -24,11 +24,21 @@ arm-ready: cargo-ready
 	@test -d "$(ARM_STD)" || rustup target add $(ARM_TARGET) || \
 		{ echo "missing: Rust's standard library for $(ARM_TARGET); install it with rustup" >&2; exit 1; }
 
-test-core: cargo-ready wasm-ready arm-ready ## Test the core and the command: units, laws, vectors, processes, kills
+# Tests have all features; here each stands alone, without a warning.
+FEATURE_SETS := none shared cluster config web busy serde
+
+check-features: cargo-ready wasm-ready ## Compile the core with each of its features alone, and for wasm32
+	@for set in $(FEATURE_SETS); do \
+		echo "cargo clippy --features $$set"; \
+		$(CARGO) clippy --quiet --package dthrottle --no-default-features --features "$${set#none}" -- -D warnings || exit 1; \
+	done
+	$(CARGO) check --quiet --package dthrottle --no-default-features --target $(WASM_TARGET)
+	$(CARGO) check --quiet --package dthrottle --no-default-features --features cluster,config,web,busy --target $(WASM_TARGET)
+
+test-core: check-features arm-ready ## Test the core and the command: units, laws, vectors, processes, kills
 	@$(NEED) strace
 	$(CARGO) test --quiet --package dthrottle --package dthrottle-cli
-	$(CARGO) build --quiet --package dthrottle --no-default-features --target $(WASM_TARGET)
-	$(CARGO) check --quiet --package dthrottle --target $(ARM_TARGET)
+	$(CARGO) check --quiet --package dthrottle --all-features --target $(ARM_TARGET)
 
 test-crash-deep: cargo-ready
 	@$(NEED) strace
@@ -66,5 +76,5 @@ lint-rust: cargo-ready wasm-ready
 	$(CARGO) clippy --quiet --workspace --exclude dthrottle-wasm --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
 
-.PHONY: cargo-ready wasm-ready arm-ready miri-ready test-core test-loom test-loom-deep test-miri test-crash-deep \
+.PHONY: cargo-ready wasm-ready arm-ready miri-ready check-features test-core test-loom test-loom-deep test-miri test-crash-deep \
 	vectors-check bench lint-rust

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use crate::Throttle;
 use crate::clock::{Clock, TableClock};
 use crate::cluster::node::Node;
-use crate::config::{ClusterConfig, Config, DomainConfig, TableConfig};
+use crate::config::{Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, Result};
 use crate::limit::pacing::Pacing;
@@ -20,7 +20,7 @@ use crate::table::rule_users::RuleHold;
 /// Builds a [`Throttle`].
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
-    config: Config,
+    pub(crate) config: Config,
     clock: Option<Clock>,
     key: Option<[u64; 2]>,
 }
@@ -57,7 +57,7 @@ impl Builder {
     }
 
     /// The key of the fingerprints; random by default. For hosts whose randomness this crate
-    /// cannot reach: without the feature `os` there is no other.
+    /// cannot reach, such as WebAssembly.
     #[must_use]
     pub fn fingerprint_key(mut self, key: [u64; 2]) -> Builder {
         self.key = Some(key);
@@ -71,22 +71,16 @@ impl Builder {
         self
     }
 
-    /// The cluster that this node belongs to; none by default.
-    #[must_use]
-    pub fn cluster(mut self, cluster: ClusterConfig) -> Builder {
-        self.config.set_cluster(cluster);
-        self
-    }
-
     /// Builds the throttle, or says what is wrong with its rules.
     pub fn build(mut self) -> Result<Throttle> {
         self.config.prepare()?;
         let node = self.config.cluster.map(Node::new);
-        let clock = self.clock.map_or_else(default_clock, Ok)?;
+        let clock = self.clock.unwrap_or(Clock::System);
+        clock.check()?;
         // All nodes of a cluster know a tag by the same fingerprint.
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
-        let Opened { table, name, zero_ns, key, mut warnings, rule_users, .. } = opened;
+        let Opened { table, name, zero_ns, key, mut warnings, rule_users } = opened;
         warnings.extend(self.config.warnings);
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
@@ -100,8 +94,6 @@ impl Builder {
             warnings,
             rule_users,
             pacing: node.as_ref().filter(|node| node.is_paced()).map(|_| Pacing::new()),
-            #[cfg(all(feature = "os", target_os = "linux"))]
-            lock: opened.lock,
         });
         on_table(&host, &self.config.domains, self.config.dry_run, node)
     }
@@ -201,17 +193,4 @@ fn active_rules(
             })
         })
         .collect()
-}
-
-#[cfg(feature = "os")]
-fn default_clock() -> Result<Clock> {
-    Ok(Clock::System)
-}
-
-#[cfg(not(feature = "os"))]
-fn default_clock() -> Result<Clock> {
-    Err(Error::new(
-        crate::ErrorKind::Argument,
-        "no clock: give one, this build has no system clock",
-    ))
 }

@@ -56,14 +56,25 @@ impl ManualClock {
 /// The clock of a throttle.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The time since the machine started, suspend included.
-    #[cfg(feature = "os")]
+    /// The time since the machine started, suspend included; without the feature `shared`, since
+    /// this process first asked, without suspends. `wasm32-unknown-unknown` has no such clock.
     System,
     /// A clock moved by hand.
     Manual(ManualClock),
 }
 
 impl Clock {
+    /// Fails if there is no such clock.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            Clock::System if cfg!(target_os = "unknown") => {
+                let message = "no clock: give one, this platform has no system clock";
+                Err(Error::new(ErrorKind::Argument, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Nanoseconds since the clock's zero.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
@@ -71,14 +82,9 @@ impl Clock {
     }
 
     /// Like `now_ns`, for a caller that already has this thread's `Local`.
-    #[cfg_attr(
-        not(feature = "os"),
-        expect(unused_variables, reason = "only the system's needs it")
-    )]
     #[inline]
     pub(crate) fn now_ns_by(&self, local: &Local) -> u64 {
         match self {
-            #[cfg(feature = "os")]
             Clock::System => crate::os::clock::now_ns_by(local),
             Clock::Manual(clock) => clock.now_ns(),
         }

@@ -14,8 +14,6 @@ use crate::limit::decide::{self, Check, MAX_RULES};
 use crate::limit::decision::{Ask, Decision};
 use crate::limit::pacing::Pacing;
 use crate::local::{LOCAL, Local};
-#[cfg(all(feature = "os", target_os = "linux"))]
-use crate::os::lock::LockPlace;
 use crate::stats::{Count, Counters};
 use crate::table::fingerprint::Fingerprints;
 use crate::table::rule_users::{RuleHold, RuleUsers};
@@ -50,9 +48,6 @@ pub(crate) struct Host {
     pub(crate) rule_users: RuleUsers,
     /// Whether tags over their limit wait for turns.
     pub(crate) pacing: Option<Pacing>,
-    /// Where the table's processes agree on the one that runs the exchange.
-    #[cfg(all(feature = "os", target_os = "linux"))]
-    pub(crate) lock: LockPlace,
 }
 
 /// A rule at work in a domain.

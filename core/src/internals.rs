@@ -15,7 +15,7 @@ pub mod access {
 }
 
 /// The exchange on UDP sockets.
-#[cfg(all(feature = "os", unix))]
+#[cfg(unix)]
 pub mod udp {
     pub use crate::cluster::udp::*;
 }

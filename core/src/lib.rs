@@ -11,44 +11,62 @@
 //! # Ok::<(), dthrottle::Error>(())
 //! ```
 //!
+//! Parts are cargo features; the README lists them.
 //! `docs/semantics.md` defines every call and every field; `ARCHITECTURE.md` is the map of this
 //! crate.
 #![deny(unsafe_code)]
+// The layout of tables, the arithmetic and the clock are the same in every build. Where a part that
+// uses some of it is left out, that is no mistake; the whole crate is checked for unused code.
+#![cfg_attr(
+    not(all(
+        feature = "busy",
+        feature = "cluster",
+        feature = "config",
+        feature = "web",
+        target_os = "linux",
+        target_arch = "x86_64",
+        not(miri)
+    )),
+    allow(dead_code, unreachable_code, unreachable_pub, unused_imports)
+)]
 
 mod builder;
+#[cfg(feature = "busy")]
 pub mod busy;
 mod clock;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "no_cluster.rs"]
 mod cluster;
 pub mod config;
 pub mod convert;
 mod domain;
 mod error;
+#[cfg(feature = "cluster")]
 #[doc(hidden)]
 pub mod internals;
 mod limit;
-#[cfg_attr(
-    not(all(target_arch = "x86_64", target_os = "linux", feature = "os", not(miri))),
-    allow(dead_code, reason = "the system is asked for the time every time")
-)]
 mod local;
-#[cfg(feature = "os")]
 mod os;
 mod stats;
-#[cfg_attr(
-    not(all(feature = "os", target_os = "linux")),
-    allow(dead_code, unused_imports, reason = "elsewhere there are no named tables")
-)]
 mod table;
-#[cfg(all(feature = "os", target_os = "linux"))]
+#[cfg(all(feature = "shared", target_os = "linux"))]
 pub mod tables;
 mod throttle;
 mod top;
 
 pub use builder::Builder;
+#[cfg(feature = "busy")]
 pub use busy::BusyThrottle;
 pub use clock::{Clock, ManualClock};
+#[cfg(feature = "cluster")]
 pub use cluster::{ClusterEvent, ClusterStats, PeerStats};
-pub use config::{BusyConfig, ClusterConfig, Config, Reports, TableConfig};
+#[cfg(feature = "busy")]
+pub use config::BusyConfig;
+#[cfg(feature = "cluster")]
+pub use config::{ClusterConfig, Reports};
+pub use config::{Config, TableConfig};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};
 pub use limit::decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};

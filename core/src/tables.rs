@@ -45,8 +45,7 @@ pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
                 let now = clock::now_ns().saturating_sub(region.birth().zero_ns);
                 let table = Table::new(region);
                 info.buckets = table.live(now) as u64;
-                let cluster = ClusterStats::of(&table, now);
-                info.cluster = (cluster.incarnation > 0).then_some(cluster);
+                info.cluster = ClusterStats::if_begun(&table, now);
             }
             Ok(None) => continue,
             Err(error) => info.fault = Some(error.to_string()),

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::builder::{Builder, rebuild};
-use crate::cluster::access::Exchange;
 use crate::cluster::node::Node;
-use crate::cluster::{ClusterEvent, ClusterStats, Engine, events_since};
 use crate::config::Config;
 use crate::domain::{Domain, Host};
 use crate::error::{Error, ErrorKind, Result};
@@ -38,18 +36,6 @@ impl Throttle {
     /// Starts a throttle from parts.
     pub fn builder() -> Builder {
         Builder::default()
-    }
-
-    /// A throttle from a configuration in TOML.
-    #[cfg(feature = "os")]
-    pub fn from_toml(text: &str) -> Result<Throttle> {
-        Builder::from(Config::from_toml(text)?).build()
-    }
-
-    /// A throttle from a configuration file.
-    #[cfg(feature = "os")]
-    pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Throttle> {
-        Builder::from(Config::from_file(path)?).build()
     }
 
     /// A handle to a domain. Resolve it once and keep it.
@@ -103,12 +89,6 @@ impl Throttle {
         top(self.host(), &self.domains, count)
     }
 
-    /// The table for an exchanger.
-    #[doc(hidden)]
-    pub fn exchange(&self) -> Exchange {
-        Exchange::new(Arc::clone(&self.default.0.host), &self.domains)
-    }
-
     /// Bytes that the table takes, and slots in it.
     #[doc(hidden)]
     pub fn table_size(&self) -> (usize, usize) {
@@ -132,27 +112,6 @@ impl Throttle {
         if let Some(node) = self.node() {
             node.retire();
         }
-    }
-
-    /// The cluster, as this node sees it; nothing: it belongs to none.
-    pub fn cluster_stats(&self) -> Option<ClusterStats> {
-        self.node().map(|_| ClusterStats::of(&self.host().table, self.host().now()))
-    }
-
-    /// What happened in the cluster after the event with this number, as far as it is still known:
-    /// begin with 0, and go on with the number of the last one.
-    pub fn events(&self, after: u64) -> Vec<ClusterEvent> {
-        self.node().map_or_else(Vec::new, |_| events_since(&self.exchange(), after))
-    }
-
-    /// The engine of this node, for hosts that carry the datagrams themselves; nothing: it belongs
-    /// to no cluster. `seed` must be random, and `incarnation` greater than that of earlier
-    /// engines.
-    #[doc(hidden)]
-    pub fn engine(&self, seed: u64, incarnation: u64) -> Option<Engine> {
-        let exchange = self.exchange();
-        let now = exchange.now();
-        self.node().map(|node| Engine::new(node.settings(), exchange, seed, incarnation, now))
     }
 
     /// The same table and counters under the rules of another configuration: no bucket is lost,
@@ -179,11 +138,11 @@ impl Throttle {
         }
     }
 
-    fn node(&self) -> Option<&Arc<Node>> {
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
         self.default.0.node.as_ref()
     }
 
-    fn host(&self) -> &Host {
+    pub(crate) fn host(&self) -> &Host {
         &self.default.0.host
     }
 }

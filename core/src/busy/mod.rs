@@ -110,7 +110,6 @@ pub struct BusyStats {
 
 impl BusyThrottle {
     /// A throttle with the system's clock.
-    #[cfg(feature = "os")]
     pub fn new(config: BusyConfig) -> Result<BusyThrottle> {
         BusyThrottle::open(config, Clock::System, None)
     }
@@ -142,7 +141,7 @@ impl BusyThrottle {
             builder = builder.fingerprint_key(key);
         }
         if let Some(cluster) = &config.cluster {
-            builder = builder.cluster(cluster.clone().busy_by_default());
+            builder.config.set_cluster(cluster.clone().busy_by_default());
         }
         builder.build()
     }

@@ -7,24 +7,21 @@ use crate::config::{ClusterConfig, Reports};
 use crate::limit::bucket::Scale;
 use crate::throttle::Throttle;
 
-#[cfg(all(feature = "os", target_os = "linux"))]
+#[cfg(not(target_os = "linux"))]
+use crate::cluster::no_life::Life;
+#[cfg(target_os = "linux")]
 use crate::cluster::udp::Life;
 
 /// A node of a cluster.
 pub(crate) struct Node {
     config: ClusterConfig,
-    #[cfg(all(feature = "os", target_os = "linux"))]
     life: Life,
 }
 
 impl Node {
     /// The configuration has been checked, and its secret loaded.
     pub(crate) fn new(config: ClusterConfig) -> Node {
-        Node {
-            config,
-            #[cfg(all(feature = "os", target_os = "linux"))]
-            life: Life::default(),
-        }
+        Node { config, life: Life::default() }
     }
 
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
@@ -51,31 +48,23 @@ impl Node {
     }
 
     /// Learns whose node it is.
-    #[cfg_attr(
-        not(all(feature = "os", target_os = "linux")),
-        allow(unused_variables, reason = "others run the engine")
-    )]
     pub(crate) fn belong_to(&self, throttle: &Throttle) {
-        #[cfg(all(feature = "os", target_os = "linux"))]
         self.life.prepare(&self.config, throttle);
     }
 
     /// Sees to it that the exchange runs in this process, or waits for its turn.
     #[inline]
     pub(crate) fn start(&self) {
-        #[cfg(all(feature = "os", target_os = "linux"))]
         self.life.start();
     }
 
     /// Leaves the exchange to other processes.
     pub(crate) fn retire(&self) {
-        #[cfg(all(feature = "os", target_os = "linux"))]
         self.life.retire();
     }
 
     /// Says goodbye.
     pub(crate) fn stop(&self) {
-        #[cfg(all(feature = "os", target_os = "linux"))]
         self.life.stop();
     }
 }

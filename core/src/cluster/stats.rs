@@ -50,6 +50,11 @@ pub struct PeerStats {
 }
 
 impl ClusterStats {
+    /// `None` if no exchange has ever begun.
+    pub(crate) fn if_begun(table: &Table, now: u64) -> Option<ClusterStats> {
+        Some(ClusterStats::of(table, now)).filter(|cluster| cluster.incarnation > 0)
+    }
+
     pub(crate) fn of(table: &Table, now: u64) -> ClusterStats {
         let (incarnation, pid) = table.exchanger();
         let peers = table.seats().map(|(seat, origin)| {

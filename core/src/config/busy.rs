@@ -102,11 +102,6 @@ impl BusyConfig {
         BusyConfig { cluster: Some(cluster), ..self }
     }
 
-    /// Reads settings in TOML.
-    pub fn from_toml(text: &str) -> Result<BusyConfig> {
-        BusyConfig::from_value(&super::text::parse(text)?, Names::Snake)
-    }
-
     /// Reads what a language's own object says.
     pub fn from_value(root: &Node, names: Names) -> Result<BusyConfig> {
         let mut reader = Reader { names, lines: Vec::new() };

@@ -1,8 +1,10 @@
 //! The cluster's part of the configuration: who belongs to it, where its nodes are, and how they
 //! tell each other what they admitted.
 
+mod address;
 mod check;
 mod read;
+mod secret;
 #[cfg(test)]
 mod tests;
 
@@ -10,8 +12,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::address::{self, PORT, PeerName};
-use super::secret::{Hidden, Secret};
+use self::address::{PORT, PeerName};
+#[doc(hidden)]
+pub use self::secret::read_secret;
+use self::secret::{Hidden, Secret};
+use super::Config;
 use crate::error::Result;
 
 /// When a node reports what it admitted.
@@ -217,7 +222,6 @@ impl ClusterConfig {
 }
 
 /// What a driver asks of a checked configuration.
-#[allow(dead_code, reason = "asked by drivers, which not every build has")]
 impl ClusterConfig {
     /// Where to listen: without a secret, for this machine only.
     pub(crate) fn listen_address(&self) -> SocketAddr {
@@ -257,5 +261,13 @@ impl ClusterConfig {
     /// Reads the secret, if it is in a file. Returns a warning if every user can read it.
     pub(crate) fn load(&mut self) -> Result<Option<String>> {
         self.secret.as_mut().map_or(Ok(None), Secret::load)
+    }
+}
+
+impl Config {
+    /// The cluster that this node belongs to.
+    pub fn set_cluster(&mut self, cluster: ClusterConfig) {
+        self.cluster = Some(cluster);
+        self.table.clustered = true;
     }
 }

@@ -3,31 +3,31 @@
 //! Whatever the source, one check (`Config::check`) looks at the values; the readers only look at
 //! the shape and remember where each field stood.
 
-mod address;
+#[cfg(feature = "busy")]
 mod busy;
+#[cfg(feature = "cluster")]
+mod cluster;
+#[cfg(not(feature = "cluster"))]
+#[path = "no_cluster.rs"]
 mod cluster;
 mod read;
 mod reader;
-mod secret;
 mod table;
+#[cfg(feature = "config")]
 mod text;
 mod value;
 
 #[doc(hidden)]
 pub use crate::limit::rate::parse_duration;
+#[cfg(feature = "busy")]
 pub use busy::{BusyConfig, Mode};
-pub use cluster::{ClusterConfig, Reports};
+// ClusterConfig, and with the feature Reports and read_secret.
+pub use cluster::*;
 pub use reader::Names;
 #[doc(hidden)]
 pub use reader::{Reader, Table};
-#[doc(hidden)]
-pub use secret::read_secret;
-pub(crate) use table::Kind;
-#[cfg(all(feature = "os", target_os = "linux"))]
-pub(crate) use table::MOST_KEYS;
 pub use table::TableConfig;
-#[cfg(all(feature = "os", target_os = "linux"))]
-pub(crate) use table::{Size, check_table_name};
+pub(crate) use table::{Kind, MOST_KEYS, Size, check_table_name};
 pub use value::{Entry, Node, Value};
 
 use crate::error::{Error, Result};
@@ -84,28 +84,6 @@ impl Config {
     /// The name of the default domain.
     pub const DEFAULT: &str = "default";
 
-    /// Reads a configuration in TOML.
-    pub fn from_toml(text: &str) -> Result<Config> {
-        Ok(Config::with_daemon(text)?.0)
-    }
-
-    /// Reads a configuration in TOML, and leaves its table `daemon` to the caller: one file serves
-    /// libraries and dthrottled.
-    pub fn with_daemon(text: &str) -> Result<(Config, Option<Entry>)> {
-        let mut root = text::parse(text)?;
-        let daemon = match &mut root.value {
-            Value::Table(entries) => entries.extract_if(.., |entry| entry.key == "daemon").next(),
-            _ => None,
-        };
-        Ok((read::config(&root, Names::Snake)?, daemon))
-    }
-
-    /// Reads a configuration file in TOML.
-    #[cfg(feature = "os")]
-    pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Config> {
-        Config::from_toml(&crate::os::file::read(path.as_ref())?)
-    }
-
     /// Reads a configuration given as a language's own object.
     pub fn from_value(root: &Node, names: Names) -> Result<Config> {
         read::config(root, names)
@@ -138,12 +116,6 @@ impl Config {
             Kind::Named(name) => Some(name),
             _ => None,
         }
-    }
-
-    /// The cluster that this node belongs to.
-    pub fn set_cluster(&mut self, cluster: ClusterConfig) {
-        self.cluster = Some(cluster);
-        self.table.clustered = true;
     }
 
     /// Names the table, if nothing was said of whose it is: for hosts whose processes are not

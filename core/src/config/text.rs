@@ -1,14 +1,62 @@
-//! TOML text to a tree with lines.
+//! TOML text to a tree with lines, and from there to configurations.
 
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::value::{Entry, Node, Value};
+use super::{Config, Names, read};
+use crate::builder::Builder;
 use crate::error::{Error, ErrorKind, Result};
+use crate::os::file;
+use crate::throttle::Throttle;
 
-pub(super) fn parse(text: &str) -> Result<Node> {
+impl Throttle {
+    /// A throttle from a configuration in TOML.
+    pub fn from_toml(text: &str) -> Result<Throttle> {
+        Builder::from(Config::from_toml(text)?).build()
+    }
+
+    /// A throttle from a configuration file.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Throttle> {
+        Builder::from(Config::from_file(path)?).build()
+    }
+}
+
+impl Config {
+    /// Reads a configuration in TOML.
+    pub fn from_toml(text: &str) -> Result<Config> {
+        Ok(Config::with_daemon(text)?.0)
+    }
+
+    /// Reads a configuration in TOML, and leaves its table `daemon` to the caller: one file serves
+    /// libraries and dthrottled.
+    pub fn with_daemon(text: &str) -> Result<(Config, Option<Entry>)> {
+        let mut root = parse(text)?;
+        let daemon = match &mut root.value {
+            Value::Table(entries) => entries.extract_if(.., |entry| entry.key == "daemon").next(),
+            _ => None,
+        };
+        Ok((read::config(&root, Names::Snake)?, daemon))
+    }
+
+    /// Reads a configuration file in TOML.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Config> {
+        Config::from_toml(&file::read(path.as_ref())?)
+    }
+}
+
+#[cfg(feature = "busy")]
+impl super::BusyConfig {
+    /// Reads settings in TOML.
+    pub fn from_toml(text: &str) -> Result<super::BusyConfig> {
+        super::BusyConfig::from_value(&parse(text)?, Names::Snake)
+    }
+}
+
+fn parse(text: &str) -> Result<Node> {
     let lines = Lines::of(text);
     let table = DeTable::parse(text).map_err(|fault| {
         let line = fault.span().map(|span| lines.line(&span));

@@ -7,8 +7,7 @@ pub(crate) fn now_ns() -> u64 {
     LOCAL.with(now_ns_by)
 }
 
-/// The same, in a thread that knows its own.
-#[cfg(unix)]
+/// Like `now_ns`, for a caller that already has this thread's `Local`.
 #[inline]
 pub(crate) fn now_ns_by(local: &Local) -> u64 {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
@@ -29,7 +28,7 @@ pub(crate) fn unix_ms() -> u64 {
 }
 
 /// Nanoseconds since the machine started, always asked of the system.
-#[cfg(unix)]
+#[cfg(all(feature = "shared", unix))]
 fn precise_ns() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
 
@@ -43,12 +42,14 @@ fn precise_ns() -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// Nanoseconds since the first call.
-#[cfg(not(unix))]
-pub(crate) fn now_ns_by(_: &Local) -> u64 {
+/// Nanoseconds since the first call, and two days: a table's time begins before its first check.
+#[cfg(not(all(feature = "shared", unix)))]
+fn precise_ns() -> u64 {
     use std::sync::OnceLock;
     use std::time::Instant;
 
+    const BEFORE_NS: u64 = 2 * 86_400 * 1_000_000_000;
     static START: OnceLock<Instant> = OnceLock::new();
-    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+    let passed = START.get_or_init(Instant::now).elapsed().as_nanos();
+    BEFORE_NS + u64::try_from(passed).unwrap_or(u64::MAX / 2)
 }

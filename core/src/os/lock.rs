@@ -1,6 +1,7 @@
-//! Which process of a table runs the exchange: the one that holds a lock, which dies with it.
+//! The file that stands for a table, and locks on its bytes, which end with the process: on the one
+//! that runs the exchange (`exchange_lock.rs`), and on the rules in use (`rule_lock.rs`).
 //!
-//! The lock is on an open file description, and every process opens the file for itself: one that
+//! A lock is on an open file description, and every process opens the file for itself: one that
 //! was inherited by a fork would stay locked as long as any of the children lives. The file of a
 //! named table is the table's own, so that there is nothing else to make, to guard and to remove,
 //! and processes whose table has been removed or replaced still agree among themselves. `remove`
@@ -19,9 +20,6 @@ use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 
-use super::fork::{self, Guarded};
-use crate::table::rule_users::RuleUsers;
-
 /// What a locked byte of the file stands for. The bytes need not be there.
 pub(super) const EXCHANGE: libc::off_t = 0;
 pub(super) const RULE_LIST: libc::off_t = 1;
@@ -30,16 +28,7 @@ pub(super) const RULES: libc::off_t = 2;
 /// As many bytes as there are.
 pub(super) const ALL: libc::off_t = 0;
 
-/// Where the processes of a table agree on one of them.
-#[derive(Clone, Debug)]
-pub(crate) enum LockPlace {
-    /// The table is this process's own.
-    None,
-    /// A file that stands for the table.
-    File(Arc<LockFile>),
-}
-
-/// A file to be opened again.
+/// A file that stands for a table, to be opened again.
 #[derive(Debug)]
 pub(crate) struct LockFile {
     file: KeptFile,
@@ -56,46 +45,21 @@ pub(super) struct KeptFile {
     identity: (u64, u64),
 }
 
-/// The right to run the exchange. Given back when it is dropped, and never inherited.
-#[derive(Debug)]
-pub struct Lock(Option<Guarded<File>>);
-
-impl LockPlace {
+impl LockFile {
     /// For this process and its children.
-    pub(crate) fn of_memory() -> io::Result<LockPlace> {
-        let file = File::from(memfd_create("dthrottle", MemfdFlags::CLOEXEC)?);
-        LockPlace::of_file(file, None)
+    pub(crate) fn of_memory() -> io::Result<Arc<LockFile>> {
+        LockFile::new(File::from(memfd_create("dthrottle", MemfdFlags::CLOEXEC)?), None)
     }
 
     /// For all processes that have the table in this file.
-    pub(crate) fn of_table(file: File, path: PathBuf) -> io::Result<LockPlace> {
-        LockPlace::of_file(file, Some(path))
+    pub(crate) fn of_table(file: File, path: PathBuf) -> io::Result<Arc<LockFile>> {
+        LockFile::new(file, Some(path))
     }
 
-    fn of_file(file: File, path: Option<PathBuf>) -> io::Result<LockPlace> {
-        let file = KeptFile::new(file)?;
-        Ok(LockPlace::File(Arc::new(LockFile { file, path })))
+    fn new(file: File, path: Option<PathBuf>) -> io::Result<Arc<LockFile>> {
+        Ok(Arc::new(LockFile { file: KeptFile::new(file)?, path }))
     }
 
-    /// How the users of the table's rules are known.
-    pub(crate) fn rule_users(&self) -> RuleUsers {
-        match self {
-            LockPlace::None => RuleUsers::counted(),
-            LockPlace::File(file) => RuleUsers::Locked(Arc::clone(file)),
-        }
-    }
-
-    /// The lock, unless another process has it.
-    pub(crate) fn try_lock(&self) -> io::Result<Option<Lock>> {
-        let LockPlace::File(place) = self else { return Ok(Some(Lock(None))) };
-        let guarded = fork::guard(|| place.open_again())?;
-        let Some(file) = guarded.get() else { return Ok(None) };
-        let is_free = try_change(file, libc::F_WRLCK, EXCHANGE, 1)?;
-        Ok(is_free.then_some(Lock(Some(guarded))))
-    }
-}
-
-impl LockFile {
     /// A description of its own.
     pub(super) fn open_again(&self) -> io::Result<File> {
         let (again, flags) = (OFlags::RDWR | OFlags::CLOEXEC, OFlags::NOFOLLOW | OFlags::NONBLOCK);
@@ -112,23 +76,6 @@ impl LockFile {
             }
         }
         Err(why)
-    }
-}
-
-impl Lock {
-    /// Whether it is still this process's: a forked child has only a shadow of it.
-    pub fn is_held(&self) -> bool {
-        self.0.as_ref().is_none_or(|guarded| guarded.get().is_some())
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if let Some(file) = self.0.as_ref().and_then(Guarded::get) {
-            // Not by closing alone: a child that is forked just now may keep the descriptor for a
-            // moment, or for ever. It cannot fail: the descriptor is ours.
-            let _ = try_change(file, libc::F_UNLCK, EXCHANGE, 1);
-        }
     }
 }
 

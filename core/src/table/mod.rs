@@ -9,7 +9,7 @@ mod dirty;
 mod facts;
 pub(crate) mod fingerprint;
 mod geometry;
-#[cfg(any(test, not(all(feature = "os", unix))))]
+#[cfg(any(test, not(all(feature = "shared", unix))))]
 mod heap;
 mod line;
 mod news;
@@ -27,6 +27,7 @@ mod services;
 mod set;
 mod slot;
 mod walk;
+pub(crate) mod window;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86;
 
@@ -45,8 +46,6 @@ use crate::stats::Counter;
 pub use self::facts::Facts;
 use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
-#[cfg(any(test, not(all(feature = "os", unix))))]
-pub(crate) use self::heap::Heap;
 pub use self::news::News;
 pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;

@@ -13,7 +13,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::Table;
 use super::cell::AtomicU64;
 use super::facts::SharedFacts;
-use crate::cluster::{Origin, Ranges, Window};
+use super::window::{Origin, Ranges, Window};
 
 /// Missing ranges in a copy.
 const HOLES: usize = 15;

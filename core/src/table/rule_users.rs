@@ -12,9 +12,7 @@ use std::thread;
 
 use crate::error::Result;
 use crate::limit::bucket::Scale;
-#[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::lock::LockFile;
-#[cfg(all(feature = "os", target_os = "linux"))]
 use crate::os::rule_lock::{RuleListLock, RuleLock, is_passing};
 use crate::table::{RULES, Table};
 
@@ -26,10 +24,8 @@ const TRIES: usize = 1_000_000;
 pub(crate) enum RuleUsers {
     /// The table is this process's own.
     Counted(Arc<Counts>),
-    #[cfg(all(feature = "os", target_os = "linux"))]
     Locked(Arc<LockFile>),
     /// They are unknown, so no index is ever given to another rule.
-    #[cfg(all(feature = "os", unix))]
     Unknown,
 }
 
@@ -40,14 +36,12 @@ pub(crate) enum RuleHold {
     /// The throttle has no rules, or the rules of the table are pinned.
     None,
     Counted(Arc<Counts>, Vec<u16>),
-    #[cfg(all(feature = "os", target_os = "linux"))]
     Locked(RuleLock),
 }
 
 /// The right to change the list of rules.
 enum ListLock {
     Counted(Arc<Counts>),
-    #[cfg(all(feature = "os", target_os = "linux"))]
     Locked(RuleListLock),
 }
 
@@ -118,9 +112,7 @@ impl RuleUsers {
             // Nobody waits for a hold on rules that stay.
             _ if table.are_rules_pinned() => None,
             RuleUsers::Counted(counts) => Some(RuleHold::Counted(Arc::clone(counts), Vec::new())),
-            #[cfg(all(feature = "os", target_os = "linux"))]
             RuleUsers::Locked(file) => if_possible(RuleLock::new(file))?.map(RuleHold::Locked),
-            #[cfg(all(feature = "os", unix))]
             RuleUsers::Unknown => None,
         };
         Ok(hold.unwrap_or_else(|| {
@@ -139,11 +131,9 @@ impl RuleUsers {
             RuleUsers::Counted(counts) => {
                 counts.lock().then(|| ListLock::Counted(Arc::clone(counts)))
             }
-            #[cfg(all(feature = "os", target_os = "linux"))]
             RuleUsers::Locked(file) => {
                 if_possible(RuleListLock::new(file))?.flatten().map(ListLock::Locked)
             }
-            #[cfg(all(feature = "os", unix))]
             RuleUsers::Unknown => None,
         };
         if lock.is_none() {
@@ -154,7 +144,6 @@ impl RuleUsers {
 }
 
 /// Returns `None` for an error that this process will always get, and fails for one that passes.
-#[cfg(all(feature = "os", target_os = "linux"))]
 fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
     match result {
         Err(cause) if is_passing(&cause) => {
@@ -168,10 +157,6 @@ fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
 impl RuleHold {
     /// Adds a rule to the hold. Returns false while another thread or process excludes its users.
     /// Where the system has no such locks, it pins the rules of the table instead.
-    #[cfg_attr(
-        not(all(feature = "os", target_os = "linux")),
-        allow(unused_variables, reason = "counting does not fail")
-    )]
     fn add(&mut self, table: &Table, index: u16) -> bool {
         match self {
             RuleHold::None => true,
@@ -180,7 +165,6 @@ impl RuleHold {
                 indexes.extend(is_held.then_some(index));
                 is_held
             }
-            #[cfg(all(feature = "os", target_os = "linux"))]
             RuleHold::Locked(lock) => lock.add(index).unwrap_or_else(|_| {
                 table.pin_rules();
                 *self = RuleHold::None;
@@ -190,12 +174,7 @@ impl RuleHold {
     }
 
     /// Keeps the hold until it is dropped, also in children that are forked meanwhile.
-    #[cfg_attr(
-        not(all(feature = "os", target_os = "linux")),
-        allow(unused_variables, clippy::unnecessary_wraps, reason = "counts need no more")
-    )]
     fn keep(&mut self, table: &Table) -> Result<()> {
-        #[cfg(all(feature = "os", target_os = "linux"))]
         if let RuleHold::Locked(lock) = self
             && if_possible(lock.keep())?.is_none()
         {
@@ -221,7 +200,6 @@ impl ListLock {
                 table.reclaim_rules(now, |index| counts.exclude(index));
                 counts.readmit();
             }
-            #[cfg(all(feature = "os", target_os = "linux"))]
             ListLock::Locked(lock) => {
                 table.reclaim_rules(now, |index| lock.exclude(index));
                 lock.readmit();
@@ -235,7 +213,6 @@ impl Drop for ListLock {
         match self {
             // Release: the next one sees what was done to the list.
             ListLock::Counted(counts) => counts.is_locked.store(false, Ordering::Release),
-            #[cfg(all(feature = "os", target_os = "linux"))]
             ListLock::Locked(_) => {}
         }
     }

@@ -13,6 +13,7 @@ mod threads;
 
 use std::time::Duration;
 
+use super::heap::Heap;
 use super::*;
 use crate::Rate;
 

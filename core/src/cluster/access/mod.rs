@@ -15,9 +15,9 @@ use std::sync::Arc;
 use self::rule::Rules;
 pub use self::rule::{KnownRule, RuleInUse};
 use crate::domain::{Domain, Host};
-#[cfg(all(feature = "os", target_os = "linux"))]
-pub use crate::os::lock::Lock;
-use crate::table::rule_users::RuleHold;
+#[cfg(target_os = "linux")]
+pub use crate::os::exchange_lock::Lock;
+use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{Bucket, Key, Step};
 pub use crate::table::{Facts, News, RawEvent};
 
@@ -111,9 +111,14 @@ impl Exchange {
     }
 
     /// The right to run the exchange, unless another process of the table has it.
-    #[cfg(all(feature = "os", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     pub fn try_lock(&self) -> std::io::Result<Option<Lock>> {
-        self.host.lock.try_lock()
+        Lock::try_new(&self.host.rule_users)
+    }
+
+    /// Whether several processes may have the table.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.host.rule_users, RuleUsers::Locked(_))
     }
 
     /// How long nobody has said so; nothing: nobody ever has.

@@ -13,7 +13,6 @@ use crate::clock::Clock;
 use crate::cluster::access::Exchange;
 use crate::cluster::{Counter, Engine};
 use crate::config::ClusterConfig;
-use crate::os::lock::LockPlace;
 use crate::os::{clock, fork, random};
 use crate::throttle::Throttle;
 
@@ -33,7 +32,6 @@ pub(crate) struct Life {
 struct Plan {
     config: Arc<ClusterConfig>,
     exchange: Exchange,
-    lock: LockPlace,
 }
 
 impl Life {
@@ -44,8 +42,8 @@ impl Life {
         // are not started again after a fork, and nothing worse.
         let _ = fork::watch();
         if matches!(host.clock.clock(), Clock::System) {
-            let (config, lock) = (Arc::new(config.clone()), host.lock.clone());
-            let _ = self.plan.set(Plan { config, exchange: throttle.exchange(), lock });
+            let config = Arc::new(config.clone());
+            let _ = self.plan.set(Plan { config, exchange: throttle.exchange() });
         }
     }
 
@@ -118,7 +116,7 @@ impl Life {
 
 impl Plan {
     fn start(self) -> std::io::Result<Background> {
-        let (exchange, lock) = (self.exchange.clone(), self.lock.clone());
+        let exchange = self.exchange.clone();
         let hooks = Hooks::of_table(exchange.clone());
         let wishes_busy = self.config.busy == Some(true);
         let try_lock = move || {
@@ -126,7 +124,7 @@ impl Plan {
             if wishes_busy {
                 exchange.wish_busy(exchange.now());
             }
-            lock.try_lock()
+            exchange.try_lock()
         };
         Background::start(hooks, try_lock, move || Ok((self.engine(), self.setup())))
     }
@@ -138,7 +136,7 @@ impl Plan {
         let incarnation = clock::unix_ms() << 20 | bits & 0xf_ffff;
         let incarnation = incarnation.max(exchange.exchanger().0.saturating_add(1));
         let pid = u64::from(process::id());
-        if matches!(self.lock, LockPlace::None) && exchange.exchanger().1 != pid {
+        if !exchange.is_shared() && exchange.exchanger().1 != pid {
             // A copy of a table is another node.
             exchange.renew_node_id(seed);
         }

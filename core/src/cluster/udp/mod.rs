@@ -11,6 +11,7 @@ mod backoff;
 mod driver;
 mod hooks;
 mod inbox;
+#[cfg(target_os = "linux")]
 mod life;
 mod multicast;
 mod names;
@@ -23,6 +24,7 @@ pub use background::Background;
 pub use driver::{Driven, Setup};
 pub use hooks::{Counters, FdHook, Hooks, Tally};
 pub use inbox::Inbox;
+#[cfg(target_os = "linux")]
 pub(crate) use life::Life;
 pub use multicast::Group;
 pub use outbox::Outbox;

@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::address::{self, PORT};
 use super::{ClusterConfig, Fault, Reports};
-use crate::config::address::{self, PORT};
 use crate::config::check_name;
 use crate::config::reader::Names;
 use crate::error::{Error, Result};

@@ -225,7 +225,6 @@ fn the_examples_of_the_page_are_right() {
     }
 }
 
-#[cfg(feature = "os")]
 mod files {
     use super::*;
 

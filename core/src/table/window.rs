@@ -1,13 +1,23 @@
-//! Which reports of one origin have been applied: all up to the top, except those missing.
+//! Which reports of one origin have been applied: all up to the top, except those missing. The
+//! table stores this for every origin (`origins.rs`); the exchange decides by it.
 //!
 //! Reports are numbered from 1 without holes. A report covers a range of numbers: one when it is
 //! new, several when it is a repair that sums them up.
+
+/// One life of a node's exchange: whose reports they are, and which numbers they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// The node: the same for all processes of a table, as long as the table is there.
+    pub node: u64,
+    /// Later lives have greater numbers.
+    pub incarnation: u64,
+}
 
 /// Ranges, first and last number, in order, apart from each other.
 pub type Ranges = Vec<(u64, u64)>;
 
 /// No origin ever gets there: whatever claims a greater number is not a report.
-pub(super) const LAST_NUMBER: u64 = 1 << 62;
+pub(crate) const LAST_NUMBER: u64 = 1 << 62;
 /// The most holes that are kept: what is older counts as applied and is never charged.
 const MOST_HOLES: usize = 1024;
 

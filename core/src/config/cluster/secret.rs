@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::os::file;
 
 const SHORTEST: usize = 16;
 /// What is longer is another file, given by mistake.
@@ -66,7 +67,7 @@ impl Secret {
 /// file.
 pub fn read_secret(path: &Path, field: &str, longest: usize) -> Result<(Vec<u8>, Option<String>)> {
     // And a newline, and one to see that it is too long.
-    let (mut bytes, open_mode) = read(path, longest + 3)?;
+    let (mut bytes, open_mode) = file::read_secret(path, longest + 3)?;
     let warning = open_mode.map(|mode| {
         let path = path.display();
         format!(
@@ -81,14 +82,4 @@ pub fn read_secret(path: &Path, field: &str, longest: usize) -> Result<(Vec<u8>,
         }
     }
     Ok((bytes, warning))
-}
-
-#[cfg(feature = "os")]
-fn read(path: &Path, most: usize) -> Result<(Vec<u8>, Option<u32>)> {
-    crate::os::file::read_secret(path, most)
-}
-
-#[cfg(not(feature = "os"))]
-fn read(_: &Path, _: usize) -> Result<(Vec<u8>, Option<u32>)> {
-    Err(Error::config("cluster.secret", "there are no files here; give the secret as text"))
 }

@@ -1,0 +1,19 @@
+//! Stands for `udp/life.rs` where there is no thread for the exchange: the host runs the engine.
+
+use crate::config::ClusterConfig;
+use crate::throttle::Throttle;
+
+/// Has nothing to run.
+#[derive(Default)]
+pub(crate) struct Life {}
+
+#[allow(clippy::unused_self, reason = "as the other one has it")]
+impl Life {
+    pub(crate) fn prepare(&self, _: &ClusterConfig, _: &Throttle) {}
+
+    pub(crate) fn start(&self) {}
+
+    pub(crate) fn retire(&self) {}
+
+    pub(crate) fn stop(&self) {}
+}

@@ -1,0 +1,57 @@
+//! Stands for `cluster/` where the feature is off: there is no node, and no value of its type.
+
+use crate::table::Table;
+
+/// A cluster, as seen from one node. There are no values of this type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterStats {}
+
+impl ClusterStats {
+    /// Always `None`.
+    pub(crate) fn if_begun(_: &Table, _: u64) -> Option<ClusterStats> {
+        None
+    }
+}
+
+pub(crate) mod node {
+    use crate::config::ClusterConfig;
+    use crate::limit::bucket::Scale;
+    use crate::throttle::Throttle;
+
+    /// A node of a cluster.
+    pub(crate) enum Node {}
+
+    impl Node {
+        pub(crate) fn new(config: ClusterConfig) -> Node {
+            match config {}
+        }
+
+        pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
+            match *self {}
+        }
+
+        pub(crate) fn tolerance(&self, _: &Scale) -> (u64, bool) {
+            match *self {}
+        }
+
+        pub(crate) fn is_paced(&self) -> bool {
+            match *self {}
+        }
+
+        pub(crate) fn belong_to(&self, _: &Throttle) {
+            match *self {}
+        }
+
+        pub(crate) fn start(&self) {
+            match *self {}
+        }
+
+        pub(crate) fn retire(&self) {
+            match *self {}
+        }
+
+        pub(crate) fn stop(&self) {
+            match *self {}
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Tables that every process finds which gives their name.
+
+use super::shared::{anonymous, fall_back};
+use super::{Opened, Wish};
+use crate::config::{MOST_KEYS, TableConfig};
+use crate::error::{Error, Result};
+use crate::os::lock::LockFile;
+use crate::os::named::{self, Asked, Found, Refusal};
+use crate::os::random;
+use crate::table::rule_users::RuleUsers;
+use crate::table::{Birth, Table};
+
+/// A table for every process that gives this name.
+pub(super) fn named(name: &str, wish: Wish<'_>) -> Result<Opened> {
+    if !Table::can_be_shared() {
+        return fall_back(wish, "this processor cannot share a table");
+    }
+    let names = match wish {
+        Wish { config, key: Some(key), .. } if config.usual => usual_names(name, config, key),
+        _ => vec![name.to_string()],
+    };
+    for name in names {
+        if let Some(opened) = with_our_key(&name, wish)? {
+            return Ok(opened);
+        }
+    }
+    let option = |flag, value: &Option<String>| {
+        value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
+    };
+    let (group, dir) = (&wish.config.group, &wish.config.dir);
+    let place = option("group", group) + &option("dir", dir);
+    let message = format!(
+        "the table {name:?} has another fingerprint key: it was made without this cluster, or \
+         with another secret; give another name, or remove it with \
+         `dthrottle table remove {name}{place}`"
+    );
+    Err(Error::config("table", message))
+}
+
+/// The names of a table that nobody chose, in the order in which all its processes try them. They
+/// are numbered, and tell nothing of the key: everybody can see them. One that is in use comes
+/// first: an older one may have been removed since.
+fn usual_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
+    let numbered = (2..=MOST_KEYS).map(|number| format!("{name}-{number}"));
+    let mut names: Vec<String> = std::iter::once(name.to_string()).chain(numbered).collect();
+    let (group, dir) = (config.group.as_deref(), config.dir.as_deref());
+    let ours = names.iter().position(|name| named::key(name, group, dir) == Some(key));
+    names[..=ours.unwrap_or(0)].rotate_right(1);
+    names
+}
+
+/// The table of this name; nothing: it is there, with another key.
+fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
+    let Wish { config, key, zero_ns } = wish;
+    let geometry = config.shape();
+    let birth = Birth { zero_ns, key: key.unwrap_or_else(random::key), boot: named::boot() };
+    let dir = config.dir.as_deref();
+    let group = config.group.as_deref();
+    match named::open(&Asked { name, dir, group, geometry, birth }) {
+        Ok(Found { region, file, path }) => {
+            let found = region.birth();
+            if key.is_some_and(|key| key != found.key) {
+                return Ok(None);
+            }
+            let mut warnings = Vec::new();
+            if config.size.is_some() && region.geometry() != geometry {
+                warnings.push(format!(
+                    "the table {name:?} is there already, with room for {} tags and not for \
+                     {} as asked; `dthrottle table resize {name} SIZE` changes that",
+                    region.geometry().tags(),
+                    geometry.tags()
+                ));
+            }
+            let lock = LockFile::of_table(file, path).map_err(|cause| no_lock(&cause))?;
+            let rule_users = RuleUsers::Locked(lock);
+            let table = Table::new(region);
+            let Birth { zero_ns, key, .. } = found;
+            let name = Some(name.to_string());
+            Ok(Some(Opened { table, name, zero_ns, key, warnings, rule_users }))
+        }
+        Err(Refusal::Wrong(error)) => Err(error),
+        Err(Refusal::Nowhere(why)) => {
+            let mut opened = anonymous(wish)?;
+            opened.warnings.push(format!(
+                "the table {name:?} is shared only with forked children, not by its name: \
+                 {why}"
+            ));
+            Ok(Some(opened))
+        }
+    }
+}
+
+pub(super) fn no_lock(cause: &std::io::Error) -> Error {
+    Error::config("table", format!("cannot lock the table's file: {cause}"))
+}

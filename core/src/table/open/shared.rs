@@ -1,0 +1,51 @@
+//! Tables in memory of the system, which forked children share.
+
+use super::{Opened, Wish, private};
+use crate::error::Result;
+use crate::os::memory::Map;
+use crate::table::rule_users::RuleUsers;
+use crate::table::{Geometry, Table};
+
+#[cfg(target_os = "linux")]
+use super::named;
+#[cfg(target_os = "linux")]
+pub(super) use super::named::named;
+
+pub(super) fn private_table(geometry: Geometry) -> Option<Table> {
+    Table::in_memory(Map::private(geometry.bytes()).ok()?, geometry)
+}
+
+/// A table for this process and its children.
+pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {
+    let geometry = wish.config.shape();
+    if !Table::can_be_shared() {
+        return fall_back(wish, "this processor cannot share a table");
+    }
+    let map = Map::anonymous(geometry.bytes()).ok();
+    let Some(table) = map.and_then(|map| Table::in_memory(map, geometry)) else {
+        return fall_back(wish, "the system gave no shared memory");
+    };
+    let mut opened = wish.fulfilled(table);
+    opened.rule_users = RuleUsers::Unknown;
+    #[cfg(target_os = "linux")]
+    match crate::os::lock::LockFile::of_memory() {
+        Ok(file) => opened.rule_users = RuleUsers::Locked(file),
+        Err(cause) if wish.config.clustered => return Err(named::no_lock(&cause)),
+        // Without a lock no rule index is reused; everything else works.
+        Err(_) => {}
+    }
+    Ok(opened)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn named(_: &str, wish: Wish<'_>) -> Result<Opened> {
+    let mut opened = anonymous(wish)?;
+    opened.warnings.push("named tables need Linux; this one has no name".into());
+    Ok(opened)
+}
+
+pub(super) fn fall_back(wish: Wish<'_>, why: &str) -> Result<Opened> {
+    let mut opened = private(wish)?;
+    opened.warnings.push(format!("{why}: this process counts for itself"));
+    Ok(opened)
+}
