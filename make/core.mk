@@ -27,13 +27,14 @@ arm-ready: cargo-ready
 # Tests have all features; here each stands alone, without a warning.
 FEATURE_SETS := none shared cluster config web busy serde
 
-check-features: cargo-ready wasm-ready ## Compile the core with each of its features alone, and for wasm32
+check-features: cargo-ready wasm-ready ## Compile the core with each of its features alone, and for wasm32; the daemon without Smockron
 	@for set in $(FEATURE_SETS); do \
 		echo "cargo clippy --features $$set"; \
 		$(CARGO) clippy --quiet --package dthrottle --no-default-features --features "$${set#none}" -- -D warnings || exit 1; \
 	done
 	$(CARGO) check --quiet --package dthrottle --no-default-features --target $(WASM_TARGET)
 	$(CARGO) check --quiet --package dthrottle --no-default-features --features cluster,config,web,busy --target $(WASM_TARGET)
+	$(CARGO) clippy --quiet --package dthrottled --no-default-features -- -D warnings
 
 test-core: check-features arm-ready ## Test the core and the command: units, laws, vectors, processes, kills
 	@$(NEED) strace

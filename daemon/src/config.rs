@@ -183,6 +183,10 @@ impl Settings {
             let message = "control is on the port after accounting; choose a lower one";
             return Err(Error::config("daemon.smockron", message));
         }
+        if self.smockron.is_some() && !cfg!(feature = "smockron") {
+            let message = "this dthrottled was built without the cargo feature `smockron`";
+            return Err(Error::config("daemon.smockron", message));
+        }
         Ok(())
     }
 

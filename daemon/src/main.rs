@@ -19,6 +19,10 @@ mod refused;
 mod report;
 mod resp;
 mod serve;
+#[cfg(feature = "smockron")]
+mod smockron;
+#[cfg(not(feature = "smockron"))]
+#[path = "no_smockron.rs"]
 mod smockron;
 mod socket_file;
 mod state;
