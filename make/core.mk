@@ -72,10 +72,14 @@ bench: build-c build-python build-node ## Measure against what users would pick 
 	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench -- $(PARTS)
 	$(call KEEP,core,make bench,bench/out/core.json bench/out/cluster.json)
 
-lint-rust: cargo-ready wasm-ready
+# deny.toml has the lists.
+lint-deps: cargo-ready
+	$(CARGO) run --quiet --package xtask -- deny
+
+lint-rust: cargo-ready wasm-ready lint-deps
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --workspace --exclude dthrottle-wasm --all-targets -- -D warnings
 	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
 
 .PHONY: cargo-ready wasm-ready arm-ready miri-ready check-features test-core test-loom test-loom-deep test-miri test-crash-deep \
-	vectors-check bench lint-rust
+	vectors-check bench lint-deps lint-rust
