@@ -51,12 +51,15 @@ bench-python: build-python $(BENCH_VENV)/.ready ## Measure against limits and Fl
 	$(BENCH_PYTHON) bench/python/main.py $(PARTS)
 	$(call KEEP,python,make bench-python,bench/out/python.json)
 
-lint-python: build-python
-	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
-	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench
+# What needs no build.
+style-python: venv
+	$(RUFF) check --quiet --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench scripts
+	$(RUFF) format --quiet --check --config $(PYPROJECT) $(PYTHON_DIR) tests demo bench scripts
 	$(MYPY) $(PYTHON_DIR)/python $(PYTHON_DIR)/tests
+
+lint-python: build-python style-python
 	$(MYPY) --disable-error-code import-not-found bench/python/*.py
-	@for dir in demo/ bench/ bench/servers/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
+	@for dir in demo/ bench/ bench/servers/ scripts/ $(PYTHON_TESTS); do echo "mypy $$dir"; $(MYPY) $$dir*.py || exit 1; done
 	$(VENV_PYTHON) -m mypy.stubtest --mypy-config-file $(PYPROJECT) dthrottle._dthrottle
 
-.PHONY: venv build-python test-python bench-python lint-python
+.PHONY: venv build-python test-python bench-python style-python lint-python
