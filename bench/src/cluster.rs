@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use dthrottle::internals::cluster::wire::{
     Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section,
 };
-use dthrottle::internals::cluster::{Counter, Engine, Origin, Output, Settings};
+use dthrottle::internals::cluster::{Counter, Engine, Origin, Output, PeerAddr, Settings};
 use dthrottle::{ClusterConfig, Rule, Throttle};
 
 use crate::rivals::{Done, fill, median, table_for, time};
@@ -70,7 +70,10 @@ struct Pair {
     engines: [Engine; 2],
 }
 
-const ADDRESSES: [([u8; 4], u16); 2] = [([10, 0, 0, 1], 7373), ([10, 0, 0, 2], 7373)];
+/// The address of a node.
+fn address(node: usize) -> PeerAddr {
+    SocketAddr::from(([10, 0, 0, 1 + node as u8], 7373)).into()
+}
 
 impl Pair {
     fn new() -> Done<Pair> {
@@ -85,21 +88,21 @@ impl Pair {
         let engine = |node: usize| {
             let exchange = throttles[node].exchange();
             let now = exchange.now();
-            let mut settings = Settings::new(keys(), SocketAddr::from(ADDRESSES[node]));
+            let mut settings = Settings::new(keys(), address(node));
             // Reports wait here until all are written. They are charged all the same.
-            settings.controls.late_rule = false;
+            settings.mechanisms.forgive_late_hits = false;
             Engine::new(settings, exchange, node as u64, 1, now)
         };
         let mut pair = Pair { engines: [engine(0), engine(1)], throttles };
         let now = pair.now();
-        pair.engines[0].join(now, &[SocketAddr::from(ADDRESSES[1])]);
+        pair.engines[0].join(now, &[address(1)]);
         let end = Instant::now() + Duration::from_secs(20);
         while pair.engines.iter().any(|engine| engine.peers() != 1) {
             pair.tick();
-            for (node, from) in ADDRESSES.into_iter().enumerate() {
+            for node in 0..2 {
                 for mut datagram in pair.sent(node) {
                     let now = pair.now();
-                    pair.engines[1 - node].handle_datagram(now, from.into(), &mut datagram);
+                    pair.engines[1 - node].handle_datagram(now, address(node), &mut datagram);
                 }
             }
             if Instant::now() > end {
@@ -165,7 +168,7 @@ pub(crate) fn apply() -> Done<(f64, f64)> {
         let start = Instant::now();
         for report in &mut reports {
             let now = pair.throttles[1].exchange().now();
-            pair.engines[1].handle_datagram(now, SocketAddr::from(ADDRESSES[0]), report);
+            pair.engines[1].handle_datagram(now, address(0), report);
         }
         let time = start.elapsed().as_secs_f64();
         let entries = (pair.applied() - before) as f64;
@@ -211,11 +214,7 @@ pub(crate) fn slowdown() -> Done<f64> {
                     }
                     // No time counts in the small form, so the stream may end early.
                     let Some(mut report) = reports.next() else { return is_small() };
-                    engines[1].handle_datagram(
-                        exchange.now(),
-                        SocketAddr::from(ADDRESSES[0]),
-                        &mut report,
-                    );
+                    engines[1].handle_datagram(exchange.now(), address(0), &mut report);
                 }
                 true
             });

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dthrottle::internals::access::Exchange;
-use dthrottle::internals::cluster::{Engine, Output, To, Transmit};
+use dthrottle::internals::cluster::{Engine, Output, PeerAddr, To, Transmit};
 use dthrottle::{Error, ErrorKind, Throttle, convert};
 use wasm_bindgen::prelude::*;
 
@@ -76,7 +76,7 @@ pub fn timeout_link(link: &mut Link) {
 #[wasm_bindgen(js_name = joinLink)]
 pub fn join_link(link: &mut Link, addresses: Vec<String>) -> Result<()> {
     let addresses = addresses.iter().map(|address| parse("addresses", address));
-    let addresses: Vec<SocketAddr> = addresses.collect::<Result<_>>()?;
+    let addresses: Vec<PeerAddr> = addresses.collect::<Result<_>>()?;
     link.work(|engine, now| engine.join(now, &addresses));
     Ok(())
 }
@@ -134,23 +134,28 @@ impl Link {
 fn carried(Transmit { to, bytes }: Transmit) -> JsValue {
     let list = js_sys::Array::of1(&js_sys::Uint8Array::from(bytes.as_slice()));
     match to {
-        To::One(address) => drop(list.push(&address.to_string().into())),
-        To::Each(addresses) => addresses.iter().for_each(|address| {
-            list.push(&address.to_string().into());
-        }),
+        To::One(address) => push(&list, address),
+        To::Each(addresses) => addresses.iter().for_each(|address| push(&list, *address)),
         To::Group => drop(list.push(&"group".into())),
     }
     list.into()
 }
 
+fn push(list: &js_sys::Array, address: PeerAddr) {
+    // The host gave all addresses as IP addresses.
+    if let Some(address) = address.socket_addr() {
+        list.push(&address.to_string().into());
+    }
+}
+
 /// An address at which a node can be reached. One of IPv4 that a socket of IPv6 shows is one of
 /// IPv4.
-fn parse(name: &str, text: &str) -> Result<SocketAddr> {
+fn parse(name: &str, text: &str) -> Result<PeerAddr> {
     let address = text.parse::<SocketAddr>();
     let address =
         address.map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
     match address {
-        Ok(address) if address.port() != 0 && !address.ip().is_unspecified() => Ok(address),
+        Ok(address) if address.port() != 0 && !address.ip().is_unspecified() => Ok(address.into()),
         _ => {
             let shown: String = text.chars().take(SHOWN).collect();
             Err(argument(format!(

@@ -4,8 +4,8 @@
 /// The exchange between nodes, sans-IO.
 pub mod cluster {
     pub use crate::cluster::{
-        Controls, Counter, Engine, Event, Origin, Output, Ranges, Settings, State, To, Transmit,
-        Verdict, Window, rounded_slack, wire,
+        Counter, Engine, Event, MAX_PEER_ADDR, Mechanisms, Origin, Output, PeerAddr, Ranges,
+        Settings, State, To, Transmit, Verdict, Window, rounded_slack, wire,
     };
 }
 

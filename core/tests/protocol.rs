@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use dthrottle::internals::cluster::wire::{
@@ -100,7 +101,8 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
             let [challenge, echo, top, rules, slack_us, slack_age_us] =
                 ["challenge", "echo", "top", "rules", "slack_us", "slack_age_us"]
                     .map(|key| number(meaning, key));
-            let address = meaning["address"].as_str().unwrap().parse().unwrap();
+            let address: SocketAddr = meaning["address"].as_str().unwrap().parse().unwrap();
+            let address = address.into();
             Hello { challenge, echo, top, rules, slack_us, slack_age_us, address }.write(&mut out);
         }
         Kind::Busy => {
@@ -188,7 +190,8 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
                 Hello::parse(body)?;
             json!({
                 "challenge": challenge, "echo": echo, "top": top, "rules": rules,
-                "slack_us": slack_us, "slack_age_us": slack_age_us, "address": address.to_string(),
+                "slack_us": slack_us, "slack_age_us": slack_age_us,
+                "address": address.socket_addr().unwrap().to_string(),
             })
         }
         Kind::Snapshot => {

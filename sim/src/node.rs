@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use dthrottle::config::ClusterConfig;
 use dthrottle::internals::cluster::wire::{Keys, Kind, Report};
-use dthrottle::internals::cluster::{self, Engine, Origin, Settings};
+use dthrottle::internals::cluster::{self, Engine, Origin, PeerAddr, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::Ns;
 use crate::ledger::Life;
-use crate::scenario::{Controls, Scenario};
+use crate::scenario::Scenario;
 
 const CLUSTER: &str = "sim";
 const PORT: u16 = 7373;
@@ -21,14 +21,14 @@ const FIRST: u32 = 0x0a00_0001;
 /// Fingerprints of exchanged tables need so many lines. Memory that is never touched costs nothing.
 const TAGS: u64 = 160_000;
 
-fn address(index: usize) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::from(FIRST + index as u32), PORT))
+fn address(index: usize) -> PeerAddr {
+    SocketAddr::from((Ipv4Addr::from(FIRST + index as u32), PORT)).into()
 }
 
-fn index(address: SocketAddr) -> usize {
-    match address {
-        SocketAddr::V4(address) => u32::from(*address.ip()).wrapping_sub(FIRST) as usize,
-        SocketAddr::V6(_) => usize::MAX,
+fn index(address: PeerAddr) -> usize {
+    match address.socket_addr() {
+        Some(SocketAddr::V4(address)) => u32::from(*address.ip()).wrapping_sub(FIRST) as usize,
+        _ => usize::MAX,
     }
 }
 
@@ -43,7 +43,7 @@ pub enum To {
 }
 
 /// Many nodes.
-pub struct Receivers(Arc<[SocketAddr]>);
+pub struct Receivers(Arc<[PeerAddr]>);
 
 impl Receivers {
     /// How many.
@@ -93,7 +93,7 @@ impl Node {
         let mut settings = Settings::new(keys(), address(me));
         settings.period = Duration::from_nanos(scenario.period);
         settings.multicast = scenario.multicast;
-        settings.controls = controls(scenario.controls);
+        settings.mechanisms = scenario.mechanisms;
         let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
         engine.keep_ledger();
         Node { clock, throttle, engine, keys: keys(), reported: 0 }
@@ -102,7 +102,7 @@ impl Node {
     /// Tells it where others may be.
     pub fn join(&mut self, now: Ns, peers: &[usize]) {
         self.set(now);
-        let peers: Vec<SocketAddr> = peers.iter().copied().map(address).collect();
+        let peers: Vec<PeerAddr> = peers.iter().copied().map(address).collect();
         self.engine.join(now, &peers);
     }
 
@@ -211,9 +211,4 @@ fn to(to: cluster::To) -> To {
 
 fn life(origin: Origin) -> Life {
     Life { node: origin.node, incarnation: origin.incarnation }
-}
-
-fn controls(controls: Controls) -> cluster::Controls {
-    let Controls { repair, dedupe, eager, late_rule } = controls;
-    cluster::Controls { repair, dedupe, eager, late_rule }
 }

@@ -1,5 +1,7 @@
 //! A scenario is data: nodes, a rule, a network, who asks how often, and what goes wrong when.
 
+use dthrottle::internals::cluster::Mechanisms;
+
 use crate::measure::Limit;
 use crate::network::Conditions;
 use crate::{MS, Ns, SEC};
@@ -25,8 +27,8 @@ pub struct Scenario {
     pub tolerance: Option<Ns>,
     /// Whether proven offenders are spread over the nodes.
     pub pacing: bool,
-    /// Parts of the engine that can be turned off, to see that something notices.
-    pub controls: Controls,
+    /// Which mechanisms of the exchange are on.
+    pub mechanisms: Mechanisms,
     /// The network.
     pub network: Conditions,
     /// By how many millionths each node's clock is fast; none: all are right.
@@ -48,25 +50,6 @@ pub struct Scenario {
     pub promises: Promises,
     /// How often levels and admissions are written down for plots.
     pub sample: Option<Ns>,
-}
-
-/// Parts of the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Controls {
-    /// Missing reports are asked for.
-    pub repair: bool,
-    /// A report is charged only once.
-    pub dedupe: bool,
-    /// Tags that get scarce are reported at once.
-    pub eager: bool,
-    /// Old hits are charged only where it matters.
-    pub late_rule: bool,
-}
-
-impl Default for Controls {
-    fn default() -> Controls {
-        Controls { repair: true, dedupe: true, eager: true, late_rule: true }
-    }
 }
 
 /// What holds only in runs that are made for it.
@@ -189,7 +172,7 @@ impl Scenario {
             multicast: false,
             tolerance: None,
             pacing: false,
-            controls: Controls::default(),
+            mechanisms: Mechanisms::default(),
             network: Conditions::default(),
             drift_ppm: Vec::new(),
             loads: Vec::new(),

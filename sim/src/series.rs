@@ -23,7 +23,7 @@ fn lossy(percent: u64, repair: bool) -> Scenario {
     let mut scenario = Scenario::new("losses", 7, 10).load(Kind::Greedy, 1, 1000.0);
     (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 8 * SEC, 68 * SEC);
     scenario.network.loss = percent as f64 / 100.0;
-    scenario.controls.repair = repair;
+    scenario.mechanisms.repair = repair;
     scenario
 }
 

@@ -51,13 +51,13 @@ fn without_tolerance_the_innocent_are_refused() {
 fn without_repair_losses_become_a_higher_rate() {
     let mut scenario = minute(2, 4);
     scenario.network.loss = 0.1;
-    let without = |scenario: &mut Scenario| scenario.controls.repair = false;
+    let without = |scenario: &mut Scenario| scenario.mechanisms.repair = false;
     breaks(&scenario, without, &[Property::Rate, Property::Excess]);
 }
 
 #[test]
 fn without_repair_views_stay_apart() {
-    let without = |scenario: &mut Scenario| scenario.controls.repair = false;
+    let without = |scenario: &mut Scenario| scenario.mechanisms.repair = false;
     breaks(&partition(3), without, &[Property::Views]);
 }
 
@@ -65,20 +65,20 @@ fn without_repair_views_stay_apart() {
 fn without_windows_duplicates_are_charged() {
     let mut scenario = minute(4, 4);
     scenario.network.duplicates = 0.2;
-    let without = |scenario: &mut Scenario| scenario.controls.dedupe = false;
+    let without = |scenario: &mut Scenario| scenario.mechanisms.dedupe = false;
     breaks(&scenario, without, &[Property::Ledger]);
 }
 
 #[test]
 fn without_eager_reports_more_gets_through() {
     let scenario = minute(5, 8);
-    let without = |scenario: &mut Scenario| scenario.controls.eager = false;
+    let without = |scenario: &mut Scenario| scenario.mechanisms.eager = false;
     breaks(&scenario, without, &[Property::Excess]);
 }
 
 #[test]
-fn without_the_late_rule_the_innocent_pay_for_a_partition() {
-    let without = |scenario: &mut Scenario| scenario.controls.late_rule = false;
+fn without_forgiving_late_hits_the_innocent_pay_for_a_partition() {
+    let without = |scenario: &mut Scenario| scenario.mechanisms.forgive_late_hits = false;
     breaks(&partition(6), without, &[Property::Conforming]);
 }
 

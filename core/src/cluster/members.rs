@@ -1,7 +1,6 @@
 //! Who is there: membership and failure detection by SWIM, which the `foca` crate does.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
@@ -11,21 +10,21 @@ use foca::{
 use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
 
-use super::Origin;
 use super::wire::MAX_BODY;
+use super::{Origin, PeerAddr};
 
 /// A member. One that was taken for dead comes back under the next generation; its reports go on
 /// as before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
-    pub(super) address: SocketAddr,
+    pub(super) address: PeerAddr,
     node: u64,
     incarnation: u64,
     generation: u16,
 }
 
 impl Identity {
-    pub(super) fn new(address: SocketAddr, origin: Origin) -> Identity {
+    pub(super) fn new(address: PeerAddr, origin: Origin) -> Identity {
         let Origin { node, incarnation } = origin;
         Identity { address, node, incarnation, generation: 0 }
     }
@@ -36,13 +35,13 @@ impl Identity {
 }
 
 impl foca::Identity for Identity {
-    type Addr = SocketAddr;
+    type Addr = PeerAddr;
 
     fn renew(&self) -> Option<Identity> {
         Some(Identity { generation: self.generation.wrapping_add(1), ..self.clone() })
     }
 
-    fn addr(&self) -> SocketAddr {
+    fn addr(&self) -> PeerAddr {
         self.address
     }
 
@@ -71,7 +70,7 @@ pub(super) struct Members {
 #[derive(Default)]
 struct Desk {
     now: u64,
-    sends: VecDeque<(SocketAddr, Vec<u8>)>,
+    sends: VecDeque<(PeerAddr, Vec<u8>)>,
     changes: VecDeque<Change>,
     timers: BTreeMap<(u64, u64), Timer<Identity>>,
     count: u64,
@@ -148,7 +147,7 @@ impl Members {
         self.desk.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    pub(super) fn next_send(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+    pub(super) fn next_send(&mut self) -> Option<(PeerAddr, Vec<u8>)> {
         self.desk.sends.pop_front()
     }
 
@@ -178,5 +177,50 @@ fn config(size: u32) -> Config {
         periodic_announce_to_down_members: often(500, 3),
         remove_down_after: Some(Duration::from_secs(60)),
         ..Config::new_lan(size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use foca::Codec;
+
+    use super::*;
+
+    /// An identity with the address of the socket, which defines the bytes in messages.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    struct WithSocket(SocketAddr, u64, u64, u16);
+
+    impl foca::Identity for WithSocket {
+        type Addr = SocketAddr;
+
+        fn renew(&self) -> Option<WithSocket> {
+            None
+        }
+
+        fn addr(&self) -> SocketAddr {
+            self.0
+        }
+
+        fn win_addr_conflict(&self, _: &WithSocket) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn an_ip_address_in_a_message_has_the_form_of_a_socket_address() {
+        let origin = Origin { node: u64::MAX, incarnation: 5 };
+        for text in ["192.0.2.7:7373", "[2001:db8::7]:1", "[fe80::1%3]:65535"] {
+            let address: SocketAddr = text.parse().unwrap();
+            let with_socket = WithSocket(address, origin.node, origin.incarnation, 0);
+            let (mut expected, mut bytes) = (Vec::new(), Vec::new());
+            PostcardCodec.encode_member(&foca::Member::alive(with_socket), &mut expected).unwrap();
+            let member = foca::Member::alive(Identity::new(address.into(), origin));
+            PostcardCodec.encode_member(&member, &mut bytes).unwrap();
+            assert_eq!(bytes, expected);
+            let read: foca::Member<Identity> = PostcardCodec.decode_member(&bytes[..]).unwrap();
+            assert_eq!(read.id().address.socket_addr().unwrap().ip(), address.ip());
+        }
     }
 }

@@ -2,25 +2,24 @@
 //! origin of reports.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
-use super::pace;
 use super::replay::Replay;
-use super::window::Window;
+use super::window::{Ranges, Window};
+use super::{PeerAddr, pace};
 
 /// Another node.
 #[derive(Default)]
 pub(super) struct Peer {
-    /// Its place in the table, if there is one left.
+    /// Its slot in the table, if there was a free one.
     pub(super) seat: Option<usize>,
     pub(super) window: Window,
-    /// Nothing: it has yet to show that it is there, and not a recording.
+    /// `None` until the peer answers a challenge, proving it is not a recording.
     pub(super) replay: Option<Replay>,
     /// Which of its news of busy services were heard.
     pub(super) busy: Option<Box<Replay>>,
-    /// Where it was heard from, or says that it is.
-    pub(super) address: Option<SocketAddr>,
-    /// What its rules come to, by its last greeting.
+    /// Where it is reached.
+    pub(super) address: Option<PeerAddr>,
+    /// Hash of the peer's rules, from its last HELLO.
     pub(super) rules: u64,
     pub(super) challenged_at: Option<u64>,
     pub(super) answered_at: Option<u64>,
@@ -30,15 +29,15 @@ pub(super) struct Peer {
     /// Half the round trip, smoothed.
     pub(super) delay: Option<u64>,
     pub(super) state: State,
-    /// When what is missing is to be asked for, and how often it was.
+    /// When to request missing reports next, and how often that has been done.
     pub(super) ask_at: Option<u64>,
     pub(super) asked: u32,
-    /// How far its reports went at a time, for times at which something was missing.
-    pub(super) since: VecDeque<(u64, u64)>,
+    /// (time, highest report number then), kept while reports are missing.
+    pub(super) high_water_marks: VecDeque<(u64, u64)>,
     pub(super) received: u64,
     pub(super) repaired: u64,
     pub(super) lost: u64,
-    /// Something changed that the table does not know yet.
+    /// Whether the table has to be updated.
     pub(super) changed: bool,
 }
 
@@ -73,9 +72,9 @@ impl Peer {
         self.replay.is_some()
     }
 
-    /// Whether reports are sent to it: also for a while after it was taken for dead, because most
-    /// of the dead come back.
-    pub(super) fn is_told(&self, now: u64, retention: u64) -> bool {
+    /// Whether reports are sent to the peer. They still are for a while after it went down, because
+    /// most peers that go down come back.
+    pub(super) fn receives_reports(&self, now: u64, retention: u64) -> bool {
         match self.state {
             State::Up => true,
             State::Down(at) => now < at.saturating_add(retention),
@@ -85,19 +84,19 @@ impl Peer {
 
     /// Takes a round trip into account. A clock that jumps ahead between a challenge and its echo
     /// makes one sample far too long, so a sample may not raise the delay by much.
-    pub(super) fn saw_round_trip(&mut self, round_trip: u64) {
+    pub(super) fn record_round_trip(&mut self, round_trip: u64) {
         let longest = self.delay.map_or(pace::FIRST_DELAY, |before| 2 * before + pace::DELAY_STEP);
         let sample = (round_trip / 2).min(longest);
         self.delay = Some(match self.delay {
-            // Slow to forget a long one: tolerance is for those.
+            // Decay slowly after a long delay, since the tolerance must cover long delays.
             Some(before) if sample < before => before - (before - sample) / 8,
             Some(before) => before + (sample - before) / 2,
             None => sample,
         });
     }
 
-    /// Notes that something may have become missing.
-    pub(super) fn notice(&mut self, now: u64, before: u64) {
+    /// Notes that reports above `before` may be missing.
+    pub(super) fn note_gap(&mut self, now: u64, before: u64) {
         if self.window.top() == before {
             return;
         }
@@ -105,33 +104,50 @@ impl Peer {
             self.ask_at = Some(now + pace::REORDERED);
             self.asked = 0;
         }
-        let soon = self.since.back().is_some_and(|(at, _)| now < at + 100 * pace::MILLI);
-        match self.since.back_mut() {
+        let soon = self.high_water_marks.back().is_some_and(|(at, _)| now < at + 100 * pace::MILLI);
+        match self.high_water_marks.back_mut() {
             Some((_, top)) if soon => *top = self.window.top(),
-            _ => self.since.push_back((now, self.window.top())),
+            _ => self.high_water_marks.push_back((now, self.window.top())),
         }
     }
 
-    /// Gives up what has been missing since before a time. How many reports that are.
+    /// Gives up reports that have been missing since before a time. Returns how many are lost.
     pub(super) fn give_up(&mut self, before: u64) -> u64 {
         let mut lost = 0;
-        while let Some((at, top)) = self.since.front().copied()
+        while let Some((at, top)) = self.high_water_marks.front().copied()
             && at < before
         {
-            let missing = self.window.missing().iter().take_while(|(first, _)| *first <= top);
-            lost += missing.map(|(first, last)| top.min(*last) - first + 1).sum::<u64>();
-            // What was reported before this node was there is none of its loss.
-            if self.applied_at.is_none() {
-                lost = 0;
-            }
+            lost += self.missing_in(1, top);
             self.window.mark(1, top.max(1));
-            self.since.pop_front();
+            self.high_water_marks.pop_front();
         }
         lost
     }
 
-    /// When to ask again what was asked for just now.
-    pub(super) fn ask_later(&mut self, now: u64) {
+    /// Gives up the missing reports in these ranges. Returns how many are lost.
+    pub(super) fn give_up_ranges(&mut self, ranges: &Ranges) -> u64 {
+        let mut lost = 0;
+        for (first, last) in ranges.iter().copied() {
+            let top = self.window.top();
+            if first <= top {
+                lost += self.missing_in(first, last);
+                self.window.mark(first, last.min(top));
+            }
+        }
+        lost
+    }
+
+    /// How many reports of a range are missing. Those from before this node was there do not count.
+    fn missing_in(&self, first: u64, last: u64) -> u64 {
+        if self.applied_at.is_none() {
+            return 0;
+        }
+        let missing = self.window.missing().iter().map(|(a, b)| (*a.max(&first), *b.min(&last)));
+        missing.filter(|(a, b)| a <= b).map(|(a, b)| b - a + 1).sum()
+    }
+
+    /// Schedules the next request, after reports were requested just now.
+    pub(super) fn ask_again_later(&mut self, now: u64) {
         let round_trip = 2 * self.delay.unwrap_or(0);
         let patience = (pace::ASK_AGAIN + round_trip) << self.asked.min(6);
         self.ask_at = Some(now + patience.min(pace::ASK_AT_LAST.max(2 * round_trip)));

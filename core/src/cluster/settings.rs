@@ -1,8 +1,8 @@
-//! What an engine is told when it is made.
+//! The settings of an engine.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::PeerAddr;
 use super::wire::Keys;
 
 /// The settings of an engine.
@@ -10,7 +10,7 @@ pub struct Settings {
     /// How datagrams are sealed.
     pub keys: Keys,
     /// Where peers reach this node.
-    pub address: SocketAddr,
+    pub address: PeerAddr,
     /// Reports go to a group that all hear.
     pub multicast: bool,
     /// How often a rule is reported at most, if nothing is urgent.
@@ -23,43 +23,43 @@ pub struct Settings {
     pub retention_bytes: usize,
     /// Busy answers are exchanged, also if no other process of the table wishes it.
     pub busy: bool,
-    /// What can be left out.
-    pub controls: Controls,
+    /// Which mechanisms are on. All are by default.
+    pub mechanisms: Mechanisms,
 }
 
 impl Settings {
-    /// The usual ones.
-    pub fn new(keys: Keys, address: SocketAddr) -> Settings {
+    /// The default settings.
+    pub fn new(keys: Keys, address: impl Into<PeerAddr>) -> Settings {
         Settings {
             keys,
-            address,
+            address: address.into(),
             multicast: false,
             period: Duration::from_millis(100),
             periodic: false,
             retention: Duration::from_secs(15),
             retention_bytes: 16 << 20,
             busy: false,
-            controls: Controls::default(),
+            mechanisms: Mechanisms::default(),
         }
     }
 }
 
-/// What the exchange needs to be right. The simulator leaves out one or the other, to show that it
-/// would notice.
+/// The mechanisms that keep the exchange correct. The simulator turns them off one by one to show
+/// that its tests notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Controls {
-    /// Asking for what is missing.
+pub struct Mechanisms {
+    /// Request missing reports.
     pub repair: bool,
-    /// Applying every report once.
+    /// Apply every report once.
     pub dedupe: bool,
-    /// Reporting at once what is urgent.
+    /// Report tags at once that are close to their limit.
     pub eager: bool,
-    /// Sparing innocent clients what is late.
-    pub late_rule: bool,
+    /// Do not charge late reports to clients that are within their limit.
+    pub forgive_late_hits: bool,
 }
 
-impl Default for Controls {
-    fn default() -> Controls {
-        Controls { repair: true, dedupe: true, eager: true, late_rule: true }
+impl Default for Mechanisms {
+    fn default() -> Mechanisms {
+        Mechanisms { repair: true, dedupe: true, eager: true, forgive_late_hits: true }
     }
 }

@@ -33,7 +33,7 @@ pub struct PeerStats {
     pub node: u64,
     /// In which life.
     pub incarnation: u64,
-    /// Where it is.
+    /// Its address, if that is an IP address.
     pub address: Option<SocketAddr>,
     /// `up`, `down`, `left`, or `known` if it has yet to become a member.
     pub state: &'static str,
@@ -63,7 +63,7 @@ impl ClusterStats {
             PeerStats {
                 node: origin.node,
                 incarnation: origin.incarnation,
-                address,
+                address: address.and_then(|address| address.socket_addr()),
                 state: state_name(state),
                 age: Duration::from_nanos(now.saturating_sub(last_heard_ns)),
                 delay: Duration::from_nanos(delay_ns),

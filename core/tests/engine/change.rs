@@ -1,10 +1,8 @@
 //! Nodes that change while the cluster runs: another process takes over, a node moves, starts with
 //! an old table, or with bad luck.
 
-use std::net::SocketAddr;
-
 use dthrottle::Rule;
-use dthrottle::internals::cluster::{Engine, Origin, Settings};
+use dthrottle::internals::cluster::{Engine, Origin, PeerAddr, Settings};
 
 use super::net::{MILLI, Net, SECOND, address, keys};
 
@@ -19,7 +17,7 @@ fn take_over(net: &mut Net, index: usize, seed: u64, peers: &[usize]) {
     let exchange = net.nodes[index].throttle.exchange();
     let settings = Settings::new(keys(), net.nodes[index].address);
     let mut engine = Engine::new(settings, exchange, seed, now, now);
-    let peers: Vec<SocketAddr> = peers.iter().map(|peer| address(*peer)).collect();
+    let peers: Vec<PeerAddr> = peers.iter().map(|peer| address(*peer)).collect();
     engine.join(now, &peers);
     net.nodes[index].engine = engine;
     net.nodes[index].next = now;

@@ -9,7 +9,7 @@ mod periodic;
 mod slack;
 
 use dthrottle::Rule;
-use dthrottle::internals::cluster::Event;
+use dthrottle::internals::cluster::{Event, PeerAddr};
 
 use net::{MILLI, Net, SECOND};
 
@@ -27,6 +27,19 @@ fn nodes_find_each_other_and_agree() {
     for node in 0..3 {
         assert_eq!(net.balance(node, "tag"), 3, "node {node}");
     }
+}
+
+/// Only the transport understands addresses, and it need not be UDP.
+#[test]
+fn nodes_whose_addresses_are_names_find_each_other_and_agree() {
+    let mut net = Net::new();
+    net.address = |node| PeerAddr::new(format!("node-{node}.example").as_bytes()).unwrap();
+    (0..3).for_each(|_| net.start(rule(), |_| {}));
+    net.run(3 * SECOND);
+    assert!(net.nodes.iter().all(|node| node.engine.peers() == 2));
+    assert!((0..6).all(|i| net.allow(i % 3, "tag")));
+    net.run(100 * MILLI);
+    assert!((0..3).all(|node| net.balance(node, "tag") == 4));
 }
 
 #[test]

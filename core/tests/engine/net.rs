@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dthrottle::internals::cluster::wire::Keys;
-use dthrottle::internals::cluster::{Engine, Event, Output, Settings, To};
+use dthrottle::internals::cluster::{Engine, Event, Output, PeerAddr, Settings, To};
 use dthrottle::{ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle};
 
 pub(crate) const MILLI: u64 = 1_000_000;
@@ -19,14 +19,14 @@ pub(crate) struct Node {
     pub(crate) events: Vec<Event>,
     pub(crate) next: u64,
     clock: ManualClock,
-    pub(crate) address: SocketAddr,
+    pub(crate) address: PeerAddr,
 }
 
 /// A datagram under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
-    pub(crate) from: SocketAddr,
-    pub(crate) to: SocketAddr,
+    pub(crate) from: PeerAddr,
+    pub(crate) to: PeerAddr,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -42,12 +42,14 @@ pub(crate) struct Net {
     pub(crate) lose: Box<dyn FnMut(&Datagram) -> bool>,
     /// How often each arrives.
     pub(crate) copies: u64,
+    /// The address of each node.
+    pub(crate) address: fn(usize) -> PeerAddr,
     /// How long a datagram takes.
     pub(crate) delay: Box<dyn Fn(&Datagram) -> u64>,
 }
 
-pub(crate) fn address(node: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, (node >> 8) as u8, node as u8], 7373))
+pub(crate) fn address(node: usize) -> PeerAddr {
+    SocketAddr::from(([10, 0, (node >> 8) as u8, node as u8], 7373)).into()
 }
 
 pub(crate) fn keys() -> Keys {
@@ -64,6 +66,7 @@ impl Net {
             sent: Vec::new(),
             lose: Box::new(|_| false),
             copies: 1,
+            address,
             delay: Box::new(|_| DELAY),
         }
     }
@@ -94,7 +97,7 @@ impl Net {
     fn node(&self, index: usize, rule: Option<Rule>, change: impl FnOnce(&mut Settings)) -> Node {
         let clock = ManualClock::new();
         clock.set(Duration::from_nanos(self.now)).unwrap();
-        let mut settings = Settings::new(keys(), address(index));
+        let mut settings = Settings::new(keys(), (self.address)(index));
         change(&mut settings);
         let reports = if settings.periodic { Reports::Periodic } else { Reports::Eager };
         let builder = Throttle::builder().rule(rule.unwrap_or_else(Rule::unlimited));
@@ -107,10 +110,11 @@ impl Net {
         let seed = self.now + index as u64;
         let mut engine = Engine::new(settings, throttle.exchange(), seed, self.now, self.now);
         engine.keep_ledger();
-        let peers: Vec<SocketAddr> = (0..self.nodes.len()).map(address).collect();
+        let peers: Vec<PeerAddr> = (0..self.nodes.len()).map(self.address).collect();
         engine.join(self.now, &peers);
         let (events, next) = (Vec::new(), self.now);
-        Node { throttle, engine, events, next, clock, address: address(index) }
+        let address = (self.address)(index);
+        Node { throttle, engine, events, next, clock, address }
     }
 
     pub(crate) fn allow(&self, node: usize, tag: &str) -> bool {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dthrottle::internals::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
-use dthrottle::internals::cluster::{Engine, Origin, Output, Settings};
+use dthrottle::internals::cluster::{Engine, Origin, Output, PeerAddr, Settings};
 use dthrottle::{
     BusyConfig, BusyThrottle, ClusterConfig, ManualClock, Rule, TableConfig, Throttle,
 };
@@ -29,8 +29,8 @@ fn keys() -> Keys {
     Keys::unsealed("fuzz")
 }
 
-fn address(last: u8) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, last], 7373))
+fn address(last: u8) -> PeerAddr {
+    SocketAddr::from(([10, 0, 0, last], 7373)).into()
 }
 
 impl Stage {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dthrottle::internals::cluster::{To, Transmit};
+use dthrottle::internals::cluster::{PeerAddr, To, Transmit};
 use dthrottle::internals::udp::{Background, Group, Setup};
 
 use crate::probe::{Around, Probe, Shared, free, one, until};
@@ -67,7 +67,7 @@ fn nodes_hear_each_other_and_know_who_spoke() {
         let addresses = nodes.each_ref().map(Node::address);
         nodes[0].say(one(addresses[1], *b"to one"));
         assert_eq!(nodes[1].hears(b"to one"), addresses[0]);
-        let each: Arc<[SocketAddr]> = Arc::new([addresses[1], addresses[2]]);
+        let each: Arc<[PeerAddr]> = Arc::new([addresses[1].into(), addresses[2].into()]);
         for text in ["first", "other", "last"] {
             nodes[0].say(Transmit { to: To::Each(each.clone()), bytes: text.into() });
         }

@@ -106,7 +106,7 @@ impl Around {
 }
 
 pub(crate) fn one(to: SocketAddr, bytes: impl Into<Vec<u8>>) -> Transmit {
-    Transmit { to: To::One(to), bytes: bytes.into() }
+    Transmit { to: To::One(to.into()), bytes: bytes.into() }
 }
 
 /// Waits until something is there. How long that takes is not the question here.

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use dthrottle::internals::cluster::{To, Transmit};
+use dthrottle::internals::cluster::{PeerAddr, To, Transmit};
 use dthrottle::internals::udp::{Inbox, Outbox, Socket};
 
 use crate::probe::{Around, one};
@@ -90,7 +90,7 @@ fn a_list_of_destinations_gets_all_of_it_each() {
         let hooks = around.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
         let (sender, receivers) = (open(), [open(), open(), open()]);
-        let list: Arc<[SocketAddr]> = receivers.iter().map(Socket::local).collect();
+        let list: Arc<[PeerAddr]> = receivers.iter().map(|to| to.local().into()).collect();
         let mut outbox = Outbox::default();
         for number in 0..EACH_ROUND {
             outbox.push(Transmit { to: To::Each(list.clone()), bytes: datagram(number) });

@@ -36,14 +36,14 @@ struct Told {
 
 impl Engine {
     fn exchanges_busy(&self, now: u64) -> bool {
-        self.settings.busy || self.exchange.is_busy_wished(now)
+        self.context.settings.busy || self.context.exchange.is_busy_wished(now)
     }
 
     /// Tells of busy answers, one datagram at a time, and once more a little later; or all at once,
     /// because this is the last time.
     pub(super) fn tell_busy(&mut self, now: u64, all: bool) {
         // What nobody would hear yet waits.
-        if !self.exchanges_busy(now) || !self.is_heard() {
+        if !self.exchanges_busy(now) || !self.context.has_receivers() {
             return;
         }
         while self.tell_some(now) && all {}
@@ -58,7 +58,7 @@ impl Engine {
         let mut taken = 0;
         let mut news = Vec::new();
         let place = self.busy.place;
-        self.busy.place = self.exchange.take_said(place, MOST_ENTRIES, |service, said| {
+        self.busy.place = self.context.exchange.take_said(place, MOST_ENTRIES, |service, said| {
             taken += 1;
             // Nobody exchanged for a while: what was said then is no news.
             if now.saturating_sub(said.at_ns) <= pace::BUSY_OLD || said.until_ns > now {
@@ -68,7 +68,7 @@ impl Engine {
         if !news.is_empty() {
             self.busy.number += 1;
             let number = self.busy.number;
-            self.count(Counter::BusySent, news.len() as u64);
+            self.context.count(Counter::BusySent, news.len() as u64);
             self.send_busy(now, number, &news);
             if self.busy.again.len() < MOST_AGAIN {
                 let again_at = now + pace::BUSY_AGAIN;
@@ -88,8 +88,7 @@ impl Engine {
         });
         let mut body = Vec::new();
         write_busy(number, &entries.collect::<Vec<_>>(), &mut body);
-        let to = self.everybody();
-        self.send(to, Kind::Busy, 0, &body);
+        self.context.broadcast(Kind::Busy, 0, &body);
     }
 
     /// Notes what services said to a peer.
@@ -103,7 +102,7 @@ impl Engine {
         if !self.exchanges_busy(now) {
             return Ok(());
         }
-        let peer = self.peer(now, sender);
+        let peer = self.peers.entry(now, sender);
         let delay = peer.delay.unwrap_or(0);
         let seen = peer.busy.get_or_insert_with(|| Box::new(Replay::after(0)));
         if !seen.is_new(told.number) {
@@ -121,9 +120,9 @@ impl Engine {
                 answers: entry.answers.into(),
                 until_ns: if pause == 0 { 0 } else { now.saturating_add(pause) },
             };
-            heard += u64::from(self.exchange.hear(entry.service, now, news));
+            heard += u64::from(self.context.exchange.hear(entry.service, now, news));
         }
-        self.count(Counter::BusyReceived, heard);
+        self.context.count(Counter::BusyReceived, heard);
         Ok(())
     }
 }

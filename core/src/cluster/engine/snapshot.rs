@@ -1,139 +1,172 @@
-//! Warm start: a node that starts asks another for the buckets that are not full.
+//! Warm start: a node that starts asks a peer for the buckets that are not full.
 //!
-//! The answer is one moment's: buckets, and which reports they include. Those reports are not
-//! applied again. So nothing else may be applied before it is there, or has not come for too long.
+//! A snapshot holds buckets and which reports they include, at one moment. Those reports must not
+//! be applied again, so a node applies no report before the snapshot is there or overdue.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::sync::Arc;
 
+use super::context::Context;
+use super::peers::Peers;
 use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::pace;
 use crate::cluster::peer::Peer;
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{Dropped, Kind, Snapshot, SnapshotWriter};
-use crate::cluster::{Event, Origin, Window};
+use crate::cluster::{Event, Origin, PeerAddr, Window};
 
 /// Datagrams of one snapshot.
 const MOST_PARTS: usize = 128;
 /// Buckets of one snapshot.
 const MOST_LEVELS: usize = 12_000;
 
-/// How far a node has started.
-pub(super) enum Start {
-    /// Waiting for buckets, or for somebody to ask.
-    Waiting {
-        until: u64,
-        asked: Option<(Origin, u64)>,
-        parts: BTreeMap<u16, Vec<u8>>,
-        greet_at: u64,
-    },
-    /// At work.
-    Ready,
+pub(super) struct Snapshots {
+    /// `None` once the node applies reports.
+    start: Option<WarmStart>,
+    /// The last snapshot that was sent, and when it was made.
+    sent: Option<(u64, Arc<[Vec<u8>]>)>,
 }
 
-impl Start {
-    pub(super) fn waiting(now: u64) -> Start {
-        let (until, greet_at) = (now + pace::WARM_START, now + pace::GREET_AGAIN);
-        Start::Waiting { until, asked: None, parts: BTreeMap::new(), greet_at }
+/// A node that waits for a snapshot, or for a peer to ask.
+struct WarmStart {
+    until: u64,
+    greet_at: u64,
+    /// Who was asked last, and when.
+    asked: Option<(Origin, u64)>,
+    parts: BTreeMap<u16, Vec<u8>>,
+}
+
+impl Snapshots {
+    /// `is_cold`: the node needs the buckets of another.
+    pub(super) fn new(now: u64, is_cold: bool) -> Snapshots {
+        let start = is_cold.then(|| WarmStart {
+            until: now + pace::WARM_START,
+            greet_at: now + pace::GREET_AGAIN,
+            asked: None,
+            parts: BTreeMap::new(),
+        });
+        Snapshots { start, sent: None }
     }
 
-    /// Somebody can be asked from now on.
-    pub(super) fn begin(&mut self, now: u64) {
-        if let Start::Waiting { until, .. } = self {
-            *until = now + pace::WARM_START;
+    /// Whether reports cannot be applied yet.
+    pub(super) fn is_starting(&self) -> bool {
+        self.start.is_some()
+    }
+
+    /// Waits from now on: there was no peer to ask before.
+    pub(super) fn restart_wait(&mut self, now: u64) {
+        if let Some(start) = &mut self.start {
+            start.until = now + pace::WARM_START;
         }
     }
+
+    /// Asks a peer for its buckets, unless none are needed or another peer was asked just now.
+    pub(super) fn request(
+        &mut self,
+        now: u64,
+        context: &mut Context,
+        peers: &Peers,
+        origin: Origin,
+    ) {
+        let Some(start) = &mut self.start else { return };
+        if start.asked.is_some_and(|(_, at)| now < at + pace::WARM_START_AGAIN) {
+            return;
+        }
+        let Some(address) = peers.get(origin).and_then(|peer| peer.address) else { return };
+        start.asked = Some((origin, now));
+        start.parts.clear();
+        context.send(To::One(address), Kind::SnapshotRequest, 0, &[]);
+    }
+}
+
+impl WarmStart {
+    /// Whether another greeting is due: one may have been lost.
+    fn takes_greeting(&mut self, now: u64) -> bool {
+        let is_due = self.asked.is_none() && now >= self.greet_at;
+        if is_due {
+            self.greet_at = now + pace::GREET_AGAIN;
+        }
+        is_due
+    }
+
+    /// Takes the snapshot, with the peer that sent it, if all of its windows are there. They come
+    /// first: all are there once every part up to the first one with buckets is.
+    fn take(&mut self) -> Option<(Origin, Vec<Vec<u8>>)> {
+        let (peer, _) = self.asked?;
+        let parts: Vec<Vec<u8>> = std::mem::take(&mut self.parts).into_values().collect();
+        let parsed = parts.iter().filter_map(|body| Snapshot::parse(body).ok());
+        let has_all = parsed
+            .zip(0_u16..)
+            .take_while(|(part, number)| part.part == *number)
+            .any(|(part, _)| part.sections().next().is_some() || part.part + 1 == part.parts);
+        has_all.then_some((peer, parts))
+    }
+}
+
+/// Whom to ask for buckets. A peer with other rules has applied all reports, but kept no buckets
+/// of these rules: it is asked only if there is no other.
+fn next_to_ask(now: u64, peers: &Peers, rules_hash: u64) -> Option<Origin> {
+    let mut proven: Vec<_> = peers.iter().filter(|(_, peer)| peer.is_proven()).collect();
+    let has_our_rules = |peer: &Peer| peer.rules == rules_hash;
+    if proven.iter().any(|(_, peer)| has_our_rules(peer)) {
+        proven.retain(|(_, peer)| has_our_rules(peer));
+    }
+    let turn = (now / pace::WARM_START_AGAIN) as usize;
+    turn.checked_rem(proven.len()).map(|turn| proven[turn].0)
 }
 
 impl Engine {
-    /// Whether reports cannot be applied yet.
-    pub(super) fn is_starting(&self) -> bool {
-        matches!(self.start, Start::Waiting { .. })
-    }
-
-    /// Asks a peer for its buckets, if this node needs any and nobody was asked.
-    pub(super) fn ask_for_snapshot(&mut self, now: u64, peer: Origin) {
-        let Start::Waiting { asked, parts, .. } = &mut self.start else { return };
-        if asked.is_some_and(|(_, at)| now < at + pace::WARM_START_AGAIN) {
-            return;
-        }
-        let Some(address) = self.peers.get(&peer).and_then(|peer| peer.address) else { return };
-        *asked = Some((peer, now));
-        parts.clear();
-        self.send(To::One(address), Kind::SnapshotRequest, 0, &[]);
-    }
-
-    pub(super) fn go_on_with_start(&mut self, now: u64) {
-        let Start::Waiting { until, asked, greet_at, .. } = &mut self.start else { return };
-        let (is_over, was_asked) = (now >= *until, asked.is_some());
-        let last = asked.map_or(until.saturating_sub(pace::WARM_START), |(_, at)| at);
-        if asked.is_none() && now >= *greet_at {
-            // Also a greeting may be lost.
-            *greet_at = now + pace::GREET_AGAIN;
-            self.try_addresses(now);
+    /// Goes on with a warm start, and ends it when its time is over.
+    pub(super) fn continue_start(&mut self, now: u64) {
+        let Some(start) = &mut self.snapshots.start else { return };
+        let is_over = now >= start.until;
+        let was_asked = start.asked.is_some();
+        let last = start.asked.map_or(start.until.saturating_sub(pace::WARM_START), |(_, at)| at);
+        if start.takes_greeting(now) {
+            self.greet_missing(now);
         }
         if is_over {
-            self.take_over(now);
-            self.start = Start::Ready;
+            self.apply_snapshot(now);
+            self.snapshots.start = None;
         } else if now >= last + pace::WARM_START_AGAIN {
-            if was_asked && self.take_over(now) {
-                self.start = Start::Ready;
-            } else if let Some(peer) = self.next_to_ask(now) {
-                self.ask_for_snapshot(now, peer);
+            if was_asked && self.apply_snapshot(now) {
+                self.snapshots.start = None;
+            } else if let Some(peer) = next_to_ask(now, &self.peers, self.reports.rules_hash) {
+                self.snapshots.request(now, &mut self.context, &self.peers, peer);
             }
         }
     }
 
-    /// Whom to ask for buckets. One with other rules has seen all reports, and may have kept nothing
-    /// of those that matter here: it is asked only if there is no other.
-    fn next_to_ask(&self, now: u64) -> Option<Origin> {
-        let proven = self.peers.iter().filter(|(_, peer)| peer.is_proven());
-        let mut proven: Vec<_> = proven.collect();
-        let is_like = |peer: &Peer| peer.rules == self.outbox.rules_hash;
-        if proven.iter().any(|(_, peer)| is_like(peer)) {
-            proven.retain(|(_, peer)| is_like(peer));
+    /// Sends a snapshot to a peer.
+    pub(super) fn handle_snapshot_request(&mut self, now: u64, from: PeerAddr) {
+        // A node without rules has applied all reports, but kept no buckets.
+        if self.snapshots.is_starting() || self.context.exchange.rules().is_empty() {
+            return;
         }
-        let turn = (now / pace::WARM_START_AGAIN) as usize;
-        turn.checked_rem(proven.len()).map(|turn| *proven[turn].0)
+        self.context.count(Counter::Snapshots, 1);
+        // Many nodes may start at once, and each snapshot looks at the whole table.
+        let sent = self.snapshots.sent.take().filter(|(at, _)| now < at + pace::SNAPSHOT_AGAIN);
+        let (at, pages) = sent.unwrap_or_else(|| (now, self.write_snapshot(now).into()));
+        for body in pages.iter() {
+            self.context.send(To::One(from), Kind::Snapshot, 0, body);
+        }
+        self.snapshots.sent = Some((at, pages));
     }
 
-    pub(super) fn handle_snapshot_request(
-        &mut self,
-        now: u64,
-        from: SocketAddr,
-    ) -> Result<(), Dropped> {
-        // Who has no rules, and only exchanges busy answers, has seen all reports and kept nothing of
-        // them.
-        if self.is_starting() || self.exchange.rules().is_empty() {
-            return Ok(());
-        }
-        self.count(Counter::Snapshots, 1);
-        // Many may start at once, and each snapshot looks at the whole table.
-        if self.snapshot.is_none() || now >= self.snapshot_at + pace::SNAPSHOT_AGAIN {
-            self.snapshot = Some(self.write_snapshot(now).into());
-            self.snapshot_at = now;
-        }
-        for body in self.snapshot.iter().flat_map(|pages| pages.iter()).cloned().collect::<Vec<_>>()
-        {
-            self.send(To::One(from), Kind::Snapshot, 0, &body);
-        }
-        Ok(())
-    }
-
-    fn write_snapshot(&mut self, now: u64) -> Vec<Vec<u8>> {
+    fn write_snapshot(&self, now: u64) -> Vec<Vec<u8>> {
         let mut writer = SnapshotWriter::default();
         let mut pages: Vec<SnapshotWriter> = Vec::new();
-        let mine = Window::new(self.outbox.top, Vec::new());
-        let windows = self.peers.iter().map(|(origin, peer)| (*origin, &peer.window));
+        let own = Window::new(self.reports.top, Vec::new());
+        let windows = self.peers.iter().map(|(origin, peer)| (origin, &peer.window));
         let windows = windows.filter(|(_, window)| window.top() > 0);
-        for (origin, window) in windows.chain([(self.me, &mine)]) {
+        for (origin, window) in windows.chain([(self.context.me, &own)]) {
             if !writer.push_window(origin, window) {
                 pages.push(std::mem::take(&mut writer));
                 writer.push_window(origin, window);
             }
         }
-        for level in self.exchange.levels(now, MOST_LEVELS) {
+        for level in self.context.exchange.levels(now, MOST_LEVELS) {
             if !writer.push(level.rule, level.fingerprint, level.used_16ths) {
                 pages.push(std::mem::take(&mut writer));
                 if pages.len() == MOST_PARTS {
@@ -148,6 +181,7 @@ impl Engine {
         numbered.map(|(page, part)| page.finish(part, parts).to_vec()).collect()
     }
 
+    /// Keeps a part of the snapshot that this node asked for.
     pub(super) fn handle_snapshot(
         &mut self,
         now: u64,
@@ -155,60 +189,54 @@ impl Engine {
         body: &[u8],
     ) -> Result<(), Dropped> {
         let snapshot = Snapshot::parse(body)?;
-        let Start::Waiting { asked, parts, .. } = &mut self.start else { return Ok(()) };
-        if asked.is_none_or(|(peer, _)| peer != sender)
+        let Some(start) = &mut self.snapshots.start else { return Ok(()) };
+        if start.asked.is_none_or(|(peer, _)| peer != sender)
             || usize::from(snapshot.parts) > MOST_PARTS + 1
         {
             return Ok(());
         }
-        parts.insert(snapshot.part, body.to_vec());
-        if parts.len() == usize::from(snapshot.parts) && self.take_over(now) {
-            self.start = Start::Ready;
+        start.parts.insert(snapshot.part, body.to_vec());
+        if start.parts.len() == usize::from(snapshot.parts) && self.apply_snapshot(now) {
+            self.snapshots.start = None;
         }
         Ok(())
     }
 
-    /// Takes over what came of a snapshot. Without all of its windows nothing is: a report could
-    /// be charged twice.
-    fn take_over(&mut self, now: u64) -> bool {
-        let Start::Waiting { asked: Some((peer, _)), parts, .. } = &mut self.start else {
-            return false;
-        };
-        let (peer, parts) = (*peer, std::mem::take(parts));
-        let parsed: Vec<Snapshot<'_>> =
-            parts.values().filter_map(|body| Snapshot::parse(body).ok()).collect();
-        // Windows come first: they are all there when the first part with buckets is, and all
-        // before it.
-        let whole = parsed.iter().zip(0_u16..).take_while(|(part, number)| part.part == *number);
-        let has_all = whole
-            .map(|(part, _)| part)
-            .any(|part| part.sections().next().is_some() || part.part + 1 == part.parts);
-        if !has_all {
-            return false;
-        }
-        // What is known of other rules is gone after this.
-        self.learn(now);
-        for (origin, window) in parsed.iter().flat_map(Snapshot::windows) {
-            if origin.node == self.me.node
-                || window.top() > LAST_NUMBER
-                || !self.has_room_for(origin)
-            {
-                continue;
-            }
-            self.peer(now, origin).window.fast_forward(&window);
-            self.seat(origin);
-            self.store_window(origin);
-            self.note_missing(origin);
+    /// Applies what has arrived of a snapshot. Without all of its windows nothing is applied: a
+    /// report could be charged twice.
+    fn apply_snapshot(&mut self, now: u64) -> bool {
+        let taken = self.snapshots.start.as_mut().and_then(WarmStart::take);
+        let Some((peer, parts)) = taken else { return false };
+        let parts: Vec<Snapshot<'_>> =
+            parts.iter().filter_map(|body| Snapshot::parse(body).ok()).collect();
+        // Buckets of rules that are not known now are dropped.
+        self.reports.learn(now, &mut self.context);
+        for (origin, window) in parts.iter().flat_map(Snapshot::windows) {
+            self.apply_window(now, origin, &window);
         }
         let mut count = 0;
-        for (rule, levels) in parsed.iter().flat_map(Snapshot::sections) {
-            let Some(rule) = self.exchange.rule(rule) else { continue };
+        for (rule, levels) in parts.iter().flat_map(Snapshot::sections) {
+            let Some(rule) = self.context.exchange.rule(rule) else { continue };
             for (fingerprint, used_16ths) in levels {
-                self.exchange.raise(&rule, now, fingerprint, used_16ths);
+                self.context.exchange.raise(&rule, now, fingerprint, used_16ths);
                 count += 1;
             }
         }
-        self.happened(now, Event::WarmStart(peer, count));
+        self.context.emit(now, Event::WarmStart(peer, count));
         true
+    }
+
+    /// Takes the reports in a snapshot's window as applied.
+    fn apply_window(&mut self, now: u64, origin: Origin, window: &Window) {
+        if origin.node == self.context.me.node
+            || window.top() > LAST_NUMBER
+            || !self.peers.has_room_for(origin)
+        {
+            return;
+        }
+        self.peers.entry(now, origin).window.fast_forward(window);
+        self.peers.take_seat(&self.context.exchange, origin);
+        self.peers.store_window(&self.context.exchange, origin);
+        self.repair.note_missing(&mut self.peers, origin);
     }
 }

@@ -17,7 +17,7 @@ use super::names::Names;
 use super::port::{Port, Use};
 use super::stop::Stop;
 use super::{Group, Hooks, Inbox, Outbox, Socket};
-use crate::cluster::{Engine, Output};
+use crate::cluster::{Engine, Output, PeerAddr};
 
 /// The most outputs, and the most datagrams sent, between two looks at the sockets.
 const MOST_OUTPUTS: usize = 1024;
@@ -47,7 +47,7 @@ pub trait Driven {
 
 impl Driven for Engine {
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
-        Engine::handle_datagram(self, now, from, datagram);
+        Engine::handle_datagram(self, now, from.into(), datagram);
     }
 
     fn handle_timeout(&mut self, now: u64) {
@@ -55,7 +55,8 @@ impl Driven for Engine {
     }
 
     fn join(&mut self, now: u64, peers: &[SocketAddr]) {
-        Engine::join(self, now, peers);
+        let peers: Vec<PeerAddr> = peers.iter().copied().map(PeerAddr::from).collect();
+        Engine::join(self, now, &peers);
     }
 
     fn leave(&mut self, now: u64) {
@@ -63,7 +64,7 @@ impl Driven for Engine {
     }
 
     fn set_address(&mut self, address: SocketAddr) {
-        Engine::set_address(self, address);
+        Engine::set_address(self, address.into());
     }
 
     fn poll(&mut self) -> Output {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Socket;
 use super::hooks::{Counters, count};
-use crate::cluster::{To, Transmit};
+use crate::cluster::{PeerAddr, To, Transmit};
 
 /// The most bytes in one call: less than fits a datagram, of which the system makes them.
 const MOST_BYTES: usize = 64_000;
@@ -38,7 +38,7 @@ struct Pack {
 /// Tells destinations apart. Lists by where they are: they stay there while they are in a pack.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    One(SocketAddr),
+    One(PeerAddr),
     Each(usize),
     Group,
 }
@@ -80,6 +80,7 @@ impl Outbox {
         self.places.clear();
         self.sends = 0;
         let mut sender = Sender::new(socket, counters);
+        let group = group.map(PeerAddr::from);
         for pack in self.packs.drain(..) {
             let to = match &pack.to {
                 To::One(address) => slice::from_ref(address),
@@ -90,7 +91,10 @@ impl Outbox {
                 count(&counters.send_errors, pack.sizes.len());
             }
             for address in to {
-                sender.send(*address, &pack.bytes, &pack.sizes).await;
+                match address.socket_addr() {
+                    Some(address) => sender.send(address, &pack.bytes, &pack.sizes).await,
+                    None => count(&counters.send_errors, pack.sizes.len()),
+                }
             }
         }
         sender.end()
@@ -218,9 +222,9 @@ mod tests {
 
     #[test]
     fn what_goes_to_the_same_destination_lies_side_by_side() {
-        let (a, b) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
-        let list: Arc<[SocketAddr]> = Arc::new([a, b]);
-        let other: Arc<[SocketAddr]> = Arc::new([a, b]);
+        let [a, b] = [1, 2].map(|port| PeerAddr::from(SocketAddr::from(([127, 0, 0, 1], port))));
+        let list: Arc<[PeerAddr]> = Arc::new([a, b]);
+        let other: Arc<[PeerAddr]> = Arc::new([a, b]);
         let mut outbox = Outbox::default();
         let to = [
             To::One(a),

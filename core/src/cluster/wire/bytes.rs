@@ -33,6 +33,12 @@ impl<'a> Reader<'a> {
         Ok(*array)
     }
 
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Dropped> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Dropped::Malformed)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
     pub(super) fn u8(&mut self) -> Result<u8, Dropped> {
         self.array().map(u8::from_be_bytes)
     }

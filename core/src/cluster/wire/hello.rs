@@ -1,10 +1,9 @@
 //! HELLO: a challenge, its echo, or both. It shows that a sender is there now, and is not a
 //! recording.
 
-use std::net::{IpAddr, SocketAddr};
-
 use super::Dropped;
 use super::bytes::{Reader, put_varint};
+use crate::cluster::PeerAddr;
 
 /// The body of a HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,16 +17,12 @@ pub struct Hello {
     /// A hash of all the sender's rules.
     pub rules: u64,
     /// Where the sender is reached.
-    pub address: SocketAddr,
+    pub address: PeerAddr,
     /// The longest round trip in the cluster that the sender knows of, in microseconds; 0: none.
     pub slack_us: u64,
     /// How long ago some node measured it, in microseconds.
     pub slack_age_us: u64,
 }
-
-/// Which kind of address follows.
-const V4: u8 = 4;
-const V6: u8 = 6;
 
 impl Hello {
     /// Makes the body in `out`, which is cleared first.
@@ -37,17 +32,7 @@ impl Hello {
         out.extend_from_slice(&self.echo.to_be_bytes());
         put_varint(out, self.top);
         out.extend_from_slice(&self.rules.to_be_bytes());
-        match self.address.ip() {
-            IpAddr::V4(ip) => {
-                out.push(V4);
-                out.extend_from_slice(&ip.octets());
-            }
-            IpAddr::V6(ip) => {
-                out.push(V6);
-                out.extend_from_slice(&ip.octets());
-            }
-        }
-        out.extend_from_slice(&self.address.port().to_be_bytes());
+        self.address.put(out);
         put_varint(out, self.slack_us);
         put_varint(out, self.slack_age_us);
     }
@@ -60,7 +45,7 @@ impl Hello {
             echo: reader.u64()?,
             top: reader.varint()?,
             rules: reader.u64()?,
-            address: address(&mut reader)?,
+            address: PeerAddr::read(&mut reader)?,
             slack_us: 0,
             slack_age_us: 0,
         };
@@ -69,15 +54,6 @@ impl Hello {
         }
         Ok(hello)
     }
-}
-
-fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, Dropped> {
-    let ip = match reader.u8()? {
-        V4 => IpAddr::from(reader.array::<4>()?),
-        V6 => IpAddr::from(reader.array::<16>()?),
-        _ => return Err(Dropped::Malformed),
-    };
-    Ok(SocketAddr::new(ip, reader.u16()?))
 }
 
 #[cfg(test)]
@@ -90,7 +66,7 @@ mod tests {
     }
 
     fn comes_back(address: &str) {
-        let address = address.parse().unwrap();
+        let address = address.parse::<std::net::SocketAddr>().unwrap().into();
         let hello = Hello {
             challenge: u64::MAX - 1,
             echo: 2,

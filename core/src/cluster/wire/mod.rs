@@ -5,6 +5,7 @@
 //! to its end before any of it is handed out, no count is believed before the bytes are there,
 //! and bytes after what is known are ignored, so that later versions may add fields.
 
+mod address;
 pub mod busy;
 mod bytes;
 pub mod digest;

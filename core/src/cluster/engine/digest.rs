@@ -1,0 +1,67 @@
+//! Digests: nodes tell each other how far the reports of all origins go.
+
+use rand::RngExt;
+
+use super::{Engine, To};
+use crate::cluster::wire::{ANSWER, Dropped, Kind, parse_digest, write_digest};
+use crate::cluster::{Origin, PeerAddr};
+
+/// A number that is further above the known ones is not believed unless its origin says it.
+const FAR_AHEAD: u64 = 1 << 20;
+/// Origins in a digest.
+const MOST_IN_DIGEST: usize = 60;
+
+impl Engine {
+    /// Sends a digest to a random member.
+    pub(super) fn send_digest(&mut self, now: u64) {
+        let Some(to) = self.context.choose(&self.peers.proven_addresses()) else { return };
+        let mut list = self.fresh_tops(now);
+        // Over time, every origin is in some digest.
+        while list.len() >= MOST_IN_DIGEST {
+            let out = self.context.rng.random_range(0..list.len());
+            list.swap_remove(out);
+        }
+        list.insert(0, (self.context.me, self.reports.top));
+        let mut body = Vec::new();
+        write_digest(&list, &mut body);
+        self.context.send(To::One(to), Kind::Digest, 0, &body);
+    }
+
+    /// Origins whose reports some node may still keep, and their last numbers.
+    fn fresh_tops(&self, now: u64) -> Vec<(Origin, u64)> {
+        let since = now.saturating_sub(self.context.retention());
+        let fresh =
+            self.peers.iter().filter(|(_, peer)| peer.applied_at.is_some_and(|at| at > since));
+        fresh.map(|(origin, peer)| (origin, peer.window.top())).collect()
+    }
+
+    /// Learns which reports are missing here, and answers with those that are missing there.
+    pub(super) fn handle_digest(
+        &mut self,
+        now: u64,
+        sender: Origin,
+        from: PeerAddr,
+        flags: u8,
+        body: &[u8],
+    ) -> Result<(), Dropped> {
+        let mut ahead = Vec::new();
+        for (origin, top) in parse_digest(body)? {
+            if origin.node == self.context.me.node {
+                continue;
+            }
+            let here = self.peers.get(origin).map_or(0, |peer| peer.window.top());
+            if origin == sender || here == 0 || top <= here.saturating_add(FAR_AHEAD) {
+                self.repair.hear_of(now, &mut self.peers, origin, top);
+            }
+            if here > top && origin != sender {
+                ahead.push((origin, here));
+            }
+        }
+        if flags & ANSWER == 0 && !ahead.is_empty() {
+            let mut body = Vec::new();
+            write_digest(&ahead, &mut body);
+            self.context.send(To::One(from), Kind::Digest, ANSWER, &body);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Merges reports that follow each other into one, as long as they fit into a datagram.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::Origin;
+use crate::cluster::access::Exchange;
+use crate::cluster::history::Kept;
+use crate::cluster::pace::age_class;
+use crate::cluster::wire::{
+    MAX_BODY, MAX_ENTRY, MAX_HEAD, MAX_SECTION, Report, ReportEntry, ReportWriter, Section,
+};
+
+pub(super) struct Merger<'a> {
+    now: u64,
+    /// The origin of the reports, if that is another node.
+    relayed: Option<Origin>,
+    exchange: &'a Exchange,
+    /// First and last number of the report that is being merged.
+    range: Option<(u64, u64)>,
+    sections: BTreeMap<(u64, u64, u64), MergedSection>,
+    entries: usize,
+    done: Vec<Vec<u8>>,
+}
+
+/// The hits under one rule that are about as old as each other.
+#[derive(Default)]
+struct MergedSection {
+    /// When the oldest of them began.
+    start: Option<u64>,
+    tags: BTreeMap<u64, Sum>,
+}
+
+/// The hits of one tag.
+#[derive(Default)]
+struct Sum {
+    hits: u64,
+    saturated: bool,
+}
+
+impl<'a> Merger<'a> {
+    pub(super) fn new(now: u64, relayed: Option<Origin>, exchange: &'a Exchange) -> Merger<'a> {
+        let (sections, done) = (BTreeMap::new(), Vec::new());
+        Merger { now, relayed, exchange, range: None, sections, entries: 0, done }
+    }
+
+    /// The number of finished reports.
+    pub(super) fn len(&self) -> usize {
+        self.done.len()
+    }
+
+    /// The finished reports.
+    pub(super) fn into_reports(self) -> Vec<Vec<u8>> {
+        self.done
+    }
+
+    /// Adds the report that begins with this number.
+    pub(super) fn add(&mut self, first: u64, kept: &Kept) {
+        // Reports are parsed before they are kept.
+        let Ok(report) = Report::parse(&kept.body, kept.flags) else { return };
+        let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
+        // One report alone always fits: room was left for that.
+        if !follows || !self.has_room_for(&report, kept.at) {
+            self.flush();
+        }
+        let (start, _) = *self.range.get_or_insert((first, kept.last));
+        self.range = Some((start, kept.last));
+        for (section, entries) in report.sections() {
+            let begun = kept.at.saturating_sub(section.age_us.saturating_mul(1000));
+            let part = self.sections.entry(self.key(&section, begun)).or_default();
+            part.start = Some(part.start.map_or(begun, |start| start.min(begun)));
+            for entry in entries {
+                let before = part.tags.len();
+                let sum = part.tags.entry(entry.fingerprint).or_default();
+                sum.hits = (sum.hits + entry.hits).min(u64::from(u32::MAX));
+                sum.saturated |= entry.saturated;
+                self.entries += part.tags.len() - before;
+            }
+        }
+    }
+
+    /// Hits with the same key share a section: old hits must not make others late.
+    fn key(&self, section: &Section, begun: u64) -> (u64, u64, u64) {
+        (section.rule, section.quantum, age_class(self.now.saturating_sub(begun)))
+    }
+
+    fn has_room_for(&self, report: &Report<'_>, at: u64) -> bool {
+        let (mut sections, mut entries) = (self.sections.len(), self.entries);
+        for (section, tags) in report.sections() {
+            let begun = at.saturating_sub(section.age_us.saturating_mul(1000));
+            let part = self.sections.get(&self.key(&section, begun));
+            sections += usize::from(part.is_none());
+            let known = |tag: u64| part.is_some_and(|part| part.tags.contains_key(&tag));
+            entries += tags.filter(|entry| !known(entry.fingerprint)).count();
+        }
+        MAX_HEAD + sections * MAX_SECTION + entries * MAX_ENTRY <= MAX_BODY
+    }
+
+    /// Finishes the report. A tag may have reached its limit since it was first reported.
+    pub(super) fn flush(&mut self) {
+        let Some((first, last)) = self.range.take() else { return };
+        self.entries = 0;
+        let mut writer = ReportWriter::new();
+        writer.clear(self.relayed);
+        for ((rule, quantum, _), part) in std::mem::take(&mut self.sections) {
+            let age_us = self.now.saturating_sub(part.start.unwrap_or(self.now)) / 1000;
+            let section = Section { rule, quantum, age_us };
+            let known = self.exchange.rule(rule);
+            for (fingerprint, Sum { hits, saturated }) in part.tags {
+                let is_now = |rule| self.exchange.is_saturated(rule, self.now, fingerprint);
+                let saturated = saturated || known.as_deref().is_some_and(is_now);
+                writer.push(&section, ReportEntry { fingerprint, hits, saturated });
+            }
+        }
+        self.done.push(writer.finish(first, last, false).to_vec());
+    }
+}

@@ -1,0 +1,129 @@
+//! Reports of peers: each is applied once, and its entries are charged.
+
+use super::Engine;
+use super::context::Context;
+use super::report::Reports;
+use crate::cluster::access::Charge;
+use crate::cluster::counter::Counter;
+use crate::cluster::history::Kept;
+use crate::cluster::pace::{self, late_after};
+use crate::cluster::window::LAST_NUMBER;
+use crate::cluster::wire::{Dropped, RELAYED, Report, Section};
+use crate::cluster::{Origin, Verdict};
+
+impl Engine {
+    /// Applies a report, if it is new.
+    pub(super) fn handle_report(
+        &mut self,
+        now: u64,
+        sender: Origin,
+        flags: u8,
+        body: &[u8],
+    ) -> Result<(), Dropped> {
+        let report = Report::parse(body, flags)?;
+        let origin = report.origin.unwrap_or(sender);
+        if report.last > LAST_NUMBER {
+            return Err(Dropped::Malformed);
+        }
+        if origin.node == self.context.me.node || !self.peers.has_room_for(origin) {
+            return Ok(());
+        }
+        // Whether the snapshot includes the report is not known before the snapshot is there.
+        if self.snapshots.is_starting() {
+            self.repair.hear_of(now, &mut self.peers, origin, report.last);
+            return Ok(());
+        }
+        if !self.is_new_report(now, origin, &report) {
+            return Ok(());
+        }
+        let delay = self.peers.delay_of(sender);
+        self.mark_applied(now, origin, (report.first, report.last));
+        self.learn_rules_of(now, &report);
+        self.reports.charge(now, &self.context, &report, delay);
+        let kept = Kept {
+            last: report.last,
+            at: now.saturating_sub(delay),
+            flags: flags & RELAYED,
+            body: body.into(),
+        };
+        self.repair.history.keep(now, origin, report.first, kept);
+        Ok(())
+    }
+
+    /// Whether none of a report's numbers was applied before.
+    fn is_new_report(&mut self, now: u64, origin: Origin, report: &Report<'_>) -> bool {
+        let verdict = self.peers.entry(now, origin).window.verdict(report.first, report.last);
+        if verdict == Verdict::New || !self.context.settings.mechanisms.dedupe {
+            return true;
+        }
+        self.context.count(Counter::Duplicates, 1);
+        if verdict == Verdict::Mixed {
+            self.repair.hear_of(now, &mut self.peers, origin, report.last);
+        }
+        false
+    }
+
+    /// Notes that reports are applied. This comes before the charge: a process that is killed in
+    /// between charges nothing twice.
+    fn mark_applied(&mut self, now: u64, origin: Origin, (first, last): (u64, u64)) {
+        let peer = self.peers.entry(now, origin);
+        let before = peer.window.top();
+        let is_repaired = last <= before;
+        peer.window.mark(first, last);
+        peer.applied_at = Some(now);
+        peer.received += 1;
+        peer.repaired += u64::from(is_repaired);
+        peer.changed = true;
+        if first > before + 1 {
+            peer.note_gap(now, before);
+        }
+        if is_repaired {
+            peer.asked = 0;
+        }
+        self.peers.take_seat(&self.context.exchange, origin);
+        self.repair.note_missing(&mut self.peers, origin);
+        self.peers.store_window(&self.context.exchange, origin);
+        if let Some(applied) = &mut self.reports.applied {
+            applied.push((origin, first, last));
+        }
+        self.context.count(Counter::ReportsReceived, 1);
+        self.context.count(Counter::Repaired, u64::from(is_repaired));
+    }
+
+    /// Looks for the rules of a report in the table, if some are not known.
+    fn learn_rules_of(&mut self, now: u64, report: &Report<'_>) {
+        let exchange = &self.context.exchange;
+        let is_known = |(section, _): (Section, _)| exchange.rule(section.rule).is_some();
+        if !report.sections().all(is_known) && now >= self.reports.learned_at + pace::LEARN_AGAIN {
+            self.reports.learn(now, &mut self.context);
+        }
+    }
+}
+
+impl Reports {
+    /// Charges the entries of a report that took `delay` to arrive.
+    fn charge(&self, now: u64, context: &Context, report: &Report<'_>, delay: u64) {
+        let exchange = &context.exchange;
+        let (mut charged, mut spared, mut unknown) = (0, 0, 0);
+        for (section, entries) in report.sections() {
+            let Some(rule) = exchange.rule(section.rule) else {
+                unknown += entries.len() as u64;
+                continue;
+            };
+            let age = section.age_us.saturating_mul(1000).saturating_add(delay);
+            let late_from = late_after(self.period(&rule), rule.fill_ns()).saturating_add(delay);
+            let is_late = context.settings.mechanisms.forgive_late_hits && age > late_from;
+            let entries = entries.map(|entry| Charge {
+                fingerprint: entry.fingerprint,
+                units: entry.hits.saturating_mul(section.quantum),
+                saturated: entry.saturated,
+            });
+            let done = exchange.charge(&rule, now, now.saturating_sub(age), is_late, entries);
+            charged += done.charged;
+            spared += done.spared;
+        }
+        context.count(Counter::EntriesReceived, charged);
+        context.count(Counter::Spared, spared);
+        context.count(Counter::UnknownRule, unknown);
+    }
+}
