@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{
     Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section,
 };
@@ -86,7 +87,7 @@ impl Pair {
         };
         let throttles = [throttle()?, throttle()?];
         let engine = |node: usize| {
-            let exchange = throttles[node].exchange();
+            let exchange = internals::exchange(&throttles[node]);
             let now = exchange.now();
             let mut settings = Settings::new(keys(), address(node));
             // Reports wait here until all are written. They are charged all the same.
@@ -117,13 +118,13 @@ impl Pair {
     }
 
     fn now(&self) -> u64 {
-        self.throttles[0].exchange().now()
+        internals::exchange(&self.throttles[0]).now()
     }
 
     fn tick(&mut self) {
         thread::sleep(Duration::from_millis(10));
         for (engine, throttle) in self.engines.iter_mut().zip(&self.throttles) {
-            engine.handle_timeout(throttle.exchange().now());
+            engine.handle_timeout(internals::exchange(throttle).now());
         }
     }
 
@@ -152,7 +153,7 @@ impl Pair {
     }
 
     fn applied(&self) -> u64 {
-        self.throttles[1].exchange().counted(Counter::EntriesReceived.place())
+        internals::exchange(&self.throttles[1]).counted(Counter::EntriesReceived.place())
     }
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn apply() -> Done<(f64, f64)> {
         let before = pair.applied();
         let start = Instant::now();
         for report in &mut reports {
-            let now = pair.throttles[1].exchange().now();
+            let now = internals::exchange(&pair.throttles[1]).now();
             pair.engines[1].handle_datagram(now, address(0), report);
         }
         let time = start.elapsed().as_secs_f64();
@@ -203,10 +204,12 @@ pub(crate) fn slowdown() -> Done<f64> {
         let done = AtomicBool::new(false);
         let busy_time = thread::scope(|scope| {
             let feeder = scope.spawn(|| {
-                let (start, before) =
-                    (Instant::now(), throttle.exchange().counted(Counter::EntriesReceived.place()));
+                let (start, before) = (
+                    Instant::now(),
+                    internals::exchange(throttle).counted(Counter::EntriesReceived.place()),
+                );
                 while !done.load(Ordering::Relaxed) {
-                    let exchange = throttle.exchange();
+                    let exchange = internals::exchange(throttle);
                     let fed = exchange.counted(Counter::EntriesReceived.place()) - before;
                     if fed as f64 > start.elapsed().as_secs_f64() * STREAM {
                         thread::sleep(Duration::from_micros(200));

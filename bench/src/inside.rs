@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use dthrottle::internals;
 use dthrottle::internals::access::{Charge, Drained};
 use dthrottle::{Rule, Throttle};
 
@@ -42,7 +43,7 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
     // room, so that next to no bucket finds none.
     let rule = Rule::per_second(1).burst(10_000);
     let throttle = Throttle::builder().rule(rule).table(table_for(2 * count)).build()?;
-    let exchange = throttle.exchange();
+    let exchange = internals::exchange(&throttle);
     exchange.stay(exchange.now());
     let rule = *exchange.rules().first().ok_or("a rule")?;
     let (mut applied, mut drained) = (Vec::new(), Vec::new());
@@ -83,7 +84,7 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
 /// Bytes mapped for a tag when six tenths of the slots are in use.
 pub(crate) fn bytes_per_tag() -> Done<f64> {
     let throttle = dthrottle(table_for(1 << 20))?;
-    let (bytes, slots) = throttle.table_size();
+    let (bytes, slots) = internals::table_size(&throttle);
     Ok(bytes as f64 / (slots as f64 * 0.6))
 }
 

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use dthrottle::internals;
 use dthrottle::internals::access::Exchange;
 use dthrottle::internals::cluster::{Engine, Output, PeerAddr, To, Transmit};
 use dthrottle::{Error, ErrorKind, Throttle, convert};
@@ -39,7 +40,7 @@ pub fn new_link(
     // Nothing starts here, but it is an error if the throttle is closed.
     throttle.start().map_err(failure)?;
     let address = parse("address", address)?;
-    let exchange = throttle.exchange();
+    let exchange = internals::exchange(&throttle);
     let (earlier, _) = exchange.exchanger();
     let [random, bits] = random_key()?;
     let usual = || (js_sys::Date::now() as u64) << 20 | bits & 0xf_ffff;
@@ -49,7 +50,7 @@ pub fn new_link(
             format!("incarnation: must be greater than that of the earlier link, {earlier}");
         return Err(argument(message));
     }
-    let Some(mut engine) = throttle.engine(seed.unwrap_or(random), incarnation) else {
+    let Some(mut engine) = internals::engine(&throttle, seed.unwrap_or(random), incarnation) else {
         return Err(argument("the throttle has no cluster; give it the option cluster".into()));
     };
     engine.set_address(address);

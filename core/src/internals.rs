@@ -1,6 +1,28 @@
 //! What the simulator, the fuzzers, the benchmarks, the WebAssembly package and this crate's own
 //! tests use besides the public API. It may change in any version.
 
+use crate::Throttle;
+
+/// The throttle's table as an exchanger sees it.
+pub fn exchange(throttle: &Throttle) -> access::Exchange {
+    throttle.exchange()
+}
+
+/// The engine of the throttle's node, for hosts that carry the datagrams themselves, or `None` if
+/// the throttle is in no cluster. `seed` must be random, and `incarnation` greater than that of
+/// earlier engines.
+pub fn engine(throttle: &Throttle, seed: u64, incarnation: u64) -> Option<cluster::Engine> {
+    let exchange = throttle.exchange();
+    let (now, settings) = (exchange.now(), throttle.node()?.settings());
+    Some(cluster::Engine::new(settings, exchange, seed, incarnation, now))
+}
+
+/// The bytes and the slots of the throttle's table.
+pub fn table_size(throttle: &Throttle) -> (usize, usize) {
+    let table = &throttle.host().table;
+    (table.bytes(), table.slots())
+}
+
 /// The exchange between nodes, sans-IO.
 pub mod cluster {
     pub use crate::cluster::{

@@ -89,12 +89,6 @@ impl Throttle {
         top(self.host(), &self.domains, count)
     }
 
-    /// Bytes that the table takes, and slots in it.
-    #[doc(hidden)]
-    pub fn table_size(&self) -> (usize, usize) {
-        (self.host().table.bytes(), self.host().table.slots())
-    }
-
     /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
     /// first check does. Without a cluster there is nothing to start.
     pub fn start(&self) -> Result<()> {

@@ -11,6 +11,7 @@ use std::cell::Cell;
 use std::process::Command;
 use std::time::Duration;
 
+use dthrottle::internals;
 use dthrottle::{Domain, Rule, TableConfig, Throttle};
 
 /// The system's allocator, with a count of what each thread asks of it.
@@ -82,7 +83,7 @@ fn no_check_allocates() {
         assert_eq!(allocations(|| ask(&throttle, 0..150)), 0);
         assert_eq!(allocations(|| ask(&two, 0..20)), 0);
         // The same when peers have to hear of it.
-        let exchange = throttle.exchange();
+        let exchange = internals::exchange(&throttle);
         exchange.stay(exchange.now());
         assert_eq!(allocations(|| ask(&throttle, 0..50)), 0);
         assert_eq!(allocations(|| ask(&two, 0..20)), 0);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dthrottle::config::ClusterConfig;
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{Keys, Kind, Report};
 use dthrottle::internals::cluster::{self, Engine, Origin, PeerAddr, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
@@ -94,7 +95,8 @@ impl Node {
         settings.period = Duration::from_nanos(scenario.period);
         settings.multicast = scenario.multicast;
         settings.mechanisms = scenario.mechanisms;
-        let mut engine = Engine::new(settings, throttle.exchange(), seed, incarnation, now);
+        let mut engine =
+            Engine::new(settings, internals::exchange(&throttle), seed, incarnation, now);
         engine.keep_ledger();
         Node { clock, throttle, engine, keys: keys(), reported: 0 }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use dthrottle::internals;
 use dthrottle::internals::access::Exchange;
 use dthrottle::{Domain, Rule, Throttle};
 
@@ -231,7 +232,7 @@ impl Stage {
         while self.throttle.stats().buckets > KEYS as u64 {
             rest();
         }
-        let slots = self.throttle.table_size().1;
+        let slots = internals::table_size(&self.throttle).1;
         let fresh = self.throttle.domain("fresh")?;
         for key in 0..KEYS {
             self.throttle.reset(tag(key))?;
@@ -247,7 +248,7 @@ impl Stage {
 
 /// The table for peers, who hear of every hit from now on.
 fn exchange(throttle: &Throttle) -> Exchange {
-    let exchange = throttle.exchange();
+    let exchange = internals::exchange(throttle);
     exchange.stay(exchange.now());
     exchange
 }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
 
+use dthrottle::internals;
 use dthrottle::internals::access::Exchange;
 use dthrottle::{TableConfig, Throttle};
 
@@ -25,7 +26,7 @@ pub(crate) fn die() -> Outcome {
         ("before-the-bit", Part::Dirty, false),
     ] {
         let throttle = Throttle::builder().rule(slow(BURST)).build()?;
-        let exchange = throttle.exchange();
+        let exchange = internals::exchange(&throttle);
         exchange.stay(exchange.now());
         throttle.allow("tag")?;
         let first = drained(&exchange, false);
@@ -97,7 +98,7 @@ pub(crate) fn twice() -> Outcome {
 
 /// Fills a table with full buckets; their tags.
 fn fill(throttle: &Throttle) -> Result<Vec<u64>, Box<dyn Error>> {
-    let slots = throttle.table_size().1 as u64;
+    let slots = internals::table_size(throttle).1 as u64;
     let mut tags = 0_u64;
     while throttle.stats().buckets < slots {
         throttle.allow(tags.to_le_bytes())?;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use dthrottle::internals;
 use dthrottle::internals::access::{Exchange, Lock};
 use dthrottle::{Rule, Throttle};
 
@@ -25,7 +26,7 @@ const NO_FILE: u8 = 9;
 /// inherited; then whether each could take the lock: this process and the child while the holder
 /// lives, both right after its death, and the child when this process has given it back.
 pub(crate) fn orphan(options: &Options) -> Outcome {
-    let exchange = clustered(options)?.exchange();
+    let exchange = internals::exchange(&clustered(options)?);
     let (mut told, tell) = io::pipe()?;
     let (hear, mut say) = io::pipe()?;
     let holder = fork(|| {
@@ -71,7 +72,7 @@ pub(crate) fn orphan(options: &Options) -> Outcome {
 /// Prints whether the lock can be had after all descriptors were closed, as daemons do, without
 /// and with something else in their place; and after the table's name was removed, by one.
 pub(crate) fn closed(options: &Options) -> Outcome {
-    let exchange = clustered(options)?.exchange();
+    let exchange = internals::exchange(&clustered(options)?);
     for (name, reused) in [("closed", false), ("reused", true)] {
         let (mut told, tell) = io::pipe()?;
         let child = fork(|| {
@@ -103,7 +104,7 @@ pub(crate) fn closed(options: &Options) -> Outcome {
 /// back. Prints how many children there were, how often the lock could not be had, and whether it
 /// can be had in the end.
 pub(crate) fn race(options: &Options) -> Outcome {
-    let exchange = clustered(options)?.exchange();
+    let exchange = internals::exchange(&clustered(options)?);
     let rounds = options.number("rounds")?;
     let (mut held, mut tries) = (0, 0);
     let (end, alive) = io::pipe()?;
@@ -129,7 +130,7 @@ pub(crate) fn race(options: &Options) -> Outcome {
 /// The same in a child that is killed after a while: prints how often it had the lock just then,
 /// and how often no other process got it as long as the children lived.
 pub(crate) fn killed(options: &Options) -> Outcome {
-    let exchange = clustered(options)?.exchange();
+    let exchange = internals::exchange(&clustered(options)?);
     let rounds = options.number("rounds")?;
     let holding = &shared(1)?[0];
     let mut dice = Dice::new(rounds);

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 use dthrottle::Throttle;
+use dthrottle::internals;
 
 const PAGE: usize = 4096;
 const LINE_SLOTS: usize = 4;
@@ -59,7 +60,7 @@ impl Part {
 
     /// Whole pages that hold the part, and no line of slots unless it is about them.
     fn range(self, throttle: &Throttle) -> Result<(usize, usize), Box<dyn Error>> {
-        let (bytes, slots) = throttle.table_size();
+        let (bytes, slots) = internals::table_size(throttle);
         let pages = (slots / LINE_SLOTS).div_ceil(PAGE_LINES);
         let (lines, dirty) = (pages * PAGE, pages * size_of::<u64>());
         let (from, to) = match self {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use dthrottle::internals;
 use dthrottle::internals::access::{Exchange, News};
 use dthrottle::{BusyConfig, BusyThrottle, Rule, Throttle};
 
@@ -26,7 +27,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let time = Duration::from_millis(options.number("ms")?);
     let throttle = Throttle::builder().rule(Rule::unlimited()).build()?;
     let busy = BusyThrottle::on(&throttle, BusyConfig::new())?;
-    let exchange = throttle.exchange();
+    let exchange = internals::exchange(&throttle);
     let names = names(&busy, &exchange);
     let [asked, held] = shared(2)? else { return Err("two words".into()) };
     let start = |seed| start(&busy, seed, asked, held);

@@ -63,7 +63,7 @@ impl ClusterStats {
             PeerStats {
                 node: origin.node,
                 incarnation: origin.incarnation,
-                address: address.and_then(|address| address.socket_addr()),
+                address,
                 state: state_name(state),
                 age: Duration::from_nanos(now.saturating_sub(last_heard_ns)),
                 delay: Duration::from_nanos(delay_ns),

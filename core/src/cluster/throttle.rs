@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::access::Exchange;
-use super::{ClusterEvent, ClusterStats, Engine, events_since};
+use super::{ClusterEvent, ClusterStats, events_since};
 use crate::builder::Builder;
 use crate::config::ClusterConfig;
 use crate::throttle::Throttle;
@@ -19,12 +19,11 @@ impl Builder {
 
 impl Throttle {
     /// The table for an exchanger.
-    #[doc(hidden)]
-    pub fn exchange(&self) -> Exchange {
+    pub(crate) fn exchange(&self) -> Exchange {
         Exchange::new(Arc::clone(&self.0.host), self.domains())
     }
 
-    /// The cluster, as this node sees it; nothing: it belongs to none.
+    /// The cluster, as this node sees it; `None` if the throttle belongs to none.
     pub fn cluster_stats(&self) -> Option<ClusterStats> {
         self.node().map(|_| ClusterStats::of(&self.host().table, self.host().now()))
     }
@@ -33,15 +32,5 @@ impl Throttle {
     /// begin with 0, and go on with the number of the last one.
     pub fn events(&self, after: u64) -> Vec<ClusterEvent> {
         self.node().map_or_else(Vec::new, |_| events_since(&self.exchange(), after))
-    }
-
-    /// The engine of this node, for hosts that carry the datagrams themselves; nothing: it belongs
-    /// to no cluster. `seed` must be random, and `incarnation` greater than that of earlier
-    /// engines.
-    #[doc(hidden)]
-    pub fn engine(&self, seed: u64, incarnation: u64) -> Option<Engine> {
-        let exchange = self.exchange();
-        let now = exchange.now();
-        self.node().map(|node| Engine::new(node.settings(), exchange, seed, incarnation, now))
     }
 }

@@ -6,13 +6,12 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::Table;
 use super::cell::AtomicU64;
-use crate::cluster::PeerAddr;
 
 /// What is known of the origin of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Where it is reached. Only IP addresses are kept.
-    pub address: Option<PeerAddr>,
+    /// Where it sends from.
+    pub address: Option<SocketAddr>,
     /// A number of the engine's choice.
     pub state: u64,
     /// When it was last heard, by the table's time.
@@ -62,8 +61,7 @@ impl SharedFacts {
     }
 
     fn write(&self, facts: &Facts) {
-        let address = facts.address.and_then(|address| address.socket_addr());
-        self.write_address(address.map_or([0; 3], words));
+        self.write_address(facts.address.map_or([0; 3], words));
         let Facts { state, last_heard_ns, delay_ns, received, repaired, lost, .. } = *facts;
         let numbers = [state, last_heard_ns, delay_ns, received, repaired, lost];
         for (place, number) in self.numbers.iter().zip(numbers) {
@@ -98,7 +96,7 @@ impl SharedFacts {
         let is_whole = kind.load(Ordering::Relaxed) == seen;
         let [state, last_heard_ns, delay_ns, received, repaired, lost] =
             self.numbers.each_ref().map(|word| word.load(Ordering::Relaxed));
-        let address = if is_whole { socket_address(words).map(PeerAddr::from) } else { None };
+        let address = if is_whole { socket_address(words) } else { None };
         Facts { address, state, last_heard_ns, delay_ns, received, repaired, lost }
     }
 }
@@ -138,10 +136,6 @@ mod tests {
 
     use super::*;
 
-    fn ip(text: &str) -> Option<PeerAddr> {
-        Some(text.parse::<SocketAddr>().unwrap().into())
-    }
-
     #[test]
     fn facts_are_read_as_they_were_written() {
         let place = SharedFacts::default();
@@ -156,7 +150,7 @@ mod tests {
             address: None,
         };
         for text in ["203.0.113.7:65535", "[2001:db8::7]:1", "[fe80::1%4294967295]:7946"] {
-            let facts = Facts { address: ip(text), ..numbers };
+            let facts = Facts { address: Some(text.parse().unwrap()), ..numbers };
             place.write(&facts);
             assert_eq!(place.read(), facts);
         }
@@ -167,7 +161,7 @@ mod tests {
     #[test]
     fn an_address_half_written_is_none() {
         let place = SharedFacts::default();
-        let address = ip("[2001:db8::7]:1");
+        let address = Some("[2001:db8::7]:1".parse().unwrap());
         place.write(&Facts { address, ..Facts::default() });
         place.address[0].store(0, Ordering::Relaxed);
         place.address[1].store(77, Ordering::Relaxed);
@@ -182,7 +176,7 @@ mod tests {
     fn readers_see_whole_addresses() {
         let place = SharedFacts::default();
         let rounds = if cfg!(miri) { 20 } else { 50_000 };
-        let both = ["[1::1]:5", "[2::2]:5"].map(ip);
+        let both = ["[1::1]:5", "[2::2]:5"].map(|text| text.parse().ok());
         thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for i in 0..rounds {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use dthrottle::busy::{BusyThrottle, Mode};
+use dthrottle::internals;
 use dthrottle::internals::access::News;
 use dthrottle::{BusyConfig, ClusterConfig, ManualClock};
 
@@ -93,7 +94,7 @@ impl World {
             }
             for (client, throttle) in throttles.iter().flatten().enumerate().filter(|_| self.tells)
             {
-                let exchange = throttle.node().exchange();
+                let exchange = internals::exchange(throttle.node());
                 exchange.take_said(0, usize::MAX, |service, said| {
                     news.push_back((now + NEWS_S, client, service, said));
                 });
@@ -102,7 +103,7 @@ impl World {
                 let Some((at, from, service, said)) = news.pop_front() else { break };
                 let others = throttles.iter().flatten().enumerate().filter(|(to, _)| *to != from);
                 for (_, throttle) in others {
-                    throttle.node().exchange().hear(service, (at * 1e9) as u64, said);
+                    internals::exchange(throttle.node()).hear(service, (at * 1e9) as u64, said);
                 }
             }
             let client = random.below(self.clients);

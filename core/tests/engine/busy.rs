@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dthrottle::busy::{Mode, Recover};
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{BusyEntry, Envelope, Kind, write_busy};
 use dthrottle::{BusyConfig, BusyThrottle, Config, Rule};
 
@@ -207,7 +208,7 @@ fn what_nobody_asked_about_yet_is_known_when_somebody_does() {
 #[test]
 fn a_wish_is_enough() {
     let (mut net, busy) = net(&[false, true], &BusyConfig::new());
-    let exchange = net.nodes[0].throttle.exchange();
+    let exchange = internals::exchange(&net.nodes[0].throttle);
     exchange.wish_busy(net.now);
     busy[0].on_busy(API, busy[0].now(), None);
     net.run(100 * MILLI);

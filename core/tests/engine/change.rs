@@ -2,6 +2,7 @@
 //! an old table, or with bad luck.
 
 use dthrottle::Rule;
+use dthrottle::internals;
 use dthrottle::internals::cluster::{Engine, Origin, PeerAddr, Settings};
 
 use super::net::{MILLI, Net, SECOND, address, keys};
@@ -14,7 +15,7 @@ fn rule() -> Rule {
 /// Another process of the same table runs the exchange from now on.
 fn take_over(net: &mut Net, index: usize, seed: u64, peers: &[usize]) {
     let now = net.now;
-    let exchange = net.nodes[index].throttle.exchange();
+    let exchange = internals::exchange(&net.nodes[index].throttle);
     let settings = Settings::new(keys(), net.nodes[index].address);
     let mut engine = Engine::new(settings, exchange, seed, now, now);
     let peers: Vec<PeerAddr> = peers.iter().map(|peer| address(*peer)).collect();
@@ -82,7 +83,7 @@ fn who_takes_over_charges_nothing_twice() {
 fn without_a_seat_nothing_is_charged_twice() {
     let mut net = Net::new();
     net.start(rule(), |_| {});
-    let exchange = net.nodes[0].throttle.exchange();
+    let exchange = internals::exchange(&net.nodes[0].throttle);
     let seats = (1..).map(|node| Origin { node, incarnation: 1 });
     assert!(seats.map_while(|origin| exchange.take_seat(origin)).count() > 500);
     net.start(rule(), |_| {});
@@ -171,7 +172,7 @@ fn merged_repair_keeps_ages_apart() {
 fn a_snapshot_leaves_out_what_is_pending() {
     let net = Net::of(1, &rule());
     admit(&net, 0, 8);
-    let exchange = net.nodes[0].throttle.exchange();
+    let exchange = internals::exchange(&net.nodes[0].throttle);
     assert!(exchange.levels(net.now, 10).iter().all(|level| level.used_16ths == 0));
     let mut hits = 0;
     exchange.drain(net.now, false, |_, _| true, |drained| hits += drained.hits);

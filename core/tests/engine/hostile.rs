@@ -1,6 +1,7 @@
 //! What comes from a network that somebody else is on, too.
 
 use dthrottle::Rule;
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{
     Dropped, Envelope, Hello, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section, write_digest,
 };
@@ -13,7 +14,7 @@ fn rule() -> Rule {
 }
 
 fn counted(net: &Net, node: usize, place: usize) -> u64 {
-    net.nodes[node].throttle.exchange().counted(place)
+    internals::exchange(&net.nodes[node].throttle).counted(place)
 }
 
 /// Every datagram ever sent comes again, to everybody.
@@ -103,7 +104,7 @@ fn impossible_claims_are_bounded() {
         net.run(5 * MILLI);
     };
     let mut writer = ReportWriter::new();
-    let rule_id = net.nodes[0].throttle.exchange().rules()[0].id;
+    let rule_id = internals::exchange(&net.nodes[0].throttle).rules()[0].id;
     let entry = ReportEntry { fingerprint: 1 << 20, hits: u32::MAX.into(), saturated: true };
     let section = Section { rule: rule_id, quantum: 1 << 40, age_us: 1 << 40 };
     assert!(writer.push(&section, entry));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::Keys;
 use dthrottle::internals::cluster::{Engine, Event, Output, PeerAddr, Settings, To};
 use dthrottle::{ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle};
@@ -108,7 +109,8 @@ impl Net {
             .build()
             .unwrap();
         let seed = self.now + index as u64;
-        let mut engine = Engine::new(settings, throttle.exchange(), seed, self.now, self.now);
+        let mut engine =
+            Engine::new(settings, internals::exchange(&throttle), seed, self.now, self.now);
         engine.keep_ledger();
         let peers: Vec<PeerAddr> = (0..self.nodes.len()).map(self.address).collect();
         engine.join(self.now, &peers);

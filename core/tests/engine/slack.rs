@@ -2,6 +2,7 @@
 //! is over.
 
 use dthrottle::Rule;
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{Envelope, Hello, Kind};
 use dthrottle::internals::cluster::{Origin, rounded_slack};
 
@@ -12,12 +13,12 @@ fn rule() -> Rule {
 }
 
 fn slacks(net: &Net) -> Vec<u64> {
-    net.nodes.iter().map(|node| node.throttle.exchange().slack()).collect()
+    net.nodes.iter().map(|node| internals::exchange(&node.throttle).slack()).collect()
 }
 
 /// The longest delay that a node has measured itself.
 fn longest_delay(net: &Net, node: usize) -> u64 {
-    let exchange = net.nodes[node].throttle.exchange();
+    let exchange = internals::exchange(&net.nodes[node].throttle);
     exchange.seats().map(|(seat, _)| exchange.facts(seat).delay_ns).max().unwrap()
 }
 

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
 use dthrottle::internals::cluster::{Engine, Origin, Output, PeerAddr, Settings};
 use dthrottle::{
@@ -50,7 +51,7 @@ impl Stage {
         settings.retention_bytes = 1 << 16;
         settings.busy = true;
         let busy = BusyThrottle::on(&throttle, BusyConfig::new()).expect("a busy throttle");
-        let engine = Engine::new(settings, throttle.exchange(), 1, 5, now);
+        let engine = Engine::new(settings, internals::exchange(&throttle), 1, 5, now);
         let peer = Origin { node: 77, incarnation: 9 };
         let mut stage = Stage { throttle, busy, engine, clock, now, packet: 0, peer };
         stage.engine.join(now, &[address(2)]);

@@ -2,7 +2,7 @@
 //! exchange goes. See `table/origins.rs`, `table/facts.rs` and `table/notes.rs`.
 
 use super::{Exchange, Facts, RawEvent};
-use crate::cluster::{Origin, Window};
+use crate::cluster::{Origin, PeerAddr, Window};
 
 impl Exchange {
     /// What the cluster knows this table as: from now on this, unless it has a number already.
@@ -51,9 +51,15 @@ impl Exchange {
         self.host.table.facts(seat)
     }
 
-    /// Notes what is known of an origin.
-    pub fn set_facts(&self, seat: usize, facts: &Facts) {
-        self.host.table.set_facts(seat, facts);
+    /// Where an origin was reached, if `set_facts` kept that.
+    pub fn address(&self, seat: usize) -> Option<PeerAddr> {
+        self.facts(seat).address.map(PeerAddr::from)
+    }
+
+    /// Notes what is known of an origin, and where it is reached. Only IP addresses are kept.
+    pub fn set_facts(&self, seat: usize, address: Option<PeerAddr>, facts: Facts) {
+        let address = address.and_then(|address| address.socket_addr());
+        self.host.table.set_facts(seat, &Facts { address, ..facts });
     }
 
     /// Adds to one of the counters.

@@ -22,7 +22,7 @@ impl Peers {
     /// The peers that an earlier exchanger of the table left there.
     pub(super) fn resume(exchange: &Exchange, now: u64) -> Peers {
         let seats = exchange.seats().map(|(seat, origin)| {
-            let (window, address) = (exchange.window(seat), exchange.facts(seat).address);
+            let (window, address) = (exchange.window(seat), exchange.address(seat));
             let seat = Some(seat);
             (origin, Peer { seat, window, address, heard_at: now, ..Peer::default() })
         });

@@ -77,15 +77,15 @@ impl Engine {
             }
             peer.changed = false;
             let facts = Facts {
-                address: peer.address,
                 state: peer.state.number(),
                 last_heard_ns: heard,
                 delay_ns: peer.delay.unwrap_or(0),
                 received: peer.received,
                 repaired: peer.repaired,
                 lost: peer.lost,
+                ..Facts::default()
             };
-            self.context.exchange.set_facts(seat, &facts);
+            self.context.exchange.set_facts(seat, peer.address, facts);
         }
     }
 }

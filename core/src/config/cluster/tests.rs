@@ -201,7 +201,7 @@ fn a_cluster_needs_lines() {
     let small = TableConfig::private().tags(1);
     let lines = |builder: crate::Builder| {
         let builder = builder.rule(Rule::per_second(1)).clock(ManualClock::new());
-        builder.build().unwrap().table_size().1 / 4
+        crate::internals::table_size(&builder.build().unwrap()).1 / 4
     };
     assert!(lines(Throttle::builder().table(small.clone())) < 100);
     let first = Throttle::builder().cluster(web()).table(small.clone());

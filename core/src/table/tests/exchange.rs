@@ -1,6 +1,5 @@
 //! What a table remembers for an exchange: origins, counters, events.
 
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
@@ -104,11 +103,7 @@ fn another_table_takes_it_all_over() {
     old.take_seat(origin(1));
     let seat = old.take_seat(origin(2)).unwrap();
     let window = Window::new(50, vec![(3, 4), (8, 8)]);
-    let facts = Facts {
-        lost: 3,
-        address: "[::1]:5".parse::<SocketAddr>().ok().map(Into::into),
-        ..Facts::default()
-    };
+    let facts = Facts { lost: 3, address: "[::1]:5".parse().ok(), ..Facts::default() };
     old.set_window(seat, &window);
     old.set_facts(seat, &facts);
     old.free_seat(0);
