@@ -11,7 +11,7 @@ sim: cargo-ready ## Simulate clusters of 2 to 1,000 nodes; writes docs/figures/s
 	$(SIM) plots
 
 test-sim: cargo-ready ## Test the exchange in some hundred simulated clusters
-	$(CARGO) test --quiet --profile sim --package dthrottle-sim
+	$(CARGO) test --quiet --profile sim --package dthrottle-sim --package dthrottle-plot
 
 sim-soak: cargo-ready ## Simulate ten thousand random clusters: SEEDS=10000 SEED=0
 	$(SIM) soak $(SEEDS) $(SEED)

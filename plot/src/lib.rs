@@ -1,4 +1,6 @@
-//! Plots as SVG: axes, lines, dots, shades, and nothing else.
+//! Plots as SVG: axes, lines, dots, shades, and nothing else. Both simulators draw with it: `sim/`
+//! whole clusters, `dthrottle simulate` busy services.
+#![forbid(unsafe_code)]
 
 use std::fmt::Write;
 
@@ -9,6 +11,14 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 40.0;
 /// Colours that people with any kind of sight can tell apart.
 const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"];
+
+/// Room for a legend above the axes.
+const LEGEND: f64 = 18.0;
+
+/// Appends a line of text. Writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($text:tt)*) => {{ let _ = writeln!($out, $($text)*); }};
+}
 
 /// How an axis runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +64,7 @@ fn round_step(step: f64) -> f64 {
 
 /// One series of points.
 pub struct Line {
-    /// Nothing: not in the legend.
+    /// `None`: not in the legend.
     pub name: Option<String>,
     /// Which colour.
     pub colour: usize,
@@ -82,6 +92,17 @@ pub struct Panel {
     pub lines: Vec<Line>,
     /// Of the whole panel.
     pub height: f64,
+    /// Where the names of the lines are.
+    pub legend: Legend,
+}
+
+/// Where a legend is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Legend {
+    /// In the upper left corner, one name below the other.
+    Inside,
+    /// Between title and axes, side by side: at most four names.
+    Above,
 }
 
 /// Panels, one below the other, as an SVG file.
@@ -103,93 +124,89 @@ pub fn svg(panels: &[Panel]) -> String {
 
 impl Panel {
     fn draw(&self, top: f64, out: &mut String) {
-        let (x, y) = (|value| self.x_at(value), |value| self.y_at(top, value));
-        let (low, high) = (top + self.height - BOTTOM, top + TOP);
         text(out, WIDTH / 2.0, top + 18.0, "middle", &self.title);
-        if let Some((from, to, what)) = &self.shade {
-            let (left, width) = (x(*from), x(*to) - x(*from));
-            let height = low - high;
-            put(
-                out,
-                &format!(
-                    "<rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#eeeeee\"/>"
-                ),
-            );
-            text(out, left + width / 2.0, high + 14.0, "middle", what);
+        self.draw_shade(top, out);
+        self.draw_axes(top, out);
+        let mut named = 0.0;
+        for line in &self.lines {
+            self.draw_line(top, line, out);
+            if let Some(name) = &line.name {
+                self.draw_name(top, named, name, line.colour(), out);
+                named += 1.0;
+            }
         }
+    }
+
+    fn draw_shade(&self, top: f64, out: &mut String) {
+        let Some((from, to, what)) = &self.shade else { return };
+        let (low, high) = self.ends(top);
+        let (left, right) = (self.x_at(*from), self.x_at(*to));
+        let (width, height) = (right - left, low - high);
+        put!(
+            out,
+            "<rect x=\"{left:.1}\" y=\"{high:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\" fill=\"#eeeeee\"/>"
+        );
+        text(out, left + width / 2.0, high + 14.0, "middle", what);
+    }
+
+    fn draw_axes(&self, top: f64, out: &mut String) {
+        let ((low, high), right) = (self.ends(top), WIDTH - RIGHT);
         for value in self.y.1.ticks() {
-            let at = y(value);
-            put(
-                out,
-                &format!("<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"#dddddd\"/>", WIDTH - RIGHT),
-            );
+            let at = self.y_at(top, value);
+            put!(out, "<path d=\"M{LEFT} {at:.1}H{right:.1}\" stroke=\"#dddddd\"/>");
             text(out, LEFT - 6.0, at + 4.0, "end", &number(value));
         }
         for value in self.x_ticks.clone().unwrap_or_else(|| self.x.1.ticks()) {
-            let at = x(value);
-            put(out, &format!("<path d=\"M{at:.1} {low:.1}v4\" stroke=\"#333333\"/>"));
+            let at = self.x_at(value);
+            put!(out, "<path d=\"M{at:.1} {low:.1}v4\" stroke=\"#333333\"/>");
             text(out, at, low + 17.0, "middle", &number(value));
         }
-        put(
+        put!(
             out,
-            &format!(
-                "<path d=\"M{LEFT} {high:.1}V{low:.1}H{:.1}\" fill=\"none\" stroke=\"#333333\"/>",
-                WIDTH - RIGHT
-            ),
+            "<path d=\"M{LEFT} {high:.1}V{low:.1}H{right:.1}\" fill=\"none\" stroke=\"#333333\"/>"
         );
         text(out, (LEFT + WIDTH - RIGHT) / 2.0, low + 33.0, "middle", &self.x.0);
-        let middle = (low + high) / 2.0;
-        put(
+        let (middle, name) = ((low + high) / 2.0, escaped(&self.y.0));
+        put!(
             out,
-            &format!(
-                "<text x=\"14\" y=\"{middle:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {middle:.1})\">{}</text>",
-                escaped(&self.y.0)
-            ),
+            "<text x=\"14\" y=\"{middle:.1}\" text-anchor=\"middle\" \
+             transform=\"rotate(-90 14 {middle:.1})\">{name}</text>"
         );
-        self.draw_lines(top, out);
     }
 
-    fn draw_lines(&self, top: f64, out: &mut String) {
-        let mut row = top + TOP + 14.0;
-        for line in &self.lines {
-            let colour = COLOURS[line.colour % COLOURS.len()];
-            let places: Vec<(f64, f64)> =
-                line.points.iter().map(|(x, y)| (self.x_at(*x), self.y_at(top, *y))).collect();
-            if line.width > 0.0 {
-                let list: Vec<String> =
-                    places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-                put(
-                    out,
-                    &format!(
-                        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{}\"/>",
-                        list.join(" "),
-                        line.width
-                    ),
-                );
-            }
-            if line.dots {
-                for (x, y) in &places {
-                    put(
-                        out,
-                        &format!(
-                            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{colour}\"/>"
-                        ),
-                    );
-                }
-            }
-            if let Some(name) = &line.name {
-                let left = LEFT + 12.0;
-                put(
-                    out,
-                    &format!(
-                        "<path d=\"M{left} {:.1}h18\" stroke=\"{colour}\" stroke-width=\"3\"/>",
-                        row - 4.0
-                    ),
-                );
-                text(out, left + 24.0, row, "start", name);
-                row += 16.0;
-            }
+    fn draw_line(&self, top: f64, line: &Line, out: &mut String) {
+        let colour = line.colour();
+        let points = line.points.iter().map(|(x, y)| (self.x_at(*x), self.y_at(top, *y)));
+        if line.width > 0.0 {
+            let list: Vec<String> = points.clone().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+            let (list, width) = (list.join(" "), line.width);
+            put!(
+                out,
+                "<polyline points=\"{list}\" fill=\"none\" stroke=\"{colour}\" \
+                 stroke-width=\"{width}\"/>"
+            );
         }
+        for (x, y) in points.filter(|_| line.dots) {
+            put!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{colour}\"/>");
+        }
+    }
+
+    /// Draws the name of the line that comes after `before` others in the legend.
+    fn draw_name(&self, top: f64, before: f64, name: &str, colour: &str, out: &mut String) {
+        let (left, row) = match self.legend {
+            Legend::Inside => (LEFT + 12.0, top + TOP + 14.0 + 16.0 * before),
+            Legend::Above => (LEFT + 130.0 * before, top + 36.0),
+        };
+        let middle = row - 4.0;
+        put!(out, "<path d=\"M{left} {middle:.1}h18\" stroke=\"{colour}\" stroke-width=\"3\"/>");
+        text(out, left + 24.0, row, "start", name);
+    }
+
+    /// Where the vertical axis begins and ends.
+    fn ends(&self, top: f64) -> (f64, f64) {
+        let legend = if self.legend == Legend::Above { LEGEND } else { 0.0 };
+        (top + self.height - BOTTOM, top + TOP + legend)
     }
 
     fn x_at(&self, value: f64) -> f64 {
@@ -197,20 +214,20 @@ impl Panel {
     }
 
     fn y_at(&self, top: f64, value: f64) -> f64 {
-        let high = self.height - TOP - BOTTOM;
-        top + TOP + (1.0 - self.y.1.place(value).clamp(0.0, 1.0)) * high
+        let (low, high) = self.ends(top);
+        high + (1.0 - self.y.1.place(value).clamp(0.0, 1.0)) * (low - high)
     }
 }
 
-fn put(out: &mut String, element: &str) {
-    out.push_str(element);
-    out.push('\n');
+impl Line {
+    fn colour(&self) -> &'static str {
+        COLOURS[self.colour % COLOURS.len()]
+    }
 }
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, what: &str) {
     let what = escaped(what);
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
+    put!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{what}</text>");
 }
 
 fn escaped(text: &str) -> String {
@@ -236,8 +253,7 @@ mod tests {
         assert_eq!(Scale::Log(2.0, 2000.0).ticks(), [10.0, 100.0, 1000.0]);
     }
 
-    #[test]
-    fn elements_are_inside_and_closed() {
+    fn panel() -> Panel {
         let line = Line {
             name: Some("a < b".into()),
             colour: 7,
@@ -245,7 +261,7 @@ mod tests {
             dots: true,
             points: vec![(-5.0, -5.0), (0.0, 0.0), (50.0, 50.0)],
         };
-        let panel = Panel {
+        Panel {
             title: "title".into(),
             x: ("x".into(), Scale::Linear(0.0, 10.0)),
             y: ("y".into(), Scale::Linear(0.0, 10.0)),
@@ -253,9 +269,20 @@ mod tests {
             shade: Some((2.0, 3.0, "shade".into())),
             lines: vec![line],
             height: 200.0,
-        };
-        let svg = svg(&[panel]);
+            legend: Legend::Inside,
+        }
+    }
+
+    #[test]
+    fn elements_are_inside_and_closed() {
+        let svg = svg(&[panel()]);
         assert!(svg.contains("62.0,160.0 62.0,160.0 624.0,30.0"), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn a_legend_above_the_axes_is_beside_no_line() {
+        let svg = svg(&[Panel { legend: Legend::Above, ..panel() }]);
+        assert!(svg.contains("<path d=\"M62 32.0h18\"") && svg.contains("624.0,48.0"), "{svg}");
     }
 }

@@ -14,7 +14,6 @@ pub mod network;
 pub mod node;
 pub mod outcome;
 pub mod parallel;
-pub mod plot;
 pub mod plots;
 pub mod queue;
 pub mod random;

@@ -1,9 +1,9 @@
 //! Which plots there are. They are drawn from the committed figures, `docs/figures/simulation.json`:
 //! the rows of the table, and the series of `series.rs`.
 
+use dthrottle_plot::{Legend, Line, Panel, Scale, svg};
 use serde_json::Value;
 
-use crate::plot::{Line, Panel, Scale, svg};
 use crate::table::SIZES;
 
 /// All plots, by the names of their files. Figures that are missing are not drawn.
@@ -55,6 +55,7 @@ fn excess(rows: &Value) -> String {
             shade: None,
             lines: vec![line("bound", 4, bound), line("excess in the worst window", 0, seen)],
             height,
+            legend: Legend::Inside,
         }
     };
     svg(&[panel("10x overload", 240.0), panel("100x overload", 240.0)])
@@ -75,6 +76,7 @@ fn traffic(rows: &Value) -> String {
         shade: None,
         lines,
         height: 300.0,
+        legend: Legend::Inside,
     }])
 }
 
@@ -90,6 +92,7 @@ fn losses(figures: &Value) -> String {
         shade: None,
         lines: vec![line("with repair", 0, with), line("repair turned off", 1, without)],
         height: 280.0,
+        legend: Legend::Inside,
     }])
 }
 
@@ -121,6 +124,7 @@ fn partition(figures: &Value) -> String {
             shade: shade(),
             lines: vec![Line { name: None, colour: 1, width: 2.0, dots: false, points: rate }],
             height: 230.0,
+            legend: Legend::Inside,
         },
         Panel {
             title: "What each node believes to be left".into(),
@@ -130,6 +134,7 @@ fn partition(figures: &Value) -> String {
             shade: shade(),
             lines: views,
             height: 260.0,
+            legend: Legend::Inside,
         },
     ])
 }
