@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bound;
+mod change;
 pub mod clients;
 pub mod clock;
 pub mod judge;
@@ -14,6 +15,7 @@ pub mod network;
 pub mod node;
 pub mod outcome;
 pub mod parallel;
+mod place;
 pub mod plots;
 pub mod queue;
 pub mod random;

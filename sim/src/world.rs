@@ -2,24 +2,17 @@
 
 use std::rc::Rc;
 
-use crate::clients::{Client, Request, Tag, clients};
-use crate::clock::LocalClock;
+use crate::Ns;
+use crate::change::{Change, changes};
+use crate::clients::{Client, Tag, clients};
 use crate::ledger::Ledger;
 use crate::measure::Meter;
 use crate::network::{Counts, Network};
 use crate::node::{Node, Output, To};
-use crate::outcome::{Outcome, Sample, View, mix};
+use crate::outcome::{Outcome, Sample, View};
+use crate::place::{Place, ask, first_peers};
 use crate::queue::Queue;
-use crate::scenario::{Fault, Scenario};
-use crate::{Ns, SEC};
-
-/// Clocks do not start at the same time; each node's began so much earlier than the one before.
-const CLOCK_STEP: Ns = 977 * SEC;
-
-/// Up to so many nodes have a list of all others.
-const ALL_KNOWN: usize = 50;
-/// Larger clusters have so many that are known to all.
-const SEEDS: usize = 5;
+use crate::scenario::Scenario;
 
 enum Event {
     Deliver { to: u32, from: u32, bytes: Rc<[u8]> },
@@ -30,25 +23,6 @@ enum Event {
     Sample,
     Begin,
     End,
-}
-
-/// What a fault does, and when.
-enum Change {
-    Divide(Option<Vec<u8>>),
-    Stop { node: usize, graceful: bool },
-    Start(usize),
-    Jump { node: usize, by: Ns },
-}
-
-/// A place for a node, which may be down.
-struct Place {
-    node: Option<Node>,
-    clock: LocalClock,
-    lives: u64,
-    started: Ns,
-    /// When the node wants to be woken, and when it will be.
-    due: Ns,
-    woken: Ns,
 }
 
 struct World<'a> {
@@ -87,14 +61,7 @@ impl<'a> World<'a> {
         let meter = || Meter::new(scenario.limit, scenario.nodes, span);
         let outcome = Outcome::new(kinds.into_iter().map(|kind| (kind, meter())).collect());
         let drift = |index| scenario.drift_ppm.get(index).copied().unwrap_or(0);
-        let places = (0..scenario.nodes).map(|index| Place {
-            node: None,
-            clock: LocalClock::new((index as Ns % 64 + 1) * CLOCK_STEP, drift(index)),
-            lives: 0,
-            started: 0,
-            due: Ns::MAX,
-            woken: Ns::MAX,
-        });
+        let places = (0..scenario.nodes).map(|index| Place::new(index, drift(index)));
         World {
             scenario,
             now: 0,
@@ -332,48 +299,4 @@ impl<'a> World<'a> {
         self.outcome.ledger_faults = self.ledger.faults().to_vec();
         self.outcome
     }
-}
-
-/// Whom a node is told about: all others, or in a large cluster a few whom everybody knows.
-fn first_peers(nodes: usize, me: usize) -> Vec<usize> {
-    let step = if nodes <= ALL_KNOWN { 1 } else { nodes / SEEDS };
-    (0..nodes).step_by(step).filter(|peer| *peer != me).collect()
-}
-
-/// A client's request, at the node it chose or the next one that is up.
-fn ask(places: &mut [Place], outcome: &mut Outcome, now: Ns, request: Request) -> bool {
-    let Request { node, tag, units } = request;
-    let count = places.len();
-    let up = (0..count).map(|i| (node + i) % count).find(|i| places[*i].node.is_some());
-    let Some(index) = up else { return false };
-    let place = &mut places[index];
-    let local = place.clock.local(now);
-    let Some(node) = &mut place.node else { return false };
-    let allowed = node.ask(local, &tag.to_le_bytes(), units);
-    let (kind, meter) = &mut outcome.tags[tag as usize];
-    meter.ask(now, index, units, allowed);
-    if kind.conforms() {
-        outcome.conforming.0 += 1;
-        outcome.conforming.1 += u64::from(!allowed);
-    }
-    mix(&mut outcome.digest, now << 1 | u64::from(allowed));
-    allowed
-}
-
-fn changes(faults: &[Fault]) -> Vec<(Ns, Change)> {
-    let mut changes = Vec::new();
-    for fault in faults {
-        match fault.clone() {
-            Fault::Cut { at, until, sides } => {
-                changes.push((at, Change::Divide(Some(sides))));
-                changes.push((until, Change::Divide(None)));
-            }
-            Fault::Restart { at, node, down, graceful } => {
-                changes.push((at, Change::Stop { node, graceful }));
-                changes.push((at + down, Change::Start(node)));
-            }
-            Fault::Jump { at, node, by } => changes.push((at, Change::Jump { node, by })),
-        }
-    }
-    changes
 }

@@ -11,7 +11,7 @@ mod event;
 mod history;
 mod members;
 #[cfg(not(target_os = "linux"))]
-mod no_life;
+mod no_thread;
 pub(crate) mod node;
 pub(crate) mod pace;
 mod peer;

@@ -8,20 +8,20 @@ use crate::limit::bucket::Scale;
 use crate::throttle::Throttle;
 
 #[cfg(not(target_os = "linux"))]
-use crate::cluster::no_life::Life;
+use crate::cluster::no_thread::NodeThread;
 #[cfg(target_os = "linux")]
-use crate::cluster::udp::Life;
+use crate::cluster::udp::NodeThread;
 
 /// A node of a cluster.
 pub(crate) struct Node {
     config: ClusterConfig,
-    life: Life,
+    thread: NodeThread,
 }
 
 impl Node {
     /// The configuration has been checked, and its secret loaded.
     pub(crate) fn new(config: ClusterConfig) -> Node {
-        Node { config, life: Life::default() }
+        Node { config, thread: NodeThread::default() }
     }
 
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
@@ -49,23 +49,23 @@ impl Node {
 
     /// Learns whose node it is.
     pub(crate) fn belong_to(&self, throttle: &Throttle) {
-        self.life.prepare(&self.config, throttle);
+        self.thread.prepare(&self.config, throttle);
     }
 
     /// Sees to it that the exchange runs in this process, or waits for its turn.
     #[inline]
     pub(crate) fn start(&self) {
-        self.life.start();
+        self.thread.start();
     }
 
     /// Leaves the exchange to other processes.
     pub(crate) fn retire(&self) {
-        self.life.retire();
+        self.thread.retire();
     }
 
     /// Says goodbye.
     pub(crate) fn stop(&self) {
-        self.life.stop();
+        self.thread.stop();
     }
 }
 

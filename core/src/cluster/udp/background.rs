@@ -12,7 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::driver::{self, Driven, Setup};
+use super::driven::Driven;
+use super::driver::{self, Setup};
 use super::hooks::{Hooks, count};
 use super::stop::Stop;
 use crate::os::signals;
@@ -43,12 +44,12 @@ impl Background {
     ) -> io::Result<Background> {
         let stop = Arc::new(Stop::default());
         let generation = (hooks.generation)();
-        let life = Life { hooks: hooks.clone(), stop: stop.clone(), try_lock, make };
+        let worker = Worker { hooks: hooks.clone(), stop: stop.clone(), try_lock, make };
         let builder = thread::Builder::new().name("dthrottle".into());
         let thread = signals::blocked(|| {
             builder.spawn(move || {
-                let stop = life.stop.clone();
-                life.live();
+                let stop = worker.stop.clone();
+                worker.run();
                 stop.ended();
             })
         })?;
@@ -90,8 +91,8 @@ impl Drop for Background {
     }
 }
 
-/// What the thread is made of.
-struct Life<L, M> {
+/// What the thread runs.
+struct Worker<L, M> {
     hooks: Hooks,
     stop: Arc<Stop>,
     try_lock: L,
@@ -106,13 +107,13 @@ enum End {
     Stopped,
 }
 
-impl<L, M, G, E> Life<L, M>
+impl<L, M, G, E> Worker<L, M>
 where
     L: FnMut() -> io::Result<Option<G>>,
     M: FnMut() -> io::Result<(E, Setup)>,
     E: Driven,
 {
-    fn live(mut self) {
+    fn run(mut self) {
         let mut backoff = Backoff::new();
         loop {
             let started = (self.hooks.now)();

@@ -11,13 +11,14 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::address::{inward, own_address};
+use super::driven::Driven;
 use super::hooks::count;
 use super::multicast::Joined;
 use super::names::Names;
 use super::port::{Port, Use};
 use super::stop::Stop;
 use super::{Group, Hooks, Inbox, Outbox, Socket};
-use crate::cluster::{Engine, Output, PeerAddr};
+use crate::cluster::Output;
 
 /// The most outputs, and the most datagrams sent, between two looks at the sockets.
 const MOST_OUTPUTS: usize = 1024;
@@ -28,49 +29,6 @@ const MOST_DATAGRAMS: usize = 256;
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How long the goodbye may take.
 const LEAVE: Duration = Duration::from_millis(100);
-
-/// What a driver drives: the engine, or what takes its place in a test.
-pub trait Driven {
-    /// A datagram came.
-    fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]);
-    /// The time that `poll` named has come.
-    fn handle_timeout(&mut self, now: u64);
-    /// These addresses may be peers.
-    fn join(&mut self, now: u64, peers: &[SocketAddr]);
-    /// Says goodbye.
-    fn leave(&mut self, now: u64);
-    /// Peers reach this node here.
-    fn set_address(&mut self, _address: SocketAddr) {}
-    /// What is to be done next.
-    fn poll(&mut self) -> Output;
-}
-
-impl Driven for Engine {
-    fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
-        Engine::handle_datagram(self, now, from.into(), datagram);
-    }
-
-    fn handle_timeout(&mut self, now: u64) {
-        Engine::handle_timeout(self, now);
-    }
-
-    fn join(&mut self, now: u64, peers: &[SocketAddr]) {
-        let peers: Vec<PeerAddr> = peers.iter().copied().map(PeerAddr::from).collect();
-        Engine::join(self, now, &peers);
-    }
-
-    fn leave(&mut self, now: u64) {
-        Engine::leave(self, now);
-    }
-
-    fn set_address(&mut self, address: SocketAddr) {
-        Engine::set_address(self, address.into());
-    }
-
-    fn poll(&mut self) -> Output {
-        Engine::poll(self)
-    }
-}
 
 /// Where to listen, and whom to try.
 #[derive(Clone, Debug)]

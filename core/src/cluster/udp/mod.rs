@@ -8,24 +8,26 @@
 mod address;
 mod background;
 mod backoff;
+mod driven;
 mod driver;
 mod hooks;
 mod inbox;
-#[cfg(target_os = "linux")]
-mod life;
 mod multicast;
 mod names;
+#[cfg(target_os = "linux")]
+mod node_thread;
 mod outbox;
 mod port;
 mod socket;
 mod stop;
 
 pub use background::Background;
-pub use driver::{Driven, Setup};
+pub use driven::Driven;
+pub use driver::Setup;
 pub use hooks::{Counters, FdHook, Hooks, Tally};
 pub use inbox::Inbox;
-#[cfg(target_os = "linux")]
-pub(crate) use life::Life;
 pub use multicast::Group;
+#[cfg(target_os = "linux")]
+pub(crate) use node_thread::NodeThread;
 pub use outbox::Outbox;
 pub use socket::Socket;

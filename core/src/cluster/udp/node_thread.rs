@@ -18,7 +18,7 @@ use crate::throttle::Throttle;
 
 /// The thread of a node.
 #[derive(Default)]
-pub(crate) struct Life {
+pub(crate) struct NodeThread {
     plan: OnceLock<Plan>,
     /// The generation of the process in which it was started, and one; zero: it was not.
     started: AtomicU32,
@@ -34,7 +34,7 @@ struct Plan {
     exchange: Exchange,
 }
 
-impl Life {
+impl NodeThread {
     /// Learns what to run. With a clock that is moved by hand the hand runs the engine, too.
     pub(crate) fn prepare(&self, config: &ClusterConfig, throttle: &Throttle) {
         let host = &throttle.0.host;

@@ -1,14 +1,14 @@
-//! Stands for `udp/life.rs` where there is no thread for the exchange: the host runs the engine.
+//! Stands for `udp/node_thread.rs` where there is no thread for the exchange: the host runs the engine.
 
 use crate::config::ClusterConfig;
 use crate::throttle::Throttle;
 
 /// Has nothing to run.
 #[derive(Default)]
-pub(crate) struct Life {}
+pub(crate) struct NodeThread {}
 
 #[allow(clippy::unused_self, reason = "as the other one has it")]
-impl Life {
+impl NodeThread {
     pub(crate) fn prepare(&self, _: &ClusterConfig, _: &Throttle) {}
 
     pub(crate) fn start(&self) {}
