@@ -123,6 +123,11 @@ export interface AskOptions {
   maxWaitMs?: number | undefined;
   /** Take as many units as there are, if not all; `granted` says how many. */
   partial?: boolean | undefined;
+  /**
+   * Allow a cost above the burst: the check then needs a full bucket of that rule and leaves it in
+   * debt, in one atomic step. Has no effect together with `partial`.
+   */
+  allowDebt?: boolean | undefined;
 }
 
 /** The answer to a check: a plain object. */

@@ -24,8 +24,9 @@ const { KeptBytes } = require('./face/values.js');
 const COST = 1;
 const MAX_WAIT_MS = 2;
 const PARTIAL = 3;
-const DECISION = 4;
-const TAG = 15;
+const ALLOW_DEBT = 4;
+const DECISION = 5;
+const TAG = 16;
 
 /** In the number of a seat: the tag is a string whose units are bytes. */
 const BYTES = 2 ** 30;
@@ -75,12 +76,14 @@ function load(path) {
    * @param {number} [cost]
    * @param {number} [maxWaitMs]
    * @param {boolean} [partial]
+   * @param {boolean} [allowDebt]
    */
-  function write(seat, cost = 1, maxWaitMs = 0, partial = false) {
+  function write(seat, cost = 1, maxWaitMs = 0, partial = false, allowDebt = false) {
     place[0] = seat;
     sheet[COST] = cost;
     sheet[MAX_WAIT_MS] = maxWaitMs;
     sheet[PARTIAL] = partial ? 1 : 0;
+    sheet[ALLOW_DEBT] = allowDebt ? 1 : 0;
   }
   /**
    * Opens with warnings. In WebAssembly there is nothing to warn of.
@@ -113,19 +116,19 @@ function load(path) {
       }
       return allow(toUnits(tag)) === undefined;
     },
-    check(seat, tag, cost, maxWaitMs, partial) {
+    check(seat, tag, cost, maxWaitMs, partial, allowDebt) {
       if (typeof tag !== 'string' && KeptBytes.is(tag)) {
-        write(/** @type {any} */ (seat), cost, maxWaitMs, partial);
+        write(/** @type {any} */ (seat), cost, maxWaitMs, partial, allowDebt);
         tag.lay(size, laid);
         checkLaid();
         return decision;
       }
-      write(toSeat(seat, tag), cost, maxWaitMs, partial);
+      write(toSeat(seat, tag), cost, maxWaitMs, partial, allowDebt);
       check(toUnits(tag));
       return decision;
     },
-    peek(seat, tag, cost, maxWaitMs, partial) {
-      write(toSeat(seat, tag), cost, maxWaitMs, partial);
+    peek(seat, tag, cost, maxWaitMs, partial, allowDebt) {
+      write(toSeat(seat, tag), cost, maxWaitMs, partial, allowDebt);
       peek(toUnits(tag));
       return decision;
     },

@@ -54,6 +54,7 @@ export interface Native {
     cost: number | undefined,
     maxWaitMs: number | undefined,
     partial: boolean | undefined,
+    allowDebt?: boolean | undefined,
   ): ArrayLike<number>;
   /** As check. */
   peek(
@@ -62,6 +63,7 @@ export interface Native {
     cost: number | undefined,
     maxWaitMs: number | undefined,
     partial: boolean | undefined,
+    allowDebt?: boolean | undefined,
   ): ArrayLike<number>;
   allow(seat: Seat, tag: Tag, cost?: number): boolean;
   allowMany(handle: Handle, tags: Tag[]): boolean[];

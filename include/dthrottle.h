@@ -74,7 +74,7 @@
 #define DTHROTTLE_DECISION_INIT \
     { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0, -1 }
 #define DTHROTTLE_ASK_INIT \
-    { sizeof(dthrottle_ask_t), false, 1, 0 }
+    { sizeof(dthrottle_ask_t), false, 1, 0, 0 }
 #define DTHROTTLE_RULE_INIT \
     { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
 #define DTHROTTLE_STATS_INIT \
@@ -270,6 +270,11 @@ typedef struct {
      * the decision's wait_ns says how long to wait. Who gives up calls dthrottle_refund().
      */
     uint64_t max_wait_ns;
+    /**
+     * 1: allow a cost above the burst. The check then needs a full bucket of that rule and leaves
+     * it in debt, in one atomic step. Has no effect together with partial.
+     */
+    uint64_t allow_debt;
 } dthrottle_ask_t;
 
 /** A cluster, as seen from one node. Begin with DTHROTTLE_CLUSTER_STATS_INIT. */

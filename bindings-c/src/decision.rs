@@ -56,6 +56,9 @@ pub struct Ask {
     /// Be allowed also when the turn comes within this time. The units are taken at once, and
     /// the decision's wait_ns says how long to wait. Who gives up calls dthrottle_refund().
     pub max_wait_ns: u64,
+    /// 1: allow a cost above the burst. The check then needs a full bucket of that rule and leaves
+    /// it in debt, in one atomic step. Has no effect together with partial.
+    pub allow_debt: u64,
 }
 
 /// How many tags of a batch are given to the core at a time: no fewer than it looks up together.
@@ -278,7 +281,7 @@ fn decide(
 
 impl Ask {
     pub(crate) fn cost(cost: u64) -> Ask {
-        Ask { size: Ask::FIRST, partial: 0, cost, max_wait_ns: 0 }
+        Ask { size: Ask::FIRST, partial: 0, cost, max_wait_ns: 0, allow_debt: 0 }
     }
 }
 
@@ -287,6 +290,7 @@ impl From<Ask> for dthrottle_core::Ask {
         dthrottle_core::Ask::cost(ask.cost)
             .max_wait(Duration::from_nanos(ask.max_wait_ns))
             .partial(ask.partial != 0)
+            .allow_debt(ask.allow_debt != 0)
     }
 }
 

@@ -304,7 +304,7 @@ macro_rules! grows {
 // A struct that grows keeps as its first version the `offset_of!` its first new field.
 grows! {
     Decision ends with deciding: i64, first version offset_of!(Decision, deciding);
-    Ask ends with max_wait_ns: u64, first version size_of::<Ask>();
+    Ask ends with allow_debt: u64, first version offset_of!(Ask, allow_debt);
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
     Table ends with bytes: u64, first version size_of::<Table>();
     Stats ends with unreported: u64, first version offset_of!(Stats, evicted);

@@ -46,6 +46,9 @@ pub(crate) fn query(
         line += &format!("\0domain={domain}");
     }
     if let Some(ask) = ask {
+        if ask.allow_debt != 0 {
+            return Err(bad("allow_debt: a daemon does not take this option"));
+        }
         line += &format!("\0cost={}", ask.cost);
         if ask.max_wait_ns > 0 {
             line += &format!("\0max_wait_ms={}", ask.max_wait_ns / 1_000_000);

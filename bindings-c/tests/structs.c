@@ -136,6 +136,20 @@ static void test_smaller_cluster(const dthrottle_t *throttle)
     EQUAL(count, 0);
 }
 
+/* An ask of the first version has no allow_debt: what follows it is not read. */
+static void test_first_ask(void)
+{
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    ask.cost = 99;
+    ask.allow_debt = 1;
+    OK(dthrottle_check_with(domain, "debt", 4, &ask, &decision));
+    EQUAL(decision.granted, 99);
+    CHECK(decision.balance < 0);
+    ask.size = offsetof(dthrottle_ask_t, allow_debt);
+    EQUAL(dthrottle_check_with(domain, "first", 5, &ask, &decision), DTHROTTLE_ERR_COST);
+}
+
 /* A bool that is neither 0 nor 1 counts as true. */
 static void test_odd_bool(void)
 {
@@ -203,6 +217,7 @@ int main(void)
     test_larger();
     test_smaller(throttle, config);
     test_smaller_cluster(throttle);
+    test_first_ask();
     test_odd_bool();
     test_init();
     test_error_text();

@@ -74,7 +74,8 @@ static void call(const dthrottle_domain_t *domain, const char *name, const cJSON
     ask.cost = json_u64(json_get(args, "cost"), ask.cost);
     ask.max_wait_ns = time_of(args, "max_wait_ns", "max_wait_ms");
     ask.partial = cJSON_IsTrue(json_get(args, "partial"));
-    const bool plain = !ask.max_wait_ns && !ask.partial;
+    ask.allow_debt = cJSON_IsTrue(json_get(args, "allow_debt"));
+    const bool plain = !ask.max_wait_ns && !ask.partial && !ask.allow_debt;
     int32_t got;
     if (strcmp(name, "check") == 0) {
         got = plain ? dthrottle_check(domain, tag.bytes, tag.len, ask.cost, &decision)

@@ -17,7 +17,7 @@ const { toWords } = require('./words.js');
 
 const UNLIMITED = Infinity;
 
-const ASK_OPTIONS = ['cost', 'maxWaitMs', 'partial'];
+const ASK_OPTIONS = ['cost', 'maxWaitMs', 'partial', 'allowDebt'];
 const FILE_OPTIONS = ['clock', 'table'];
 
 /** What a throttle or a domain is made of. Users cannot make one, so they make no domains. */
@@ -255,16 +255,18 @@ function makeFace(native, defaultNow, extend) {
       let units;
       let wait;
       let some;
+      let debt;
       if (isTable(ask)) {
-        const { cost, maxWaitMs, partial } = toOptions(ask, ASK_OPTIONS);
+        const { cost, maxWaitMs, partial, allowDebt } = toOptions(ask, ASK_OPTIONS);
         units = toCost(cost);
         if (maxWaitMs !== undefined) wait = toNumber('maxWaitMs', maxWaitMs);
         if (partial !== undefined) some = toTruth('partial', partial);
+        if (allowDebt !== undefined) debt = toTruth('allowDebt', allowDebt);
       } else {
         units = toCost(ask);
       }
       try {
-        return this.#decision(call(seat, who, units, wait, some));
+        return this.#decision(call(seat, who, units, wait, some, debt));
       } catch (caught) {
         throw explain(caught);
       }

@@ -19,7 +19,8 @@ const PRICED: u32 = 1 << 29;
 const COST: usize = 1;
 const MAX_WAIT_MS: usize = 2;
 const PARTIAL: usize = 3;
-const DECISION: usize = 4;
+const ALLOW_DEBT: usize = 4;
+const DECISION: usize = 5;
 const TAG: usize = DECISION + common::NUMBERS;
 
 /// How many numbers a sheet has.
@@ -63,14 +64,15 @@ fn allow_otherwise(call: Call<'_>) -> Result<Answer, Fault> {
     let (seat, kind) = seat(&call);
     let ask = match call.seat() & PRICED {
         0 => Ask::default(),
-        _ => ask(call.number(COST), 0.0, false)?,
+        _ => ask(call.number(COST), 0.0, false, false)?,
     };
     let mut room = Room::new();
     let tag = call.tag(kind, &mut room)?;
     call.answer(call.seats().with(seat, |domain| Ok(domain.allow_with(tag, ask)?))?)
 }
 
-/// Asks and takes: seat, cost, longest wait in milliseconds, partial. The decision is on the sheet.
+/// Asks and takes: seat, cost, longest wait in milliseconds, partial, allow debt. The decision is on
+/// the sheet.
 struct Check;
 
 impl Hot for Check {
@@ -137,17 +139,18 @@ fn answer<'t>(
 /// What the sheet says that is asked for.
 #[inline(always)]
 fn asked(call: &Call<'_>) -> Result<Ask, Fault> {
-    ask(call.number(COST), call.number(MAX_WAIT_MS), call.number(PARTIAL) != 0.0)
+    let flag = |place| call.number(place) != 0.0;
+    ask(call.number(COST), call.number(MAX_WAIT_MS), flag(PARTIAL), flag(ALLOW_DEBT))
 }
 
 /// What is asked for.
 #[inline(always)]
-fn ask(cost: f64, max_wait_ms: f64, partial: bool) -> Result<Ask, Fault> {
+fn ask(cost: f64, max_wait_ms: f64, partial: bool, allow_debt: bool) -> Result<Ask, Fault> {
     // What most ask for needs no look at the numbers.
-    if cost == DEFAULT_COST as f64 && max_wait_ms == 0.0 && !partial {
+    if cost == DEFAULT_COST as f64 && max_wait_ms == 0.0 && !partial && !allow_debt {
         return Ok(Ask::default());
     }
-    Ok(common::ask(Some(cost), Some(max_wait_ms), Some(partial))?)
+    Ok(common::ask(Some(cost), Some(max_wait_ms), Some(partial), Some(allow_debt))?)
 }
 
 /// The number of a seat, and what the tag is.

@@ -95,6 +95,8 @@ def test_options_have_names(throttle: Throttle, clock: ManualClock) -> None:
     assert throttle.peek("t").remaining == 10
     throttle.debit(tag="u", hits=10, age=0.5)
     assert throttle.peek("u", 100, partial=True).granted == 5
+    assert throttle.check("d", 25, allow_debt=True).balance == -15
+    assert throttle.peek("d", 25, allow_debt=True).retry_after == 2.5
     throttle.reset(tag="u")
     assert throttle.allow(tag="u", cost=10) is True
     assert throttle.charge(tag="u", units=5) == 0.5
@@ -165,10 +167,11 @@ def test_whole_range_of_costs_without_rules() -> None:
     assert decision.balance == 2**63 - 1
 
 
-@pytest.mark.parametrize("partial", [0, 1, None, "yes"])
-def test_partial_must_be_a_bool(throttle: Throttle, partial: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"partial .*True or False"):
-        throttle.check("t", partial=partial)
+@pytest.mark.parametrize("flag", [0, 1, None, "yes"])
+@pytest.mark.parametrize("name", ["partial", "allow_debt"])
+def test_flags_must_be_bools(throttle: Throttle, name: str, flag: Any) -> None:
+    with pytest.raises(ArgumentError, match=rf"{name} .*True or False"):
+        throttle.check("t", **{name: flag})
 
 
 def test_exceptions_of_arguments_are_passed_on(throttle: Throttle) -> None:

@@ -45,14 +45,14 @@ function adapt(glue) {
     // A handle is quick enough here.
     seat: (handle) => /** @type {any} */ (handle),
 
-    check(seat, tag, cost, maxWaitMs, partial) {
+    check(seat, tag, cost, maxWaitMs, partial, allowDebt) {
       const call = typeof tag === 'string' ? wasm.check : wasm.checkBytes;
-      call(seat, tag, cost, maxWaitMs, partial);
+      call(seat, tag, cost, maxWaitMs, partial, allowDebt);
       return answer();
     },
-    peek(seat, tag, cost, maxWaitMs, partial) {
+    peek(seat, tag, cost, maxWaitMs, partial, allowDebt) {
       const call = typeof tag === 'string' ? wasm.peek : wasm.peekBytes;
-      call(seat, tag, cost, maxWaitMs, partial);
+      call(seat, tag, cost, maxWaitMs, partial, allowDebt);
       return answer();
     },
     allow(seat, tag, cost) {

@@ -35,8 +35,9 @@ pub fn check(
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
     partial: Option<bool>,
+    allow_debt: Option<bool>,
 ) -> Result<()> {
-    check_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial)
+    check_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial, allow_debt)
 }
 
 /// Asks and takes.
@@ -47,8 +48,9 @@ pub fn check_bytes(
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
     partial: Option<bool>,
+    allow_debt: Option<bool>,
 ) -> Result<()> {
-    let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
+    let ask = common::ask(cost, max_wait_ms, partial, allow_debt).map_err(failure)?;
     write(handle.domain.check_with(tag, ask))
 }
 
@@ -60,8 +62,9 @@ pub fn peek(
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
     partial: Option<bool>,
+    allow_debt: Option<bool>,
 ) -> Result<()> {
-    peek_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial)
+    peek_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial, allow_debt)
 }
 
 /// Asks only.
@@ -72,8 +75,9 @@ pub fn peek_bytes(
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
     partial: Option<bool>,
+    allow_debt: Option<bool>,
 ) -> Result<()> {
-    let ask = common::ask(cost, max_wait_ms, partial).map_err(failure)?;
+    let ask = common::ask(cost, max_wait_ms, partial, allow_debt).map_err(failure)?;
     write(handle.domain.peek_with(tag, ask))
 }
 
@@ -91,7 +95,7 @@ pub fn allow(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<bool> {
 /// Asks and takes: yes or no.
 #[wasm_bindgen(js_name = allowBytes)]
 pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<bool> {
-    let ask = common::ask(cost, None, None).map_err(failure)?;
+    let ask = common::ask(cost, None, None, None).map_err(failure)?;
     handle.domain.allow_with(tag, ask).map_err(failure)
 }
 

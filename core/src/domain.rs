@@ -13,6 +13,7 @@ use crate::limit::bucket::{LAST, Scale, Tat};
 use crate::limit::decide::{self, Check, MAX_RULES};
 use crate::limit::decision::{Ask, Decision};
 use crate::limit::pacing::Pacing;
+use crate::limit::rate::Burst;
 use crate::local::{LOCAL, Local};
 use crate::stats::{Count, Counters};
 use crate::table::fingerprint::Fingerprints;
@@ -132,7 +133,7 @@ impl Domain {
     #[doc(hidden)]
     #[inline]
     pub fn check_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
-        self.begin(&ask)?;
+        let ask = self.begin(ask)?;
         if let [rule] = self.0.rules.as_slice() {
             let check = Check::of_one(&self.0, local, rule, tag.as_ref(), ask);
             let outcome = match check.take_at_once(local, rule) {
@@ -160,13 +161,13 @@ impl Domain {
     #[doc(hidden)]
     #[inline(always)]
     pub fn allow_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
-        self.begin(&ask)?;
+        let ask = self.begin(ask)?;
         if let [rule] = self.0.rules.as_slice() {
             let now = self.0.host.now_by(local);
             let key = rule.key_by(local, tag.as_ref());
             return Ok(decide::allow_one(&self.0, local, rule, key, ask, now));
         }
-        Ok(decide::allow_all(&self.0, tag.as_ref(), ask.cost, ask.max_wait, ask.partial))
+        Ok(decide::allow_all(&self.0, tag.as_ref(), ask))
     }
 
     /// Asks for one unit for each tag in turn, and takes what passes. Much faster than one call for
@@ -192,7 +193,7 @@ impl Domain {
 
     /// The decision that `check_with` would get. Takes nothing.
     pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
-        self.begin(&ask)?;
+        let ask = self.begin(ask)?;
         Ok(match self.0.rules.as_slice() {
             [rule] => LOCAL.with(|local| {
                 Check::of_one(&self.0, local, rule, tag.as_ref(), ask).look().decision()
@@ -275,16 +276,23 @@ impl Domain {
         Ok(())
     }
 
-    /// What must hold before a check: the throttle is open, and the cost can pass at all.
+    /// What must hold before a check: the throttle is open, and the cost can pass at all. Returns
+    /// the question with its options made consistent.
     #[inline]
-    fn begin(&self, ask: &Ask) -> Result<()> {
+    fn begin(&self, ask: Ask) -> Result<Ask> {
         self.ready()?;
         // No burst is below one.
-        if ask.partial || ask.cost <= 1 {
-            return Ok(());
+        if ask.cost <= 1 {
+            return Ok(ask);
+        }
+        if ask.partial {
+            return Ok(ask.allow_debt(false));
+        }
+        if ask.allow_debt {
+            return Ok(Ask { cost: ask.cost.min(Burst::MAX), ..ask });
         }
         match self.0.rules.iter().find(|rule| ask.cost > rule.scale.burst()) {
-            None => Ok(()),
+            None => Ok(ask),
             Some(rule) => Err(self.cost_above_burst(ask.cost, rule)),
         }
     }
@@ -293,7 +301,7 @@ impl Domain {
     fn cost_above_burst(&self, cost: u64, rule: &ActiveRule) -> Error {
         let message = format!(
             "cost {cost} can never pass: the burst of rule {:?} in domain {:?} is {}; \
-             ask for less, or for a partial grant, or raise the burst",
+             ask for less, or for a partial grant, allow debt, or raise the burst",
             rule.name,
             self.0.name,
             rule.burst()

@@ -1,4 +1,4 @@
-"""Sequences on the options of a check: max_wait and partial."""
+"""Sequences on the options of a check: max_wait, partial and allow_debt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ TWO = {
 
 
 def cases() -> list[Sequence]:
-    return [*waits(), *waits_of_several(), *partials(), *partials_of_several()]
+    return [
+        *waits(),
+        *waits_of_several(),
+        *partials(),
+        *partials_of_several(),
+        *debts(),
+        *debts_of_several(),
+    ]
 
 
 def waits() -> list[Sequence]:
@@ -233,3 +240,138 @@ def partials_of_several() -> list[Sequence]:
     waiting.check(S, cost=5, max_wait_ns=S, allowed=True, wait_ns=0)
     waiting.check(S, cost=4, partial=True, max_wait_ns=S, granted=1, wait_ns=S, limit=5)
     return [least, waiting]
+
+
+def debts() -> list[Sequence]:
+    above = Sequence(
+        "allow_debt_above_burst",
+        "With allow_debt a cost above the burst needs a full bucket and leaves it in debt.",
+        TEN,
+    )
+    above.fails("cost", "check", 0, cost=25)
+    above.peek(0, cost=25, allow_debt=True, allowed=True, granted=25, balance=10)
+    above.check(0, cost=25, allow_debt=True, allowed=True, granted=25, balance=-15, wait_ns=0)
+    above.check(0, cost=25, allow_debt=True, allowed=False, granted=0, retry_after_ns=2500 * MS)
+    above.check(0, allowed=False, retry_after_ns=1600 * MS)
+    above.check(2500 * MS - 1, cost=25, allow_debt=True, allowed=False, retry_after_ns=1)
+    above.check(2500 * MS, cost=25, allow_debt=True, allowed=True, granted=25, balance=-15)
+
+    within = Sequence(
+        "allow_debt_within_burst",
+        "With allow_debt a cost within the burst needs all its units, as without.",
+        TEN,
+    )
+    within.check(0, cost=4, allow_debt=True, allowed=True, granted=4, balance=6)
+    within.check(0, cost=7, allow_debt=True, allowed=False, balance=6, retry_after_ns=100 * MS)
+    within.check(0, cost=11, allow_debt=True, allowed=False, retry_after_ns=400 * MS)
+    within.check(0, cost=6, allow_debt=True, allowed=True, granted=6, balance=0)
+    within.check(0, cost=0, allow_debt=True, allowed=True, granted=0, balance=0)
+    within.check(0, allow_debt=True, allowed=False, retry_after_ns=100 * MS)
+
+    most = Sequence(
+        "allow_debt_most",
+        "With allow_debt a cost counts as at most 2^40; in a domain without rules, too.",
+        {"rate": "1000000000/s", "burst": 10, "domains": {"free": {}}},
+    )
+    most.check(0, cost=2**40 + 1, allow_debt=True, granted=2**40, balance=10 - 2**40)
+    most.check(0, cost=2**41, allow_debt=True, domain="free", granted=2**40)
+    most.fails("cost", "check", 0, cost=2**40)
+
+    partial = Sequence(
+        "allow_debt_and_partial",
+        "With partial, allow_debt has no effect.",
+        TEN,
+    )
+    partial.check(0, cost=15, partial=True, allow_debt=True, granted=10, balance=0)
+    partial.check(0, cost=15, partial=True, allow_debt=True, granted=0, retry_after_ns=100 * MS)
+    partial.check(0, cost=30, partial=True, allow_debt=True, max_wait_ns=2 * S, granted=20)
+
+    back = Sequence(
+        "allow_debt_refund",
+        "A refund of the cost gives back all that was taken, the debt included.",
+        TEN,
+    )
+    back.check(0, cost=25, allow_debt=True, allowed=True, balance=-15)
+    back.refund(0, cost=20)
+    back.peek(0, balance=5)
+    back.refund(0, cost=5)
+    back.peek(0, balance=10, reset_after_ns=0)
+    back.check(0, cost=30, allow_debt=True, allowed=True, balance=-20)
+
+    waiting = Sequence(
+        "allow_debt_max_wait",
+        "With max_wait the check waits for the full bucket, not for the debt.",
+        TEN,
+    )
+    full = {"cost": 25, "allow_debt": True, "granted": 25}
+    waiting.check(0, cost=3, allowed=True, balance=7)
+    waiting.check(0, cost=25, allow_debt=True, max_wait_ns=300 * MS - 1, allowed=False)
+    waiting.peek(0, max_wait_ns=300 * MS, wait_ns=300 * MS, **full)
+    waiting.check(0, max_wait_ns=300 * MS, wait_ns=300 * MS, balance=-18, **full)
+    waiting.peek(0, max_wait_ns=HOUR, wait_ns=2800 * MS, **full)
+    waiting.check(0, max_wait_ns=HOUR, wait_ns=2800 * MS, balance=-43, **full)
+    waiting.check(0, max_wait_ns=HOUR, wait_ns=4400 * MS)
+    waiting.refund(0, cost=26)
+    waiting.check(0, cost=25, allow_debt=True, max_wait_ns=2 * S, retry_after_ns=2800 * MS)
+
+    dry = Sequence(
+        "allow_debt_dry_run",
+        "In dry run a debt is taken without a wait, and a refusal is only counted.",
+        {**TEN, "dry_run": True},
+    )
+    dry.check(0, cost=25, allow_debt=True, granted=25, balance=-15, dry_run=False)
+    dry.check(0, cost=25, allow_debt=True, granted=0, dry_run=True, retry_after_ns=2500 * MS)
+    dry.check(0, max_wait_ns=3 * S, dry_run=True, wait_ns=0, retry_after_ns=2500 * MS, **full)
+
+    charged = Sequence(
+        "allow_debt_charge_refused",
+        "A refused check that allows debt is charged its cost, but at most the burst.",
+        {**ONE, "charge_refused": True},
+    )
+    charged.check(0, cost=12, allow_debt=True, allowed=True, balance=-2)
+    charged.check(0, cost=12, allow_debt=True, allowed=False, balance=-12, retry_after_ns=22 * S)
+    charged.check(0, cost=3, allow_debt=True, allowed=False, balance=-15, retry_after_ns=18 * S)
+    return [above, within, most, partial, back, waiting, dry, charged]
+
+
+def debts_of_several() -> list[Sequence]:
+    each = Sequence(
+        "allow_debt_two_rules",
+        "Each rule needs the cost or its burst, whichever is less, and is charged the full cost.",
+        TWO,
+    )
+    each.check(0, cost=4, allowed=True, balance=1)
+    each.check(0, cost=8, allow_debt=True, rule="burst", retry_after_ns=400 * MS)
+    each.check(400 * MS, cost=8, allow_debt=True, granted=8, balance=-3, limit=5)
+    each.check(800 * MS, cost=0, allowed=True, limit=12, remaining=0)
+    each.check(8 * S, cost=20, allow_debt=True, rule="slow", retry_after_ns=4 * S)
+    each.check(12 * S, cost=20, allow_debt=True, granted=20, limit=5, balance=-15)
+    each.peek(14 * S, cost=20, allow_debt=True, rule="slow", balance=-6, retry_after_ns=18 * S)
+    each.refund(14 * S, cost=20)
+    each.peek(14 * S, limit=5, balance=5)
+
+    waiting = Sequence(
+        "allow_debt_two_rules_max_wait",
+        "The wait is the longest of any rule's wait for its needed units.",
+        TWO,
+    )
+    waiting.check(0, cost=5, allowed=True)
+    both = {"cost": 20, "allow_debt": True}
+    waiting.check(0, max_wait_ns=5 * S - 1, rule="slow", retry_after_ns=5 * S, **both)
+    waiting.check(0, max_wait_ns=5 * S, granted=20, wait_ns=5 * S, balance=-20, limit=5, **both)
+
+    charged = Sequence(
+        "allow_debt_two_rules_charge_refused",
+        "A refusal by one rule takes nothing of the debt from the other, only its charge.",
+        {
+            "rules": [
+                {"name": "strict", "rate": "1/s", "burst": 2, "charge_refused": True},
+                {"name": "wide", "rate": "10/s", "burst": 6},
+            ]
+        },
+    )
+    charged.check(0, cost=2, allowed=True)
+    charged.check(0, cost=5, allow_debt=True, rule="strict", balance=-2, retry_after_ns=4 * S)
+    charged.check(4 * S, cost=7, allow_debt=True, granted=7, limit=2, balance=-5)
+    charged.peek(4 * S, cost=7, allow_debt=True, rule="strict", retry_after_ns=7 * S)
+    return [each, waiting, charged]

@@ -62,6 +62,7 @@ def good(name: str, call: str, args: Entry, languages: list[str] = ALL) -> Entry
         "any",
         cost=int(str(args.get("cost", 1))),
         partial=bool(args.get("partial", False)),
+        allow_debt=bool(args.get("allow_debt", False)),
         take=call != "peek",
     )
     expect: object = answer.allowed
@@ -84,6 +85,8 @@ def costs() -> list[Entry]:
         made.append(case(f"debit of {shown(value)} hits", "debit", args, "cost", DYNAMIC))
         args = {"tag": "t", "cost": value, "partial": True}
         made.append(case(f"partial cost {shown(value)}", "check", args, "cost", DYNAMIC))
+        args = {"tag": "t", "cost": value, "allow_debt": True}
+        made.append(case(f"allow_debt cost {shown(value)}", "check", args, "cost", DYNAMIC))
     for call in ("check", "allow", "peek"):
         for cost in (11, 2**32 + 1, 2**40 + 1, 2**53, 2**63, 2**64 - 1):
             args = {"tag": "t", "cost": cost}
@@ -98,6 +101,8 @@ def costs() -> list[Entry]:
         made.append(good(f"{call} with a cost of 0", call, {"tag": "t", "cost": 0}))
         made.append(good(f"{call} without a cost", call, {"tag": "t"}))
     made.append(good("partial above the burst", "check", {"tag": "t", "cost": 11, "partial": True}))
+    args = {"tag": "t", "cost": 11, "allow_debt": True}
+    made.append(good("debt above the burst", "check", args))
     made.append(case("refund above the burst", "refund", {"tag": "t", "cost": 11}, None, ALL))
     args = {"tag": "t", "hits": 11, "age_ms": 0}
     made.append(case("debit above the burst", "debit", args, None, ALL))

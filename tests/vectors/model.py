@@ -14,6 +14,7 @@ from config import Domain, Rule, load
 from shapes import Config
 
 UNLIMITED = "unlimited"
+MAX_DEBT = 2**40  # a larger cost with `allow_debt` counts as this
 NEVER = Fraction(-(10**40))  # the TAT of a bucket that was never touched: long full
 
 
@@ -46,6 +47,10 @@ class Bucket:
     def due(self, now: int, units: int) -> Fraction:
         """When so many units would pass without waiting."""
         return self.head(now) + (units - self.rule.burst) * self.rule.interval
+
+    def needed(self, cost: int, allow_debt: bool) -> int:
+        """The units that must be available: with `allow_debt` the rest of a cost becomes debt."""
+        return min(cost, self.rule.burst) if allow_debt else cost
 
     def most(self, until: int, now: int) -> int:
         """How many units would pass by `until`; negative in debt."""
@@ -123,21 +128,24 @@ class Throttle:
         cost: int = 1,
         max_wait: int = 0,
         partial: bool = False,
+        allow_debt: bool = False,
         take: bool = True,
     ) -> Decision:
         buckets = self.of(domain, tag)
+        allow_debt = allow_debt and not partial
+        if allow_debt:
+            cost = min(cost, MAX_DEBT)
         if not buckets:
             return Decision(True, cost, 0, 0, 0, UNLIMITED, UNLIMITED, UNLIMITED, None, False)
-        if not partial and any(cost > bucket.rule.burst for bucket in buckets):
+        if not (partial or allow_debt) and any(cost > bucket.rule.burst for bucket in buckets):
             raise Failed("cost")
         until = now + max_wait
         ask = min(cost, 1) if partial else cost  # the least that counts as passing
-        refusing = [bucket for bucket in buckets if bucket.due(now, ask) > until]
-        if refusing:
-            return self.refuse(now, domain, buckets, refusing, cost, ask, take)
+        if any(bucket.due(now, bucket.needed(ask, allow_debt)) > until for bucket in buckets):
+            return self.refuse(now, domain, buckets, until, cost, ask, allow_debt, take)
 
         units = min([cost, *(b.most(until, now) for b in buckets)]) if partial else cost
-        wait = longest([bucket.due(now, units) - now for bucket in buckets])
+        wait = longest([b.due(now, b.needed(units, allow_debt)) - now for b in buckets])
         if take:
             for bucket in buckets:
                 bucket.take(now, units)
@@ -152,16 +160,21 @@ class Throttle:
         now: int,
         domain: str,
         buckets: list[Bucket],
-        refusing: list[Bucket],
+        until: int,
         cost: int,
         ask: int,
+        allow_debt: bool,
         take: bool,
     ) -> Decision:
+        def due(bucket: Bucket) -> Fraction:
+            return bucket.due(now, bucket.needed(ask, allow_debt))
+
+        refusing = [bucket for bucket in buckets if due(bucket) > until]
         for bucket in buckets:
             if take and bucket.rule.charge_refused:
                 bucket.take(now, min(cost, bucket.rule.burst))
-        decider = min(refusing, key=lambda b: (-b.due(now, ask), b.rule.burst))
-        retry = longest([bucket.due(now, ask) - now for bucket in buckets])
+        decider = min(refusing, key=lambda b: (-due(b), b.rule.burst))
+        retry = longest([due(bucket) - now for bucket in buckets])
         dry_run = self.domains[domain].dry_run
         return self.answer(now, buckets, decider, retry=retry, refused=True, dry_run=dry_run)
 

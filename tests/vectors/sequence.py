@@ -15,6 +15,17 @@ from shapes import Config
 
 Step = dict[str, object]
 
+KEYS = (
+    "domain",
+    "tag",
+    "cost",
+    "max_wait_ns",
+    "partial",
+    "allow_debt",
+    "hits",
+    "age_ns",
+    "repeat",
+)
 TIMES = ("wait_ns", "retry_after_ns", "reset_after_ns")
 SURE_SPAN = 10 * HOUR  # B*T up to which a rule surely counts in quarter nanoseconds
 MAX_TIME = 2**63 - 1  # 292 years: longer ones cannot be told in every language
@@ -94,7 +105,7 @@ class Sequence:
         if len(self.throttles) == 1:
             del step["throttle"]
         domain = str(rest.get("domain", "default"))
-        for key in ("domain", "tag", "cost", "max_wait_ns", "partial", "hits", "age_ns", "repeat"):
+        for key in KEYS:
             if key == "tag":
                 step["tag"] = tag
             elif key in rest:
@@ -103,8 +114,8 @@ class Sequence:
 
     @staticmethod
     def options(step: Step) -> dict[str, object]:
-        names = {"cost": "cost", "max_wait_ns": "max_wait", "partial": "partial"}
-        return {names[key]: value for key, value in step.items() if key in names}
+        names = ("cost", "max_wait_ns", "partial", "allow_debt")
+        return {name.removesuffix("_ns"): step[name] for name in names if name in step}
 
     def decide(self, call: str, at: int, tag: str, rest: dict[str, object]) -> None:
         throttle, domain, step = self.begin(call, at, tag, rest)
@@ -139,6 +150,8 @@ class Sequence:
         if step.get("partial"):
             cost = max(0, min(cost, bucket.most(until, self.now)))
             self.guard(bucket, until - bucket.due(self.now, cost + 1))
+        elif step.get("allow_debt"):
+            cost = min(cost, bucket.rule.burst)
         self.guard(bucket, until - bucket.due(self.now, cost))
 
     def guard(self, bucket: Bucket, distance: Fraction) -> None:

@@ -19,6 +19,7 @@ pub(crate) fn ask(
     cost: Option<f64>,
     max_wait_ms: Option<f64>,
     partial: Option<bool>,
+    allow_debt: Option<bool>,
 ) -> Result<Ask> {
     let mut ask = match cost {
         Some(cost) => Ask::cost(convert::cost_from_f64(cost)?),
@@ -27,7 +28,7 @@ pub(crate) fn ask(
     if let Some(ms) = max_wait_ms {
         ask = ask.max_wait(convert::duration_from_millis("maxWaitMs", ms)?);
     }
-    Ok(partial.map_or(ask, |partial| ask.partial(partial)))
+    Ok(ask.partial(partial.unwrap_or(false)).allow_debt(allow_debt.unwrap_or(false)))
 }
 
 /// Units that are given back. What is not given is as core has it.

@@ -51,6 +51,8 @@ function testCalls(label, face) {
       assert.equal(throttle.check('t', { cost: 4, maxWaitMs: undefined }).remaining, 2);
       assert.equal(throttle.peek('t', { cost: 9, partial: true }).granted, 2);
       assert.equal(throttle.check('t', { cost: 3, maxWaitMs: 100 }).waitMs, 100);
+      assert.equal(throttle.check('d', { cost: 25, allowDebt: true }).balance, -15);
+      assert.equal(throttle.peek('d', { cost: 25, allowDebt: true }).retryAfterMs, 2500);
       const { rule, allowed, retryAfterMs } = throttle.check('t', { maxWaitMs: 0 });
       assert.deepEqual({ rule, allowed, retryAfterMs }, {
         rule: 'rule1',
@@ -66,6 +68,7 @@ function testCalls(label, face) {
         [{ max_wait_ms: 1 }, 'argument', /max_wait_ms/],
         [{ partial: 1 }, 'argument', /partial: must be true or false, not 1/],
         [{ partial: null }, 'argument', /partial/],
+        [{ allowDebt: 1 }, 'argument', /allowDebt: must be true or false, not 1/],
         [{ maxWaitMs: '5' }, 'argument', /maxWaitMs: must be a number, not "5"/],
         [{ maxWaitMs: null }, 'argument', /null/],
         [{ maxWaitMs: NaN }, 'argument', /NaN/],

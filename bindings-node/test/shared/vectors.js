@@ -153,7 +153,12 @@ function runSequence(face, { config, throttles: names, steps }) {
     const throttle = throttles.get(step.throttle ?? names[0]);
     assert.ok(throttle);
     clock.set(step.at_ns / 1e6);
-    const ask = { cost: step.cost, maxWaitMs: toMs(step.max_wait_ns), partial: step.partial };
+    const ask = {
+      cost: step.cost,
+      maxWaitMs: toMs(step.max_wait_ns),
+      partial: step.partial,
+      allowDebt: step.allow_debt,
+    };
     const call = { ...step, ask, ageMs: toMs(step.age_ns) };
     const run = () => make(domainOf(throttle, step.domain), call);
     for (let n = 0; n < (step.repeat ?? 1); n += 1) {
@@ -234,6 +239,7 @@ function runInput(face, { call, args, error, expect, closed }) {
     cost: argument(args.cost),
     maxWaitMs: argument(args.max_wait_ms),
     partial: args.partial,
+    allowDebt: args.allow_debt,
   };
   const [hits, ageMs] = [argument(args.hits), argument(args.age_ms)];
   const step = { call, tag: tagOf(args.tag), ask, hits, ageMs };

@@ -156,7 +156,7 @@ impl<'a, const N: usize> Check<'a, N> {
             let refused = refused.filter(|(i, _)| outcome.refused & (1 << i) != 0);
             refused.for_each(|(_, key)| pacing.refused(key.fingerprint, self.now));
         }
-        if outcome.granted.is_some_and(|units| units > 0) && outcome.tats.contains(&LAST) {
+        if outcome.granted.is_some_and(|units| units > 0) && outcome.is_uncounted() {
             counters.add_one(Count::FailedOpen);
         }
         match outcome.granted {
@@ -212,7 +212,7 @@ impl<'a, const N: usize> Check<'a, N> {
             let window = self.window(rule, self.keys[i]);
             let (tat, taken) =
                 self.domain.host.update(&rule.scale, self.keys[i], self.now, |tat| {
-                    if rule.scale.passes(tat, window, units) {
+                    if rule.scale.passes(tat, window, self.ask.needed(rule.burst()).min(units)) {
                         charged(rule, self.keys[i], tat, window, units, true)
                     } else {
                         Step { tat, hits: 0, answer: (tat, false) }
@@ -268,7 +268,7 @@ impl<'a, const N: usize> Check<'a, N> {
     fn grant(&self, rule: &Scale, tat: Tat, window: Window) -> Option<u64> {
         let cost = self.ask.cost;
         if !self.ask.partial {
-            return rule.passes(tat, window, cost).then_some(cost);
+            return rule.passes(tat, window, self.ask.needed(rule.burst())).then_some(cost);
         }
         let units = cost.min(rule.most(tat, window)?);
         (units > 0 || cost == 0).then_some(units)
@@ -321,6 +321,12 @@ impl<const N: usize> Outcome<'_, N> {
         }
     }
 
+    /// Whether a bucket has no ticks left to count what was granted. A debt may end there, too.
+    fn is_uncounted(&self) -> bool {
+        let mut buckets = self.domain.rules.iter().zip(self.tats);
+        buckets.any(|(rule, tat)| tat == LAST && self.ask.cost <= rule.burst())
+    }
+
     /// Whether only dry run lets it go on, or go on at once.
     fn is_spared(&self) -> bool {
         self.domain.dry_run && (self.granted.is_none() || self.wait() > 0)
@@ -331,8 +337,14 @@ impl<const N: usize> Outcome<'_, N> {
         let wait = match self.granted {
             // Nothing was waited for, so every turn has come.
             Some(_) if self.ask.max_wait == 0 => 0,
-            Some(_) if self.taken => self.longest(|scale, tat| scale.wait(tat, self.now)),
-            Some(units) => self.longest(|scale, tat| scale.retry_after(tat, self.now, units)),
+            Some(units) if self.taken => self.longest(|scale, tat| {
+                // Only the units needed are waited for, not those that became debt.
+                let debt = units - units.min(self.ask.needed(scale.burst()));
+                scale.wait(scale.refund(tat, debt), self.now)
+            }),
+            Some(units) => self.longest(|scale, tat| {
+                scale.retry_after(tat, self.now, units.min(self.ask.needed(scale.burst())))
+            }),
             None => 0,
         };
         // With tolerance a check may pass before its turn.
@@ -364,7 +376,10 @@ impl<const N: usize> Outcome<'_, N> {
     }
 
     fn retry_after(&self, scale: &Scale, tat: Tat) -> u64 {
-        let units = if self.ask.partial { self.ask.cost.min(1) } else { self.ask.cost };
+        let units = match self.ask.partial {
+            true => self.ask.cost.min(1),
+            false => self.ask.needed(scale.burst()),
+        };
         scale.retry_after(tat, self.now, units)
     }
 }
@@ -381,33 +396,17 @@ pub(crate) fn allow_one(
 ) -> bool {
     // Two checks alike, so that one of them never needs memory.
     Check::of_key(domain, key, ask, now).take_at_once(local, rule).is_some()
-        || allow_at_length(domain, key, now, ask.cost, ask.max_wait, ask.partial)
+        || allow_at_length(domain, key, now, ask)
 }
 
-/// A check under several rules: yes or no. It is told in numbers, as the next one, so that callers
-/// need no memory for what is asked.
+/// A check under several rules: yes or no.
 #[inline(never)]
-pub(crate) fn allow_all(
-    domain: &Inner,
-    tag: &[u8],
-    cost: u64,
-    max_wait: u64,
-    partial: bool,
-) -> bool {
-    let ask = Ask { cost, max_wait, partial };
+pub(crate) fn allow_all(domain: &Inner, tag: &[u8], ask: Ask) -> bool {
     Check::<MAX_RULES>::new(domain, tag, ask).take().allowed()
 }
 
 #[inline(never)]
-fn allow_at_length(
-    domain: &Inner,
-    key: Key,
-    now: u64,
-    cost: u64,
-    max_wait: u64,
-    partial: bool,
-) -> bool {
-    let ask = Ask { cost, max_wait, partial };
+fn allow_at_length(domain: &Inner, key: Key, now: u64, ask: Ask) -> bool {
     Check::of_key(domain, key, ask, now).take().allowed()
 }
 

@@ -15,12 +15,13 @@ pub struct Ask {
     /// Nanoseconds.
     pub(crate) max_wait: u64,
     pub(crate) partial: bool,
+    pub(crate) allow_debt: bool,
 }
 
 impl Ask {
     /// Ask for so many units.
     pub fn cost(cost: u64) -> Ask {
-        Ask { cost, max_wait: 0, partial: false }
+        Ask { cost, max_wait: 0, partial: false, allow_debt: false }
     }
 
     /// Be allowed also when the turn comes within this time; [`Decision::wait`] says when.
@@ -33,6 +34,20 @@ impl Ask {
     #[must_use]
     pub fn partial(self, partial: bool) -> Ask {
         Ask { partial, ..self }
+    }
+
+    /// Allow a cost above the burst: the check then needs a full bucket of that rule and leaves it
+    /// in debt, in one atomic step. The cost counts as at most 2^40 units. Has no effect together
+    /// with [`Ask::partial`].
+    #[must_use]
+    pub fn allow_debt(self, allow_debt: bool) -> Ask {
+        Ask { allow_debt, ..self }
+    }
+
+    /// The units that must be available under a rule of this burst, unless the check is partial.
+    #[inline]
+    pub(crate) fn needed(&self, burst: u64) -> u64 {
+        if self.allow_debt { self.cost.min(burst) } else { self.cost }
     }
 }
 

@@ -160,7 +160,7 @@ pub(crate) enum Burst {
 
 impl Burst {
     /// The largest burst.
-    const MAX: u64 = 1 << 40;
+    pub(crate) const MAX: u64 = 1 << 40;
 
     const EXAMPLE: &str =
         r#"write a whole number from 1 to 1099511627776, or a duration like "10s""#;

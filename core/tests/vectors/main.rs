@@ -50,6 +50,7 @@ fn call(
     let cost = args.get("cost").map(|cost| cost.as_u64().expect("a cost that Rust can express"));
     let ask = cost.map_or_else(Ask::default, Ask::cost);
     let ask = ask.max_wait(max_wait).partial(args["partial"] == true);
+    let ask = ask.allow_debt(args["allow_debt"] == true);
     Ok(match name {
         "check" => Answer::Decision(domain.check_with(tag, ask)?),
         "peek" => Answer::Decision(domain.peek_with(tag, ask)?),

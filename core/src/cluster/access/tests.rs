@@ -91,6 +91,17 @@ fn what_was_admitted_is_drained_once() {
     assert_eq!(rig.throttle.stats().unreported, 0);
 }
 
+#[test]
+fn a_debt_is_reported_in_full() {
+    let rig = Rig::new(100);
+    let ask = Ask::cost(250).allow_debt(true);
+    assert_eq!(rig.throttle.check_with("tag", ask).unwrap().balance, -150);
+    assert!(!rig.throttle.check_with("tag", ask).unwrap().allowed);
+    assert_eq!(rig.units(), 250);
+    rig.throttle.refund("tag", 250).unwrap();
+    assert_eq!(rig.balance("tag"), 100);
+}
+
 /// The short way of a check, when the exchanger has been gone for 15 seconds and comes back.
 #[test]
 fn hits_are_counted_while_somebody_drains() {

@@ -39,6 +39,29 @@ fn a_lost_race_is_a_refusal_that_costs() {
     assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
 }
 
+#[test]
+fn a_lost_race_gives_back_the_debt() {
+    let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
+    let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(30).allow_debt(true));
+    let look = check.look();
+    assert_eq!(look.granted, Some(30));
+    throttle.debit("tag", 1, Duration::ZERO).unwrap();
+    let decision = check.settle(look).decision();
+    assert_eq!((decision.allowed, decision.retry_after), (false, Duration::from_secs(1)));
+    assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(1));
+}
+
+#[test]
+fn a_debt_beyond_what_a_bucket_holds_is_clamped() {
+    let builder = Throttle::builder().rule(Rule::per_hour(1).burst(3));
+    let throttle = builder.clock(ManualClock::new()).build().unwrap();
+    let decision = throttle.check_with("tag", Ask::cost(1 << 40).allow_debt(true)).unwrap();
+    assert_eq!((decision.granted, decision.wait), (1 << 40, Duration::ZERO));
+    let stats = throttle.stats();
+    assert_eq!((stats.clamped, stats.failed_open), (1, 0));
+    assert!(!throttle.check_with("tag", Ask::cost(0)).unwrap().allowed);
+}
+
 const SECOND: u64 = 1_000_000_000;
 
 /// A table that is exchanged, and a rule of a unit a second with a burst of 2 that knows tolerance.
