@@ -80,7 +80,7 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     decision.size = sizeof decision;
 
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    ask.size = sizeof ask - 1;
+    ask.size = offsetof(dthrottle_ask_t, allow_debt) - 1;
     BAD(dthrottle_check_with(domain, "smaller", 7, &ask, &decision));
     CHECK(decision.allowed);
     ask.size = 0;

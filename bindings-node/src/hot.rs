@@ -52,8 +52,7 @@ impl Hot for Allow {
         }
         let mut room = Room::new();
         let tag = call.tag(Kind::Text, &mut room)?;
-        let local = call.local();
-        let allow = |domain: &Domain| Ok(domain.allow_by(local, tag, Ask::default())?);
+        let allow = |domain: &Domain| Ok(domain.allow(tag)?);
         call.answer(call.seats().with(seat, allow)?)
     }
 }
@@ -79,7 +78,7 @@ impl Hot for Check {
     const NAME: &str = "check";
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault> {
-        decide(call, |domain, tag, ask| domain.check_by(call.local(), tag, ask))
+        decide(call, |domain, tag, ask| domain.check_with(tag, ask))
     }
 }
 
@@ -93,8 +92,7 @@ impl Hot for CheckLaid {
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault> {
         let (tag, length) = call.laid_tag(TAG);
-        let check = |domain: &Domain, tag, ask| domain.check_by(call.local(), tag, ask);
-        answer(call, call.seat(), &tag[..length], asked(call)?, check)
+        answer(call, call.seat(), &tag[..length], asked(call)?, Domain::check_with)
     }
 }
 

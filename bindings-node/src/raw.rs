@@ -11,7 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::{mem, ptr, slice};
 
-use dthrottle::Local;
 use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, Unknown, panic_to_error};
 use napi::{Env, JsError, sys};
 
@@ -36,7 +35,6 @@ pub(crate) const LAID: usize = 16;
 pub(crate) struct Desk {
     env: sys::napi_env,
     seats: Rc<Seats>,
-    local: Local,
     /// The sheet: as many numbers as `hot.rs` says.
     sheet: *mut f64,
     /// The tag in UTF-16, if it is a string, or the beginning of a long one. Behind it is what was
@@ -99,7 +97,6 @@ impl Desk {
         let desk = Desk {
             env: raw,
             seats: Seats::here(),
-            local: Local::here(),
             sheet: sheet.cast(),
             units: UnsafeCell::new([0; SHORT]),
         };
@@ -237,10 +234,6 @@ impl<'a> Call<'a> {
 
     pub(crate) fn seats(&self) -> &Seats {
         &self.desk.seats
-    }
-
-    pub(crate) fn local(&self) -> &Local {
-        &self.desk.local
     }
 
     /// The whole number in the first bytes of the sheet.

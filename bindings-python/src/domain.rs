@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use dthrottle::{Ask, DEFAULT_COST};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::args::{self, Arg};
 use crate::decision::Decision;
 use crate::errors::{Fault, guard};
-use crate::raw::Hot;
 
 /// A rule of a domain.
 #[pyclass(frozen, eq, hash, module = "dthrottle")]
@@ -125,18 +123,6 @@ pub(crate) fn allow(
             Some(cost) => domain.allow_with(tag, Ask::cost(cost))?,
         })
     })
-}
-
-impl Hot for Domain {
-    #[inline]
-    fn domain(&self) -> &dthrottle::Domain {
-        &self.domain
-    }
-
-    fn ordinary() -> &'static PyOnceLock<Py<PyAny>> {
-        static METHOD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &METHOD
-    }
 }
 
 #[pymethods]

@@ -3,7 +3,7 @@
 //! It converts arguments, calls the core once and converts the answer; what it means is in
 //! `docs/semantics.md`. The public package, its exceptions and its types are in `python/dthrottle`.
 //! The doc comments of classes and methods are Python docstrings.
-#![deny(unsafe_code)] // Only `raw.rs` may.
+#![forbid(unsafe_code)]
 
 mod address;
 mod args;
@@ -16,7 +16,6 @@ mod domain;
 mod errors;
 mod headers;
 mod quick;
-mod raw;
 mod stats;
 mod tables;
 mod throttle;
@@ -47,12 +46,6 @@ mod _dthrottle {
     use crate::tables::{TableInfo, tables};
     #[pymodule_export]
     use crate::throttle::Throttle;
-
-    #[pymodule_init]
-    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        crate::raw::install::<Domain>(module.py())?;
-        crate::raw::install::<Throttle>(module.py())
-    }
 
     #[pymodule_export]
     const UNLIMITED: u64 = dthrottle::UNLIMITED;

@@ -5,13 +5,11 @@ use std::ffi::CString;
 use dthrottle::{Builder, Config};
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 use crate::args::Arg;
 use crate::cluster::{ClusterEvent, ClusterStats};
 use crate::domain::{self, Domain};
 use crate::errors::{Fault, guard};
-use crate::raw::Hot;
 use crate::stats::Stats;
 use crate::{args, clock, config};
 
@@ -52,18 +50,6 @@ fn build(
     }
     let default = Domain::from(dthrottle::Domain::clone(&throttle));
     Ok(PyClassInitializer::from(default).add_subclass(Throttle(throttle)))
-}
-
-impl Hot for Throttle {
-    #[inline]
-    fn domain(&self) -> &dthrottle::Domain {
-        &self.0
-    }
-
-    fn ordinary() -> &'static PyOnceLock<Py<PyAny>> {
-        static METHOD: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        &METHOD
-    }
 }
 
 #[pymethods]

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::local::{LOCAL, Local};
 
 /// A clock that stands still until it is moved: for tests, and for hosts that give the time.
 ///
@@ -78,14 +77,8 @@ impl Clock {
     /// Nanoseconds since the clock's zero.
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
-        LOCAL.with(|local| self.now_ns_by(local))
-    }
-
-    /// Like `now_ns`, for a caller that already has this thread's `Local`.
-    #[inline]
-    pub(crate) fn now_ns_by(&self, local: &Local) -> u64 {
         match self {
-            Clock::System => crate::os::clock::now_ns_by(local),
+            Clock::System => crate::os::clock::now_ns(),
             Clock::Manual(clock) => clock.now_ns(),
         }
     }
@@ -126,8 +119,8 @@ impl TableClock {
 
     /// The present time of the table in nanoseconds.
     #[inline]
-    pub(crate) fn now_by(&self, local: &Local) -> u64 {
-        self.table_ns(self.clock.now_ns_by(local))
+    pub(crate) fn now(&self) -> u64 {
+        self.table_ns(self.clock.now_ns())
     }
 
     /// A time of the clock as a time of the table. Times before the table's zero become zero.
@@ -160,10 +153,9 @@ mod tests {
             let manual = ManualClock::new();
             let clock = TableClock::new(manual.clone().into(), FIRST_READING);
             manual.set(Duration::from_nanos(first)).unwrap();
-            let now = || LOCAL.with(|local| clock.now_by(local));
-            assert_eq!(now(), first - zero);
+            assert_eq!(clock.now(), first - zero);
             manual.advance(Duration::from_nanos(year));
-            assert_eq!(now(), first + year - zero, "the zero stays");
+            assert_eq!(clock.now(), first + year - zero, "the zero stays");
             assert_eq!(clock.clock().now_ns(), first + year, "the clock keeps its own zero");
         }
     }

@@ -10,11 +10,10 @@ use crate::cluster::node::Node;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limit::batch::{self, BATCH};
 use crate::limit::bucket::{LAST, Scale, Tat};
-use crate::limit::decide::{self, Check, MAX_RULES};
+use crate::limit::decide;
 use crate::limit::decision::{Ask, Decision};
 use crate::limit::pacing::Pacing;
 use crate::limit::rate::Burst;
-use crate::local::{LOCAL, Local};
 use crate::stats::{Count, Counters};
 use crate::table::fingerprint::Fingerprints;
 use crate::table::rule_users::{RuleHold, RuleUsers};
@@ -86,12 +85,6 @@ impl ActiveRule {
         Duration::from_nanos(self.scale.fill_ns())
     }
 
-    /// The key of a tag, in a thread that knows its own.
-    #[inline(always)]
-    pub(crate) fn key_by(&self, local: &Local, tag: &[u8]) -> Key {
-        Key { fingerprint: self.fingerprints.of_by(&local.last, tag), rule: self.index }
-    }
-
     #[inline]
     pub(crate) fn key(&self, tag: &[u8]) -> Key {
         Key { fingerprint: self.fingerprints.of(tag), rule: self.index }
@@ -125,24 +118,10 @@ impl Domain {
     }
 
     /// Asks for what `ask` says, and takes it if it passes.
-    pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
-        LOCAL.with(|local| self.check_by(local, tag, ask))
-    }
-
-    /// The same, in a thread that knows its own.
-    #[doc(hidden)]
     #[inline]
-    pub fn check_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
+    pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         let ask = self.begin(ask)?;
-        if let [rule] = self.0.rules.as_slice() {
-            let check = Check::of_one(&self.0, local, rule, tag.as_ref(), ask);
-            let outcome = match check.take_at_once(local, rule) {
-                Some(tat) => check.taken(tat),
-                None => check.take(),
-            };
-            return Ok(outcome.decision());
-        }
-        Ok(Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).take().decision())
+        Ok(decide::check(&self.0, tag.as_ref(), ask))
     }
 
     /// Asks for one unit, and takes it if it passes: yes or no.
@@ -154,20 +133,8 @@ impl Domain {
     /// Asks for what `ask` says, and takes it if it passes: yes or no.
     #[inline(always)]
     pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
-        LOCAL.with(|local| self.allow_by(local, tag, ask))
-    }
-
-    /// The same, in a thread that knows its own.
-    #[doc(hidden)]
-    #[inline(always)]
-    pub fn allow_by(&self, local: &Local, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
         let ask = self.begin(ask)?;
-        if let [rule] = self.0.rules.as_slice() {
-            let now = self.0.host.now_by(local);
-            let key = rule.key_by(local, tag.as_ref());
-            return Ok(decide::allow_one(&self.0, local, rule, key, ask, now));
-        }
-        Ok(decide::allow_all(&self.0, tag.as_ref(), ask))
+        Ok(decide::allow(&self.0, tag.as_ref(), ask))
     }
 
     /// Asks for one unit for each tag in turn, and takes what passes. Much faster than one call for
@@ -194,34 +161,32 @@ impl Domain {
     /// The decision that `check_with` would get. Takes nothing.
     pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
         let ask = self.begin(ask)?;
-        Ok(match self.0.rules.as_slice() {
-            [rule] => LOCAL.with(|local| {
-                Check::of_one(&self.0, local, rule, tag.as_ref(), ask).look().decision()
-            }),
-            _ => Check::<MAX_RULES>::new(&self.0, tag.as_ref(), ask).look().decision(),
-        })
+        Ok(decide::peek(&self.0, tag.as_ref(), ask))
     }
 
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
     /// given up.
     pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
-        self.each_bucket(tag.as_ref(), |scale, key, tat, _| {
-            let next = scale.refund(tat, units);
-            (next, scale.hits(tat, next, key.fingerprint))
-        })
+        self.ready()?;
+        let host = &self.0.host;
+        let now = host.now();
+        for rule in &self.0.rules {
+            host.refund(&rule.scale, rule.key(tag.as_ref()), now, units);
+        }
+        Ok(())
     }
 
     /// Fills the tag's buckets.
     pub fn reset(&self, tag: impl AsRef<[u8]>) -> Result<()> {
-        self.each_bucket(tag.as_ref(), |_, _, _, _| (0, 0))
+        self.each_bucket(tag.as_ref(), |_, _, _| 0)
     }
 
     /// Charges units that were used elsewhere, the first of them `age` ago, without asking. May
     /// take a bucket below zero.
     pub fn debit(&self, tag: impl AsRef<[u8]>, hits: u64, age: Duration) -> Result<()> {
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-        self.each_bucket(tag.as_ref(), |scale, _, tat, now| {
-            (scale.charge(tat, now.saturating_sub(age), hits), 0)
+        self.each_bucket(tag.as_ref(), |scale, tat, now| {
+            scale.charge(tat, now.saturating_sub(age), hits)
         })
     }
 
@@ -257,34 +222,31 @@ impl Domain {
         Ok(Duration::from_nanos(debt))
     }
 
-    /// Changes the tag's bucket of every rule: to which TAT, and how many more hits are reported.
-    fn each_bucket(
-        &self,
-        tag: &[u8],
-        next: impl Fn(&Scale, Key, Tat, u64) -> (Tat, i64),
-    ) -> Result<()> {
+    /// Changes the tag's bucket of every rule. Peers do not hear of it.
+    fn each_bucket(&self, tag: &[u8], next: impl Fn(&Scale, Tat, u64) -> Tat) -> Result<()> {
         self.ready()?;
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
-            let key = rule.key(tag);
-            host.update(&rule.scale, key, now, |tat| {
-                let (tat, hits) = next(&rule.scale, key, tat, now);
-                Step { tat, hits, answer: () }
-            });
+            let step = |tat| Step { tat: next(&rule.scale, tat, now), hits: 0, answer: () };
+            host.update(&rule.scale, rule.key(tag), now, step);
         }
         Ok(())
     }
 
     /// What must hold before a check: the throttle is open, and the cost can pass at all. Returns
     /// the question with its options made consistent.
-    #[inline]
+    #[inline(always)]
     fn begin(&self, ask: Ask) -> Result<Ask> {
         self.ready()?;
         // No burst is below one.
         if ask.cost <= 1 {
             return Ok(ask);
         }
+        self.begin_large(ask)
+    }
+
+    fn begin_large(&self, ask: Ask) -> Result<Ask> {
         if ask.partial {
             return Ok(ask.allow_debt(false));
         }
@@ -335,24 +297,40 @@ impl Host {
     /// Nanoseconds since the table's zero.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        LOCAL.with(|local| self.now_by(local))
+        self.clock.now()
     }
 
-    /// Like `now`, for a caller that already has this thread's `Local`.
-    #[inline]
-    pub(crate) fn now_by(&self, local: &Local) -> u64 {
-        self.clock.now_by(local)
+    /// Gives units back to a bucket. Returns the bucket after it.
+    pub(crate) fn refund(&self, scale: &Scale, key: Key, now: u64, units: u64) -> Tat {
+        self.update(scale, key, now, |tat| {
+            let next = scale.refund(tat, units);
+            Step { tat: next, hits: scale.hits(tat, next, key.fingerprint), answer: next }
+        })
     }
 
     /// One atomic step on a bucket. Without room for it, the step is made on a full bucket and
     /// forgotten: the throttle fails open.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn update<R>(
         &self,
         scale: &Scale,
         key: Key,
         now: u64,
-        mut step: impl FnMut(Tat) -> Step<R>,
+        step: impl Fn(Tat) -> Step<R> + Copy,
+    ) -> R {
+        match self.table.update_at_home(key, scale, now, step) {
+            Some(answer) => answer,
+            None => self.update_anywhere(scale, key, now, step),
+        }
+    }
+
+    #[inline(never)]
+    fn update_anywhere<R>(
+        &self,
+        scale: &Scale,
+        key: Key,
+        now: u64,
+        step: impl Fn(Tat) -> Step<R>,
     ) -> R {
         let mut clamped = false;
         let mut watched = |tat| {

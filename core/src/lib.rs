@@ -72,8 +72,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use limit::decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
 pub use limit::rate::Rate;
 pub use limit::rule::Rule;
-#[doc(hidden)]
-pub use local::Local;
 pub use stats::Stats;
 pub use throttle::Throttle;
 pub use top::TopBucket;

@@ -2,22 +2,16 @@
 //! thread-local variable costs a call to find it.
 
 use std::cell::Cell;
-use std::marker::PhantomData;
 
-use crate::stats;
-use crate::table::fingerprint::Last;
+use crate::stats::NO_STRIPE;
 
-/// A thread's own.
+/// A thread's own values.
 #[derive(Debug)]
-pub struct Local {
+pub(crate) struct Local {
     /// Which counters it uses; see `stats.rs`.
     pub(crate) stripe: Cell<usize>,
     /// When it last asked for the time; see `os/tsc.rs`.
     pub(crate) anchor: Cell<Anchor>,
-    /// The last fingerprint.
-    pub(crate) last: Last,
-    /// It stays in its thread: nobody else may use those counters.
-    here: PhantomData<*const ()>,
 }
 
 /// A moment by the system's clock and by the processor's counter.
@@ -30,24 +24,10 @@ pub(crate) struct Anchor {
 }
 
 thread_local! {
-    pub(crate) static LOCAL: Local = const { Local::new() };
-}
-
-impl Local {
-    const fn new() -> Local {
+    pub(crate) static LOCAL: Local = const {
         Local {
-            stripe: Cell::new(stats::UNTOLD),
+            stripe: Cell::new(NO_STRIPE),
             anchor: Cell::new(Anchor { count: 0, ns: 0, speed: 0 }),
-            last: Last::none(),
-            here: PhantomData,
         }
-    }
-
-    /// What this thread keeps for itself, once more: for a binding that has it at hand, and need not
-    /// look for it at every call.
-    pub fn here() -> Local {
-        let local = Local::new();
-        local.stripe.set(LOCAL.with(stats::stripe));
-        local
-    }
+    };
 }

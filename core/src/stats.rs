@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::local::{LOCAL, Local};
+use crate::local::LOCAL;
 
 /// Counts since the throttle was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub(crate) struct Counters([Stripe; STRIPES]);
 
 const STRIPES: usize = 32;
 const SHARED: usize = STRIPES - 1;
-/// Of a thread that has no counters yet.
-pub(crate) const UNTOLD: usize = usize::MAX;
+/// The stripe of a thread that has no counters yet.
+pub(crate) const NO_STRIPE: usize = usize::MAX;
 
 /// A cache line of counters.
 #[repr(align(64))]
@@ -79,25 +79,27 @@ impl Counter {
 }
 
 impl Counters {
-    pub(crate) fn add_one(&self, count: Count) {
-        LOCAL.with(|local| self.add_one_by(local, count));
-    }
-
-    /// The same, in a thread that knows its own.
     #[inline]
-    pub(crate) fn add_one_by(&self, local: &Local, count: Count) {
-        let stripe = local.stripe.get();
+    pub(crate) fn add_one(&self, count: Count) {
+        let stripe = LOCAL.with(|local| local.stripe.get());
         if stripe < SHARED {
             self.0[stripe].0[count as usize].add_one_alone();
         } else {
-            self.add_one_shared(local, count);
+            self.add_one_shared(count);
         }
     }
 
-    /// The same by a thread that shares its counters, or has none yet.
+    /// For a thread that shares its counters, or has none yet.
     #[cold]
-    fn add_one_shared(&self, local: &Local, count: Count) {
-        self.0[stripe(local)].0[count as usize].add(1);
+    fn add_one_shared(&self, count: Count) {
+        let stripe = LOCAL.with(|local| match local.stripe.get() {
+            NO_STRIPE => {
+                local.stripe.set(new_stripe());
+                local.stripe.get()
+            }
+            stripe => stripe,
+        });
+        self.0[stripe].0[count as usize].add(1);
     }
 
     /// What is counted here; the rest is zero.
@@ -114,21 +116,10 @@ impl Counters {
     }
 }
 
-/// The counters of a thread.
-pub(crate) fn stripe(local: &Local) -> usize {
-    match local.stripe.get() {
-        UNTOLD => new_stripe(local),
-        stripe => stripe,
-    }
-}
-
-/// Gives a thread its counters. They are not given back: what a thread counted stays.
-#[cold]
-fn new_stripe(local: &Local) -> usize {
+/// The counters of a new thread. They are not given back: what a thread counted stays.
+fn new_stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     // Relaxed: only the number matters.
     let next = NEXT.update(Ordering::Relaxed, Ordering::Relaxed, |next| next.saturating_add(1));
-    let stripe = next.min(SHARED);
-    local.stripe.set(stripe);
-    stripe
+    next.min(SHARED)
 }

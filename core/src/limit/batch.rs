@@ -2,9 +2,8 @@
 //! memory overlap.
 
 use crate::domain::Inner;
-use crate::limit::decide::{self, Check, MAX_RULES};
+use crate::limit::decide::{self, Check};
 use crate::limit::decision::Ask;
-use crate::local::LOCAL;
 use crate::table::Key;
 
 /// How many tags are checked together: as many as memory can be asked for at once, and more.
@@ -21,7 +20,7 @@ pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [b
             }
         }
         for (tag, allowed) in tags.iter().zip(allowed) {
-            *allowed = Check::<MAX_RULES>::new(domain, tag.as_ref(), ask).take().allowed();
+            *allowed = decide::allow(domain, tag.as_ref(), ask);
         }
         return;
     };
@@ -30,10 +29,8 @@ pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [b
         *key = rule.key(tag.as_ref());
         table.prefetch(*key);
     }
-    LOCAL.with(|local| {
-        let now = domain.host.now_by(local);
-        for (key, allowed) in keys.iter().zip(allowed) {
-            *allowed = decide::allow_one(domain, local, rule, *key, ask, now);
-        }
-    });
+    let now = domain.host.now();
+    for (key, allowed) in keys.iter().zip(allowed) {
+        *allowed = Check::at(domain, now, [*key], ask).take(rule).allowed();
+    }
 }

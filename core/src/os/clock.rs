@@ -1,22 +1,12 @@
 //! The system's clock: monotonic, and going on while the machine is suspended where that exists.
 
-use crate::local::{LOCAL, Local};
-
 /// Nanoseconds since the machine started.
-pub(crate) fn now_ns() -> u64 {
-    LOCAL.with(now_ns_by)
-}
-
-/// Like `now_ns`, for a caller that already has this thread's `Local`.
 #[inline]
-pub(crate) fn now_ns_by(local: &Local) -> u64 {
+pub(crate) fn now_ns() -> u64 {
     #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-    return super::tsc::now_ns(local, precise_ns);
+    return super::tsc::now_ns(precise_ns);
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-    {
-        let _ = local;
-        precise_ns()
-    }
+    precise_ns()
 }
 
 /// Milliseconds since 1970, by a clock that may be set at any time.

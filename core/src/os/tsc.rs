@@ -9,7 +9,7 @@
 use std::arch::x86_64::_rdtsc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::local::{Anchor, Local};
+use crate::local::{Anchor, LOCAL};
 
 /// Counts between two anchors: about a millisecond.
 const SPAN: u64 = 1 << 21;
@@ -22,19 +22,19 @@ const FRACTION: u32 = 32;
 
 /// Nanoseconds by the clock that `precise` reads.
 #[inline]
-pub(super) fn now_ns(local: &Local, precise: fn() -> u64) -> u64 {
-    let anchor = local.anchor.get();
+pub(super) fn now_ns(precise: fn() -> u64) -> u64 {
+    let anchor = LOCAL.with(|local| local.anchor.get());
     let passed = count().wrapping_sub(anchor.count);
     if passed < SPAN && anchor.speed != 0 {
         return anchor.ns + ((passed * anchor.speed) >> FRACTION);
     }
-    look(local, precise)
+    look(precise)
 }
 
 /// Asks the system, and drops the anchor here.
 #[cold]
-fn look(local: &Local, precise: fn() -> u64) -> u64 {
-    let last = local.anchor.get();
+fn look(precise: fn() -> u64) -> u64 {
+    let last = LOCAL.with(|local| local.anchor.get());
     let before = count();
     let ns = precise();
     let count = count();
@@ -54,7 +54,7 @@ fn look(local: &Local, precise: fn() -> u64) -> u64 {
         // As it was, if it was known; the next span will tell.
         _ => last.speed,
     };
-    local.anchor.set(Anchor { count, ns, speed });
+    LOCAL.with(|local| local.anchor.set(Anchor { count, ns, speed }));
     ns
 }
 

@@ -2,8 +2,6 @@
 //!
 //! SipHash-1-3: nobody who does not know the key can aim collisions.
 
-use std::cell::Cell;
-
 /// The hash of one rule: its key comes from the table's key and the rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Fingerprints(Sip);
@@ -18,51 +16,6 @@ impl Fingerprints {
     #[inline]
     pub(crate) fn of(&self, tag: &[u8]) -> u64 {
         self.0.hash(tag)
-    }
-
-    /// The same, in a thread that knows what it was asked for last.
-    #[inline(always)]
-    pub(crate) fn of_by(&self, last: &Last, tag: &[u8]) -> u64 {
-        let (words, rest) = tag.as_chunks::<WORD>();
-        if words.len() > 1 {
-            return self.of(tag);
-        }
-        let first = words.first().map_or(0, |word| u64::from_le_bytes(*word));
-        let end = end(tag, rest.len());
-        let hash = self.0.0[0];
-        let differs =
-            (last.hash.get() ^ hash) | (last.first.get() ^ first) | (last.end.get() ^ end);
-        if differs != 0 {
-            last.hash.set(hash);
-            last.first.set(first);
-            last.end.set(end);
-            last.fingerprint.set(self.of(tag));
-        }
-        last.fingerprint.get()
-    }
-}
-
-/// The fingerprint that a thread was asked for last: whoever hammers is asked about many times in a
-/// row. To know it saves 6 ns of 50 there, and takes 2 to 4 elsewhere. Only tags of less than two
-/// words, such as addresses, whose last word has the length: nothing is taken for another.
-#[derive(Debug)]
-pub(crate) struct Last {
-    /// A word of the hash's key, which no other rule has.
-    hash: Cell<u64>,
-    first: Cell<u64>,
-    end: Cell<u64>,
-    fingerprint: Cell<u64>,
-}
-
-impl Last {
-    pub(crate) const fn none() -> Last {
-        // No tag of less than two words has an end with such a length.
-        Last {
-            hash: Cell::new(0),
-            first: Cell::new(0),
-            end: Cell::new(u64::MAX),
-            fingerprint: Cell::new(0),
-        }
     }
 }
 
@@ -190,30 +143,6 @@ mod tests {
                 let truth = SipHasher13::new_with_keys(key[0], key[1]).hash(&bytes);
                 assert_eq!(Sip::new(key).hash(&bytes), truth, "{length} bytes");
             }
-        }
-    }
-
-    #[test]
-    fn the_last_one_is_only_taken_for_itself() {
-        let last = Last::none();
-        let rules = [3, 4].map(|id| Fingerprints::new([1, 2], id));
-        let bytes = *b"203.0.113.7 and more";
-        let tags = (0..=bytes.len()).flat_map(|length| {
-            // With other bytes where words begin and end, and without.
-            [0, 7, 8, 14, 15, 16].map(|place| {
-                let mut other = bytes;
-                other[place] ^= 1;
-                [bytes[..length].to_vec(), other[..length].to_vec(), [other[place]; 1].to_vec()]
-            })
-        });
-        for tag in tags.flatten() {
-            for rule in [&rules[0], &rules[0], &rules[1], &rules[0]] {
-                assert_eq!(rule.of_by(&last, &tag), rule.of(&tag), "{tag:?}");
-            }
-        }
-        for tag in [b"".as_slice(), b"\0", b"\0\0", &[0; 7], &[0; 8], &[0; 9], &[0; 15], &[255; 7]]
-        {
-            assert_eq!(rules[0].of_by(&last, tag), rules[0].of(tag), "{tag:?}");
         }
     }
 

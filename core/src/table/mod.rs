@@ -40,7 +40,7 @@ use self::place::Place;
 use self::slot::MOST_PENDING;
 use self::slot::Slot;
 pub(crate) use self::slot::{MOST_RULES, RULES};
-use crate::limit::bucket::{Scale, Tat, carry_over};
+use crate::limit::bucket::{LAST, Scale, Tat, carry_over};
 use crate::stats::Counter;
 
 pub use self::facts::Facts;
@@ -69,27 +69,6 @@ pub(crate) struct Step<R> {
     /// Hits that peers must hear about; negative: that they need not hear about after all.
     pub(crate) hits: i64,
     pub(crate) answer: R,
-}
-
-/// A bucket that was found at a glance.
-pub(crate) struct Hit<'a> {
-    cell: &'a Cell,
-    slot: Slot,
-    line: usize,
-}
-
-impl Hit<'_> {
-    #[inline]
-    pub(crate) fn tat(&self) -> Tat {
-        self.slot.tat()
-    }
-
-    /// Makes it another TAT, unless somebody was faster. Must be another one: only a change shows
-    /// that the glance was right. Nobody is told.
-    #[inline]
-    pub(crate) fn replace(self, tat: Tat) -> bool {
-        self.cell.replace(self.slot, self.slot.with_tat(tat))
-    }
 }
 
 /// A bounded set of buckets. Times are nanoseconds since the table's zero.
@@ -173,13 +152,32 @@ impl Table {
         }
     }
 
-    /// The bucket in the simplest case, which is nearly every case: it is in its home line, and
-    /// counted by the rule that it is asked about.
-    #[inline]
-    pub(crate) fn hit(&self, key: Key) -> Option<Hit<'_>> {
-        let place = self.place(key);
-        let (cell, slot) = self.region.lines()[place.home].find_under(key.rule, place.mark)?;
-        Some(Hit { cell, slot, line: place.home })
+    /// `update` in the simplest case, which is nearly every case: the bucket is in its home line, is
+    /// counted by the rule that it is asked about, and changes, but not to the last TAT there is.
+    /// `None`: it is another case, and
+    /// nothing was done.
+    ///
+    /// With it a check of a hot tag takes 464 instructions in a cluster and 1464 under two rules,
+    /// without it 646 and 1820.
+    #[inline(always)]
+    pub(crate) fn update_at_home<R>(
+        &self,
+        key: Key,
+        scale: &Scale,
+        now: u64,
+        step: impl FnOnce(Tat) -> Step<R>,
+    ) -> Option<R> {
+        let Place { home, mark, .. } = self.place(key);
+        let (cell, old) = self.region.lines()[home].find_under(key.rule, mark)?;
+        let Step { tat, hits, answer } = step(old.tat());
+        let pending = self.pending(old.pending(), hits, now);
+        let new = old.with(key.rule, pending.kept, tat);
+        // Only a change shows that the slot was read as a whole.
+        if tat == LAST || new == old || !cell.replace(old, new) {
+            return None;
+        }
+        self.tell(pending, scale, home);
+        Some(answer)
     }
 
     /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use super::region::Region;
 use super::slot::{MOST_PENDING, Slot};
-use super::{Hit, Key, Table, dirty};
-use crate::limit::bucket::{Scale, Tat};
+use super::{Key, Table, dirty};
+use crate::limit::bucket::Scale;
 
 /// With no exchanger for so long, hits that wait for one no longer keep their slot.
 const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
@@ -20,25 +20,6 @@ pub(super) struct Pending {
 }
 
 impl Table {
-    /// Makes a bucket another TAT, as `Hit::replace`, with so many more hits for peers.
-    #[inline]
-    pub(crate) fn replace_and_tell(
-        &self,
-        hit: Hit<'_>,
-        scale: &Scale,
-        tat: Tat,
-        hits: i64,
-        now: u64,
-    ) -> bool {
-        let Hit { cell, slot, line } = hit;
-        let pending = self.pending(slot.pending(), hits, now);
-        if !cell.replace(slot, slot.with(slot.rule(), pending.kept, tat)) {
-            return false;
-        }
-        self.tell(pending, scale, line);
-        true
-    }
-
     /// The hits pending in a slot, as the rule counts them that is asked about.
     #[inline]
     pub(super) fn pending_of(&self, slot: Slot, key: Key, scale: &Scale) -> u64 {

@@ -14,7 +14,7 @@ fn throttle(first: Rule, second: Rule) -> Throttle {
 #[test]
 fn a_lost_race_gives_everything_back() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-    let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
+    let check = Check::of_several(&throttle.0, b"tag", Ask::cost(8));
     let look = check.look();
     assert_eq!(look.granted, Some(8));
     // Another thread is faster.
@@ -32,7 +32,7 @@ fn a_lost_race_gives_everything_back() {
 fn a_lost_race_is_a_refusal_that_costs() {
     let first = Rule::per_second(1).burst(20).charge_refused(true);
     let throttle = throttle(first, Rule::per_second(1).burst(10));
-    let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(8));
+    let check = Check::of_several(&throttle.0, b"tag", Ask::cost(8));
     let look = check.look();
     assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
     assert!(!check.settle(look).allowed());
@@ -42,7 +42,7 @@ fn a_lost_race_is_a_refusal_that_costs() {
 #[test]
 fn a_lost_race_gives_back_the_debt() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-    let check = Check::<2>::new(&throttle.0, b"tag", Ask::cost(30).allow_debt(true));
+    let check = Check::of_several(&throttle.0, b"tag", Ask::cost(30).allow_debt(true));
     let look = check.look();
     assert_eq!(look.granted, Some(30));
     throttle.debit("tag", 1, Duration::ZERO).unwrap();

@@ -62,10 +62,8 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
         let step = |tat| Step { tat: scale.charge(tat, now, units), hits, answer: tat };
         let answer = table.update(key, scale, now, Some(now), step);
         assert!(answer.is_none_or(|tat| tat == seen));
-        if let Some(hit) = table.hit(key) {
-            let tat = hit.tat();
-            assert!(hit.replace(tat ^ 1));
-        }
+        let step = |tat| Step { tat: tat ^ 1, hits, answer: () };
+        table.update_at_home(key, scale, now, step);
         if number.is_multiple_of(32) {
             table.exchange(now);
             table.drain(number.is_multiple_of(64), |bucket| bucket.hits % 3 > 0, |_| {});

@@ -19,20 +19,28 @@ fn a_bucket_is_found_again() {
 }
 
 #[test]
-fn a_bucket_is_hit_only_in_the_simplest_case() {
+fn only_a_change_of_a_bucket_in_its_home_line_is_made_at_home() {
     let rig = Rig::new(2, 10);
     let tags: Vec<u64> = (0..4).map(|n| at_home(0, 2, n)).collect();
-    assert!(rig.table.hit(rig.key(tags[0])).is_none(), "absent");
+    let add = |key, ticks| {
+        let step = |tat| Step { tat: tat + ticks, hits: 0, answer: tat };
+        rig.table.update_at_home(key, &rig.scale, SECOND, step)
+    };
+    assert_eq!(add(rig.key(tags[0]), 1), None, "absent");
     tags.iter().for_each(|tag| rig.charge(*tag, SECOND, 1).unwrap());
-    let hit = rig.table.hit(rig.key(tags[0])).unwrap();
-    let tat = hit.tat();
-    assert!(hit.replace(tat + 1));
+    let tat = rig.table.read(rig.key(tags[0]), &rig.scale, SECOND);
+    assert_eq!(add(rig.key(tags[0]), 1), Some(tat));
     assert_eq!(rig.table.read(rig.key(tags[0]), &rig.scale, SECOND), tat + 1);
-    let (first, second) = (rig.table.hit(rig.key(tags[0])), rig.table.hit(rig.key(tags[0])));
-    assert!(first.unwrap().replace(tat + 2) && !second.unwrap().replace(tat + 3), "too late");
-    assert!(rig.table.hit(rig.key(tags[3])).is_none(), "in the second line");
+    assert_eq!(add(rig.key(tags[0]), 0), None, "no change");
+    let overtaken = |tat| {
+        add(rig.key(tags[0]), 1);
+        Step { tat: tat + 5, hits: 0, answer: () }
+    };
+    assert_eq!(rig.table.update_at_home(rig.key(tags[0]), &rig.scale, SECOND, overtaken), None);
+    assert_eq!(rig.table.read(rig.key(tags[0]), &rig.scale, SECOND), tat + 2, "too late");
+    assert_eq!(add(rig.key(tags[3]), 1), None, "in the second line");
     let other = Key { rule: rig.rule + 1, ..rig.key(tags[0]) };
-    assert!(rig.table.hit(other).is_none(), "under another rule");
+    assert_eq!(add(other, 1), None, "under another rule");
     assert!(rig.table.is_alone());
     rig.table.exchange(SECOND);
     assert!(!rig.table.is_alone(), "somebody must be told");
