@@ -84,6 +84,7 @@ pub struct Error {
     message: String,
     field: Option<String>,
     line: Option<u32>,
+    file: Option<String>,
 }
 
 /// The result of everything in this crate that can fail.
@@ -92,7 +93,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of this kind with this message. Bindings use it for what only they can see.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), field: None, line: None }
+        Error { kind, message: message.into(), field: None, line: None, file: None }
     }
 
     /// An error about a field of a configuration.
@@ -104,6 +105,12 @@ impl Error {
 
     pub(crate) fn in_field(self, field: &str) -> Error {
         Error { field: Some(field.into()), ..self }
+    }
+
+    /// The error in a file.
+    #[cfg(all(feature = "os", feature = "web"))]
+    pub(crate) fn in_file(self, path: &str) -> Error {
+        Error { file: Some(path.into()), ..self }
     }
 
     /// The same error, with the line on which the field stands.
@@ -130,6 +137,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
         }

@@ -55,6 +55,8 @@ mod table;
 pub mod tables;
 mod throttle;
 mod top;
+#[cfg(feature = "web")]
+pub mod web;
 
 pub use builder::Builder;
 #[cfg(feature = "busy")]

@@ -24,6 +24,8 @@ pub use busy::{BusyConfig, Mode};
 // ClusterConfig, and with the feature Reports and read_secret.
 pub use cluster::*;
 pub use reader::Names;
+#[cfg(feature = "web")]
+pub(crate) use reader::edit_distance;
 #[doc(hidden)]
 pub use reader::{Reader, Table};
 pub use table::TableConfig;
@@ -248,6 +250,12 @@ impl DomainConfig {
         Error::config(field, fault.message)
     }
 
+    /// Whether it limits anything, or was asked not to.
+    #[cfg(feature = "web")]
+    pub(crate) fn has_rules(&self) -> bool {
+        self.unlimited || !self.rules.is_empty()
+    }
+
     fn field(&self, key: &str) -> String {
         match self.under_domains {
             true => format!("{}.{key}", self.path()),
@@ -260,7 +268,7 @@ impl DomainConfig {
     }
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > LONGEST_NAME {
         Err(format!("a name of {} bytes; a name has 1 to {LONGEST_NAME}", name.len()))
     } else if name.contains(char::is_control) {

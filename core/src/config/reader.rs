@@ -104,7 +104,8 @@ impl Reader {
     fn unknown(&self, entry: &Entry, path: &str, keys: &'static [&'static str]) -> Error {
         // A key of great length is near to none, and comparing would take long.
         let comparable = if entry.key.len() <= 64 { keys } else { &[] };
-        let near = comparable.iter().map(|key| (distance(&self.spell(key), &entry.key), key)).min();
+        let near =
+            comparable.iter().map(|key| (edit_distance(&self.spell(key), &entry.key), key)).min();
         let hint = match near {
             Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
             _ => format!("the keys here are {}", self.list(keys)),
@@ -143,7 +144,7 @@ pub(super) fn join(path: &str, key: &str) -> String {
 }
 
 /// How many letters must be changed, added or dropped to turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {
         let mut diagonal = row[0];

@@ -37,6 +37,10 @@ pub enum Value {
     List(Vec<Node>),
     /// A table of keys and values.
     Table(Vec<Entry>),
+    /// Bytes, such as a tag in an option of middleware. No configuration contains them.
+    Bytes(Vec<u8>),
+    /// A function of the application, in an option of middleware. No configuration contains one.
+    Function,
     /// Something that no configuration contains, by the name of its kind: `null`, `a date`.
     Other(String),
 }
@@ -63,6 +67,8 @@ impl fmt::Display for Value {
             Value::Text(text) => write!(f, "{text:?}"),
             Value::List(_) => f.write_str("a list"),
             Value::Table(_) => f.write_str("a table"),
+            Value::Bytes(_) => f.write_str("bytes"),
+            Value::Function => f.write_str("a function"),
             Value::Other(kind) => f.write_str(kind),
         }
     }

@@ -1,0 +1,117 @@
+//! The body of a refusal, and its content type.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::config::Value;
+
+/// The option's value for a problem document.
+pub(super) const PROBLEM: &str = "problem+json";
+
+const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+const PROBLEM_TITLE: &str = "Request cannot be satisfied as assigned quota has been exceeded";
+
+/// The body of a refusal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// `Too Many Requests`.
+    Default,
+    /// Plain text.
+    Text(String),
+    /// JSON, as text.
+    Json(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A problem document (RFC 9457).
+    Problem,
+    /// A function of the application gives one of the others.
+    Function,
+}
+
+impl Body {
+    /// Content type and content. `policy` is the name of the rule that refused.
+    pub(super) fn content(
+        &self,
+        status: u16,
+        policy: Option<&str>,
+        retry_after: u64,
+    ) -> (&'static str, Cow<'_, [u8]>) {
+        const TEXT: &str = "text/plain; charset=utf-8";
+        match self {
+            Body::Default | Body::Function => (TEXT, Cow::Borrowed(b"Too Many Requests\n")),
+            Body::Text(text) => (TEXT, Cow::Borrowed(text.as_bytes())),
+            Body::Json(json) => ("application/json", Cow::Borrowed(json.as_bytes())),
+            Body::Bytes(bytes) => ("application/octet-stream", Cow::Borrowed(bytes)),
+            Body::Problem => {
+                let problem = problem(status, policy, retry_after);
+                ("application/problem+json", Cow::Owned(problem.into_bytes()))
+            }
+        }
+    }
+}
+
+/// A refusal as a problem document.
+fn problem(status: u16, policy: Option<&str>, retry_after: u64) -> String {
+    let mut json = format!(
+        "{{\"type\":\"{PROBLEM_TYPE}\",\"title\":\"{PROBLEM_TITLE}\",\"status\":{status},\
+         \"detail\":\"Try again in {retry_after} s.\",\"violated-policies\":["
+    );
+    if let Some(policy) = policy {
+        write_string(&mut json, policy);
+    }
+    json.push_str("]}");
+    json
+}
+
+/// A value as JSON; the error names what JSON cannot express.
+pub(super) fn json(value: &Value) -> Result<String, String> {
+    let mut json = String::new();
+    write_value(&mut json, value)?;
+    Ok(json)
+}
+
+fn write_value(json: &mut String, value: &Value) -> Result<(), String> {
+    match value {
+        Value::Bool(flag) => json.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) if number.is_finite() => {
+            let _ = write!(json, "{number}");
+        }
+        Value::Text(text) => write_string(json, text),
+        Value::List(nodes) => {
+            json.push('[');
+            for (i, node) in nodes.iter().enumerate() {
+                json.push_str(if i > 0 { "," } else { "" });
+                write_value(json, &node.value)?;
+            }
+            json.push(']');
+        }
+        Value::Table(entries) => {
+            json.push('{');
+            for (i, entry) in entries.iter().enumerate() {
+                json.push_str(if i > 0 { "," } else { "" });
+                write_string(json, &entry.key);
+                json.push(':');
+                write_value(json, &entry.node.value)?;
+            }
+            json.push('}');
+        }
+        Value::Other(kind) if matches!(kind.as_str(), "None" | "null") => json.push_str("null"),
+        other => return Err(other.to_string()),
+    }
+    Ok(())
+}
+
+fn write_string(json: &mut String, text: &str) {
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            '\n' => json.push_str("\\n"),
+            '\u{0}'..='\u{1f}' => {
+                let _ = write!(json, "\\u{:04x}", u32::from(c));
+            }
+            _ => json.push(c),
+        }
+    }
+    json.push('"');
+}

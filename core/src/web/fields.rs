@@ -1,0 +1,224 @@
+//! What a response says about a decision: header fields in every draft.
+//!
+//! The standard kind is that of draft-ietf-httpapi-ratelimit-headers, versions 08 to 11, in
+//! structured fields (RFC 9651):
+//!
+//! ```text
+//! RateLimit-Policy: "default";q=200;w=2
+//! RateLimit: "default";r=199;t=1
+//! ```
+//!
+//! A leaky bucket has no window that begins and ends. `q` is the burst and `w` the time in which an
+//! empty bucket fills; `r` is what is left, and `t` the time until more is left.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::Domain;
+use crate::limit::decision::Decision;
+
+/// The largest integer of a structured field.
+const LARGEST: u64 = 1_000_000_000_000_000 - 1;
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// A header field: its name, and its value.
+pub type Field<'a> = (&'static str, Cow<'a, str>);
+
+/// Which header fields to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `RateLimit-Policy` and `RateLimit` as structured fields: drafts 08 to 11.
+    Standard,
+    /// `RateLimit-Policy` and `RateLimit` of draft 07.
+    Draft7,
+    /// `RateLimit-Limit`, `-Remaining`, `-Reset` of draft 06, and `RateLimit-Policy`.
+    Draft6,
+    /// `X-RateLimit-Limit`, `-Remaining`, `-Reset`.
+    XRateLimit,
+    /// None.
+    None,
+}
+
+impl Kind {
+    /// The names of the kinds, in the order of their definition. `draft-8` is another name for
+    /// the first.
+    pub const NAMES: &[&str] =
+        &["standard", "draft-8", "draft-7", "draft-6", "x-ratelimit", "none"];
+
+    /// The kind with this name.
+    pub fn parse(name: &str) -> Option<Kind> {
+        Some(match name {
+            "standard" | "draft-8" => Kind::Standard,
+            "draft-7" => Kind::Draft7,
+            "draft-6" => Kind::Draft6,
+            "x-ratelimit" => Kind::XRateLimit,
+            "none" => Kind::None,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a field may be joined with the same field of another throttle in one response.
+pub fn is_list(name: &str) -> bool {
+    name.eq_ignore_ascii_case(POLICY) || name.eq_ignore_ascii_case(LIMIT)
+}
+
+const POLICY: &str = "RateLimit-Policy";
+const LIMIT: &str = "RateLimit";
+
+/// A rule as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The rule's name; that of the domain if its only rule has no name.
+    pub name: String,
+    /// The burst.
+    pub quota: u64,
+    /// The time in which an empty bucket fills.
+    pub window: Duration,
+    /// The name as a string of a structured field.
+    quoted: String,
+}
+
+impl Policy {
+    /// The policies of a domain, from the names, bursts and windows of its rules.
+    pub fn all<'a>(
+        domain: &str,
+        rules: impl ExactSizeIterator<Item = (&'a str, u64, Duration)>,
+    ) -> Vec<Policy> {
+        let is_alone = rules.len() == 1;
+        let policies = rules.map(|(rule, quota, window)| {
+            let name = if is_alone && rule == "rule1" { domain } else { rule };
+            Policy { name: name.into(), quota, window, quoted: structured_string(name) }
+        });
+        policies.collect()
+    }
+
+    fn listed(&self, kind: Kind) -> String {
+        let (quota, window) = (self.quota.min(LARGEST), seconds(self.window.as_nanos()).max(1));
+        match kind {
+            Kind::Standard => format!("{};q={quota};w={window}", self.quoted),
+            _ => format!("{quota};w={window}"),
+        }
+    }
+}
+
+/// Writes the header fields for the rules of a domain.
+#[derive(Clone, Debug)]
+pub struct Headers {
+    kind: Kind,
+    /// Whether `X-RateLimit` fields are written besides.
+    legacy: bool,
+    policies: Vec<Policy>,
+    /// The value of `RateLimit-Policy`, the same for all decisions.
+    policy: String,
+}
+
+impl Headers {
+    /// Headers of a kind for these policies.
+    pub fn new(kind: Kind, legacy: bool, policies: Vec<Policy>) -> Headers {
+        let listed: Vec<String> = policies.iter().map(|policy| policy.listed(kind)).collect();
+        Headers { kind, legacy, policy: listed.join(", "), policies }
+    }
+
+    /// Headers of a kind for an open domain.
+    pub fn of_domain(kind: Kind, legacy: bool, domain: &Domain) -> Headers {
+        let rules = domain.rules().iter().map(|rule| (rule.name(), rule.burst(), rule.window()));
+        Headers::new(kind, legacy, Policy::all(domain.name(), rules))
+    }
+
+    /// Whether fields of several throttles may stand in one response.
+    pub fn is_list(&self) -> bool {
+        self.kind == Kind::Standard
+    }
+
+    /// What clients know of the rules, in their order.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// The fields for a decision at this time, in seconds since 1970; none for a domain without
+    /// rules.
+    pub fn fields(&self, decision: &Decision, unix_s: impl Fn() -> u64) -> Vec<Field<'_>> {
+        let mut fields = Vec::new();
+        let Some(policy) = decision.deciding.and_then(|index| self.policies.get(index)) else {
+            return fields;
+        };
+        if matches!(self.kind, Kind::Standard | Kind::Draft7 | Kind::Draft6) {
+            fields.push((POLICY, Cow::Borrowed(self.policy.as_str())));
+        }
+        let more = more_after(decision, policy);
+        let left = decision.remaining.min(LARGEST);
+        let quota = policy.quota.min(LARGEST);
+        let mut push = |name, value: String| fields.push((name, Cow::Owned(value)));
+        match self.kind {
+            Kind::Standard => {
+                let mut value = String::with_capacity(policy.quoted.len() + 40);
+                value.push_str(&policy.quoted);
+                let _ = write!(value, ";r={left}");
+                if more > 0 {
+                    let _ = write!(value, ";t={more}");
+                }
+                push(LIMIT, value);
+            }
+            Kind::Draft7 => {
+                push(LIMIT, format!("limit={quota}, remaining={left}, reset={more}"));
+            }
+            Kind::Draft6 => {
+                push("RateLimit-Limit", quota.to_string());
+                push("RateLimit-Remaining", left.to_string());
+                push("RateLimit-Reset", more.to_string());
+            }
+            Kind::XRateLimit | Kind::None => {}
+        }
+        if self.legacy || self.kind == Kind::XRateLimit {
+            push("X-RateLimit-Limit", policy.quota.to_string());
+            push("X-RateLimit-Remaining", decision.remaining.to_string());
+            // A time of day, not a duration.
+            push("X-RateLimit-Reset", (unix_s() + more).to_string());
+        }
+        fields
+    }
+}
+
+/// `Retry-After`: the whole seconds after which the same request would pass, at least one.
+pub fn retry_after(decision: &Decision) -> u64 {
+    seconds(decision.retry_after.as_nanos()).clamp(1, LARGEST)
+}
+
+/// Whole seconds after which more is left than now; 0 if the bucket is full.
+///
+/// What is missing comes back in `reset_after`, unit by unit, and the first unit no later than the
+/// average of all.
+fn more_after(decision: &Decision, policy: &Policy) -> u64 {
+    if decision.rule.is_some() {
+        return retry_after(decision);
+    }
+    let missing = i128::from(decision.limit) - i128::from(decision.balance);
+    let Ok(missing @ 1..) = u128::try_from(missing) else { return 0 };
+    let average = decision.reset_after.as_nanos() / missing;
+    // With several rules the reset may be another rule's.
+    let unit = policy.window.as_nanos() / u128::from(policy.quota.max(1));
+    seconds(average.min(unit)).clamp(1, LARGEST)
+}
+
+/// Whole seconds, rounded up. A single nanosecond, which comes of rounding, starts no new second.
+fn seconds(ns: u128) -> u64 {
+    u64::try_from(ns.saturating_sub(1).div_ceil(NS_PER_S)).unwrap_or(LARGEST)
+}
+
+/// A string of a structured field: printable ASCII, the rest percent-encoded.
+fn structured_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => quoted.push(char::from(byte)),
+            _ => {
+                let _ = write!(quoted, "%{byte:02X}");
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,47 @@
+//! Names that are made, not chosen: those of domains, and of an application's table.
+
+use sha2::{Digest, Sha256};
+
+/// The longest label that is shown as it is, in bytes.
+const LONGEST_LABEL: usize = 200;
+/// How much of a part of a table's name is shown.
+const LONGEST_PART: usize = 40;
+
+/// The name of the domain of a middleware for these methods and routes, the same in all processes.
+pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> String {
+    let mut methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+    methods.sort_unstable();
+    let place = Some(place).filter(|place| !place.is_empty());
+    let parts: Vec<&str> =
+        place.into_iter().chain(methods).chain(routes.iter().map(String::as_str)).collect();
+    let text = match parts.is_empty() {
+        true => "default".to_string(),
+        false => parts.join(" "),
+    };
+    let is_plain = |c: char| !c.is_control() && (c == ' ' || !c.is_whitespace());
+    match text.len() <= LONGEST_LABEL && text.chars().all(is_plain) {
+        true => text,
+        false => hex(&Sha256::digest(text.as_bytes())),
+    }
+}
+
+/// The name of an application's table. `shown` are the parts that a person recognizes; `identity`
+/// is everything that tells this application from others.
+pub fn application_table_name(shown: &[&str], identity: &[&str]) -> String {
+    let digest = hex(&Sha256::digest(identity.join("\0").as_bytes()));
+    let parts = shown.iter().map(|part| plain(part)).chain([digest[..10].to_string()]);
+    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// The characters that may stand in the name of a table.
+fn plain(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    let words = text.split(|c: char| !is_plain(c)).filter(|word| !word.is_empty());
+    let joined = words.collect::<Vec<_>>().join("-");
+    let trimmed = joined.trim_matches(['-', '.']);
+    trimmed[..trimmed.len().min(LONGEST_PART)].to_string()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,39 @@
+//! HTTP policy: what all adapters for web frameworks and servers decide alike.
+//!
+//! It owns the options and their names in each language, the address of a client, exempt clients,
+//! unusable tags, held requests, header fields, refusals, and the throttles that the middleware of a
+//! process shares. It does no input or output and never waits. It uses the public calls of a domain,
+//! the configuration's tree, and of the operating system only the clock and the count of forks.
+//!
+//! An adapter reads the request, calls the application's functions, waits, and writes the response:
+//! see [`Middleware`] for the order of the calls.
+
+mod address;
+mod body;
+mod counts;
+mod fields;
+mod held;
+mod label;
+mod middleware;
+mod names;
+mod networks;
+mod options;
+mod read;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod warnings;
+
+pub use address::{AddressTag, ClientAddress, Trusted, address_from_bytes, parse_address};
+pub use body::Body;
+pub use counts::Counts;
+pub use fields::{Field, Headers, Kind, Policy, is_list, retry_after};
+pub use held::held;
+pub use label::application_table_name;
+pub use middleware::{Action, BY_ADDRESS, HttpDecision, Middleware, Refusal, Request, Tag};
+pub use names::option_names;
+pub use networks::Networks;
+pub use options::{Cost, Options, TagSource};
+pub use read::Setup;
+pub use shared::SharedThrottle;
+pub use warnings::Warning;

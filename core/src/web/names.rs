@@ -1,0 +1,220 @@
+//! The options of HTTP middleware: their names in each language, and hints for names that users
+//! know from other libraries.
+
+use crate::config::{Entry, Names, Node, Value, edit_distance};
+use crate::error::{Error, Result};
+
+/// What an option takes, as far as this crate reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Read here.
+    Value,
+    /// A function of the application, called by the adapter.
+    Function,
+    /// An object that only the adapter understands.
+    Host,
+}
+
+use Kind::{Function, Host, Value as Read};
+
+struct Key {
+    snake: &'static str,
+    camel: &'static str,
+    kind: Kind,
+    /// Whether only JavaScript has it.
+    only_camel: bool,
+}
+
+const fn key(snake: &'static str, camel: &'static str, kind: Kind, only_camel: bool) -> Key {
+    Key { snake, camel, kind, only_camel }
+}
+
+/// Every option. The first ones say what to throttle by.
+#[rustfmt::skip]
+const KEYS: &[Key] = &[
+    key("throttle", "throttle", Host, false),
+    key("file", "file", Read, false),
+    key("rate", "rate", Read, false),
+    key("burst", "burst", Read, false),
+    key("charge_refused", "chargeRefused", Read, false),
+    key("rules", "rules", Read, false),
+    key("domains", "domains", Read, false),
+    key("cluster", "cluster", Read, false),
+    key("clock", "clock", Host, false),
+    key("window", "windowMs", Read, true),
+    key("limit", "limit", Read, true),
+    key("max", "max", Read, true),
+    key("table", "table", Read, false),
+    key("domain", "domain", Read, false),
+    key("tag", "tag", Read, false),
+    key("key_generator", "keyGenerator", Function, true),
+    key("cost", "cost", Read, false),
+    key("methods", "methods", Read, false),
+    key("routes", "routes", Read, false),
+    key("allow", "allow", Read, false),
+    key("skip", "skip", Function, false),
+    key("skip_failed_requests", "skipFailedRequests", Read, false),
+    key("skip_successful_requests", "skipSuccessfulRequests", Read, false),
+    key("request_was_successful", "requestWasSuccessful", Function, true),
+    key("dry_run", "dryRun", Read, false),
+    key("status", "statusCode", Read, false),
+    key("body", "message", Read, false),
+    key("handler", "handler", Function, true),
+    key("on_refused", "onRefused", Function, false),
+    key("headers", "standardHeaders", Read, false),
+    key("legacy_headers", "legacyHeaders", Read, false),
+    key("request_property_name", "requestPropertyName", Host, true),
+    key("max_delay", "maxDelayMs", Read, false),
+    key("max_held", "maxHeld", Read, false),
+    key("throttle_milliseconds", "throttleMilliseconds", Read, false),
+    key("trusted_proxies", "trustedProxies", Read, false),
+    key("ipv6_prefix", "ipv6Subnet", Read, false),
+    key("validate", "validate", Host, true),
+];
+
+/// Names that other libraries have for an option, in small letters and without `_`.
+#[rustfmt::skip]
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("allowlist", "allow"), ("whitelist", "allow"), ("exemptwhen", "skip"), ("requestfilter", "skip"),
+    ("key", "tag"), ("keyfunc", "tag"), ("keygenerator", "tag"), ("identifier", "tag"), ("by", "tag"),
+    ("method", "methods"), ("route", "routes"), ("path", "routes"), ("paths", "routes"),
+    ("weight", "cost"), ("points", "limit"), ("duration", "window"), ("timewindow", "window"),
+    ("scope", "domain"), ("group", "domain"), ("groupid", "domain"), ("name", "domain"),
+    ("prefix", "domain"), ("keyprefix", "domain"), ("namespace", "table"), ("store", "table"),
+    ("storageuri", "table"), ("redis", "cluster"), ("status", "status"), ("statuscode", "status"),
+    ("errormessage", "body"), ("message", "body"), ("body", "body"), ("errorresponsebuilder", "body"),
+    ("handler", "body"), ("onbreach", "on_refused"), ("onlimitreached", "on_refused"),
+    ("onexceeded", "on_refused"), ("headers", "headers"), ("headersenabled", "headers"),
+    ("standardheaders", "headers"), ("delay", "max_delay"), ("delayms", "max_delay"),
+    ("maxdelay", "max_delay"), ("maxwait", "max_delay"), ("maxwaitms", "max_delay"),
+    ("timeout", "max_delay"), ("execevenly", "max_delay"), ("trusted", "trusted_proxies"),
+    ("trustproxy", "trusted_proxies"), ("proxies", "trusted_proxies"),
+    ("numproxies", "trusted_proxies"), ("ipv6mask", "ipv6_prefix"), ("ipv6subnet", "ipv6_prefix"),
+    ("ipv6prefix", "ipv6_prefix"), ("limit", "rate"), ("max", "rate"),
+];
+
+/// Names with an advice instead of an option.
+const ADVICE: &[(&str, &str)] =
+    &[("passonstoreerror", "leave it out: requests always pass when the throttle fails")];
+
+/// The options that were given, by their names in this crate.
+pub(super) struct Given<'a> {
+    pub(super) names: Names,
+    entries: Vec<(&'static Key, &'a Entry)>,
+}
+
+impl<'a> Given<'a> {
+    /// Checks that every name is known. Options without a value (`None`, `null`) were not given.
+    pub(super) fn read(root: &'a Node, names: Names) -> Result<Given<'a>> {
+        let Value::Table(entries) = &root.value else {
+            return Err(Error::config("options", format!("must be a table, got {}", root.value)));
+        };
+        let mut given = Given { names, entries: Vec::new() };
+        for entry in entries {
+            let found = KEYS.iter().find(|key| key.is_in(names) && key.spelled(names) == entry.key);
+            let key = found.ok_or_else(|| unknown(entry, names))?;
+            if !is_none(&entry.node.value) {
+                given.entries.push((key, entry));
+            }
+        }
+        for (key, entry) in &given.entries {
+            if key.kind == Function && entry.node.value != Value::Function {
+                return Err(wrong(names, entry, "a function"));
+            }
+        }
+        Ok(given)
+    }
+
+    pub(super) fn get(&self, snake: &str) -> Option<&'a Entry> {
+        self.entries.iter().find(|(key, _)| key.snake == snake).map(|(_, entry)| *entry)
+    }
+
+    pub(super) fn has(&self, snake: &str) -> bool {
+        self.get(snake).is_some()
+    }
+
+    /// The first of these options that was given.
+    pub(super) fn first(&self, snakes: &[&str]) -> Option<&'a Entry> {
+        snakes.iter().find_map(|snake| self.get(snake))
+    }
+
+    /// An option's name in the language of the user.
+    pub(super) fn spell(&self, snake: &'static str) -> &'static str {
+        spell(snake, self.names)
+    }
+
+    /// The error about an option's value.
+    pub(super) fn wrong(&self, entry: &Entry, right: impl std::fmt::Display) -> Error {
+        wrong(self.names, entry, right)
+    }
+
+    /// The error about an option, whatever its value is.
+    pub(super) fn misuse(&self, snake: &'static str, message: impl Into<String>) -> Error {
+        let line = self.get(snake).and_then(|entry| entry.line);
+        Error::config(self.spell(snake), message).at_line(line)
+    }
+}
+
+impl Key {
+    fn is_in(&self, names: Names) -> bool {
+        !self.only_camel || names == Names::Camel
+    }
+
+    fn spelled(&self, names: Names) -> &'static str {
+        match names {
+            Names::Snake => self.snake,
+            Names::Camel => self.camel,
+        }
+    }
+}
+
+/// The name of an option in a language.
+pub(super) fn spell(snake: &'static str, names: Names) -> &'static str {
+    KEYS.iter().find(|key| key.snake == snake).map_or(snake, |key| key.spelled(names))
+}
+
+/// The names of all options in a language.
+pub fn option_names(names: Names) -> Vec<&'static str> {
+    KEYS.iter().filter(|key| key.is_in(names)).map(|key| key.spelled(names)).collect()
+}
+
+fn wrong(names: Names, entry: &Entry, right: impl std::fmt::Display) -> Error {
+    let shown = match (&entry.node.value, names) {
+        (Value::Bool(value), Names::Snake) if entry.line.is_none() => {
+            if *value { "True" } else { "False" }.to_string()
+        }
+        (value, _) => value.to_string(),
+    };
+    let message = format!("must be {right}, got {shown}");
+    Error::config(entry.key.clone(), message).at_line(entry.node.line)
+}
+
+fn unknown(entry: &Entry, names: Names) -> Error {
+    let plain: String =
+        entry.key.chars().filter(|c| *c != '_').take(65).collect::<String>().to_lowercase();
+    let advice = ADVICE.iter().find(|(name, _)| *name == plain);
+    let available = |snake: &str| KEYS.iter().any(|key| key.snake == snake && key.is_in(names));
+    let known = ELSEWHERE.iter().find(|(name, snake)| *name == plain && available(snake));
+    let hint = match (advice, known) {
+        (Some((_, advice)), _) => (*advice).to_string(),
+        (None, Some((_, snake))) => format!("did you mean {}?", spell(snake, names)),
+        (None, None) => nearest(&entry.key, &option_names(names)),
+    };
+    Error::config(entry.key.clone(), format!("unknown option; {hint}")).at_line(entry.line)
+}
+
+/// A hint for a word that is none of the known ones.
+pub(super) fn nearest(word: &str, known: &[&str]) -> String {
+    let plain: String = word.chars().take(64).collect::<String>().to_lowercase();
+    // A third of the letters may be wrong.
+    let most = (plain.chars().count() / 3).max(1);
+    let near = known.iter().map(|name| (edit_distance(&name.to_lowercase(), &plain), name)).min();
+    match near {
+        Some((distance, name)) if distance <= most => format!("did you mean {name}?"),
+        _ => format!("known are: {}", known.join(", ")),
+    }
+}
+
+fn is_none(value: &Value) -> bool {
+    matches!(value, Value::Other(kind) if matches!(kind.as_str(), "None" | "null" | "undefined"))
+}

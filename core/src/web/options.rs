@@ -1,0 +1,377 @@
+//! The options of one middleware or route limit, read and checked once, when it is made.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::address::{ClientAddress, Trusted};
+use super::body::{Body, PROBLEM};
+use super::fields::Kind;
+use super::names::{Given, nearest};
+use super::networks::Networks;
+use crate::config::{Entry, Names, Node, Value};
+use crate::convert::MOST_COST;
+use crate::error::{Error, Result};
+
+/// The longest `max_delay`.
+const LONGEST_DELAY: f64 = 3600.0;
+const MOST_HELD: f64 = 1_000_000.0;
+const DEFAULT_HELD: u32 = 64;
+const DEFAULT_STATUS: u16 = 429;
+const DEFAULT_PREFIX: u32 = 64;
+
+/// What identifies the client of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TagSource {
+    /// Its address.
+    Address,
+    /// A request header, by its name in small letters; the address where it is missing.
+    Header(String),
+    /// A function of the application.
+    Function,
+}
+
+/// What a request costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// The same for every request.
+    Units(u64),
+    /// A function of the application decides.
+    Function,
+}
+
+/// The checked options.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What identifies a client.
+    pub tag: TagSource,
+    /// What a request costs.
+    pub cost: Cost,
+    /// Only requests with these methods are throttled; `None`: all.
+    pub methods: Option<Vec<String>>,
+    /// Only paths that one of these regular expressions matches; empty: all.
+    pub routes: Vec<String>,
+    /// How the address of a client is found.
+    pub address: ClientAddress,
+    /// Whether the application said which proxies to trust.
+    pub trusts: bool,
+    /// Clients that are never throttled, by address.
+    pub exempt: Networks,
+    pub(super) exempt_tags: HashSet<Vec<u8>>,
+    /// A text in `allow` that is no network: an error as long as tags are addresses.
+    pub(super) misplaced_tag: Option<Entry>,
+    /// Refuse nobody, only count.
+    pub dry_run: bool,
+    /// The status of a refusal.
+    pub status: u16,
+    /// The body of a refusal.
+    pub body: Body,
+    /// The header fields of every response.
+    pub headers: Kind,
+    /// Whether `X-RateLimit` fields are written besides.
+    pub legacy_headers: bool,
+    /// The longest time to hold a request until its turn.
+    pub max_delay: Duration,
+    /// How many requests may be held in this process.
+    pub max_held: u32,
+    /// How long to hold a refusal.
+    pub refusal_delay: Duration,
+    /// Refund requests whose response is an error.
+    pub refund_failed: bool,
+    /// Refund requests whose response is no error.
+    pub refund_successful: bool,
+    /// The domain's name, if the user gave one.
+    pub domain: Option<String>,
+    pub(super) names: Names,
+}
+
+impl Options {
+    /// Reads the options that stand in a tree of options.
+    pub fn read(root: &Node, names: Names) -> Result<Options> {
+        Options::from_given(&Given::read(root, names)?)
+    }
+
+    pub(super) fn from_given(given: &Given<'_>) -> Result<Options> {
+        let tag = given.tag()?;
+        let (exempt, exempt_tags, misplaced_tag) = given.allow(tag == TagSource::Address)?;
+        let number = |snake, most, whole| given.number(snake, 0.0, most, whole);
+        // JavaScript counts in milliseconds.
+        let unit = if given.names == Names::Camel { 1e3 } else { 1.0 };
+        let max_delay = number("max_delay", LONGEST_DELAY * unit, false)?.unwrap_or(0.0) / unit;
+        let held = number("max_held", MOST_HELD, true)?.map_or(DEFAULT_HELD, |held| held as u32);
+        let refusal_ms = number("throttle_milliseconds", LONGEST_DELAY * 1e3, false)?;
+        let status = given.number("status", 400.0, 599.0, true)?;
+        Ok(Options {
+            tag,
+            cost: given.cost()?,
+            methods: given.methods()?,
+            routes: given.routes()?,
+            address: ClientAddress::new(given.trusted()?, given.prefix()?),
+            trusts: given.has("trusted_proxies"),
+            exempt,
+            exempt_tags,
+            misplaced_tag,
+            dry_run: given.flag("dry_run")?,
+            status: status.map_or(DEFAULT_STATUS, |status| status as u16),
+            body: given.body()?,
+            headers: given.headers()?,
+            legacy_headers: given.flag("legacy_headers")?,
+            max_delay: Duration::from_secs_f64(max_delay),
+            max_held: held,
+            refusal_delay: Duration::from_secs_f64(refusal_ms.unwrap_or(0.0) / 1e3),
+            refund_failed: given.flag("skip_failed_requests")?,
+            refund_successful: given.flag("skip_successful_requests")?,
+            domain: given.text("domain")?.map(Into::into),
+            names: given.names,
+        })
+    }
+
+    /// Checks that every entry of `allow` can name a client. Separate from reading, because the
+    /// options of an application may be completed by those of its routes.
+    pub fn check_allow(&self) -> Result<()> {
+        let Some(entry) = &self.misplaced_tag else { return Ok(()) };
+        let tag = super::names::spell("tag", self.names);
+        let message = format!(
+            "must be an address or a network such as \"10.0.0.0/8\" as long as tags are addresses \
+             (option {tag}), got {}",
+            entry.node.value
+        );
+        Err(Error::config("allow", message).at_line(entry.line))
+    }
+}
+
+impl Given<'_> {
+    fn tag(&self) -> Result<TagSource> {
+        if let Some(entry) = self.get("key_generator") {
+            if self.has("tag") {
+                return Err(self.wrong(entry, "left out: it is another name for tag"));
+            }
+            return Ok(TagSource::Function);
+        }
+        let Some(entry) = self.get("tag") else { return Ok(TagSource::Address) };
+        match &entry.node.value {
+            Value::Function => return Ok(TagSource::Function),
+            Value::Text(text) if text == "address" => return Ok(TagSource::Address),
+            Value::Text(text) => {
+                if let Some(header) = text.strip_prefix("header:").filter(|name| is_token(name)) {
+                    return Ok(TagSource::Header(header.to_ascii_lowercase()));
+                }
+            }
+            _ => {}
+        }
+        Err(self.wrong(entry, "a function, \"address\", or \"header:X-Api-Key\""))
+    }
+
+    fn cost(&self) -> Result<Cost> {
+        let Some(entry) = self.get("cost") else { return Ok(Cost::Units(1)) };
+        match entry.node.value {
+            Value::Function => Ok(Cost::Function),
+            Value::Number(units) if units.fract() == 0.0 && (0.0..=MOST_COST).contains(&units) => {
+                Ok(Cost::Units(units as u64))
+            }
+            _ => Err(self.wrong(entry, "a whole number, 0 or more, or a function")),
+        }
+    }
+
+    fn methods(&self) -> Result<Option<Vec<String>>> {
+        let Some(entry) = self.get("methods") else { return Ok(None) };
+        let mut methods = self.texts(entry, "[\"GET\", \"POST\"]")?;
+        if methods.is_empty() {
+            return Err(self.misuse("methods", "must not be empty; leave it out for all methods"));
+        }
+        for method in &methods {
+            let is_letter = |c: char| c.is_ascii_uppercase() || c == '-';
+            if !method.starts_with(|c: char| c.is_ascii_uppercase())
+                || !method.chars().all(is_letter)
+            {
+                let right = match method.chars().all(|c| c.is_ascii_alphabetic()) {
+                    true => format!("\"{}\"", method.to_ascii_uppercase()),
+                    false => "a method such as \"GET\"".into(),
+                };
+                let message = format!("must be {right}, got {method:?}");
+                return Err(Error::config("methods", message).at_line(entry.line));
+            }
+        }
+        // Applications answer HEAD by their handler for GET.
+        if methods.iter().any(|method| method == "GET") && !methods.iter().any(|m| m == "HEAD") {
+            methods.push("HEAD".into());
+        }
+        Ok(Some(methods))
+    }
+
+    fn routes(&self) -> Result<Vec<String>> {
+        let entry = self.get("routes");
+        entry.map_or(Ok(Vec::new()), |entry| self.texts(entry, "[\"/login\", \"/api/.*\"]"))
+    }
+
+    fn allow(&self, by_address: bool) -> Result<(Networks, HashSet<Vec<u8>>, Option<Entry>)> {
+        let (mut networks, mut tags, mut misplaced) = (Networks::default(), HashSet::new(), None);
+        let Some(entry) = self.get("allow") else { return Ok((networks, tags, misplaced)) };
+        let Value::List(nodes) = &entry.node.value else {
+            let right = match entry.node.value {
+                Value::Function => "a list; the option skip takes a function",
+                _ => "a list such as [\"10.0.0.0/8\"]",
+            };
+            return Err(self.wrong(entry, right));
+        };
+        for node in nodes {
+            let item = item_of(entry, node);
+            match &node.value {
+                // A malformed network is an error, not a tag that no client has.
+                Value::Text(text) if looks_like_network(text) => {
+                    networks.add(text).map_err(|right| self.wrong(&item, right))?;
+                }
+                Value::Text(_) if by_address => misplaced = misplaced.or(Some(item)),
+                Value::Text(text) => drop(tags.insert(text.clone().into_bytes())),
+                Value::Bytes(bytes) => drop(tags.insert(bytes.clone())),
+                _ => {
+                    let right = "an address, a network or a tag, as text or bytes";
+                    return Err(self.wrong(&item, right));
+                }
+            }
+        }
+        Ok((networks, tags, misplaced))
+    }
+
+    fn trusted(&self) -> Result<Trusted> {
+        let Some(entry) = self.get("trusted_proxies") else { return Ok(Trusted::Count(0)) };
+        match &entry.node.value {
+            Value::Number(count) if count.fract() == 0.0 && *count >= 0.0 => {
+                Ok(Trusted::Count(*count as usize))
+            }
+            Value::Number(count) if *count < 0.0 => Err(self.wrong(entry, "0 or more proxies")),
+            Value::List(nodes) => {
+                let mut networks = Networks::default();
+                for node in nodes {
+                    let item = item_of(entry, node);
+                    let Value::Text(text) = &node.value else {
+                        return Err(self.wrong(&item, "text such as \"10.0.0.0/8\""));
+                    };
+                    networks.add(text).map_err(|right| self.wrong(&item, right))?;
+                }
+                Ok(Trusted::Networks(networks))
+            }
+            _ => Err(self.wrong(entry, "a number of proxies, or a list of their networks")),
+        }
+    }
+
+    fn prefix(&self) -> Result<u32> {
+        match self.get("ipv6_prefix").map(|entry| (entry, &entry.node.value)) {
+            None => Ok(DEFAULT_PREFIX),
+            Some((_, Value::Number(bits)))
+                if bits.fract() == 0.0 && (1.0..=128.0).contains(bits) =>
+            {
+                Ok(*bits as u32)
+            }
+            Some((entry, _)) => Err(self.wrong(entry, "a number of bits from 1 to 128")),
+        }
+    }
+
+    fn body(&self) -> Result<Body> {
+        let Some(entry) = self.get("body") else { return Ok(Body::Default) };
+        Ok(match &entry.node.value {
+            Value::Function => Body::Function,
+            Value::Text(text) if text == PROBLEM => Body::Problem,
+            Value::Text(text) => Body::Text(text.clone()),
+            Value::Bytes(bytes) => Body::Bytes(bytes.clone()),
+            value @ (Value::Table(_) | Value::List(_)) => {
+                let json = super::body::json(value);
+                Body::Json(json.map_err(|kind| {
+                    let right = format!("an object that JSON can express, without {kind}");
+                    self.wrong(entry, right)
+                })?)
+            }
+            _ => {
+                let right = "text, bytes, an object, a function, or \"problem+json\"";
+                return Err(self.wrong(entry, right));
+            }
+        })
+    }
+
+    fn headers(&self) -> Result<Kind> {
+        let Some(entry) = self.get("headers") else { return Ok(Kind::Standard) };
+        let hint = match &entry.node.value {
+            Value::Bool(true) => return Ok(Kind::Standard),
+            Value::Bool(false) => return Ok(Kind::None),
+            Value::Text(text) => match Kind::parse(text) {
+                Some(kind) => return Ok(kind),
+                None => format!("; {}", nearest(text, Kind::NAMES)),
+            },
+            _ => String::new(),
+        };
+        let right = format!("true, false, or one of {}", Kind::NAMES.join(", "));
+        let message = format!("must be {right}, got {}{hint}", entry.node.value);
+        Err(Error::config(entry.key.clone(), message).at_line(entry.node.line))
+    }
+
+    pub(super) fn flag(&self, snake: &'static str) -> Result<bool> {
+        match self.get(snake).map(|entry| (entry, &entry.node.value)) {
+            None => Ok(false),
+            Some((_, Value::Bool(flag))) => Ok(*flag),
+            Some((entry, _)) => Err(self.wrong(entry, "true or false")),
+        }
+    }
+
+    pub(super) fn text(&self, snake: &'static str) -> Result<Option<&str>> {
+        match self.get(snake).map(|entry| (entry, &entry.node.value)) {
+            None => Ok(None),
+            Some((_, Value::Text(text))) if !text.is_empty() => Ok(Some(text)),
+            Some((entry, _)) => Err(self.wrong(entry, "text that is not empty")),
+        }
+    }
+
+    fn number(
+        &self,
+        snake: &'static str,
+        least: f64,
+        most: f64,
+        whole: bool,
+    ) -> Result<Option<f64>> {
+        let Some(entry) = self.get(snake) else { return Ok(None) };
+        match entry.node.value {
+            Value::Number(number)
+                if (least..=most).contains(&number) && (!whole || number.fract() == 0.0) =>
+            {
+                Ok(Some(number))
+            }
+            _ => {
+                let kind = if whole { "whole number" } else { "number" };
+                Err(self.wrong(entry, format!("a {kind} from {least} to {most}")))
+            }
+        }
+    }
+
+    /// A list of text.
+    fn texts(&self, entry: &Entry, example: &str) -> Result<Vec<String>> {
+        let Value::List(nodes) = &entry.node.value else {
+            return Err(self.wrong(entry, format!("a list such as {example}")));
+        };
+        let texts = nodes.iter().map(|node| match &node.value {
+            Value::Text(text) if !text.is_empty() => Ok(text.clone()),
+            _ => Err(self.wrong(&item_of(entry, node), format!("text, as in {example}"))),
+        });
+        texts.collect()
+    }
+}
+
+/// An item of a list, named like the list in errors.
+fn item_of(entry: &Entry, node: &Node) -> Entry {
+    Entry { key: entry.key.clone(), line: entry.line, node: node.clone() }
+}
+
+/// The characters of a header's name (RFC 9110).
+fn is_token(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+.^_`|~-".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_part)
+}
+
+/// Whether text is meant as an address or a network: numbers with dots, or hexadecimal digits with
+/// two colons.
+fn looks_like_network(text: &str) -> bool {
+    let address = text.split('/').next().unwrap_or(text);
+    let parts: Vec<&str> = address.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_v4 = (2..=4).contains(&parts.len()) && parts.iter().all(is_number);
+    let is_v6 = address.bytes().filter(|byte| *byte == b':').count() >= 2
+        && address.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+    is_v4 || is_v6
+}

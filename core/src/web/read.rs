@@ -1,0 +1,273 @@
+//! From what a middleware was given to a middleware: its options, and the throttle that it is to
+//! use, which is the application's own, or made of a rate, rules, or a file.
+
+use std::time::Duration;
+
+use super::fields::{Headers, Policy};
+use super::label::label;
+use super::middleware::{Middleware, Source};
+use super::names::Given;
+use super::options::{Cost, Options};
+use super::shared::{Joined, Origin, SharedThrottle};
+use crate::Domain;
+use crate::clock::Clock;
+use crate::config::{Config, DomainConfig, Entry, Names, Node, TableConfig, Value};
+use crate::convert::MOST_COST;
+use crate::error::{Error, Result};
+
+/// Options that describe a throttle.
+const OF_THROTTLE: &[&str] = &[
+    "file",
+    "rate",
+    "burst",
+    "charge_refused",
+    "rules",
+    "domains",
+    "cluster",
+    "clock",
+    "window",
+    "limit",
+    "max",
+    "table",
+];
+const OF_DOMAIN: &[&str] = &["rate", "burst", "charge_refused", "rules"];
+const OF_WINDOW: &[&str] = &["window", "limit", "max"];
+
+/// What the adapter knows besides the options.
+#[derive(Clone, Debug, Default)]
+pub struct Setup<'a> {
+    /// A domain of the application's own throttle, which the option `throttle` gave.
+    pub domain: Option<Domain>,
+    /// The clock that the option `clock` gave.
+    pub clock: Option<Clock>,
+    /// The key of the fingerprints, where this crate has no randomness.
+    pub fingerprint_key: Option<[u64; 2]>,
+    /// The name of the running application: its table has this name if the user gives none.
+    pub application: Option<&'a str>,
+    /// What tells this middleware from others of the application besides its methods and routes.
+    pub place: &'a str,
+    /// The throttle to use, for limits that share one which no other middleware knows.
+    pub within: Option<&'a SharedThrottle>,
+}
+
+impl Middleware {
+    /// Reads the options of a middleware. Everything wrong with them is an error now; tables are
+    /// opened by [`Middleware::open`], or by the first request.
+    pub fn read(root: &Node, names: Names, setup: Setup<'_>) -> Result<Middleware> {
+        let given = Given::read(root, names)?;
+        let options = Options::from_given(&given)?;
+        if let Some(domain) = setup.domain {
+            for option in OF_THROTTLE {
+                if given.has(option) {
+                    let message = "the throttle has its own; give it there";
+                    return Err(given.misuse(option, message));
+                }
+            }
+            let headers = Headers::of_domain(options.headers, options.legacy_headers, &domain);
+            check_cost(&given, &options, headers.policies())?;
+            return Ok(Middleware::of(options, Source::Given(domain), headers));
+        }
+        let mut config = given.config(&setup)?;
+        if setup.clock.is_none()
+            && let Some(application) = setup.application
+        {
+            config.name_table(application, true);
+        }
+        let (domains, name) = given.domains(&mut config, &options, setup.place)?;
+        let is_named = options.domain.is_some() || given.has("domains") || given.has("file");
+        config.check(names)?;
+        let origin = Origin { config, clock: setup.clock, key: setup.fingerprint_key };
+        let wanted = domains.iter().position(|domain| domain.name == name).unwrap_or(0);
+        let rules = policies(&domains[wanted])?;
+        check_cost(&given, &options, &rules)?;
+        let mut domains = domains;
+        domains.swap(0, wanted);
+        let Joined { throttle, name: joined, collides } =
+            SharedThrottle::join(origin, domains.clone(), is_named, setup.within);
+        let policies = match joined == name {
+            true => rules,
+            false => self::policies(&DomainConfig { name: joined.clone(), ..domains.remove(0) })?,
+        };
+        let headers = Headers::new(options.headers, options.legacy_headers, policies);
+        let renamed = joined != name;
+        let middleware = Middleware::of(options, Source::Shared(throttle, joined.clone()), headers);
+        if collides {
+            middleware.warn("DTHROTTLE_SAME_DOMAIN", collision(&name, &joined, renamed));
+        }
+        if let Some(window) = given.window()? {
+            let message = format!(
+                "{} and limit are taken as the rate {window:?}: a bucket that fills all the time, \
+                 with no window that ends",
+                given.spell("window")
+            );
+            middleware.warn("DTHROTTLE_WINDOW", message);
+        }
+        Ok(middleware)
+    }
+}
+
+impl Given<'_> {
+    /// The configuration of the throttle: that of a file, or that of the options.
+    fn config(&self, setup: &Setup<'_>) -> Result<Config> {
+        let private =
+            matches!(self.get("table").map(|entry| &entry.node.value), Some(Value::Bool(false)));
+        let table = self.get("table").filter(|_| !private);
+        let mut config = match self.text("file")? {
+            Some(path) => {
+                let others = OF_THROTTLE.iter().filter(|key| !["file", "table"].contains(key));
+                for option in others {
+                    if self.has(option) {
+                        let message = format!("{path} has that; give it there");
+                        return Err(self.misuse(option, message));
+                    }
+                }
+                let mut config = from_file(path)?;
+                if let Some(table) = table {
+                    let table = TableConfig::from_value(table.node.value.clone(), self.names)?;
+                    config.add_table(table)?;
+                }
+                config
+            }
+            None => self.config_of_options(table)?,
+        };
+        if private {
+            config.set_table(TableConfig::private());
+        }
+        if setup.clock.is_some() && table.is_none() {
+            config.set_table(TableConfig::anonymous());
+        }
+        Ok(config)
+    }
+
+    fn config_of_options(&self, table: Option<&Entry>) -> Result<Config> {
+        let window = self.window()?;
+        if window.is_none() && !["rate", "rules", "domains"].iter().any(|key| self.has(key)) {
+            let message = "is missing; give one such as \"100/s\", or rules, a file, or a throttle";
+            return Err(Error::config("rate", message));
+        }
+        let keys = OF_DOMAIN.iter().chain(&["domains", "cluster"]);
+        let mut entries: Vec<Entry> =
+            keys.filter_map(|key| self.get(key)).chain(table).cloned().collect();
+        if let Some(window) = window {
+            entries.push(Entry::new("rate", Value::Text(window)));
+        }
+        Config::from_value(&Value::Table(entries).into(), self.names)
+    }
+
+    /// The rate that a window and its limit say.
+    fn window(&self) -> Result<Option<String>> {
+        let Some(first) = self.first(OF_WINDOW) else { return Ok(None) };
+        if let Some(max) = self.get("max").filter(|_| self.has("limit")) {
+            return Err(self.wrong(max, "left out: it is another name for limit"));
+        }
+        let Some(limit) = self.first(&["limit", "max"]) else {
+            let message =
+                format!("is missing beside {}; or give a rate such as \"100/s\"", first.key);
+            return Err(Error::config("limit", message));
+        };
+        let name = self.spell("window");
+        let Some(window) = self.get("window") else {
+            let message =
+                format!("is missing beside {}; or give a rate such as \"100/s\"", limit.key);
+            return Err(Error::config(name, message));
+        };
+        let whole = |entry: &Entry, right: &str| match entry.node.value {
+            Value::Number(n) if n.fract() == 0.0 && (1.0..=MOST_COST).contains(&n) => Ok(n as u64),
+            _ => Err(self.wrong(entry, right)),
+        };
+        let ms = whole(window, "whole milliseconds, 1 or more")?;
+        let most = whole(limit, "a whole number, 1 or more")?;
+        for key in ["rate", "rules", "domains"] {
+            if let Some(entry) = self.get(key) {
+                let message = format!("repeats {name} and {}; give one of them", limit.key);
+                return Err(Error::config(entry.key.clone(), message).at_line(entry.line));
+            }
+        }
+        Ok(Some(format!("{most} per {ms} ms")))
+    }
+
+    /// The domains of a configuration, and the name of the one to use.
+    fn domains(
+        &self,
+        config: &mut Config,
+        options: &Options,
+        place: &str,
+    ) -> Result<(Vec<DomainConfig>, String)> {
+        let mut domains = std::mem::take(&mut config.domains);
+        let has_several = self.has("domains") || self.has("file");
+        config.domains = vec![Config::default().domains.remove(0)];
+        config.domains[0].unlimited = true;
+        let methods = options.methods.as_deref().unwrap_or_default();
+        let name = match &options.domain {
+            Some(name) => name.clone(),
+            None if has_several => Config::DEFAULT.into(),
+            None => label(place, methods, &options.routes),
+        };
+        if !has_several {
+            domains.truncate(1);
+            domains[0].name.clone_from(&name);
+            crate::config::check_name(&name).map_err(|message| Error::config("domain", message))?;
+            return Ok((domains, name));
+        }
+        domains.retain(|domain| domain.has_rules() || domain.name == name);
+        let known: Vec<String> = domains.iter().map(|domain| domain.name.clone()).collect();
+        let found = domains.iter().find(|domain| domain.name == name);
+        match found {
+            Some(domain) if domain.has_rules() => Ok((domains, name)),
+            _ => {
+                let message =
+                    format!("must be one of the domains {}, got {name:?}", known.join(", "));
+                Err(self.misuse("domain", message))
+            }
+        }
+    }
+}
+
+/// What clients may know of the rules of a domain that is not open yet.
+fn policies(domain: &DomainConfig) -> Result<Vec<Policy>> {
+    let scales = domain.rules.iter().enumerate();
+    let scales = scales.map(|(i, rule)| rule.scale().map_err(|fault| domain.fault(i, fault)));
+    let scales = scales.collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = domain.rule_names().collect();
+    let rules = names
+        .iter()
+        .zip(&scales)
+        .map(|(name, scale)| (name.as_str(), scale.burst(), Duration::from_nanos(scale.fill_ns())));
+    Ok(Policy::all(&domain.name, rules))
+}
+
+/// Checks that a fixed cost can pass without debt.
+fn check_cost(given: &Given<'_>, options: &Options, policies: &[Policy]) -> Result<()> {
+    let least = policies.iter().map(|policy| policy.quota).min();
+    match (options.cost, least) {
+        (Cost::Units(units), Some(least)) if units > least => {
+            let message = format!("must be at most {least}, the burst, got {units}");
+            Err(given.misuse("cost", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn collision(name: &str, joined: &str, renamed: bool) -> String {
+    match renamed {
+        true => format!(
+            "another middleware of this application counts under domain {name:?} by other rules, so \
+             this one counts under {joined:?}: give each a name, such as domain \"login\""
+        ),
+        false => format!(
+            "another middleware of this application counts under domain {name:?} by other rules, \
+             and they will disturb each other: give one of them another domain"
+        ),
+    }
+}
+
+#[cfg(feature = "os")]
+fn from_file(path: &str) -> Result<Config> {
+    Config::from_file(path).map_err(|error| error.in_file(path))
+}
+
+#[cfg(not(feature = "os"))]
+fn from_file(path: &str) -> Result<Config> {
+    let message = format!("{path} cannot be read: this build has no files");
+    Err(Error::new(crate::ErrorKind::File, message))
+}

@@ -1,0 +1,218 @@
+//! One throttle per table and cluster in a process, however many middlewares and route limits use
+//! it: one exchange with the cluster, and one set of rules.
+//!
+//! A throttle has its domains from the beginning. Until the first request, each new middleware adds
+//! its domains, and the throttle is made again; nothing that costs anything has started by then. A
+//! middleware that comes later gets another throttle on the same table.
+//!
+//! The locks here are held for moments, and in Python always together with the interpreter's lock:
+//! no fork can happen meanwhile.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::builder::Builder;
+use crate::clock::Clock;
+use crate::config::{Config, DomainConfig, Kind, TableConfig};
+use crate::error::{ErrorKind, Result};
+use crate::{Domain, Throttle};
+
+/// The throttles that middleware made in this process.
+static REGISTRY: Mutex<Vec<Weak<State>>> = Mutex::new(Vec::new());
+
+/// A throttle that several middlewares use. It ends with the last of them.
+#[derive(Clone, Debug)]
+pub struct SharedThrottle(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    origin: Origin,
+    inner: Mutex<Inner>,
+}
+
+/// All but the domains.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// Its domains are left out of account.
+    pub(super) config: Config,
+    pub(super) clock: Option<Clock>,
+    pub(super) key: Option<[u64; 2]>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    domains: Vec<DomainConfig>,
+    throttle: Option<Throttle>,
+    /// Whether a request was checked: from then on no domain can be added.
+    is_used: bool,
+    warning: Option<String>,
+}
+
+/// What became of the domains that a middleware brought.
+pub(super) struct Joined {
+    pub(super) throttle: SharedThrottle,
+    /// The name of the first of the domains, which may have got a number.
+    pub(super) name: String,
+    /// Whether another middleware has the same name with other rules.
+    pub(super) collides: bool,
+}
+
+impl SharedThrottle {
+    /// A throttle for several middlewares, known to nobody else: on a private table, or with a
+    /// clock of its own.
+    pub(super) fn alone(origin: Origin) -> SharedThrottle {
+        SharedThrottle(Arc::new(State { origin, inner: Mutex::default() }))
+    }
+
+    /// The throttle for this table and cluster, with these domains besides those that it has.
+    /// `is_named`: the user named the domain, so that it keeps its name.
+    pub(super) fn join(
+        origin: Origin,
+        domains: Vec<DomainConfig>,
+        is_named: bool,
+        within: Option<&SharedThrottle>,
+    ) -> Joined {
+        let is_shared = origin.clock.is_none() && origin.config.table.kind != Kind::Private;
+        let mut registry = lock(&REGISTRY);
+        registry.retain(|known| known.strong_count() > 0);
+        let known: Vec<SharedThrottle> = match within {
+            Some(throttle) => vec![throttle.clone()],
+            None if is_shared => {
+                let same = registry.iter().filter_map(Weak::upgrade).filter(|state| {
+                    state.origin.config.table == origin.config.table
+                        && state.origin.config.cluster == origin.config.cluster
+                });
+                same.map(SharedThrottle).collect()
+            }
+            None => Vec::new(),
+        };
+        let mut domains = domains;
+        let collides = make_distinct(&mut domains, &known, is_named);
+        let name = domains.first().map(|domain| domain.name.clone()).unwrap_or_default();
+        // The latest first: earlier ones are in use already.
+        let taker = known.into_iter().rev().find(|throttle| throttle.add(&domains));
+        let throttle = taker.unwrap_or_else(|| {
+            let made = SharedThrottle::alone(origin);
+            made.add(&domains);
+            if is_shared {
+                registry.push(Arc::downgrade(&made.0));
+            }
+            made
+        });
+        Joined { throttle, name, collides }
+    }
+
+    /// Adds domains, unless it is too late or they contradict those that are there.
+    fn add(&self, domains: &[DomainConfig]) -> bool {
+        let mut inner = lock(&self.0.inner);
+        let is_new = |domain: &&DomainConfig| !inner.domains.contains(domain);
+        let new: Vec<DomainConfig> = domains.iter().filter(is_new).cloned().collect();
+        let contradicts =
+            new.iter().any(|domain| inner.domains.iter().any(|known| known.name == domain.name));
+        if contradicts || (inner.is_used && !new.is_empty()) {
+            return false;
+        }
+        if !new.is_empty() {
+            inner.domains.extend(new);
+            if let Some(old) = inner.throttle.take() {
+                old.close();
+            }
+        }
+        true
+    }
+
+    /// Opens the throttle now, so that an unusable table is an error at once.
+    pub fn open(&self) -> Result<Throttle> {
+        let mut inner = lock(&self.0.inner);
+        if let Some(throttle) = &inner.throttle {
+            return Ok(throttle.clone());
+        }
+        let Origin { config, clock, key } = &self.0.origin;
+        let mut config = config.clone();
+        config.domains = vec![Config::default().domains.remove(0)];
+        for domain in &inner.domains {
+            match domain.name == Config::DEFAULT {
+                true => config.domains[0] = domain.clone(),
+                false => config.domains.push(domain.clone()),
+            }
+        }
+        let build = |config: Config| {
+            let mut builder = Builder::from(config);
+            if let Some(clock) = clock {
+                builder = builder.clock(clock.clone());
+            }
+            match key {
+                Some(key) => builder.fingerprint_key(*key).build(),
+                None => builder.build(),
+            }
+        };
+        let throttle = build(config.clone()).or_else(|error| {
+            let of_table = error.kind() == ErrorKind::File || error.field() == Some("table");
+            if !config.table.usual || !of_table {
+                return Err(error);
+            }
+            // The user did not choose this table: it must not keep the application from starting.
+            let size = config.table.size.clone();
+            config.set_table(TableConfig { size, ..TableConfig::anonymous() });
+            let throttle = build(config)?;
+            inner.warning = Some(format!("{error}; counts are shared only with forked children"));
+            Ok(throttle)
+        })?;
+        inner.throttle = Some(throttle.clone());
+        Ok(throttle)
+    }
+
+    /// A domain for the first request.
+    pub(super) fn domain(&self, name: &str) -> Result<Domain> {
+        let throttle = self.open()?;
+        lock(&self.0.inner).is_used = true;
+        throttle.domain(name)
+    }
+
+    /// What was unexpected when the throttle was opened.
+    pub(super) fn take_warning(&self) -> Option<String> {
+        lock(&self.0.inner).warning.take()
+    }
+
+    /// The name of its table; known before it is opened.
+    pub fn table_name(&self) -> Option<String> {
+        match &lock(&self.0.inner).throttle {
+            Some(throttle) => throttle.table_name().map(Into::into),
+            None => self.0.origin.config.table_name().map(Into::into),
+        }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(throttle) = inner.throttle.take() {
+            throttle.close();
+        }
+    }
+}
+
+/// Gives a domain that the user did not name a number if another middleware uses its name with
+/// other rules. Workers make their middleware in the same order, so all come to the same names.
+fn make_distinct(domains: &mut [DomainConfig], known: &[SharedThrottle], is_named: bool) -> bool {
+    let is_taken = |domain: &DomainConfig| {
+        known.iter().any(|throttle| {
+            let inner = lock(&throttle.0.inner);
+            inner.domains.iter().any(|other| other.name == domain.name && other != domain)
+        })
+    };
+    if is_named || domains.len() != 1 {
+        return domains.iter().any(is_taken);
+    }
+    let name = domains[0].name.clone();
+    for number in 2.. {
+        if !is_taken(&domains[0]) {
+            return number > 2;
+        }
+        domains[0].name = format!("{name} {number}");
+    }
+    unreachable!("there are fewer domains than numbers")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

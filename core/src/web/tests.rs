@@ -1,0 +1,130 @@
+//! Middleware against requests, on a manual clock. The vectors have the cases; here are the parts
+//! that they cannot reach.
+
+use std::time::Duration;
+
+use super::*;
+use crate::ManualClock;
+use crate::config::{Entry, Names, Node, Value};
+
+fn tree(entries: &[(&str, Value)]) -> Node {
+    let entries = entries.iter().map(|(key, value)| Entry::new(*key, value.clone()));
+    Value::Table(entries.collect()).into()
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.into())
+}
+
+fn list(texts: &[&str]) -> Value {
+    Value::List(texts.iter().map(|item| text(item).into()).collect())
+}
+
+fn middleware(entries: &[(&str, Value)], clock: &ManualClock) -> Middleware {
+    let setup = Setup { clock: Some(clock.clone().into()), ..Setup::default() };
+    Middleware::read(&tree(entries), Names::Snake, setup).unwrap()
+}
+
+fn error(entries: &[(&str, Value)], names: Names) -> String {
+    Middleware::read(&tree(entries), names, Setup::default()).unwrap_err().to_string()
+}
+
+fn request(peer: &str) -> Request<'_> {
+    Request { peer: Some(peer), can_wait: true, ..Request::default() }
+}
+
+#[test]
+fn a_client_is_refused_when_its_bucket_is_empty() {
+    let clock = ManualClock::new();
+    let limit = middleware(&[("rate", text("2/s"))], &clock);
+    for left in [1, 0] {
+        let decided = limit.decide(&request("203.0.113.7")).unwrap();
+        assert_eq!(decided.action, Action::Pass);
+        let fields = limit.fields(&decided.decision);
+        assert_eq!(fields[0], ("RateLimit-Policy", "\"default\";q=2;w=1".into()));
+        assert_eq!(fields[1], ("RateLimit", format!("\"default\";r={left};t=1").into()));
+    }
+    let refused = limit.decide(&request("::ffff:203.0.113.7")).unwrap();
+    assert_eq!(refused.action, Action::Refuse(Duration::ZERO));
+    let refusal = limit.refusal(&refused.decision, None);
+    assert_eq!((refusal.status, &*refusal.body), (429, &b"Too Many Requests\n"[..]));
+    assert!(refusal.fields.contains(&("Retry-After", "1".into())));
+    assert_eq!(limit.counts(), Counts { passed: 2, refused: 1, ..Counts::default() });
+}
+
+#[test]
+fn a_held_request_gives_back_what_it_took_if_the_client_leaves() {
+    let clock = ManualClock::new();
+    let limit = middleware(&[("rate", text("1/s")), ("max_delay", Value::Number(5.0))], &clock);
+    assert_eq!(limit.decide(&request("203.0.113.7")).unwrap().action, Action::Pass);
+    let held = limit.decide(&request("203.0.113.7")).unwrap();
+    assert_eq!(held.action, Action::Hold(Duration::from_secs(1)));
+    limit.end_hold(&held.tag, held.taken, true);
+    let again = limit.decide(&request("203.0.113.7")).unwrap();
+    assert_eq!(again.action, Action::Hold(Duration::from_secs(1)), "the turn is free again");
+    limit.end_hold(&again.tag, again.taken, false);
+    let cannot = Request { can_wait: false, ..request("203.0.113.7") };
+    assert_eq!(limit.decide(&cannot).unwrap().action, Action::Refuse(Duration::ZERO));
+}
+
+#[test]
+fn unknown_options_are_errors_with_a_hint_in_the_users_language() {
+    let rate = ("rate", text("1/s"));
+    let hint = |option: &str, names| error(&[rate.clone(), (option, Value::Bool(true))], names);
+    assert_eq!(hint("key_func", Names::Snake), "key_func: unknown option; did you mean tag?");
+    assert_eq!(hint("keyFunc", Names::Camel), "keyFunc: unknown option; did you mean tag?");
+    assert_eq!(
+        hint("ipv6_mask", Names::Camel),
+        "ipv6_mask: unknown option; did you mean ipv6Subnet?"
+    );
+    assert_eq!(hint("max_hold", Names::Snake), "max_hold: unknown option; did you mean max_held?");
+    assert_eq!(hint("status", Names::Camel), "status: unknown option; did you mean statusCode?");
+}
+
+#[test]
+fn wrong_values_are_errors_that_say_what_would_be_right() {
+    let rate = ("rate", text("1/s"));
+    let one = |option: &str, value| error(&[rate.clone(), (option, value)], Names::Snake);
+    assert_eq!(
+        one("status", Value::Number(5.0)),
+        "status: must be a whole number from 400 to 599, got 5"
+    );
+    assert_eq!(one("methods", list(&["get"])), "methods: must be \"GET\", got \"get\"");
+    assert_eq!(one("cost", Value::Number(2.0)), "cost: must be at most 1, the burst, got 2");
+    assert_eq!(
+        one("headers", text("draft7")),
+        "headers: must be true, false, or one of standard, draft-8, draft-7, draft-6, x-ratelimit, \
+         none, got \"draft7\"; did you mean draft-7?"
+    );
+    assert_eq!(
+        one("trusted_proxies", list(&["10.1.2.3/8"])),
+        "trusted_proxies: must be \"10.0.0.0/8\", got \"10.1.2.3/8\""
+    );
+    assert_eq!(
+        error(&[("burst", Value::Number(5.0))], Names::Snake),
+        "rate: is missing; give one such as \"100/s\", or rules, a file, or a throttle"
+    );
+}
+
+#[test]
+fn middlewares_of_one_table_share_a_throttle_until_the_first_request() {
+    let throttle = SharedThrottle::alone(shared::Origin {
+        config: crate::Config::from_toml("table = { private = true }").unwrap(),
+        clock: None,
+        key: None,
+    });
+    let make = |rate: &str, place| {
+        let setup = Setup { place, within: Some(&throttle), ..Setup::default() };
+        Middleware::read(&tree(&[("rate", text(rate))]), Names::Snake, setup).unwrap()
+    };
+    let (login, search) = (make("1/s", "login"), make("2/s", "search"));
+    assert!(login.decide(&request("203.0.113.7")).is_some());
+    assert!(search.decide(&request("203.0.113.7")).is_some());
+    assert_eq!(throttle.open().unwrap().domains().len(), 3, "login, search, and default");
+    let late = make("3/s", "late");
+    assert!(late.decide(&request("203.0.113.7")).is_some());
+    assert_eq!(throttle.open().unwrap().domains().len(), 3);
+    let twin = make("9/s", "login");
+    assert_eq!(twin.domain_name(), "login 2");
+    assert_eq!(twin.take_warnings()[0].code, "DTHROTTLE_SAME_DOMAIN");
+}
