@@ -30,12 +30,6 @@ impl Ask {
         Ask { max_wait: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
-    /// Allow a cost above the burst.
-    #[must_use]
-    pub fn allow_debt(self, _allow: bool) -> Ask {
-        self
-    }
-
     /// Take as many units as there are, if not all; [`Decision::granted`] says how many.
     #[must_use]
     pub fn partial(self, partial: bool) -> Ask {
