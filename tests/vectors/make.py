@@ -31,6 +31,7 @@ from list_inputs import errors, inputs
 from list_protocol import keys, later, written
 from list_rates import rates
 from list_tags import tags
+from list_web import web
 from sequence import Sequence
 
 HERE = Path(__file__).parent
@@ -61,6 +62,7 @@ def files() -> dict[str, str]:
         "addresses.json": grouped(addresses()),
         "calls.json": grouped(calls()),
         "tags.json": grouped(tags()),
+        "web.json": grouped(web()),
         "errors.json": listed([line(entry) for entry in errors()]),
         "inputs.json": listed([line(entry) for entry in inputs()]),
         "protocol.json": grouped(

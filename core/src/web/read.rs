@@ -46,6 +46,9 @@ pub struct Setup<'a> {
     pub application: Option<&'a str>,
     /// What tells this middleware from others of the application besides its methods and routes.
     pub place: &'a str,
+    /// Whether routes may complete the options, so that [`Options::check_allow`] is left to the
+    /// adapter.
+    pub is_template: bool,
     /// The throttle to use, for limits that share one which no other middleware knows.
     pub within: Option<&'a SharedThrottle>,
 }
@@ -56,6 +59,9 @@ impl Middleware {
     pub fn read(root: &Node, names: Names, setup: Setup<'_>) -> Result<Middleware> {
         let given = Given::read(root, names)?;
         let options = Options::from_given(&given)?;
+        if !setup.is_template {
+            options.check_allow()?;
+        }
         if let Some(domain) = setup.domain {
             for option in OF_THROTTLE {
                 if given.has(option) {

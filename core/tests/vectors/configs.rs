@@ -8,7 +8,7 @@ use crate::{build, list, vectors};
 
 /// A JSON object as a configuration tree. Special floats are written as text in the vectors, where
 /// `special` says so.
-fn tree(json: &Json) -> Node {
+pub(crate) fn tree(json: &Json) -> Node {
     let value = match json {
         Json::Null => Value::Other("null".into()),
         Json::Bool(value) => Value::Bool(*value),

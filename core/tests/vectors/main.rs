@@ -5,6 +5,7 @@
 mod configs;
 mod inputs;
 mod sequences;
+mod web;
 
 use std::path::Path;
 use std::time::Duration;
