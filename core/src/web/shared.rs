@@ -122,7 +122,10 @@ impl SharedThrottle {
 
     /// Opens the throttle now, so that an unusable table is an error at once.
     pub fn open(&self) -> Result<Throttle> {
-        let mut inner = lock(&self.0.inner);
+        self.open_locked(&mut lock(&self.0.inner))
+    }
+
+    fn open_locked(&self, inner: &mut Inner) -> Result<Throttle> {
         if let Some(throttle) = &inner.throttle {
             return Ok(throttle.clone());
         }
@@ -163,8 +166,9 @@ impl SharedThrottle {
 
     /// A domain for the first request.
     pub(super) fn domain(&self, name: &str) -> Result<Domain> {
-        let throttle = self.open()?;
-        lock(&self.0.inner).is_used = true;
+        let mut inner = lock(&self.0.inner);
+        let throttle = self.open_locked(&mut inner)?;
+        inner.is_used = true;
         throttle.domain(name)
     }
 
