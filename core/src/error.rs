@@ -108,7 +108,7 @@ impl Error {
     }
 
     /// The error in a file.
-    #[cfg(all(feature = "os", feature = "web"))]
+    #[cfg(all(feature = "config", feature = "web"))]
     pub(crate) fn in_file(self, path: &str) -> Error {
         Error { file: Some(path.into()), ..self }
     }

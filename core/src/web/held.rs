@@ -34,13 +34,13 @@ pub fn held() -> u32 {
 
 /// Notices forks from now on.
 pub(super) fn watch_forks() {
-    #[cfg(all(feature = "os", unix))]
+    #[cfg(all(feature = "shared", unix))]
     let _ = crate::os::fork::watch();
 }
 
 fn generation() -> u32 {
-    #[cfg(all(feature = "os", unix))]
+    #[cfg(all(feature = "shared", unix))]
     return crate::os::fork::generation();
-    #[cfg(not(all(feature = "os", unix)))]
+    #[cfg(not(all(feature = "shared", unix)))]
     0
 }

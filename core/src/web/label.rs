@@ -1,6 +1,6 @@
 //! Names that are made, not chosen: those of domains, and of an application's table.
 
-use sha2::{Digest, Sha256};
+use crate::table::fingerprint::hash_of;
 
 /// The longest label that is shown as it is, in bytes.
 const LONGEST_LABEL: usize = 200;
@@ -21,14 +21,14 @@ pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> Strin
     let is_plain = |c: char| !c.is_control() && (c == ' ' || !c.is_whitespace());
     match text.len() <= LONGEST_LABEL && text.chars().all(is_plain) {
         true => text,
-        false => hex(&Sha256::digest(text.as_bytes())),
+        false => format!("{:016x}", hash_of(text.as_bytes())),
     }
 }
 
 /// The name of an application's table. `shown` are the parts that a person recognizes; `identity`
 /// is everything that tells this application from others.
 pub fn application_table_name(shown: &[&str], identity: &[&str]) -> String {
-    let digest = hex(&Sha256::digest(identity.join("\0").as_bytes()));
+    let digest = format!("{:016x}", hash_of(identity.join("\0").as_bytes()));
     let parts = shown.iter().map(|part| plain(part)).chain([digest[..10].to_string()]);
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
@@ -40,8 +40,4 @@ fn plain(text: &str) -> String {
     let joined = words.collect::<Vec<_>>().join("-");
     let trimmed = joined.trim_matches(['-', '.']);
     trimmed[..trimmed.len().min(LONGEST_PART)].to_string()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

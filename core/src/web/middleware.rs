@@ -490,10 +490,7 @@ impl Middleware {
         let clock = self.domain.get().map(|domain| domain.0.host.clock.clock());
         match clock {
             Some(Clock::Manual(clock)) => clock.now().as_nanos().div_ceil(1_000_000_000) as u64,
-            #[cfg(feature = "os")]
             _ => crate::os::clock::unix_ms().div_ceil(1000),
-            #[cfg(not(feature = "os"))]
-            _ => 0,
         }
     }
 }

@@ -267,13 +267,14 @@ fn collision(name: &str, joined: &str, renamed: bool) -> String {
     }
 }
 
-#[cfg(feature = "os")]
+#[cfg(feature = "config")]
 fn from_file(path: &str) -> Result<Config> {
     Config::from_file(path).map_err(|error| error.in_file(path))
 }
 
-#[cfg(not(feature = "os"))]
+#[cfg(not(feature = "config"))]
 fn from_file(path: &str) -> Result<Config> {
-    let message = format!("{path} cannot be read: this build has no files");
+    let message =
+        format!("{path} cannot be read: this build reads no files (cargo feature config)");
     Err(Error::new(crate::ErrorKind::File, message))
 }
