@@ -145,7 +145,7 @@ impl Scale {
     }
 
     /// The times of a check in ticks.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn window(&self, now: u64, latest: u64) -> Window {
         let ticks = self.ticks(now);
         let latest = match latest == now {

@@ -62,7 +62,7 @@ impl Cell {
     }
 
     /// Replaces the value if it is still this one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn replace(&self, old: Slot, new: Slot) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(replaced) = super::x86::replace(&self.0, old.0, new.0) {
