@@ -30,6 +30,8 @@ pub(crate) use reader::edit_distance;
 pub use reader::{Reader, Table};
 pub use table::TableConfig;
 pub(crate) use table::{Kind, MOST_KEYS, Size, check_table_name};
+#[cfg(all(feature = "config", feature = "web"))]
+pub(crate) use text::parse as parse_toml;
 pub use value::{Entry, Node, Value};
 
 use crate::error::{Error, Result};

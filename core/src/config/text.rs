@@ -56,7 +56,7 @@ impl super::BusyConfig {
     }
 }
 
-fn parse(text: &str) -> Result<Node> {
+pub(crate) fn parse(text: &str) -> Result<Node> {
     let lines = Lines::of(text);
     let table = DeTable::parse(text).map_err(|fault| {
         let line = fault.span().map(|span| lines.line(&span));

@@ -33,8 +33,7 @@ impl ClientAddress {
     /// `ipv6_prefix` is the number of leading bits of an IPv6 address that identify a client, from
     /// 1 to 128.
     pub fn new(trusted: Trusted, ipv6_prefix: u32) -> ClientAddress {
-        let ipv6_mask = u128::MAX.checked_shl(128 - ipv6_prefix.min(128)).unwrap_or(0);
-        ClientAddress { trusted, ipv6_mask }
+        ClientAddress { trusted, ipv6_mask: mask(ipv6_prefix) }
     }
 
     /// Whether `X-Forwarded-For` can matter.
@@ -63,12 +62,23 @@ impl ClientAddress {
 
     /// The address as a tag.
     pub fn tag(&self, address: IpAddr) -> AddressTag {
-        match address {
-            IpAddr::V4(address) => AddressTag::V4(address.octets()),
-            IpAddr::V6(address) => {
-                AddressTag::V6((address.to_bits() & self.ipv6_mask).to_be_bytes())
-            }
-        }
+        masked(address, self.ipv6_mask)
+    }
+}
+
+/// An address as a tag, for servers that find the client themselves.
+pub fn address_tag(address: IpAddr, ipv6_prefix: u32) -> AddressTag {
+    masked(address, mask(ipv6_prefix))
+}
+
+fn mask(ipv6_prefix: u32) -> u128 {
+    u128::MAX.checked_shl(128 - ipv6_prefix.min(128)).unwrap_or(0)
+}
+
+fn masked(address: IpAddr, ipv6_mask: u128) -> AddressTag {
+    match address {
+        IpAddr::V4(address) => AddressTag::V4(address.octets()),
+        IpAddr::V6(address) => AddressTag::V6((address.to_bits() & ipv6_mask).to_be_bytes()),
     }
 }
 

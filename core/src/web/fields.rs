@@ -16,6 +16,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::Domain;
+use crate::clock::Clock;
 use crate::limit::decision::Decision;
 
 /// The largest integer of a structured field.
@@ -178,6 +179,23 @@ impl Headers {
             push("X-RateLimit-Reset", (unix_s() + more).to_string());
         }
         fields
+    }
+
+    /// The fields of a response for a decision of this domain, with `Retry-After` if it refuses: for
+    /// servers without a [`Middleware`](super::Middleware).
+    pub fn of_response(&self, domain: &Domain, decision: &Decision) -> Vec<Field<'_>> {
+        let refused = (!decision.allowed).then(|| retry_after(decision).to_string());
+        let refused = refused.map(|seconds| ("Retry-After", Cow::Owned(seconds)));
+        let fields = self.fields(decision, || unix_seconds(Some(domain)));
+        refused.into_iter().chain(fields).collect()
+    }
+}
+
+/// Seconds since 1970 by the clock of a domain; a manual clock is taken to count from then.
+pub(super) fn unix_seconds(domain: Option<&Domain>) -> u64 {
+    match domain.map(|domain| domain.0.host.clock.clock()) {
+        Some(Clock::Manual(clock)) => clock.now().as_nanos().div_ceil(NS_PER_S) as u64,
+        _ => crate::os::clock::unix_ms().div_ceil(1000),
     }
 }
 

@@ -14,13 +14,12 @@ use std::time::Duration;
 
 use super::body::Body;
 use super::counts::{Counters, Counts};
-use super::fields::{Field, Headers, retry_after};
+use super::fields::{Field, Headers, retry_after, unix_seconds};
 use super::held;
 use super::names::spell;
 use super::options::{Cost, Options, TagSource};
 use super::shared::SharedThrottle;
 use super::warnings::{Warning, Warnings};
-use crate::clock::Clock;
 use crate::error::Result;
 use crate::limit::decision::{Ask, Decision};
 use crate::{Domain, Throttle};
@@ -286,7 +285,7 @@ impl Middleware {
 
     /// The header fields for a decision.
     pub fn fields(&self, decision: &Decision) -> Vec<Field<'_>> {
-        self.headers.fields(decision, || self.unix_seconds())
+        self.headers.fields(decision, || unix_seconds(self.domain.get()))
     }
 
     /// The response to a refused request, with the header fields of its decision. `body` replaces
@@ -483,15 +482,6 @@ impl Middleware {
 
     pub(super) fn warn(&self, code: &'static str, message: String) {
         self.warnings.add(code, code, message);
-    }
-
-    /// Seconds since 1970; a manual clock is taken to count from then.
-    fn unix_seconds(&self) -> u64 {
-        let clock = self.domain.get().map(|domain| domain.0.host.clock.clock());
-        match clock {
-            Some(Clock::Manual(clock)) => clock.now().as_nanos().div_ceil(1_000_000_000) as u64,
-            _ => crate::os::clock::unix_ms().div_ceil(1000),
-        }
     }
 }
 

@@ -24,7 +24,9 @@ mod shared;
 mod tests;
 mod warnings;
 
-pub use address::{AddressTag, ClientAddress, Trusted, address_from_bytes, parse_address};
+pub use address::{
+    AddressTag, ClientAddress, Trusted, address_from_bytes, address_tag, parse_address,
+};
 pub use body::Body;
 pub use counts::Counts;
 pub use fields::{Field, Headers, Kind, Policy, is_list, retry_after};

@@ -53,6 +53,27 @@ pub struct Setup<'a> {
     pub within: Option<&'a SharedThrottle>,
 }
 
+#[cfg(feature = "config")]
+impl Middleware {
+    /// Reads the options of a middleware in TOML, for adapters without functions of an application:
+    /// `tag = "request"` says that each request brings its tag, and methods and routes are left to
+    /// the adapter.
+    pub fn from_toml(text: &str, setup: Setup<'_>) -> Result<Middleware> {
+        let mut root = crate::config::parse_toml(text)?;
+        if let Value::Table(entries) = &mut root.value {
+            for entry in entries {
+                if entry.key == "tag" && entry.node.value == Value::Text("request".into()) {
+                    entry.node.value = Value::Function;
+                } else if entry.key == "methods" || entry.key == "routes" {
+                    let message = "is not read here; compare the request before asking about it";
+                    return Err(Error::config(entry.key.clone(), message).at_line(entry.line));
+                }
+            }
+        }
+        Middleware::read(&root, Names::Snake, setup)
+    }
+}
+
 impl Middleware {
     /// Reads the options of a middleware. Everything wrong with them is an error now; tables are
     /// opened by [`Middleware::open`], or by the first request.
