@@ -314,6 +314,23 @@ impl From<dthrottle_core::Decision> for Decision {
     }
 }
 
+impl From<Decision> for dthrottle_core::Decision {
+    fn from(decision: Decision) -> dthrottle_core::Decision {
+        let time = Duration::from_nanos;
+        let mut core = dthrottle_core::Decision::unlimited(decision.granted);
+        core.allowed = decision.allowed != 0;
+        core.dry_run = decision.dry_run != 0;
+        core.rule = usize::try_from(decision.rule).ok();
+        core.deciding = usize::try_from(decision.deciding).ok();
+        (core.limit, core.remaining) = (decision.limit, decision.remaining);
+        core.balance = decision.balance;
+        core.wait = time(decision.wait_ns);
+        core.retry_after = time(decision.retry_after_ns);
+        core.reset_after = time(decision.reset_after_ns);
+        core
+    }
+}
+
 /// The core counts in these, so the cast loses nothing.
 fn nanos(time: Duration) -> u64 {
     time.as_nanos() as u64

@@ -2,11 +2,14 @@
 
 use std::ffi::{CString, c_char};
 use std::ops::Deref;
+use std::sync::OnceLock;
 
+use dthrottle_core::web::Headers;
 use dthrottle_core::{ActiveRule, Error, ErrorKind, Result};
 
 use crate::ffi::{at, bad};
 use crate::throttle::Throttle;
+use crate::web::KINDS;
 
 /// A domain of a throttle: resolved once by its name, then asked at every check. Made by
 /// dthrottle_domain(), released by dthrottle_domain_free().
@@ -15,6 +18,8 @@ pub struct Domain {
     /// The names, as C wants them.
     name: CString,
     rule_names: Vec<CString>,
+    /// Writers of header fields, by their kind: made by the first response.
+    pub(crate) headers: [OnceLock<Headers>; KINDS.len()],
 }
 
 /// Resolves a domain by its name; name NULL and name_len 0 is the default domain.
@@ -105,6 +110,7 @@ impl Domain {
         Ok(Domain {
             name: c_string(core.name())?,
             rule_names: rule_names.map(c_string).collect::<Result<_>>()?,
+            headers: Default::default(),
             core,
         })
     }

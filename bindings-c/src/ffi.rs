@@ -18,8 +18,10 @@ use crate::cluster::{ClusterStats, Event, Peer};
 use crate::config::{Rule, Table};
 use crate::decision::{Ask, Decision};
 use crate::look::Bucket;
+use crate::middleware::Request;
 use crate::tables::TableInfo;
 use crate::throttle::Stats;
+use crate::web::Response;
 
 /// A `bool` of C. A byte here, because C may hand over any byte.
 pub(crate) type Flag = u8;
@@ -218,14 +220,20 @@ impl Caller {
         Ok(Some(unsafe { Box::from_raw(handle) }))
     }
 
-    /// Writes the text of the error, if there is one and a buffer for it: always with a NUL at
-    /// the end, never with half a character.
+    /// Writes the text of the error into a buffer, if there is one; empty after a success.
     pub(crate) fn tell<R>(&self, buffer: *mut c_char, size: usize, result: &Result<R>) {
+        if !buffer.is_null() && size > 0 {
+            let text = result.as_ref().err().map(ToString::to_string);
+            self.copy_text(buffer, size, &text.unwrap_or_default());
+        }
+    }
+
+    /// Writes text into a buffer, if there is one: always with a NUL at the end, never with half
+    /// a character.
+    pub(crate) fn copy_text(&self, buffer: *mut c_char, size: usize, text: &str) {
         if buffer.is_null() || size == 0 {
             return;
         }
-        let text = result.as_ref().err().map(ToString::to_string);
-        let text = text.unwrap_or_default();
         let end = text.floor_char_boundary(size - 1);
         // SAFETY: the caller promises `size` bytes, and `end` is below it.
         unsafe { ptr::copy_nonoverlapping(text.as_ptr(), buffer.cast(), end) };
@@ -243,10 +251,15 @@ pub(crate) struct Out<'c, T> {
 impl<T> Out<'_, T> {
     /// Gives the caller a handle, to be released with `Caller::take`.
     pub(crate) fn give(self, value: T) {
-        let handle = Box::into_raw(Box::new(value));
+        let handle = owned(value);
         // SAFETY: `Caller::out` wrote there before.
         unsafe { self.to.write_unaligned(handle) };
     }
+}
+
+/// A handle inside a struct that the caller gets, to be released with `Caller::take`.
+pub(crate) fn owned<T>(value: T) -> *mut T {
+    Box::into_raw(Box::new(value))
 }
 
 /// Room for a struct of the caller's size.
@@ -317,6 +330,8 @@ grows! {
     ClientCounts ends with failures: u64, first version size_of::<ClientCounts>();
     Bucket ends with reset_after_ns: u64, first version size_of::<Bucket>();
     TableInfo ends with buckets: u64, first version size_of::<TableInfo>();
+    Request ends with cost: u64, first version size_of::<Request>();
+    Response ends with hold_ns: u64, first version size_of::<Response>();
 }
 
 /// A text with a NUL at its end, cut to the size.

@@ -25,6 +25,10 @@ pub mod domain;
 
 pub mod decision;
 
+pub mod web;
+
+pub mod middleware;
+
 pub mod cluster;
 
 pub mod config;

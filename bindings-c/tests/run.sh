@@ -11,8 +11,8 @@ prefix=$out/prefix
 make=${MAKE:-make}
 warnings="-Wall -Wextra -pedantic -Werror"
 examples="quickstart domains waiting clock"
-tests="bad_calls bad_config bad_network structs life table busy client cluster prefork threads"
-tests="$tests vectors_calls vectors_config"
+tests="bad_calls bad_config bad_network bad_web structs life table busy client cluster prefork"
+tests="$tests threads web vectors_calls vectors_config vectors_web"
 passed=0
 failed=0
 

@@ -1,0 +1,261 @@
+//! HTTP, for servers that decide with the calls about tags: client addresses as tags, and the
+//! header fields of a response.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use dthrottle_core::web::{Field as CoreField, Headers, Kind, address_from_bytes, address_tag};
+use dthrottle_core::{Result, web};
+
+use crate::decision::Decision;
+use crate::domain::Domain;
+use crate::ffi::{Grows, bad, owned};
+
+/// Let the request pass.
+pub const DTHROTTLE_PASS: i32 = 0;
+/// Hold the request for hold_ns, call dthrottle_middleware_end_hold(), and let it pass.
+pub const DTHROTTLE_HOLD: i32 = 1;
+/// Refuse the request. If hold_ns is not 0, hold it for that time first, and call
+/// dthrottle_middleware_end_hold().
+pub const DTHROTTLE_REFUSE: i32 = 2;
+
+/// No header fields except Retry-After.
+pub const DTHROTTLE_HEADERS_NONE: i32 = 0;
+/// RateLimit-Policy and RateLimit as structured fields: drafts 08 to 11 of
+/// draft-ietf-httpapi-ratelimit-headers.
+pub const DTHROTTLE_HEADERS_STANDARD: i32 = 1;
+/// RateLimit-Policy and RateLimit of draft 07.
+pub const DTHROTTLE_HEADERS_DRAFT_7: i32 = 2;
+/// RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of draft 06, and RateLimit-Policy.
+pub const DTHROTTLE_HEADERS_DRAFT_6: i32 = 3;
+/// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset.
+pub const DTHROTTLE_HEADERS_X_RATELIMIT: i32 = 4;
+
+/// How many bytes a client address may need as a tag.
+pub const DTHROTTLE_ADDRESS_SIZE: usize = 16;
+
+/// The kinds of header fields, by their numbers.
+pub(crate) const KINDS: [Kind; 5] =
+    [Kind::None, Kind::Standard, Kind::Draft7, Kind::Draft6, Kind::XRateLimit];
+
+/// A header field of a response. Both strings end with NUL.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Field {
+    /// The name, such as "RateLimit".
+    pub name: *const c_char,
+    /// The value.
+    pub value: *const c_char,
+}
+
+/// What to do with a request, and what its response says. Begin with DTHROTTLE_RESPONSE_INIT. Every
+/// call that fills one in gives it memory, which dthrottle_response_free() releases: all pointers
+/// are valid until then. After an error the action is DTHROTTLE_PASS and there is no memory.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Response {
+    /// sizeof(dthrottle_response_t).
+    pub size: usize,
+    /// DTHROTTLE_PASS, DTHROTTLE_HOLD or DTHROTTLE_REFUSE.
+    pub action: i32,
+    /// The status of a refusal, such as 429; else 0.
+    pub status: i32,
+    /// The header fields. Add them to the response, whatever the action is.
+    pub fields: *const Field,
+    /// How many there are.
+    pub field_count: usize,
+    /// The body of a refusal; else NULL.
+    pub body: *const c_void,
+    /// Its length in bytes.
+    pub body_len: usize,
+    /// The tag that was counted; NULL: the request passed without a decision.
+    pub tag: *const c_void,
+    /// Its length in bytes.
+    pub tag_len: usize,
+    /// What dthrottle_response_free() releases.
+    pub memory: *mut Memory,
+    /// How long to hold the request; 0: not at all.
+    pub hold_ns: u64,
+}
+
+/// What a response points at.
+pub struct Memory {
+    pub(crate) tag: Vec<u8>,
+    body: Vec<u8>,
+    /// Names and values, each with a NUL at its end.
+    #[expect(dead_code, reason = "the fields point into it")]
+    text: Vec<u8>,
+    fields: Vec<Field>,
+    /// Units that a refund gives back.
+    pub(crate) taken: u64,
+    /// Whether the request takes one of the places for held requests.
+    pub(crate) holds: std::sync::atomic::AtomicBool,
+}
+
+/// The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
+/// address and zeros, 16 bytes in all. address is as a socket has it, 4 or 16 bytes. An IPv6 address
+/// that stands for an IPv4 address gives that. tag has room for DTHROTTLE_ADDRESS_SIZE bytes, and
+/// tag_len gets how many were written. ipv6_prefix is 1 to 128; 64 is what most networks give one
+/// client.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_address_tag(
+    address: *const c_void,
+    address_len: usize,
+    ipv6_prefix: u32,
+    tag: *mut u8,
+    tag_len: *mut usize,
+) -> i32 {
+    guard!(|c| {
+        c.store(tag_len, 0)?;
+        let found = address_from_bytes(c.bytes(address, address_len)?)
+            .filter(|_| (1..=128).contains(&ipv6_prefix))
+            .ok_or_else(|| bad("an address of 4 or 16 bytes, and a prefix from 1 to 128 bits"))?;
+        let found = address_tag(found, ipv6_prefix);
+        let bytes = found.as_ref();
+        let mut padded = [0; DTHROTTLE_ADDRESS_SIZE];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        c.store(tag.cast(), padded)?;
+        c.store(tag_len, bytes.len())
+    })
+}
+
+/// The kind of header fields with this name, for configurations: "standard" (or "draft-8", "on"),
+/// "draft-7", "draft-6", "x-ratelimit", "none" (or "off") give a DTHROTTLE_HEADERS_ number.
+/// DTHROTTLE_ERR_CONFIG: there is no such kind.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_header_kind(name: *const c_char, name_len: usize) -> i32 {
+    guard!(|c| {
+        let kind = match c.text(name, name_len)? {
+            "on" => Kind::Standard,
+            "off" => Kind::None,
+            name => Kind::parse(name).ok_or_else(|| unknown_kind(name))?,
+        };
+        Ok(KINDS.iter().position(|known| *known == kind).unwrap_or(0) as i32)
+    })
+}
+
+/// The header fields for a decision of a domain, with Retry-After if the decision is not allowed.
+/// kind is a DTHROTTLE_HEADERS_ number. Only the fields of the response are filled in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_header_fields(
+    domain: *const Domain,
+    kind: i32,
+    decision: *const Decision,
+    response: *mut Response,
+) -> i32 {
+    guard!(|c| {
+        let room = c.room(response)?;
+        room.fill(Response::pass());
+        let (domain, decision) = (c.handle(domain)?, c.read(decision)?);
+        let fields = domain.headers(kind)?.of_response(domain, &decision.into());
+        if !fields.is_empty() {
+            room.fill(Response::pass().with(Memory::new(&fields)));
+        }
+        Ok(())
+    })
+}
+
+/// Releases what a response points at; the response can be used again. NULL is fine, and a response
+/// without memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_response_free(response: *mut Response) {
+    guard!(|c| {
+        if !response.is_null() {
+            let memory = c.read(response)?.memory;
+            c.room(response)?.fill(Response::pass());
+            c.take(memory)?;
+        }
+        Ok(())
+    });
+}
+
+impl Response {
+    /// A request that passes, with nothing to say about it.
+    pub(crate) fn pass() -> Response {
+        Response {
+            size: Response::FIRST,
+            action: DTHROTTLE_PASS,
+            status: 0,
+            fields: ptr::null(),
+            field_count: 0,
+            body: ptr::null(),
+            body_len: 0,
+            tag: ptr::null(),
+            tag_len: 0,
+            memory: ptr::null_mut(),
+            hold_ns: 0,
+        }
+    }
+
+    /// The same with pointers into this memory.
+    pub(crate) fn with(self, memory: Memory) -> Response {
+        // The vectors keep their places when the memory moves into its box.
+        let start = |bytes: &[u8]| match bytes {
+            [] => ptr::null(),
+            _ => bytes.as_ptr().cast(),
+        };
+        Response {
+            fields: memory.fields.as_ptr(),
+            field_count: memory.fields.len(),
+            body: start(&memory.body),
+            body_len: memory.body.len(),
+            tag: start(&memory.tag),
+            tag_len: memory.tag.len(),
+            memory: owned(memory),
+            ..self
+        }
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(fields: &[CoreField<'_>]) -> Memory {
+        let mut text = Vec::with_capacity(64 * fields.len());
+        let mut starts = Vec::with_capacity(fields.len());
+        for (name, value) in fields {
+            starts.push((text.len(), text.len() + name.len() + 1));
+            text.extend_from_slice(name.as_bytes());
+            text.push(0);
+            // No value has a NUL in it: all are printable ASCII.
+            text.extend_from_slice(value.as_bytes());
+            text.push(0);
+        }
+        let at = |start: usize| text[start..].as_ptr().cast();
+        let fields =
+            starts.iter().map(|(name, value)| Field { name: at(*name), value: at(*value) });
+        Memory {
+            fields: fields.collect(),
+            text,
+            tag: Vec::new(),
+            body: Vec::new(),
+            taken: 0,
+            holds: false.into(),
+        }
+    }
+
+    /// The memory of a middleware's response.
+    pub(crate) fn of_request(
+        fields: &[CoreField<'_>],
+        body: Vec<u8>,
+        decided: web::HttpDecision,
+        holds: bool,
+    ) -> Memory {
+        let (tag, taken) = (decided.tag, decided.taken);
+        Memory { tag, taken, body, holds: holds.into(), ..Memory::new(fields) }
+    }
+}
+
+impl Domain {
+    /// The writer of a kind of header fields.
+    fn headers(&self, kind: i32) -> Result<&Headers> {
+        let number = usize::try_from(kind).ok().filter(|number| *number < KINDS.len());
+        let number = number.ok_or_else(|| bad("no such kind of header fields"))?;
+        let make = || Headers::of_domain(KINDS[number], false, self);
+        Ok(self.headers[number].get_or_init(make))
+    }
+}
+
+#[cold]
+fn unknown_kind(name: &str) -> dthrottle_core::Error {
+    let message = format!("must be one of {}, got {name:?}", Kind::NAMES.join(", "));
+    dthrottle_core::Error::new(dthrottle_core::ErrorKind::Config, message)
+}
