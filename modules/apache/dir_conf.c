@@ -1,5 +1,5 @@
 /*
- * What is written for a server, directory or location, and how it is inherited.
+ * The directives for a server, directory or location, and how they are inherited.
  */
 #include "mod_dthrottle.h"
 
@@ -7,28 +7,28 @@
 
 #define UNSET (-1)
 
-void *dthrottle_create_place(apr_pool_t *pool, char *dir)
+void *dthrottle_create_dir_conf(apr_pool_t *pool, char *dir)
 {
-    dthrottle_place_t *place = apr_pcalloc(pool, sizeof *place);
+    dthrottle_dir_conf_t *conf = apr_pcalloc(pool, sizeof *conf);
     (void)dir;
-    place->is_on = UNSET;
-    place->domain = UNSET;
-    place->units = UNSET;
-    place->status = UNSET;
-    place->max_delay_ns = UNSET;
-    place->dry_run = UNSET;
-    place->headers = UNSET;
-    place->environment = UNSET;
-    place->log_level = UNSET;
-    place->ipv6_prefix = UNSET;
-    return place;
+    conf->is_on = UNSET;
+    conf->domain = UNSET;
+    conf->units = UNSET;
+    conf->status = UNSET;
+    conf->max_delay_ns = UNSET;
+    conf->dry_run = UNSET;
+    conf->headers = UNSET;
+    conf->environment = UNSET;
+    conf->log_level = UNSET;
+    conf->ipv6_prefix = UNSET;
+    return conf;
 }
 
-void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below)
+void *dthrottle_merge_dir_conf(apr_pool_t *pool, void *above, void *below)
 {
-    const dthrottle_place_t *a = above, *b = below;
-    dthrottle_place_t *place = apr_palloc(pool, sizeof *place);
-#define INHERIT(field) place->field = b->field != UNSET ? b->field : a->field
+    const dthrottle_dir_conf_t *a = above, *b = below;
+    dthrottle_dir_conf_t *conf = apr_palloc(pool, sizeof *conf);
+#define INHERIT(field) conf->field = b->field != UNSET ? b->field : a->field
     INHERIT(is_on);
     INHERIT(domain);
     INHERIT(status);
@@ -39,26 +39,26 @@ void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below)
     INHERIT(log_level);
     INHERIT(ipv6_prefix);
 #undef INHERIT
-    place->tag = b->tag ? b->tag : a->tag;
+    conf->tag = b->tag ? b->tag : a->tag;
     /* A number below an expression replaces it. */
-    place->cost = b->cost || b->units != UNSET ? b->cost : a->cost;
-    place->units = b->cost || b->units != UNSET ? b->units : a->units;
-    return place;
+    conf->cost = b->cost || b->units != UNSET ? b->cost : a->cost;
+    conf->units = b->cost || b->units != UNSET ? b->units : a->units;
+    return conf;
 }
 
 const char *dthrottle_cmd_on(cmd_parms *cmd, void *at, int on)
 {
-    dthrottle_place_t *place = at;
+    dthrottle_dir_conf_t *conf = at;
     (void)cmd;
-    place->is_on = on;
+    conf->is_on = on;
     dthrottle_server.is_on |= on;
     return NULL;
 }
 
 const char *dthrottle_cmd_domain(cmd_parms *cmd, void *at, const char *name)
 {
-    dthrottle_place_t *place = at;
-    place->domain = dthrottle_mention(cmd, name);
+    dthrottle_dir_conf_t *conf = at;
+    conf->domain = dthrottle_mention(cmd, name);
     return NULL;
 }
 
@@ -73,8 +73,8 @@ static const char *expression(cmd_parms *cmd, const char *text, ap_expr_info_t *
 
 const char *dthrottle_cmd_tag(cmd_parms *cmd, void *at, const char *text)
 {
-    dthrottle_place_t *place = at;
-    return expression(cmd, text, &place->tag);
+    dthrottle_dir_conf_t *conf = at;
+    return expression(cmd, text, &conf->tag);
 }
 
 /* A whole number between two others, or a message. */
@@ -91,25 +91,25 @@ const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int mo
 
 const char *dthrottle_cmd_prefix(cmd_parms *cmd, void *at, const char *text)
 {
-    dthrottle_place_t *place = at;
-    return dthrottle_number(cmd, text, 1, 128, &place->ipv6_prefix);
+    dthrottle_dir_conf_t *conf = at;
+    return dthrottle_number(cmd, text, 1, 128, &conf->ipv6_prefix);
 }
 
 const char *dthrottle_cmd_cost(cmd_parms *cmd, void *at, const char *text)
 {
-    dthrottle_place_t *place = at;
+    dthrottle_dir_conf_t *conf = at;
     if (!strchr(text, '%'))
-        return dthrottle_number(cmd, text, 0, 1000000000, &place->units);
-    return expression(cmd, text, &place->cost);
+        return dthrottle_number(cmd, text, 0, 1000000000, &conf->units);
+    return expression(cmd, text, &conf->cost);
 }
 
 const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
 {
-    dthrottle_place_t *place = at;
-    const char *said = dthrottle_number(cmd, text, 400, 599, &place->status);
+    dthrottle_dir_conf_t *conf = at;
+    const char *said = dthrottle_number(cmd, text, 400, 599, &conf->status);
     /* It would answer with 500 instead. */
-    if (!said && place->status != HTTP_INTERNAL_SERVER_ERROR &&
-        ap_index_of_response(place->status) == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR))
+    if (!said && conf->status != HTTP_INTERNAL_SERVER_ERROR &&
+        ap_index_of_response(conf->status) == ap_index_of_response(HTTP_INTERNAL_SERVER_ERROR))
         return apr_psprintf(cmd->pool, "%s \"%s\": Apache has no such status; write one that it "
                             "has, such as 429 or 503", cmd->cmd->name, text);
     return said;
@@ -128,14 +128,26 @@ int dthrottle_time(const char *text, apr_interval_time_t *to)
 
 const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)
 {
-    dthrottle_place_t *place = at;
+    dthrottle_dir_conf_t *conf = at;
     apr_interval_time_t time;
     if (!dthrottle_time(text, &time) || time < 0 || time > apr_time_from_sec(3600))
         return apr_psprintf(cmd->pool, "%s \"%s\": write a time up to an hour, such as 500ms or "
                             "2s", cmd->cmd->name, text);
-    place->max_delay_ns = time * 1000;
+    conf->max_delay_ns = time * 1000;
     dthrottle_server.may_delay |= time > 0;
     return NULL;
+}
+
+const char *dthrottle_cmd_headers(cmd_parms *cmd, void *at, const char *text)
+{
+    dthrottle_dir_conf_t *conf = at;
+    char *name = apr_pstrdup(cmd->pool, text);
+    ap_str_tolower(name);
+    conf->headers = dthrottle_header_kind(name, strlen(name));
+    return conf->headers >= 0 ? NULL
+                              : apr_psprintf(cmd->pool, "%s \"%s\": write on, off, standard, "
+                                             "draft-7, draft-6 or x-ratelimit", cmd->cmd->name,
+                                             text);
 }
 
 const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *at, const char *text)
@@ -147,10 +159,10 @@ const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *at, const char *text)
         { "debug", APLOG_DEBUG }, { "info", APLOG_INFO }, { "notice", APLOG_NOTICE },
         { "warn", APLOG_WARNING }, { "error", APLOG_ERR },
     };
-    dthrottle_place_t *place = at;
+    dthrottle_dir_conf_t *conf = at;
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         if (ap_cstr_casecmp(levels[i].name, text) == 0) {
-            place->log_level = levels[i].level;
+            conf->log_level = levels[i].level;
             return NULL;
         }
     }

@@ -25,7 +25,7 @@ void dthrottle_forget_domains(apr_pool_t *pool)
 {
     dthrottle_server.names = apr_array_make(pool, 4, sizeof(const char *));
     dthrottle_server.mentions = apr_array_make(pool, 4, sizeof(dthrottle_mention_t));
-    dthrottle_server.used = apr_array_make(pool, 4, sizeof(dthrottle_used_t *));
+    dthrottle_server.domains = apr_array_make(pool, 4, sizeof(dthrottle_domain_conf_t *));
     APR_ARRAY_PUSH(dthrottle_server.names, const char *) = DEFAULT_NAME;
 }
 
@@ -68,14 +68,14 @@ static const char *suffix_of(apr_pool_t *pool, const server_rec *s, apr_array_he
     return alike > 1 ? apr_psprintf(pool, "%s#%d", suffix, alike) : suffix;
 }
 
-static dthrottle_used_t *use(apr_pool_t *pool, dthrottle_config_t *config, const char *name)
+static dthrottle_domain_conf_t *use(apr_pool_t *pool, dthrottle_config_t *config, const char *name)
 {
-    dthrottle_used_t *used = apr_pcalloc(pool, sizeof *used);
-    used->name = name;
-    used->name_len = strlen(name);
-    used->rules = dthrottle_config_rule_count(config, name, used->name_len);
-    APR_ARRAY_PUSH(dthrottle_server.used, dthrottle_used_t *) = used;
-    return used;
+    dthrottle_domain_conf_t *domain = apr_pcalloc(pool, sizeof *domain);
+    domain->name = name;
+    domain->name_len = strlen(name);
+    domain->rules = dthrottle_config_rule_count(config, name, domain->name_len);
+    APR_ARRAY_PUSH(dthrottle_server.domains, dthrottle_domain_conf_t *) = domain;
+    return domain;
 }
 
 static int has_rules_for(const dthrottle_host_t *host, const char *name)
@@ -127,8 +127,8 @@ const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, 
                                 APR_ARRAY_IDX(dthrottle_server.names, at->number, const char *),
                                 at->line, at->file);
     }
-    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
-        int32_t count = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *)->rules;
+    for (int i = 0; i < dthrottle_server.domains->nelts; i++) {
+        int32_t count = APR_ARRAY_IDX(dthrottle_server.domains, i, dthrottle_domain_conf_t *)->rules;
         rules += count > 0 ? count : 0;
     }
     if (!said && dthrottle_server.is_on && rules == 0)
@@ -137,37 +137,24 @@ const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, 
     return said;
 }
 
-/* What a child has to know of a domain. */
-static void resolve(apr_pool_t *child, server_rec *s, dthrottle_used_t *used)
+static void resolve(server_rec *s, dthrottle_domain_conf_t *domain)
 {
-    const char *rule, *policy = "";
-    int32_t status = dthrottle_domain(dthrottle_server.throttle, used->name, used->name_len,
-                                      &used->handle);
+    int32_t status = dthrottle_domain(dthrottle_server.throttle, domain->name, domain->name_len,
+                                      &domain->handle);
     if (status != DTHROTTLE_OK) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: domain %s: %s; it limits nothing",
-                     used->name, dthrottle_status_text(status));
+                     domain->name, dthrottle_status_text(status));
         return;
     }
-    used->is_dry_run = dthrottle_domain_is_dry_run(used->handle) == 1;
-    used->largest = DTHROTTLE_UNLIMITED;
-    for (int32_t i = 0; (rule = dthrottle_rule_name(used->handle, i)); i++) {
-        apr_uint64_t limit = dthrottle_rule_limit(used->handle, i);
-        apr_uint64_t window = dthrottle_rule_window(used->handle, i);
-        if (limit < used->largest)
-            used->largest = limit;
-        policy = apr_psprintf(child, "%s%s%s;q=%" APR_UINT64_T_FMT ";w=%" APR_UINT64_T_FMT, policy,
-                              *policy ? ", " : "", dthrottle_quoted(child, rule), limit,
-                              window > DTHROTTLE_NS_PER_S ? (window - 1) / DTHROTTLE_NS_PER_S + 1
-                                                          : 1);
-    }
-    used->policy = *policy ? policy : NULL;
+    domain->is_dry_run = dthrottle_domain_is_dry_run(domain->handle) == 1;
 }
 
-void dthrottle_resolve_domains(apr_pool_t *child, server_rec *s)
+/* Opens the domains in a child. */
+void dthrottle_resolve_domains(server_rec *s)
 {
-    for (int i = 0; i < dthrottle_server.used->nelts; i++) {
-        dthrottle_used_t *used = APR_ARRAY_IDX(dthrottle_server.used, i, dthrottle_used_t *);
-        if (used->rules >= 0)
-            resolve(child, s, used);
+    for (int i = 0; i < dthrottle_server.domains->nelts; i++) {
+        dthrottle_domain_conf_t *domain = APR_ARRAY_IDX(dthrottle_server.domains, i, dthrottle_domain_conf_t *);
+        if (domain->rules >= 0)
+            resolve(s, domain);
     }
 }

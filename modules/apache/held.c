@@ -21,15 +21,15 @@
 typedef struct {
     volatile apr_uint32_t pid; /* 0: nobody's */
     volatile apr_uint32_t count;
-} place_t;
+} slot_t;
 
 typedef struct {
-    apr_uint32_t places;
-    place_t place[];
+    apr_uint32_t slots;
+    slot_t slot[];
 } held_t;
 
 static held_t *held;
-static place_t *own;
+static slot_t *own;
 static apr_uint32_t most;
 
 const char *dthrottle_cmd_max_held(cmd_parms *cmd, void *none, const char *text)
@@ -50,7 +50,7 @@ int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp,
 {
     apr_shm_t *memory = NULL;
     void *found = NULL;
-    apr_size_t places = 2 * (apr_size_t)queried(AP_MPMQ_HARD_LIMIT_DAEMONS);
+    apr_size_t slots = 2 * (apr_size_t)queried(AP_MPMQ_HARD_LIMIT_DAEMONS);
     apr_uint32_t all = (apr_uint32_t)queried(AP_MPMQ_MAX_DAEMONS);
     (void)config;
     (void)log;
@@ -65,15 +65,15 @@ int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp,
     held = found;
     if (held)
         return OK;
-    if (apr_shm_create(&memory, sizeof *held + places * sizeof(place_t), NULL, s->process->pool) !=
+    if (apr_shm_create(&memory, sizeof *held + slots * sizeof(slot_t), NULL, s->process->pool) !=
         APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: no memory to count the requests "
                      "that wait; none will");
         return OK;
     }
     held = apr_shm_baseaddr_get(memory);
-    memset(held, 0, sizeof *held + places * sizeof(place_t));
-    held->places = (apr_uint32_t)places;
+    memset(held, 0, sizeof *held + slots * sizeof(slot_t));
+    held->slots = (apr_uint32_t)slots;
     apr_pool_userdata_set(held, KEY, NULL, s->process->pool);
     return OK;
 }
@@ -83,48 +83,48 @@ static int is_gone(apr_uint32_t pid)
     return pid == 0 || (kill((pid_t)pid, 0) == -1 && errno == ESRCH);
 }
 
-/* Takes a place whose child is gone, and what that held. Nobody else writes to it from now on. */
-static int take(place_t *place)
+/* Takes a slot whose child is gone, and its count. No other child writes to it from now on. */
+static int take(slot_t *slot)
 {
-    apr_uint32_t pid = apr_atomic_read32(&place->pid);
-    if (!is_gone(pid) || apr_atomic_cas32(&place->pid, (apr_uint32_t)getpid(), pid) != pid)
+    apr_uint32_t pid = apr_atomic_read32(&slot->pid);
+    if (!is_gone(pid) || apr_atomic_cas32(&slot->pid, (apr_uint32_t)getpid(), pid) != pid)
         return 0;
-    apr_atomic_set32(&place->count, 0);
+    apr_atomic_set32(&slot->count, 0);
     return 1;
 }
 
-/* Takes a place, best one whose child is gone while it held something. */
+/* Takes a slot, preferably one whose child ended while it held requests. */
 void dthrottle_held_in_child(void)
 {
     own = NULL;
     for (int any = 0; any <= 1; any++) {
-        for (apr_uint32_t i = 0; held && i < held->places && !own; i++) {
-            place_t *place = &held->place[i];
-            if ((any || apr_atomic_read32(&place->count)) && take(place))
-                own = place;
+        for (apr_uint32_t i = 0; held && i < held->slots && !own; i++) {
+            slot_t *slot = &held->slot[i];
+            if ((any || apr_atomic_read32(&slot->count)) && take(slot))
+                own = slot;
         }
     }
 }
 
-/* What children held that are gone: perhaps none starts in their place for long. */
+/* Frees the slots of children that ended: no other child may take them for a long time. */
 static void forget_gone(void)
 {
-    for (apr_uint32_t i = 0; i < held->places; i++) {
-        place_t *place = &held->place[i];
-        if (place != own && apr_atomic_read32(&place->count) && take(place))
-            apr_atomic_set32(&place->pid, 0);
+    for (apr_uint32_t i = 0; i < held->slots; i++) {
+        slot_t *slot = &held->slot[i];
+        if (slot != own && apr_atomic_read32(&slot->count) && take(slot))
+            apr_atomic_set32(&slot->pid, 0);
     }
 }
 
 static apr_uint64_t sum(void)
 {
     apr_uint64_t all = 0;
-    for (apr_uint32_t i = 0; i < held->places; i++)
-        all += apr_atomic_read32(&held->place[i].count);
+    for (apr_uint32_t i = 0; i < held->slots; i++)
+        all += apr_atomic_read32(&held->slot[i].count);
     return all;
 }
 
-/* Whether one more may wait. */
+/* Counts one more held request, unless as many as allowed are held. */
 int dthrottle_enter(void)
 {
     if (!own)

@@ -82,6 +82,7 @@ void dthrottle_child_init(apr_pool_t *child, server_rec *s)
 {
     char error[DTHROTTLE_ERROR_SIZE];
     const char *warning;
+    (void)child;
     if (!dthrottle_server.is_on || !dthrottle_server.config)
         return;
     if (dthrottle_open_config(dthrottle_server.config, &dthrottle_server.throttle, error,
@@ -91,7 +92,7 @@ void dthrottle_child_init(apr_pool_t *child, server_rec *s)
     }
     for (int32_t i = 0; (warning = dthrottle_warning(dthrottle_server.throttle, i)); i++)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "dthrottle: %s", warning);
-    dthrottle_resolve_domains(child, s);
+    dthrottle_resolve_domains(s);
     dthrottle_held_in_child();
     dthrottle_start(dthrottle_server.throttle);
 }

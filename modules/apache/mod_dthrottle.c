@@ -6,7 +6,7 @@
 #include "mpm_common.h"
 
 #define DTHROTTLE_ANYWHERE (RSRC_CONF | ACCESS_CONF)
-#define DTHROTTLE_FIELD(field) (void *)APR_OFFSETOF(dthrottle_place_t, field)
+#define DTHROTTLE_FIELD(field) (void *)APR_OFFSETOF(dthrottle_dir_conf_t, field)
 
 dthrottle_server_t dthrottle_server;
 
@@ -27,8 +27,8 @@ static const command_rec commands[] = {
                   "how long a request may wait for its turn, such as 500ms; 0 by default"),
     AP_INIT_FLAG("DThrottleDryRun", ap_set_flag_slot, DTHROTTLE_FIELD(dry_run),
                  DTHROTTLE_ANYWHERE, "On: nothing is refused or delayed, only counted and logged"),
-    AP_INIT_FLAG("DThrottleHeaders", ap_set_flag_slot, DTHROTTLE_FIELD(headers),
-                 DTHROTTLE_ANYWHERE, "On: responses have RateLimit and RateLimit-Policy"),
+    AP_INIT_TAKE1("DThrottleHeaders", dthrottle_cmd_headers, NULL, DTHROTTLE_ANYWHERE,
+                  "header fields of responses: On or standard, draft-7, draft-6, x-ratelimit, Off"),
     AP_INIT_FLAG("DThrottleEnvironment", ap_set_flag_slot, DTHROTTLE_FIELD(environment),
                  DTHROTTLE_ANYWHERE, "On: environment and notes also where nothing is known to "
                  "read them"),
@@ -63,8 +63,8 @@ static void register_hooks(apr_pool_t *pool)
 
 module AP_MODULE_DECLARE_DATA dthrottle_module = {
     STANDARD20_MODULE_STUFF,
-    dthrottle_create_place,
-    dthrottle_merge_places,
+    dthrottle_create_dir_conf,
+    dthrottle_merge_dir_conf,
     dthrottle_create_host,
     NULL,
     commands,

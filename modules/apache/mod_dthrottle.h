@@ -28,16 +28,13 @@ typedef struct {
     apr_size_t name_len;
     /* How many rules it has; below zero: there is no such domain. */
     int32_t rules;
-    /* Of this child: what is asked, and the largest cost that can pass. */
+    /* Of this child; NULL: the domain cannot be used, and requests pass. */
     dthrottle_domain_t *handle;
-    apr_uint64_t largest;
     int is_dry_run;
-    /* RateLimit-Policy: all rules. */
-    const char *policy;
-    /* What was logged already. */
+    /* Whether these were logged already. */
     int has_failed;
     int has_odd_cost;
-} dthrottle_used_t;
+} dthrottle_domain_conf_t;
 
 /* A rule written in the server's own configuration. */
 typedef struct {
@@ -56,14 +53,14 @@ typedef struct {
 /* The server itself, or a virtual host. */
 typedef struct {
     apr_array_header_t *rules;  /* dthrottle_inline_t, its own */
-    dthrottle_used_t **domains; /* by the number of the name */
+    dthrottle_domain_conf_t **domains; /* by the number of the name */
 } dthrottle_host_t;
 
 /* What there is once for the whole server. */
 typedef struct {
     apr_array_header_t *names;    /* const char *, of domains; the first where none is named */
     apr_array_header_t *mentions; /* dthrottle_mention_t */
-    apr_array_header_t *used;     /* dthrottle_used_t * */
+    apr_array_header_t *domains;  /* dthrottle_domain_conf_t *, of all hosts */
     const char *path;             /* the configuration file */
     const char *text;             /* what is in it */
     const char *cluster;          /* as TOML */
@@ -72,13 +69,13 @@ typedef struct {
     int is_on;
     int may_delay; /* whether a place has a longest delay */
     int max_held;  /* below zero: not said */
-    int is_named;  /* whether the configuration names what is said about decisions */
+    int is_named;  /* whether the configuration names a variable of this module */
     dthrottle_config_t *config;
     /* Of this child. */
     dthrottle_t *throttle;
 } dthrottle_server_t;
 
-/* What there is for a place: -1 and NULL are as above it. */
+/* The settings of a server, directory or location. -1 and NULL are inherited. */
 typedef struct {
     int is_on;
     int domain; /* the number of its name */
@@ -88,26 +85,27 @@ typedef struct {
     int status;
     apr_int64_t max_delay_ns;
     int dry_run;
-    int headers;
+    int headers; /* a DTHROTTLE_HEADERS_ number */
     int environment;
     int log_level;
     int ipv6_prefix;
-} dthrottle_place_t;
+} dthrottle_dir_conf_t;
 
 extern dthrottle_server_t dthrottle_server;
 
-/* place.c: what is written for a server, directory or location. */
-void *dthrottle_create_place(apr_pool_t *pool, char *dir);
-void *dthrottle_merge_places(apr_pool_t *pool, void *above, void *below);
+/* dir_conf.c: the directives for a server, directory or location. */
+void *dthrottle_create_dir_conf(apr_pool_t *pool, char *dir);
+void *dthrottle_merge_dir_conf(apr_pool_t *pool, void *above, void *below);
 
-const char *dthrottle_cmd_on(cmd_parms *cmd, void *place, int on);
-const char *dthrottle_cmd_domain(cmd_parms *cmd, void *place, const char *name);
-const char *dthrottle_cmd_tag(cmd_parms *cmd, void *place, const char *text);
-const char *dthrottle_cmd_prefix(cmd_parms *cmd, void *place, const char *text);
-const char *dthrottle_cmd_cost(cmd_parms *cmd, void *place, const char *text);
-const char *dthrottle_cmd_status(cmd_parms *cmd, void *place, const char *text);
-const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *place, const char *text);
-const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *place, const char *text);
+const char *dthrottle_cmd_on(cmd_parms *cmd, void *conf, int on);
+const char *dthrottle_cmd_domain(cmd_parms *cmd, void *conf, const char *name);
+const char *dthrottle_cmd_tag(cmd_parms *cmd, void *conf, const char *text);
+const char *dthrottle_cmd_prefix(cmd_parms *cmd, void *conf, const char *text);
+const char *dthrottle_cmd_cost(cmd_parms *cmd, void *conf, const char *text);
+const char *dthrottle_cmd_status(cmd_parms *cmd, void *conf, const char *text);
+const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *conf, const char *text);
+const char *dthrottle_cmd_headers(cmd_parms *cmd, void *conf, const char *text);
+const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *conf, const char *text);
 int dthrottle_time(const char *text, apr_interval_time_t *to);
 const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to);
 
@@ -125,7 +123,7 @@ void dthrottle_forget_domains(apr_pool_t *pool);
 int dthrottle_mention(cmd_parms *cmd, const char *name);
 void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule_t *rule);
 const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first);
-void dthrottle_resolve_domains(apr_pool_t *child, server_rec *s);
+void dthrottle_resolve_domains(server_rec *s);
 
 /* life.c: all of it together, and the throttle in a child. */
 int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp);
@@ -142,14 +140,15 @@ void dthrottle_leave(void);
 
 /* request.c */
 int dthrottle_header_parser(request_rec *r);
-const dthrottle_used_t *dthrottle_look(request_rec *r, dthrottle_decision_t *decision);
+const dthrottle_domain_conf_t *dthrottle_peek_request(request_rec *r,
+                                                      dthrottle_decision_t *decision);
 
-/* answer.c: what is said about a decision: headers, environment, notes. */
-const char *dthrottle_quoted(apr_pool_t *pool, const char *text);
-void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
-                    const char *outcome, const dthrottle_decision_t *decision);
-void dthrottle_tell_later(request_rec *r);
-int dthrottle_tell_again(request_rec *r);
+/* publish.c: header fields, environment and notes. */
+void dthrottle_publish(request_rec *r, const dthrottle_dir_conf_t *conf,
+                       const dthrottle_domain_conf_t *domain, const char *outcome,
+                       const dthrottle_decision_t *decision);
+void dthrottle_publish_later(request_rec *r);
+int dthrottle_publish_again(request_rec *r);
 void dthrottle_insert_filter(request_rec *r);
 int dthrottle_is_named(const ap_directive_t *directive);
 

@@ -1,7 +1,7 @@
 /*
- * What is said about a decision: headers for the client; environment and notes for the access log,
- * for scripts and for other modules. To write them costs more than the decision, so they are left
- * out for a request that passed if nobody can see them.
+ * What a response and other modules learn of a decision: header fields for the client; environment
+ * and notes for the access log, for scripts and for other modules. To write them costs more than the
+ * decision, so they are left out for a request that passed if nobody can see them.
  */
 #include "mod_dthrottle.h"
 
@@ -15,8 +15,8 @@ static const char *const names[][2] = {
     { "DTHROTTLE_WAIT", "dthrottle-wait" },
 };
 
-/* What became of a request, kept with it. */
-static const char told[] = "told", passed[] = "passed";
+/* The state of a request, kept with it. */
+static const char published[] = "published", passed[] = "passed";
 
 /* Much faster than printing. */
 static char *number(apr_pool_t *pool, apr_uint64_t value)
@@ -30,103 +30,65 @@ static char *number(apr_pool_t *pool, apr_uint64_t value)
     return to;
 }
 
-/* As a string of structured fields: what is not ASCII is left out. */
-const char *dthrottle_quoted(apr_pool_t *pool, const char *text)
-{
-    char *made = apr_palloc(pool, 2 * strlen(text) + 3), *to = made;
-    *to++ = '"';
-    for (; *text; text++) {
-        if (*text < ' ' || *text > '~')
-            continue;
-        if (*text == '"' || *text == '\\')
-            *to++ = '\\';
-        *to++ = *text;
-    }
-    *to++ = '"';
-    *to = '\0';
-    return made;
-}
-
-static apr_uint64_t seconds(apr_uint64_t ns)
-{
-    return ns == 0 ? 0 : (ns - 1) / DTHROTTLE_NS_PER_S + 1;
-}
-
-/*
- * Until more is left than now: what is missing comes back unit by unit, of the slowest rule, and
- * the first no later than a unit of this rule takes.
- */
-static apr_uint64_t more_after(const dthrottle_used_t *domain, int32_t rule,
-                               const dthrottle_decision_t *decision)
-{
-    apr_int64_t missing = (apr_int64_t)decision->limit - decision->balance;
-    apr_uint64_t each, unit;
-    if (decision->rule >= 0)
-        return seconds(decision->retry_after_ns);
-    if (missing <= 0)
-        return 0;
-    each = decision->reset_after_ns / (apr_uint64_t)missing;
-    unit = dthrottle_rule_window(domain->handle, rule) / decision->limit;
-    return seconds(each < unit ? each : unit);
-}
-
-static const char *kept(const request_rec *r)
+static const char *state(const request_rec *r)
 {
     return ap_get_module_config(r->request_config, &dthrottle_module);
 }
 
-static void keep(request_rec *r, const char *what)
+static void set_state(request_rec *r, const char *state)
 {
-    ap_set_module_config(r->request_config, &dthrottle_module, (void *)what);
+    ap_set_module_config(r->request_config, &dthrottle_module, (void *)state);
 }
 
-/* Once for a request, and nobody else has these names: they need not be looked for. */
-static void say(request_rec *r, const char *const name[2], const char *value)
+/* Called once for a request, and no other module has these names: no need to look for them. */
+static void set_variable(request_rec *r, const char *const name[2], const char *value)
 {
     apr_table_addn(r->subprocess_env, name[0], value);
     apr_table_addn(r->notes, name[1], value);
 }
 
-void dthrottle_tell(request_rec *r, const dthrottle_place_t *place, const dthrottle_used_t *domain,
-                    const char *outcome, const dthrottle_decision_t *decision)
+static void set_fields(request_rec *r, const dthrottle_dir_conf_t *conf,
+                       const dthrottle_domain_conf_t *domain, dthrottle_decision_t decision)
+{
+    dthrottle_response_t response = DTHROTTLE_RESPONSE_INIT;
+    int32_t kind = conf->headers > 0 ? conf->headers : DTHROTTLE_HEADERS_NONE;
+    /* A request that is not refused gets no Retry-After. */
+    decision.allowed |= conf->dry_run == 1;
+    dthrottle_header_fields(domain->handle, kind, &decision, &response);
+    for (size_t i = 0; i < response.field_count; i++)
+        apr_table_set(r->err_headers_out, response.fields[i].name, response.fields[i].value);
+    dthrottle_response_free(&response);
+}
+
+void dthrottle_publish(request_rec *r, const dthrottle_dir_conf_t *conf,
+                       const dthrottle_domain_conf_t *domain, const char *outcome,
+                       const dthrottle_decision_t *decision)
 {
     apr_uint64_t wait = decision->wait_ns ? decision->wait_ns : decision->retry_after_ns;
-    const char *remaining = number(r->pool, decision->remaining), *name;
-    int32_t rule = (int32_t)decision->deciding;
-    keep(r, told);
-    say(r, names[0], outcome);
-    say(r, names[1], remaining);
-    say(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
-    if (place->headers == 1 && domain->policy && (name = dthrottle_rule_name(domain->handle, rule))) {
-        apr_uint64_t more = more_after(domain, rule, decision);
-        apr_table_setn(r->err_headers_out, "RateLimit-Policy", domain->policy);
-        apr_table_setn(r->err_headers_out, "RateLimit",
-                       apr_pstrcat(r->pool, dthrottle_quoted(r->pool, name), ";r=", remaining,
-                                   more ? ";t=" : NULL, number(r->pool, more), NULL));
-    }
-    if (!decision->allowed && place->dry_run != 1) {
-        apr_uint64_t after = seconds(decision->retry_after_ns);
-        apr_table_setn(r->err_headers_out, "Retry-After", number(r->pool, after ? after : 1));
-    }
+    set_state(r, published);
+    set_variable(r, names[0], outcome);
+    set_variable(r, names[1], number(r->pool, decision->remaining));
+    set_variable(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
+    set_fields(r, conf, domain, *decision);
 }
 
-/* Of a request that passed, where no more is known: it is looked for if somebody may see it. */
-void dthrottle_tell_later(request_rec *r)
+/* For a request that passed and has no decision yet: one is made if somebody may see it. */
+void dthrottle_publish_later(request_rec *r)
 {
-    keep(r, passed);
+    set_state(r, passed);
 }
 
-/* After a redirect inside the server: what was said before. Whether there was something. */
-int dthrottle_tell_again(request_rec *r)
+/* After a redirect inside the server: publishes again. Returns 0 if there was no decision. */
+int dthrottle_publish_again(request_rec *r)
 {
     const char *value;
     for (request_rec *prev = r->prev; prev; prev = prev->prev) {
-        if (!kept(prev))
+        if (!state(prev))
             continue;
-        keep(r, kept(prev));
+        set_state(r, state(prev));
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             if ((value = apr_table_get(prev->notes, names[i][1])))
-                say(r, names[i], value);
+                set_variable(r, names[i], value);
         return 1;
     }
     return 0;
@@ -138,7 +100,7 @@ int dthrottle_tell_again(request_rec *r)
  */
 static int may_be_seen(const request_rec *r)
 {
-    /* Those that were looked for, and those of them that were there. */
+    /* The list has all names that were tried; an entry without `htaccess` was not found. */
     for (const struct htaccess_result *file = r->htaccess; file; file = file->next)
         if (file->htaccess)
             return 1;
@@ -146,16 +108,16 @@ static int may_be_seen(const request_rec *r)
            (r->content_type && strncmp(r->content_type, SCRIPT, sizeof SCRIPT - 1) == 0);
 }
 
-/* Just before the request is handled. */
+/* Called just before the request is handled. */
 void dthrottle_insert_filter(request_rec *r)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    if (kept(r) == passed && may_be_seen(r)) {
-        const dthrottle_place_t *place = ap_get_module_config(r->per_dir_config,
-                                                              &dthrottle_module);
-        const dthrottle_used_t *domain = dthrottle_look(r, &decision);
+    if (state(r) == passed && may_be_seen(r)) {
+        const dthrottle_dir_conf_t *conf = ap_get_module_config(r->per_dir_config,
+                                                                &dthrottle_module);
+        const dthrottle_domain_conf_t *domain = dthrottle_peek_request(r, &decision);
         if (domain)
-            dthrottle_tell(r, place, domain, "passed", &decision);
+            dthrottle_publish(r, conf, domain, "passed", &decision);
     }
 }
 
@@ -167,7 +129,7 @@ static int names_one(const char *text)
     return 0;
 }
 
-/* Whether the configuration names one of them anywhere, such as in a LogFormat. */
+/* Whether the configuration names one of the variables anywhere, such as in a LogFormat. */
 int dthrottle_is_named(const ap_directive_t *directive)
 {
     for (; directive; directive = directive->next)

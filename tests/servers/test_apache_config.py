@@ -44,7 +44,7 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),
     ("DThrottleMaxHeld many", 'DThrottleMaxHeld "many": write a number from 0 to'),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
-    ("DThrottleHeaders 1", "DThrottleHeaders must be On or Off"),
+    ("DThrottleHeaders 1", "write on, off, standard, draft-7"),
     ("DThrottleEnvironment 1", "DThrottleEnvironment must be On or Off"),
     ("DThrottleLogLevel loud", 'DThrottleLogLevel "loud": write debug, info, notice'),
     # Table.

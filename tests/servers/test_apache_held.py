@@ -61,7 +61,7 @@ def is_full(server: Server, path: str) -> None:
         assert answer.seconds < 30
         # If it had been charged for, it would have to wait longer.
         assert 3590 < int(answer.headers["retry-after"]) <= 3600
-    assert "as many wait as DThrottleMaxHeld allows" in server.log()
+    assert "too many delayed requests (DThrottleMaxHeld)" in server.log()
 
 
 def bounded(mpm: str) -> None:
