@@ -90,7 +90,9 @@ typedef struct ngx_http_dthrottle_ctx_s {
     ngx_array_t                 *limits;
     /* The only limit, if nothing has to be known of it before a request is charged for. */
     ngx_http_dthrottle_limit_t  *simple;
-    uint64_t                     retry_after_ns;
+    /* The limit that refused, also in dry run, and its decision. */
+    ngx_http_dthrottle_limit_t  *refusing;
+    dthrottle_decision_t         decision;
     /* While this is set the request has been charged for, and not gone on. */
     ngx_flag_t                   is_waiting;
     /* One for each limit; empty: not limited. NULL: nobody has to know them any more. */
@@ -103,6 +105,7 @@ typedef struct {
     ngx_uint_t                 status;
     ngx_uint_t                 log_level;
     ngx_flag_t                 dry_run;
+    ngx_int_t                  headers;   /* a DTHROTTLE_HEADERS_ number */
 } ngx_http_dthrottle_loc_conf_t;
 
 extern ngx_module_t  ngx_http_dthrottle_module;
@@ -158,6 +161,15 @@ ngx_http_dthrottle_key(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone, n
     key->len = value->not_found ? 0 : value->len;
     return NGX_OK;
 }
+
+/* ngx_http_dthrottle_headers.c: what a response says of the limits. */
+char *ngx_http_dthrottle_headers(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_dthrottle_peek(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_uint_t number, dthrottle_decision_t *decision);
+void ngx_http_dthrottle_add_fields(ngx_http_request_t *r, ngx_int_t kind,
+    ngx_http_dthrottle_ctx_t *ctx);
+ngx_int_t ngx_http_dthrottle_retry_after(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_str_t *value);
 
 /* ngx_http_dthrottle_variable.c */
 ngx_int_t ngx_http_dthrottle_add_variables(ngx_conf_t *cf);

@@ -59,6 +59,13 @@ static ngx_command_t  ngx_http_dthrottle_commands[] = {
       offsetof(ngx_http_dthrottle_loc_conf_t, dry_run),
       NULL },
 
+    { ngx_string("dthrottle_headers"),
+      NGX_HTTP_DTHROTTLE_ANYWHERE|NGX_CONF_TAKE1,
+      ngx_http_dthrottle_headers,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("dthrottle_table"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1234,
       ngx_http_dthrottle_table,
@@ -167,6 +174,7 @@ ngx_http_dthrottle_create_loc_conf(ngx_conf_t *cf)
     conf->status = NGX_CONF_UNSET_UINT;
     conf->log_level = NGX_CONF_UNSET_UINT;
     conf->dry_run = NGX_CONF_UNSET;
+    conf->headers = NGX_CONF_UNSET;
     return conf;
 }
 
@@ -184,5 +192,6 @@ ngx_http_dthrottle_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->status, prev->status, NGX_HTTP_SERVICE_UNAVAILABLE);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_ERR);
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
+    ngx_conf_merge_value(conf->headers, prev->headers, DTHROTTLE_HEADERS_NONE);
     return NGX_CONF_OK;
 }

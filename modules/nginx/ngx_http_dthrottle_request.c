@@ -70,7 +70,7 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     if (after_ns <= limit->most_ns) {
         return is_refused;
     }
-    /* This use has less room than the zone's bucket. */
+    /* This limit has a smaller burst than the zone's bucket. */
     decision->retry_after_ns = after_ns - limit->most_ns;
     if (take && !is_refused) {
         dthrottle_refund(limit->zone->domain, key->data, key->len, 1);
@@ -101,7 +101,14 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
     dry_run = lcf->dry_run || limit->zone->dry_run;
-    ctx->retry_after_ns = decision->retry_after_ns;
+    ctx->refusing = limit;
+    ctx->decision = *decision;
+    ctx->decision.allowed = 0;
+    if (decision->rule < 0) {
+        /* A smaller burst than the bucket's refused, or the bucket has refilled meanwhile. */
+        ctx->decision.rule = (int32_t) decision->deciding;
+        ctx->decision.remaining = 0;
+    }
     ngx_log_error(lcf->log_level, r->connection->log, 0,
                   "limiting requests%s, retry after %uL.%03uLs, by zone \"%V\"",
                   dry_run ? ", dry run" : "",
@@ -339,24 +346,14 @@ ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
     return ngx_http_dthrottle_conclude(r, ctx, limit, &decision, wait_ns);
 }
 
-ngx_int_t
-ngx_http_dthrottle_handler(ngx_http_request_t *r)
+static ngx_inline ngx_int_t
+ngx_http_dthrottle_check(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
+    ngx_http_dthrottle_loc_conf_t *lcf)
 {
-    int32_t                          answer;
-    ngx_str_t                        key;
-    ngx_http_dthrottle_limit_t      *limit;
-    ngx_http_dthrottle_loc_conf_t   *lcf;
-    ngx_http_dthrottle_main_conf_t  *mcf;
+    int32_t                      answer;
+    ngx_str_t                    key;
+    ngx_http_dthrottle_limit_t  *limit = lcf->passed->simple;
 
-    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
-    if (lcf->passed == NULL) {
-        return NGX_DECLINED;
-    }
-    mcf = ngx_http_get_module_main_conf(r, ngx_http_dthrottle_module);
-    if (ngx_http_dthrottle_get_ctx(r, mcf) != NULL) {
-        return NGX_DECLINED;
-    }
-    limit = lcf->passed->simple;
     if (limit == NULL) {
         return ngx_http_dthrottle_ask_all(r, mcf, lcf);
     }
@@ -378,6 +375,30 @@ ngx_http_dthrottle_handler(ngx_http_request_t *r)
     }
     ngx_http_dthrottle_set_ctx(r, mcf, lcf->passed);
     return NGX_DECLINED;
+}
+
+ngx_int_t
+ngx_http_dthrottle_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                        rc;
+    ngx_http_dthrottle_ctx_t        *ctx;
+    ngx_http_dthrottle_loc_conf_t   *lcf;
+    ngx_http_dthrottle_main_conf_t  *mcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+    if (lcf->passed == NULL) {
+        return NGX_DECLINED;
+    }
+    mcf = ngx_http_get_module_main_conf(r, ngx_http_dthrottle_module);
+    if (ngx_http_dthrottle_get_ctx(r, mcf) != NULL) {
+        return NGX_DECLINED;
+    }
+    rc = ngx_http_dthrottle_check(r, mcf, lcf);
+    ctx = ngx_http_dthrottle_get_ctx(r, mcf);
+    if (lcf->headers != DTHROTTLE_HEADERS_NONE && ctx != NULL) {
+        ngx_http_dthrottle_add_fields(r, lcf->headers, ctx);
+    }
+    return rc;
 }
 
 /* Something happened on the connection, or the time has come. */

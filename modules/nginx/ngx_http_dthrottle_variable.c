@@ -58,38 +58,21 @@ ngx_http_dthrottle_number(ngx_http_request_t *r, ngx_http_variable_value_t *v, u
     return NGX_OK;
 }
 
-/* The least of all limits that were asked. */
+/* The least of all limits. */
 static uint64_t
 ngx_http_dthrottle_remaining(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx)
 {
-    uint64_t                      least = UINT64_MAX, others, remaining;
-    ngx_str_t                     key;
-    ngx_uint_t                    i;
-    dthrottle_decision_t          decision = DTHROTTLE_DECISION_INIT;
-    ngx_http_dthrottle_zone_t    *zone;
-    ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
+    uint64_t              least = UINT64_MAX;
+    ngx_uint_t            i;
+    dthrottle_decision_t  decision = DTHROTTLE_DECISION_INIT;
 
-    if (ctx->status == NGX_HTTP_DTHROTTLE_REJECTED
-        || ctx->status == NGX_HTTP_DTHROTTLE_REJECTED_DRY_RUN)
-    {
+    if (ctx->refusing != NULL) {
         return 0;
     }
     for (i = 0; i < ctx->limits->nelts; i++) {
-        zone = limit[i]->zone;
-        if (ctx->keys != NULL) {
-            key = ctx->keys[i];
-        } else if (ngx_http_dthrottle_key(r, zone, &key) != NGX_OK) {
-            continue;
+        if (ngx_http_dthrottle_peek(r, ctx, i, &decision) == NGX_OK) {
+            least = decision.remaining < least ? decision.remaining : least;
         }
-        if (key.len == 0 || zone->domain == NULL
-            || dthrottle_peek(zone->domain, key.data, key.len, 0, &decision) != DTHROTTLE_OK)
-        {
-            continue;
-        }
-        /* What is left for uses with a larger burst is nothing for this one. */
-        others = zone->count != 0 ? zone->burst - limit[i]->burst : 0;
-        remaining = decision.remaining > others ? decision.remaining - others : 0;
-        least = remaining < least ? remaining : least;
     }
     return least;
 }
@@ -116,12 +99,12 @@ ngx_http_dthrottle_remaining_variable(ngx_http_request_t *r, ngx_http_variable_v
     return ngx_http_dthrottle_number(r, v, remaining);
 }
 
-/* In whole seconds, rounded up, as the header Retry-After has it. */
+/* In whole seconds, as in Retry-After. */
 static ngx_int_t
 ngx_http_dthrottle_retry_after_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
 {
-    uint64_t                   seconds;
+    ngx_str_t                  value;
     ngx_http_dthrottle_ctx_t  *ctx;
 
     (void) data;
@@ -130,9 +113,11 @@ ngx_http_dthrottle_retry_after_variable(ngx_http_request_t *r, ngx_http_variable
         v->not_found = 1;
         return NGX_OK;
     }
-    seconds = ctx->retry_after_ns / NGX_HTTP_DTHROTTLE_NS_PER_S;
-    seconds += ctx->retry_after_ns % NGX_HTTP_DTHROTTLE_NS_PER_S != 0 || seconds == 0;
-    return ngx_http_dthrottle_number(r, v, seconds);
+    if (ngx_http_dthrottle_retry_after(r, ctx, &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+    ngx_http_dthrottle_found(v, value.data, value.len);
+    return NGX_OK;
 }
 
 static ngx_int_t

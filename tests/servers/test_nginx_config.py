@@ -16,6 +16,9 @@ ZONE = "dthrottle_zone $uri zone=a rate=1r/s;"
 NO_TABLE = {"table": ""}
 
 BAD: list[tuple[str, str, str]] = [
+    # Header fields.
+    ("dthrottle_headers draft7;", "", 'invalid value "draft7"; dthrottle_headers takes on, off, '),
+    ("dthrottle_headers on; dthrottle_headers off;", "", '"dthrottle_headers" directive is dup'),
     # Zones.
     ("dthrottle_zone $uri zone=a rate=1;", "", 'invalid rate "1"; write a number and r/s'),
     ("dthrottle_zone $uri zone=a rate=0r/s;", "", 'invalid rate "0r/s"; write a number and r/s'),
