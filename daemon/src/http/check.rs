@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use dthrottle::web::{Headers, Kind};
 use dthrottle::{Ask, Decision, Domain, Error, ErrorKind, Result, Throttle, UNLIMITED};
 use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
@@ -11,17 +13,20 @@ use crate::query::find_domain;
 
 const KEYS: [&str; 7] = ["tag", "domain", "cost", "max_wait_ms", "partial", "peek", "token"];
 
-pub(super) fn answer(query: &str, daemon: &Daemon) -> (StatusCode, Value) {
+/// The status, the body, and the header fields of a decision.
+pub(super) fn answer(query: &str, daemon: &Daemon) -> (StatusCode, Value, HeaderMap) {
     match daemon.with_throttle(|throttle| decide(query, throttle, daemon)) {
-        Ok(json) => (StatusCode::OK, json),
+        Ok((decision, domain)) => {
+            (StatusCode::OK, shown(&decision, &domain), fields(&decision, &domain))
+        }
         Err(error) => {
             let json = json!({ "error": error.kind().name(), "message": error.to_string() });
-            (StatusCode::BAD_REQUEST, json)
+            (StatusCode::BAD_REQUEST, json, HeaderMap::new())
         }
     }
 }
 
-fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<Value> {
+fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision, Domain)> {
     let wrong = |message: String| Error::new(ErrorKind::Argument, message);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let key = pair.split('=').next().unwrap_or("");
@@ -52,13 +57,23 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<Value> {
         .max_wait(max_wait.min(daemon.settings.max_wait))
         .partial(number("partial", 0)? != 0);
     if number("peek", 0)? != 0 {
-        return Ok(shown(&domain.peek_with(&tag, ask)?, &domain));
+        return Ok((domain.peek_with(&tag, ask)?, domain));
     }
     let decision = domain.check_with(&tag, ask)?;
     if !decision.allowed {
         daemon.state.refused.add(&tag);
     }
-    Ok(shown(&decision, &domain))
+    Ok((decision, domain))
+}
+
+/// What middleware would write into its response.
+fn fields(decision: &Decision, domain: &Domain) -> HeaderMap {
+    let headers = Headers::of_domain(Kind::Standard, false, domain);
+    let fields = headers.of_response(domain, decision).into_iter();
+    let parsed = fields.filter_map(|(name, value)| {
+        Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(&*value).ok()?))
+    });
+    parsed.collect()
 }
 
 fn shown(decision: &Decision, domain: &Domain) -> Value {
@@ -108,14 +123,36 @@ mod tests {
     use crate::config::Settings;
     use crate::descriptors::Limits;
 
+    fn daemon(token: Option<String>, rule: Rule) -> Daemon {
+        let throttle = Throttle::builder().rule(rule).build().unwrap();
+        let settings = Settings { token, ..Settings::usual() };
+        let limits = Limits::of_process(&settings).unwrap();
+        Daemon::new(settings, limits, None, throttle).unwrap()
+    }
+
+    #[test]
+    fn a_decision_has_the_header_fields_of_middleware() {
+        let daemon = daemon(None, Rule::per_hour(2));
+        let fields = |query| {
+            let (status, _, fields) = answer(query, &daemon);
+            let value = |name| fields.get(name).map(|value| value.to_str().unwrap().to_string());
+            (status, ["ratelimit-policy", "ratelimit", "retry-after"].map(value))
+        };
+        let some = |text: &str| Some(text.to_string());
+        let policy = some("\"default\";q=2;w=3600");
+        let passed = [policy.clone(), some("\"default\";r=1;t=1800"), None];
+        assert_eq!(fields("tag=x"), (StatusCode::OK, passed));
+        fields("tag=x");
+        let refused = [policy, some("\"default\";r=0;t=1800"), some("1800")];
+        assert_eq!(fields("tag=x"), (StatusCode::OK, refused));
+        assert_eq!(fields("tag=x&cost=y"), (StatusCode::BAD_REQUEST, [None, None, None]));
+    }
+
     #[test]
     fn domains_are_listed_only_if_clients_need_the_token() {
         for (token, listed) in [(None, false), (Some("0123456789abcdef".into()), true)] {
-            let throttle = Throttle::builder().rule(Rule::per_second(1)).build().unwrap();
-            let settings = Settings { token, ..Settings::usual() };
-            let limits = Limits::of_process(&settings).unwrap();
-            let daemon = Daemon::new(settings, limits, None, throttle).unwrap();
-            let (status, json) = answer("tag=x&domain=nobody", &daemon);
+            let daemon = daemon(token, Rule::per_second(1));
+            let (status, json, _) = answer("tag=x&domain=nobody", &daemon);
             assert_eq!((status, &json["error"]), (StatusCode::BAD_REQUEST, &json!("domain")));
             let message = json["message"].as_str().unwrap();
             assert!(message.starts_with("no domain \"nobody\""), "{message}");

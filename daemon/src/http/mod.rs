@@ -140,8 +140,11 @@ impl Client {
                 }
             }
             "/check" => {
-                let (status, json) = check::answer(request.uri().query().unwrap_or(""), daemon);
-                text(status, "application/json", format!("{json}\n"))
+                let query = request.uri().query().unwrap_or("");
+                let (status, json, fields) = check::answer(query, daemon);
+                let mut response = text(status, "application/json", format!("{json}\n"));
+                response.headers_mut().extend(fields);
+                response
             }
             "/events" => match Arc::clone(&self.events).try_acquire_owned() {
                 Ok(permit) => respond(StatusCode::OK, "text/event-stream", events(daemon, permit)),
