@@ -207,7 +207,7 @@ typedef struct dthrottle_config_t dthrottle_config_t;
  */
 typedef struct dthrottle_domain_t dthrottle_domain_t;
 
-/** What a response points at. */
+/** The memory of a response, released by dthrottle_response_free(). */
 typedef struct dthrottle_memory_t dthrottle_memory_t;
 
 /**
@@ -368,7 +368,7 @@ typedef struct {
     uint64_t hold_ns;
 } dthrottle_response_t;
 
-/** What a server knows of a request. Begin with DTHROTTLE_REQUEST_INIT. */
+/** A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT. */
 typedef struct {
     /** sizeof(dthrottle_request_t). */
     size_t size;
@@ -863,7 +863,7 @@ void dthrottle_response_free(dthrottle_response_t *response);
 /**
  * Makes middleware that asks this domain. options is TOML with the options of docs/http.md; rates
  * and rules are the domain's. The caller compares methods and routes, and reads the tag from the
- * request: tag = "request" says that each request brings one. Keeps the domain for itself.
+ * request: tag = "request" says that each request brings one. Keeps a reference to the domain.
  */
 int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
                                  const char *options,

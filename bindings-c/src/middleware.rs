@@ -25,7 +25,7 @@ pub struct Middleware {
     warnings: Mutex<VecDeque<String>>,
 }
 
-/// What a server knows of a request. Begin with DTHROTTLE_REQUEST_INIT.
+/// A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Request {
@@ -57,7 +57,7 @@ pub struct Request {
 
 /// Makes middleware that asks this domain. options is TOML with the options of docs/http.md; rates
 /// and rules are the domain's. The caller compares methods and routes, and reads the tag from the
-/// request: tag = "request" says that each request brings one. Keeps the domain for itself.
+/// request: tag = "request" says that each request brings one. Keeps a reference to the domain.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_new(
     domain: *const Domain,
@@ -170,7 +170,7 @@ impl Middleware {
 }
 
 impl Request {
-    /// What the middleware decides; none: the request passes without a decision.
+    /// Decides about the request. `None` means that it passes without a decision.
     fn decide(self, c: &Caller, core: &web::Middleware) -> Result<Option<web::HttpDecision>> {
         let lossy = |start: *const c_char, len| -> Result<Option<Cow<'_, str>>> {
             let bytes = c.bytes(start.cast(), len)?;

@@ -78,7 +78,7 @@ pub struct Response {
     pub hold_ns: u64,
 }
 
-/// What a response points at.
+/// The memory of a response, released by dthrottle_response_free().
 pub struct Memory {
     pub(crate) tag: Vec<u8>,
     body: Vec<u8>,

@@ -1,7 +1,7 @@
 /*
- * What a domain's name means at a virtual host: the domain of the whole server or, where the host
- * has rules of its own for the name, one of the host alone, with buckets of its own. Names have
- * numbers, so that a request finds its domain at once.
+ * Domains of virtual hosts. A host with its own rules for a name has its own domain, with its own
+ * buckets; otherwise the name is the server's domain. Names have numbers, so that a request finds
+ * its domain by index.
  */
 #include "mod_dthrottle.h"
 
@@ -53,7 +53,7 @@ void dthrottle_add_rule(cmd_parms *cmd, const char *domain, const dthrottle_rule
     made->rule = *rule;
 }
 
-/* What is added to the names of a host's domains: the same after a restart, and on each node. */
+/* The suffix for the names of a host's domains: the same after a restart, and on each node. */
 static const char *suffix_of(apr_pool_t *pool, const server_rec *s, apr_array_header_t *taken)
 {
     const server_addr_rec *at = s->addrs;
@@ -86,7 +86,7 @@ static int has_rules_for(const dthrottle_host_t *host, const char *name)
     return 0;
 }
 
-/* Adds the rules of a host, and finds what each name means there. */
+/* Adds the rules of a host, and finds the domain for each name. */
 static const char *add_host(apr_pool_t *pool, dthrottle_config_t *config, dthrottle_host_t *host,
                             const dthrottle_host_t *above, const char *suffix)
 {
@@ -94,7 +94,7 @@ static const char *add_host(apr_pool_t *pool, dthrottle_config_t *config, dthrot
         const dthrottle_inline_t *own = &APR_ARRAY_IDX(host->rules, i, dthrottle_inline_t);
         const char *name = apr_pstrcat(pool, own->domain, suffix, NULL);
         if (dthrottle_config_add_rule(config, name, strlen(name), &own->rule) != DTHROTTLE_OK)
-            return apr_psprintf(pool, "a rule of domain %s cannot be", name);
+            return apr_psprintf(pool, "invalid rule for domain %s", name);
     }
     host->domains = apr_palloc(pool, dthrottle_server.names->nelts * sizeof *host->domains);
     for (int i = 0; i < dthrottle_server.names->nelts; i++) {
@@ -107,7 +107,7 @@ static const char *add_host(apr_pool_t *pool, dthrottle_config_t *config, dthrot
     return NULL;
 }
 
-/* The rules of the server and of all hosts. What is wrong, or NULL. */
+/* Adds the rules of the server and of all hosts. Returns an error message, or NULL. */
 const char *dthrottle_add_domains(apr_pool_t *pool, dthrottle_config_t *config, server_rec *first)
 {
     dthrottle_host_t *above = host_of(first);

@@ -1,8 +1,8 @@
 /*
  * How many requests wait for their turn, in all children together: each keeps a thread or process
  * from others, so there is a most. Each child counts its own in memory that the first process makes
- * before it forks. What a child held that was killed is forgotten by the next one that starts, or
- * that finds no room.
+ * before it forks. The count of a child that was killed is removed by the next child that starts, or
+ * that reaches the limit.
  */
 #include "mod_dthrottle.h"
 

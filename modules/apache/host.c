@@ -1,6 +1,6 @@
 /*
- * What is written for the server as such: rules, also of virtual hosts; table, cluster, file. Each
- * is shown to the library at once, so that its objections name the line.
+ * The directives for the whole server: rules (also of virtual hosts), table, cluster, file. The
+ * library checks each one immediately, so that its errors name the line.
  */
 #include "mod_dthrottle.h"
 

@@ -59,7 +59,7 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
     apr_pool_cleanup_register(pool, config, free_config, apr_pool_cleanup_null);
     text = apr_pstrcat(temp, dthrottle_server.text ? dthrottle_server.text : "",
                        dthrottle_server.cluster ? dthrottle_server.cluster : "", NULL);
-    /* Each was right for itself. */
+    /* The directives were checked one by one before. */
     if (dthrottle_config_toml(config, text, strlen(text), error, sizeof error) != DTHROTTLE_OK)
         return fault(s, apr_pstrcat(temp, "DThrottleConfigFile and DThrottleCluster do not go "
                                     "together: ", error, NULL));
@@ -67,7 +67,7 @@ int dthrottle_check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temp, 
         return fault(s, said);
     if (dthrottle_server.has_table &&
         dthrottle_config_set_table(config, &dthrottle_server.table) != DTHROTTLE_OK)
-        return fault(s, "DThrottleTable cannot be");
+        return fault(s, "invalid DThrottleTable");
     name_table(temp, config);
     /* The module may be loaded and not used; a directive that needs rules has looked for them. */
     if (dthrottle_allow_no_rules(config) != DTHROTTLE_OK)

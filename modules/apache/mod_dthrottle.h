@@ -1,6 +1,6 @@
 /*
- * What the parts of mod_dthrottle share. The first process reads and checks the configuration; each
- * child opens the throttle for itself, by the name of its table, with the rights that a child has.
+ * Types and functions shared by the files of mod_dthrottle. The first process reads and checks the
+ * configuration. Each child opens the throttle by the name of its table, with the child's rights.
  */
 #ifndef MOD_DTHROTTLE_H
 #define MOD_DTHROTTLE_H
@@ -28,7 +28,7 @@ typedef struct {
     apr_size_t name_len;
     /* How many rules it has; below zero: there is no such domain. */
     int32_t rules;
-    /* Of this child; NULL: the domain cannot be used, and requests pass. */
+    /* Opened by this child; NULL if that failed: then requests pass. */
     dthrottle_domain_t *handle;
     int is_dry_run;
     /* Whether these were logged already. */
@@ -67,7 +67,7 @@ typedef struct {
     dthrottle_table_t table;
     int has_table;
     int is_on;
-    int may_delay; /* whether a place has a longest delay */
+    int may_delay; /* whether any DThrottleMaxDelay is above 0 */
     int max_held;  /* below zero: not said */
     int is_named;  /* whether the configuration names a variable of this module */
     dthrottle_config_t *config;
@@ -109,7 +109,7 @@ const char *dthrottle_cmd_log_level(cmd_parms *cmd, void *conf, const char *text
 int dthrottle_time(const char *text, apr_interval_time_t *to);
 const char *dthrottle_number(cmd_parms *cmd, const char *text, int least, int most, int *to);
 
-/* host.c: what is written once. */
+/* host.c: the directives for the whole server. */
 const char *dthrottle_cmd_rule(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_table(cmd_parms *cmd, void *none, int argc, char *const argv[]);
 const char *dthrottle_cmd_cluster(cmd_parms *cmd, void *none, int argc, char *const argv[]);
@@ -117,7 +117,7 @@ const char *dthrottle_cmd_file(cmd_parms *cmd, void *none, const char *path);
 /* Says that a configuration without rules is right. */
 int32_t dthrottle_allow_no_rules(dthrottle_config_t *config);
 
-/* domain.c: what a domain's name means at a virtual host. */
+/* domain.c: the domains of virtual hosts. */
 void *dthrottle_create_host(apr_pool_t *pool, server_rec *s);
 void dthrottle_forget_domains(apr_pool_t *pool);
 int dthrottle_mention(cmd_parms *cmd, const char *name);

@@ -1,7 +1,7 @@
 /*
- * What a response and other modules learn of a decision: header fields for the client; environment
- * and notes for the access log, for scripts and for other modules. To write them costs more than the
- * decision, so they are left out for a request that passed if nobody can see them.
+ * Publishes a decision: header fields for the client; environment and notes for the access log, for
+ * scripts and for other modules. Writing them costs more than the decision, so they are left out for
+ * a request that passed if nothing can read them.
  */
 #include "mod_dthrottle.h"
 

@@ -19,7 +19,7 @@ typedef struct {
     unsigned char address[DTHROTTLE_ADDRESS_SIZE];
 } client_t;
 
-/* What the request costs. Clients may write it, so a value that is no number is logged once. */
+/* The cost of a request. Clients may choose it, so an invalid value is logged only once. */
 static apr_uint64_t cost_of(request_rec *r, const client_t *client)
 {
     const char *error = NULL, *text;
@@ -80,7 +80,7 @@ static int delayed(request_rec *r, const client_t *client, dthrottle_decision_t 
         dthrottle_leave();
         return DECLINED;
     }
-    /* A request that cannot be delayed is refused, and costs nothing. */
+    /* Too many requests are delayed: refuse this one, and refund it. */
     dthrottle_refund(client->domain->handle, client->tag, client->tag_len, decision->granted);
     decision->allowed = false;
     decision->retry_after_ns = decision->wait_ns;
@@ -115,7 +115,7 @@ static int find_client(request_rec *r, client_t *client)
     return client->tag_len > 0;
 }
 
-/* What a request that passed has left. NULL: unknown. */
+/* Looks up the figures of a request that passed. Returns NULL if they are unknown. */
 const dthrottle_domain_conf_t *dthrottle_peek_request(request_rec *r,
                                                       dthrottle_decision_t *decision)
 {

@@ -1,7 +1,7 @@
 /*
- * What the parts of the module share. A zone is a domain of the throttle; a limit is the use of a
- * zone at a place of the configuration. The first process only reads and checks: each worker opens
- * the throttle for itself, by the name of its table, with the rights that a worker has.
+ * Types and functions shared by the files of the module. A zone is a domain of the throttle; a limit
+ * is the use of a zone in a location. The first process only reads and checks the configuration.
+ * Each worker opens the throttle by the name of its table, with the worker's rights.
  */
 #ifndef NGX_HTTP_DTHROTTLE_H
 #define NGX_HTTP_DTHROTTLE_H
@@ -31,7 +31,7 @@ typedef struct {
     ngx_http_complex_value_t  key;
     /* If the key is nothing but a variable, which one; else NGX_ERROR. */
     ngx_int_t                 index;
-    /* Whether that variable stays the same for a request. */
+    /* Whether the variable has one value for the whole request. */
     ngx_flag_t                is_kept;
     /* count requests in unit_ns; count 0: the rules are those of the configuration file. */
     uint64_t                  count;
@@ -56,11 +56,11 @@ typedef struct {
     uint64_t                          burst;
     /* So many beyond the rate are not delayed; all of them: UINT64_MAX. */
     uint64_t                          delay;
-    /* What is beyond this in the bucket, after the request, is waited for. */
+    /* If the bucket refills later than this after a request, the request waits the difference. */
     uint64_t                          free_ns;
-    /* What is beyond this is refused, though the zone's bucket has room for other uses. */
+    /* If it refills later than this, the request is refused, although the bucket has room. */
     uint64_t                          most_ns;
-    /* What a request adds, rounded down. */
+    /* By how much one request delays the refill, rounded down. */
     uint64_t                          step_ns;
     /* With the rules of a file: the longest wait. */
     uint64_t                          wait_ns;
@@ -84,7 +84,7 @@ typedef struct {
     ngx_connection_t      nowhere;    /* that of the timer */
 } ngx_http_dthrottle_main_conf_t;
 
-/* What became of a request. */
+/* The state of a request. */
 typedef struct ngx_http_dthrottle_ctx_s {
     ngx_http_dthrottle_status_e  status;
     ngx_array_t                 *limits;

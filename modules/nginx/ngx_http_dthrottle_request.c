@@ -1,6 +1,6 @@
 /*
- * A request: asked about once, in the phase before access. What is delayed is charged at once and
- * waits for its turn on a timer; a client that does not wait gets its charge back.
+ * A request: checked once, in the preaccess phase. A delayed request is charged immediately and waits
+ * on a timer; a client that leaves before its turn gets a refund.
  */
 #include "ngx_http_dthrottle.h"
 
@@ -65,7 +65,7 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     if (limit->most_ns == UINT64_MAX) {
         return is_refused;
     }
-    /* What was not taken, as by a look, is not in the bucket yet. */
+    /* The bucket does not contain this request yet if it was only peeked at, or refused. */
     after_ns = decision->reset_after_ns + (take && !is_refused ? 0 : limit->step_ns);
     if (after_ns <= limit->most_ns) {
         return is_refused;
@@ -78,7 +78,7 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     return 1;
 }
 
-/* Gives back what the first so many limits took. */
+/* Refunds the first `count` limits. */
 static void
 ngx_http_dthrottle_refund(ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t count)
 {
@@ -212,7 +212,7 @@ ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t 
     return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
 }
 
-/* A context of its own, with all keys. NULL: no memory. */
+/* Makes a context with all keys. Returns NULL if there is no memory. */
 static ngx_http_dthrottle_ctx_t *
 ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint_t *asked)
 {
@@ -274,7 +274,7 @@ ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ng
     return NGX_AGAIN;
 }
 
-/* What was decided becomes of the request: a limit refuses, or NULL and it waits for so long. */
+/* Refuses a request if `limit` is set, else delays it by wait_ns, if that is not 0. */
 static ngx_int_t
 ngx_http_dthrottle_conclude(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
     ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision, uint64_t wait_ns)

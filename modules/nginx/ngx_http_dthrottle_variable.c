@@ -1,5 +1,5 @@
 /*
- * What became of a request, for logs and headers: $dthrottle_status, $dthrottle_remaining,
+ * Variables about a request, for logs and headers: $dthrottle_status, $dthrottle_remaining,
  * $dthrottle_retry_after. Not found where nothing was asked. $dthrottle_context has no value: its
  * place among the variables of a request is where the module remembers it.
  */
