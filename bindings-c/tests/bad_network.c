@@ -147,7 +147,7 @@ static void test_client(void)
     BAD(dthrottle_client_peek(client, NULL, 0, NULL, 1, NULL, &decision, NULL, 0));
     BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, NULL, NULL, 0));
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    ask.size--;
+    ask.size = offsetof(dthrottle_ask_t, allow_debt) - 1;
     BAD(dthrottle_client_check(client, NULL, 0, "a", 1, &ask, &decision, NULL, 0));
     decision.size--;
     BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
