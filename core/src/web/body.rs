@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::config::Value;
 
 /// The option's value for a problem document.
-pub(super) const PROBLEM: &str = "problem+json";
+const PROBLEM: &str = "problem+json";
 
 const PROBLEM_TYPE: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 const PROBLEM_TITLE: &str = "Request cannot be satisfied as assigned quota has been exceeded";
@@ -29,6 +29,22 @@ pub enum Body {
 }
 
 impl Body {
+    /// A body from the option's value, or from what a function of the application gave. The error
+    /// says what the value must be.
+    pub fn from_value(value: &Value) -> Result<Body, String> {
+        Ok(match value {
+            Value::Function => Body::Function,
+            Value::Text(text) if text == PROBLEM => Body::Problem,
+            Value::Text(text) => Body::Text(text.clone()),
+            Value::Bytes(bytes) => Body::Bytes(bytes.clone()),
+            Value::Table(_) | Value::List(_) => Body::Json(
+                json(value)
+                    .map_err(|kind| format!("an object that JSON can express, without {kind}"))?,
+            ),
+            _ => return Err("text, bytes, an object, a function, or \"problem+json\"".into()),
+        })
+    }
+
     /// Content type and content. `policy` is the name of the rule that refused.
     pub(super) fn content(
         &self,
@@ -64,7 +80,7 @@ fn problem(status: u16, policy: Option<&str>, retry_after: u64) -> String {
 }
 
 /// A value as JSON; the error names what JSON cannot express.
-pub(super) fn json(value: &Value) -> Result<String, String> {
+fn json(value: &Value) -> Result<String, String> {
     let mut json = String::new();
     write_value(&mut json, value)?;
     Ok(json)

@@ -19,7 +19,7 @@ use super::held;
 use super::names::spell;
 use super::options::{Cost, Options, TagSource};
 use super::shared::SharedThrottle;
-use super::warnings::{Warning, Warnings};
+use super::warnings::{FAILED, Warning, Warnings};
 use crate::error::Result;
 use crate::limit::decision::{Ask, Decision};
 use crate::{Domain, Throttle};
@@ -249,7 +249,7 @@ impl Middleware {
             Err(error) => {
                 self.counters.failed.add_one();
                 let message = format!("check failed: {error}");
-                self.warnings.add("DTHROTTLE_FAILED", "check", once(message));
+                self.warnings.add(FAILED, "check", once(message));
                 return None;
             }
         };
@@ -437,11 +437,7 @@ impl Middleware {
         };
         if let Err(error) = refunded {
             self.counters.failed.add_one();
-            self.warnings.add(
-                "DTHROTTLE_FAILED",
-                "refund",
-                once(format!("refund failed: {error}")),
-            );
+            self.warnings.add(FAILED, "refund", once(format!("refund failed: {error}")));
         }
     }
 
@@ -475,8 +471,11 @@ impl Middleware {
     }
 
     fn warn_of_table(&self, shared: &SharedThrottle) {
-        if let Some(message) = shared.take_warning() {
-            self.warnings.add("DTHROTTLE_TABLE", "table", message);
+        if let Some(Warning { code, message }) = shared.take_warning() {
+            if code == FAILED {
+                self.counters.failed.add_one();
+            }
+            self.warnings.add(code, "table", message);
         }
     }
 

@@ -33,7 +33,7 @@ pub use fields::{Field, Headers, Kind, Policy, is_list, retry_after};
 pub use held::held;
 pub use label::application_table_name;
 pub use middleware::{Action, BY_ADDRESS, HttpDecision, Middleware, Refusal, Request, Tag};
-pub use names::option_names;
+pub use names::{nearest, option_names};
 pub use networks::Networks;
 pub use options::{Cost, Options, TagSource};
 pub use read::Setup;

@@ -204,7 +204,7 @@ fn unknown(entry: &Entry, names: Names) -> Error {
 }
 
 /// A hint for a word that is none of the known ones.
-pub(super) fn nearest(word: &str, known: &[&str]) -> String {
+pub fn nearest(word: &str, known: &[&str]) -> String {
     let plain: String = word.chars().take(64).collect::<String>().to_lowercase();
     // A third of the letters may be wrong.
     let most = (plain.chars().count() / 3).max(1);

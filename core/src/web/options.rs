@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::address::{ClientAddress, Trusted};
-use super::body::{Body, PROBLEM};
+use super::body::Body;
 use super::fields::Kind;
 use super::names::{Given, nearest};
 use super::networks::Networks;
@@ -268,23 +268,7 @@ impl Given<'_> {
 
     fn body(&self) -> Result<Body> {
         let Some(entry) = self.get("body") else { return Ok(Body::Default) };
-        Ok(match &entry.node.value {
-            Value::Function => Body::Function,
-            Value::Text(text) if text == PROBLEM => Body::Problem,
-            Value::Text(text) => Body::Text(text.clone()),
-            Value::Bytes(bytes) => Body::Bytes(bytes.clone()),
-            value @ (Value::Table(_) | Value::List(_)) => {
-                let json = super::body::json(value);
-                Body::Json(json.map_err(|kind| {
-                    let right = format!("an object that JSON can express, without {kind}");
-                    self.wrong(entry, right)
-                })?)
-            }
-            _ => {
-                let right = "text, bytes, an object, a function, or \"problem+json\"";
-                return Err(self.wrong(entry, right));
-            }
-        })
+        Body::from_value(&entry.node.value).map_err(|right| self.wrong(entry, right))
     }
 
     fn headers(&self) -> Result<Kind> {

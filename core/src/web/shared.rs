@@ -10,6 +10,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::warnings::{FAILED, TABLE, Warning};
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::{Config, DomainConfig, Kind, TableConfig};
@@ -44,7 +45,7 @@ struct Inner {
     throttle: Option<Throttle>,
     /// Whether a request was checked: from then on no domain can be added.
     is_used: bool,
-    warning: Option<String>,
+    warning: Option<Warning>,
 }
 
 /// What became of the domains that a middleware brought.
@@ -129,51 +130,53 @@ impl SharedThrottle {
         if let Some(throttle) = &inner.throttle {
             return Ok(throttle.clone());
         }
-        let Origin { config, clock, key } = &self.0.origin;
-        let mut config = config.clone();
-        config.domains = vec![Config::default().domains.remove(0)];
-        for domain in &inner.domains {
-            match domain.name == Config::DEFAULT {
-                true => config.domains[0] = domain.clone(),
-                false => config.domains.push(domain.clone()),
-            }
-        }
-        let build = |config: Config| {
-            let mut builder = Builder::from(config);
-            if let Some(clock) = clock {
-                builder = builder.clock(clock.clone());
-            }
-            match key {
-                Some(key) => builder.fingerprint_key(*key).build(),
-                None => builder.build(),
-            }
-        };
-        let throttle = build(config.clone()).or_else(|error| {
+        let config = self.0.config(&inner.domains);
+        let throttle = self.0.build(config.clone()).or_else(|error| {
             let of_table = error.kind() == ErrorKind::File || error.field() == Some("table");
             if !config.table.usual || !of_table {
                 return Err(error);
             }
             // The user did not choose this table: it must not keep the application from starting.
+            let mut config = config;
             let size = config.table.size.clone();
             config.set_table(TableConfig { size, ..TableConfig::anonymous() });
-            let throttle = build(config)?;
-            inner.warning = Some(format!("{error}; counts are shared only with forked children"));
+            let throttle = self.0.build(config)?;
+            let message = format!("{error}; counts are shared only with forked children");
+            inner.warning = Some(Warning { code: TABLE, message });
             Ok(throttle)
         })?;
+        if inner.warning.is_none() && !throttle.warnings().is_empty() {
+            let message = throttle.warnings().join("; ");
+            inner.warning = Some(Warning { code: TABLE, message });
+        }
         inner.throttle = Some(throttle.clone());
         Ok(throttle)
     }
 
-    /// A domain for the first request.
+    /// A domain for the first request. It is too late to stop the start by then: if the table
+    /// cannot be opened, this process counts for itself.
     pub(super) fn domain(&self, name: &str) -> Result<Domain> {
         let mut inner = lock(&self.0.inner);
-        let throttle = self.open_locked(&mut inner)?;
+        let throttle = match self.open_locked(&mut inner) {
+            Ok(throttle) => throttle,
+            Err(error) => {
+                let mut config = self.0.config(&inner.domains);
+                config.cluster = None;
+                config.table = TableConfig::private();
+                let throttle = self.0.build(config)?;
+                let message =
+                    format!("cannot open the table, so this process counts for itself: {error}");
+                inner.warning = Some(Warning { code: FAILED, message });
+                inner.throttle = Some(throttle.clone());
+                throttle
+            }
+        };
         inner.is_used = true;
         throttle.domain(name)
     }
 
     /// What was unexpected when the throttle was opened.
-    pub(super) fn take_warning(&self) -> Option<String> {
+    pub(super) fn take_warning(&self) -> Option<Warning> {
         lock(&self.0.inner).warning.take()
     }
 
@@ -182,6 +185,31 @@ impl SharedThrottle {
         match &lock(&self.0.inner).throttle {
             Some(throttle) => throttle.table_name().map(Into::into),
             None => self.0.origin.config.table_name().map(Into::into),
+        }
+    }
+}
+
+impl State {
+    fn config(&self, domains: &[DomainConfig]) -> Config {
+        let mut config = self.origin.config.clone();
+        config.domains = vec![Config::default().domains.remove(0)];
+        for domain in domains {
+            match domain.name == Config::DEFAULT {
+                true => config.domains[0] = domain.clone(),
+                false => config.domains.push(domain.clone()),
+            }
+        }
+        config
+    }
+
+    fn build(&self, config: Config) -> Result<Throttle> {
+        let mut builder = Builder::from(config);
+        if let Some(clock) = &self.origin.clock {
+            builder = builder.clock(clock.clone());
+        }
+        match self.origin.key {
+            Some(key) => builder.fingerprint_key(key).build(),
+            None => builder.build(),
         }
     }
 }

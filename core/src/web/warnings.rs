@@ -3,6 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The code of an error of the throttle.
+pub(super) const FAILED: &str = "DTHROTTLE_FAILED";
+/// The code of a table that is not what was asked for.
+pub(super) const TABLE: &str = "DTHROTTLE_TABLE";
+
 /// Something that the application's author should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
