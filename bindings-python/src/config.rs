@@ -3,7 +3,9 @@
 
 use dthrottle::config::{Config, Entry, Names, Node, TableConfig, Value};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PySet, PyString, PyTuple,
+};
 
 use crate::args::{quote, type_name};
 use crate::errors::Fault;
@@ -22,7 +24,7 @@ pub(crate) fn add_table(
     table: Option<&Bound<'_, PyAny>>,
 ) -> Result<(), Fault> {
     let Some(table) = table else { return Ok(()) };
-    Ok(config.add_table(TableConfig::from_value(tree(table, DEEPEST)?, Names::Snake)?)?)
+    Ok(config.add_table(TableConfig::from_value(tree(table)?, Names::Snake)?)?)
 }
 
 /// Keyword arguments as a tree.
@@ -30,13 +32,18 @@ pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<N
     let mut entries = Vec::new();
     for (key, value) in options {
         if let Some(value) = value {
-            entries.push(Entry::new(*key, tree(value, DEEPEST)?));
+            entries.push(Entry::new(*key, tree(value)?));
         }
     }
     Ok(Node::from(Value::Table(entries)))
 }
 
-fn tree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
+/// A value as a tree.
+pub(crate) fn tree(value: &Bound<'_, PyAny>) -> Result<Value, Fault> {
+    subtree(value, DEEPEST)
+}
+
+fn subtree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
     if depth == 0 {
         return Ok(Value::Other("something nested so deep".into()));
     }
@@ -52,12 +59,22 @@ fn tree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
         table(mapping, depth)
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let nodes = value.try_iter()?.map(|item| {
-            let value = tree(&item?, depth - 1)?;
+            let value = subtree(&item?, depth - 1)?;
             Ok(Node::from(value))
         });
         Ok(Value::List(nodes.collect::<Result<_, Fault>>()?))
+    } else if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {
+        // In an order that is the same in all processes: names of domains are made of it.
+        let items = value.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let items = PyList::new(value.py(), items)?;
+        let _ = items.sort();
+        subtree(&items, depth)
+    } else if let Ok(bytes) = value.cast::<PyBytes>() {
+        Ok(Value::Bytes(bytes.as_bytes().into()))
     } else if value.is_none() {
         Ok(Value::Other("None".into()))
+    } else if value.is_callable() {
+        Ok(Value::Function)
     } else {
         Ok(Value::Other(format!("a {}", type_name(value))))
     }
@@ -80,7 +97,7 @@ fn table(mapping: &Bound<'_, PyMapping>, depth: usize) -> Result<Value, Fault> {
             let kind = format!("a table with the key {}", quote(&key));
             return Ok(Value::Other(kind));
         };
-        entries.push(Entry::new(text, tree(&value, depth - 1)?));
+        entries.push(Entry::new(text, subtree(&value, depth - 1)?));
     }
     Ok(Value::Table(entries))
 }

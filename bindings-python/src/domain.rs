@@ -73,15 +73,19 @@ impl From<dthrottle::Domain> for Domain {
 }
 
 impl Domain {
+    /// The core's domain.
+    pub(crate) fn core(&self) -> &dthrottle::Domain {
+        &self.domain
+    }
+
     #[inline]
-    fn decision(&self, answer: dthrottle::Decision) -> Decision {
+    pub(crate) fn decision(&self, answer: dthrottle::Decision) -> Decision {
         let rule = answer.rule.and_then(|index| self.rules.get(index));
         Decision::new(answer, rule.map(|rule| Arc::clone(&rule.name)))
     }
 
-    /// The decision of the core.
     #[inline]
-    pub(crate) fn asked(&self, tag: &[u8], ask: Ask) -> Result<Decision, Fault> {
+    fn asked(&self, tag: &[u8], ask: Ask) -> Result<Decision, Fault> {
         Ok(self.decision(self.domain.check_with(tag, ask)?))
     }
 }

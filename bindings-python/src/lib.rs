@@ -5,7 +5,6 @@
 //! The doc comments of classes and methods are Python docstrings.
 #![forbid(unsafe_code)]
 
-mod address;
 mod args;
 mod busy;
 mod clock;
@@ -14,16 +13,13 @@ mod config;
 mod decision;
 mod domain;
 mod errors;
-mod headers;
-mod quick;
 mod stats;
 mod tables;
 mod throttle;
+mod web;
 
 #[pyo3::pymodule]
 mod _dthrottle {
-    #[pymodule_export]
-    use crate::address::parse_address;
     #[pymodule_export]
     use crate::busy::{BusyStats, BusyThrottle, Turn};
     #[pymodule_export]
@@ -37,15 +33,16 @@ mod _dthrottle {
     #[pymodule_export]
     use crate::errors::_panic;
     #[pymodule_export]
-    use crate::headers::Headers;
-    #[pymodule_export]
-    use crate::quick::Quick;
-    #[pymodule_export]
     use crate::stats::Stats;
     #[pymodule_export]
     use crate::tables::{TableInfo, tables};
     #[pymodule_export]
     use crate::throttle::Throttle;
+    #[pymodule_export]
+    use crate::web::{
+        ClientAddress, Headers, HttpDecision, Middleware, SharedThrottle, application_table_name,
+        client_address, nearest, parse_address,
+    };
 
     #[pymodule_export]
     const UNLIMITED: u64 = dthrottle::UNLIMITED;

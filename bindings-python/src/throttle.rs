@@ -48,8 +48,15 @@ fn build(
         // 1: the line that called, as native code has none.
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
     }
-    let default = Domain::from(dthrottle::Domain::clone(&throttle));
-    Ok(PyClassInitializer::from(default).add_subclass(Throttle(throttle)))
+    Ok(Throttle::of(throttle))
+}
+
+impl Throttle {
+    /// A throttle that was built.
+    pub(crate) fn of(throttle: dthrottle::Throttle) -> PyClassInitializer<Throttle> {
+        let default = Domain::from(dthrottle::Domain::clone(&throttle));
+        PyClassInitializer::from(default).add_subclass(Throttle(throttle))
+    }
 }
 
 #[pymethods]

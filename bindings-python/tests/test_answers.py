@@ -20,6 +20,8 @@ def test_problem(client: Any, clock: ManualClock) -> None:
     answer = web.get()
     assert answer.headers["content-type"] == "application/problem+json"
     said = json.loads(answer.body)
+    assert said["type"].startswith("https://iana.org/assignments/http-problem-types#quota")
+    assert "60 s" in said["detail"]
     assert (said["status"], said["violated-policies"]) == (429, ["default"])
 
 

@@ -16,14 +16,13 @@ from typing import Any
 import pytest
 from web import WsgiClient
 
-from dthrottle import DthrottleError, source
+from dthrottle import DthrottleError, wsgi
 from dthrottle.application import application_name
 
 
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(source, "_opened", {})
 
 
 def name(monkeypatch: pytest.MonkeyPatch, *argv: str) -> str:
@@ -201,31 +200,49 @@ print([ask(app, path="/login"), ask(app, path="/login"), ask(app), ask(app), ask
 
 
 @pytest.mark.usefixtures("shm")
-def test_two_that_would_are_told_so(tmp_path: Path) -> None:
+def test_a_middleware_of_the_same_name_is_renamed(tmp_path: Path) -> None:
     code = """
 app = ThrottleMiddleware(hello, "5/day", table={"size": 1000})
 app = ThrottleMiddleware(hello, "5/day", table={"size": 1000})
 app = ThrottleMiddleware(app, "9/day", table={"size": 1000})
+print([ask(app) for _ in range(6)])
 """
     (tmp_path / "shop").mkdir()
     said = run(tmp_path / "shop", code)
-    assert ["disturb" in line for line in said] == [False, False, True, False]
+    assert ['"default 2": give each a name' in line for line in said[:4]] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert said[4:] == [str(["200"] * 5 + ["429"])]
+
+
+@pytest.mark.usefixtures("shm")
+def test_a_name_that_was_chosen_stays(tmp_path: Path) -> None:
+    code = """
+first = ThrottleMiddleware(hello, "5/day", domain="login", table={"size": 1000})
+second = ThrottleMiddleware(hello, "9/day", domain="login", table={"size": 1000})
+"""
+    (tmp_path / "shop").mkdir()
+    said = run(tmp_path / "shop", code)
+    assert ["disturb" in line for line in said] == [False, True, False]
 
 
 OPEN = {
     "dict": """
 config = {"rate": "9 per 9 years", **({"cluster": CLUSTER} if CLUSTER else {})}
-opened = open_source(config, None, {"size": 1000}, "default")
+native = ThrottleMiddleware(hello, config, table={"size": 1000})._http.native
 """,
     "file": """
 lines = [f"{key} = {value!r}" for key, value in (CLUSTER or {}).items()]
 lines = ["rate = '9 per 9 years'", *(["[cluster]"] if CLUSTER else []), *lines]
 open("web.toml", "w").write("\\n".join(lines))
-opened = open_source("web.toml", None, {"size": 1000}, "default")
+native = ThrottleMiddleware(hello, "web.toml", table={"size": 1000})._http.native
 """,
     "limits": """
-limits = Limits(table_config({"size": 1000}), CLUSTER, {})
-opened = limits.limit("9 per 9 years", {}, lambda _, opened: opened, can_await=False).gate
+limits = Limits(WsgiReader(lambda environ: environ), {"size": 1000}, CLUSTER, {})
+native = limits.limit("9 per 9 years", {}, can_await=False).http.native
 """,
 }
 
@@ -243,10 +260,11 @@ def test_a_cluster_and_each_of_its_secrets_have_a_table(tmp_path: Path, made: st
         cluster = {"name": "web", "listen": "127.0.0.1:0", "secret": secret} if secret else None
         code = f"""
 from dthrottle.limits import Limits
-from dthrottle.source import open_source, table_config
+from dthrottle.wsgi import WsgiReader
 CLUSTER = {cluster!r}
 {OPEN[made]}
-print(opened.table, opened.domain.check("t").remaining)
+remaining = native.domain().check("t").remaining
+print(native.table_name, remaining)
 """
         found = re.fullmatch(r"(shop-app\.py-\w{10}([-\d]*)) (\d)", run(folder, code)[-1])
         assert found
@@ -271,11 +289,13 @@ def test_the_log_says_which_table(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     ]
 
 
-def test_a_table_that_cannot_be_is_one_warning(tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_is_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table: Any = {"name": "web", "dir": str(tmp_path / "missing"), "size": 1000}
-    with pytest.warns(RuntimeWarning, match="shared only with forked children") as caught:
-        web = WsgiClient("1/day", table=table)
-    assert len(caught) == 1
+    web = WsgiClient("1/day", table=table)
+    (warning,) = caplog.messages
+    assert "shared only with forked children" in warning
     assert web.statuses(2) == [200, 429]
 
 
@@ -311,7 +331,7 @@ def test_a_file_s_table_is_named_after_the_application(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, own: bool
 ) -> None:
     name = f"file-{random.getrandbits(32):08x}"
-    monkeypatch.setattr(source, "application_name", lambda _made_in: name)
+    monkeypatch.setattr(wsgi, "application_name", lambda: name)
     file = tmp_path / "web.toml"
     file.write_text(text.replace("OWN", f"{name}-own"), "utf-8")
     path = Path(f"/dev/shm/dthrottle-{os.getuid()}-{name}" + ("-own" if own else ""))
@@ -339,10 +359,13 @@ def test_a_module_alone_is_the_application(monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.parametrize("what", ["rate", "file"])
 def test_a_name_that_is_taken_does_not_keep_anybody_from_starting(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    what: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = f"taken-{random.getrandbits(32):08x}"
-    monkeypatch.setattr(source, "application_name", lambda _made_in: name)
+    monkeypatch.setattr(wsgi, "application_name", lambda: name)
     if os.getuid() == 0:
         Path("/run/dthrottle").mkdir(mode=0o755, exist_ok=True)
     folders = [Path("/run/dthrottle"), Path("/dev/shm"), Path("/tmp")]
@@ -354,9 +377,9 @@ def test_a_name_that_is_taken_does_not_keep_anybody_from_starting(
     try:
         for path in squatted:
             path.write_text("not a table")
-        with pytest.warns(RuntimeWarning, match="shared only with forked children") as caught:
-            web = WsgiClient(config)
-        assert len(caught) == 1
+        web = WsgiClient(config)
+        (warning,) = caplog.messages
+        assert "shared only with forked children" in warning
         assert web.statuses(2) == [200, 429]
         with pytest.raises(DthrottleError):
             WsgiClient(config, table=name)

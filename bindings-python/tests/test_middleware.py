@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from web import CLIENTS, AsgiClient, Client, WsgiClient, fail, kinds, once
+from web import CLIENTS, PEER, AsgiClient, Client, WsgiClient, fail, kinds, once
 
-from dthrottle import ConfigError, Decision, ManualClock, Throttle
+from dthrottle import ConfigError, Decision, ManualClock, Throttle, asgi
 from dthrottle.address import client_address, parse_address
 
 
@@ -54,7 +56,9 @@ def test_clients_are_told_apart_by_address(client: Any, clock: ManualClock) -> N
 
 
 @pytest.mark.parametrize("prefix", [1, 48, 64, 127, 128])
-def test_the_quick_way_finds_the_same_client(clock: ManualClock, prefix: int) -> None:
+def test_the_middleware_and_client_address_find_the_same_client(
+    clock: ManualClock, prefix: int
+) -> None:
     throttle = once(clock, 9)
     web = WsgiClient(throttle, ipv6_prefix=prefix)
     for peer in ["203.0.113.7", " [2001:db8::ff]:80", "::ffff:1.2.3.4", "ffff::ffff", "fe80::1%e"]:
@@ -203,6 +207,8 @@ def test_routes(client: Any, clock: ManualClock) -> None:
     assert web.get("/login").status == 200
     assert web.get("/api/x").status == 429
     assert web.get("/größe").status == 429
+    assert web.get("/login/").status == 429, "slashes at the end do not matter"
+    assert web.get("/login//").status == 429
     assert web.get("/api/x\n").status == 429, "what ends a line does not end the match"
 
 
@@ -224,7 +230,7 @@ def test_names_allow_no_addresses(client: Any, clock: ManualClock) -> None:
     """The letters of a name are the bytes of somebody's address."""
     names = ["root", "networkaddress16"]
     for name in names:
-        with pytest.raises(ConfigError, match=f"^allow: '{name}' cannot be"):
+        with pytest.raises(ConfigError, match=f'^allow: must be an address .* got "{name}"$'):
             client(once(clock), allow=[name], ipv6_prefix=128)
     # Where the header is missing, the tag is an address.
     web = client(once(clock), allow=names, ipv6_prefix=128, tag="header:X-Api-Key")
@@ -240,12 +246,13 @@ def test_names_allow_no_addresses(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_allow_function(client: Any, clock: ManualClock) -> None:
-    web = client(once(clock), allow=lambda request: "alice" in str(request))
+def test_skip(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock), skip=lambda request: "alice" in str(request))
     assert web.statuses(3, user="alice") == [200] * 3
     assert web.statuses(2, user="bob") == [200, 429]
-    web = client(once(clock), allow=fail)
-    assert web.statuses(2) == [200, 429], "who cannot be looked up is not allowed"
+    web = client(once(clock), skip=fail)
+    assert web.statuses(2) == [200, 429], "a failing function skips nobody"
+    assert web.counts.failed == 2
 
 
 @kinds
@@ -272,9 +279,9 @@ def test_status(client: Any, clock: ManualClock) -> None:
     [
         ("slow dówn", "slow dówn".encode(), "text/plain; charset=utf-8"),
         (b"\x00\xff", b"\x00\xff", "application/octet-stream"),
-        ({"error": "slow"}, b'{"error": "slow"}', "application/json"),
+        ({"error": "slow"}, b'{"error":"slow"}', "application/json"),
         (lambda _r, d: f"{d.retry_after:.0f}", b"60", "text/plain; charset=utf-8"),
-        (lambda _r, _d: {"a": 1}, b'{"a": 1}', "application/json"),
+        (lambda _r, _d: {"a": 1}, b'{"a":1}', "application/json"),
         ("", b"", "text/plain; charset=utf-8"),
     ],
 )
@@ -377,24 +384,34 @@ def test_a_number_is_a_tag(client: Any, clock: ManualClock) -> None:
 
 @kinds
 @pytest.mark.filterwarnings("error")
-def test_allow_is_not_awaited(client: Any, clock: ManualClock) -> None:
+def test_skip_is_awaited_where_functions_can_be(client: Any, clock: ManualClock) -> None:
     async def everybody(_request: Any) -> bool:
         return True
 
-    web = client(once(clock), allow=lambda request: everybody(request))
-    assert web.statuses(2) == [200, 429]
-    assert web.counts.failed == 2
+    web = client(once(clock), skip=lambda request: everybody(request))
+    awaits = client is AsgiClient
+    assert web.statuses(2) == [200, 200 if awaits else 429], "a coroutine is true, but not here"
+    assert web.counts.failed == (0 if awaits else 2)
 
 
 @kinds
 def test_a_proxy_that_nobody_named_is_told_once(
     client: Any, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for options, lines in (({}, 1), ({"trusted_proxies": 0}, 0), ({"tag": lambda _: "a"}, 0)):
+    tagged: Any = {"tag": lambda _: "a"}
+    for peer, options, lines in (
+        ("10.0.0.1", {}, 1),
+        (None, {}, 1),
+        (PEER, {}, 0),
+        ("10.0.0.1", {"trusted_proxies": 0}, 0),
+        ("10.0.0.1", tagged, 0),
+    ):
         caplog.clear()
         web = client(once(clock, 9), **options)
-        web.statuses(3, x_forwarded_for="203.0.113.1")
-        assert [r.levelname for r in caplog.records if "proxy" in r.message] == ["WARNING"] * lines
+        web.statuses(3, peer=peer, x_forwarded_for="203.0.113.1")
+        assert [r.levelname for r in caplog.records if "X-Forwarded-For" in r.message] == [
+            "WARNING"
+        ] * lines
 
 
 @kinds
@@ -403,3 +420,65 @@ def test_nonsense_as_body_is_counted(client: Any, clock: ManualClock) -> None:
         web = client(once(clock), body=lambda *_: nonsense)  # noqa: B023
         assert web.statuses(2) == [200, 429]
         assert web.counts.failed == 1
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("option", "given_back"), [("skip_failed_requests", 500), ("skip_successful_requests", 200)]
+)
+def test_the_response_decides_about_a_refund(
+    client: Any, clock: ManualClock, option: str, given_back: int
+) -> None:
+    for status in (200, 500):
+        web = client(once(clock, 3), **{option: True})
+        web.status = status
+        assert web.statuses(3) == [status] * 3
+        assert web.get().status == (status if status == given_back else 429)
+
+
+@kinds
+def test_an_application_that_raises_has_failed(client: Any, clock: ManualClock) -> None:
+    throttle = once(clock)
+    web = client(throttle, skip_failed_requests=True)
+    web.made.app = fail
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            web.get()
+
+
+@kinds
+def test_legacy_headers_come_besides(client: Any, clock: ManualClock) -> None:
+    web = client(once(clock, 5), legacy_headers=True)
+    assert {name for name in web.get().headers if "ratelimit" in name} == {
+        *("ratelimit", "ratelimit-policy"),
+        *("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),
+    }
+
+
+@kinds
+def test_max_held_counts_the_requests_of_all_middleware(
+    client: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (client(once(clock), max_delay=3600, max_held=1) for _ in range(2))
+    assert first.statuses(1) + second.statuses(1) == [200, 200]
+    seen: list[int] = []
+
+    def sleep(_seconds: float) -> None:
+        seen.append(second.get().status)
+
+    async def stays(_self: Any, seconds: float) -> bool:
+        await asyncio.to_thread(sleep, seconds)
+        return True
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(asgi._Listener, "stays", stays)
+    assert first.get().status == 200
+    assert seen == [429], "the place is taken"
+
+
+@kinds
+def test_sets_and_tuples_are_lists(client: Any, clock: ManualClock) -> None:
+    options: Any = {"methods": {"POST", "GET"}, "routes": ("/a", "/b"), "allow": {"198.51.100.1"}}
+    web = client(once(clock), **options)
+    assert web.statuses(2, "/a") == [200, 429]
+    assert web.statuses(2, "/b", peer="198.51.100.1") == [200, 200]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dthrottle import ManualClock, Throttle, asgi, wsgi
-from dthrottle.gate import Counts
+from dthrottle.middleware import Counts
 
 PEER = "203.0.113.7"
 
@@ -29,6 +29,7 @@ class Client:
     """Sends requests through a middleware of one kind around an application that says hello."""
 
     kind: str
+    status = 200
 
     def __init__(self, throttle: Any, **options: Any) -> None:
         self.made = self.make(throttle, options)
@@ -68,7 +69,9 @@ class WsgiClient(Client):
 
     def make(self, throttle: Any, options: dict[str, Any]) -> Any:
         def app(_environ: Any, start_response: Any) -> list[bytes]:
-            start_response("200 OK", [("Content-Type", "text/plain"), ("X-App", "1")])
+            start_response(
+                f"{self.status} Answer", [("Content-Type", "text/plain"), ("X-App", "1")]
+            )
             return [b"hello"]
 
         return wsgi.ThrottleMiddleware(app, throttle, **options)
@@ -93,7 +96,7 @@ class AsgiClient(Client):
     def make(self, throttle: Any, options: dict[str, Any]) -> Any:
         async def app(_scope: Any, _receive: Any, send: Any) -> None:
             headers = [(b"content-type", b"text/plain"), (b"x-app", b"1")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": b"hello"})
 
         return asgi.ThrottleMiddleware(app, throttle, **options)

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dthrottle import Decision, DthrottleError, TableInfo, tables
+from dthrottle._dthrottle import Middleware
 from dthrottle.address import client_address
+from dthrottle.application import application_name
 from dthrottle.config import TableConfig
-from dthrottle.source import open_source
+from dthrottle.options import source_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,7 +115,10 @@ def _check(args: argparse.Namespace) -> int:
         source = {"rate": args.rate, **({"burst": args.burst} if args.burst else {})}
     # A file may name its table itself.
     table = None if args.config is not None and args.table is None else _where(args, _one(args))
-    domain = open_source(source, args.domain, table, "default").domain
+    options = source_options(source, {"domain": args.domain, "table": table})
+    native = Middleware(options, application=application_name())
+    native.open()
+    domain = native.domain()
     tag = (None if args.text else client_address(args.tag)) or os.fsencode(args.tag)
     if args.scope:
         tag = b"%b\0%b" % (os.fsencode(args.scope), tag)

@@ -1,36 +1,41 @@
 # The types of the native module, written by hand; `make lint-python` holds them against it.
 # What the calls mean is in the docstrings (src/*.rs) and in docs/semantics.md.
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, NoReturn, SupportsFloat, SupportsIndex, final
+from typing import Any, Final, Literal, NoReturn, SupportsFloat, SupportsIndex, final
 
 from typing_extensions import Self, disjoint_base
 
 from dthrottle.config import ClusterConfig, Domains, Rules, TableConfig
-from dthrottle.headers import Policy
 
 __all__ = [
     "UNLIMITED",
     "BusyStats",
     "BusyThrottle",
+    "ClientAddress",
     "ClusterEvent",
     "ClusterStats",
     "Decision",
     "Domain",
     "Headers",
+    "HttpDecision",
     "ManualClock",
+    "Middleware",
     "PeerStats",
-    "Quick",
     "Rule",
+    "SharedThrottle",
     "Stats",
     "TableInfo",
     "Throttle",
     "Turn",
     "__version__",
     "_panic",
+    "application_table_name",
+    "client_address",
+    "nearest",
     "parse_address",
     "tables",
 ]
@@ -70,20 +75,6 @@ class Decision:
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
-
-@final
-class Headers:
-    def __new__(cls, kind: str, policies: list[Policy]) -> Self: ...
-    @property
-    def is_list(self) -> bool: ...
-    def fields(self, decision: Decision) -> list[tuple[str, str]]: ...
-
-@final
-class Quick:
-    def __new__(cls, domain: Domain, cost: int, ipv6_prefix: int) -> Self: ...
-    def check(self, peer: object) -> Decision | None: ...
-
-def parse_address(text: object) -> bytes | None: ...
 
 @final
 class Rule:
@@ -354,6 +345,99 @@ class BusyThrottle:
         /,
     ) -> None: ...
 
+@final
+class Middleware:
+    def __new__(
+        cls,
+        options: dict[str, Any],
+        *,
+        application: str | None = None,
+        place: str = "",
+        within: SharedThrottle | None = None,
+        on_warning: Callable[[str, str], object] | None = None,
+    ) -> Self: ...
+    def check_allow(self) -> None: ...
+    def open(self) -> Throttle | None: ...
+    def domain(self) -> Domain: ...
+    @property
+    def domain_name(self) -> str: ...
+    @property
+    def table_name(self) -> str | None: ...
+    @property
+    def shared(self) -> SharedThrottle | None: ...
+    @property
+    def methods(self) -> list[str] | None: ...
+    @property
+    def routes(self) -> list[str]: ...
+    @property
+    def tag_header(self) -> str | None: ...
+    @property
+    def exempts(self) -> bool: ...
+    @property
+    def holds(self) -> bool: ...
+    @property
+    def refunds(self) -> bool: ...
+    @property
+    def is_list(self) -> bool: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+    def count_failure(self) -> None: ...
+    def is_exempt(self, peer: object, forwarded: Iterable[str] | None = None) -> bool: ...
+    def decide(
+        self,
+        peer: object,
+        forwarded: Iterable[str] | None = None,
+        scope: str = "",
+        can_wait: bool = True,
+        tag: object = ...,
+        cost: int | None = None,
+    ) -> HttpDecision | None: ...
+
+@final
+class SharedThrottle: ...
+
+@final
+class HttpDecision:
+    @property
+    def refused(self) -> bool: ...
+    @property
+    def wait(self) -> float: ...
+    @property
+    def decision(self) -> Decision: ...
+    @property
+    def fields(self) -> list[tuple[str, str]]: ...
+    @property
+    def retry_after(self) -> int: ...
+    def refusal(self, body: object = None) -> tuple[int, list[tuple[str, str]], bytes]: ...
+    def end_hold(self, is_gone: bool) -> None: ...
+    def finish(self, is_success: bool) -> None: ...
+
+@final
+class Headers:
+    def __new__(cls, kind: object, name: str, domain: Domain) -> Self: ...
+    @property
+    def is_list(self) -> bool: ...
+    def fields(self, decision: Decision) -> list[tuple[str, str]]: ...
+
+@final
+class ClientAddress:
+    def __new__(
+        cls, *, trusted_proxies: int | Iterable[str] = 0, ipv6_prefix: int = 64
+    ) -> Self: ...
+    def __call__(
+        self, peer: str | None, forwarded_for: Iterable[str] | None = None
+    ) -> bytes | None: ...
+
+def client_address(
+    peer: str | None,
+    forwarded_for: Iterable[str] | None = None,
+    *,
+    trusted_proxies: int | Iterable[str] = 0,
+    ipv6_prefix: int = 64,
+) -> bytes | None: ...
+def parse_address(text: object) -> bytes | None: ...
+def application_table_name(shown: list[str], identity: list[str]) -> str: ...
+def nearest(word: str, known: list[str]) -> str: ...
 def tables(*, group: str | None = None, dir: str | None = None) -> list[TableInfo]: ...  # noqa: A002
 
 # For tests: panics inside the guard.

@@ -15,13 +15,14 @@ The user is not part of it: tables of different users are apart anyway.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from dthrottle._dthrottle import application_table_name
 
 __all__ = ["application_name"]
 
@@ -31,7 +32,7 @@ _UWSGI_OPTIONS = ("module", "wsgi", "wsgi-file", "file", "mount", "paste", "ini"
 
 
 def application_name(made_in: str | None = None) -> str | None:
-    """Give a name for a table; None in an interactive Python, which is no application.
+    """Return a name for a table; None in an interactive Python, which is no application.
 
     ``made_in`` names the application where that is known, and the file may be one or another.
     """
@@ -42,10 +43,9 @@ def application_name(made_in: str | None = None) -> str | None:
     spec = made_in or _uwsgi() or _spec(sys.argv[1:], folder)
     # Processes that multiprocessing starts anew are told the whole path of the command.
     line = "\0".join([str(Path(folder, command)), *sys.argv[1:]])
-    parts = [folder, spec or line, sys.prefix, made_in or _file_on_the_stack(folder, command)]
-    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:10]
-    shown = [Path(folder).name, spec or Path(command).name, digest]
-    return "-".join(filter(None, map(_plain, shown)))
+    identity = [folder, spec or line, sys.prefix, made_in or _file_on_the_stack(folder, command)]
+    shown = [Path(folder).name, spec or Path(command).name]
+    return application_table_name([*map(_text, shown)], [*map(_text, identity)])
 
 
 def _folder() -> str:
@@ -102,6 +102,6 @@ def _file_on_the_stack(folder: str, command: str) -> str:
     return ""
 
 
-def _plain(text: str) -> str:
-    """Give what may stand in the name of a table."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", text).strip("-.")[:40]
+def _text(text: str) -> str:
+    """Return text without lone surrogates, which stand for bytes that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -4,7 +4,7 @@
 
 All workers of the server count together, without being told. The loop is never blocked: a request
 that is held waits with ``asyncio.sleep``. Only HTTP is throttled; lifespan and websockets pass.
-docs/python.md has the options; functions that are given may be coroutines.
+docs/http.md has the options; functions that are given may be coroutines.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Generic
 
-from dthrottle.awaiting import AwaitingGate
-from dthrottle.gate import Counts, Request, Verdict
-from dthrottle.options import Options, read_options
-from dthrottle.source import Source
+from dthrottle._dthrottle import HttpDecision
+from dthrottle.application import application_name
+from dthrottle.middleware import Counts, HttpThrottle, Request, log_table
+from dthrottle.options import Options, Source, source_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -56,14 +56,10 @@ class AsgiReader(Generic[Request]):
         lines = self._lines(request, name.lower().encode("latin-1"))
         return lines[0] if len(lines) == 1 else None
 
-    def peer(self, request: Request) -> str | None:
-        """Give the peer's address; there is none for Unix sockets."""
+    def address(self, request: Request) -> tuple[str | None, list[str]]:
+        """Return the peer's address, of which there is none for Unix sockets, and the header."""
         client = self._scope(request).get("client")
-        return client[0] if client else None
-
-    def forwarded_for(self, request: Request) -> list[str]:
-        """Give all lines of the header."""
-        return self._lines(request, b"x-forwarded-for")
+        return client[0] if client else None, self._lines(request, b"x-forwarded-for")
 
     def can_wait(self, _request: Request) -> bool:
         """Return True: the event loop goes on."""
@@ -75,66 +71,78 @@ class AsgiReader(Generic[Request]):
 
 
 class ThrottleMiddleware:
-    """Asks a throttle about every request before the application sees it."""
+    """Checks every request before the application sees it."""
 
     def __init__(self, app: App, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
-        settings = read_options(options, can_await=True)
-        settings.check_allow()
-        self._gate = AwaitingGate(settings, settings.open(throttle), AsgiReader(_same))
+        read = source_options(throttle, options)
+        reader: AsgiReader[Scope] = AsgiReader(lambda scope: scope)
+        self._http = HttpThrottle(read, reader, can_await=True, application=application_name())
+        self._http.native.check_allow()
+        self._http.native.open()
+        log_table(f"domain {self._http.native.domain_name!r}", self._http.native)
 
     @property
     def counts(self) -> Counts:
-        """What happened to requests in this process."""
-        return self._gate.counts
+        """The requests of this process."""
+        return self._http.counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        verdict = await self._gate.judge(scope)
-        if verdict is None:
+        decided = await self._http.decide_async(scope)
+        if decided is None:
             return await self.app(scope, receive, send)
-        scope[DECISION] = verdict.decision
-        if verdict.refused:
-            return await self._refuse(scope, send, verdict)
-        sending = self._adding(send, verdict)
-        if not verdict.wait:
-            return await self.app(scope, receive, sending)
-        return await self._hold(scope, receive, sending, verdict)
+        scope[DECISION] = decided.decision
+        if decided.refused:
+            return await self._refuse(scope, send, decided)
+        if decided.wait:
+            return await self._hold(scope, receive, send, decided)
+        return await self._pass(scope, receive, send, decided)
 
-    async def _refuse(self, scope: Scope, send: Send, verdict: Verdict) -> None:
-        refusal = await self._gate.refuse(scope, verdict)
-        start = {"type": "http.response.start", "status": refusal.status}
-        await send({**start, "headers": _encoded(refusal.fields + verdict.fields)})
-        content = b"" if scope.get("method") == "HEAD" else refusal.body
+    async def _refuse(self, scope: Scope, send: Send, decided: HttpDecision) -> None:
+        status, fields, body = await self._http.refuse_async(scope, decided)
+        headers = _encoded(fields + decided.fields)
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        content = b"" if scope.get("method") == "HEAD" else body
         await send({"type": "http.response.body", "body": content})
 
-    async def _hold(self, scope: Scope, receive: Receive, send: Send, verdict: Verdict) -> None:
-        waiting = _Listener(receive)
+    async def _hold(
+        self, scope: Scope, receive: Receive, send: Send, decided: HttpDecision
+    ) -> None:
+        waiting, is_here = _Listener(receive), False
         try:
-            with self._gate.held(verdict):
-                here = await waiting.stays(verdict.wait)
-            if here:
-                await self.app(scope, waiting.receive, send)
-            else:
-                self._gate.give_up(verdict)
+            try:
+                is_here = await waiting.stays(decided.wait)
+            finally:
+                decided.end_hold(not is_here)
+            if is_here:
+                await self._pass(scope, waiting.receive, send, decided)
         finally:
             waiting.close()
 
-    def _adding(self, send: Send, verdict: Verdict) -> Send:
-        gate, fields = self._gate, verdict.fields
-        if not fields:
-            return send
+    async def _pass(
+        self, scope: Scope, receive: Receive, send: Send, decided: HttpDecision
+    ) -> None:
+        """Let the application answer, add the fields, and say how the request ended."""
+        http = self._http
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if http.refunds:
+                    decided.finish(message["status"] < 400)
                 present = list(message.get("headers", ()))
-                more = gate.merged(present, fields, lambda pair: pair[0].decode("latin-1").lower())
+                more = http.merged([name.decode("latin-1") for name, _ in present], decided.fields)
                 message = {**message, "headers": present + _encoded(more)}
             await send(message)
 
-        return sending
+        try:
+            await self.app(scope, receive, sending)
+        except Exception:
+            if http.refunds:
+                decided.finish(False)
+            raise
 
 
 class _Listener:
@@ -181,10 +189,6 @@ class _Listener:
         """Stop listening."""
         if self._next is not None:
             self._next.cancel()
-
-
-def _same(scope: Scope) -> Scope:
-    return scope
 
 
 def _encoded(fields: list[tuple[str, str]]) -> list[tuple[bytes, bytes]]:

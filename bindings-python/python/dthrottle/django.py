@@ -21,15 +21,12 @@ from django.conf import settings as site
 from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpResponse
 
+from dthrottle._dthrottle import HttpDecision
 from dthrottle.address import ClientAddress
-from dthrottle.awaiting import AwaitingGate
-from dthrottle.blocking import BlockingGate
 from dthrottle.errors import ConfigError
-from dthrottle.gate import Counts, Gate, Refusal, Verdict
-from dthrottle.limits import Limit, Limits, Rate, shared
-from dthrottle.near import known
-from dthrottle.options import ELSEWHERE, LIMIT_OPTIONS, Settings
-from dthrottle.source import Opened, table_config
+from dthrottle.limits import Limit, Limits, Rate, shared_scope
+from dthrottle.middleware import Counts, HttpThrottle
+from dthrottle.options import check_names
 from dthrottle.wsgi import WsgiReader
 
 if TYPE_CHECKING:
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["ThrottleMiddleware", "counts", "limit", "shared_limit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-G = TypeVar("G", bound=Gate[Any])
 
 _OF_SITE: Final = ("application_limits", "enabled", "table", "cluster")
 _USER: Final = "user"
@@ -68,6 +64,7 @@ class ThrottleMiddleware:
         rate = _setting().get("application_limits")
         if not _enabled():
             raise MiddlewareNotUsed("DTHROTTLE: enabled is False")
+        _limits()
         if rate is None:
             right = 'DTHROTTLE = {"application_limits": "100/s"}'
             raise ConfigError(f"application_limits: is missing; add {right}", "application_limits")
@@ -94,7 +91,7 @@ def limit(rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
 
 def shared_limit(rate: Rate, scope: str, **options: Unpack[LimitOptions]) -> Callable[[F], F]:
     """Limit several views by one budget: wherever rate and scope are the same."""
-    name, uses = shared(scope), _Uses(rate, options)
+    name, uses = shared_scope(scope), _Uses(rate, options)
 
     def decorate(view: F) -> F:
         return _limited(view, uses, lambda _request: name)
@@ -114,12 +111,12 @@ class _Uses:
         self._rate, self._options = rate, options
 
     @functools.cached_property
-    def blocking(self) -> Limit[BlockingGate[Any]]:
-        return _limit(self._rate, self._options, _blocking, can_await=False)
+    def blocking(self) -> Limit[Any]:
+        return _limit(self._rate, self._options, can_await=False)
 
     @functools.cached_property
-    def awaiting(self) -> Limit[AwaitingGate[Any]]:
-        return _limit(self._rate, self._options, _awaiting, can_await=True)
+    def awaiting(self) -> Limit[Any]:
+        return _limit(self._rate, self._options, can_await=True)
 
 
 def _is_async(view: Any) -> bool:
@@ -132,35 +129,47 @@ def _is_async(view: Any) -> bool:
 def _limited(view: F, uses: _Uses, scope: Callable[[Any], str]) -> F:
     if _is_async(view):
         return _async_limited(view, uses.awaiting, scope)
-    use = uses.blocking
+    limits, limit = _limits(), uses.blocking
 
     @functools.wraps(view)
     def limited(request: Any, *args: Any, **kwargs: Any) -> Any:
-        gate = use.gate
-        verdict = gate.judge(request, scope(request)) if _enabled() else None
-        if verdict is None:
+        http = limits.used(limit)
+        decided = http.decide(request, scope(request)) if _enabled() else None
+        if decided is None:
             return view(request, *args, **kwargs)
-        request.dthrottle = verdict.decision
-        if verdict.refused:
-            return _response(gate.refuse(request, verdict), gate, verdict)
-        gate.hold(verdict)
-        return _told(view(request, *args, **kwargs), gate, verdict)
+        request.dthrottle = decided.decision
+        if decided.refused:
+            return _response(http.refuse(request, decided), http, decided)
+        http.hold(decided)
+        try:
+            response = view(request, *args, **kwargs)
+        except Exception:
+            _finish(http, decided, 500)
+            raise
+        return _answered(response, http, decided)
 
     return limited  # type: ignore[return-value]
 
 
-def _async_limited(view: F, use: Limit[AwaitingGate[Any]], scope: Callable[[Any], str]) -> F:
+def _async_limited(view: F, limit: Limit[Any], scope: Callable[[Any], str]) -> F:
+    limits = _limits()
+
     @functools.wraps(view)
     async def limited(request: Any, *args: Any, **kwargs: Any) -> Any:
-        gate = use.gate
-        verdict = await gate.judge(request, scope(request)) if _enabled() else None
-        if verdict is None:
+        http = limits.used(limit)
+        decided = await http.decide_async(request, scope(request)) if _enabled() else None
+        if decided is None:
             return await view(request, *args, **kwargs)
-        request.dthrottle = verdict.decision
-        if verdict.refused:
-            return _response(await gate.refuse(request, verdict), gate, verdict)
-        await gate.hold(verdict)
-        return _told(await view(request, *args, **kwargs), gate, verdict)
+        request.dthrottle = decided.decision
+        if decided.refused:
+            return _response(await http.refuse_async(request, decided), http, decided)
+        await http.hold_async(decided)
+        try:
+            response = await view(request, *args, **kwargs)
+        except Exception:
+            _finish(http, decided, 500)
+            raise
+        return _answered(response, http, decided)
 
     return limited  # type: ignore[return-value]
 
@@ -171,8 +180,8 @@ def _async_limited(view: F, use: Limit[AwaitingGate[Any]], scope: Callable[[Any]
 def _setting() -> dict[str, Any]:
     setting = getattr(site, "DTHROTTLE", {})
     if not isinstance(setting, Mapping):
-        raise ConfigError(f"DTHROTTLE: {setting!r} cannot be; must be a dict", "DTHROTTLE")
-    known("DTHROTTLE", setting, (*_OF_SITE, *LIMIT_OPTIONS), ELSEWHERE)
+        raise ConfigError(f"DTHROTTLE: must be a dict, got {setting!r}", "DTHROTTLE")
+    check_names(setting, _OF_SITE, more=True)
     return dict(setting)
 
 
@@ -183,37 +192,24 @@ def _enabled() -> bool:
 
 
 @functools.cache
-def _limits() -> Limits:
+def _limits() -> Limits[Any]:
     setting = _setting()
     # Which view comes first is chance: the table is named after the settings of the site.
-    table = table_config(setting.get("table"), str(getattr(site, "SETTINGS_MODULE", "")))
+    made_in = str(getattr(site, "SETTINGS_MODULE", ""))
     options = {name: value for name, value in _options().items() if value != _USER}
-    return Limits(table, setting.get("cluster"), options)
+    # Whether names may stand in allow is for each limit to check: it may have another tag.
+    return Limits(_READER, setting.get("table"), setting.get("cluster"), options, made_in=made_in)
 
 
 def _options() -> dict[str, Any]:
     return {name: value for name, value in _setting().items() if name not in _OF_SITE}
 
 
-def _limit(
-    rate: Rate,
-    options: Mapping[str, Any],
-    make: Callable[[Settings, Opened], G],
-    *,
-    can_await: bool,
-) -> Limit[G]:
+def _limit(rate: Rate, options: Mapping[str, Any], *, can_await: bool) -> Limit[Any]:
     merged = {**_options(), **options}
     if merged.get("tag") == _USER:
         options = {**options, "tag": _user_tag(merged, can_await=can_await)}
-    return _limits().limit(rate, options, make, can_await=can_await)
-
-
-def _blocking(settings: Settings, opened: Opened) -> BlockingGate[Any]:
-    return BlockingGate(settings, opened, _READER)
-
-
-def _awaiting(settings: Settings, opened: Opened) -> AwaitingGate[Any]:
-    return AwaitingGate(settings, opened, _READER)
+    return _limits().limit(rate, options, can_await=can_await)
 
 
 # Requests and responses.
@@ -229,7 +225,7 @@ def _user_tag(options: Mapping[str, Any], *, can_await: bool) -> Callable[[Any],
     def tag(request: Any, user: Any) -> bytes | None:
         if user is not None and user.is_authenticated:
             return f"user:{user.pk}".encode()
-        found = address(_READER.peer(request), _READER.forwarded_for(request))
+        found = address(*_READER.address(request))
         return None if found is None else b"address:" + found
 
     async def tag_later(request: Any) -> bytes | None:
@@ -255,16 +251,27 @@ def _view(request: Any, view: Any) -> str:
     return f"view:{named.__module__}.{named.__qualname__}"
 
 
-def _response(refusal: Refusal, gate: Gate[Any], verdict: Verdict) -> Any:
-    response = HttpResponse(refusal.body, status=refusal.status, headers=dict(refusal.fields))
-    return _told(response, gate, verdict)
+def _response(
+    refusal: tuple[int, Any, bytes], http: HttpThrottle[Any], decided: HttpDecision
+) -> Any:
+    status, fields, body = refusal
+    return _with_fields(HttpResponse(body, status=status, headers=dict(fields)), http, decided)
 
 
-def _told(response: Any, gate: Gate[Any], verdict: Verdict) -> Any:
+def _answered(response: Any, http: HttpThrottle[Any], decided: HttpDecision) -> Any:
     if response is None:
         return response  # Django says what is wrong with that
-    present = list(response.items())
-    for name, value in gate.merged(present, verdict.fields, lambda pair: pair[0].lower()):
+    _finish(http, decided, response.status_code)
+    return _with_fields(response, http, decided)
+
+
+def _finish(http: HttpThrottle[Any], decided: HttpDecision, status: int) -> None:
+    if http.refunds:
+        decided.finish(status < 400)
+
+
+def _with_fields(response: Any, http: HttpThrottle[Any], decided: HttpDecision) -> Any:
+    for name, value in http.merged(response.headers.keys(), decided.fields):
         # A response has one line of a name; a list goes on in it.
         response[name] = f"{response[name]}, {value}" if response.has_header(name) else value
     return response

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import HTTPException, Request, Response
 from starlette.requests import HTTPConnection
 
-from dthrottle._dthrottle import Decision
+from dthrottle._dthrottle import Decision, HttpDecision
 from dthrottle.asgi import DECISION, AsgiReader
-from dthrottle.awaiting import AwaitingGate
 from dthrottle.config import ClusterConfig
-from dthrottle.gate import Counts, Refusal, Verdict
-from dthrottle.limits import Limit, Limits, Rate, shared
-from dthrottle.options import Settings
-from dthrottle.source import Opened, Table, table_config
+from dthrottle.errors import ConfigError
+from dthrottle.limits import Limit, Limits, Rate, shared_scope
+from dthrottle.middleware import Counts, Fields
+from dthrottle.options import Table
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -33,21 +32,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Dependency", "Limiter", "Refused", "refused_handler"]
 
-Gate = AwaitingGate[Request]
-
 _READER: Final = AsgiReader[Request](lambda request: request.scope)
 
 
 class Refused(HTTPException):
     """A request that was refused. FastAPI answers ``{"detail": "Too Many Requests"}``."""
 
-    def __init__(self, decision: Decision, refusal: Refusal, verdict: Verdict) -> None:
-        told = [pair for pair in refusal.fields if pair[0] == "Retry-After"]
-        headers = dict(told + verdict.fields)
-        super().__init__(refusal.status, "Too Many Requests", headers)
-        self.decision = decision
-        self.body = refusal.body
-        self.media_type = dict(refusal.fields)["Content-Type"]
+    def __init__(self, decided: HttpDecision, refusal: tuple[int, Fields, bytes]) -> None:
+        status, fields, self.body = refusal
+        own = dict(fields)
+        headers = {"Retry-After": own["Retry-After"], **dict(decided.fields)}
+        super().__init__(status, "Too Many Requests", headers)
+        self.decision = decided.decision
+        self.media_type = own["Content-Type"]
 
 
 async def refused_handler(_request: Request, refused: Exception) -> Response:
@@ -70,7 +67,8 @@ class Limiter:
         **options: "Unpack[LimitOptions]",
     ) -> None:
         self.enabled = enabled
-        self._limits = Limits(table_config(table), cluster, options)
+        _check(options)
+        self._limits = Limits(_READER, table, cluster, options)
 
     @property
     def counts(self) -> Counts:
@@ -85,16 +83,17 @@ class Limiter:
         self, rate: Rate, scope: str, **options: "Unpack[LimitOptions]"
     ) -> "Dependency":
         """Limit several routes by one budget: wherever rate and scope are the same."""
-        return Dependency(self, self._limit(rate, options), shared(scope))
+        return Dependency(self, self._limit(rate, options), shared_scope(scope))
 
-    def _limit(self, rate: Rate, options: "LimitOptions") -> Limit[Gate]:
-        return self._limits.limit(rate, options, _gate, can_await=True)
+    def _limit(self, rate: Rate, options: "LimitOptions") -> Limit[Request]:
+        _check(options)
+        return self._limits.limit(rate, options, can_await=True)
 
 
 class Dependency:
     """What a route depends on: ``Depends(limiter.limit("5/minute"))``. It gives the decision."""
 
-    def __init__(self, limiter: Limiter, limit: Limit[Gate], scope: str | None) -> None:
+    def __init__(self, limiter: Limiter, limit: Limit[Request], scope: str | None) -> None:
         self._limiter = limiter
         self._limit = limit
         self._scope = scope
@@ -103,18 +102,24 @@ class Dependency:
         """Let a request pass, now or later, or refuse it. Websockets pass."""
         if not self._limiter.enabled or not isinstance(request, Request):
             return None
-        gate = self._limit.gate
-        verdict = await gate.judge(request, self._scope or _endpoint(request))
-        if verdict is None:
+        http = self._limiter._limits.used(self._limit)
+        decided = await http.decide_async(request, self._scope or _endpoint(request))
+        if decided is None:
             return None
-        request.scope[DECISION] = verdict.decision
-        if verdict.refused:
-            raise Refused(verdict.decision, await gate.refuse(request, verdict), verdict)
-        present = list(response.headers.items())
-        for name, value in gate.merged(present, verdict.fields, lambda pair: pair[0].lower()):
+        request.scope[DECISION] = decided.decision
+        if decided.refused:
+            raise Refused(decided, await http.refuse_async(request, decided))
+        for name, value in http.merged(response.headers.keys(), decided.fields):
             response.headers.append(name, value)
-        await gate.hold(verdict)
-        return verdict.decision
+        await http.hold_async(decided)
+        return decided.decision
+
+
+def _check(options: "LimitOptions") -> None:
+    for name in ("skip_failed_requests", "skip_successful_requests"):
+        if options.get(name):
+            message = f"{name}: a dependency does not see the response; use dthrottle.asgi"
+            raise ConfigError(message, field=name)
 
 
 def _endpoint(request: Request) -> str:
@@ -125,7 +130,3 @@ def _endpoint(request: Request) -> str:
     function = getattr(route, "endpoint", None)
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
     return f"endpoint:{methods} {getattr(route, 'path', '')} {name}"
-
-
-def _gate(settings: Settings, opened: Opened) -> Gate:
-    return AwaitingGate(settings, opened, _READER)

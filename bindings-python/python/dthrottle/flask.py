@@ -19,15 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import flask
 from werkzeug.exceptions import TooManyRequests
 
-from dthrottle._dthrottle import Decision
-from dthrottle.blocking import BlockingGate
+from dthrottle._dthrottle import Decision, HttpDecision
 from dthrottle.config import ClusterConfig
-from dthrottle.gate import Counts, Refusal, Verdict
-from dthrottle.headers import retry_after
-from dthrottle.limits import Limit, Limits, Rate, shared
-from dthrottle.near import known
-from dthrottle.options import LIMIT_OPTIONS, Settings
-from dthrottle.source import Opened, Table, table_config
+from dthrottle.limits import Limit, Limits, Rate, shared_scope
+from dthrottle.middleware import Counts, HttpThrottle
+from dthrottle.options import Table, check_names
 from dthrottle.wsgi import DECISION, WsgiReader
 
 if TYPE_CHECKING:
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["Limiter", "Refused"]
 
 F = TypeVar("F", bound=Callable[..., Any] | flask.Blueprint)
-Gate = BlockingGate[flask.Request]
-
 _OF_LIMITER: Final = ("default_limits", "application_limits", "enabled", "table", "cluster")
 _PREFIX: Final = "DTHROTTLE_"
 # How a view says that the limits for all others are not for it.
@@ -50,8 +44,8 @@ _EXEMPT: Final = "exempt"
 _APPLICATION: Final = "application"
 # Where an application keeps whether it is throttled.
 _ENABLED: Final = "dthrottle.enabled"
-# Where a request keeps what it was told.
-_TOLD: Final = "_dthrottle"
+# Where a request keeps the decisions about it.
+_APPLIED: Final = "_dthrottle"
 _READER: Final = WsgiReader[flask.Request](lambda request: request.environ)
 
 
@@ -78,7 +72,7 @@ class Limiter:
         self.enabled = enabled
         self._given = {"table": table, "cluster": cluster, **options}
         # The application's configuration may have more of them.
-        self._limits = Limits(table_config(table), cluster, options, more_follows=True)
+        self._limits = Limits(_READER, table, cluster, options, more_follows=True)
         # By themselves: where they are nested or registered, blueprints get other names.
         self._of_blueprint: dict[flask.Blueprint, list[_Use]] = {}
         self._exempt: set[flask.Blueprint] = set()
@@ -96,7 +90,7 @@ class Limiter:
         if app.extensions.get("dthrottle") is self:
             return
         config = {key[len(_PREFIX) :].lower(): key for key in app.config if key.startswith(_PREFIX)}
-        known("DTHROTTLE_...", config, (*_OF_LIMITER, *LIMIT_OPTIONS))
+        check_names(config, _OF_LIMITER, more=True)
         read = {name: app.config[key] for name, key in config.items()}
         app.extensions[_ENABLED] = bool(read.pop("enabled", True))
         default = read.pop("default_limits", None)
@@ -121,7 +115,7 @@ class Limiter:
         self, rate: Rate, scope: str, **options: Unpack[LimitOptions]
     ) -> Callable[[F], F]:
         """Limit several views by one budget: wherever rate and scope are the same."""
-        return self._decorator(self._use(rate, shared(scope), options))
+        return self._decorator(self._use(rate, shared_scope(scope), options))
 
     def exempt(self, target: F) -> F:
         """Free a view, or every view of a blueprint, of the limits that are for all."""
@@ -132,7 +126,7 @@ class Limiter:
         return target
 
     def _use(self, rate: Rate, scope: str | None, options: Mapping[str, Any]) -> _Use:
-        return _Use(self._limits.limit(rate, options, _gate, can_await=False), scope)
+        return _Use(self._limits.limit(rate, options, can_await=False), scope)
 
     def _of_all(self, default: Rate | None, application: Rate | None) -> None:
         if default is not None and self._default is None:
@@ -177,64 +171,63 @@ class Limiter:
     def _apply(self, use: _Use | None) -> None:
         if use is None or not self.enabled or not flask.current_app.extensions.get(_ENABLED, True):
             return
-        request, told = flask.request, getattr(flask.request, _TOLD, ())
+        request, applied = flask.request, getattr(flask.request, _APPLIED, ())
         scope = use.scope or f"endpoint:{request.endpoint}"
         if use.scope is None or use.scope == _APPLICATION:
             # One Limiter may serve several applications, which have endpoints of one name.
             scope = f"{flask.current_app.name} {scope}"
-        # A blueprint may have the limit of one of its views: that is one bucket, asked once.
+        # A blueprint may have the limit of one of its views: that is one bucket, checked once.
         label = use.limit.label
-        if label is not None and any((label, scope) == (one.label, one.scope) for one in told):
+        if label is not None and any((label, scope) == (one.label, one.scope) for one in applied):
             return
-        gate = use.limit.gate
-        verdict = gate.judge(request, scope)
-        if verdict is None:
+        http = self._limits.used(use.limit)
+        decided = http.decide(request, scope)
+        if decided is None:
             return
-        request.environ[DECISION] = verdict.decision
+        request.environ[DECISION] = decided.decision
         # Not in flask.g, which several requests of a test may share.
-        setattr(request, _TOLD, (*told, _Told(gate, verdict, label, scope)))
-        if verdict.refused:
-            raise _refused(gate.refuse(request, verdict), verdict)
-        gate.hold(verdict)
+        setattr(request, _APPLIED, (*applied, _Applied(http, decided, label, scope)))
+        if decided.refused:
+            raise _refused(http.refuse(request, decided), decided)
+        http.hold(decided)
 
     def _after(self, response: flask.Response) -> flask.Response:
         headers = response.headers
-        for gate, verdict, _, _ in getattr(flask.request, _TOLD, ()):
-            for pair in gate.merged(list(headers), verdict.fields, lambda pair: pair[0].lower()):
-                headers.add(*pair)
-            if verdict.refused:
-                headers.setdefault("Retry-After", str(retry_after(verdict.decision)))
+        for http, decided, _, _ in getattr(flask.request, _APPLIED, ()):
+            for field in http.merged(headers.keys(), decided.fields):
+                headers.add(*field)
+            if decided.refused:
+                headers.setdefault("Retry-After", str(decided.retry_after))
+            elif http.refunds:
+                decided.finish(response.status_code < 400)
         return response
 
 
 class _Use(NamedTuple):
     """A limit at some place; without a scope it counts each endpoint apart."""
 
-    limit: Limit[Gate]
+    limit: Limit[flask.Request]
     scope: str | None
 
 
-class _Told(NamedTuple):
-    """What a request was told."""
+class _Applied(NamedTuple):
+    """A decision about a request."""
 
-    gate: Gate
-    verdict: Verdict
+    http: HttpThrottle[flask.Request]
+    decided: HttpDecision
     label: str | None
     scope: str
 
 
-def _refused(refusal: Refusal, verdict: Verdict) -> Refused:
+def _refused(refusal: tuple[int, Any, bytes], decided: HttpDecision) -> Refused:
+    status, fields, body = refusal
     # Handlers are found by the code of the class.
-    kind = Refused if refusal.status == Refused.code else _of_status(refusal.status)
-    refused = kind(response=flask.Response(refusal.body, refusal.status, refusal.fields))
-    refused.decision = verdict.decision
+    kind = Refused if status == Refused.code else _of_status(status)
+    refused = kind(response=flask.Response(body, status, fields))
+    refused.decision = decided.decision
     return refused
 
 
 @functools.cache
 def _of_status(status: int) -> type[Refused]:
     return type("Refused", (Refused,), {"code": status})
-
-
-def _gate(settings: Settings, opened: Opened) -> Gate:
-    return BlockingGate(settings, opened, _READER)

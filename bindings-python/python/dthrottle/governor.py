@@ -20,10 +20,8 @@ from dthrottle.config import ClusterConfig
 from dthrottle.errors import ConfigError
 from dthrottle.governor_files import Config, read_files
 from dthrottle.governor_rules import Rule, open_rules
-from dthrottle.headers import Fields, Kind
-from dthrottle.near import known
-from dthrottle.options import read_options
-from dthrottle.source import Table
+from dthrottle.middleware import Fields
+from dthrottle.options import Kind, Table, check_names
 from dthrottle.wsgi import DECISION, WsgiReader
 
 if TYPE_CHECKING:
@@ -78,20 +76,25 @@ class Governor:
     def __init__(self, app: WSGIApplication, config: Config, **options: Unpack[Options]) -> None:
         self.app = app
         self.counts = Counts()
-        known("governor", options, Options.__annotations__)
-        kind = read_options({"headers": options.get("headers")}, can_await=False).headers
+        check_names(options, Options.__annotations__, more=False)
+        kind = options.get("headers")
+        kind = True if kind is None else kind
         self._logger = _logger(options.get("logger"))
         files = read_files(config, self._logger)
         opened = open_rules(
-            files, kind, options.get("table"), options.get("cluster"), options.get("clock")
+            files,
+            kind,
+            options.get("table"),
+            options.get("cluster"),
+            options.get("clock"),
+            self._logger,
         )
-        for warning in opened.warnings:
-            self._logger.warning("%s", warning)
+        self._native = opened.native
         instead = "[eom:redis] is not used any more: " if files.redis else ""
         self._logger.info("%sthe counts are %s", instead, opened.shared)
         self._general, self._of_project = opened.general, opened.of_project
         self._sleep = files.sleep
-        self._says_more = kind != "none"
+        self._says_more = kind not in (False, "none")
         self._reader: WsgiReader[WSGIEnvironment] = WsgiReader(lambda environ: environ)
         self._has_failed = False
 
@@ -153,7 +156,7 @@ def wrap(app: WSGIApplication, config: Config, **options: Unpack[Options]) -> Go
 
 def _logger(name: object) -> logging.Logger:
     if name is not None and (not isinstance(name, str) or not name):
-        raise ConfigError(f"logger: {name!r} cannot be; must be the name of one", field="logger")
+        raise ConfigError(f"logger: must be the name of one, got {name!r}", field="logger")
     return logging.getLogger(name or "dthrottle.governor")
 
 
@@ -175,9 +178,10 @@ def _shown(project: str) -> str:
 
 
 def _adding(start_response: StartResponse, verdict: _Verdict) -> StartResponse:
-    fields, is_list = verdict.fields, verdict.rule.headers.is_list
+    fields, writer = verdict.fields, verdict.rule.headers
     if not fields:
         return start_response
+    is_list = writer is not None and writer.is_list
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
         # Two throttles may both speak in a list; otherwise the inner one does.

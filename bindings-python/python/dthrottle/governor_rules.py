@@ -8,24 +8,25 @@ lets nobody pass, and needs no domain.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from typing import Final, NamedTuple, TypedDict
+from collections.abc import Mapping
+from logging import Logger
+from typing import Any, Final, NamedTuple, TypedDict
 
-from dthrottle._dthrottle import Decision, Domain, ManualClock, Throttle
-from dthrottle.config import ClusterConfig, DomainConfig, TableConfig
+from dthrottle._dthrottle import Decision, Domain, Headers, ManualClock, Middleware, Throttle
+from dthrottle.application import application_name
+from dthrottle.config import ClusterConfig, DomainConfig
 from dthrottle.errors import ConfigError
 from dthrottle.governor_files import Files
 from dthrottle.governor_rates import Rate
-from dthrottle.headers import Fields, Headers, Policy, retry_after
-from dthrottle.source import Table, table_config, throttle_on
+from dthrottle.middleware import Fields
+from dthrottle.options import Table
 
 __all__ = ["Opened", "Rule", "open_rules"]
 
 _MOST: Final = 1000
 _NEVER: Final = "1 per 100 years"
-
-# What Governors of this process count by, under the names of table and domain.
-_opened: dict[tuple[str, str], DomainConfig] = {}
 
 
 class Wait(TypedDict, total=False):
@@ -39,7 +40,7 @@ class Rule(NamedTuple):
 
     rate: Rate
     domain: Domain | None
-    headers: Headers
+    headers: Headers | None
     wait: Wait
     """With a limit of 2.5 a request passes that with 2 would have to wait for half a request."""
 
@@ -49,13 +50,17 @@ class Rule(NamedTuple):
 
     def fields(self, decision: Decision | None) -> Fields:
         """Give the RateLimit fields of a response."""
-        return [] if decision is None else self.headers.fields(decision)
+        if decision is None or self.headers is None:
+            return []
+        return self.headers.fields(decision)
 
     def retry_after(self, decision: Decision | None) -> Fields:
         """Give the field Retry-After of a refusal, unless a refused client never passes again."""
         if decision is None or not self.rate.drain_velocity:
             return []
-        return [("Retry-After", str(retry_after(decision, **self.wait)))]
+        seconds = decision.retry_after - self.wait.get("max_wait", 0.0)
+        # A nanosecond that comes of writing seconds as a float is no further second.
+        return [("Retry-After", str(max(1, math.ceil(seconds - 1e-9))))]
 
 
 class Opened(NamedTuple):
@@ -65,15 +70,17 @@ class Opened(NamedTuple):
     of_project: dict[str, list[Rule]]
     shared: str
     """Who shares the counts, in words."""
-    warnings: list[str]
+    native: Middleware | None
+    """Keeps the throttle open."""
 
 
 def open_rules(
     files: Files,
-    headers: str,
+    headers: Any,
     table: Table,
     cluster: ClusterConfig | None,
     clock: ManualClock | None,
+    logger: Logger,
 ) -> Opened:
     """Open a throttle for all rates, which may be none."""
     rates = [*files.rates, *files.project_rates]
@@ -86,22 +93,17 @@ def open_rules(
             "(rates of projects with the same limit and drain_velocity count as one)",
             field="project_rates_file",
         )
-    place: TableConfig | None = None
+    native: Middleware | None = None
     throttle: Throttle | None = None
-    if domains and (clock is None or table is not None):
-        throttle, name = throttle_on(
-            lambda made: Throttle(
-                "unlimited", domains=domains, table=made, cluster=cluster, clock=clock
-            ),
-            table,
+    if domains:
+        options = {"domains": domains, "domain": next(iter(domains)), "headers": headers}
+        native = Middleware(
+            {**options, "table": table, "cluster": cluster, "clock": clock},
+            application=application_name(),
+            on_warning=lambda _code, message: logger.warning("%s", message),
         )
-        place = table_config(table)
-        place.pop("name", None)
-        if name is not None:
-            place["name"] = name
-    elif domains:
-        # A clock moved by hand has a table of its own.
-        throttle = Throttle("unlimited", domains=domains, cluster=cluster, clock=clock)
+        throttle = native.open()
+        native.domain()  # from now on no other middleware adds domains to the throttle
     rules = [
         _rule(rate, throttle.domain(name) if throttle and name in domains else None, headers)
         for name, rate in named
@@ -109,8 +111,8 @@ def open_rules(
     of_project: dict[str, list[Rule]] = {}
     for rule in rules[len(files.rates) :]:
         of_project.setdefault(rule.rate.project or "", []).append(rule)
-    shared = _shared(place or {"private": True}, cluster)
-    return Opened(rules[: len(files.rates)], of_project, shared, _disturbed(place, domains))
+    shared = _shared(native, table, cluster)
+    return Opened(rules[: len(files.rates)], of_project, shared, native)
 
 
 def _domain(rate: Rate) -> DomainConfig:
@@ -118,13 +120,12 @@ def _domain(rate: Rate) -> DomainConfig:
     return {"rate": velocity, "burst": rate.burst, "charge_refused": True}
 
 
-def _rule(rate: Rate, domain: Domain | None, headers: str) -> Rule:
+def _rule(rate: Rate, domain: Domain | None, headers: Any) -> Rule:
     if domain is None:
-        return Rule(rate, None, Headers(headers, []), {})
-    (rule,) = domain.rules
-    written = Headers(headers, [Policy(rate.name, rule.limit, rule.window)])
+        return Rule(rate, None, None, {})
     seconds = rate.fraction_seconds
-    return Rule(rate, domain, written, {"max_wait": seconds} if seconds else {})
+    wait: Wait = {"max_wait": seconds} if seconds else {}
+    return Rule(rate, domain, Headers(headers, rate.name, domain), wait)
 
 
 def _general_names(rates: list[Rate]) -> list[str]:
@@ -152,26 +153,14 @@ def _project_names(rates: list[Rate]) -> list[str]:
     return names
 
 
-def _shared(table: TableConfig, cluster: ClusterConfig | None) -> str:
-    if table.get("private"):
+def _shared(native: Middleware | None, table: Table, cluster: ClusterConfig | None) -> str:
+    is_private = table is False or (isinstance(table, Mapping) and table.get("private"))
+    if native is None or is_private:
         here = "kept in this process alone"
-    elif "name" in table:
-        here = f"shared by all processes on this host that use table {table['name']}"
+    elif native.table_name:
+        here = f"shared by all processes on this host that use table {native.table_name}"
     else:
         here = "shared with forked children"
     if cluster is None:
         return f"{here}; other hosts count for themselves unless there is a cluster"
     return f"{here}, and with all hosts of cluster {cluster['name']}"
-
-
-def _disturbed(table: TableConfig | None, domains: dict[str, DomainConfig]) -> list[str]:
-    """Say so when two Governors would count under one name by different rates."""
-    name = table.get("name") if table else None
-    if name is None:
-        return []
-    return [
-        f"another Governor of this application has other numbers for {domain!r} in table {name}, "
-        "and they will disturb each other: give one of them table=..., or the rates other names"
-        for domain, config in domains.items()
-        if _opened.setdefault((name, domain), config) != config
-    ]

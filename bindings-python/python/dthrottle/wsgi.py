@@ -4,7 +4,7 @@
 
     application = ThrottleMiddleware(application, "100/s")
 
-All workers of the server count together, without being told. docs/python.md has the options.
+All workers of the server count together, without being told. docs/http.md has the options.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Generic
 
-from dthrottle.blocking import BlockingGate
-from dthrottle.gate import Counts, Request, Verdict
-from dthrottle.headers import Fields
-from dthrottle.options import Options, read_options
-from dthrottle.source import Source
+from dthrottle._dthrottle import HttpDecision
+from dthrottle.application import application_name
+from dthrottle.middleware import Counts, HttpThrottle, Request, log_table
+from dthrottle.options import Options, Source, source_options
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -36,122 +35,86 @@ class WsgiReader(Generic[Request]):
         self._environ = environ
 
     def method(self, request: Request) -> str:
-        """Give the method; a client may write it small, and frameworks take it as well."""
+        """Return the method; clients may write it small, and frameworks accept that."""
         return str(self._environ(request).get("REQUEST_METHOD", "")).upper()
 
     def path(self, request: Request) -> str:
-        """Give the path; WSGI has it as bytes in the clothes of latin-1."""
+        """Return the path, whose bytes WSGI decodes as latin-1."""
         environ = self._environ(request)
         path = str(environ.get("SCRIPT_NAME", "")) + str(environ.get("PATH_INFO", ""))
         return path.encode("latin-1", "replace").decode("utf-8", "replace")
 
     def header(self, request: Request, name: str) -> str | None:
-        """Give a header."""
+        """Return a header."""
         value = self._environ(request).get("HTTP_" + name.upper().replace("-", "_"))
         return value if isinstance(value, str) else None
 
-    def peer(self, request: Request) -> str | None:
-        """Give the peer's address; servers leave it empty for Unix sockets."""
-        return self._environ(request).get("REMOTE_ADDR")
-
-    def forwarded_for(self, request: Request) -> str | None:
-        """Give the header, which servers join from its lines."""
-        return self._environ(request).get("HTTP_X_FORWARDED_FOR")
+    def address(self, request: Request) -> tuple[str | None, str | None]:
+        """Return the peer's address, which servers leave empty for Unix sockets, and the header."""
+        environ = self._environ(request)
+        return environ.get("REMOTE_ADDR"), environ.get("HTTP_X_FORWARDED_FOR")
 
     def can_wait(self, request: Request) -> bool:
         """Return whether other threads of the process serve requests."""
         return bool(self._environ(request).get("wsgi.multithread"))
 
 
-class _EnvironReader(WsgiReader["WSGIEnvironment"]):
-    """Reads an environ, and what is read of every request without a detour."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda environ: environ)
-
-    def peer(self, request: WSGIEnvironment) -> str | None:
-        """Give the peer's address."""
-        return request.get("REMOTE_ADDR")
-
-    def forwarded_for(self, request: WSGIEnvironment) -> str | None:
-        """Give the header."""
-        return request.get("HTTP_X_FORWARDED_FOR")
-
-
 class ThrottleMiddleware:
-    """Asks a throttle about every request before the application sees it."""
+    """Checks every request before the application sees it."""
 
     def __init__(self, app: WSGIApplication, throttle: Source, **options: Unpack[Options]) -> None:
         self.app = app
-        settings = read_options(options, can_await=False)
-        settings.check_allow()
-        self._gate = BlockingGate(settings, settings.open(throttle), _EnvironReader())
-        # Asked once: nothing is left out of fields that may stand beside others.
-        self._merged = None if self._gate.is_list else self._gate.merged
+        read = source_options(throttle, options)
+        reader: WsgiReader[WSGIEnvironment] = WsgiReader(lambda environ: environ)
+        self._http = HttpThrottle(read, reader, can_await=False, application=application_name())
+        self._http.native.check_allow()
+        self._http.native.open()
+        log_table(f"domain {self._http.native.domain_name!r}", self._http.native)
 
     @property
     def counts(self) -> Counts:
-        """What happened to requests in this process."""
-        return self._gate.counts
+        """The requests of this process."""
+        return self._http.counts
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
-        gate = self._gate
-        quick = gate.quick
-        if quick is None or "HTTP_X_FORWARDED_FOR" in environ:
-            return self._at_length(environ, start_response, gate.judge(environ))
-        # What most requests come to, in few calls, which are what Python is slow at.
+        decided = self._http.decide(environ)
+        if decided is None:
+            return self.app(environ, start_response)
+        environ[DECISION] = decided.decision
+        if decided.refused:
+            return self._refuse(environ, start_response, decided)
+        if decided.wait:
+            self._http.hold(decided)
+        start = self._adding(start_response, decided)
+        if not self._http.refunds:
+            return self.app(environ, start)
         try:
-            decision = quick(environ.get("REMOTE_ADDR"))
+            return self.app(environ, start)
         except Exception:
-            gate.failed("check")
-            return self.app(environ, start_response)
-        if decision is None:
-            return self._at_length(environ, start_response, gate.judge(environ))
-        if decision.rule is not None:
-            return self._at_length(environ, start_response, gate.judged(environ, decision))
-        gate.counts.passed += 1
-        environ[DECISION] = decision
-        fields = gate.fields(decision)
-        if fields:
-            start_response = self._adding(start_response, fields)
-        return self.app(environ, start_response)
-
-    def _at_length(
-        self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict | None
-    ) -> Iterable[bytes]:
-        if verdict is None:
-            return self.app(environ, start_response)
-        environ[DECISION] = verdict.decision
-        if verdict.refused:
-            return self._refuse(environ, start_response, verdict)
-        if verdict.wait:
-            self._gate.hold(verdict)
-        if verdict.fields:
-            start_response = self._adding(start_response, verdict.fields)
-        return self.app(environ, start_response)
+            decided.finish(False)
+            raise
 
     def _refuse(
-        self, environ: WSGIEnvironment, start_response: StartResponse, verdict: Verdict
+        self, environ: WSGIEnvironment, start_response: StartResponse, decided: HttpDecision
     ) -> list[bytes]:
-        refusal = self._gate.refuse(environ, verdict)
-        start_response(_status_line(refusal.status), refusal.fields + verdict.fields)
-        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [refusal.body]
+        status, fields, body = self._http.refuse(environ, decided)
+        start_response(_status_line(status), fields + decided.fields)
+        return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
-    def _adding(self, start_response: StartResponse, fields: Fields) -> StartResponse:
-        merged = self._merged
+    def _adding(self, start_response: StartResponse, decided: HttpDecision) -> StartResponse:
+        """Return a function that adds the fields, and says how the request ended."""
+        http, fields = self._http, decided.fields
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:
-            more = fields if merged is None else merged(headers, fields, _name)
+            if http.refunds:
+                decided.finish(status < "4")
+            more = fields if http.is_list else http.merged([name for name, _ in headers], fields)
             if exc_info is None:
                 return start_response(status, [*headers, *more])
             return start_response(status, [*headers, *more], exc_info)
 
         return start
-
-
-def _name(pair: tuple[str, str]) -> str:
-    return pair[0].lower()
 
 
 def _status_line(status: int) -> str:

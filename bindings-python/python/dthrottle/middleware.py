@@ -1,0 +1,316 @@
+"""What all adapters do with a request: read it, call the application's functions, decide, wait.
+
+The native module decides, in one call for each request. Whatever goes wrong lets the request pass,
+is counted (``counts``), and is logged once for each cause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import operator
+import time
+from collections.abc import Callable, Iterable, Mapping
+from inspect import isawaitable, iscoroutine
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from dthrottle._dthrottle import HttpDecision, Middleware, SharedThrottle
+from dthrottle.errors import ConfigError
+from dthrottle.options import check_functions, compiled
+
+__all__ = ["Counts", "Fields", "HttpThrottle", "Reader", "log_table"]
+
+Request = TypeVar("Request")
+R = TypeVar("R", contravariant=True)
+
+Fields = list[tuple[str, str]]
+
+_logger = logging.getLogger("dthrottle")
+
+_MOST_COST: Final = 2**53
+_FAILED: Final = object()
+"""Stands for the result of a function that failed."""
+_ERRORS: Final = ("DTHROTTLE_FAILED", "DTHROTTLE_NO_TAG")
+_NO_WAITING: Final = (
+    "max_delay and throttle_milliseconds have no effect: this server handles one request at a time "
+    "(wsgi.multithread is false); this is logged once"
+)
+
+
+class Reader(Protocol[R]):
+    """How to read a request of some kind."""
+
+    def method(self, request: R) -> str:
+        """Return the method, in capitals."""
+
+    def path(self, request: R) -> str:
+        """Return the whole path, decoded, without the query."""
+
+    def header(self, request: R, name: str) -> str | None:
+        """Return the value of a header."""
+
+    def address(self, request: R) -> tuple[str | None, str | list[str] | None]:
+        """Return the address at the other end of the connection, and X-Forwarded-For."""
+
+    def can_wait(self, request: R, /) -> bool:
+        """Return whether the process serves other requests while it holds this one."""
+
+
+class Counts(NamedTuple):
+    """Requests of this process; ``throttle.stats()`` has the rest."""
+
+    passed: int = 0
+    refused: int = 0
+    dry_run: int = 0
+    """Would have been refused."""
+    delayed: int = 0
+    """Were held until their turn."""
+    gave_up: int = 0
+    """Were gone before their turn."""
+    untagged: int = 0
+    """Had no usable tag: counted by address, or passed where that is the tag and unknown."""
+    failed: int = 0
+    """Errors of functions that were given as options, and of the throttle."""
+
+
+class HttpThrottle(Generic[Request]):
+    """Decides about requests, and holds those that must wait."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        reader: Reader[Request],
+        *,
+        can_await: bool,
+        application: str | None,
+        place: str = "",
+        within: SharedThrottle | None = None,
+    ) -> None:
+        check_functions(options, can_await=can_await)
+        self.native = Middleware(
+            dict(options),
+            application=application,
+            place=place,
+            within=within,
+            on_warning=_log,
+        )
+        native = self.native
+        self._decide = native.decide
+        self._reader = reader
+        self._routes = compiled(native.routes)
+        self._methods = None if native.methods is None else frozenset(native.methods)
+        self._exempts = native.exempts
+        self._header = native.tag_header
+        self._skip = options.get("skip")
+        given = (options.get(name) for name in ("tag", "cost", "body"))
+        self._tag, self._cost, self._body = (v if callable(v) else None for v in given)
+        self._on_refused = options.get("on_refused")
+        self._selects = bool(self._routes or self._methods or self._exempts)
+        self._is_plain = not (
+            self._selects or self._skip or self._tag or self._header or self._cost or native.holds
+        )
+        """Whether the address is all that has to be read of a request."""
+        self._holds = native.holds
+        self.is_list = native.is_list
+        """Whether all fields may stand beside those of other throttles, so ``merged`` is needless."""
+        self.refunds = native.refunds
+        """Whether ``HttpDecision.finish`` must be called with every response."""
+        self._reported: set[str] = set()
+
+    @property
+    def counts(self) -> Counts:
+        """The requests of this process."""
+        return Counts(**self.native.counts)
+
+    # Deciding.
+
+    def decide(self, request: Request, scope: str = "") -> HttpDecision | None:
+        """Decide about a request; None: it passes, and nothing is to be said about it."""
+        more: dict[str, Any] = {}
+        if not self._is_plain:
+            if self._selects and not self._is_selected(request):
+                return None
+            if self._skip and self._is_true(self._call("skip", self._skip, request)):
+                return None
+            if self._tag:
+                more["tag"] = self._call("tag", self._tag, request)
+            if self._cost:
+                more["cost"] = self._call("cost", self._cost, request)
+            self._complete(more, request)
+        decided = self._ask(request, scope, more)
+        if decided is not None and self._on_refused and decided.decision.rule is not None:
+            self._call("on_refused", self._on_refused, request, decided.decision)
+        return decided
+
+    async def decide_async(self, request: Request, scope: str = "") -> HttpDecision | None:
+        """Decide about a request; functions of the application may be coroutines."""
+        settle = self._settle
+        more: dict[str, Any] = {}
+        if not self._is_plain:
+            if self._selects and not self._is_selected(request):
+                return None
+            if self._skip:
+                skips = await settle("skip", self._call("skip", self._skip, request))
+                if skips is not _FAILED and skips:
+                    return None
+            if self._tag:
+                more["tag"] = await settle("tag", self._call("tag", self._tag, request))
+            if self._cost:
+                more["cost"] = await settle("cost", self._call("cost", self._cost, request))
+            self._complete(more, request)
+        decided = self._ask(request, scope, more)
+        if decided is not None and self._on_refused and decided.decision.rule is not None:
+            given = self._call("on_refused", self._on_refused, request, decided.decision)
+            await settle("on_refused", given)
+        return decided
+
+    def _ask(self, request: Request, scope: str, more: dict[str, Any]) -> HttpDecision | None:
+        try:
+            peer, forwarded = self._reader.address(request)
+            return self._decide(peer, forwarded, scope, **more)
+        except Exception:
+            self._failed("check")
+            return None
+
+    def _is_selected(self, request: Request) -> bool:
+        """Return whether a request is throttled by its method, its path and its address."""
+        reader = self._reader
+        if self._methods is not None and reader.method(request) not in self._methods:
+            return False
+        if self._routes:
+            path = reader.path(request)
+            paths = (path, path.rstrip("/") or path)
+            if not any(route.fullmatch(path) for route in self._routes for path in paths):
+                return False
+        if not self._exempts:
+            return True
+        return not self.native.is_exempt(*reader.address(request))
+
+    def _complete(self, more: dict[str, Any], request: Request) -> None:
+        """Add what else has to be read, and check the cost."""
+        if self._header:
+            more["tag"] = self._reader.header(request, self._header)
+        elif more.get("tag") is _FAILED:
+            del more["tag"]
+        if "cost" in more:
+            more["cost"] = self._units(more["cost"])
+        if self._holds and not self._reader.can_wait(request):
+            more["can_wait"] = False
+            if "hold" not in self._reported:
+                self._reported.add("hold")
+                _logger.warning(_NO_WAITING)
+
+    def _units(self, cost: Any) -> int:
+        if cost is _FAILED:
+            return 1
+        try:
+            units = int(cost) if isinstance(cost, float) else operator.index(cost)
+            if units < 0 or units != cost:
+                raise ValueError(f"cost: must be a whole number, 0 or more, got {cost!r}")
+        except (TypeError, ValueError, OverflowError):
+            # A request that passes for nothing would be an invitation.
+            self._failed("cost")
+            return 1
+        return min(units, _MOST_COST)
+
+    def _is_true(self, value: Any) -> bool:
+        if not isawaitable(value):
+            return value is not _FAILED and bool(value)
+        # Nothing awaits it here, and a coroutine is true.
+        if iscoroutine(value):
+            value.close()
+        self._call("skip", _raise_not_awaited)
+        return False
+
+    # Waiting and refusing.
+
+    def hold(self, decided: HttpDecision) -> None:
+        """Wait for the turn of a request, or of a refusal."""
+        if decided.wait:
+            is_gone = True
+            try:
+                time.sleep(decided.wait)
+                is_gone = False
+            finally:
+                decided.end_hold(is_gone)
+
+    async def hold_async(self, decided: HttpDecision) -> None:
+        """Wait without blocking."""
+        if decided.wait:
+            is_gone = True
+            try:
+                await asyncio.sleep(decided.wait)
+                is_gone = False
+            finally:
+                decided.end_hold(is_gone)
+
+    def refuse(self, request: Request, decided: HttpDecision) -> tuple[int, Fields, bytes]:
+        """Return status, fields and content of a refusal, without the fields of all responses."""
+        self.hold(decided)
+        body = self._body and self._call("body", self._body, request, decided.decision)
+        return self._refusal(decided, body)
+
+    async def refuse_async(
+        self, request: Request, decided: HttpDecision
+    ) -> tuple[int, Fields, bytes]:
+        """Return a refusal; the body's function may be a coroutine."""
+        await self.hold_async(decided)
+        body = self._body and self._call("body", self._body, request, decided.decision)
+        return self._refusal(decided, await self._settle("body", body))
+
+    def _refusal(self, decided: HttpDecision, body: Any) -> tuple[int, Fields, bytes]:
+        try:
+            return decided.refusal(None if body is _FAILED else body)
+        except Exception:
+            self._failed("body")
+            return decided.refusal()
+
+    def merged(self, present: Iterable[str], fields: Fields) -> Fields:
+        """Leave out what another throttle has written, unless both may stand in a response."""
+        if self.is_list:
+            return fields
+        there = {name.lower() for name in present}
+        return [field for field in fields if field[0].lower() not in there]
+
+    # What goes wrong.
+
+    def _call(self, option: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the application."""
+        try:
+            return function(*arguments)
+        except Exception:
+            self._failed(option)
+            return _FAILED
+
+    async def _settle(self, option: str, value: Any) -> Any:
+        """Await what a function of the application gave, if it is to be awaited."""
+        if not isawaitable(value):
+            return value
+        try:
+            return await value
+        except Exception:
+            self._failed(option)
+            return _FAILED
+
+    def _failed(self, cause: str) -> None:
+        """Count an exception, and log the first of each cause. To be called while handling it."""
+        self.native.count_failure()
+        if cause not in self._reported:
+            self._reported.add(cause)
+            _logger.exception("%s failed; this is logged once, and counted", cause)
+
+
+def log_table(what: str, native: Middleware) -> None:
+    """Log where requests are counted."""
+    name = native.table_name
+    where = f"shared in table {name}" if name else "in a table without a name"
+    _logger.info("throttling by %s, %s", what, where)
+
+
+def _raise_not_awaited() -> None:
+    raise ConfigError("skip: must give True or False, got something to await", field="skip")
+
+
+def _log(code: str, message: str) -> None:
+    level = logging.ERROR if code in _ERRORS else logging.WARNING
+    _logger.log(level, "%s", message)
