@@ -3,19 +3,23 @@
 //!
 //! No call here lets go of the interpreter: the locks of shared throttles rely on it.
 
-use std::borrow::Cow;
+mod address;
+mod convert;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dthrottle::config::{Entry, Names, Node, Value};
-use dthrottle::web::{self, Action, Body, Options, Setup, Tag, TagSource};
+use dthrottle::web::{self, Action, Setup, Tag, TagSource};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
+pub(crate) use self::address::{ClientAddress, client_address, parse_address};
+use self::convert::{Pairs, body_of, lines, pairs, read, tag_bytes, text};
 use crate::args::{Arg, type_name};
 use crate::clock;
-use crate::config::{tree, tree_of};
+use crate::config::tree;
 use crate::decision::Decision;
 use crate::domain::Domain;
 use crate::errors::{Fault, guard};
@@ -47,8 +51,6 @@ pub(crate) struct HttpDecision {
     fields: Py<PyList>,
     is_finished: AtomicBool,
 }
-
-type Pairs<'py> = Vec<(Bound<'py, PyString>, Bound<'py, PyString>)>;
 
 #[pymethods]
 impl Middleware {
@@ -409,93 +411,6 @@ impl Headers {
     }
 }
 
-/// Finds the client behind trusted proxies: 4 bytes for IPv4, 16 for IPv6.
-///
-/// Of an IPv6 address the first ipv6_prefix bits remain, because one client commonly has all
-/// addresses behind them.
-#[pyclass(frozen, module = "dthrottle.address")]
-pub(crate) struct ClientAddress(web::ClientAddress);
-
-#[pymethods]
-impl ClientAddress {
-    #[new]
-    #[pyo3(
-        signature = (*, trusted_proxies=Arg::ABSENT, ipv6_prefix=Arg::ABSENT),
-        text_signature = "(*, trusted_proxies=0, ipv6_prefix=64)"
-    )]
-    fn new(trusted_proxies: Arg<'_, '_>, ipv6_prefix: Arg<'_, '_>) -> PyResult<ClientAddress> {
-        guard(|| {
-            // For middleware None is the default; here it is no value.
-            for (name, arg, right) in [
-                ("trusted_proxies", &trusted_proxies, "a number of proxies, or a list of networks"),
-                ("ipv6_prefix", &ipv6_prefix, "a number of bits from 1 to 128"),
-            ] {
-                if arg.value().is_some_and(PyAnyMethods::is_none) {
-                    let message = format!("must be {right}, got None");
-                    return Err(dthrottle::Error::config(name, message).into());
-                }
-            }
-            let options = read(&[
-                ("trusted_proxies", trusted_proxies.value()),
-                ("ipv6_prefix", ipv6_prefix.value()),
-            ])?;
-            Ok(ClientAddress(options.address))
-        })
-    }
-
-    /// The tag of the client that sent this request, or None if its address is unknown.
-    #[pyo3(signature = (peer, forwarded_for=None))]
-    fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        peer: &Bound<'py, PyAny>,
-        forwarded_for: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        guard(|| {
-            let (peer, lines) = (text(peer), lines(forwarded_for)?);
-            let forwarded: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
-            let found = self.0.find(peer.as_deref(), &forwarded);
-            Ok(found.map(|address| PyBytes::new(py, self.0.tag(address).as_ref())))
-        })
-    }
-}
-
-/// Gives the client's address as a tag, or None if nothing of it is known.
-///
-/// The peer opened the connection. The header X-Forwarded-For, in one text or several, is only read
-/// if proxies are trusted. To ask often, make a ClientAddress once.
-#[pyfunction]
-#[pyo3(
-    signature = (
-        peer, forwarded_for=None, *, trusted_proxies=Arg::ABSENT, ipv6_prefix=Arg::ABSENT
-    ),
-    text_signature = "(peer, forwarded_for=None, *, trusted_proxies=0, ipv6_prefix=64)"
-)]
-pub(crate) fn client_address<'py>(
-    py: Python<'py>,
-    peer: &Bound<'py, PyAny>,
-    forwarded_for: Option<&Bound<'py, PyAny>>,
-    trusted_proxies: Arg<'_, '_>,
-    ipv6_prefix: Arg<'_, '_>,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    ClientAddress::new(trusted_proxies, ipv6_prefix)?.__call__(py, peer, forwarded_for)
-}
-
-/// Parses an address as peers and proxies write it; 4 or 16 bytes, or None if it is none.
-///
-/// Blanks around it, brackets, a port and a zone do not matter, nor does its spelling.
-#[pyfunction]
-pub(crate) fn parse_address<'py>(
-    py: Python<'py>,
-    text: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    guard(|| {
-        let found = self::text(text).and_then(|text| web::parse_address(&text));
-        let whole = web::ClientAddress::new(web::Trusted::Count(0), 128);
-        Ok(found.map(|address| PyBytes::new(py, whole.tag(address).as_ref())))
-    })
-}
-
 /// The name of an application's table. shown are the parts that a person recognizes; identity is
 /// everything that tells this application from others.
 #[pyfunction]
@@ -510,62 +425,4 @@ pub(crate) fn application_table_name(shown: Vec<String>, identity: Vec<String>) 
 pub(crate) fn nearest(word: &str, known: Vec<String>) -> String {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     web::nearest(word, &known)
-}
-
-/// Some options of middleware, read on their own.
-fn read(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Options, Fault> {
-    Ok(Options::read(&tree_of(options)?, Names::Snake)?)
-}
-
-/// Text; a lone surrogate in it is replaced.
-fn text<'a>(value: &'a Bound<'_, PyAny>) -> Option<Cow<'a, str>> {
-    Some(value.cast::<PyString>().ok()?.to_string_lossy())
-}
-
-/// The lines of a header: one text, several, or none.
-fn lines<'a>(value: Option<&'a Bound<'_, PyAny>>) -> Result<Vec<Cow<'a, str>>, Fault> {
-    let Some(value) = value else { return Ok(Vec::new()) };
-    if let Some(text) = text(value) {
-        return Ok(if text.is_empty() { Vec::new() } else { vec![text] });
-    }
-    let mut lines = Vec::new();
-    for line in value.try_iter()? {
-        lines.extend(text(&line?).map(|line| Cow::Owned(line.into_owned())));
-    }
-    Ok(lines)
-}
-
-/// A value as a tag: text as UTF-8, bytes, or the digits of an int. `tests/vectors/tags.json` lists
-/// the values.
-fn tag_bytes(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Some(text.to_str().ok()?.into());
-    }
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Some(bytes.as_bytes().into());
-    }
-    if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() {
-        return None;
-    }
-    // Subclasses may have another `__str__`. Very large ints have no digits.
-    let digits = value.py().get_type::<PyInt>().call_method1("__repr__", (value,)).ok()?;
-    Some(digits.cast::<PyString>().ok()?.to_str().ok()?.into())
-}
-
-fn body_of(value: &Bound<'_, PyAny>) -> Result<Body, Fault> {
-    let value = tree(value)?;
-    match Body::from_value(&value) {
-        Ok(Body::Function) => Err(Fault::argument("body: a function gave a function")),
-        Ok(body) => Ok(body),
-        Err(right) => {
-            Err(dthrottle::Error::config("body", format!("must be {right}, got {value}")).into())
-        }
-    }
-}
-
-fn pairs<'py>(py: Python<'py>, fields: &[web::Field<'_>]) -> Pairs<'py> {
-    let pair = |(name, value): &web::Field<'_>| {
-        (PyString::intern(py, name), PyString::new(py, value.as_ref()))
-    };
-    fields.iter().map(pair).collect()
 }

@@ -1,0 +1,96 @@
+//! Addresses of clients as tags.
+
+use dthrottle::web;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::convert::{lines, read, text};
+use crate::args::Arg;
+use crate::errors::guard;
+
+/// Finds the client behind trusted proxies: 4 bytes for IPv4, 16 for IPv6.
+///
+/// Of an IPv6 address the first ipv6_prefix bits remain, because one client commonly has all
+/// addresses behind them.
+#[pyclass(frozen, module = "dthrottle.address")]
+pub(crate) struct ClientAddress(web::ClientAddress);
+
+#[pymethods]
+impl ClientAddress {
+    #[new]
+    #[pyo3(
+        signature = (*, trusted_proxies=Arg::ABSENT, ipv6_prefix=Arg::ABSENT),
+        text_signature = "(*, trusted_proxies=0, ipv6_prefix=64)"
+    )]
+    fn new(trusted_proxies: Arg<'_, '_>, ipv6_prefix: Arg<'_, '_>) -> PyResult<ClientAddress> {
+        guard(|| {
+            // For middleware None is the default; here it is no value.
+            for (name, arg, right) in [
+                ("trusted_proxies", &trusted_proxies, "a number of proxies, or a list of networks"),
+                ("ipv6_prefix", &ipv6_prefix, "a number of bits from 1 to 128"),
+            ] {
+                if arg.value().is_some_and(PyAnyMethods::is_none) {
+                    let message = format!("must be {right}, got None");
+                    return Err(dthrottle::Error::config(name, message).into());
+                }
+            }
+            let options = read(&[
+                ("trusted_proxies", trusted_proxies.value()),
+                ("ipv6_prefix", ipv6_prefix.value()),
+            ])?;
+            Ok(ClientAddress(options.address))
+        })
+    }
+
+    /// The tag of the client that sent this request, or None if its address is unknown.
+    #[pyo3(signature = (peer, forwarded_for=None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        peer: &Bound<'py, PyAny>,
+        forwarded_for: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        guard(|| {
+            let (peer, lines) = (text(peer), lines(forwarded_for)?);
+            let forwarded: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
+            let found = self.0.find(peer.as_deref(), &forwarded);
+            Ok(found.map(|address| PyBytes::new(py, self.0.tag(address).as_ref())))
+        })
+    }
+}
+
+/// Gives the client's address as a tag, or None if nothing of it is known.
+///
+/// The peer opened the connection. The header X-Forwarded-For, in one text or several, is only read
+/// if proxies are trusted. To ask often, make a ClientAddress once.
+#[pyfunction]
+#[pyo3(
+    signature = (
+        peer, forwarded_for=None, *, trusted_proxies=Arg::ABSENT, ipv6_prefix=Arg::ABSENT
+    ),
+    text_signature = "(peer, forwarded_for=None, *, trusted_proxies=0, ipv6_prefix=64)"
+)]
+pub(crate) fn client_address<'py>(
+    py: Python<'py>,
+    peer: &Bound<'py, PyAny>,
+    forwarded_for: Option<&Bound<'py, PyAny>>,
+    trusted_proxies: Arg<'_, '_>,
+    ipv6_prefix: Arg<'_, '_>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    ClientAddress::new(trusted_proxies, ipv6_prefix)?.__call__(py, peer, forwarded_for)
+}
+
+/// Parses an address as peers and proxies write it; 4 or 16 bytes, or None if it is none.
+///
+/// Blanks around it, brackets, a port and a zone do not matter, nor does its spelling.
+#[pyfunction]
+pub(crate) fn parse_address<'py>(
+    py: Python<'py>,
+    text: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    guard(|| {
+        let found = self::text(text).and_then(|text| web::parse_address(&text));
+        let whole = web::ClientAddress::new(web::Trusted::Count(0), 128);
+        Ok(found.map(|address| PyBytes::new(py, whole.tag(address).as_ref())))
+    })
+}
