@@ -28,7 +28,8 @@ use crate::throttle::Throttle;
 /// One middleware, or one limit of a route.
 ///
 /// The options are those of docs/http.md. A throttle given as the option throttle, and a clock, are
-/// taken as they are; functions are the adapter's to call. on_warning gets the code and the text of
+/// taken as they are; functions are the adapter's to call. With is_template, tags in allow are no
+/// error although tags are addresses, as routes may have other tags. on_warning gets the code and the text of
 /// what the application's author should know.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Middleware {
@@ -55,17 +56,18 @@ pub(crate) struct HttpDecision {
 #[pymethods]
 impl Middleware {
     #[new]
-    #[pyo3(signature = (options, *, application=None, place="", within=None, on_warning=None))]
+    #[pyo3(signature = (options, *, application=None, place="", is_template=false, within=None, on_warning=None))]
     fn new(
         py: Python<'_>,
         options: &Bound<'_, PyDict>,
         application: Option<&str>,
         place: &str,
+        is_template: bool,
         within: Option<&Bound<'_, SharedThrottle>>,
         on_warning: Option<Py<PyAny>>,
     ) -> PyResult<Middleware> {
         guard(|| {
-            let mut setup = Setup { application, place, ..Setup::default() };
+            let mut setup = Setup { application, place, is_template, ..Setup::default() };
             setup.within = within.map(|shared| &shared.get().0);
             let mut entries = Vec::new();
             for (key, value) in options.iter() {
@@ -94,11 +96,6 @@ impl Middleware {
             made.warn(py);
             Ok(made)
         })
-    }
-
-    /// Checks that every entry of allow can name a client: an error as long as tags are addresses.
-    fn check_allow(&self) -> PyResult<()> {
-        guard(|| Ok(self.middleware.options().check_allow()?))
     }
 
     /// Opens the throttle, unless it was given: an unusable table is an error now.

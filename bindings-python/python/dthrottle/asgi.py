@@ -78,7 +78,6 @@ class ThrottleMiddleware:
         read = source_options(throttle, options)
         reader: AsgiReader[Scope] = AsgiReader(lambda scope: scope)
         self._http = HttpThrottle(read, reader, can_await=True, application=application_name())
-        self._http.native.check_allow()
         self._http.native.open()
         log_table(f"domain {self._http.native.domain_name!r}", self._http.native)
 

@@ -99,7 +99,6 @@ class Limits(Generic[Request]):
             # A limit that was used keeps its counts, and its options.
             if not limit.is_used:
                 http = self._made(limit, config, options, shared)
-                http.native.check_allow()
                 shared = shared or http.native.shared
                 made.append((limit, http))
         for limit, http in made:
@@ -123,9 +122,10 @@ class Limits(Generic[Request]):
         burst = options.pop("burst", self._options.get("burst"))
         source, place = _source(rate, burst)
         limit: Limit[Request] = Limit(source, options, place, can_await)
-        limit.http = self._made(limit, self._config, self._options, self._shared)
-        if self._is_complete:
-            limit.http.native.check_allow()
+        is_template = not self._is_complete
+        limit.http = self._made(
+            limit, self._config, self._options, self._shared, is_template=is_template
+        )
         self._shared = self._shared or limit.http.native.shared
         self._limits.append(limit)
         return limit
@@ -147,6 +147,8 @@ class Limits(Generic[Request]):
         config: Mapping[str, Any],
         options: Mapping[str, Any],
         shared: SharedThrottle | None,
+        *,
+        is_template: bool = False,
     ) -> HttpThrottle[Request]:
         options = {**options, **limit.options}
         options.pop("burst", None)
@@ -158,6 +160,7 @@ class Limits(Generic[Request]):
             can_await=limit.can_await,
             application=self._application,
             place=limit.place,
+            is_template=is_template,
             within=shared,
         )
 
@@ -176,7 +179,7 @@ def _check(config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     alone = Middleware({"rate": "1/s", "table": False}).shared
     # Each limit checks the cost by its own burst.
     source = {"rate": "1/s", "burst": 2**30}
-    Middleware({**options, **config, **source}, within=alone, place="check")
+    Middleware({**options, **config, **source}, within=alone, place="check", is_template=True)
 
 
 def _source(rate: Any, burst: str | float | None) -> tuple[dict[str, Any], str]:

@@ -84,6 +84,7 @@ class HttpThrottle(Generic[Request]):
         can_await: bool,
         application: str | None,
         place: str = "",
+        is_template: bool = False,
         within: SharedThrottle | None = None,
     ) -> None:
         check_functions(options, can_await=can_await)
@@ -91,6 +92,7 @@ class HttpThrottle(Generic[Request]):
             dict(options),
             application=application,
             place=place,
+            is_template=is_template,
             within=within,
             on_warning=_log,
         )
