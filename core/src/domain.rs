@@ -14,6 +14,7 @@ use crate::limit::decide;
 use crate::limit::decision::{Ask, Decision};
 use crate::limit::pacing::Pacing;
 use crate::limit::rate::Burst;
+use crate::records::Value;
 use crate::stats::{Count, Counters};
 use crate::table::fingerprint::Fingerprints;
 use crate::table::rule_users::{RuleHold, RuleUsers};
@@ -109,7 +110,25 @@ impl Domain {
 
     /// The rule that refused, if one did.
     pub fn refused_by(&self, decision: &Decision) -> Option<&str> {
-        decision.rule.and_then(|index| self.0.rules.get(index)).map(ActiveRule::name)
+        self.name_of(decision.rule)
+    }
+
+    /// The rule whose figures a decision has, also when it did not refuse.
+    pub fn decided_by(&self, decision: &Decision) -> Option<&str> {
+        self.name_of(decision.deciding)
+    }
+
+    fn name_of(&self, rule: Option<usize>) -> Option<&str> {
+        rule.and_then(|index| self.0.rules.get(index)).map(ActiveRule::name)
+    }
+
+    /// What the fields of a decision hold, with the names of rules for their indexes.
+    #[doc(hidden)]
+    pub fn values<'a>(&'a self, decision: &'a Decision) -> [Value<'a>; Decision::FIELDS.len()] {
+        decision.values().map(|value| match value {
+            Value::Rule(index) => Value::Name(self.name_of(*index)),
+            other => other,
+        })
     }
 
     /// Asks for one unit, and takes it if it passes.

@@ -1,81 +1,43 @@
 //! Errors: one small set of kinds, the same in every language.
 //!
-//! Being throttled is an answer, never an error. Numbers and names of the kinds are a promise
-//! (`tests/vectors/errors.json`): a retired number is never used again.
+//! Being throttled is an answer, never an error. The list of kinds is in `records/lists.rs`; their
+//! numbers and names are a promise (`tests/vectors/errors.json`).
 
 use std::fmt;
 
-/// What sort of mistake was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// A configuration that cannot be: unknown key, bad rate, value out of range, duplicate name.
-    Config,
-    /// A cost that is negative, not whole, too large, or above the burst.
-    Cost,
-    /// No such domain.
-    Domain,
-    /// A call after `close`.
-    Closed,
-    /// Anything else that is wrong with an argument.
-    Argument,
-    /// A configuration file that cannot be read.
-    File,
-    /// A bug in dthrottle, caught at a border.
-    Internal,
+macro_rules! kinds {
+    ($($(#[$doc:meta])+ $kind:ident = $number:literal, $name:literal, $code:ident,
+        $class:ident($base:ident), $text:literal;)*) => {
+        /// What sort of mistake was made.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[$doc])+ $kind,)*
+        }
+
+        impl ErrorKind {
+            /// All kinds, in the order of their numbers.
+            pub const ALL: [ErrorKind; [$($number),*].len()] = [$(ErrorKind::$kind),*];
+
+            /// The kind's word: `config`, `cost`, ...
+            pub const fn name(self) -> &'static str {
+                match self { $(ErrorKind::$kind => $name,)* }
+            }
+
+            /// The kind as a code, as JavaScript's `err.code` has it: `DTHROTTLE_CONFIG`, ...
+            pub const fn code(self) -> &'static str {
+                match self { $(ErrorKind::$kind => concat!("DTHROTTLE_", stringify!($code)),)* }
+            }
+
+            /// The kind as a negative number, as C's status has it.
+            pub const fn number(self) -> i32 {
+                match self { $(ErrorKind::$kind => $number,)* }
+            }
+        }
+    };
 }
 
-impl ErrorKind {
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [ErrorKind; 7] = [
-        ErrorKind::Config,
-        ErrorKind::Cost,
-        ErrorKind::Domain,
-        ErrorKind::Closed,
-        ErrorKind::Argument,
-        ErrorKind::File,
-        ErrorKind::Internal,
-    ];
-
-    /// The kind's word: `config`, `cost`, ...
-    pub const fn name(self) -> &'static str {
-        match self {
-            ErrorKind::Config => "config",
-            ErrorKind::Cost => "cost",
-            ErrorKind::Domain => "domain",
-            ErrorKind::Closed => "closed",
-            ErrorKind::Argument => "argument",
-            ErrorKind::File => "file",
-            ErrorKind::Internal => "internal",
-        }
-    }
-
-    /// The kind as a code, as JavaScript's `err.code` has it: `DTHROTTLE_CONFIG`, ...
-    pub const fn code(self) -> &'static str {
-        match self {
-            ErrorKind::Config => "DTHROTTLE_CONFIG",
-            ErrorKind::Cost => "DTHROTTLE_COST",
-            ErrorKind::Domain => "DTHROTTLE_DOMAIN",
-            ErrorKind::Closed => "DTHROTTLE_CLOSED",
-            ErrorKind::Argument => "DTHROTTLE_ARGUMENT",
-            ErrorKind::File => "DTHROTTLE_FILE",
-            ErrorKind::Internal => "DTHROTTLE_INTERNAL",
-        }
-    }
-
-    /// The kind as a negative number, as C's status has it.
-    pub const fn number(self) -> i32 {
-        match self {
-            ErrorKind::Config => -1,
-            ErrorKind::Cost => -2,
-            ErrorKind::Domain => -3,
-            ErrorKind::Closed => -4,
-            ErrorKind::Argument => -5,
-            ErrorKind::File => -6,
-            ErrorKind::Internal => -7,
-        }
-    }
-}
+crate::error_kinds!(kinds);
 
 /// An error: its kind, a message that says what would be right, and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,6 +49,8 @@ pub mod internals;
 mod limit;
 mod local;
 mod os;
+#[doc(hidden)]
+pub mod records;
 mod stats;
 mod table;
 #[cfg(all(feature = "shared", target_os = "linux"))]

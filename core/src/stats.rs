@@ -4,30 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::local::LOCAL;
 
-/// Counts since the throttle was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Checks allowed, those that only dry run allowed included.
-    pub allowed: u64,
-    /// Checks refused.
-    pub refused: u64,
-    /// Checks that were allowed, or allowed without a wait, only because of dry run.
-    pub dry_run: u64,
-    /// Charges that were not counted, because the table had no room, or because the clock is years
-    /// past the throttle's first reading and a bucket has no more ticks: they failed open.
-    pub failed_open: u64,
-    /// How often the debt of a bucket went beyond what a bucket can hold.
-    pub clamped: u64,
-    /// Buckets that were forgotten before they were full, because the table had no better room
-    /// for others.
-    pub evicted: u64,
-    /// Buckets that are not full now.
-    pub buckets: u64,
-    /// Units admitted that no other node will hear about: of buckets that were forgotten, or more
-    /// than one bucket could keep for the next report.
-    pub unreported: u64,
-}
+crate::records!(Stats, crate::records::define, Copy, Default);
 
 /// The counters behind [`Stats`], several times over: each of the first threads has its own, so
 /// that counting costs next to nothing, and the others share the last.

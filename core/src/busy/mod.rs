@@ -84,29 +84,7 @@ pub struct Turn {
     pub limit: Option<f64>,
 }
 
-/// What a busy throttle counted in this process since it was made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct BusyStats {
-    /// Requests that could be sent.
-    pub sent: u64,
-    /// Requests held back.
-    pub held: u64,
-    /// Good answers.
-    pub good: u64,
-    /// Busy answers.
-    pub busy: u64,
-    /// How often a limit was cut by a busy answer of its own.
-    pub cuts: u64,
-    /// Busy answers that other nodes of the cluster told of.
-    pub heard: u64,
-    /// Services with a limit that were forgotten, because there were too many others.
-    pub forgotten: u64,
-    /// Services known now, by all processes that share them.
-    pub services: u64,
-    /// Other nodes of the cluster that are there now.
-    pub peers: u64,
-}
+crate::records!(BusyStats, crate::records::define, Copy, Default);
 
 impl BusyThrottle {
     /// A throttle with the system's clock.

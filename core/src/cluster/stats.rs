@@ -1,7 +1,6 @@
 //! What people and monitoring see of a cluster. It is all in the table, so every process of a host
 //! sees the same, whichever of them runs the exchange.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::counter::Counter;
@@ -9,45 +8,9 @@ use super::event::Event;
 use crate::cluster::access::{Exchange, Facts};
 use crate::table::Table;
 
-/// A cluster, as seen from one node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClusterStats {
-    /// This node.
-    pub node: u64,
-    /// The present life of its exchange; zero: it has not begun.
-    pub incarnation: u64,
-    /// The process that runs the exchange, or did last.
-    pub pid: u64,
-    /// Peers that are there or were lately.
-    pub peers: Vec<PeerStats>,
-    /// What was counted, by name.
-    pub counts: Vec<(&'static str, u64)>,
-}
-
-/// A peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PeerStats {
-    /// Which node.
-    pub node: u64,
-    /// In which life.
-    pub incarnation: u64,
-    /// Its address, if that is an IP address.
-    pub address: Option<SocketAddr>,
-    /// `up`, `down`, `left`, or `known` if it has yet to become a member.
-    pub state: &'static str,
-    /// How long ago it was last heard.
-    pub age: Duration,
-    /// How long a datagram takes.
-    pub delay: Duration,
-    /// Reports applied.
-    pub received: u64,
-    /// Those of them that had been missing at first.
-    pub repaired: u64,
-    /// Reports that are lost for good.
-    pub lost: u64,
-}
+crate::records!(ClusterStats, crate::records::define, Default);
+crate::records!(PeerStats, crate::records::define);
+crate::records!(ClusterEvent, crate::records::define, Copy);
 
 impl ClusterStats {
     /// `None` if no exchange has ever begun.
@@ -96,22 +59,6 @@ fn state_name(state: u64) -> &'static str {
         3 => "left",
         _ => "known",
     }
-}
-
-/// An event as it is told to applications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ClusterEvent {
-    /// Counts events, from 1.
-    pub number: u64,
-    /// How long ago it happened.
-    pub age: Duration,
-    /// `peer_up`, `peer_down`, `peer_left`, `rules_differ`, `reports_lost` or `warm_start`.
-    pub kind: &'static str,
-    /// The peer it is about.
-    pub node: u64,
-    /// How many, where that matters.
-    pub value: u64,
 }
 
 /// The events after a number that are still known, in order.

@@ -58,51 +58,24 @@ impl Default for Ask {
     }
 }
 
-/// The answer to a check. `docs/semantics.md` defines every field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Decision {
-    /// Go on.
-    pub allowed: bool,
-    /// Refused, or allowed after a wait, but allowed at once because the domain is in dry run:
-    /// `rule` tells them apart.
-    pub dry_run: bool,
-    /// The rule that refused, as its index in [`crate::Domain::rules`].
-    pub rule: Option<usize>,
-    /// The deciding rule, also when it did not refuse; none in a domain without rules.
-    pub deciding: Option<usize>,
-    /// Units taken.
-    pub granted: u64,
-    /// The burst of the deciding rule.
-    pub limit: u64,
-    /// Whole units in the bucket of the deciding rule, 0 in debt.
-    pub remaining: u64,
-    /// The same, negative in debt.
-    pub balance: i64,
-    /// Wait this long before going on.
-    pub wait: Duration,
-    /// When refused, or spared a wait by dry run: time until this check would pass without
-    /// waiting.
-    pub retry_after: Duration,
-    /// Time until every bucket is full again.
-    pub reset_after: Duration,
+crate::records!(Decision, crate::records::define, Copy);
+
+/// Sets every field, so that no later one is forgotten.
+macro_rules! nothing_limited {
+    ([] $(#[$about:meta])+ $record:ident, first $first:literal {
+        $($(#[$doc:meta])+ $field:ident: $kind:ident,)*
+    }) => {
+        impl $record {
+            const EMPTY: $record = $record { $($field: crate::records::empty!($kind),)* };
+        }
+    };
 }
+
+crate::records!(Decision, nothing_limited);
 
 impl Decision {
     /// The answer of a domain without rules, and of a throttle that fails open.
     pub fn unlimited(granted: u64) -> Decision {
-        Decision {
-            allowed: true,
-            dry_run: false,
-            rule: None,
-            deciding: None,
-            granted,
-            limit: UNLIMITED,
-            remaining: UNLIMITED,
-            balance: i64::MAX,
-            wait: Duration::ZERO,
-            retry_after: Duration::ZERO,
-            reset_after: Duration::ZERO,
-        }
+        Decision { allowed: true, granted, ..Decision::EMPTY }
     }
 }

@@ -1,0 +1,207 @@
+//! Records: structs whose fields come from one list (`lists.rs`), so that every language has all of
+//! them. This module turns a list into the Rust struct, and knows what a field is.
+
+mod lists;
+pub mod text;
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::cluster::PeerStats;
+#[cfg(feature = "serde")]
+use crate::{convert, limit::decision::UNLIMITED};
+
+/// A field of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// As Rust and Python have it.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// The lines of its description.
+    pub docs: &'static [&'static str],
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// True or false.
+    Flag,
+    /// A number from 0 up.
+    Count,
+    /// The same, or `UNLIMITED`.
+    Units,
+    /// A number that may be negative, or the largest of all where there is no limit.
+    Balance,
+    /// A time, in JSON in seconds.
+    Time,
+    /// A time, in JSON in milliseconds and with a name that ends so.
+    Millis,
+    /// The index of a rule. The bindings show its name.
+    Rule,
+    /// A number of 64 bits that counts nothing: hexadecimal digits where there is no such number.
+    Id,
+    /// A word from a fixed set.
+    Word,
+    /// The state of a peer.
+    State,
+    /// An address and port.
+    Address,
+    /// Peers.
+    Peers,
+    /// Counts by name.
+    Counts,
+}
+
+/// What a field holds in one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "as in Kind")]
+pub enum Value<'a> {
+    Flag(&'a bool),
+    Count(&'a u64),
+    Units(&'a u64),
+    Balance(&'a i64),
+    Time(&'a Duration),
+    Millis(&'a Duration),
+    Rule(&'a Option<usize>),
+    /// The name of a rule, in place of its index.
+    Name(Option<&'a str>),
+    Id(&'a u64),
+    Word(&'a &'static str),
+    State(&'a &'static str),
+    Address(&'a Option<SocketAddr>),
+    Peers(&'a Vec<PeerStats>),
+    Counts(&'a Vec<(&'static str, u64)>),
+}
+
+impl Field {
+    /// The key in JSON.
+    pub fn json(&self) -> Cow<'static, str> {
+        match self.kind {
+            Kind::Millis => format!("{}_ms", self.name).into(),
+            _ => self.name.into(),
+        }
+    }
+}
+
+/// The Rust type of a kind.
+macro_rules! rust_type {
+    (Flag) => { bool };
+    (Count) => { u64 };
+    (Units) => { u64 };
+    (Balance) => { i64 };
+    (Time) => { ::std::time::Duration };
+    (Millis) => { ::std::time::Duration };
+    (Rule) => { Option<usize> };
+    (Id) => { u64 };
+    (Word) => { &'static str };
+    (State) => { &'static str };
+    (Address) => { Option<::std::net::SocketAddr> };
+    (Peers) => { Vec<$crate::PeerStats> };
+    (Counts) => { Vec<(&'static str, u64)> };
+}
+
+/// What a field holds when nothing is limited and nothing happened.
+macro_rules! empty {
+    (Flag) => {
+        false
+    };
+    (Count) => {
+        0
+    };
+    (Units) => {
+        $crate::UNLIMITED
+    };
+    (Balance) => {
+        i64::MAX
+    };
+    (Time) => {
+        ::std::time::Duration::ZERO
+    };
+    (Rule) => {
+        None
+    };
+}
+
+/// A record from its list, with these derives.
+macro_rules! define {
+    ([$($derive:ident),*] $(#[doc = $about:literal])+ $record:ident, first $first:literal {
+        $($(#[doc = $doc:literal])+ $field:ident: $kind:ident,)*
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, $($derive),*)]
+        #[non_exhaustive]
+        pub struct $record {
+            $($(#[doc = $doc])+ pub $field: $crate::records::rust_type!($kind),)*
+        }
+
+        impl $record {
+            /// The fields, in order.
+            #[doc(hidden)]
+            pub const FIELDS: &'static [$crate::records::Field] = &[$($crate::records::Field {
+                name: stringify!($field),
+                kind: $crate::records::Kind::$kind,
+                docs: &[$($doc),+],
+            }),*];
+            /// How many fields the first version of the C struct had.
+            #[doc(hidden)]
+            pub const FIRST: usize = $first;
+            /// What it is.
+            #[doc(hidden)]
+            pub const ABOUT: &'static [&'static str] = &[$($about),+];
+
+            /// What the fields hold, in order.
+            #[doc(hidden)]
+            #[inline]
+            pub fn values(&self) -> [$crate::records::Value<'_>; Self::FIELDS.len()] {
+                [$($crate::records::Value::$kind(&self.$field)),*]
+            }
+        }
+
+        /// In snake case. Times are seconds, or milliseconds where the key ends with `_ms`; numbers
+        /// of 64 bits that count nothing are text; rules are indexes.
+        #[cfg(feature = "serde")]
+        impl serde::Serialize for $record {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                $crate::records::Shown(Self::FIELDS, &self.values()).serialize(serializer)
+            }
+        }
+    };
+}
+
+pub(crate) use {define, empty, rust_type};
+
+/// The values of fields, as serde sees the record.
+#[cfg(feature = "serde")]
+#[derive(Debug)]
+pub struct Shown<'a>(pub &'static [Field], pub &'a [Value<'a>]);
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Shown<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(Field::json).zip(self.1))
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Value<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            Value::Units(&UNLIMITED) | Value::Balance(&i64::MAX) => serializer.serialize_none(),
+            Value::Count(count) | Value::Units(count) => serializer.serialize_u64(*count),
+            Value::Balance(balance) => serializer.serialize_i64(*balance),
+            Value::Time(time) => serializer.serialize_f64(time.as_secs_f64()),
+            Value::Millis(time) => serializer.serialize_f64(convert::millis(*time)),
+            Value::Rule(index) => index.serialize(serializer),
+            Value::Name(name) => name.serialize(serializer),
+            Value::Id(id) => serializer.collect_str(&format_args!("{id:016x}")),
+            Value::Word(word) | Value::State(word) => serializer.serialize_str(word),
+            Value::Address(Some(address)) => serializer.collect_str(address),
+            Value::Address(None) => serializer.serialize_none(),
+            Value::Peers(peers) => serializer.collect_seq(peers),
+            Value::Counts(counts) => serializer.collect_map(counts.iter().copied()),
+        }
+    }
+}

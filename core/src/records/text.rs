@@ -1,0 +1,141 @@
+//! A decision as the fields of a line in the daemon's query protocol, which `docs/daemon.md`
+//! describes: written by the daemon, read by its client in C.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use super::Value;
+use crate::domain::Domain;
+use crate::limit::decision::{Decision, UNLIMITED};
+
+/// Writes a decision, from its second field on: a blank before each. What says nothing is left out.
+/// The name of a rule is the rest of the line: of the one that refused, or else of the deciding one.
+pub fn write(decision: &Decision, domain: &Domain, out: &mut impl Write) -> fmt::Result {
+    let mut name = None;
+    let fields = Decision::FIELDS.iter().zip(domain.values(decision));
+    for (field, value) in fields.skip(1) {
+        let key = field.name;
+        match value {
+            Value::Flag(false) | Value::Units(&UNLIMITED) | Value::Balance(&i64::MAX) => {}
+            Value::Flag(true) => write!(out, " {key}=1")?,
+            Value::Count(count) | Value::Units(count) => write!(out, " {key}={count}")?,
+            Value::Balance(balance) => write!(out, " {key}={balance}")?,
+            Value::Time(time) => write!(out, " {key}_ns={}", time.as_nanos())?,
+            Value::Name(Some(rule)) => name = name.or(Some((key, rule))),
+            _ => {}
+        }
+    }
+    name.map_or(Ok(()), |(key, rule)| write!(out, " {key}={rule}"))
+}
+
+/// A decision as it was written: itself, and the name of the deciding rule.
+#[derive(Debug, PartialEq)]
+pub struct Answer<'a> {
+    /// Its rules have no index: the first stands for the one that is named.
+    pub decision: Decision,
+    /// The rule that `rule` or `deciding` of the decision means.
+    pub rule: &'a str,
+}
+
+/// Reads a line. Fields that are not known here are left alone.
+pub fn read(line: &str) -> Answer<'_> {
+    let mut decision = Decision::unlimited(0);
+    let found = [" rule=", " deciding="].iter().filter_map(|key| Some((line.find(key)?, *key)));
+    let (head, rule) = match found.min() {
+        Some((at, key)) => {
+            decision.deciding = Some(0);
+            decision.rule = (key == " rule=").then_some(0);
+            (&line[..at], &line[at + key.len()..])
+        }
+        None => (line, ""),
+    };
+    let mut fields = head.split(' ');
+    decision.allowed = fields.next() == Some("OK");
+    for (key, value) in fields.filter_map(|field| field.split_once('=')) {
+        let key = key.strip_suffix("_ns").unwrap_or(key);
+        decision.set(key, value);
+    }
+    Answer { decision, rule }
+}
+
+/// What can be read from the value of a text field.
+trait FromText {
+    fn set(&mut self, value: &str);
+}
+
+impl FromText for bool {
+    fn set(&mut self, value: &str) {
+        *self = value != "0";
+    }
+}
+
+impl FromText for u64 {
+    fn set(&mut self, value: &str) {
+        *self = value.parse().unwrap_or(u64::MAX);
+    }
+}
+
+impl FromText for i64 {
+    fn set(&mut self, value: &str) {
+        *self = value.parse().unwrap_or(i64::MAX);
+    }
+}
+
+impl FromText for Duration {
+    fn set(&mut self, value: &str) {
+        *self = Duration::from_nanos(value.parse().unwrap_or(u64::MAX));
+    }
+}
+
+/// A name is read by itself.
+impl FromText for Option<usize> {
+    fn set(&mut self, _: &str) {}
+}
+
+macro_rules! settable {
+    ([] $(#[$about:meta])+ $record:ident, first $first:literal {
+        $($(#[$doc:meta])+ $field:ident: $kind:ident,)*
+    }) => {
+        impl $record {
+            fn set(&mut self, key: &str, value: &str) {
+                match key {
+                    $(stringify!($field) => self.$field.set(value),)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+crate::records!(Decision, settable);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ask, ManualClock, Rule, Throttle};
+
+    #[test]
+    fn a_line_keeps_every_field() {
+        let rule = Rule::per_second(2).burst(4).name("a rule=x");
+        let throttle = Throttle::builder().rule(rule).dry_run(true).clock(ManualClock::new());
+        let throttle = throttle.build().unwrap();
+        for cost in [3, 2, 1] {
+            let decision = throttle.check_with("x", Ask::cost(cost)).unwrap();
+            let mut line = String::from("OK");
+            write(&decision, &throttle, &mut line).unwrap();
+            assert_eq!(read(&line), Answer { decision, rule: "a rule=x" }, "{line}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_left_alone() {
+        let yes = read("OK granted=1 wait_ns=3 new=5 odd");
+        assert!(yes.decision.allowed && yes.rule.is_empty());
+        assert_eq!(yes.decision.limit, UNLIMITED);
+        assert_eq!((yes.decision.granted, yes.decision.wait), (1, Duration::from_nanos(3)));
+        let no = read("NO limit=4 remaining=0 balance=-2 granted=0 rule=a rule=x");
+        assert!(!no.decision.allowed && no.decision.rule.is_some());
+        assert_eq!((no.decision.limit, no.decision.balance), (4, -2));
+        assert_eq!(no.rule, "a rule=x");
+    }
+}
