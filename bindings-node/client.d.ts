@@ -1,3 +1,5 @@
+import type { Decision } from './index.js';
+
 /** Where the daemon is, and how long to wait for it. */
 export interface ClientOptions {
   /** The path of its Unix socket; the daemon's default socket if neither path nor port is given. */
@@ -30,18 +32,7 @@ export interface ClientAskOptions {
 }
 
 /** An answer with all figures. */
-export interface ClientDecision {
-  readonly allowed: boolean;
-  readonly granted: number;
-  readonly limit: number;
-  readonly remaining: number;
-  readonly balance: number;
-  readonly waitMs: number;
-  readonly retryAfterMs: number;
-  readonly resetAfterMs: number;
-  readonly dryRun: boolean;
-  /** The rule that refused. */
-  readonly rule: string | undefined;
+export interface ClientDecision extends Decision {
   /** No daemon answered in time, so it is allowed. */
   readonly failedOpen: boolean;
 }

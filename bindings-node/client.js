@@ -8,6 +8,7 @@ const { existsSync } = require('node:fs');
 const { connect } = require('node:net');
 
 const { DthrottleError, badArgument } = require('./face/errors.js');
+const { toAnswer } = require('./face/records.js');
 
 /** @import { ErrorCode } from './index.js' */
 /** @import { ClientAskOptions, ClientDecision, ClientOptions } from './client.js' */
@@ -350,26 +351,16 @@ function good(answer) {
  * @returns {ClientDecision}
  */
 function toDecision(answer, cost) {
-  const [head, rule] = (answer ?? `OK granted=${cost}`).split(/ rule=(.*)/s);
+  // The name of a rule is the rest of the line.
+  const [head, key, name = null] = (answer ?? `OK granted=${cost}`).split(/ (rule|deciding)=(.*)/s);
   const [word, ...fields] = head.split(' ');
   const numbers = new Map(fields.map((field) => /** @type {[string, string]} */ (field.split('='))));
-  const number = (/** @type {string} */ key, usual = 0) => {
-    const figure = Number(numbers.get(key) ?? usual);
+  const number = (/** @type {string} */ field, usual = 0) => {
+    const figure = Number(numbers.get(field) ?? usual);
     return Number.isNaN(figure) ? usual : figure;
   };
-  return {
-    allowed: word === 'OK',
-    granted: number('granted'),
-    limit: number('limit', Infinity),
-    remaining: number('remaining', Infinity),
-    balance: number('balance', Infinity),
-    waitMs: number('wait_ns') / 1e6,
-    retryAfterMs: number('retry_after_ns') / 1e6,
-    resetAfterMs: number('reset_after_ns') / 1e6,
-    dryRun: number('dry_run') === 1,
-    rule,
-    failedOpen: answer === undefined,
-  };
+  const names = { rule: key === 'rule' ? name : null, deciding: name };
+  return { ...toAnswer(word === 'OK', number, names), failedOpen: answer === undefined };
 }
 
 module.exports = { Client };

@@ -9,25 +9,32 @@ export const UNLIMITED: number;
 
 /** One rule. */
 export interface RuleOptions {
+  // xtask: rule
   /** Units per time: `'100/s'`, `'5 per 2 minutes'`, or a number per second. */
   rate: string | number;
   /** The size of the bucket, in units or as a duration such as `'10s'`; by default the rate's count. */
   burst?: string | number | undefined;
   /** Whether refused checks are charged too. */
   chargeRefused?: boolean | undefined;
+  // xtask: end
 }
 
 /** A rule in a list of them. */
 export interface NamedRuleOptions extends RuleOptions {
+  // xtask: rule in a list
   /** Unique in its domain; by default `rule1`, `rule2`, ... */
   name?: string | undefined;
+  // xtask: end
 }
 
 /** The rules of one domain: one rule, or a list of rules. `rate: 'unlimited'` allows everything. */
 export interface DomainOptions extends Partial<RuleOptions> {
+  // xtask: domain
+  /** A list of rules, instead of `rate`. */
   rules?: readonly NamedRuleOptions[] | undefined;
   /** Whether refusals are only counted. */
   dryRun?: boolean | undefined;
+  // xtask: end
 }
 
 /** How a throttle is opened. */
@@ -42,6 +49,7 @@ export interface OpenOptions {
 
 /** Where the buckets live, and for how many tags. docs/table.md has all of it. */
 export interface TableOptions {
+  // xtask: table
   /** Every process of this user that gives the same name shares the table. */
   name?: string | undefined;
   /** Room for so many tags, or bytes such as `'64 MB'`; by default for a million tags. */
@@ -54,10 +62,12 @@ export interface TableOptions {
   usual?: boolean | undefined;
   /** Whether the table is of this process alone. */
   private?: boolean | undefined;
+  // xtask: end
 }
 
 /** The cluster that a node belongs to. docs/configuration.md has all of it. */
 export interface ClusterOptions {
+  // xtask: cluster
   /** Nodes with the same name and secret are one cluster. */
   name: string;
   /** At least 16 bytes, or the file that has it; without one the cluster stays on this machine. */
@@ -92,6 +102,7 @@ export interface ClusterOptions {
   retention?: string | undefined;
   /** How much of them at most; by default `'16 MB'`. */
   retentionBytes?: number | string | undefined;
+  // xtask: end
 }
 
 /** How a throttle is opened from a configuration in TOML. */
@@ -103,16 +114,19 @@ export interface FileOptions extends OpenOptions {
   table?: string | TableOptions | undefined;
 }
 
-/** A throttle: the rules of the default domain, and other domains. */
+/**
+ * A throttle: the rules of the default domain, and other domains. What cannot be as it was asked for
+ * is a warning of the process, of the type DthrottleWarning. In WebAssembly a table has no name.
+ */
 export interface ThrottleOptions extends DomainOptions, OpenOptions {
-  /**
-   * The table, or its name. What cannot be as it was asked for is a warning of the process, of the
-   * type DthrottleWarning. In WebAssembly a table has no name.
-   */
+  // xtask: throttle
+  /** The other domains, by name. */
+  domains?: Readonly<Record<string, DomainOptions>> | undefined;
+  /** The table, or its name. */
   table?: string | TableOptions | undefined;
   /** The cluster that this node belongs to. */
   cluster?: ClusterOptions | undefined;
-  domains?: Readonly<Record<string, DomainOptions>> | undefined;
+  // xtask: end
 }
 
 /** What a check asks for. */
@@ -130,29 +144,143 @@ export interface AskOptions {
   allowDebt?: boolean | undefined;
 }
 
-/** The answer to a check: a plain object. */
+// xtask: records
+/** The answer to a check. `docs/semantics.md` defines every field. */
 export interface Decision {
   /** Go on. */
-  allowed: boolean;
+  readonly allowed: boolean;
+  /** The burst of the deciding rule. Infinity in a domain without rules. */
+  readonly limit: number;
+  /** Whole units in the bucket of the deciding rule, 0 in debt. Infinity in a domain without rules. */
+  readonly remaining: number;
+  /** Like `remaining`, but negative in debt. Infinity in a domain without rules. */
+  readonly balance: number;
   /** Units taken (by a peek: that would be). */
-  granted: number;
-  /** Wait this long before going on; 0 unless `maxWaitMs` was given. */
-  waitMs: number;
-  /** When refused: time until this check would pass without waiting. */
-  retryAfterMs: number;
-  /** Time until every bucket is full again. */
-  resetAfterMs: number;
-  /** The burst of the deciding rule. */
-  limit: number;
-  /** Whole units in its bucket, 0 in debt. */
-  remaining: number;
-  /** The same, negative in debt. */
-  balance: number;
-  /** The rule that refused. */
-  rule: string | null;
-  /** Refused, but allowed because the domain is in dry run. */
-  dryRun: boolean;
+  readonly granted: number;
+  /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
+  readonly waitMs: number;
+  /**
+   * When refused, or spared a wait by dry run: time until this check would pass without waiting.
+   * Otherwise 0.
+   */
+  readonly retryAfterMs: number;
+  /** Time until every bucket of the tag is full again. */
+  readonly resetAfterMs: number;
+  /**
+   * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: `rule`
+   * tells them apart.
+   */
+  readonly dryRun: boolean;
+  /** The rule that refused. Its name; null if there is none. */
+  readonly rule: string | null;
+  /**
+   * The deciding rule, whose figures these are, also when it did not refuse. Its name; null if
+   * there is none.
+   */
+  readonly deciding: string | null;
 }
+
+/** What a throttle counted since it was made. */
+export interface Stats {
+  /** Checks allowed, those that only dry run allowed included. */
+  readonly allowed: number;
+  /** Checks refused. */
+  readonly refused: number;
+  /** Checks that were allowed, or allowed without a wait, only because of dry run. */
+  readonly dryRun: number;
+  /**
+   * Charges that were not counted, because the table had no room or the bucket no more ticks: they
+   * failed open.
+   */
+  readonly failedOpen: number;
+  /** How often the debt of a bucket went beyond what a bucket can hold. */
+  readonly clamped: number;
+  /** Buckets that were forgotten before they were full, because the table had no better room for others. */
+  readonly evicted: number;
+  /** Buckets that are not full now. */
+  readonly buckets: number;
+  /**
+   * Units admitted that no other node will hear about: of buckets that were forgotten, or more than
+   * one bucket could keep for the next report.
+   */
+  readonly unreported: number;
+}
+
+/** What a busy throttle counted in this process since it was made. */
+export interface BusyStats {
+  /** Requests that could be sent. */
+  readonly sent: number;
+  /** Requests held back. */
+  readonly held: number;
+  /** Good answers. */
+  readonly good: number;
+  /** Busy answers. */
+  readonly busy: number;
+  /** How often a limit was cut by a busy answer of its own. */
+  readonly cuts: number;
+  /** Busy answers that other nodes of the cluster told of. */
+  readonly heard: number;
+  /** Services with a limit that were forgotten, because there were too many others. */
+  readonly forgotten: number;
+  /** Services known now, by all processes that share them. */
+  readonly services: number;
+  /** Other nodes of the cluster that are there now. */
+  readonly peers: number;
+}
+
+/** A cluster, as seen from one node. All processes of a table see the same. */
+export interface ClusterStats {
+  /** This node; zero before the start. 16 hexadecimal digits. */
+  readonly node: string;
+  /**
+   * The present life of its exchange; zero: it has not begun. Later lives are greater. 16
+   * hexadecimal digits.
+   */
+  readonly incarnation: string;
+  /** The process that runs the exchange, or did last; 0 in WebAssembly. */
+  readonly pid: number;
+  /** Peers that are there or were lately. */
+  readonly peers: PeerStats[];
+  /** What was counted, by name. */
+  readonly counts: Record<string, number>;
+}
+
+/** A peer: another node of the cluster, as seen from one node. */
+export interface PeerStats {
+  /** Which node. 16 hexadecimal digits. */
+  readonly node: string;
+  /** In which life. 16 hexadecimal digits. */
+  readonly incarnation: string;
+  /** Its address and port, as far as they are known. */
+  readonly address: string | null;
+  /** `up`, `down`, `left`, or `known` if it has yet to become a member. */
+  readonly state: 'up' | 'down' | 'left' | 'known';
+  /** How long ago it was last heard. */
+  readonly ageMs: number;
+  /** How long a datagram takes. */
+  readonly delayMs: number;
+  /** Reports applied. */
+  readonly received: number;
+  /** Those of them that had been missing at first. */
+  readonly repaired: number;
+  /** Reports that are lost for good. */
+  readonly lost: number;
+}
+
+/** Something that happened in the cluster. */
+export interface ClusterEvent {
+  /** Counts events, from 1. */
+  readonly number: number;
+  /** How long ago it happened. */
+  readonly ageMs: number;
+  /** `peer_up`, `peer_down`, `peer_left`, `rules_differ`, `reports_lost` or `warm_start`. */
+  readonly kind: string;
+  /** The peer it is about. 16 hexadecimal digits. */
+  readonly node: string;
+  /** How many, where that matters: reports lost, buckets taken over at the start. */
+  readonly value: number;
+}
+// xtask: end
 
 /** A rule at work. */
 export interface DomainRule {
@@ -161,74 +289,6 @@ export interface DomainRule {
   limit: number;
   /** The time in which an empty bucket fills. */
   windowMs: number;
-}
-
-/** Counts since the throttle was made. */
-export interface Stats {
-  /** Checks allowed, those that only dry run allowed included. */
-  allowed: number;
-  /** Checks refused. */
-  refused: number;
-  /** Checks that were allowed only because of dry run. */
-  dryRun: number;
-  /** Charges that were not counted, because the table had no room or the bucket no more ticks. */
-  failedOpen: number;
-  /** How often the debt of a bucket went beyond what a bucket can hold. */
-  clamped: number;
-  /** Buckets that were forgotten before they were full, for want of better room for others. */
-  evicted: number;
-  /** Buckets that are not full now. */
-  buckets: number;
-  /** Units admitted that no other node of the cluster will hear about. */
-  unreported: number;
-}
-
-/** A cluster, as one node sees it. All processes of a table see the same. */
-export interface ClusterStats {
-  /** This node: 16 hexadecimal digits, as are all nodes and incarnations; zeros before the start. */
-  node: string;
-  /** The present life of its exchange; zeros: it has not begun. Later ones are greater. */
-  incarnation: string;
-  /** The process that runs the exchange, or did last; 0 in WebAssembly. */
-  pid: number;
-  /** Peers that are there or were lately. */
-  peers: PeerStats[];
-  /** What was counted, such as datagramsSent, reportsReceived, droppedAuth. */
-  counts: Record<string, number>;
-}
-
-/** A peer: another node of the cluster. */
-export interface PeerStats {
-  node: string;
-  incarnation: string;
-  /** Address and port. */
-  address: string | null;
-  /** `known`: it has yet to become a member. */
-  state: 'up' | 'down' | 'left' | 'known';
-  /** How long ago it was last heard. */
-  ageMs: number;
-  /** How long a datagram takes. */
-  delayMs: number;
-  /** Reports applied. */
-  received: number;
-  /** Those of them that had been missing at first. */
-  repaired: number;
-  /** Reports that are lost for good. */
-  lost: number;
-}
-
-/** Something that happened in the cluster. */
-export interface ClusterEvent {
-  /** Counts events, from 1. */
-  number: number;
-  /** How long ago it happened. */
-  ageMs: number;
-  /** `peer_up`, `peer_down`, `peer_left`, `rules_differ`, `reports_lost` or `warm_start`. */
-  kind: string;
-  /** The peer it is about. */
-  node: string;
-  /** How many, where that matters: reports lost, buckets taken over at the start. */
-  value: number;
 }
 
 /** A named list of rules. It comes from `throttle.domain(name)`. */
@@ -304,6 +364,7 @@ export class Throttle extends Domain {
 
 /** What a busy throttle is told. */
 export interface BusyOptions extends OpenOptions {
+  // xtask: busy
   /** By which arithmetic limits fall and recover: docs/busy.md. */
   mode?: 'live' | 'document' | undefined;
   /** The least that a limit falls to, in requests a second. */
@@ -328,6 +389,7 @@ export interface BusyOptions extends OpenOptions {
   table?: string | TableOptions | undefined;
   /** The cluster whose nodes tell each other: a busy answer that one is given slows all. */
   cluster?: ClusterOptions | undefined;
+  // xtask: end
 }
 
 /** Whether a request may be sent now. */
@@ -337,28 +399,6 @@ export interface Turn {
   readonly waitMs: number;
   /** Requests a second; Infinity: there is no limit. */
   readonly limit: number;
-}
-
-/** What a busy throttle counted in this process since it was made. */
-export interface BusyStats {
-  /** Requests that could be sent. */
-  readonly sent: number;
-  /** Requests held back. */
-  readonly held: number;
-  /** Good answers. */
-  readonly good: number;
-  /** Busy answers. */
-  readonly busy: number;
-  /** How often a limit was cut by a busy answer of its own. */
-  readonly cuts: number;
-  /** Busy answers that other nodes of the cluster told of. */
-  readonly heard: number;
-  /** Services with a limit that were forgotten, because there were too many others. */
-  readonly forgotten: number;
-  /** Services known now, by all processes that share them. */
-  readonly services: number;
-  /** Other nodes of the cluster that are there now. */
-  readonly peers: number;
 }
 
 /**
@@ -404,6 +444,7 @@ export class ManualClock {
   set(ms: number): void;
 }
 
+// xtask: error codes
 export type ErrorCode =
   | 'DTHROTTLE_CONFIG'
   | 'DTHROTTLE_COST'
@@ -412,6 +453,7 @@ export type ErrorCode =
   | 'DTHROTTLE_ARGUMENT'
   | 'DTHROTTLE_FILE'
   | 'DTHROTTLE_INTERNAL';
+// xtask: end
 
 /** Every error that dthrottle throws. Being throttled is an answer, not an error. */
 export class DthrottleError extends Error {

@@ -4,6 +4,7 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
+const { NUMBERS } = require('./face/records.js');
 const { KeptBytes } = require('./face/values.js');
 
 /** @import { Busy, Handle, Native, Seat, Tag } from './surface.js' */
@@ -26,7 +27,7 @@ const MAX_WAIT_MS = 2;
 const PARTIAL = 3;
 const ALLOW_DEBT = 4;
 const DECISION = 5;
-const TAG = 16;
+const TAG = DECISION + NUMBERS;
 
 /** In the number of a seat: the tag is a string whose units are bytes. */
 const BYTES = 2 ** 30;

@@ -33,21 +33,17 @@ export interface Native {
   ruleWindows(handle: Handle): ArrayLike<number>;
   /** Nothing: it is shared by none. */
   tableName(handle: Handle): string | null | undefined;
-  /** allowed, refused, dryRun, failedOpen, clamped, evicted, buckets, unreported. */
+  /** As `face/records.js` reads them. */
   stats(handle: Handle): ArrayLike<number>;
   /** Starts the exchange with the cluster, unless it has started or somebody else carries it. */
   start(handle: Handle): void;
-  /** JSON of a ClusterStats, or of null. */
+  /** JSON of a ClusterStats, with keys in snake case, or of null. */
   clusterStats(handle: Handle): string;
   /** JSON of a list of ClusterEvents: those after a number, which is whole and not negative. */
   events(handle: Handle, after: number): string;
   close(handle: Handle): void;
 
-  /**
-   * allowed (0, 1), granted, waitMs, retryAfterMs, resetAfterMs, limit, remaining, balance,
-   * the index of the rule that refused (-1: none), dryRun (0, 1), the index of the rule whose figures
-   * these are (-1: there is none). The array is used again by the next call.
-   */
+  /** A decision as `face/records.js` reads it. The array is used again by the next call. */
   check(
     seat: Seat,
     tag: Tag,
@@ -90,7 +86,7 @@ export interface Native {
   busyStart(handle: Busy): void;
   /** The throttle without rules that is its part in a cluster, where the host carries the datagrams. */
   busyNode?(handle: Busy): Handle;
-  /** sent, held, good, busy, cuts, heard, forgotten, services, peers. */
+  /** As `face/records.js` reads them. */
   busyStats(handle: Busy): ArrayLike<number>;
   busyClose(handle: Busy): void;
 

@@ -19,10 +19,9 @@
  * Fail open. A call that fails leaves a decision that says allowed, if there is room for one. So a
  * caller who does not look at the status lets its clients through.
  *
- * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t,
- * dthrottle_client_t or dthrottle_middleware_t is made by one call and released by another, once, in
- * any order. After a failure the handle is NULL. NULL may be released, and is DTHROTTLE_ERR_ARGUMENT
- * everywhere else.
+ * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t
+ * or dthrottle_client_t is made by one call and released by another, once, in any order. After a
+ * failure the handle is NULL. NULL may be released, and is DTHROTTLE_ERR_ARGUMENT everywhere else.
  *
  * Strings. A pointer and a length in bytes, without a NUL at the end. NULL with length 0 is the
  * empty string, or the default where the call says so; NULL with another length, and lengths above
@@ -72,107 +71,64 @@
  *
  *     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
  */
-#define DTHROTTLE_DECISION_INIT \
-    { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0, -1 }
 #define DTHROTTLE_ASK_INIT \
     { sizeof(dthrottle_ask_t), false, 1, 0, 0 }
 #define DTHROTTLE_RULE_INIT \
     { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
-#define DTHROTTLE_STATS_INIT \
-    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0, 0, 0 }
-#define DTHROTTLE_BUSY_STATS_INIT \
-    { sizeof(dthrottle_busy_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 #define DTHROTTLE_TABLE_INIT \
     { sizeof(dthrottle_table_t), false, NULL, 0, NULL, 0, NULL, 0, 0, 0 }
-#define DTHROTTLE_CLUSTER_STATS_INIT \
-    { sizeof(dthrottle_cluster_stats_t), false, 0, 0, 0, 0 }
-#define DTHROTTLE_PEER_INIT \
-    { sizeof(dthrottle_peer_t), 0, 0, "", "", 0, 0, 0, 0, 0 }
-#define DTHROTTLE_EVENT_INIT \
-    { sizeof(dthrottle_event_t), 0, 0, "", 0, 0 }
 #define DTHROTTLE_CLIENT_OPTIONS_INIT \
     { sizeof(dthrottle_client_options_t), 50000000, 100000000, 5000000000, NULL, 0 }
-#define DTHROTTLE_CLIENT_DECISION_INIT \
-    { sizeof(dthrottle_client_decision_t), true, false, false, 0, 0, 0, 0, 0, 0, 0, "" }
 #define DTHROTTLE_CLIENT_COUNTS_INIT \
     { sizeof(dthrottle_client_counts_t), 0, 0, 0 }
 #define DTHROTTLE_BUCKET_INIT \
     { sizeof(dthrottle_bucket_t), 0, "", "", 0, 0, 0 }
 #define DTHROTTLE_TABLE_INFO_INIT \
     { sizeof(dthrottle_table_info_t), "", "", "", 0, 0, 0 }
-#define DTHROTTLE_REQUEST_INIT \
-    { sizeof(dthrottle_request_t), false, NULL, 0, NULL, 0, NULL, 0, NULL, 0, \
-      DTHROTTLE_COST_OF_OPTIONS }
-#define DTHROTTLE_RESPONSE_INIT \
-    { sizeof(dthrottle_response_t), 0, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
+#define DTHROTTLE_DECISION_INIT \
+    { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0, -1 }
+#define DTHROTTLE_STATS_INIT \
+    { sizeof(dthrottle_stats_t), 0, 0, 0, 0, 0, 0, 0, 0 }
+#define DTHROTTLE_BUSY_STATS_INIT \
+    { sizeof(dthrottle_busy_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define DTHROTTLE_CLUSTER_STATS_INIT \
+    { sizeof(dthrottle_cluster_stats_t), false, 0, 0, 0, 0 }
+#define DTHROTTLE_PEER_INIT \
+    { sizeof(dthrottle_peer_t), 0, 0, "", "", 0, 0, 0, 0, 0 }
+#define DTHROTTLE_EVENT_INIT \
+    { sizeof(dthrottle_event_t), 0, 0, "", 0, 0 }
+#define DTHROTTLE_CLIENT_DECISION_INIT \
+    { sizeof(dthrottle_client_decision_t), true, false, false, 0, 0, 0, 0, 0, 0, 0, "", "" }
 
 /** The call did what it was asked. */
 #define DTHROTTLE_OK 0
 
-/** A configuration that cannot be: unknown key, bad rate, value out of range, duplicate name. */
+/** An invalid configuration: unknown key, bad rate, value out of range, duplicate name. */
 #define DTHROTTLE_ERR_CONFIG (-1)
 
-/** A cost above the burst of a rule: it could never pass. */
+/** A cost that is negative, not whole, too large, or above the burst. */
 #define DTHROTTLE_ERR_COST (-2)
 
 /** No such domain. */
 #define DTHROTTLE_ERR_DOMAIN (-3)
 
-/** The throttle was closed. */
+/** A call after close. */
 #define DTHROTTLE_ERR_CLOSED (-4)
 
 /**
- * Anything else wrong with an argument: NULL, a bad length, text that is not UTF-8, a struct
- * without its size, a clock that is set back.
+ * Anything else that is wrong with an argument. Such as a bad length, text that is not UTF-8, or a
+ * clock that is set back.
  */
 #define DTHROTTLE_ERR_ARGUMENT (-5)
 
 /** A configuration file that cannot be read. */
 #define DTHROTTLE_ERR_FILE (-6)
 
-/** A bug in dthrottle. Please report it. */
+/** A bug in dthrottle, caught where the languages meet. Please report it. */
 #define DTHROTTLE_ERR_INTERNAL (-7)
 
 /** The limit and remaining of a domain without rules. */
 #define DTHROTTLE_UNLIMITED 18446744073709551615ull
-
-/** Let the request pass. */
-#define DTHROTTLE_PASS 0
-
-/** Hold the request for hold_ns, call dthrottle_middleware_end_hold(), and let it pass. */
-#define DTHROTTLE_HOLD 1
-
-/**
- * Refuse the request. If hold_ns is not 0, hold it for that time first, and call
- * dthrottle_middleware_end_hold().
- */
-#define DTHROTTLE_REFUSE 2
-
-/** No header fields except Retry-After. */
-#define DTHROTTLE_HEADERS_NONE 0
-
-/**
- * RateLimit-Policy and RateLimit as structured fields: drafts 08 to 11 of
- * draft-ietf-httpapi-ratelimit-headers.
- */
-#define DTHROTTLE_HEADERS_STANDARD 1
-
-/** RateLimit-Policy and RateLimit of draft 07. */
-#define DTHROTTLE_HEADERS_DRAFT_7 2
-
-/**
- * RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of draft 06, and RateLimit-Policy.
- */
-#define DTHROTTLE_HEADERS_DRAFT_6 3
-
-/** X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. */
-#define DTHROTTLE_HEADERS_X_RATELIMIT 4
-
-/** How many bytes a client address may need as a tag. */
-#define DTHROTTLE_ADDRESS_SIZE 16
-
-/** The cost of a request is that of the options, or 1. */
-#define DTHROTTLE_COST_OF_OPTIONS 18446744073709551615ull
 
 /**
  * A busy throttle: slows down what is sent to services that say they are busy, and comes back
@@ -207,22 +163,13 @@ typedef struct dthrottle_config_t dthrottle_config_t;
  */
 typedef struct dthrottle_domain_t dthrottle_domain_t;
 
-/** The memory of a response, released by dthrottle_response_free(). */
-typedef struct dthrottle_memory_t dthrottle_memory_t;
-
-/**
- * HTTP middleware on a domain: options, and what they make of requests. Made by
- * dthrottle_middleware_new(), released by dthrottle_middleware_free().
- */
-typedef struct dthrottle_middleware_t dthrottle_middleware_t;
-
 /**
  * A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
  * sisters, released by dthrottle_close().
  */
 typedef struct dthrottle_t dthrottle_t;
 
-/** What a throttle counted since it was opened. Begin with DTHROTTLE_STATS_INIT. */
+/** What a throttle counted since it was made. Begin with DTHROTTLE_STATS_INIT. */
 typedef struct {
     /** sizeof(dthrottle_stats_t). */
     size_t size;
@@ -233,18 +180,19 @@ typedef struct {
     /** Checks that were allowed, or allowed without a wait, only because of dry run. */
     uint64_t dry_run;
     /**
-     * Charges that were not counted, because the table had no room or the bucket no more ticks.
+     * Charges that were not counted, because the table had no room or the bucket no more ticks:
+     * they failed open.
      */
     uint64_t failed_open;
     /** How often the debt of a bucket went beyond what a bucket can hold. */
     uint64_t clamped;
-    /** Buckets that are not full now. */
-    uint64_t buckets;
     /**
-     * Buckets that were forgotten before they were full, because the table had no better room
-     * for others.
+     * Buckets that were forgotten before they were full, because the table had no better room for
+     * others.
      */
     uint64_t evicted;
+    /** Buckets that are not full now. */
+    uint64_t buckets;
     /**
      * Units admitted that no other node will hear about: of buckets that were forgotten, or more
      * than one bucket could keep for the next report.
@@ -271,8 +219,8 @@ typedef struct {
 } dthrottle_bucket_t;
 
 /**
- * The answer to a check. Begin with DTHROTTLE_DECISION_INIT. docs/semantics.md defines every
- * field. After an error it says allowed.
+ * The answer to a check. docs/semantics.md defines every field. Begin with
+ * DTHROTTLE_DECISION_INIT. After an error it says allowed.
  */
 typedef struct {
     /** sizeof(dthrottle_decision_t). */
@@ -280,32 +228,35 @@ typedef struct {
     /** Go on. */
     bool allowed;
     /**
-     * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: then
-     * retry_after_ns says how long it would have waited, and rule is -1 unless it was refused.
+     * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: rule
+     * tells them apart.
      */
     bool dry_run;
-    /** The index of the rule that refused, for dthrottle_rule_name(); -1 if none did. */
+    /** The rule that refused. Its index, for dthrottle_rule_name(); -1 if there is none. */
     int32_t rule;
-    /** Units taken: the cost, fewer with partial, 0 when refused. */
-    uint64_t granted;
-    /** The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules. */
+    /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
     uint64_t limit;
-    /** Whole units left in the bucket of the deciding rule; 0 when it is in debt. */
+    /**
+     * Whole units in the bucket of the deciding rule, 0 in debt. DTHROTTLE_UNLIMITED in a domain
+     * without rules.
+     */
     uint64_t remaining;
-    /** The same, negative when the bucket is in debt. */
+    /** Like remaining, but negative in debt. */
     int64_t balance;
-    /** Wait so long before going on; 0 unless a longest wait was given, and in dry run. */
+    /** Units taken (by a peek: that would be). */
+    uint64_t granted;
+    /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
     uint64_t wait_ns;
     /**
-     * When refused, or spared a wait by dry run: the time until this check would pass without
-     * waiting. Else 0.
+     * When refused, or spared a wait by dry run: time until this check would pass without waiting.
+     * Otherwise 0.
      */
     uint64_t retry_after_ns;
-    /** The time until every bucket of the tag is full again. */
+    /** Time until every bucket of the tag is full again. */
     uint64_t reset_after_ns;
     /**
-     * The index of the deciding rule, whose figures these are, also when it did not refuse; -1 in
-     * a domain without rules.
+     * The deciding rule, whose figures these are, also when it did not refuse. Its index, for
+     * dthrottle_rule_name(); -1 if there is none.
      */
     int64_t deciding;
 } dthrottle_decision_t;
@@ -330,93 +281,28 @@ typedef struct {
     uint64_t allow_debt;
 } dthrottle_ask_t;
 
-/** A header field of a response. Both strings end with NUL. */
-typedef struct {
-    /** The name, such as "RateLimit". */
-    const char *name;
-    /** The value. */
-    const char *value;
-} dthrottle_field_t;
-
 /**
- * What to do with a request, and what its response says. Begin with DTHROTTLE_RESPONSE_INIT. Every
- * call that fills one in gives it memory, which dthrottle_response_free() releases: all pointers
- * are valid until then. After an error the action is DTHROTTLE_PASS and there is no memory.
+ * A cluster, as seen from one node. All processes of a table see the same. Begin with
+ * DTHROTTLE_CLUSTER_STATS_INIT.
  */
-typedef struct {
-    /** sizeof(dthrottle_response_t). */
-    size_t size;
-    /** DTHROTTLE_PASS, DTHROTTLE_HOLD or DTHROTTLE_REFUSE. */
-    int32_t action;
-    /** The status of a refusal, such as 429; else 0. */
-    int32_t status;
-    /** The header fields. Add them to the response, whatever the action is. */
-    const dthrottle_field_t *fields;
-    /** How many there are. */
-    size_t field_count;
-    /** The body of a refusal; else NULL. */
-    const void *body;
-    /** Its length in bytes. */
-    size_t body_len;
-    /** The tag that was counted; NULL: the request passed without a decision. */
-    const void *tag;
-    /** Its length in bytes. */
-    size_t tag_len;
-    /** What dthrottle_response_free() releases. */
-    dthrottle_memory_t *memory;
-    /** How long to hold the request; 0: not at all. */
-    uint64_t hold_ns;
-} dthrottle_response_t;
-
-/** A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT. */
-typedef struct {
-    /** sizeof(dthrottle_request_t). */
-    size_t size;
-    /** Whether the server can hold this request, and serve others meanwhile. */
-    bool can_wait;
-    /** The address at the other end of the connection as text; NULL: unknown. */
-    const char *peer;
-    /** Its length in bytes. */
-    size_t peer_len;
-    /** X-Forwarded-For; several lines are joined with commas. NULL: the request has none. */
-    const char *forwarded;
-    /** Its length in bytes. */
-    size_t forwarded_len;
-    /**
-     * The tag, if the option tag is a header, whose value it is, or "request". NULL: the header is
-     * missing, and the client's address is counted.
-     */
-    const void *tag;
-    /** Its length in bytes. */
-    size_t tag_len;
-    /** Tags of different scopes are different clients: the name of a route. NULL: none. */
-    const char *scope;
-    /** Its length in bytes. */
-    size_t scope_len;
-    /**
-     * Units, or DTHROTTLE_COST_OF_OPTIONS. A cost above the burst needs a full bucket and leaves
-     * it in debt.
-     */
-    uint64_t cost;
-} dthrottle_request_t;
-
-/** A cluster, as seen from one node. Begin with DTHROTTLE_CLUSTER_STATS_INIT. */
 typedef struct {
     /** sizeof(dthrottle_cluster_stats_t). */
     size_t size;
-    /** Whether the throttle belongs to a cluster at all. If not, the rest is 0. */
+    /** Whether the throttle belongs to a cluster at all. */
     bool in_cluster;
-    /** This node. */
+    /** This node; zero before the start. */
     uint64_t node;
-    /** The present life of its exchange; 0: it has not begun. */
+    /** The present life of its exchange; zero: it has not begun. Later lives are greater. */
     uint64_t incarnation;
-    /** The process that runs the exchange, or did last. */
+    /** The process that runs the exchange, or did last; 0 in WebAssembly. */
     uint64_t pid;
     /** How many peers are there or were lately, for dthrottle_cluster_peer(). */
     uint64_t peer_count;
 } dthrottle_cluster_stats_t;
 
-/** A peer, as seen from one node. Begin with DTHROTTLE_PEER_INIT. */
+/**
+ * A peer: another node of the cluster, as seen from one node. Begin with DTHROTTLE_PEER_INIT.
+ */
 typedef struct {
     /** sizeof(dthrottle_peer_t). */
     size_t size;
@@ -424,10 +310,10 @@ typedef struct {
     uint64_t node;
     /** In which life. */
     uint64_t incarnation;
-    /** Where it is, as "host:port"; empty: that is not known. */
+    /** Its address and port, as far as they are known. */
     char address[64];
-    /** "up", "down", "left", or "known" if it has yet to become a member. */
-    char state[16];
+    /** up, down, left, or known if it has yet to become a member. */
+    char state[32];
     /** How long ago it was last heard. */
     uint64_t age_ns;
     /** How long a datagram takes. */
@@ -440,7 +326,7 @@ typedef struct {
     uint64_t lost;
 } dthrottle_peer_t;
 
-/** Something that happened in a cluster. Begin with DTHROTTLE_EVENT_INIT. */
+/** Something that happened in the cluster. Begin with DTHROTTLE_EVENT_INIT. */
 typedef struct {
     /** sizeof(dthrottle_event_t). */
     size_t size;
@@ -448,11 +334,11 @@ typedef struct {
     uint64_t number;
     /** How long ago it happened. */
     uint64_t age_ns;
-    /** "peer_up", "peer_down", "peer_left", "rules_differ", "reports_lost" or "warm_start". */
+    /** peer_up, peer_down, peer_left, rules_differ, reports_lost or warm_start. */
     char kind[32];
     /** The peer it is about. */
     uint64_t node;
-    /** How many, where that matters. */
+    /** How many, where that matters: reports lost, buckets taken over at the start. */
     uint64_t value;
 } dthrottle_event_t;
 
@@ -528,7 +414,7 @@ typedef struct {
 } dthrottle_table_info_t;
 
 /**
- * What a busy throttle counted in this process since it was opened. Begin with
+ * What a busy throttle counted in this process since it was made. Begin with
  * DTHROTTLE_BUSY_STATS_INIT.
  */
 typedef struct {
@@ -576,34 +462,48 @@ typedef struct {
 } dthrottle_client_options_t;
 
 /**
- * The answer of a daemon. Begin with DTHROTTLE_CLIENT_DECISION_INIT. The fields are those of
- * dthrottle_decision_t, but for the first and the last of these.
+ * The answer to a check, from a daemon. docs/semantics.md defines every field. Begin with
+ * DTHROTTLE_CLIENT_DECISION_INIT.
  */
 typedef struct {
     /** sizeof(dthrottle_client_decision_t). */
     size_t size;
     /** Go on. */
     bool allowed;
+    /**
+     * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: rule
+     * tells them apart.
+     */
+    bool dry_run;
     /** Nobody answered in time, so it is allowed. */
     bool failed_open;
-    /** Refused, but allowed because the domain is in dry run. */
-    bool dry_run;
-    /** Units taken: the cost, fewer with partial, 0 when refused. */
-    uint64_t granted;
-    /** The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules. */
+    /** The burst of the deciding rule. DTHROTTLE_UNLIMITED in a domain without rules. */
     uint64_t limit;
-    /** Whole units left in the bucket of the deciding rule; 0 when it is in debt. */
+    /**
+     * Whole units in the bucket of the deciding rule, 0 in debt. DTHROTTLE_UNLIMITED in a domain
+     * without rules.
+     */
     uint64_t remaining;
-    /** The same, negative when the bucket is in debt. */
+    /** Like remaining, but negative in debt. */
     int64_t balance;
-    /** Wait so long before going on; 0 unless a longest wait was given. */
+    /** Units taken (by a peek: that would be). */
+    uint64_t granted;
+    /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
     uint64_t wait_ns;
-    /** When refused: the time until this check would pass. Else 0. */
+    /**
+     * When refused, or spared a wait by dry run: time until this check would pass without waiting.
+     * Otherwise 0.
+     */
     uint64_t retry_after_ns;
-    /** The time until every bucket of the tag is full again. */
+    /** Time until every bucket of the tag is full again. */
     uint64_t reset_after_ns;
-    /** The name of the rule that refused, ended by NUL; empty if none did. */
+    /** The rule that refused. Its name, ended by NUL; empty if there is none. */
     char rule[256];
+    /**
+     * The deciding rule, whose figures these are, also when it did not refuse. Its name, ended by
+     * NUL; empty if there is none.
+     */
+    char deciding[256];
 } dthrottle_client_decision_t;
 
 /** What a client counted. Begin with DTHROTTLE_CLIENT_COUNTS_INIT. */
@@ -824,91 +724,6 @@ int32_t dthrottle_charge(const dthrottle_domain_t *domain,
                          size_t tag_len,
                          uint64_t units,
                          uint64_t *debt_ns);
-
-/**
- * The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
- * address and zeros, 16 bytes in all. address is as a socket has it, 4 or 16 bytes. An IPv6 address
- * that stands for an IPv4 address gives that. tag has room for DTHROTTLE_ADDRESS_SIZE bytes, and
- * tag_len gets how many were written. ipv6_prefix is 1 to 128; 64 is what most networks give one
- * client.
- */
-int32_t dthrottle_address_tag(const void *address,
-                              size_t address_len,
-                              uint32_t ipv6_prefix,
-                              uint8_t *tag,
-                              size_t *tag_len);
-
-/**
- * The kind of header fields with this name, for configurations: "standard" (or "draft-8", "on"),
- * "draft-7", "draft-6", "x-ratelimit", "none" (or "off") give a DTHROTTLE_HEADERS_ number.
- * DTHROTTLE_ERR_CONFIG: there is no such kind.
- */
-int32_t dthrottle_header_kind(const char *name, size_t name_len);
-
-/**
- * The header fields for a decision of a domain, with Retry-After if the decision is not allowed.
- * kind is a DTHROTTLE_HEADERS_ number. Only the fields of the response are filled in.
- */
-int32_t dthrottle_header_fields(const dthrottle_domain_t *domain,
-                                int32_t kind,
-                                const dthrottle_decision_t *decision,
-                                dthrottle_response_t *response);
-
-/**
- * Releases what a response points at; the response can be used again. NULL is fine, and a response
- * without memory.
- */
-void dthrottle_response_free(dthrottle_response_t *response);
-
-/**
- * Makes middleware that asks this domain. options is TOML with the options of docs/http.md; rates
- * and rules are the domain's. The caller compares methods and routes, and reads the tag from the
- * request: tag = "request" says that each request brings one. Keeps a reference to the domain.
- */
-int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
-                                 const char *options,
-                                 size_t options_len,
-                                 dthrottle_middleware_t **out,
-                                 char *error,
-                                 size_t error_size);
-
-/** Releases middleware; NULL is fine. Release its responses as well, before or after it. */
-void dthrottle_middleware_free(dthrottle_middleware_t *middleware);
-
-/**
- * Decides about a request. The response says what to do with it, and has its header fields;
- * decision, unless it is NULL, gets the decision of the throttle. Texts that are not UTF-8 are no
- * error: clients write them.
- */
-int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
-                                    const dthrottle_request_t *request,
-                                    dthrottle_response_t *response,
-                                    dthrottle_decision_t *decision);
-
-/**
- * Ends the holding of a request, once, after hold_ns or earlier: another request can be held then.
- * is_gone: the client left before its turn, and gets back what it took.
- */
-int32_t dthrottle_middleware_end_hold(const dthrottle_middleware_t *middleware,
-                                      const dthrottle_response_t *response,
-                                      bool is_gone);
-
-/**
- * To be called once when the response to a request has ended: refunds the request, if the options
- * skip_failed_requests or skip_successful_requests say so.
- */
-int32_t dthrottle_middleware_finish(const dthrottle_middleware_t *middleware,
-                                    const dthrottle_response_t *response,
-                                    bool is_success);
-
-/**
- * Takes the next warning, such as about X-Forwarded-For without trusted proxies, as one line for a
- * log: 1, or 0 if there is none. Each cause gives one warning. To be called after
- * dthrottle_middleware_new() and after each decision; cheap if there is none.
- */
-int32_t dthrottle_middleware_warning(const dthrottle_middleware_t *middleware,
-                                     char *text,
-                                     size_t text_size);
 
 /**
  * Starts the exchange with the cluster in this process, unless it has started: otherwise the

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dthrottle_core::{BusyConfig, BusyThrottle};
 
 use crate::clock::Clock;
-use crate::ffi::Grows;
+use crate::records::BusyStats;
 
 /// A busy throttle: slows down what is sent to services that say they are busy, and comes back
 /// gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
@@ -14,33 +14,6 @@ use crate::ffi::Grows;
 /// A service is known by any bytes. The calls whose names end with _at take the time by the
 /// throttle's clock, as dthrottle_busy_now() tells it; the others read that clock.
 pub struct Busy(BusyThrottle);
-
-/// What a busy throttle counted in this process since it was opened. Begin with
-/// DTHROTTLE_BUSY_STATS_INIT.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct BusyStats {
-    /// sizeof(dthrottle_busy_stats_t).
-    pub size: usize,
-    /// Requests that could be sent.
-    pub sent: u64,
-    /// Requests held back.
-    pub held: u64,
-    /// Good answers.
-    pub good: u64,
-    /// Busy answers.
-    pub busy: u64,
-    /// How often a limit was cut by a busy answer of its own.
-    pub cuts: u64,
-    /// Busy answers that other nodes of the cluster told of.
-    pub heard: u64,
-    /// Services with a limit that were forgotten, because there were too many others.
-    pub forgotten: u64,
-    /// Services known now, by all processes that share them.
-    pub services: u64,
-    /// Other nodes of the cluster that are there now.
-    pub peers: u64,
-}
 
 /// Opens a busy throttle from settings in TOML, such as "floor = 2" or "mode = 'document'"; without
 /// any text, the usual ones. With "table = 'name'" all processes of this user that give the same
@@ -279,26 +252,9 @@ pub unsafe extern "C" fn dthrottle_busy_stats(busy: *const Busy, stats: *mut Bus
     guard!(|c| {
         let room = c.room(stats)?;
         let busy = &c.handle(busy)?.0;
-        room.fill(busy.stats(busy.now()).into());
+        room.fill(BusyStats::of(&busy.stats(busy.now())));
         Ok(())
     })
-}
-
-impl From<dthrottle_core::busy::BusyStats> for BusyStats {
-    fn from(stats: dthrottle_core::busy::BusyStats) -> BusyStats {
-        BusyStats {
-            size: BusyStats::FIRST,
-            sent: stats.sent,
-            held: stats.held,
-            good: stats.good,
-            busy: stats.busy,
-            cuts: stats.cuts,
-            heard: stats.heard,
-            forgotten: stats.forgotten,
-            services: stats.services,
-            peers: stats.peers,
-        }
-    }
 }
 
 fn pause(retry_after_ns: u64) -> Option<Duration> {

@@ -8,10 +8,10 @@ use dthrottle_core::{Decision, Result};
 
 use crate::address::find;
 use crate::decision::Ask;
-use crate::ffi::chars;
 use crate::ffi::{Caller, Flag, Grows, bad};
 use crate::guard::caught;
 use crate::lines::{self, Answer};
+use crate::records::ClientDecision;
 use crate::talk::{Patience, Talk};
 
 /// A client: asks a dthrottled. Without an answer in time everything is allowed, and nobody is
@@ -39,37 +39,6 @@ pub struct ClientOptions {
     pub token: *const c_char,
     /// Its length.
     pub token_len: usize,
-}
-
-/// The answer of a daemon. Begin with DTHROTTLE_CLIENT_DECISION_INIT. The fields are those of
-/// dthrottle_decision_t, but for the first and the last of these.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct ClientDecision {
-    /// sizeof(dthrottle_client_decision_t).
-    pub size: usize,
-    /// Go on.
-    pub allowed: Flag,
-    /// Nobody answered in time, so it is allowed.
-    pub failed_open: Flag,
-    /// Refused, but allowed because the domain is in dry run.
-    pub dry_run: Flag,
-    /// Units taken: the cost, fewer with partial, 0 when refused.
-    pub granted: u64,
-    /// The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules.
-    pub limit: u64,
-    /// Whole units left in the bucket of the deciding rule; 0 when it is in debt.
-    pub remaining: u64,
-    /// The same, negative when the bucket is in debt.
-    pub balance: i64,
-    /// Wait so long before going on; 0 unless a longest wait was given.
-    pub wait_ns: u64,
-    /// When refused: the time until this check would pass. Else 0.
-    pub retry_after_ns: u64,
-    /// The time until every bucket of the tag is full again.
-    pub reset_after_ns: u64,
-    /// The name of the rule that refused, ended by NUL; empty if none did.
-    pub rule: [c_char; 256],
 }
 
 /// What a client counted. Begin with DTHROTTLE_CLIENT_COUNTS_INIT.
@@ -327,31 +296,11 @@ fn decide(
         question(ask)
     });
     room.fill(match &answer {
-        Ok(Some(answer)) => ClientDecision::of(&answer.decision, false, &answer.rule),
+        Ok(Some((decision, rule))) => ClientDecision::of(decision, false, rule),
         Ok(None) => ClientDecision::of(&Decision::unlimited(cost), true, ""),
         Err(_) => ClientDecision::of(&Decision::unlimited(cost), false, ""),
     });
     answer.map(drop)
-}
-
-impl ClientDecision {
-    fn of(decision: &Decision, failed_open: bool, rule: &str) -> ClientDecision {
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        ClientDecision {
-            size: ClientDecision::FIRST,
-            allowed: decision.allowed.into(),
-            failed_open: failed_open.into(),
-            dry_run: decision.dry_run.into(),
-            granted: decision.granted,
-            limit: decision.limit,
-            remaining: decision.remaining,
-            balance: decision.balance,
-            wait_ns: ns(decision.wait),
-            retry_after_ns: ns(decision.retry_after),
-            reset_after_ns: ns(decision.reset_after),
-            rule: chars(rule),
-        }
-    }
 }
 
 impl ClientOptions {

@@ -2,70 +2,9 @@
 
 use std::ffi::c_char;
 
-use crate::ffi::{Flag, Grows, bad, chars, ns};
+use crate::ffi::bad;
+use crate::records::{ClusterStats, Event, Peer};
 use crate::throttle::Throttle;
-
-/// A cluster, as seen from one node. Begin with DTHROTTLE_CLUSTER_STATS_INIT.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct ClusterStats {
-    /// sizeof(dthrottle_cluster_stats_t).
-    pub size: usize,
-    /// Whether the throttle belongs to a cluster at all. If not, the rest is 0.
-    pub in_cluster: Flag,
-    /// This node.
-    pub node: u64,
-    /// The present life of its exchange; 0: it has not begun.
-    pub incarnation: u64,
-    /// The process that runs the exchange, or did last.
-    pub pid: u64,
-    /// How many peers are there or were lately, for dthrottle_cluster_peer().
-    pub peer_count: u64,
-}
-
-/// A peer, as seen from one node. Begin with DTHROTTLE_PEER_INIT.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Peer {
-    /// sizeof(dthrottle_peer_t).
-    pub size: usize,
-    /// Which node.
-    pub node: u64,
-    /// In which life.
-    pub incarnation: u64,
-    /// Where it is, as "host:port"; empty: that is not known.
-    pub address: [c_char; 64],
-    /// "up", "down", "left", or "known" if it has yet to become a member.
-    pub state: [c_char; 16],
-    /// How long ago it was last heard.
-    pub age_ns: u64,
-    /// How long a datagram takes.
-    pub delay_ns: u64,
-    /// Reports applied.
-    pub received: u64,
-    /// Those of them that had been missing at first.
-    pub repaired: u64,
-    /// Reports that are lost for good.
-    pub lost: u64,
-}
-
-/// Something that happened in a cluster. Begin with DTHROTTLE_EVENT_INIT.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Event {
-    /// sizeof(dthrottle_event_t).
-    pub size: usize,
-    /// Counts events, from 1.
-    pub number: u64,
-    /// How long ago it happened.
-    pub age_ns: u64,
-    /// "peer_up", "peer_down", "peer_left", "rules_differ", "reports_lost" or "warm_start".
-    pub kind: [c_char; 32],
-    /// The peer it is about.
-    pub node: u64,
-    /// How many, where that matters.
-    pub value: u64,
-}
 
 /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
 /// first check does. Without a cluster there is nothing to start.
@@ -93,7 +32,9 @@ pub unsafe extern "C" fn dthrottle_cluster_stats(
 ) -> i32 {
     guard!(|c| {
         let room = c.room(stats)?;
-        room.fill(c.handle(throttle)?.core.cluster_stats().into());
+        let stats = c.handle(throttle)?.core.cluster_stats();
+        let in_cluster = stats.is_some();
+        room.fill(ClusterStats::of(&stats.unwrap_or_default(), in_cluster));
         Ok(())
     })
 }
@@ -130,7 +71,7 @@ pub unsafe extern "C" fn dthrottle_cluster_peer(
         let room = c.room(peer)?;
         let stats = c.handle(throttle)?.core.cluster_stats().unwrap_or_default();
         let found = stats.peers.get(index).ok_or_else(|| bad("no peer has this index"))?;
-        room.fill(found.into());
+        room.fill(Peer::of(found));
         Ok(())
     })
 }
@@ -151,60 +92,15 @@ pub unsafe extern "C" fn dthrottle_events(
         c.store(count, 0)?;
         let rooms = c.rooms(events, room)?;
         let found = c.handle(throttle)?.core.events(after);
-        let written = rooms.zip(&found).map(|(room, event)| room.fill(event.into())).count();
+        let written = rooms.zip(&found).map(|(room, event)| room.fill(Event::of(event))).count();
         c.store(count, written)
     })
-}
-
-impl From<Option<dthrottle_core::ClusterStats>> for ClusterStats {
-    fn from(found: Option<dthrottle_core::ClusterStats>) -> ClusterStats {
-        let in_cluster = found.is_some().into();
-        let stats = found.unwrap_or_default();
-        ClusterStats {
-            size: ClusterStats::FIRST,
-            in_cluster,
-            node: stats.node,
-            incarnation: stats.incarnation,
-            pid: stats.pid,
-            peer_count: stats.peers.len() as u64,
-        }
-    }
-}
-
-impl From<&dthrottle_core::PeerStats> for Peer {
-    fn from(peer: &dthrottle_core::PeerStats) -> Peer {
-        let address = peer.address.map(|address| address.to_string());
-        Peer {
-            size: Peer::FIRST,
-            node: peer.node,
-            incarnation: peer.incarnation,
-            address: chars(&address.unwrap_or_default()),
-            state: chars(peer.state),
-            age_ns: ns(peer.age),
-            delay_ns: ns(peer.delay),
-            received: peer.received,
-            repaired: peer.repaired,
-            lost: peer.lost,
-        }
-    }
-}
-
-impl From<&dthrottle_core::ClusterEvent> for Event {
-    fn from(event: &dthrottle_core::ClusterEvent) -> Event {
-        Event {
-            size: Event::FIRST,
-            number: event.number,
-            age_ns: ns(event.age),
-            kind: chars(event.kind),
-            node: event.node,
-            value: event.value,
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ffi::chars;
 
     #[test]
     fn every_address_fits() {

@@ -8,40 +8,7 @@ use dthrottle_core::Result;
 use crate::domain::Domain;
 use crate::ffi::{Caller, Flag, Grows, ns};
 use crate::guard::caught;
-
-/// The answer to a check. Begin with DTHROTTLE_DECISION_INIT. docs/semantics.md defines every
-/// field. After an error it says allowed.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Decision {
-    /// sizeof(dthrottle_decision_t).
-    pub size: usize,
-    /// Go on.
-    pub allowed: Flag,
-    /// Refused, or allowed after a wait, but allowed at once because the domain is in dry run: then
-    /// retry_after_ns says how long it would have waited, and rule is -1 unless it was refused.
-    pub dry_run: Flag,
-    /// The index of the rule that refused, for dthrottle_rule_name(); -1 if none did.
-    pub rule: i32,
-    /// Units taken: the cost, fewer with partial, 0 when refused.
-    pub granted: u64,
-    /// The burst of the deciding rule, or DTHROTTLE_UNLIMITED in a domain without rules.
-    pub limit: u64,
-    /// Whole units left in the bucket of the deciding rule; 0 when it is in debt.
-    pub remaining: u64,
-    /// The same, negative when the bucket is in debt.
-    pub balance: i64,
-    /// Wait so long before going on; 0 unless a longest wait was given, and in dry run.
-    pub wait_ns: u64,
-    /// When refused, or spared a wait by dry run: the time until this check would pass without
-    /// waiting. Else 0.
-    pub retry_after_ns: u64,
-    /// The time until every bucket of the tag is full again.
-    pub reset_after_ns: u64,
-    /// The index of the deciding rule, whose figures these are, also when it did not refuse; -1 in
-    /// a domain without rules.
-    pub deciding: i64,
-}
+use crate::records::Decision;
 
 /// What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now.
 #[repr(C)]
@@ -275,7 +242,7 @@ fn decide(
         Ok(decision) => *decision,
         Err(_) => dthrottle_core::Decision::unlimited(cost),
     };
-    room.fill(answer.into());
+    room.fill(Decision::of(&answer));
     decision.map(drop)
 }
 
@@ -294,26 +261,7 @@ impl From<Ask> for dthrottle_core::Ask {
     }
 }
 
-impl From<dthrottle_core::Decision> for Decision {
-    fn from(decision: dthrottle_core::Decision) -> Decision {
-        let rule = decision.rule.and_then(|index| i32::try_from(index).ok());
-        Decision {
-            size: Decision::FIRST,
-            allowed: decision.allowed.into(),
-            dry_run: decision.dry_run.into(),
-            rule: rule.unwrap_or(-1),
-            granted: decision.granted,
-            limit: decision.limit,
-            remaining: decision.remaining,
-            balance: decision.balance,
-            wait_ns: nanos(decision.wait),
-            retry_after_ns: nanos(decision.retry_after),
-            reset_after_ns: nanos(decision.reset_after),
-            deciding: decision.deciding.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1),
-        }
-    }
-}
-
+/// What header fields are written from.
 impl From<Decision> for dthrottle_core::Decision {
     fn from(decision: Decision) -> dthrottle_core::Decision {
         let time = Duration::from_nanos;
@@ -331,21 +279,16 @@ impl From<Decision> for dthrottle_core::Decision {
     }
 }
 
-/// The core counts in these, so the cast loses nothing.
-fn nanos(time: Duration) -> u64 {
-    time.as_nanos() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use dthrottle_core::{Error, ErrorKind};
 
     use super::*;
     use crate::guard::answer;
-    use crate::status::{DTHROTTLE_ERR_CLOSED, DTHROTTLE_ERR_INTERNAL, DTHROTTLE_OK};
+    use crate::records::{DTHROTTLE_ERR_CLOSED, DTHROTTLE_ERR_INTERNAL, DTHROTTLE_OK};
 
     fn refused() -> Decision {
-        let open = Decision::from(dthrottle_core::Decision::unlimited(0));
+        let open = Decision::of(&dthrottle_core::Decision::unlimited(0));
         Decision { allowed: 0, rule: 3, limit: 1, ..open }
     }
 

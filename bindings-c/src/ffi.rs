@@ -6,21 +6,19 @@
 use std::ffi::{c_char, c_void};
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, offset_of, size_of};
+use std::net::SocketAddr;
 use std::ptr;
 use std::slice;
 use std::time::Duration;
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
-use crate::busy::BusyStats;
-use crate::client::{ClientCounts, ClientDecision, ClientOptions};
-use crate::cluster::{ClusterStats, Event, Peer};
+use crate::client::{ClientCounts, ClientOptions};
 use crate::config::{Rule, Table};
-use crate::decision::{Ask, Decision};
+use crate::decision::Ask;
 use crate::look::Bucket;
 use crate::middleware::Request;
 use crate::tables::TableInfo;
-use crate::throttle::Stats;
 use crate::web::Response;
 
 /// A `bool` of C. A byte here, because C may hand over any byte.
@@ -304,7 +302,7 @@ macro_rules! grows {
 
         // SAFETY: `repr(C)` and made of integers, arrays of them, and raw pointers; the rest is
         // asserted above.
-        unsafe impl Grows for $type {
+        unsafe impl $crate::ffi::Grows for $type {
             const FIRST: usize = $first;
 
             fn size_mut(&mut self) -> &mut usize {
@@ -316,17 +314,10 @@ macro_rules! grows {
 
 // A struct that grows keeps as its first version the `offset_of!` its first new field.
 grows! {
-    Decision ends with deciding: i64, first version offset_of!(Decision, deciding);
     Ask ends with allow_debt: u64, first version offset_of!(Ask, allow_debt);
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
     Table ends with bytes: u64, first version size_of::<Table>();
-    Stats ends with unreported: u64, first version offset_of!(Stats, evicted);
-    ClusterStats ends with peer_count: u64, first version size_of::<ClusterStats>();
-    BusyStats ends with peers: u64, first version size_of::<BusyStats>();
-    Peer ends with lost: u64, first version size_of::<Peer>();
-    Event ends with value: u64, first version size_of::<Event>();
     ClientOptions ends with token_len: usize, first version size_of::<ClientOptions>();
-    ClientDecision ends with rule: [c_char; 256], first version size_of::<ClientDecision>();
     ClientCounts ends with failures: u64, first version size_of::<ClientCounts>();
     Bucket ends with reset_after_ns: u64, first version size_of::<Bucket>();
     TableInfo ends with buckets: u64, first version size_of::<TableInfo>();
@@ -346,6 +337,16 @@ pub(crate) fn chars<const SIZE: usize>(text: &str) -> [c_char; SIZE] {
 /// Nanoseconds, as far as they go.
 pub(crate) fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Where a peer is; empty: that is not known.
+pub(crate) fn address<const SIZE: usize>(address: Option<SocketAddr>) -> [c_char; SIZE] {
+    chars(&address.map(|address| address.to_string()).unwrap_or_default())
+}
+
+/// The index of a rule; -1: there is none. A domain has few.
+pub(crate) fn index(rule: Option<usize>) -> i64 {
+    rule.map_or(-1, |rule| rule as i64)
 }
 
 /// What an index of C means in a list.
@@ -420,7 +421,7 @@ mod tests {
         assert_eq!(c.bytes(ptr::null(), 0).unwrap(), b"");
         kind(c.store(ptr::null_mut::<u64>(), 1).unwrap_err());
         assert!(c.out(ptr::null_mut::<*mut u64>()).is_err());
-        assert!(c.room(ptr::null_mut::<Stats>()).is_err());
+        assert!(c.room(ptr::null_mut::<Ask>()).is_err());
     }
 
     #[test]

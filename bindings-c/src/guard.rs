@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dthrottle_core::{Error, ErrorKind, Result};
 
-use crate::status::DTHROTTLE_OK;
+use crate::records::DTHROTTLE_OK;
 
 /// What an export can answer with, and what C sees of it.
 pub(crate) trait Reply {
@@ -123,7 +123,7 @@ fn internal(cause: &(dyn Any + Send)) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{DTHROTTLE_ERR_COST, DTHROTTLE_ERR_INTERNAL};
+    use crate::records::{DTHROTTLE_ERR_COST, DTHROTTLE_ERR_INTERNAL};
 
     fn panics<R>() -> Result<R> {
         panic!("wanted by a test")

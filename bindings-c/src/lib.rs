@@ -16,6 +16,7 @@ mod guard;
 mod lines;
 mod talk;
 
+pub mod records;
 pub mod status;
 pub mod throttle;
 

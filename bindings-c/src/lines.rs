@@ -1,20 +1,14 @@
 //! The bytes of the query protocol, as a client has them: lines out, answers in. `docs/daemon.md`
 //! describes them. Touches no sockets.
 
-use std::time::Duration;
-
+use dthrottle_core::records::text;
 use dthrottle_core::{Decision, Error, ErrorKind, Result};
 
 use crate::decision::Ask;
 use crate::ffi::bad;
 
-/// An answer with all figures.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub(crate) decision: Decision,
-    /// The rule that refused; else empty.
-    pub(crate) rule: String,
-}
+/// A decision, and the name of the rule that its indexes stand for.
+pub(crate) type Answer = (Decision, String);
 
 /// Appends an ordinary line, or the longer form where that would mean something else.
 pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
@@ -105,28 +99,10 @@ pub(crate) fn good(answer: &[u8]) -> Result<Option<&str>> {
     Ok(matches!(word, Some("OK" | "NO")).then_some(answer))
 }
 
-/// The figures of a good answer. Fields that are not known here are left alone.
+/// The figures of a good answer.
 pub(crate) fn read_answer(answer: &str) -> Answer {
-    let (head, rule) = answer.split_once(" rule=").unwrap_or((answer, ""));
-    let mut fields = head.split(' ');
-    let mut decision = Decision::unlimited(0);
-    decision.allowed = fields.next() == Some("OK");
-    for (key, value) in fields.filter_map(|field| field.split_once('=')) {
-        let number = || value.parse().unwrap_or(u64::MAX);
-        let time = || Duration::from_nanos(number());
-        match key {
-            "limit" => decision.limit = number(),
-            "remaining" => decision.remaining = number(),
-            "balance" => decision.balance = value.parse().unwrap_or(i64::MAX),
-            "granted" => decision.granted = number(),
-            "wait_ns" => decision.wait = time(),
-            "retry_after_ns" => decision.retry_after = time(),
-            "reset_after_ns" => decision.reset_after = time(),
-            "dry_run" => decision.dry_run = value != "0",
-            _ => {}
-        }
-    }
-    Answer { decision, rule: rule.to_string() }
+    let text::Answer { decision, rule } = text::read(answer);
+    (decision, rule.into())
 }
 
 #[cfg(test)]
@@ -173,14 +149,8 @@ mod tests {
     fn answers_are_read() {
         assert!(is_yes(b"OK") && is_yes(b"") && is_yes(b"NOW") && is_yes(b"ERROR cost no"));
         assert!(!is_yes(b"NO") && !is_yes(b"NO limit=1"));
-        let yes = read_answer("OK granted=1 wait_ns=3 new=5 odd");
-        assert!(yes.decision.allowed && yes.rule.is_empty());
-        assert_eq!(yes.decision.limit, dthrottle_core::UNLIMITED);
-        assert_eq!((yes.decision.granted, yes.decision.wait), (1, Duration::from_nanos(3)));
-        let no = read_answer("NO limit=4 remaining=0 balance=-2 granted=0 rule=a rule=x");
-        assert!(!no.decision.allowed);
-        assert_eq!((no.decision.limit, no.decision.balance), (4, -2));
-        assert_eq!(no.rule, "a rule=x");
+        let (decision, rule) = read_answer("NO limit=4 rule=a rule=x");
+        assert_eq!((decision.allowed, decision.limit, rule.as_str()), (false, 4, "a rule=x"));
     }
 
     #[test]

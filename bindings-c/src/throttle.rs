@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dthrottle_core::{Builder, Result};
 
 use crate::config::Config;
-use crate::ffi::{Grows, Out, at};
+use crate::ffi::{Out, at};
+use crate::records::Stats;
 
 /// A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
 /// sisters, released by dthrottle_close().
@@ -18,32 +19,6 @@ pub struct Throttle {
     pub(crate) domains: Vec<CString>,
     /// Another one goes on with its table.
     is_replaced: AtomicBool,
-}
-
-/// What a throttle counted since it was opened. Begin with DTHROTTLE_STATS_INIT.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Stats {
-    /// sizeof(dthrottle_stats_t).
-    pub size: usize,
-    /// Checks allowed, those that only dry run allowed included.
-    pub allowed: u64,
-    /// Checks refused.
-    pub refused: u64,
-    /// Checks that were allowed, or allowed without a wait, only because of dry run.
-    pub dry_run: u64,
-    /// Charges that were not counted, because the table had no room or the bucket no more ticks.
-    pub failed_open: u64,
-    /// How often the debt of a bucket went beyond what a bucket can hold.
-    pub clamped: u64,
-    /// Buckets that are not full now.
-    pub buckets: u64,
-    /// Buckets that were forgotten before they were full, because the table had no better room
-    /// for others.
-    pub evicted: u64,
-    /// Units admitted that no other node will hear about: of buckets that were forgotten, or more
-    /// than one bucket could keep for the next report.
-    pub unreported: u64,
 }
 
 /// Opens a throttle from a configuration in TOML.
@@ -142,7 +117,7 @@ pub unsafe extern "C" fn dthrottle_close(throttle: *mut Throttle) {
 pub unsafe extern "C" fn dthrottle_stats(throttle: *const Throttle, stats: *mut Stats) -> i32 {
     guard!(|c| {
         let room = c.room(stats)?;
-        room.fill(c.handle(throttle)?.core.stats().into());
+        room.fill(Stats::of(&c.handle(throttle)?.core.stats()));
         Ok(())
     })
 }
@@ -169,22 +144,6 @@ fn give(out: Out<'_, Throttle>, throttle: Result<dthrottle_core::Throttle>) -> R
 /// A warning may quote a path of the user's, with whatever is in it.
 fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
-}
-
-impl From<dthrottle_core::Stats> for Stats {
-    fn from(stats: dthrottle_core::Stats) -> Stats {
-        Stats {
-            size: Stats::FIRST,
-            allowed: stats.allowed,
-            refused: stats.refused,
-            dry_run: stats.dry_run,
-            failed_open: stats.failed_open,
-            clamped: stats.clamped,
-            buckets: stats.buckets,
-            evicted: stats.evicted,
-            unreported: stats.unreported,
-        }
-    }
 }
 
 /// A path is any bytes where the system has it so.

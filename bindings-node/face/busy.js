@@ -3,6 +3,7 @@
 'use strict';
 
 const { attempt, badArgument } = require('./errors.js');
+const { toBusyStats } = require('./records.js');
 const { describe, isTable, toNumber, toText } = require('./values.js');
 const { toWords } = require('./words.js');
 
@@ -140,9 +141,7 @@ function makeBusy(native, toSource, extend) {
     /** @returns {BusyStats} */
     stats() {
       const handle = this.#present();
-      const counts = Array.from(attempt(() => native.busyStats(handle)));
-      const [sent, held, good, busy, cuts, heard, forgotten, services, peers] = counts;
-      return { sent, held, good, busy, cuts, heard, forgotten, services, peers };
+      return toBusyStats(attempt(() => native.busyStats(handle)));
     }
 
     close() {

@@ -7,7 +7,8 @@ const { makeBusy } = require('./busy.js');
 const { makeClocks } = require('./clocks.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
 const { Decided, Passed, QUICK } = require('./quick.js');
-const { describe, isTable, toCount, toNumber, toOptions } = require('./values.js');
+const { AT, toDecision, toStats } = require('./records.js');
+const { describe, fromJson, isTable, toCount, toNumber, toOptions } = require('./values.js');
 const { toTag, toTags, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
 
@@ -113,6 +114,8 @@ function makeFace(native, defaultNow, extend) {
     #parts;
     /** @type {string[] | undefined} The names of the rules, when they were needed. */
     #names;
+    /** @param {number} index */
+    #nameOf = (index) => (this.#names ??= native.ruleNames(this.#parts.handle))[index];
 
     static {
       partsOf = (domain) => domain.#parts;
@@ -163,7 +166,7 @@ function makeFace(native, defaultNow, extend) {
       const who = toTag(tag);
       try {
         const answer = native.check(seat, who, cost, maxWaitMs, false);
-        return Passed.is(answer) ? new Passed(answer) : new Decided(this.#decision(answer), answer[10]);
+        return Passed.is(answer) ? new Passed(answer, this.#nameOf) : new Decided(this.#decision(answer), answer[AT.deciding]);
       } catch (caught) {
         throw explain(caught);
       }
@@ -277,25 +280,7 @@ function makeFace(native, defaultNow, extend) {
      * @returns {Decision}
      */
     #decision(answer) {
-      const rule = answer[8];
-      return {
-        allowed: answer[0] !== 0,
-        granted: answer[1],
-        waitMs: answer[2],
-        retryAfterMs: answer[3],
-        resetAfterMs: answer[4],
-        limit: answer[5],
-        remaining: answer[6],
-        balance: answer[7],
-        rule: rule < 0 ? null : this.#nameOfRule(rule),
-        dryRun: answer[9] !== 0,
-      };
-    }
-
-    /** @param {number} index */
-    #nameOfRule(index) {
-      this.#names ??= native.ruleNames(this.#parts.handle);
-      return this.#names[index];
+      return toDecision(answer, this.#nameOf);
     }
   }
 
@@ -343,10 +328,7 @@ function makeFace(native, defaultNow, extend) {
     /** @returns {Stats} */
     stats() {
       const { handle } = partsOf(this).present();
-      const counts = attempt(() => native.stats(handle));
-      const [allowed, refused, dryRun, failedOpen, ...others] = Array.from(counts);
-      const [clamped, evicted, buckets, unreported] = others;
-      return { allowed, refused, dryRun, failedOpen, clamped, evicted, buckets, unreported };
+      return toStats(attempt(() => native.stats(handle)));
     }
 
     start() {
@@ -357,7 +339,7 @@ function makeFace(native, defaultNow, extend) {
     /** @returns {ClusterStats | null} */
     clusterStats() {
       const { handle } = partsOf(this).present();
-      return JSON.parse(attempt(() => native.clusterStats(handle)));
+      return fromJson(attempt(() => native.clusterStats(handle)));
     }
 
     /**
@@ -367,7 +349,7 @@ function makeFace(native, defaultNow, extend) {
     events(after = 0) {
       const { handle } = partsOf(this).present();
       const number = toCount('after', after);
-      return JSON.parse(attempt(() => native.events(handle, number)));
+      return fromJson(attempt(() => native.events(handle, number)));
     }
 
     close() {

@@ -2,6 +2,8 @@
 // Most requests pass, and nobody looks at their decision.
 'use strict';
 
+const { AT } = require('./records.js');
+
 /** @import { Decision, Domain } from '../index.js' */
 
 /**
@@ -10,23 +12,34 @@
  */
 const QUICK = Symbol('quick');
 
-/** @typedef {Passed | Decided} Answer What a decision has, it, and the index of the rule that these figures are of (-1: not known). */
+/** @typedef {Passed | Decided} Answer What a decision has, it, and in `place` the index of the deciding rule (-1: not known). */
 
 /** That somebody passes at once. */
 class Passed {
-  /** @param {ArrayLike<number>} answer As `surface.d.ts` says. */
-  constructor(answer) {
-    this.granted = answer[1];
-    this.resetAfterMs = answer[4];
-    this.limit = answer[5];
-    this.remaining = answer[6];
-    this.balance = answer[7];
-    this.deciding = answer[10];
+  #nameOf;
+
+  /**
+   * @param {ArrayLike<number>} answer As `surface.d.ts` says.
+   * @param {(index: number) => string} nameOf The name of a rule.
+   */
+  constructor(answer, nameOf) {
+    this.granted = answer[AT.granted];
+    this.resetAfterMs = answer[AT.resetAfterMs];
+    this.limit = answer[AT.limit];
+    this.remaining = answer[AT.remaining];
+    this.balance = answer[AT.balance];
+    this.place = answer[AT.deciding];
+    this.#nameOf = nameOf;
   }
 
   /** @param {ArrayLike<number>} answer */
   static is(answer) {
-    return answer[0] !== 0 && answer[2] === 0 && answer[3] === 0 && answer[8] < 0 && answer[9] === 0;
+    return answer[AT.allowed] !== 0 && answer[AT.waitMs] === 0 && answer[AT.retryAfterMs] === 0
+      && answer[AT.rule] < 0 && answer[AT.dryRun] === 0;
+  }
+
+  get deciding() {
+    return this.place < 0 ? null : this.#nameOf(this.place);
   }
 
   get allowed() {
@@ -51,8 +64,8 @@ class Passed {
 
   /** @returns {Decision} As applications get it. */
   get decision() {
-    const { allowed, granted, waitMs, retryAfterMs, resetAfterMs, limit, remaining, balance, rule, dryRun } = this;
-    return { allowed, granted, waitMs, retryAfterMs, resetAfterMs, limit, remaining, balance, rule, dryRun };
+    const { allowed, limit, remaining, balance, granted, waitMs, retryAfterMs, resetAfterMs, dryRun, rule, deciding } = this;
+    return { allowed, limit, remaining, balance, granted, waitMs, retryAfterMs, resetAfterMs, dryRun, rule, deciding };
   }
 }
 
@@ -60,15 +73,16 @@ class Passed {
 class Decided {
   /**
    * @param {Decision} decision
-   * @param {number} deciding
+   * @param {number} place
    */
-  constructor(decision, deciding) {
+  constructor(decision, place) {
     this.granted = decision.granted;
     this.resetAfterMs = decision.resetAfterMs;
     this.limit = decision.limit;
     this.remaining = decision.remaining;
     this.balance = decision.balance;
-    this.deciding = deciding;
+    this.place = place;
+    this.deciding = decision.deciding;
     this.allowed = decision.allowed;
     this.waitMs = decision.waitMs;
     this.retryAfterMs = decision.retryAfterMs;

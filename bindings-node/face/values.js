@@ -205,6 +205,19 @@ function toTruth(name, value) {
 }
 
 /**
+ * What core writes as JSON, with keys as JavaScript spells them.
+ * @param {string} json
+ */
+function fromJson(json) {
+  return JSON.parse(json, (_, value) => (isTable(value) ? Object.fromEntries(Object.entries(value).map(camel)) : value));
+}
+
+/** @param {[string, unknown]} entry */
+function camel([key, value]) {
+  return [key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase()), value];
+}
+
+/**
  * An object's own options; what it inherits is nobody's wish. Refuses options that nobody reads: a
  * misspelled one must not be silently without effect.
  * @param {unknown} options
@@ -223,4 +236,4 @@ function toOptions(options, known) {
   return own;
 }
 
-module.exports = { KeptBytes, describe, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };
+module.exports = { KeptBytes, describe, fromJson, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };

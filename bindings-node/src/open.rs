@@ -121,14 +121,14 @@ pub fn start(handle: &External<Handle>) -> Result<()> {
 /// The cluster, as JSON.
 #[napi(catch_unwind)]
 pub fn cluster_stats(handle: &External<Handle>) -> String {
-    common::cluster::stats(handle.throttle.cluster_stats().as_ref())
+    common::json(&handle.throttle.cluster_stats())
 }
 
 /// What happened in the cluster after the event of a number, as JSON.
 #[napi(catch_unwind)]
 pub fn events(handle: &External<Handle>, after: f64) -> String {
     // The face has seen to it that it is a whole number.
-    common::cluster::events(&handle.throttle.events(after as u64))
+    common::json(&handle.throttle.events(after as u64))
 }
 
 /// Ends the throttle.

@@ -30,6 +30,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'face/errors.js',
     'face/index.js',
     'face/quick.js',
+    'face/records.js',
     'face/values.js',
     'face/words.js',
     'index.d.mts',

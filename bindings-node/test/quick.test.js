@@ -43,7 +43,7 @@ describe('a quick answer', () => {
     assert.deepEqual(ask(other, 't', 1, 0).allowed, true);
     const answer = ask(other, 't', 1, 0);
     assert.equal(answer.rule, 'rule1');
-    assert.equal(answer.deciding, -1);
+    assert.equal(answer.place, -1);
   });
 
   it('is had by the check of whoever has one of its own', () => {

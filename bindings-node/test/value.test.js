@@ -50,7 +50,7 @@ describe('RateLimit as text', () => {
 });
 
 describe('the time of a verdict', () => {
-  const answer = { granted: 1, resetAfterMs: 500, limit: 10, remaining: 9, balance: 9, deciding: 0 };
+  const answer = { granted: 1, resetAfterMs: 500, limit: 10, remaining: 9, balance: 9, place: 0 };
 
   /**
    * When the bucket is full again, by a verdict that is looked at a second late.

@@ -72,7 +72,7 @@ class Headers {
    * @returns {Fields}
    */
   fields(answer) {
-    const index = answer.deciding < 0 ? this.#index(answer) : answer.deciding;
+    const index = answer.place < 0 ? this.#index(answer) : answer.place;
     const policy = this.#all[index];
     if (policy === undefined) return [];
     const more = moreAfter(answer, policy);

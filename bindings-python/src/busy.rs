@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::args::{self, Arg};
 use crate::errors::{Fault, guard};
+use crate::records::BusyStats;
 use crate::{clock, config};
 
 /// Slows down what is sent to services that say they are busy, and comes back gradually.
@@ -34,30 +35,6 @@ pub(crate) struct Turn {
     wait: f64,
     /// Requests a second; None: there is no limit.
     limit: Option<f64>,
-}
-
-/// What a busy throttle counted in this process since it was made.
-#[pyclass(frozen, get_all, eq, hash, module = "dthrottle.busy")]
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct BusyStats {
-    /// Requests that could be sent.
-    sent: u64,
-    /// Requests held back.
-    held: u64,
-    /// Good answers.
-    good: u64,
-    /// Busy answers.
-    busy: u64,
-    /// How often a limit was cut by a busy answer of its own.
-    cuts: u64,
-    /// Busy answers that other nodes of the cluster told of.
-    heard: u64,
-    /// Services with a limit that were forgotten, because there were too many others.
-    forgotten: u64,
-    /// Services known now, by all processes that share them.
-    services: u64,
-    /// Other nodes of the cluster that are there now.
-    peers: u64,
 }
 
 type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -226,20 +203,7 @@ impl BusyThrottle {
 
     /// What the throttle counted so far, also after close.
     fn stats(&self) -> PyResult<BusyStats> {
-        guard(|| {
-            let stats = self.0.stats(self.0.now());
-            Ok(BusyStats {
-                sent: stats.sent,
-                held: stats.held,
-                good: stats.good,
-                busy: stats.busy,
-                cuts: stats.cuts,
-                heard: stats.heard,
-                forgotten: stats.forgotten,
-                services: stats.services,
-                peers: stats.peers,
-            })
-        })
+        guard(|| Ok(BusyStats(self.0.stats(self.0.now()))))
     }
 
     /// The time by the throttle's clock.
@@ -284,20 +248,6 @@ impl Turn {
             let allowed = if *allowed { "True" } else { "False" };
             let limit = limit.map_or("None".into(), |limit| format!("{limit:?}"));
             Ok(format!("Turn(allowed={allowed}, wait={wait:?}, limit={limit})"))
-        })
-    }
-}
-
-#[pymethods]
-impl BusyStats {
-    fn __repr__(&self) -> PyResult<String> {
-        guard(|| {
-            let BusyStats { sent, held, good, busy, cuts, heard, forgotten, services, peers } =
-                self;
-            Ok(format!(
-                "BusyStats(sent={sent}, held={held}, good={good}, busy={busy}, cuts={cuts}, \
-                 heard={heard}, forgotten={forgotten}, services={services}, peers={peers})"
-            ))
         })
     }
 }

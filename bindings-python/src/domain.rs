@@ -17,7 +17,7 @@ use crate::errors::{Fault, guard};
 #[pyclass(frozen, eq, hash, module = "dthrottle")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Rule {
-    name: Arc<str>,
+    name: Box<str>,
     limit: u64,
     window: Duration,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Rule {
 impl Rule {
     /// The rule's name, unique in its domain.
     #[getter]
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -58,7 +58,7 @@ impl Rule {
 #[pyclass(frozen, subclass, module = "dthrottle")]
 pub(crate) struct Domain {
     domain: dthrottle::Domain,
-    rules: Vec<Rule>,
+    rules: Arc<[Rule]>,
 }
 
 impl From<dthrottle::Domain> for Domain {
@@ -80,8 +80,7 @@ impl Domain {
 
     #[inline]
     pub(crate) fn decision(&self, answer: dthrottle::Decision) -> Decision {
-        let rule = answer.rule.and_then(|index| self.rules.get(index));
-        Decision::new(answer, rule.map(|rule| Arc::clone(&rule.name)))
+        Decision::new(answer, Arc::clone(&self.rules))
     }
 
     #[inline]

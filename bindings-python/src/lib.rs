@@ -8,12 +8,11 @@
 mod args;
 mod busy;
 mod clock;
-mod cluster;
 mod config;
 mod decision;
 mod domain;
 mod errors;
-mod stats;
+mod records;
 mod tables;
 mod throttle;
 mod web;
@@ -21,11 +20,9 @@ mod web;
 #[pyo3::pymodule]
 mod _dthrottle {
     #[pymodule_export]
-    use crate::busy::{BusyStats, BusyThrottle, Turn};
+    use crate::busy::{BusyThrottle, Turn};
     #[pymodule_export]
     use crate::clock::ManualClock;
-    #[pymodule_export]
-    use crate::cluster::{ClusterEvent, ClusterStats, PeerStats};
     #[pymodule_export]
     use crate::decision::Decision;
     #[pymodule_export]
@@ -33,7 +30,7 @@ mod _dthrottle {
     #[pymodule_export]
     use crate::errors::_panic;
     #[pymodule_export]
-    use crate::stats::Stats;
+    use crate::records::{BusyStats, ClusterEvent, ClusterStats, PeerStats, Stats};
     #[pymodule_export]
     use crate::tables::{TableInfo, tables};
     #[pymodule_export]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
-use crate::cluster::ClusterStats;
 use crate::errors::{Fault, guard};
+use crate::records::ClusterStats;
 
 /// A named table of this machine.
 #[pyclass(frozen, get_all, eq, hash, module = "dthrottle")]
@@ -46,7 +46,7 @@ pub(crate) fn tables(group: Option<String>, dir: Option<String>) -> PyResult<Vec
             bytes: table.bytes,
             tags: table.tags,
             buckets: table.buckets,
-            cluster: table.cluster.map(Into::into),
+            cluster: table.cluster.map(ClusterStats),
             fault: table.fault,
         });
         Ok(tables.collect())

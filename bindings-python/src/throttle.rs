@@ -7,10 +7,9 @@ use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 
 use crate::args::Arg;
-use crate::cluster::{ClusterEvent, ClusterStats};
 use crate::domain::{self, Domain};
 use crate::errors::{Fault, guard};
-use crate::stats::Stats;
+use crate::records::{ClusterEvent, ClusterStats, Stats};
 use crate::{args, clock, config};
 
 /// Holds every tag to the rules of its domains.
@@ -162,7 +161,7 @@ impl Throttle {
 
     /// What the throttle counted so far.
     fn stats(&self) -> PyResult<Stats> {
-        guard(|| Ok(self.0.stats().into()))
+        guard(|| Ok(Stats(self.0.stats())))
     }
 
     /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
@@ -173,7 +172,7 @@ impl Throttle {
 
     /// The cluster, as this node sees it; None if it belongs to none.
     fn cluster_stats(&self) -> PyResult<Option<ClusterStats>> {
-        guard(|| Ok(self.0.cluster_stats().map(Into::into)))
+        guard(|| Ok(self.0.cluster_stats().map(ClusterStats)))
     }
 
     /// What happened in the cluster after the event with this number, as far as it is still known:
@@ -182,7 +181,7 @@ impl Throttle {
     fn events(&self, after: Arg<'_, '_>) -> PyResult<Vec<ClusterEvent>> {
         guard(|| {
             let after = after.number("after")?.unwrap_or_default();
-            Ok(self.0.events(after).into_iter().map(Into::into).collect())
+            Ok(self.0.events(after).into_iter().map(ClusterEvent).collect())
         })
     }
 

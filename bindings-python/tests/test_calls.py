@@ -44,6 +44,7 @@ def test_decision_has_every_field(throttle: Throttle) -> None:
         "remaining": 6,
         "balance": 6,
         "rule": None,
+        "deciding": "rule1",
         "dry_run": False,
     }
     assert {name: getattr(decision, name) for name in fields} == fields
@@ -54,8 +55,8 @@ def test_decision_has_every_field(throttle: Throttle) -> None:
 def test_decision_repr_says_all(throttle: Throttle) -> None:
     throttle.check("t", 10)
     assert repr(throttle.check("t")) == (
-        "Decision(allowed=False, granted=0, wait=0.0, retry_after=0.1, reset_after=1.0, "
-        "limit=10, remaining=0, balance=0, rule='rule1', dry_run=False)"
+        "Decision(allowed=False, limit=10, remaining=0, balance=0, granted=0, wait=0.0, "
+        "retry_after=0.1, reset_after=1.0, dry_run=False, rule='rule1', deciding='rule1')"
     )
 
 

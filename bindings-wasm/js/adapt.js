@@ -7,7 +7,7 @@
  * @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes.
  */
 
-const NUMBERS = 11;
+const { NUMBERS } = require('./face/records.js');
 
 const encoder = new TextEncoder();
 

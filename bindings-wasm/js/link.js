@@ -3,7 +3,7 @@
 'use strict';
 
 const { attempt, badArgument } = require('./face/errors.js');
-const { describe, isBytes, toOptions, toText } = require('./face/values.js');
+const { describe, fromJson, isBytes, toOptions, toText } = require('./face/values.js');
 
 /** @import { Carried, Happened, Idle, LinkOptions } from './links.js' */
 
@@ -99,7 +99,7 @@ function linksOf(glue) {
       const link = this.#present();
       const output = attempt(() => wasm.pollLink(link));
       if (typeof output === 'number') return { timeoutMs: output };
-      if (typeof output === 'string') return { event: JSON.parse(output) };
+      if (typeof output === 'string') return { event: fromJson(output) };
       const [datagram, ...to] = output;
       return { to: to[0] === 'group' ? 'group' : to, datagram };
     }

@@ -102,7 +102,7 @@ pub fn poll_link(link: &mut Link) -> JsValue {
             Output::Event(_) => {
                 if let Some(event) = link.throttle.events(link.told).first() {
                     link.told = event.number;
-                    return common::cluster::event(event).into();
+                    return common::json(event).into();
                 }
             }
             Output::Timeout(u64::MAX) => return f64::INFINITY.into(),

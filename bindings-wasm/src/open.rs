@@ -108,14 +108,14 @@ pub fn start(handle: &Handle) -> Result<()> {
 /// The cluster, as JSON.
 #[wasm_bindgen(js_name = clusterStats)]
 pub fn cluster_stats(handle: &Handle) -> String {
-    common::cluster::stats(handle.throttle.cluster_stats().as_ref())
+    common::json(&handle.throttle.cluster_stats())
 }
 
 /// What happened in the cluster after the event of a number, as JSON.
 #[wasm_bindgen]
 pub fn events(handle: &Handle, after: f64) -> String {
     // The face has seen to it that it is a whole number.
-    common::cluster::events(&handle.throttle.events(after as u64))
+    common::json(&handle.throttle.events(after as u64))
 }
 
 /// Ends the throttle.

@@ -105,7 +105,7 @@ impl Settings {
     /// The settings, and a warning if every user can read the token.
     fn read(entry: &Entry) -> Result<(Settings, Option<String>)> {
         let reader = Reader { names: Names::Snake, lines: Vec::new() };
-        let table = reader.table(&entry.node, "daemon", KEYS)?;
+        let table = reader.table(&entry.node, "daemon", &[KEYS])?;
         let mut settings = Settings::usual();
         let keys = Keys { reader, table };
         if let Some(entry) = keys.table.get("listen") {
@@ -291,7 +291,7 @@ impl Keys<'_> {
         let (token, warning) = match &entry.node.value {
             Value::Text(text) => (text.clone(), None),
             Value::Table(_) => {
-                let table = self.reader.table(&entry.node, "daemon.token", &["file"])?;
+                let table = self.reader.table(&entry.node, "daemon.token", &[&["file"]])?;
                 let Some(file) = table.get("file") else {
                     return Err(fault("token", line, "write { file = \"path\" }".into()));
                 };

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
+use crate::{records, root};
+
 /// Writes the header anew.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     fs::write(header_path(), header()?)?;
@@ -21,7 +23,8 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
 fn header() -> Result<String, Box<dyn Error>> {
     let crate_dir = root().join("bindings-c");
     let mut config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml"))?;
-    config.after_includes = Some(version() + &config.after_includes.unwrap_or_default());
+    let after = config.after_includes.unwrap_or_default();
+    config.after_includes = Some(version() + &after + &records::initialisers());
     let mut text = Vec::new();
     cbindgen::Builder::new().with_crate(crate_dir).with_config(config).generate()?.write(&mut text);
     Ok(as_in_c(&String::from_utf8(text)?))
@@ -69,8 +72,4 @@ fn as_in_c(text: &str) -> String {
 
 fn header_path() -> PathBuf {
     root().join("include/dthrottle.h")
-}
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }

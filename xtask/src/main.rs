@@ -1,10 +1,13 @@
-//! Build steps that are more than a command: `cargo run -p xtask -- deny | header | wasm`.
+//! Build steps that are more than a command:
+//! `cargo run -p xtask -- deny | header | records | wasm`.
 #![forbid(unsafe_code)]
 
 mod deny;
 mod header;
+mod records;
 mod wasm;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -14,8 +17,10 @@ fn main() -> ExitCode {
         ["deny"] => deny::check(),
         ["header"] => header::write(),
         ["header", "--check"] => header::check(),
+        ["records"] => records::write(),
+        ["records", "--check"] => records::check(),
         ["wasm"] => wasm::build(),
-        _ => Err("usage: xtask deny | header [--check] | wasm".into()),
+        _ => Err("usage: xtask deny | header [--check] | records [--check] | wasm".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -24,4 +29,9 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The root of the checkout.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -39,19 +39,7 @@ pub(crate) fn limit(limit: Option<f64>) -> f64 {
     limit.unwrap_or(f64::INFINITY)
 }
 
-/// The counts of a busy throttle, in the order of the face.
+/// The counts of a busy throttle, in the order of its fields.
 pub(crate) fn counts(throttle: &BusyThrottle) -> Vec<f64> {
-    let stats = throttle.stats(throttle.now());
-    let counts = [
-        stats.sent,
-        stats.held,
-        stats.good,
-        stats.busy,
-        stats.cuts,
-        stats.heard,
-        stats.forgotten,
-        stats.services,
-        stats.peers,
-    ];
-    counts.iter().map(|count| *count as f64).collect()
+    throttle.stats(throttle.now()).values().map(super::number).into()
 }

@@ -2,17 +2,17 @@
 //! the face (`face/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
 
 pub(crate) mod busy;
-pub(crate) mod cluster;
 mod tree;
 
 use std::time::Duration;
 
+use dthrottle::records::Value;
 use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, Result, Stats, UNLIMITED, convert};
 
 pub(crate) use tree::{config, with_table};
 
 /// How many numbers a decision is.
-pub(crate) const NUMBERS: usize = 11;
+pub(crate) const NUMBERS: usize = Decision::FIELDS.len();
 
 /// What a check asks for. What is not given is as core has it.
 pub(crate) fn ask(
@@ -41,38 +41,36 @@ pub(crate) fn age(age_ms: Option<f64>) -> Result<Duration> {
     age_ms.map_or(Ok(Duration::ZERO), |ms| convert::duration_from_millis("ageMs", ms))
 }
 
-/// A decision as the numbers that the face turns into an object, in its order.
+/// A decision as numbers, in the order of its fields.
+#[inline]
 pub(crate) fn numbers(decision: &Decision) -> [f64; NUMBERS] {
-    let unlimited = decision.limit == UNLIMITED;
-    let count = |number: f64| if unlimited { f64::INFINITY } else { number };
-    [
-        f64::from(u8::from(decision.allowed)),
-        decision.granted as f64,
-        convert::millis(decision.wait),
-        convert::millis(decision.retry_after),
-        convert::millis(decision.reset_after),
-        count(decision.limit as f64),
-        count(decision.remaining as f64),
-        count(decision.balance as f64),
-        decision.rule.map_or(-1.0, |index| index as f64),
-        f64::from(u8::from(decision.dry_run)),
-        decision.deciding.map_or(-1.0, |index| index as f64),
-    ]
+    decision.values().map(number)
 }
 
-/// The counts of a throttle, in the order of the face.
+/// The counts of a throttle, in the order of its fields.
 pub(crate) fn counts(stats: &Stats) -> Vec<f64> {
-    let counts = [
-        stats.allowed,
-        stats.refused,
-        stats.dry_run,
-        stats.failed_open,
-        stats.clamped,
-        stats.evicted,
-        stats.buckets,
-        stats.unreported,
-    ];
-    counts.iter().map(|count| *count as f64).collect()
+    stats.values().map(number).into()
+}
+
+/// A value as the number that `face/records.js` reads.
+#[inline(always)]
+fn number(value: Value<'_>) -> f64 {
+    match value {
+        Value::Flag(flag) => f64::from(u8::from(*flag)),
+        Value::Units(&UNLIMITED) | Value::Balance(&i64::MAX) => f64::INFINITY,
+        Value::Count(count) | Value::Units(count) => *count as f64,
+        Value::Balance(balance) => *balance as f64,
+        Value::Time(time) | Value::Millis(time) => convert::millis(*time),
+        Value::Rule(index) => index.map_or(-1.0, |index| index as f64),
+        // No record with such a field goes as numbers.
+        _ => f64::NAN,
+    }
+}
+
+/// Records as JSON, which both doors carry as one text. The face spells the keys its own way.
+pub(crate) fn json(records: &impl serde::Serialize) -> String {
+    // Keys are text, so nothing fails.
+    serde_json::to_string(records).unwrap_or_default()
 }
 
 /// The names of a domain's rules, in order.

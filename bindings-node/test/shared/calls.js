@@ -5,6 +5,7 @@ const assert = require('node:assert/strict');
 const { describe, it } = require('node:test');
 const vm = require('node:vm');
 
+const records = require('../../../tests/vectors/records.json');
 const { codes, failsWith } = require('./vectors.js');
 
 /** @typedef {typeof import('../../index.js')} Face */
@@ -31,8 +32,17 @@ function testCalls(label, face) {
         remaining: 7,
         balance: 7,
         rule: null,
+        deciding: 'rule1',
         dryRun: false,
       });
+    });
+
+    it('records have every field of the list', () => {
+      const throttle = open();
+      const keys = (/** @type {object} */ record) => Object.keys(record);
+      assert.deepEqual(keys(throttle.check('t')), records.Decision.js);
+      assert.deepEqual(keys(throttle.stats()), records.Stats.js);
+      assert.deepEqual(keys(new face.BusyThrottle().stats()), records.BusyStats.js);
     });
 
     it('decisions do not change afterwards', () => {

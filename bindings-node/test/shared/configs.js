@@ -81,6 +81,7 @@ function testConfigs(label, face) {
         remaining: face.UNLIMITED,
         balance: face.UNLIMITED,
         rule: null,
+        deciding: null,
         dryRun: false,
       });
       assert.equal(face.UNLIMITED, Infinity);

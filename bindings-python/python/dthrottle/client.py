@@ -36,22 +36,28 @@ _TOKEN = re.compile(r"[!-~]+")
 _ANSWER = re.compile(rb"(?:OK|NO)(?: |\Z)|ERROR [a-z]+ ")
 # Fields that are not known here are left alone.
 _FIGURE = re.compile(r" ([a-z_]+)=(-?[0-9]{1,20})(?![^ ])")
+# The name of a rule is the rest of the line.
+_RULE = re.compile(r" (rule|deciding)=")
+_BOUNDLESS = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
 class ClientDecision:
     """An answer with all figures; true when allowed. Times are in seconds."""
 
+    # xtask: fields
     allowed: bool
-    granted: int = 0
     limit: int = UNLIMITED
     remaining: int = UNLIMITED
-    balance: int = (1 << 63) - 1
+    balance: int = _BOUNDLESS
+    granted: int = 0
     wait: float = 0.0
     retry_after: float = 0.0
     reset_after: float = 0.0
     dry_run: bool = False
     rule: str | None = None
+    deciding: str | None = None
+    # xtask: end
     failed_open: bool = False
     """No daemon answered in time, so it is allowed."""
 
@@ -380,17 +386,21 @@ def _good(answer: bytes) -> str:
 
 
 def _decision(answer: str) -> ClientDecision:
-    head, _, rule = answer.partition(" rule=")
+    head, key, name = _RULE.split(answer, maxsplit=1) if _RULE.search(answer) else (answer, "", "")
+    names = {"rule": name if key == "rule" else None, "deciding": name or None}
     numbers = {key: int(value) for key, value in _FIGURE.findall(head)}
     return ClientDecision(
         allowed=head.startswith("OK"),
-        granted=numbers.get("granted", 0),
+        # xtask: reading
         limit=numbers.get("limit", UNLIMITED),
         remaining=numbers.get("remaining", UNLIMITED),
-        balance=numbers.get("balance", (1 << 63) - 1),
+        balance=numbers.get("balance", _BOUNDLESS),
+        granted=numbers.get("granted", 0),
         wait=numbers.get("wait_ns", 0) / 1e9,
         retry_after=numbers.get("retry_after_ns", 0) / 1e9,
         reset_after=numbers.get("reset_after_ns", 0) / 1e9,
         dry_run=bool(numbers.get("dry_run", 0)),
-        rule=rule or None,
+        rule=names.get("rule"),
+        deciding=names.get("deciding"),
+        # xtask: end
     )

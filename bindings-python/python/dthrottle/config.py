@@ -13,30 +13,36 @@ class _Rate(TypedDict):
 class RuleConfig(_Rate, total=False):
     """A rule: only its rate must be given."""
 
+    # xtask: rule
     name: str
     burst: str | float
     charge_refused: bool
+    # xtask: end
 
 
 class DomainConfig(TypedDict, total=False):
     """A domain: one rule by its rate, or a list of rules; the rate "unlimited" allows everything."""
 
+    # xtask: domain
     rate: str | float
     burst: str | float
     charge_refused: bool
     rules: list[RuleConfig] | tuple[RuleConfig, ...]
     dry_run: bool
+    # xtask: end
 
 
 class TableConfig(TypedDict, total=False):
     """A table: how many tags it has room for, and which processes share it."""
 
+    # xtask: table
     name: str
     size: int | str
     group: str | int
     dir: str
     usual: bool
     private: bool
+    # xtask: end
 
 
 class SecretFile(TypedDict):
@@ -52,6 +58,7 @@ class _Cluster(TypedDict):
 class ClusterConfig(_Cluster, total=False):
     """A cluster: only its name must be given. docs/configuration.md has all of it."""
 
+    # xtask: cluster
     secret: str | SecretFile
     packet_keys: list[str] | tuple[str, ...]
     without_secret: bool
@@ -68,6 +75,7 @@ class ClusterConfig(_Cluster, total=False):
     busy: bool
     retention: str
     retention_bytes: int | str
+    # xtask: end
 
 
 Rules = list[RuleConfig] | tuple[RuleConfig, ...]

@@ -29,14 +29,15 @@ class DthrottleError(Exception):
         self.line = line
 
 
+# xtask: classes
 class ConfigError(DthrottleError, ValueError):
-    """A configuration that cannot be; the message names line, field and fix."""
+    """An invalid configuration: unknown key, bad rate, value out of range, duplicate name."""
 
     kind = "config"
 
 
 class CostError(DthrottleError, ValueError):
-    """A cost that is negative, not whole, not a number, too large, or above the burst."""
+    """A cost that is negative, not whole, too large, or above the burst."""
 
     kind = "cost"
 
@@ -66,14 +67,17 @@ class FileError(DthrottleError, OSError):
 
 
 class InternalError(DthrottleError, RuntimeError):
-    """A bug in dthrottle, caught at the border."""
+    """A bug in dthrottle, caught where the languages meet. Please report it."""
 
     kind = "internal"
 
 
+# xtask: end
+
 BY_KIND: dict[str, type[DthrottleError]] = {
     error.kind: error
     for error in (
+        # xtask: names
         ConfigError,
         CostError,
         DomainError,
@@ -81,6 +85,7 @@ BY_KIND: dict[str, type[DthrottleError]] = {
         ArgumentError,
         FileError,
         InternalError,
+        # xtask: end
     )
 }
 """The class of each kind. The native module raises through it."""

@@ -12,21 +12,8 @@ use crate::busy::{Live, Recover};
 use crate::convert::shown;
 use crate::error::{Error, Result};
 use crate::limit::rate::{parse_duration, quoted};
+use crate::records::keys;
 
-const KEYS: &[&str] = &[
-    "mode",
-    "floor",
-    "max_pause",
-    "cut",
-    "near",
-    "step",
-    "patience",
-    "growth",
-    "recover_rate",
-    "recover_value",
-    "table",
-    "cluster",
-];
 const LIVE_KEYS: [&str; 5] = ["cut", "near", "step", "patience", "growth"];
 const DOCUMENT_KEYS: [&str; 2] = ["recover_rate", "recover_value"];
 
@@ -105,7 +92,7 @@ impl BusyConfig {
     /// Reads what a language's own object says.
     pub fn from_value(root: &Node, names: Names) -> Result<BusyConfig> {
         let mut reader = Reader { names, lines: Vec::new() };
-        let table = reader.table(root, "", KEYS)?;
+        let table = reader.table(root, "", &[keys::BUSY_NAMES])?;
         let config = reader.busy(&table)?;
         config.check_as(names).map_err(|fault| {
             let line = fault.field().and_then(|field| reader.line_of(field));

@@ -27,7 +27,7 @@ pub use reader::Names;
 #[cfg(feature = "web")]
 pub(crate) use reader::edit_distance;
 #[doc(hidden)]
-pub use reader::{Reader, Table};
+pub use reader::{Keys, Reader, Table};
 pub use table::TableConfig;
 pub(crate) use table::{Kind, MOST_KEYS, Size, check_table_name};
 #[cfg(all(feature = "config", feature = "web"))]

@@ -1,6 +1,6 @@
 //! A tree to a configuration: which keys there are, and what kind of value each takes.
 
-use super::reader::{Names, Reader, Table, join};
+use super::reader::{Keys, Names, Reader, Table, join};
 use super::table::{Kind, Size, TableConfig};
 use super::value::{Entry, Node, Value};
 use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
@@ -8,12 +8,11 @@ use crate::error::{Error, Result};
 use crate::limit::decide::MAX_RULES;
 use crate::limit::rate::{Burst, Rate};
 use crate::limit::rule::Rule;
+use crate::records::keys;
 
-const RULE_KEYS: &[&str] = &["name", "rate", "burst", "charge_refused"];
-const DOMAIN_KEYS: &[&str] = &["rate", "burst", "charge_refused", "rules", "dry_run"];
-const TOP_KEYS: &[&str] =
-    &["rate", "burst", "charge_refused", "rules", "dry_run", "domains", "table", "cluster"];
-const TABLE_KEYS: &[&str] = &["name", "size", "group", "dir", "usual", "private"];
+const RULE_KEYS: Keys = &[keys::RULE_NAMES, keys::SHORT_NAMES];
+const DOMAIN_KEYS: Keys = &[keys::SHORT_NAMES, keys::DOMAIN_NAMES];
+const TOP_KEYS: Keys = &[keys::SHORT_NAMES, keys::DOMAIN_NAMES, keys::TOP_NAMES];
 
 pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
     let mut reader = Reader { names, lines: Vec::new() };
@@ -68,7 +67,7 @@ impl DomainConfig {
             self.dry_run = Some(reader.bool(entry, path)?);
         }
         if let Some(entry) = table.get("rules") {
-            if let Some(short) = table.first(&["rate", "burst", "charge_refused"]) {
+            if let Some(short) = table.first(keys::SHORT_NAMES) {
                 let message =
                     "cannot stand beside rules; put rate and burst into a rule of that list";
                 return Err(Error::config(join(path, &short.key), message).at_line(short.line));
@@ -140,7 +139,7 @@ impl Reader {
             let fix = r#"a name such as "web", or a table of name, size, group, dir, private"#;
             return Err(self.kind(entry, "", fix));
         }
-        let table = self.table(&entry.node, "table", TABLE_KEYS)?;
+        let table = self.table(&entry.node, "table", &[keys::TABLE_NAMES])?;
         for (key, entry) in &table.0 {
             self.lines.push((join("table", key), entry.node.line.or(entry.line)));
         }

@@ -14,18 +14,25 @@ pub enum Names {
 }
 
 impl Names {
-    /// A key as it is spelled in errors, for whoever wrote it.
-    pub(super) fn spell(self, key: &str) -> String {
+    /// A key as its language spells it.
+    pub fn spell(self, key: &str) -> String {
         match self {
             Names::Snake => key.to_string(),
             Names::Camel => {
-                let (first, rest) = key.split_once('_').unwrap_or((key, ""));
-                let capital = rest.chars().next().map(|c| c.to_ascii_uppercase());
-                first.chars().chain(capital).chain(rest.chars().skip(1)).collect()
+                let mut spelled = String::with_capacity(key.len());
+                for (i, word) in key.split('_').enumerate() {
+                    let (first, rest) = word.split_at(word.len().min(usize::from(i > 0)));
+                    spelled += &first.to_ascii_uppercase();
+                    spelled += rest;
+                }
+                spelled
             }
         }
     }
 }
+
+/// Lists of keys that a table may have together.
+pub type Keys = &'static [&'static [&'static str]];
 
 /// A table whose keys are known.
 #[doc(hidden)]
@@ -56,18 +63,13 @@ pub struct Reader {
 
 impl Reader {
     /// A table of no other keys than these.
-    pub fn table<'a>(
-        &self,
-        node: &'a Node,
-        path: &str,
-        keys: &'static [&'static str],
-    ) -> Result<Table<'a>> {
+    pub fn table<'a>(&self, node: &'a Node, path: &str, keys: Keys) -> Result<Table<'a>> {
         let Value::Table(entries) = &node.value else {
             let message = format!("{} is not a table of {}", node.value, self.list(keys));
             return Err(Error::config(path, message).at_line(node.line));
         };
         let known = |entry: &'a Entry| {
-            let found = keys.iter().find(|key| self.spell(key) == entry.key);
+            let found = keys.iter().copied().flatten().find(|key| self.spell(key) == entry.key);
             found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
         };
         let table = Table(entries.iter().map(known).collect::<Result<_>>()?);
@@ -101,11 +103,11 @@ impl Reader {
         Error::config(join(path, &entry.key), message).at_line(entry.node.line)
     }
 
-    fn unknown(&self, entry: &Entry, path: &str, keys: &'static [&'static str]) -> Error {
+    fn unknown(&self, entry: &Entry, path: &str, keys: Keys) -> Error {
         // A key of great length is near to none, and comparing would take long.
-        let comparable = if entry.key.len() <= 64 { keys } else { &[] };
-        let near =
-            comparable.iter().map(|key| (edit_distance(&self.spell(key), &entry.key), key)).min();
+        let comparable: Keys = if entry.key.len() <= 64 { keys } else { &[] };
+        let near = comparable.iter().copied().flatten();
+        let near = near.map(|key| (edit_distance(&self.spell(key), &entry.key), key)).min();
         let hint = match near {
             Some((0..=2, key)) => format!("did you mean {}?", self.spell(key)),
             _ => format!("the keys here are {}", self.list(keys)),
@@ -113,8 +115,8 @@ impl Reader {
         Error::config(join(path, &entry.key), format!("unknown key; {hint}")).at_line(entry.line)
     }
 
-    fn list(&self, keys: &[&str]) -> String {
-        let keys: Vec<String> = keys.iter().map(|key| self.spell(key)).collect();
+    fn list(&self, keys: Keys) -> String {
+        let keys: Vec<String> = keys.iter().copied().flatten().map(|key| self.spell(key)).collect();
         keys.join(", ")
     }
 
@@ -156,4 +158,17 @@ pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
         }
     }
     row[b.chars().count()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_a_key_is_joined_in_camel_case() {
+        assert_eq!(Names::Camel.spell("rate"), "rate");
+        assert_eq!(Names::Camel.spell("dry_run"), "dryRun");
+        assert_eq!(Names::Camel.spell("a_bc_def_g"), "aBcDefG");
+        assert_eq!(Names::Snake.spell("a_bc_def"), "a_bc_def");
+    }
 }

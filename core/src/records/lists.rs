@@ -29,13 +29,14 @@ macro_rules! records {
             granted: Count,
             /// How long to wait before going on; 0 unless a longest wait was given, and in dry run.
             ///
-            /// `max(0, TAT - B*T - now)` after taking, the longest over the rules.
+            /// `max(0, TAT - B*T - now)` after taking (with `allow_debt`: of the units needed), the
+            /// longest over the rules.
             wait: Time,
             /// When refused, or spared a wait by dry run: time until this check would pass without
             /// waiting. Otherwise 0.
             ///
-            /// With `partial`: until one unit would, or none if the cost is 0. The longest over all
-            /// rules of the domain.
+            /// With `partial`: until one unit would, or none if the cost is 0. With `allow_debt`: until
+            /// the units needed would. The longest over all rules of the domain.
             retry_after: Time,
             /// Time until every bucket of the tag is full again.
             ///
@@ -161,8 +162,7 @@ macro_rules! records {
 macro_rules! error_kinds {
     ($callback:path) => {
         $callback! {
-            /// A configuration that is not valid: unknown key, bad rate, value out of range, duplicate
-            /// name.
+            /// An invalid configuration: unknown key, bad rate, value out of range, duplicate name.
             Config = -1, "config", CONFIG, ConfigError(ValueError), "the configuration cannot be";
             /// A cost that is negative, not whole, too large, or above the burst.
             Cost = -2, "cost", COST, CostError(ValueError), "the cost is above the burst";
@@ -171,6 +171,8 @@ macro_rules! error_kinds {
             /// A call after `close`.
             Closed = -4, "closed", CLOSED, ClosedError(RuntimeError), "the throttle is closed";
             /// Anything else that is wrong with an argument.
+        ///
+        /// Such as a bad length, text that is not UTF-8, or a clock that is set back.
             Argument = -5, "argument", ARGUMENT, ArgumentError(TypeError), "a bad argument";
             /// A configuration file that cannot be read.
             File = -6, "file", FILE, FileError(OSError), "the configuration file cannot be read";

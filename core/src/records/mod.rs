@@ -1,6 +1,7 @@
 //! Records: structs whose fields come from one list (`lists.rs`), so that every language has all of
 //! them. This module turns a list into the Rust struct, and knows what a field is.
 
+pub mod keys;
 mod lists;
 pub mod text;
 
@@ -8,6 +9,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+#[cfg(feature = "cluster")]
 use crate::cluster::PeerStats;
 #[cfg(feature = "serde")]
 use crate::{convert, limit::decision::UNLIMITED};
@@ -71,6 +73,7 @@ pub enum Value<'a> {
     Word(&'a &'static str),
     State(&'a &'static str),
     Address(&'a Option<SocketAddr>),
+    #[cfg(feature = "cluster")]
     Peers(&'a Vec<PeerStats>),
     Counts(&'a Vec<(&'static str, u64)>),
 }
@@ -200,6 +203,7 @@ impl serde::Serialize for Value<'_> {
             Value::Word(word) | Value::State(word) => serializer.serialize_str(word),
             Value::Address(Some(address)) => serializer.collect_str(address),
             Value::Address(None) => serializer.serialize_none(),
+            #[cfg(feature = "cluster")]
             Value::Peers(peers) => serializer.collect_seq(peers),
             Value::Counts(counts) => serializer.collect_map(counts.iter().copied()),
         }

@@ -4,38 +4,20 @@ use std::time::Duration;
 
 use super::check::MOST_PEERS;
 use super::{ClusterConfig, Reports};
-use crate::config::reader::{Reader, Table, join};
+use crate::config::reader::{Keys, Reader, Table, join};
 use crate::config::table::Size;
 use crate::config::value::{Entry, Value};
 use crate::error::{Error, Result};
 use crate::limit::rate::{parse_duration, quoted};
+use crate::records::keys;
 
 const PATH: &str = "cluster";
-const KEYS: &[&str] = &[
-    "name",
-    "secret",
-    "packet_keys",
-    "without_secret",
-    "listen",
-    "advertise",
-    "peers",
-    "multicast",
-    "interface",
-    "multicast_ttl",
-    "period",
-    "reports",
-    "tolerance",
-    "pacing",
-    "busy",
-    "retention",
-    "retention_bytes",
-];
-const SECRET_KEYS: &[&str] = &["file"];
+const SECRET_KEYS: Keys = &[&["file"]];
 
 impl Reader {
     pub(in crate::config) fn cluster(&mut self, entry: &Entry) -> Result<ClusterConfig> {
         self.lines.push((PATH.into(), entry.line));
-        let table = self.table(&entry.node, PATH, KEYS)?;
+        let table = self.table(&entry.node, PATH, &[keys::CLUSTER_NAMES])?;
         for (_, entry) in &table.0 {
             self.lines.push((join(PATH, &entry.key), entry.node.line.or(entry.line)));
         }

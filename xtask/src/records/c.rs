@@ -1,0 +1,217 @@
+//! The structs of the header, as Rust source that cbindgen reads, and how they begin.
+
+use std::fmt::Write;
+
+use dthrottle::records::{Field, Kind};
+
+use super::{DECISION, RECORDS, Record, failures, short, whole, wrapped};
+
+/// A struct of the header.
+struct Struct {
+    name: &'static str,
+    /// What cbindgen.toml calls it: dthrottle_NAME_t.
+    header: &'static str,
+    record: Record,
+    /// A flag that only C has, with its description.
+    extra: Option<(&'static str, &'static str)>,
+    /// Whether rules are names, not indexes.
+    has_names: bool,
+}
+
+fn all() -> Vec<Struct> {
+    let names = [
+        ("Decision", "decision"),
+        ("Stats", "stats"),
+        ("BusyStats", "busy_stats"),
+        ("ClusterStats", "cluster_stats"),
+        ("Peer", "peer"),
+        ("Event", "event"),
+    ];
+    let structs = names.into_iter().zip(RECORDS).map(|((name, header), record)| {
+        let in_cluster = ("in_cluster", "Whether the throttle belongs to a cluster at all.");
+        let extra = (name == "ClusterStats").then_some(in_cluster);
+        Struct { name, header, record, extra, has_names: false }
+    });
+    let failed_open = Some(("failed_open", "Nobody answered in time, so it is allowed."));
+    let client = Struct {
+        name: "ClientDecision",
+        header: "client_decision",
+        record: DECISION,
+        extra: failed_open,
+        has_names: true,
+    };
+    structs.chain([client]).collect()
+}
+
+/// A field of a C struct.
+struct Member {
+    name: String,
+    kind: &'static str,
+    docs: String,
+    initial: &'static str,
+    /// From the record's field `it.NAME`.
+    from: String,
+    is_late: bool,
+}
+
+impl Struct {
+    fn member(&self, at: usize, field: &Field) -> Option<Member> {
+        let is_late = at >= self.record.first;
+        let name = field.name;
+        let from = format!("it.{name}");
+        let docs = short(field.docs).replace('`', "");
+        let note = match field.kind {
+            Kind::Units => " DTHROTTLE_UNLIMITED in a domain without rules.",
+            Kind::Rule if self.has_names => " Its name, ended by NUL; empty if there is none.",
+            Kind::Rule => " Its index, for dthrottle_rule_name(); -1 if there is none.",
+            _ => "",
+        };
+        let (kind, initial, from) = match field.kind {
+            // What comes later has no padding after it.
+            Kind::Flag if is_late => ("u64", "0", format!("{from}.into()")),
+            Kind::Flag => {
+                ("Flag", if at == 0 { "true" } else { "false" }, format!("{from}.into()"))
+            }
+            Kind::Count | Kind::Units | Kind::Id => ("u64", "0", from),
+            Kind::Balance => ("i64", "0", from),
+            Kind::Time | Kind::Millis => ("u64", "0", format!("ns({from})")),
+            Kind::Rule if self.has_names => {
+                ("[c_char; 256]", "\"\"", format!("{from}.map_or([0; 256], |_| chars(rule))"))
+            }
+            Kind::Rule if is_late => ("i64", "-1", format!("index({from})")),
+            Kind::Rule => ("i32", "-1", format!("index({from}) as i32")),
+            Kind::Word | Kind::State => ("[c_char; 32]", "\"\"", format!("chars({from})")),
+            Kind::Address => ("[c_char; 64]", "\"\"", format!("address({from})")),
+            Kind::Peers => ("u64", "0", format!("{from}.len() as u64")),
+            // One at a time, by dthrottle_cluster_count().
+            Kind::Counts => return None,
+        };
+        let name = match field.kind {
+            Kind::Time | Kind::Millis => format!("{name}_ns"),
+            Kind::Peers => "peer_count".into(),
+            _ => name.into(),
+        };
+        let docs = match field.kind {
+            Kind::Peers => {
+                "How many peers are there or were lately, for dthrottle_cluster_peer().".into()
+            }
+            _ => docs,
+        };
+        Some(Member { name, kind, docs: docs + note, initial, from, is_late })
+    }
+
+    /// The size aside: what takes less than 8 bytes first, as far as the first version goes.
+    fn members(&self) -> Vec<Member> {
+        let fields = self.record.fields.iter().enumerate();
+        let mut members: Vec<Member> = fields.filter_map(|(at, f)| self.member(at, f)).collect();
+        members.extend(self.extra.map(|(name, docs)| Member {
+            name: name.into(),
+            kind: "Flag",
+            docs: docs.into(),
+            initial: "false",
+            from: format!("{name}.into()"),
+            is_late: false,
+        }));
+        members.sort_by_key(|member| match member.kind {
+            "Flag" => 0,
+            "i32" => 1,
+            _ if member.is_late => 3,
+            _ => 2,
+        });
+        members
+    }
+
+    fn definition(&self) -> String {
+        let Struct { name, header, record, .. } = self;
+        let header_name = header.to_uppercase();
+        let about = short(record.about).replace('`', "");
+        let about = format!("{about} Begin with DTHROTTLE_{header_name}_INIT.");
+        let about = match *name {
+            "Decision" => about + " After an error it says allowed.",
+            "ClientDecision" => about.replacen("a check.", "a check, from a daemon.", 1),
+            _ => about,
+        };
+        let mut out = wrapped(&about, 100, "/// ");
+        out += &format!("#[repr(C)]\n#[derive(Clone, Copy)]\npub struct {name} {{\n");
+        out += &format!("    /// sizeof(dthrottle_{header}_t).\n    pub size: usize,\n");
+        for member in self.members() {
+            out += &wrapped(&member.docs, 100, "    /// ");
+            out += &format!("    pub {}: {},\n", member.name, member.kind);
+        }
+        out + "}\n\n"
+    }
+
+    fn conversion(&self) -> String {
+        let Struct { name, record, .. } = self;
+        let extra = self.extra.map_or(String::new(), |(name, _)| format!(", {name}: bool"));
+        let rule = if self.has_names { ", rule: &str" } else { "" };
+        let module = if record.name == "BusyStats" { "core::busy" } else { "core" };
+        let mut out =
+            format!("impl {name} {{\n    pub(crate) fn of(it: &{module}::{}", record.name);
+        out += &format!("{extra}{rule}) -> {name} {{\n        {name} {{\n");
+        out += &format!("            size: {name}::FIRST,\n");
+        for Member { name, from, .. } in self.members() {
+            out += &match name == from {
+                true => format!("            {name},\n"),
+                false => format!("            {name}: {from},\n"),
+            };
+        }
+        out + "        }\n    }\n}\n\n"
+    }
+
+    fn growth(&self) -> String {
+        let members = self.members();
+        let Struct { name, .. } = self;
+        let first = members.iter().find(|member| member.is_late);
+        let first = match first {
+            Some(first) => format!("offset_of!({name}, {})", first.name),
+            None => format!("size_of::<{name}>()"),
+        };
+        members.last().map_or(String::new(), |last| {
+            format!("    {name} ends with {}: {}, first version {first};\n", last.name, last.kind)
+        })
+    }
+}
+
+/// bindings-c/src/records.rs.
+pub(super) fn structs() -> String {
+    let mut out = String::from(
+        "//! The structs of the header that are records of core, and the numbers of errors. Written by\n\
+         //! `cargo run -p xtask -- records` from the lists in core/src/records/.\n\n\
+         use std::ffi::c_char;\n\
+         use std::mem::offset_of;\n\n\
+         use dthrottle_core as core;\n\n\
+         use crate::ffi::{Flag, Grows, address, chars, index, ns};\n\n\
+         /// The call did what it was asked.\n\
+         pub const DTHROTTLE_OK: i32 = 0;\n",
+    );
+    for failure in failures() {
+        out += &wrapped(&whole(&failure.docs).replace('`', ""), 100, "/// ");
+        let name = failure.kind.name().to_uppercase();
+        let number = failure.kind.number();
+        let _ = writeln!(out, "pub const DTHROTTLE_ERR_{name}: i32 = {number};");
+    }
+    out += "\n";
+    let all = all();
+    all.iter().for_each(|one| out += &one.definition());
+    all.iter().for_each(|one| out += &one.conversion());
+    out += "grows! {\n";
+    all.iter().for_each(|one| out += &one.growth());
+    out + "}\n"
+}
+
+/// The macros of the header with which the structs begin.
+pub(crate) fn initialisers() -> String {
+    let mut out = String::new();
+    for one in all() {
+        let name = one.header.to_uppercase();
+        let values: Vec<&str> = one.members().iter().map(|member| member.initial).collect();
+        let values = values.join(", ");
+        let _ = write!(
+            out,
+            "\n#define DTHROTTLE_{name}_INIT \\\n    {{ sizeof(dthrottle_{}_t), {values} }}",
+            one.header
+        );
+    }
+    out
+}

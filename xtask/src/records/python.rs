@@ -1,0 +1,118 @@
+//! The stub of the native module, the decision of a daemon, the exceptions, and the shapes of
+//! configurations.
+
+use std::fmt::Write;
+
+use dthrottle::records::keys::{self, Key};
+use dthrottle::records::{Field, Kind};
+
+use super::{DECISION, RECORDS, failures, short};
+
+/// The marked parts of _dthrottle.pyi.
+pub(super) fn stub() -> Vec<(&'static str, String)> {
+    let mut out = String::new();
+    for record in RECORDS {
+        if !out.is_empty() {
+            out += "\n";
+        }
+        let _ = writeln!(out, "@final\nclass {}:", record.name);
+        for field in record.fields {
+            let _ = writeln!(
+                out,
+                "    @property\n    def {}(self) -> {}: ...",
+                field.name,
+                kind(field)
+            );
+        }
+        if record.name == "Decision" {
+            out += "    def __bool__(self) -> bool: ...\n";
+        }
+        out += "    def __eq__(self, other: object, /) -> bool: ...\n    def __hash__(self) -> int: ...\n";
+    }
+    vec![("records", out + "\n")]
+}
+
+fn kind(field: &Field) -> &'static str {
+    match field.kind {
+        Kind::Flag => "bool",
+        Kind::Count | Kind::Units | Kind::Balance | Kind::Id => "int",
+        Kind::Time | Kind::Millis => "float",
+        Kind::Rule | Kind::Address => "str | None",
+        Kind::Word | Kind::State => "str",
+        Kind::Peers => "list[PeerStats]",
+        Kind::Counts => "dict[str, int]",
+    }
+}
+
+/// The marked parts of client.py.
+pub(super) fn client() -> Vec<(&'static str, String)> {
+    let mut fields = String::from("    allowed: bool\n");
+    let mut read = String::new();
+    for field in &DECISION.fields[1..] {
+        let Field { name, kind: of, .. } = field;
+        let (usual, from) = match of {
+            Kind::Flag => ("False", format!("bool(numbers.get(\"{name}\", 0))")),
+            Kind::Units => ("UNLIMITED", format!("numbers.get(\"{name}\", UNLIMITED)")),
+            Kind::Balance => ("_BOUNDLESS", format!("numbers.get(\"{name}\", _BOUNDLESS)")),
+            Kind::Time | Kind::Millis => ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9")),
+            Kind::Rule => ("None", format!("names.get(\"{name}\")")),
+            _ => ("0", format!("numbers.get(\"{name}\", 0)")),
+        };
+        let _ = writeln!(fields, "    {name}: {} = {usual}", kind(field));
+        let _ = writeln!(read, "        {name}={from},");
+    }
+    vec![("fields", fields), ("reading", read)]
+}
+
+/// The marked parts of errors.py.
+pub(super) fn errors() -> Vec<(&'static str, String)> {
+    let mut classes = String::new();
+    let mut names = String::new();
+    for failure in failures() {
+        let (class, base, kind) = (failure.class, failure.base, failure.kind.name());
+        let docs = short(&failure.docs).replace('`', "``");
+        let _ = write!(
+            classes,
+            "class {class}(DthrottleError, {base}):\n    \"\"\"{docs}\"\"\"\n\n    kind = \"{kind}\"\n\n\n"
+        );
+        let _ = writeln!(names, "        {class},");
+    }
+    vec![("classes", classes), ("names", names)]
+}
+
+/// The marked parts of config.py.
+pub(super) fn shapes() -> Vec<(&'static str, String)> {
+    // A rate is required of a rule in a list, and only there.
+    let rest = &keys::SHORT[1..];
+    vec![
+        ("rule", members(&[keys::RULE, rest])),
+        ("domain", members(&[keys::SHORT, keys::DOMAIN])),
+        ("table", members(&[keys::TABLE])),
+        ("cluster", members(&[&keys::CLUSTER[1..]])),
+    ]
+}
+
+fn members(lists: &[&[Key]]) -> String {
+    let mut out = String::new();
+    for key in lists.iter().copied().flatten() {
+        let kind = match key.kind {
+            keys::Kind::Bool => "bool",
+            keys::Kind::Burst | keys::Kind::Rate => "str | float",
+            keys::Kind::Cluster => "ClusterConfig",
+            keys::Kind::Domains => "Domains",
+            keys::Kind::Group => "str | int",
+            keys::Kind::Mode => "Literal[\"live\", \"document\"]",
+            keys::Kind::Number => "float",
+            keys::Kind::Reports => "Literal[\"eager\", \"periodic\"]",
+            keys::Kind::Rules => "list[RuleConfig] | tuple[RuleConfig, ...]",
+            keys::Kind::Secret => "str | SecretFile",
+            keys::Kind::Size => "int | str",
+            keys::Kind::Table => "str | TableConfig",
+            keys::Kind::Text => "str",
+            keys::Kind::Texts => "list[str] | tuple[str, ...]",
+            keys::Kind::Whole => "int",
+        };
+        let _ = writeln!(out, "    {}: {kind}", key.name);
+    }
+    out
+}
