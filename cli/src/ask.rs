@@ -48,18 +48,21 @@ pub(crate) fn ask(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let (word, fields) = answer.split_once(' ').unwrap_or((&answer, ""));
     let allowed = word == "OK";
     println!("{}", if allowed { "allowed" } else { "refused" });
-    let (fields, rule) = match fields.split_once(" rule=") {
-        Some((fields, rule)) => (fields, Some(rule)),
-        None => (fields, None),
-    };
+    // The name of a rule is the rest of the line.
+    let named = ["rule", "deciding"].map(|key| {
+        let (fields, name) = fields.split_once(&format!(" {key}="))?;
+        Some((fields.len(), (fields, Some((key, name)))))
+    });
+    let named = named.into_iter().flatten().min();
+    let (fields, rule) = named.map_or((fields, None), |(_, named)| named);
     for (key, value) in fields.split(' ').filter_map(|field| field.split_once('=')) {
         match (key.strip_suffix("_ns"), value.parse::<f64>()) {
             (Some(key), Ok(ns)) => println!("{key:<12} {} s", ns / 1e9),
             _ => println!("{key:<12} {value}"),
         }
     }
-    if let Some(rule) = rule {
-        println!("{:<12} {rule}", "rule");
+    if let Some((key, rule)) = rule {
+        println!("{key:<12} {rule}");
     }
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -7,9 +7,8 @@
 use std::io::Write;
 use std::time::Duration;
 
-use dthrottle::{
-    Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, Throttle, UNLIMITED,
-};
+use dthrottle::records::text;
+use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, Throttle};
 
 use crate::line::Asked;
 use crate::looks::MOST_TOP;
@@ -183,27 +182,11 @@ fn argument(message: String) -> Error {
 }
 
 fn write_decision(decision: &Decision, domain: &Domain, out: &mut Vec<u8>) {
-    out.extend_from_slice(if decision.allowed { b"OK" } else { b"NO" });
-    let Decision { limit, remaining, balance, granted, .. } = decision;
+    let mut line = String::from(if decision.allowed { "OK" } else { "NO" });
     // Writing to memory cannot fail.
-    if *limit != UNLIMITED {
-        let _ = write!(out, " limit={limit} remaining={remaining} balance={balance}");
-    }
-    let _ = write!(out, " granted={granted}");
-    for (key, time) in [
-        ("wait_ns", decision.wait),
-        ("retry_after_ns", decision.retry_after),
-        ("reset_after_ns", decision.reset_after),
-    ] {
-        let _ = write!(out, " {key}={}", time.as_nanos());
-    }
-    if decision.dry_run {
-        out.extend_from_slice(b" dry_run=1");
-    }
-    if let Some(rule) = domain.refused_by(decision) {
-        let _ = write!(out, " rule={rule}");
-    }
-    out.push(b'\n');
+    let _ = text::write(decision, domain, &mut line);
+    line.push('\n');
+    out.extend_from_slice(line.as_bytes());
 }
 
 fn write_error(error: &Error, out: &mut Vec<u8>) {
@@ -243,7 +226,8 @@ mod tests {
         let throttle = throttle();
         let one = ask(&throttle, b"check\0domain=log in\0cost=3\0tag=x\0y", false);
         let times = "wait_ns=0 retry_after_ns=0 reset_after_ns=1500000000";
-        assert_eq!(one, format!("OK limit=4 remaining=1 balance=1 granted=3 {times}"));
+        let figures = "limit=4 remaining=1 balance=1 granted=3";
+        assert_eq!(one, format!("OK {figures} {times} deciding=a rule"));
         let two = ask(&throttle, b"peek\0domain=log in\0cost=3\0tag=x\0y", false);
         let times = "wait_ns=0 retry_after_ns=1000000000 reset_after_ns=1500000000";
         assert_eq!(two, format!("NO limit=4 remaining=1 balance=1 granted=0 {times} rule=a rule"));

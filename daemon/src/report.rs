@@ -1,43 +1,27 @@
 //! What the daemon tells about itself and its throttle, as JSON.
 
-use dthrottle::{ActiveRule, ClusterStats, Domain, PeerStats, Throttle, TopBucket};
+use dthrottle::{ActiveRule, Domain, PeerStats, Throttle, TopBucket};
 use serde_json::{Map, Value, json};
 
 use crate::state::State;
 
 /// Counts of throttle and daemon.
 pub(crate) fn stats(throttle: &Throttle, state: &State) -> Value {
-    let stats = state.looks.stats(throttle);
+    let mut stats = json!(state.looks.stats(throttle));
     let counts = state.counts.all().map(|(name, _, count)| (name.to_string(), count.into()));
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "uptime_s": state.started.elapsed().as_secs(),
-        "allowed": stats.allowed,
-        "refused": stats.refused,
-        "dry_run": stats.dry_run,
-        "failed_open": stats.failed_open,
-        "clamped": stats.clamped,
-        "evicted": stats.evicted,
-        "buckets": stats.buckets,
-        "unreported": stats.unreported,
-        "connections": state.counts.connections.get(),
-        "counts": Map::from_iter(counts),
-        "warnings": throttle.warnings(),
-    })
+    stats["version"] = env!("CARGO_PKG_VERSION").into();
+    stats["uptime_s"] = state.started.elapsed().as_secs().into();
+    stats["connections"] = state.counts.connections.get().into();
+    stats["counts"] = Map::from_iter(counts).into();
+    stats["warnings"] = throttle.warnings().into();
+    stats
 }
 
 /// The cluster; null: there is none.
 pub(crate) fn peers(throttle: &Throttle) -> Value {
-    throttle.cluster_stats().map_or(Value::Null, |stats| {
-        let ClusterStats { node, incarnation, pid, peers, counts, .. } = stats;
-        let counts = counts.into_iter().map(|(name, count)| (name.to_string(), count.into()));
-        json!({
-            "node": id(node),
-            "incarnation": id(incarnation),
-            "pid": pid,
-            "peers": newest(&peers).map(peer).collect::<Vec<_>>(),
-            "counts": Map::from_iter(counts),
-        })
+    throttle.cluster_stats().map_or(Value::Null, |mut stats| {
+        stats.peers = newest(&stats.peers).cloned().collect();
+        json!(stats)
     })
 }
 
@@ -45,20 +29,6 @@ pub(crate) fn peers(throttle: &Throttle) -> Value {
 pub(crate) fn newest(peers: &[PeerStats]) -> impl Iterator<Item = &PeerStats> {
     let later = |a: &PeerStats, b: &PeerStats| a.node == b.node && a.incarnation > b.incarnation;
     peers.iter().filter(move |peer| !peers.iter().any(|other| later(other, peer)))
-}
-
-fn peer(peer: &PeerStats) -> Value {
-    json!({
-        "node": id(peer.node),
-        "incarnation": id(peer.incarnation),
-        "address": peer.address.map(|address| address.to_string()),
-        "state": peer.state,
-        "age_ms": peer.age.as_secs_f64() * 1e3,
-        "delay_ms": peer.delay.as_secs_f64() * 1e3,
-        "received": peer.received,
-        "repaired": peer.repaired,
-        "lost": peer.lost,
-    })
 }
 
 /// Rules in force.

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::fs;
 
 use dthrottle::busy::BusyStats;
-use dthrottle::records::Field;
+use dthrottle::records::{Field, summary as short};
 use dthrottle::{ClusterEvent, ClusterStats, Decision, ErrorKind, PeerStats, Stats};
 
 use crate::root;
@@ -128,12 +128,6 @@ fn fill(text: &str, name: &str, part: &str) -> Option<String> {
         }
     }
     None
-}
-
-/// The first paragraph of a description, as one line.
-fn short(docs: &[&str]) -> String {
-    let lines = docs.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// The whole description, as one line.

@@ -10,6 +10,8 @@ mod cluster;
 #[cfg(not(feature = "cluster"))]
 #[path = "no_cluster.rs"]
 mod cluster;
+#[cfg(feature = "serde")]
+mod deserialize;
 mod read;
 mod reader;
 mod table;

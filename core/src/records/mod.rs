@@ -25,6 +25,12 @@ pub struct Field {
     pub docs: &'static [&'static str],
 }
 
+/// The first paragraph of a description, as one line.
+pub fn summary(docs: &[&str]) -> String {
+    let lines = docs.iter().map(|line| line.trim()).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -206,6 +212,52 @@ impl serde::Serialize for Value<'_> {
             #[cfg(feature = "cluster")]
             Value::Peers(peers) => serializer.collect_seq(peers),
             Value::Counts(counts) => serializer.collect_map(counts.iter().copied()),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::Decision;
+
+    #[test]
+    fn what_is_not_limited_and_what_is_no_number_is_so_in_json() {
+        let open = Decision::unlimited(2);
+        let nothing = serde_json::Value::Null;
+        let shown = json!(open);
+        assert_eq!([&shown["limit"], &shown["balance"], &shown["rule"]], [&nothing; 3]);
+        assert_eq!((&shown["granted"], &shown["allowed"]), (&json!(2), &json!(true)));
+        let peer = PeerStats {
+            node: 255,
+            incarnation: 1,
+            address: Some(([127, 0, 0, 1], 7).into()),
+            state: "up",
+            age: Duration::from_micros(1500),
+            delay: Duration::ZERO,
+            received: 3,
+            repaired: 0,
+            lost: 0,
+        };
+        assert_eq!(
+            json!(peer),
+            json!({
+                "node": "00000000000000ff", "incarnation": "0000000000000001",
+                "address": "127.0.0.1:7", "state": "up", "age_ms": 1.5, "delay_ms": 0.0,
+                "received": 3, "repaired": 0, "lost": 0,
+            })
+        );
+    }
+
+    #[test]
+    fn every_field_is_in_json() {
+        let shown = json!(Decision::unlimited(1));
+        for field in Decision::FIELDS {
+            assert!(shown.get(&*field.json()).is_some(), "{}", field.name);
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use dthrottle::records::Shown;
 use dthrottle::web::{Headers, Kind};
-use dthrottle::{Ask, Decision, Domain, Error, ErrorKind, Result, Throttle, UNLIMITED};
+use dthrottle::{Ask, Decision, Domain, Error, ErrorKind, Result, Throttle};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -77,19 +78,7 @@ fn fields(decision: &Decision, domain: &Domain) -> HeaderMap {
 }
 
 fn shown(decision: &Decision, domain: &Domain) -> Value {
-    let limited = decision.limit != UNLIMITED;
-    json!({
-        "allowed": decision.allowed,
-        "granted": decision.granted,
-        "limit": limited.then_some(decision.limit),
-        "remaining": limited.then_some(decision.remaining),
-        "balance": limited.then_some(decision.balance),
-        "wait": decision.wait.as_secs_f64(),
-        "retry_after": decision.retry_after.as_secs_f64(),
-        "reset_after": decision.reset_after.as_secs_f64(),
-        "dry_run": decision.dry_run,
-        "rule": domain.refused_by(decision),
-    })
+    json!(Shown(Decision::FIELDS, &domain.values(decision)))
 }
 
 /// A parameter of a query, decoded.
@@ -146,6 +135,17 @@ mod tests {
         let refused = [policy, some("\"default\";r=0;t=1800"), some("1800")];
         assert_eq!(fields("tag=x"), (StatusCode::OK, refused));
         assert_eq!(fields("tag=x&cost=y"), (StatusCode::BAD_REQUEST, [None, None, None]));
+    }
+
+    #[test]
+    fn a_decision_in_json_has_every_field() {
+        let throttle = Throttle::builder().rule(Rule::per_second(1).name("one")).build().unwrap();
+        let shown = shown(&throttle.check("x").unwrap(), &throttle);
+        assert_eq!((&shown["rule"], &shown["deciding"]), (&Value::Null, &json!("one")));
+        let keys: Vec<&String> = shown.as_object().unwrap().keys().collect();
+        let mut fields: Vec<_> = Decision::FIELDS.iter().map(|field| field.json()).collect();
+        fields.sort_unstable();
+        assert_eq!(keys, fields.iter().collect::<Vec<_>>());
     }
 
     #[test]

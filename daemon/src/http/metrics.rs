@@ -3,7 +3,8 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use dthrottle::{PeerStats, Throttle};
+use dthrottle::records::{Value, summary};
+use dthrottle::{PeerStats, Stats, Throttle};
 
 use crate::daemon::Daemon;
 use crate::report::newest;
@@ -81,25 +82,20 @@ fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Resu
     ] {
         page.sample(name, &[("rules", rules), ("result", result)], count)?;
     }
-    for (name, help, count) in [
-        ("dry_run", "Checks allowed only because of dry run", stats.dry_run),
-        (
-            "failed_open",
-            "Charges not counted because the table had no room or the bucket no more ticks",
-            stats.failed_open,
-        ),
-        ("clamped", "Debts beyond what a bucket can hold", stats.clamped),
-        ("evicted", "Buckets forgotten before they were full", stats.evicted),
-        ("unreported", "Units admitted that no peer will hear about", stats.unreported),
-    ] {
-        page.single(&format!("dthrottle_{name}_total"), "counter", help, count)?;
+    for (field, value) in Stats::FIELDS.iter().zip(stats.values()) {
+        let (name, help) = (field.name, summary(field.docs));
+        match (name, value) {
+            ("allowed" | "refused", _) => {}
+            ("buckets", Value::Count(now)) => {
+                page.single("dthrottle_buckets", "gauge", &help, now)?;
+            }
+            (_, Value::Count(count)) => {
+                page.single(&format!("dthrottle_{name}_total"), "counter", &help, count)?;
+            }
+            _ => {}
+        }
     }
-    page.single(
-        "dthrottle_buckets",
-        "gauge",
-        "Buckets of the table that are not full",
-        stats.buckets,
-    )
+    Ok(())
 }
 
 fn rules(throttle: &Throttle, page: &mut Page) -> fmt::Result {

@@ -1,0 +1,148 @@
+//! Configurations inside the settings of an application, in any format that serde reads. What serde
+//! gives becomes the same tree, which the same readers read, so that errors are the same but for
+//! their lines: serde knows none.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::{BusyConfig, Config, Entry, Names, Node, Value};
+
+/// With keys in snake case, as in TOML. An error names the field within the configuration.
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
+        let root = Node::deserialize(deserializer)?;
+        Config::from_value(&root, Names::Snake).map_err(D::Error::custom)
+    }
+}
+
+/// With keys in snake case, as in TOML. An error names the field within the settings.
+impl<'de> Deserialize<'de> for BusyConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BusyConfig, D::Error> {
+        let root = Node::deserialize(deserializer)?;
+        BusyConfig::from_value(&root, Names::Snake).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(ValueVisitor).map(Node::from)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a configuration of dthrottle")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    // No configuration has a whole number that a float cannot hold.
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value as f64))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value as f64))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Value::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::Text(value.into()))
+    }
+
+    fn visit_bytes<E>(self, _: &[u8]) -> Result<Value, E> {
+        Ok(Value::Other("bytes".into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Other("null".into()))
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Other("null".into()))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
+        inner.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = list.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Value::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((key, node)) = map.next_entry()? {
+            entries.push(Entry { key, line: None, node });
+        }
+        Ok(Value::Table(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::{BusyConfig, Config};
+
+    /// Settings of an application.
+    #[derive(Debug, Deserialize)]
+    struct Settings {
+        name: String,
+        limits: Config,
+    }
+
+    #[test]
+    fn a_configuration_is_part_of_an_applications_settings() {
+        let limits = json!({
+            "rate": "100/s",
+            "domains": { "login": { "rate": 5, "burst": 7, "charge_refused": true } },
+            "cluster": { "name": "c", "peers": ["127.0.0.1:7"] },
+        });
+        let settings: Settings =
+            serde_json::from_value(json!({ "name": "shop", "limits": limits })).unwrap();
+        let text = "rate = '100/s'\n[domains.login]\nrate = 5\nburst = 7\ncharge_refused = true\n\
+                    [cluster]\nname = 'c'\npeers = ['127.0.0.1:7']";
+        assert_eq!(settings.limits, Config::from_toml(text).unwrap());
+        assert_eq!(settings.name, "shop");
+    }
+
+    #[test]
+    fn its_errors_are_those_of_every_configuration() {
+        let error = |limits: serde_json::Value| {
+            let settings = json!({ "name": "shop", "limits": limits });
+            serde_json::from_value::<Settings>(settings).unwrap_err().to_string()
+        };
+        let (typo, said) = (json!({ "rate": 5, "brust": 5 }), "brust: unknown key; did you mean");
+        assert!(error(typo.clone()).starts_with(said), "{}", error(typo));
+        let nested = json!({ "rules": [{ "rate": "5 apples" }] });
+        assert!(error(nested.clone()).starts_with("rules[0].rate: "), "{}", error(nested));
+        let null = json!({ "rate": null });
+        assert!(
+            error(null.clone()).starts_with("rate: null is not possible here"),
+            "{}",
+            error(null)
+        );
+        let busy = serde_json::from_str::<BusyConfig>(r#"{ "flor": 2 }"#).unwrap_err().to_string();
+        assert!(busy.starts_with("flor: unknown key; did you mean floor?"), "{busy}");
+    }
+}
