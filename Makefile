@@ -29,7 +29,7 @@ test: lint test-core test-loom test-sim test-c test-python test-node test-wasm t
 test-deep: test-crash-deep test-loom-deep test-miri test-servers-deep ## Run what takes longer: a minute of kills, bigger models, undefined behaviour, fuzzing
 	@echo "all deep tests passed"
 
-lint: lint-rust lint-python lint-js header-check vectors-check figures-check ## Check style, types, and that what is generated is fresh
+lint: lint-rust lint-python lint-js records-check header-check vectors-check figures-check ## Check style, types, and that what is generated is fresh
 
 clean: ## Remove everything that was built or installed here
 	rm -rf target $(VENV) node_modules bindings-wasm/pkg bindings-node/*.node bench/out sim/out

@@ -72,6 +72,12 @@ bench: build-c build-python build-node ## Measure against what users would pick 
 	$(CARGO) run --quiet --release --package dthrottle-bench --bin dthrottle-bench -- $(PARTS)
 	$(call KEEP,core,make bench,bench/out/core.json bench/out/cluster.json)
 
+records: cargo-ready ## Write what follows from core's lists of records, errors and keys
+	$(CARGO) run --quiet --package xtask -- records
+
+records-check: cargo-ready
+	$(CARGO) run --quiet --package xtask -- records --check
+
 # deny.toml has the lists.
 lint-deps: cargo-ready
 	$(CARGO) run --quiet --package xtask -- deny
@@ -82,4 +88,4 @@ lint-rust: cargo-ready wasm-ready lint-deps
 	$(CARGO) clippy --quiet --package dthrottle-wasm --target $(WASM_TARGET) -- -D warnings
 
 .PHONY: cargo-ready wasm-ready arm-ready miri-ready check-features test-core test-loom test-loom-deep test-miri test-crash-deep \
-	vectors-check bench lint-deps lint-rust
+	vectors-check bench lint-deps lint-rust records records-check

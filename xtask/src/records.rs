@@ -90,6 +90,7 @@ fn files() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
     Ok(vec![
         ("bindings-c/src/records.rs", c::structs()),
         ("bindings-node/face/records.js", javascript::readers()),
+        filled("bindings-node/README.md", &javascript::table())?,
         filled("bindings-node/index.d.ts", &javascript::types())?,
         filled("bindings-python/python/dthrottle/_dthrottle.pyi", &python::stub())?,
         filled("bindings-python/python/dthrottle/client.py", &python::client())?,

@@ -86,6 +86,25 @@ pub(super) fn types() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// The marked part of README.md.
+pub(super) fn table() -> Vec<(&'static str, String)> {
+    let rows = DECISION.fields.iter().map(|field| {
+        let docs = spelled(&short(field.docs));
+        format!("| `{}` | {docs}{} |\n", name(field), note(field))
+    });
+    vec![("decision", format!("| field | meaning |\n|---|---|\n{}", rows.collect::<String>()))]
+}
+
+/// What is different in JavaScript.
+fn note(field: &Field) -> &'static str {
+    match field.kind {
+        Kind::Units | Kind::Balance => " Infinity in a domain without rules.",
+        Kind::Rule => " Its name; null if there is none.",
+        Kind::Id => " 16 hexadecimal digits.",
+        _ => "",
+    }
+}
+
 /// A description as a comment, on one line if it fits.
 fn comment(text: &str, indent: &str) -> String {
     match indent.len() + text.len() + 7 <= 110 {
@@ -101,12 +120,6 @@ fn interface(record: &Record) -> String {
     let mut out = comment(&short(record.about), "");
     let _ = writeln!(out, "export interface {} {{", record.name);
     for field in record.fields {
-        let note = match field.kind {
-            Kind::Units | Kind::Balance => " Infinity in a domain without rules.",
-            Kind::Rule => " Its name; null if there is none.",
-            Kind::Id => " 16 hexadecimal digits.",
-            _ => "",
-        };
         let kind = match field.kind {
             Kind::Flag => "boolean",
             Kind::Count | Kind::Units | Kind::Balance | Kind::Time | Kind::Millis => "number",
@@ -116,7 +129,7 @@ fn interface(record: &Record) -> String {
             Kind::Peers => "PeerStats[]",
             Kind::Counts => "Record<string, number>",
         };
-        out += &comment(&(spelled(&short(field.docs)) + note), "  ");
+        out += &comment(&(spelled(&short(field.docs)) + note(field)), "  ");
         let _ = writeln!(out, "  readonly {}: {kind};", name(field));
     }
     out + "}\n"
