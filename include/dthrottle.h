@@ -313,7 +313,7 @@ typedef struct {
     /** Its address and port, as far as they are known. */
     char address[64];
     /** up, down, left, or known if it has yet to become a member. */
-    char state[32];
+    char state[16];
     /** How long ago it was last heard. */
     uint64_t age_ns;
     /** How long a datagram takes. */

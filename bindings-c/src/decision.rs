@@ -344,4 +344,20 @@ mod tests {
         }
         assert_eq!(small.allowed, 0);
     }
+
+    #[test]
+    fn the_header_has_every_field() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../include/dthrottle.h");
+        let header = std::fs::read_to_string(path).unwrap();
+        for end in ["} dthrottle_decision_t;", "} dthrottle_client_decision_t;"] {
+            let body = header.split(end).next().unwrap().rsplit("typedef struct").next().unwrap();
+            for field in dthrottle_core::Decision::FIELDS {
+                let found = ["", "_ns"].iter().any(|unit| {
+                    let name = format!(" {}{unit}", field.name);
+                    body.contains(&format!("{name};")) || body.contains(&format!("{name}["))
+                });
+                assert!(found, "{end} {}", field.name);
+            }
+        }
+    }
 }

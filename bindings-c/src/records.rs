@@ -147,7 +147,7 @@ pub struct Peer {
     /// Its address and port, as far as they are known.
     pub address: [c_char; 64],
     /// up, down, left, or known if it has yet to become a member.
-    pub state: [c_char; 32],
+    pub state: [c_char; 16],
     /// How long ago it was last heard.
     pub age_ns: u64,
     /// How long a datagram takes.
@@ -332,7 +332,7 @@ impl ClientDecision {
 
 grows! {
     Decision ends with deciding: i64, first version offset_of!(Decision, deciding);
-    Stats ends with unreported: u64, first version size_of::<Stats>();
+    Stats ends with unreported: u64, first version offset_of!(Stats, evicted);
     BusyStats ends with peers: u64, first version size_of::<BusyStats>();
     ClusterStats ends with peer_count: u64, first version size_of::<ClusterStats>();
     Peer ends with lost: u64, first version size_of::<Peer>();

@@ -149,7 +149,7 @@ static void test_client(void)
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
     ask.size = offsetof(dthrottle_ask_t, allow_debt) - 1;
     BAD(dthrottle_client_check(client, NULL, 0, "a", 1, &ask, &decision, NULL, 0));
-    decision.size--;
+    decision.size = offsetof(dthrottle_client_decision_t, deciding) - 1;
     BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
     BAD(dthrottle_client_refund(NULL, NULL, 0, "a", 1, 1, NULL, 0));
     BAD(dthrottle_client_refund(client, NULL, 0, NULL, 1, 1, NULL, 0));

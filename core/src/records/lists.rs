@@ -53,7 +53,7 @@ macro_rules! records {
     } };
     (Stats, $callback:path $(, $($more:tt)*)?) => { $callback! { [$($($more)*)?]
         /// What a throttle counted since it was made.
-        Stats, first 8 {
+        Stats, first 5 {
             /// Checks allowed, those that only dry run allowed included.
             allowed: Count,
             /// Checks refused.

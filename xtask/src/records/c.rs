@@ -80,7 +80,8 @@ impl Struct {
             }
             Kind::Rule if is_late => ("i64", "-1", format!("index({from})")),
             Kind::Rule => ("i32", "-1", format!("index({from}) as i32")),
-            Kind::Word | Kind::State => ("[c_char; 32]", "\"\"", format!("chars({from})")),
+            Kind::Word => ("[c_char; 32]", "\"\"", format!("chars({from})")),
+            Kind::State => ("[c_char; 16]", "\"\"", format!("chars({from})")),
             Kind::Address => ("[c_char; 64]", "\"\"", format!("address({from})")),
             Kind::Peers => ("u64", "0", format!("{from}.len() as u64")),
             // One at a time, by dthrottle_cluster_count().
