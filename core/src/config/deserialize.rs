@@ -6,7 +6,9 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::{BusyConfig, Config, Entry, Names, Node, Value};
+#[cfg(feature = "busy")]
+use super::BusyConfig;
+use super::{Config, Entry, Names, Node, Value};
 
 /// With keys in snake case, as in TOML. An error names the field within the configuration.
 impl<'de> Deserialize<'de> for Config {
@@ -16,6 +18,7 @@ impl<'de> Deserialize<'de> for Config {
     }
 }
 
+#[cfg(feature = "busy")]
 /// With keys in snake case, as in TOML. An error names the field within the settings.
 impl<'de> Deserialize<'de> for BusyConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BusyConfig, D::Error> {

@@ -107,6 +107,7 @@ fn decode(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use dthrottle::Rule;
+    use dthrottle::records::Field;
 
     use super::*;
     use crate::config::Settings;
@@ -143,7 +144,7 @@ mod tests {
         let shown = shown(&throttle.check("x").unwrap(), &throttle);
         assert_eq!((&shown["rule"], &shown["deciding"]), (&Value::Null, &json!("one")));
         let keys: Vec<&String> = shown.as_object().unwrap().keys().collect();
-        let mut fields: Vec<_> = Decision::FIELDS.iter().map(|field| field.json()).collect();
+        let mut fields: Vec<_> = Decision::FIELDS.iter().map(Field::json).collect();
         fields.sort_unstable();
         assert_eq!(keys, fields.iter().collect::<Vec<_>>());
     }
