@@ -19,9 +19,10 @@
  * Fail open. A call that fails leaves a decision that says allowed, if there is room for one. So a
  * caller who does not look at the status lets its clients through.
  *
- * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t
- * or dthrottle_client_t is made by one call and released by another, once, in any order. After a
- * failure the handle is NULL. NULL may be released, and is DTHROTTLE_ERR_ARGUMENT everywhere else.
+ * Handles. A dthrottle_t, dthrottle_domain_t, dthrottle_config_t, dthrottle_clock_t, dthrottle_busy_t,
+ * dthrottle_client_t or dthrottle_middleware_t is made by one call and released by another, once, in
+ * any order. After a failure the handle is NULL. NULL may be released, and is DTHROTTLE_ERR_ARGUMENT
+ * everywhere else.
  *
  * Strings. A pointer and a length in bytes, without a NUL at the end. NULL with length 0 is the
  * empty string, or the default where the call says so; NULL with another length, and lengths above
@@ -85,6 +86,11 @@
     { sizeof(dthrottle_bucket_t), 0, "", "", 0, 0, 0 }
 #define DTHROTTLE_TABLE_INFO_INIT \
     { sizeof(dthrottle_table_info_t), "", "", "", 0, 0, 0 }
+#define DTHROTTLE_REQUEST_INIT \
+    { sizeof(dthrottle_request_t), false, NULL, 0, NULL, 0, NULL, 0, NULL, 0, \
+      DTHROTTLE_COST_OF_OPTIONS }
+#define DTHROTTLE_RESPONSE_INIT \
+    { sizeof(dthrottle_response_t), 0, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0 }
 #define DTHROTTLE_DECISION_INIT \
     { sizeof(dthrottle_decision_t), true, false, -1, 0, 0, 0, 0, 0, 0, 0, -1 }
 #define DTHROTTLE_STATS_INIT \
@@ -130,6 +136,44 @@
 /** The limit and remaining of a domain without rules. */
 #define DTHROTTLE_UNLIMITED 18446744073709551615ull
 
+/** Let the request pass. */
+#define DTHROTTLE_PASS 0
+
+/** Hold the request for hold_ns, call dthrottle_middleware_end_hold(), and let it pass. */
+#define DTHROTTLE_HOLD 1
+
+/**
+ * Refuse the request. If hold_ns is not 0, hold it for that time first, and call
+ * dthrottle_middleware_end_hold().
+ */
+#define DTHROTTLE_REFUSE 2
+
+/** No header fields except Retry-After. */
+#define DTHROTTLE_HEADERS_NONE 0
+
+/**
+ * RateLimit-Policy and RateLimit as structured fields: drafts 08 to 11 of
+ * draft-ietf-httpapi-ratelimit-headers.
+ */
+#define DTHROTTLE_HEADERS_STANDARD 1
+
+/** RateLimit-Policy and RateLimit of draft 07. */
+#define DTHROTTLE_HEADERS_DRAFT_7 2
+
+/**
+ * RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of draft 06, and RateLimit-Policy.
+ */
+#define DTHROTTLE_HEADERS_DRAFT_6 3
+
+/** X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. */
+#define DTHROTTLE_HEADERS_X_RATELIMIT 4
+
+/** How many bytes a client address may need as a tag. */
+#define DTHROTTLE_ADDRESS_SIZE 16
+
+/** The cost of a request is that of the options, or 1. */
+#define DTHROTTLE_COST_OF_OPTIONS 18446744073709551615ull
+
 /**
  * A busy throttle: slows down what is sent to services that say they are busy, and comes back
  * gradually. Made by dthrottle_busy_open(), released by dthrottle_busy_close().
@@ -162,6 +206,15 @@ typedef struct dthrottle_config_t dthrottle_config_t;
  * dthrottle_domain(), released by dthrottle_domain_free().
  */
 typedef struct dthrottle_domain_t dthrottle_domain_t;
+
+/** The memory of a response, released by dthrottle_response_free(). */
+typedef struct dthrottle_memory_t dthrottle_memory_t;
+
+/**
+ * HTTP middleware on a domain: options, and what they make of requests. Made by
+ * dthrottle_middleware_new(), released by dthrottle_middleware_free().
+ */
+typedef struct dthrottle_middleware_t dthrottle_middleware_t;
 
 /**
  * A throttle: holds every tag to the rules of its domains. Made by dthrottle_open() and its
@@ -280,6 +333,76 @@ typedef struct {
      */
     uint64_t allow_debt;
 } dthrottle_ask_t;
+
+/** A header field of a response. Both strings end with NUL. */
+typedef struct {
+    /** The name, such as "RateLimit". */
+    const char *name;
+    /** The value. */
+    const char *value;
+} dthrottle_field_t;
+
+/**
+ * What to do with a request, and what its response says. Begin with DTHROTTLE_RESPONSE_INIT. Every
+ * call that fills one in gives it memory, which dthrottle_response_free() releases: all pointers
+ * are valid until then. After an error the action is DTHROTTLE_PASS and there is no memory.
+ */
+typedef struct {
+    /** sizeof(dthrottle_response_t). */
+    size_t size;
+    /** DTHROTTLE_PASS, DTHROTTLE_HOLD or DTHROTTLE_REFUSE. */
+    int32_t action;
+    /** The status of a refusal, such as 429; else 0. */
+    int32_t status;
+    /** The header fields. Add them to the response, whatever the action is. */
+    const dthrottle_field_t *fields;
+    /** How many there are. */
+    size_t field_count;
+    /** The body of a refusal; else NULL. */
+    const void *body;
+    /** Its length in bytes. */
+    size_t body_len;
+    /** The tag that was counted; NULL: the request passed without a decision. */
+    const void *tag;
+    /** Its length in bytes. */
+    size_t tag_len;
+    /** What dthrottle_response_free() releases. */
+    dthrottle_memory_t *memory;
+    /** How long to hold the request; 0: not at all. */
+    uint64_t hold_ns;
+} dthrottle_response_t;
+
+/** A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT. */
+typedef struct {
+    /** sizeof(dthrottle_request_t). */
+    size_t size;
+    /** Whether the server can hold this request, and serve others meanwhile. */
+    bool can_wait;
+    /** The address at the other end of the connection as text; NULL: unknown. */
+    const char *peer;
+    /** Its length in bytes. */
+    size_t peer_len;
+    /** X-Forwarded-For; several lines are joined with commas. NULL: the request has none. */
+    const char *forwarded;
+    /** Its length in bytes. */
+    size_t forwarded_len;
+    /**
+     * The tag, if the option tag is a header, whose value it is, or "request". NULL: the header is
+     * missing, and the client's address is counted.
+     */
+    const void *tag;
+    /** Its length in bytes. */
+    size_t tag_len;
+    /** Tags of different scopes are different clients: the name of a route. NULL: none. */
+    const char *scope;
+    /** Its length in bytes. */
+    size_t scope_len;
+    /**
+     * Units, or DTHROTTLE_COST_OF_OPTIONS. A cost above the burst needs a full bucket and leaves
+     * it in debt.
+     */
+    uint64_t cost;
+} dthrottle_request_t;
 
 /**
  * A cluster, as seen from one node. All processes of a table see the same. Begin with
@@ -724,6 +847,91 @@ int32_t dthrottle_charge(const dthrottle_domain_t *domain,
                          size_t tag_len,
                          uint64_t units,
                          uint64_t *debt_ns);
+
+/**
+ * The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
+ * address and zeros, 16 bytes in all. address is as a socket has it, 4 or 16 bytes. An IPv6 address
+ * that stands for an IPv4 address gives that. tag has room for DTHROTTLE_ADDRESS_SIZE bytes, and
+ * tag_len gets how many were written. ipv6_prefix is 1 to 128; 64 is what most networks give one
+ * client.
+ */
+int32_t dthrottle_address_tag(const void *address,
+                              size_t address_len,
+                              uint32_t ipv6_prefix,
+                              uint8_t *tag,
+                              size_t *tag_len);
+
+/**
+ * The kind of header fields with this name, for configurations: "standard" (or "draft-8", "on"),
+ * "draft-7", "draft-6", "x-ratelimit", "none" (or "off") give a DTHROTTLE_HEADERS_ number.
+ * DTHROTTLE_ERR_CONFIG: there is no such kind.
+ */
+int32_t dthrottle_header_kind(const char *name, size_t name_len);
+
+/**
+ * The header fields for a decision of a domain, with Retry-After if the decision is not allowed.
+ * kind is a DTHROTTLE_HEADERS_ number. Only the fields of the response are filled in.
+ */
+int32_t dthrottle_header_fields(const dthrottle_domain_t *domain,
+                                int32_t kind,
+                                const dthrottle_decision_t *decision,
+                                dthrottle_response_t *response);
+
+/**
+ * Releases what a response points at; the response can be used again. NULL is fine, and a response
+ * without memory.
+ */
+void dthrottle_response_free(dthrottle_response_t *response);
+
+/**
+ * Makes middleware that asks this domain. options is TOML with the options of docs/http.md; rates
+ * and rules are the domain's. The caller compares methods and routes, and reads the tag from the
+ * request: tag = "request" says that each request brings one. Keeps a reference to the domain.
+ */
+int32_t dthrottle_middleware_new(const dthrottle_domain_t *domain,
+                                 const char *options,
+                                 size_t options_len,
+                                 dthrottle_middleware_t **out,
+                                 char *error,
+                                 size_t error_size);
+
+/** Releases middleware; NULL is fine. Release its responses as well, before or after it. */
+void dthrottle_middleware_free(dthrottle_middleware_t *middleware);
+
+/**
+ * Decides about a request. The response says what to do with it, and has its header fields;
+ * decision, unless it is NULL, gets the decision of the throttle. Texts that are not UTF-8 are no
+ * error: clients write them.
+ */
+int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
+                                    const dthrottle_request_t *request,
+                                    dthrottle_response_t *response,
+                                    dthrottle_decision_t *decision);
+
+/**
+ * Ends the holding of a request, once, after hold_ns or earlier: another request can be held then.
+ * is_gone: the client left before its turn, and gets back what it took.
+ */
+int32_t dthrottle_middleware_end_hold(const dthrottle_middleware_t *middleware,
+                                      const dthrottle_response_t *response,
+                                      bool is_gone);
+
+/**
+ * To be called once when the response to a request has ended: refunds the request, if the options
+ * skip_failed_requests or skip_successful_requests say so.
+ */
+int32_t dthrottle_middleware_finish(const dthrottle_middleware_t *middleware,
+                                    const dthrottle_response_t *response,
+                                    bool is_success);
+
+/**
+ * Takes the next warning, such as about X-Forwarded-For without trusted proxies, as one line for a
+ * log: 1, or 0 if there is none. Each cause gives one warning. To be called after
+ * dthrottle_middleware_new() and after each decision; cheap if there is none.
+ */
+int32_t dthrottle_middleware_warning(const dthrottle_middleware_t *middleware,
+                                     char *text,
+                                     size_t text_size);
 
 /**
  * Starts the exchange with the cluster in this process, unless it has started: otherwise the

@@ -9,9 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use dthrottle_core::Result;
 use dthrottle_core::web::{self, Action, Setup, Tag, TagSource};
 
-use crate::decision::Decision;
 use crate::domain::Domain;
 use crate::ffi::{Caller, Flag, ns};
+use crate::records::Decision;
 use crate::web::{DTHROTTLE_HOLD, DTHROTTLE_PASS, DTHROTTLE_REFUSE, Memory, Response};
 
 /// The cost of a request is that of the options, or 1.
@@ -100,11 +100,11 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
         let room = c.room(response)?;
         room.fill(Response::pass());
         let figures = (!decision.is_null()).then(|| c.room(decision)).transpose()?;
-        let tell = |decided| figures.iter().for_each(|room| room.fill(Decision::from(decided)));
-        tell(dthrottle_core::Decision::unlimited(0));
+        let publish = |decided| figures.iter().for_each(|room| room.fill(Decision::of(decided)));
+        publish(&dthrottle_core::Decision::unlimited(0));
         let core = &c.handle(middleware)?.core;
         if let Some(decided) = c.read(request)?.decide(c, core)? {
-            tell(decided.decision);
+            publish(&decided.decision);
             room.fill(answer(core, decided));
         }
         Ok(())

@@ -7,9 +7,9 @@ use std::ptr;
 use dthrottle_core::web::{Field as CoreField, Headers, Kind, address_from_bytes, address_tag};
 use dthrottle_core::{Result, web};
 
-use crate::decision::Decision;
 use crate::domain::Domain;
 use crate::ffi::{Grows, bad, owned};
+use crate::records::Decision;
 
 /// Let the request pass.
 pub const DTHROTTLE_PASS: i32 = 0;
