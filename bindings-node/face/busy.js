@@ -32,7 +32,7 @@ function makeBusy(native, toSource, extend) {
   class BusyThrottle {
     static {
       partsOf = (busy) => {
-        const handle = native.busyNode?.(busy.#handle);
+        const handle = attempt(() => native.busyNode?.(busy.#handle));
         return {
           present() {
             busy.#tick?.();

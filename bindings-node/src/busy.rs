@@ -103,5 +103,5 @@ pub fn busy_warnings(handle: &Handle) -> Vec<String> {
 /// Ends the throttle.
 #[napi(catch_unwind)]
 pub fn busy_close(handle: &Handle) {
-    handle.node().close();
+    handle.close();
 }

@@ -342,6 +342,6 @@ it('processes share what they know in a named table', () => {
     busy.onBusy('a', 60_000);
     assert.equal(answer(), 'false');
   } finally {
-    for (const dir of ['/run/dthrottle', '/dev/shm']) rmSync(`${dir}/dthrottle-${process.getuid?.()}-${table}`, { force: true });
+    for (const dir of ['/run/dthrottle', '/dev/shm']) rmSync(`${dir}/dthrottle-${process.getuid?.()}-${table}+busy`, { force: true });
   }
 });

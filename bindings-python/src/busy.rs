@@ -182,7 +182,7 @@ impl BusyThrottle {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         guard(|| {
             // It waits for the exchange to end, and no other thread should.
-            py.detach(|| self.0.node().close());
+            py.detach(|| self.0.close());
             Ok(())
         })
     }
@@ -217,13 +217,13 @@ impl Drop for BusyThrottle {
     fn drop(&mut self) {
         let throttle = &self.0;
         // At the end of the interpreter nobody is left who could wait.
-        Python::try_attach(|py| py.detach(|| throttle.node().close()));
+        Python::try_attach(|py| py.detach(|| throttle.close()));
     }
 }
 
 impl BusyThrottle {
     fn open(&self) -> Result<&dthrottle::BusyThrottle, Fault> {
-        self.0.node().check_open()?;
+        self.0.check_open()?;
         Ok(&self.0)
     }
 

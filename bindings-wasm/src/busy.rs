@@ -6,6 +6,7 @@ use wasm_bindgen::prelude::*;
 use crate::clock::Clock;
 use crate::common::busy;
 use crate::failure::{Result, failure};
+use crate::link::without_cluster;
 use crate::open::{Handle, random_key};
 
 /// A busy throttle.
@@ -82,12 +83,12 @@ pub fn busy_start(handle: &Busy) -> Result<()> {
     Ok(())
 }
 
-/// The throttle without rules that is its part in a cluster.
+/// Its part in a cluster: a throttle without rules.
 #[wasm_bindgen(js_name = busyNode)]
-pub fn busy_node(handle: &Busy) -> Handle {
-    let throttle = handle.0.node().clone();
-    let domain = (*throttle).clone();
-    Handle { throttle, domain }
+pub fn busy_node(handle: &Busy) -> Result<Handle> {
+    let throttle = busy::open(&handle.0).map_err(failure)?.node().ok_or_else(without_cluster)?;
+    let (throttle, domain) = (throttle.clone(), (**throttle).clone());
+    Ok(Handle { throttle, domain })
 }
 
 /// The counts of the throttle.
@@ -99,5 +100,5 @@ pub fn busy_stats(handle: &Busy) -> Vec<f64> {
 /// Ends the throttle.
 #[wasm_bindgen(js_name = busyClose)]
 pub fn busy_close(handle: &Busy) {
-    handle.0.node().close();
+    handle.0.close();
 }

@@ -51,7 +51,7 @@ pub fn new_link(
         return Err(argument(message));
     }
     let Some(mut engine) = internals::engine(&throttle, seed.unwrap_or(random), incarnation) else {
-        return Err(argument("the throttle has no cluster; give it the option cluster".into()));
+        return Err(without_cluster());
     };
     engine.set_address(address);
     exchange.set_exchanger(incarnation, 0);
@@ -165,6 +165,10 @@ fn parse(name: &str, text: &str) -> Result<PeerAddr> {
             )))
         }
     }
+}
+
+pub(crate) fn without_cluster() -> JsValue {
+    argument("the throttle has no cluster; give it the option cluster".into())
 }
 
 fn argument(message: String) -> JsValue {

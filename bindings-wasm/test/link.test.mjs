@@ -56,7 +56,10 @@ describe('busy throttles with links', () => {
   });
 
   it('have a cluster, or no link', () => {
-    assert.throws(() => new face.BusyThrottle().link({ address: '10.0.0.1:1' }), /the option cluster/);
+    assert.throws(
+      () => new face.BusyThrottle().link({ address: '10.0.0.1:1' }),
+      { code: 'DTHROTTLE_ARGUMENT', message: /the option cluster/ },
+    );
   });
 });
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::Throttle;
+#[cfg(all(feature = "busy", feature = "cluster", target_os = "linux"))]
+use crate::busy;
 use crate::clock::{Clock, TableClock};
 use crate::cluster::node::Node;
 use crate::config::{Config, DomainConfig, TableConfig};
@@ -84,9 +86,14 @@ impl Builder {
         warnings.extend(self.config.warnings);
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
+        let named = name.map(|name| self.config.table.with_name(name));
+        #[cfg(all(feature = "busy", feature = "cluster", target_os = "linux"))]
+        if let (Some(node), Some(table)) = (&node, &named) {
+            warnings.extend(busy::join_cluster(node, table, key)?);
+        }
         let host = Arc::new(Host {
             table,
-            name,
+            named,
             clock: TableClock::new(clock, zero_ns),
             key,
             counters,
@@ -111,6 +118,10 @@ pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
     if node.as_ref().is_some_and(|node| node.fingerprint_key() != host.key) {
         let message = "another secret names all buckets anew; make a new throttle";
         return Err(Error::config("cluster.secret", message));
+    }
+    #[cfg(all(feature = "busy", feature = "cluster", target_os = "linux"))]
+    if let (Some(node), Some(table)) = (&node, &host.named) {
+        busy::join_cluster(node, table, host.key)?;
     }
     on_table(host, &config.domains, config.dry_run, node)
 }

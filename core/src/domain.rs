@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::clock::TableClock;
 use crate::cluster::node::Node;
+use crate::config::TableConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limit::batch::{self, BATCH};
 use crate::limit::bucket::{LAST, Scale, Tat};
@@ -38,8 +39,8 @@ pub(crate) struct Inner {
 /// What all domains of a throttle share.
 pub(crate) struct Host {
     pub(crate) table: Table,
-    /// The table's name, if it is shared by one.
-    pub(crate) name: Option<String>,
+    /// The table's settings, with the name that was found, if it is shared by one.
+    pub(crate) named: Option<TableConfig>,
     pub(crate) clock: TableClock,
     /// The key of the fingerprints.
     pub(crate) key: [u64; 2],

@@ -13,8 +13,12 @@ pub fn exchange(throttle: &Throttle) -> access::Exchange {
 /// earlier engines.
 pub fn engine(throttle: &Throttle, seed: u64, incarnation: u64) -> Option<cluster::Engine> {
     let exchange = throttle.exchange();
-    let (now, settings) = (exchange.now(), throttle.node()?.settings());
-    Some(cluster::Engine::new(settings, exchange, seed, incarnation, now))
+    let (now, node) = (exchange.now(), throttle.node()?);
+    let mut engine = cluster::Engine::new(node.settings(), exchange, seed, incarnation, now);
+    if let Some(payload) = node.payload() {
+        engine.set_payload(payload);
+    }
+    Some(engine)
 }
 
 /// The bytes and the slots of the throttle's table.
@@ -26,9 +30,15 @@ pub fn table_size(throttle: &Throttle) -> (usize, usize) {
 /// The exchange between nodes, sans-IO.
 pub mod cluster {
     pub use crate::cluster::{
-        Counter, Engine, Event, MAX_PEER_ADDR, Mechanisms, Origin, Output, PeerAddr, Ranges,
-        Settings, State, To, Transmit, Verdict, Window, rounded_slack, wire,
+        Counter, Engine, Event, MAX_PAYLOAD, MAX_PEER_ADDR, Mechanisms, Origin, Output, Payload,
+        PeerAddr, Ranges, Settings, State, To, Transmit, Verdict, Window, rounded_slack, wire,
     };
+}
+
+/// Busy answers as bytes between nodes.
+#[cfg(feature = "busy")]
+pub mod busy {
+    pub use crate::busy::wire::{BusyEntry, MOST_ENTRIES, parse_busy, write_busy};
 }
 
 /// The bucket table as the exchange sees it.

@@ -75,7 +75,7 @@ impl Throttle {
 
     /// The name of the table, if it is shared by one.
     pub fn table_name(&self) -> Option<&str> {
-        self.host().name.as_deref()
+        self.host().named.as_ref()?.name()
     }
 
     /// What is not as it was asked for, such as a named table that could not be shared by name.

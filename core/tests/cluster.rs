@@ -6,11 +6,15 @@
     reason = "tests may ask the operating system"
 )]
 
+#[cfg(target_os = "linux")]
+#[path = "processes/folder.rs"]
+mod folder;
+
 use std::net::UdpSocket;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dthrottle::{ClusterConfig, Rule, TableConfig, Throttle};
+use dthrottle::{BusyConfig, BusyThrottle, ClusterConfig, Rule, TableConfig, Throttle};
 
 /// Ports that were free a moment ago.
 fn ports(count: usize) -> Vec<u16> {
@@ -245,4 +249,37 @@ fn a_node_that_stops_while_it_starts_has_stopped() {
         until("its port is free", || UdpSocket::bind(format!("127.0.0.1:{port}")).is_ok());
     }
     assert!(nodes.iter().all(|node| node.allow("tag").unwrap()));
+}
+
+/// One process of the table has the setting: the throttle that runs the exchange, or a busy throttle
+/// that waits for its turn.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_throttle_shares_the_busy_answers_of_its_named_table() {
+    for has_setting in [true, false] {
+        let folder = folder::Folder::new();
+        let table = || TableConfig::named("calls").dir(folder.path()).tags(1);
+        let ports = ports(2);
+        let cluster = |own: usize| {
+            let cluster = ClusterConfig::new("test").listen(&format!("127.0.0.1:{}", ports[own]));
+            cluster.peer(&format!("127.0.0.1:{}", ports[1 - own]))
+        };
+        let exchanger = Throttle::builder().rule(slow()).table(table());
+        let exchanger = exchanger.cluster(cluster(0).busy(has_setting)).build().unwrap();
+        exchanger.start().unwrap();
+        until("exchange", || exchanger.cluster_stats().unwrap().incarnation > 0);
+        let beside = BusyConfig::new().table(table());
+        let beside = if has_setting { beside } else { beside.cluster(cluster(0)) };
+        let beside = BusyThrottle::new(beside).unwrap();
+        let other = BusyThrottle::new(BusyConfig::new().cluster(cluster(1))).unwrap();
+        beside.start();
+        other.start();
+        let peers = |busy: &BusyThrottle| busy.stats(busy.now()).peers;
+        until("peers", || peers(&beside) == 1 && peers(&other) == 1);
+        assert!(beside.node().is_none_or(|node| node.cluster_stats().unwrap().peers.len() == 1));
+        beside.on_busy("api", beside.now(), Some(Duration::from_secs(3600)));
+        until("report to the other", || !other.should_send("api", other.now()));
+        other.on_busy("more", other.now(), Some(Duration::from_secs(3600)));
+        until("report to the table", || !beside.should_send("more", beside.now()));
+    }
 }

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use dthrottle::internals::busy::{BusyEntry, parse_busy, write_busy};
 use dthrottle::internals::cluster::wire::{
-    BusyEntry, BusyNews, Dropped, Envelope, Hello, Keys, Kind, Report, ReportEntry, ReportWriter,
-    Secrets, Section, Snapshot, SnapshotWriter, parse_busy, parse_digest, parse_gaps, write_busy,
-    write_digest, write_gaps,
+    Dropped, Envelope, Hello, Keys, Kind, Report, ReportEntry, ReportWriter, Secrets, Section,
+    Snapshot, SnapshotWriter, parse_digest, parse_gaps, parse_payload, write_digest, write_gaps,
+    write_payload,
 };
 use dthrottle::internals::cluster::{Origin, Ranges, Window};
 use serde_json::{Value as Json, json};
@@ -61,7 +62,7 @@ const KINDS: [(&str, Kind); 10] = [
     ("swim", Kind::Swim),
     ("hello", Kind::Hello),
     ("leave", Kind::Leave),
-    ("busy", Kind::Busy),
+    ("payload", Kind::Payload),
 ];
 
 fn envelope(json: &Json) -> Envelope {
@@ -105,7 +106,7 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
             let address = address.into();
             Hello { challenge, echo, top, rules, slack_us, slack_age_us, address }.write(&mut out);
         }
-        Kind::Busy => {
+        Kind::Payload => {
             let of = |each| BusyEntry {
                 service: number(each, "service"),
                 answers: number(each, "answers").try_into().unwrap(),
@@ -113,7 +114,8 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
                 pause_us: number(each, "pause_us"),
             };
             let entries: Vec<_> = list(meaning, "entries").iter().map(of).collect();
-            assert_eq!(write_busy(number(meaning, "number"), &entries, &mut out), entries.len());
+            let busy = write_busy(&entries);
+            write_payload(number(meaning, "number"), number(meaning, "age_us"), &busy, &mut out);
         }
         Kind::Swim => out = bytes(&meaning["bytes_hex"]),
         Kind::SnapshotRequest | Kind::Leave => {}
@@ -209,14 +211,15 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
                 "sections": sections,
             })
         }
-        Kind::Busy => {
-            let BusyNews { number, entries } = parse_busy(body)?;
+        Kind::Payload => {
+            let (number, age_us, payload) = parse_payload(body)?;
+            let entries = parse_busy(payload).ok_or(Dropped::Malformed)?;
             let entries = entries.into_iter().map(|BusyEntry { service, answers, age_us, pause_us }| {
                 json!({
                     "service": service, "answers": answers, "age_us": age_us, "pause_us": pause_us,
                 })
             });
-            json!({"number": number, "entries": entries.collect::<Vec<_>>()})
+            json!({"number": number, "age_us": age_us, "entries": entries.collect::<Vec<_>>()})
         }
         Kind::Swim => {
             json!({"bytes_hex": body.iter().map(|byte| format!("{byte:02x}")).collect::<String>()})

@@ -96,7 +96,9 @@ def nodes() -> Iterator[dict[str, Node]]:
             node.end()
         for table in dthrottle.tables():
             if table.name == TABLE:
-                table.path.unlink()
+                # With the busy answers beside it.
+                for path in table.path.parent.glob(f"{table.path.name}*"):
+                    path.unlink()
 
 
 @pytest.fixture

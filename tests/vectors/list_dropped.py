@@ -28,7 +28,7 @@ SNAPSHOT = {
     "part": 0, "parts": 1, "windows": [{**NODE, "top": 9, "missing": [[2, 3]]}],
     "sections": [{"rule": 1, "entries": [[mark(1), 5]]}],
 }  # fmt: skip
-BUSY = write("busy", {"number": 1, "entries": [service(1)]})
+BUSY = write("payload", {"number": 1, "age_us": 0, "entries": [service(1)]})
 TEN = b"\xff" * 9 + b"\x01"  # 2^64 - 1
 
 
@@ -121,15 +121,17 @@ def bodies() -> list[tuple[str, str, int, bytes]]:
         ("hello: cut off", "hello", 0, HELLO[:-1]),
         ("hello: neither IPv4 nor IPv6", "hello", 0, HELLO[:-9] + b"\5" + HELLO[-8:]),
         ("hello: IPv6, cut off", "hello", 0, HELLO[:-9] + b"\6" + bytes(17)),
-        ("busy: empty", "busy", 0, b""),
-        ("busy: number 0", "busy", 0, b"\0\0"),
-        ("busy: as many services as can be counted", "busy", 0, b"\1" + TEN + bytes(100)),
-        ("busy: one service too many", "busy", 0, b"\1\2" + BUSY[2:]),
-        ("busy: cut off", "busy", 0, BUSY[:-1]),
-        ("busy: no answer", "busy", 0, BUSY[:10] + b"\0" + BUSY[11:]),
-        ("busy: age too great", "busy", 0, BUSY[:11] + varint(2**40 + 1) + b"\0"),
-        ("busy: pause too long", "busy", 0, BUSY[:-1] + varint(2**40 + 1)),
-        ("busy: pause not the shortest", "busy", 0, BUSY[:-1] + b"\x80\0"),
+        ("payload: empty", "payload", 0, b""),
+        ("payload: number 0", "payload", 0, b"\0" + BUSY[1:]),
+        ("payload: without an age", "payload", 0, b"\1"),
+        ("payload: age too great", "payload", 0, b"\1" + varint(2**40 + 1) + BUSY[2:]),
+        ("busy: as many services as can be counted", "payload", 0, b"\1\0" + TEN + bytes(100)),
+        ("busy: one service too many", "payload", 0, b"\1\0\2" + BUSY[3:]),
+        ("busy: cut off", "payload", 0, BUSY[:-1]),
+        ("busy: no answer", "payload", 0, BUSY[:11] + b"\0" + BUSY[12:]),
+        ("busy: age too great", "payload", 0, BUSY[:12] + varint(2**40 + 1) + b"\0"),
+        ("busy: pause too long", "payload", 0, BUSY[:-1] + varint(2**40 + 1)),
+        ("busy: pause not the shortest", "payload", 0, BUSY[:-1] + b"\x80\0"),
         ("snapshot: empty", "snapshot", 0, b""),
         ("snapshot: no parts", "snapshot", 0, bytes(4) + write("snapshot", SNAPSHOT)[4:]),
         ("snapshot: part 2 of 2", "snapshot", 0, b"\0\2\0\2" + write("snapshot", SNAPSHOT)[4:]),

@@ -106,13 +106,13 @@ OTHERS: list[Case] = [
         "challenge": 77, "echo": 2**63 + 5, "top": 300, "rules": 3,
         "slack_us": 80_000, "slack_age_us": 2**40, "address": "[2001:db8::7]:65535"}),
     ("leave", "shared", "leave", 0, {}),
-    ("a busy answer", "shared", "busy", 0, {"number": 1, "entries": [service(1)]}),
-    ("busy answers, pauses, the greatest times", "shared", "busy", 0, {"number": MOST, "entries": [
-        service(2, answers=255, age_us=0), service(3, pause_us=2_000_000),
+    ("a busy answer", "shared", "payload", 0, {"number": 1, "age_us": 0, "entries": [service(1)]}),
+    ("busy answers, pauses, the greatest times", "shared", "payload", 0, {
+        "number": MOST, "age_us": 2**40, "entries": [service(2, answers=255, age_us=0), service(3, pause_us=2_000_000),
         service(4, age_us=2**40, pause_us=2**40), {**service(0), "service": MOST}]}),
-    ("no busy answers", "shared", "busy", 0, {"number": 300, "entries": []}),
-    ("busy answers of as many as fit", "shared", "busy", 0, {"number": 7, "entries": [
-        service(n, age_us=0) for n in range(107)]}),
+    ("no busy answers", "shared", "payload", 0, {"number": 300, "age_us": 50_000, "entries": []}),
+    ("busy answers of as many services as are sent at once", "shared", "payload", 0, {
+        "number": 7, "age_us": 0, "entries": [service(n, age_us=2**40, pause_us=2**40) for n in range(55)]}),
     ("sealed with the first of two packet keys", "rotating", "hello", 0, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4,
         "slack_us": 5, "slack_age_us": 6, "address": "192.0.2.7:7373"}),
@@ -135,8 +135,8 @@ LATER: list[tuple[str, str, str, int, Body, bytes, int]] = [
     ("hello with more behind it", "shared", "hello", 2, {
         "challenge": 1, "echo": 2, "top": 3, "rules": 4,
         "slack_us": 5, "slack_age_us": 6, "address": "192.0.2.7:7373"}, b"\x80\x80", 0),
-    ("busy answers with more behind them", "shared", "busy", 0xFF, {
-        "number": 2, "entries": [service(5)]}, b"\x80", 0),
+    ("busy answers with more behind them", "shared", "payload", 0xFF, {
+        "number": 2, "age_us": 1, "entries": [service(5)]}, b"\x80", 0),
     ("leave with a reason", "shared", "leave", 0, {}, b"bye", 0),
     ("sealed with the second of two packet keys", "rotating", "leave", 0, {}, b"", 1),
 ]  # fmt: skip

@@ -75,8 +75,9 @@ def snapshot(body: Body) -> bytes:
     return out
 
 
-def busy(body: Body) -> bytes:
-    out = varint(body["number"]) + varint(len(body["entries"]))
+def payload(body: Body) -> bytes:
+    """A payload of busy answers."""
+    out = varint(body["number"]) + varint(body["age_us"]) + varint(len(body["entries"]))
     for each in body["entries"]:
         out += struct.pack(">QB", each["service"], each["answers"])
         out += varint(each["age_us"]) + varint(each["pause_us"])
@@ -95,8 +96,8 @@ def write(kind: str, body: Body) -> bytes:
             return hello(body)
         case "snapshot":
             return snapshot(body)
-        case "busy":
-            return busy(body)
+        case "payload":
+            return payload(body)
         case "swim":
             return bytes.fromhex(body["bytes_hex"])
     return b""
@@ -213,11 +214,11 @@ def read(kind: str, flags: int, body: bytes) -> Body:
             windows = [reader.window() for _ in range(reader.counted(18))]
             sections = [reader.snapshot_section() for _ in range(reader.number(1))]
             return {"part": part, "parts": parts, "windows": windows, "sections": sections}
-        case "busy":
-            number, many = reader.varint(), range(reader.counted(11))
-            entries = [reader.busy_entry() for _ in many]
-            reader.need(number >= 1)
-            return {"number": number, "entries": entries}
+        case "payload":
+            number, age_us = reader.varint(), reader.varint()
+            entries = [reader.busy_entry() for _ in range(reader.counted(11))]
+            reader.need(number >= 1 and age_us <= 2**40)
+            return {"number": number, "age_us": age_us, "entries": entries}
         case "swim":
             return {"bytes_hex": body.hex()}
     return {}

@@ -11,7 +11,7 @@ import xchacha
 
 KINDS = [
     "report", "gap", "gone", "digest", "snapshot_request", "snapshot", "swim", "hello", "leave",
-    "busy",
+    "payload",
 ]  # fmt: skip
 SALT = b"dthrottle 1"
 

@@ -15,7 +15,7 @@ pub(crate) fn config(words: Vec<String>) -> Result<BusyConfig> {
 
 /// The throttle for a call about a service, unless it is closed.
 pub(crate) fn open(throttle: &BusyThrottle) -> Result<&BusyThrottle> {
-    throttle.node().check_open()?;
+    throttle.check_open()?;
     Ok(throttle)
 }
 

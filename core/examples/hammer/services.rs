@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dthrottle::internals;
-use dthrottle::internals::access::{Exchange, News};
-use dthrottle::{BusyConfig, BusyThrottle, Rule, Throttle};
+use dthrottle::internals::busy::{BusyEntry, parse_busy};
+use dthrottle::internals::cluster::Payload;
+use dthrottle::{BusyConfig, BusyThrottle};
 
 use super::Outcome;
 use super::options::Options;
@@ -25,10 +25,9 @@ const FEWEST_KILLS: u64 = 100;
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let time = Duration::from_millis(options.number("ms")?);
-    let throttle = Throttle::builder().rule(Rule::unlimited()).build()?;
-    let busy = BusyThrottle::on(&throttle, BusyConfig::new())?;
-    let exchange = internals::exchange(&throttle);
-    let names = names(&busy, &exchange);
+    let busy = BusyThrottle::new(BusyConfig::new())?;
+    let mut payload = busy.payload(true);
+    let names = names(&busy, &mut *payload);
     let [asked, held] = shared(2)? else { return Err("two words".into()) };
     let start = |seed| start(&busy, seed, asked, held);
 
@@ -41,10 +40,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let begun = Instant::now();
     while begun.elapsed() < time || kills < FEWEST_KILLS {
         sleep(Duration::from_micros(dice.roll(2000) as u64));
-        exchange.take_said(0, usize::MAX, |name, news| {
+        for entry in taken(&mut *payload) {
             told += 1;
-            wrong += u64::from(names.get(&name).is_none_or(|service| !is_of(*service, news)));
-        });
+            let service = names.get(&entry.service);
+            wrong += u64::from(service.is_none_or(|service| !is_of(*service, &entry)));
+        }
         kills += 1;
         let next = start(1000 + kills)?;
         let killed = std::mem::replace(&mut children[dice.roll(CHILDREN)], next);
@@ -62,21 +62,27 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let now = busy.now();
     let services = SERVICES..SERVICES + 100;
     services.clone().for_each(|service| say(&busy, service));
-    let mut last = 0;
-    exchange.take_said(0, usize::MAX, |name, _| last += u64::from(!names.contains_key(&name)));
+    let last = taken(&mut *payload);
+    let last = last.iter().filter(|entry| !names.contains_key(&entry.service)).count();
     let held = services.filter(|service| !busy.should_send(service.to_le_bytes(), now)).count();
     println!("last {last} {held}");
     Ok(())
 }
 
 /// What peers call each service.
-fn names(busy: &BusyThrottle, exchange: &Exchange) -> HashMap<u64, usize> {
+fn names(busy: &BusyThrottle, payload: &mut dyn Payload) -> HashMap<u64, usize> {
     let mut names = HashMap::new();
     for service in 0..SERVICES {
         say(busy, service);
-        exchange.take_said(0, 1, |name, _| _ = names.insert(name, service));
+        names.extend(taken(payload).iter().map(|entry| (entry.service, service)));
     }
     names
+}
+
+/// All busy answers that peers would receive.
+fn taken(payload: &mut dyn Payload) -> Vec<BusyEntry> {
+    let all = std::iter::from_fn(|| payload.take());
+    all.flat_map(|bytes| parse_busy(&bytes).unwrap_or_default()).collect()
 }
 
 fn start(busy: &BusyThrottle, seed: u64, asked: &AtomicU64, held: &AtomicU64) -> io::Result<Child> {
@@ -108,7 +114,7 @@ fn pause(service: usize) -> Duration {
     Duration::from_millis(100_000 + 10 * service as u64)
 }
 
-fn is_of(service: usize, news: News) -> bool {
-    let asked = Duration::from_nanos(news.until_ns.saturating_sub(news.at_ns));
+fn is_of(service: usize, entry: &BusyEntry) -> bool {
+    let asked = Duration::from_micros(entry.age_us + entry.pause_us);
     asked.abs_diff(pause(service)) < Duration::from_millis(1)
 }

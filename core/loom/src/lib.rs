@@ -5,5 +5,6 @@
 //! below them is loom's, and the loop above them is written again in `model.rs`.
 #![cfg(test)]
 
+mod busy;
 mod limit;
 mod table;

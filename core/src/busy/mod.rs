@@ -1,4 +1,5 @@
-//! The client's side: who is told "busy" sends less at once, and comes back gradually.
+//! Limits the requests of a client to services that answer "busy": less at once, and more again as
+//! the service recovers.
 //!
 //! ```
 //! use std::time::Duration;
@@ -13,49 +14,81 @@
 //! # Ok::<(), dthrottle::Error>(())
 //! ```
 //!
-//! Time is an argument, as it is everywhere in the core; `now` reads the clock that it belongs to.
-//! `docs/busy.md` tells the whole story.
+//! Time is an argument; `now` reads the throttle's clock. `docs/busy.md` describes the arithmetic.
+//!
+//! This folder owns the memory of busy answers (`region.rs`, `open.rs`, `named.rs`), the records of
+//! services in it (`store.rs`, `set.rs`, `service.rs`, `report.rs`), the arithmetic of limits
+//! (`record.rs`, `live.rs`, `document.rs`, `meter.rs`), and what nodes send each other (`share.rs`,
+//! `wire.rs`). It uses fingerprints and named files like the bucket table, which knows nothing of it.
 
+mod cell;
 mod document;
+#[cfg(all(feature = "cluster", target_os = "linux"))]
+mod join;
 mod live;
 mod meter;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod named;
+mod open;
 mod record;
+mod region;
+mod report;
+mod service;
+mod set;
+#[cfg(feature = "cluster")]
+mod share;
+mod store;
+#[cfg(feature = "cluster")]
+pub(crate) mod wire;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use self::document::{NO_LIMIT, Recover};
+#[cfg(all(feature = "cluster", target_os = "linux"))]
+pub(crate) use self::join::join_cluster;
 pub use self::live::Live;
 use self::record::{Arithmetic, Record};
+#[cfg(all(feature = "shared", target_os = "linux"))]
+pub(crate) use self::region::BusyRegion;
+use self::report::BusyReport;
+use self::service::{Service, ServiceKey};
+#[cfg(feature = "cluster")]
+use self::share::BusyPayload;
+use self::store::Store;
 use crate::builder::Builder;
 use crate::clock::Clock;
-use crate::config::{BusyConfig, TableConfig};
-use crate::domain::Host;
-use crate::error::Result;
+#[cfg(feature = "cluster")]
+use crate::cluster::Payload;
+use crate::config::{BusyConfig, ClusterConfig, TableConfig};
+use crate::error::{Error, ErrorKind, Result};
 use crate::limit::rule::Rule;
 use crate::stats::Counter;
 use crate::table::fingerprint::{Fingerprints, hash_of, rule_id};
-use crate::table::{News, SERVICES, Service, ServiceKey};
 use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
 
 /// How many services are remembered at once.
-pub const MOST_SERVICES: usize = SERVICES;
+pub const MOST_SERVICES: usize = region::SERVICES;
 
 /// Slows down what this client sends to services that say they are busy.
 ///
-/// A service is known by any name. Clones are the same throttle; any thread may use it. No call
-/// waits, fails or needs an answer to have been asked for.
+/// A service is identified by any name. Clones are the same throttle; any thread may use it. No call
+/// about a service waits or fails, and answers may be reported without a request.
 #[derive(Clone)]
 pub struct BusyThrottle(Arc<Inner>);
 
 struct Inner {
-    /// Has no rules: its table, and its part in a cluster.
-    throttle: Throttle,
+    store: Arc<Store>,
+    /// Its part in a cluster: a throttle without rules.
+    node: Option<Throttle>,
+    warnings: Vec<String>,
+    closed: AtomicBool,
     arithmetic: Arithmetic,
-    /// Stands for the arithmetic: who counts in another way has records of their own.
+    /// Stands for the arithmetic: throttles with different settings have separate records.
     settings: u64,
     fingerprints: Fingerprints,
     counts: Counts,
@@ -78,9 +111,9 @@ struct Counts {
 pub struct Turn {
     /// Whether it may.
     pub allowed: bool,
-    /// If it may not, when it is worth asking again.
+    /// If it may not, how long to wait before the next attempt.
     pub wait: Duration,
-    /// Requests a second; nothing: there is no limit.
+    /// Requests a second; `None` if there is no limit.
     pub limit: Option<f64>,
 }
 
@@ -97,7 +130,7 @@ impl BusyThrottle {
         BusyThrottle::open(config, clock.into(), None)
     }
 
-    /// A throttle with a clock and a key that nobody can guess, for hosts whose randomness this
+    /// A throttle with a clock and a secret key of the fingerprints, for hosts whose randomness this
     /// crate cannot reach.
     #[doc(hidden)]
     pub fn with_key(config: BusyConfig, clock: Clock, key: [u64; 2]) -> Result<BusyThrottle> {
@@ -106,54 +139,99 @@ impl BusyThrottle {
 
     fn open(config: BusyConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<BusyThrottle> {
         config.check()?;
-        let throttle = BusyThrottle::part(&config, clock, key)?;
-        BusyThrottle::on(&throttle, config)
+        let mut table = config.table.clone().unwrap_or_else(TableConfig::anonymous);
+        let node = config.cluster.clone();
+        let node = node.map(|cluster| BusyThrottle::join(cluster, &table, clock.clone(), key));
+        let node = node.transpose()?;
+        let (mut key, mut warnings) = (key, Vec::new());
+        if let Some(node) = &node {
+            key = Some(node.host().key);
+            warnings.extend_from_slice(node.warnings());
+            // The table may have got another name, or none.
+            if table.name().is_some() {
+                table = node.host().named.clone().unwrap_or_else(TableConfig::anonymous);
+            }
+        }
+        let opened = open::open(&table, clock, key)?;
+        warnings.extend(opened.warnings);
+        warnings.dedup();
+        let store = Arc::new(opened.store);
+        #[cfg(feature = "cluster")]
+        if let Some(node) = node.as_ref().and_then(Throttle::node) {
+            node.set_payload(BusyPayload::maker(Arc::clone(&store), node.shares_busy()));
+        }
+        let arithmetic = Arithmetic::of(&config);
+        Ok(BusyThrottle(Arc::new(Inner {
+            fingerprints: Fingerprints::new(store.key, rule_id("", "busy")),
+            settings: hash_of(format!("{arithmetic:?}").as_bytes()),
+            counts: Counts::default(),
+            closed: AtomicBool::new(false),
+            store,
+            node,
+            warnings,
+            arithmetic,
+        })))
     }
 
-    /// The throttle without rules whose table and part in a cluster it has.
-    fn part(config: &BusyConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<Throttle> {
-        // Without a name it holds no buckets: one is the least there can be.
-        let table = config.table.clone().unwrap_or_else(|| TableConfig::anonymous().tags(1));
+    /// A node of the cluster. It has no buckets, so without a name its table is the smallest.
+    fn join(
+        cluster: ClusterConfig,
+        table: &TableConfig,
+        clock: Clock,
+        key: Option<[u64; 2]>,
+    ) -> Result<Throttle> {
+        let table = if table.name().is_some() { table.clone() } else { table.clone().tags(1) };
         let mut builder = Builder::default().rule(Rule::unlimited()).table(table).clock(clock);
         if let Some(key) = key {
             builder = builder.fingerprint_key(key);
         }
-        if let Some(cluster) = &config.cluster {
-            builder.config.set_cluster(cluster.clone().busy_by_default());
-        }
+        builder.config.set_cluster(cluster.busy_by_default());
         builder.build()
-    }
-
-    /// One on the table of a throttle, and with its part in a cluster, whatever the settings say
-    /// about both.
-    #[doc(hidden)]
-    pub fn on(throttle: &Throttle, config: BusyConfig) -> Result<BusyThrottle> {
-        config.check()?;
-        let arithmetic = Arithmetic::of(&config);
-        let throttle = throttle.clone();
-        let fingerprints = Fingerprints::new(throttle.0.host.key, rule_id("", "busy"));
-        let settings = hash_of(format!("{arithmetic:?}").as_bytes());
-        let counts = Counts::default();
-        Ok(BusyThrottle(Arc::new(Inner { throttle, arithmetic, settings, fingerprints, counts })))
     }
 
     /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
     /// first request does. Without a cluster there is nothing to start.
     pub fn start(&self) {
-        // It is never closed.
-        let _ = self.0.throttle.start();
+        if let Some(node) = &self.0.node {
+            // An error only if it is closed.
+            let _ = node.start();
+        }
     }
 
-    /// The throttle without rules that is its part in a cluster, for hosts that carry the datagrams
-    /// themselves.
+    /// Leaves the cluster, and marks the throttle as closed.
+    pub fn close(&self) {
+        // Relaxed: nothing else is published with it.
+        self.0.closed.store(true, Ordering::Relaxed);
+        if let Some(node) = &self.0.node {
+            node.close();
+        }
+    }
+
+    /// An error if the throttle is closed. The other calls do not check this.
+    pub fn check_open(&self) -> Result<()> {
+        match self.0.closed.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one")),
+            false => Ok(()),
+        }
+    }
+
+    /// Its part in a cluster, for hosts that carry the datagrams themselves.
     #[doc(hidden)]
-    pub fn node(&self) -> &Throttle {
-        &self.0.throttle
+    pub fn node(&self) -> Option<&Throttle> {
+        self.0.node.as_ref()
+    }
+
+    /// What it shares with the other nodes of a cluster; with `is_shared` false, only while another
+    /// process of its memory requests that.
+    #[cfg(feature = "cluster")]
+    #[doc(hidden)]
+    pub fn payload(&self, is_shared: bool) -> Box<dyn Payload> {
+        Box::new(BusyPayload::new(Arc::clone(&self.0.store), is_shared))
     }
 
     /// The time by the throttle's clock.
     pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.host().clock.clock().now_ns())
+        Duration::from_nanos(self.0.store.clock.clock().now_ns())
     }
 
     /// Whether a request may be sent now. If it may, it counts as sent.
@@ -161,7 +239,7 @@ impl BusyThrottle {
         self.turn(service, now).allowed
     }
 
-    /// The same, with the wait and the limit.
+    /// Like `should_send`, with the wait and the limit.
     pub fn turn(&self, service: impl AsRef<[u8]>, now: Duration) -> Turn {
         let now = self.time(now);
         let turn = self.record(self.key(service.as_ref()), now).turn(now);
@@ -172,19 +250,19 @@ impl BusyThrottle {
         turn
     }
 
-    /// The service said that it is busy, and maybe for how long nothing should be sent.
+    /// The service answered that it is busy, and perhaps how long to send nothing.
     pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
         let now = self.time(now);
         let key = self.key(service.as_ref());
         self.is_busy(self.record(key, now), key, now, retry_after.map(nanoseconds));
     }
 
-    /// The same, of a service whose place was found a moment ago.
+    /// Like `on_busy`, for a service whose record was found a moment ago.
     fn is_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, retry_after: Option<u64>) {
-        let (cut, news) =
+        let (cut, report) =
             record.service.step(key, |writer| record.on_busy(writer, now, retry_after));
-        if let Some(news) = news {
-            self.host().table.say(record.service, key, news);
+        if let Some(report) = report {
+            self.0.store.add_local_busy(record.service, key, report);
         }
         self.0.counts.busy.add(1);
         self.0.counts.cuts.add(cut.into());
@@ -197,7 +275,7 @@ impl BusyThrottle {
         self.0.counts.good.add(1);
     }
 
-    /// The limit of a service in requests a second; nothing: there is none.
+    /// The limit of a service in requests a second; `None` if there is none.
     pub fn limit(&self, service: impl AsRef<[u8]>, now: Duration) -> Option<f64> {
         let now = self.time(now);
         self.known(self.key(service.as_ref()), now).and_then(|record| record.limit(now))
@@ -209,17 +287,17 @@ impl BusyThrottle {
         self.known(self.key(service.as_ref()), now).map_or(0.0, |record| record.rate(now))
     }
 
-    /// Forgets a service, and with it its limit and what peers have said of it so far.
+    /// Forgets a service, with its limit and what peers have reported of it so far.
     pub fn forget(&self, service: impl AsRef<[u8]>) {
-        self.host().table.forget_service(self.key(service.as_ref()));
+        self.0.store.forget(self.key(service.as_ref()));
     }
 
     /// What the throttle counted so far.
     pub fn stats(&self, now: Duration) -> BusyStats {
         let now = self.time(now);
         let counts = &self.0.counts;
-        let table = &self.host().table;
-        let records = table.services().map(|service| self.record_of(service));
+        let store = &self.0.store;
+        let records = store.services().map(|service| self.record_of(service));
         BusyStats {
             sent: counts.sent.get(),
             held: counts.held.get(),
@@ -229,56 +307,55 @@ impl BusyThrottle {
             heard: counts.heard.get(),
             forgotten: counts.forgotten.get(),
             services: records.filter(|record| !record.is_idle(now)).count() as u64,
-            // What is known of them is of no use when nobody exchanges any more.
-            peers: if table.is_exchanged(now) { table.nodes().saturating_sub(1) } else { 0 },
+            peers: store.peers(now),
         }
     }
 
-    /// What is not as it was asked for, such as a named table that could not be shared by name.
+    /// Settings that could not be followed, such as a named table that could not be shared by name.
     pub fn warnings(&self) -> &[String] {
-        &self.host().warnings
+        &self.0.warnings
     }
 
     fn time(&self, now: Duration) -> u64 {
-        self.host().clock.table_ns(nanoseconds(now))
-    }
-
-    fn host(&self) -> &Host {
-        &self.0.throttle.0.host
+        self.0.store.clock.table_ns(nanoseconds(now))
     }
 
     fn key(&self, service: &[u8]) -> ServiceKey {
         ServiceKey::new(self.0.fingerprints.of(service), self.0.settings)
     }
 
-    /// The record of a service, which gets one if it has none, with what peers said of it.
+    /// The record of a service, which gets one if it has none, after what peers reported of it.
     fn record(&self, key: ServiceKey, now: u64) -> Record<'_> {
         self.start();
-        let worth = |service: &Service| self.record_of(service).worth(now);
-        let (service, lost) = self.host().table.take_service(key, now, worth);
+        let value = |service: &Service| self.record_of(service).value(now);
+        let (service, lost) = self.0.store.take(key, now, value);
         self.0.counts.forgotten.add(record::had_limit(lost).into());
         let record = self.record_of(service);
         record.touch(now);
-        self.listen(record, key, now)
+        self.apply_remote_busy(record, key, now)
     }
 
+    /// The record of a service that is in use.
     fn known(&self, key: ServiceKey, now: u64) -> Option<Record<'_>> {
-        let record = self.record_of(self.host().table.find_service(key)?);
-        // Who only looks leaves the news to who asks next, before whom an idle one is forgotten.
-        if record.is_idle(now) { None } else { Some(self.listen(record, key, now)) }
+        let record = self.record_of(self.0.store.find(key)?);
+        // A query takes no report of an idle service: the next request would reset the record.
+        match record.is_idle(now) {
+            true => None,
+            false => Some(self.apply_remote_busy(record, key, now)),
+        }
     }
 
-    fn listen<'a>(&self, record: Record<'a>, key: ServiceKey, now: u64) -> Record<'a> {
-        if let Some(news) = record.service.take_heard(key.name()) {
-            self.heed(record, key, now, news);
+    fn apply_remote_busy<'a>(&self, record: Record<'a>, key: ServiceKey, now: u64) -> Record<'a> {
+        if let Some(report) = record.service.take_remote_busy(key.name()) {
+            self.on_remote_busy(record, key, now, report);
         }
         record
     }
 
-    /// Takes into account what peers said of a service whose place was found a moment ago.
-    fn heed(&self, record: Record<'_>, key: ServiceKey, now: u64, news: News) {
-        record.service.step(key, |writer| record.on_heard(writer, now, news));
-        self.0.counts.heard.add(news.answers);
+    /// Applies what peers reported of a service whose record was found a moment ago.
+    fn on_remote_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, report: BusyReport) {
+        record.service.step(key, |writer| record.on_remote_busy(writer, now, report));
+        self.0.counts.heard.add(report.answers);
     }
 
     fn record_of<'a>(&'a self, service: &'a Service) -> Record<'a> {

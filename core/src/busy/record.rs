@@ -1,7 +1,7 @@
-//! One service at work: the words of its record and the arithmetic that changes them.
+//! The calls about one service: the words of its record and the arithmetic that changes them.
 //!
-//! Every word is changed by itself; two that are changed at the same moment by several processes may
-//! be of two moments, and then a request more or less passes.
+//! Every word is changed by itself. If several processes change two of them at the same moment, the
+//! words may belong to different moments, and one request more or less passes.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,17 +10,18 @@ use super::Turn;
 use super::document::{NO_LIMIT, Recover, Second};
 use super::live::{Cut, HOLD_NS, Live, SILENCE_NS, Seen};
 use super::meter::{Meter, SECOND};
+use super::report::BusyReport;
+use super::service::{IDLE_NS, Service, Writer};
 use crate::config::{BusyConfig, Mode};
-use crate::table::{IDLE_NS, News, Service, Writer};
 
-/// What a peer said so long ago has been recovered from in the document's arithmetic, which counts
-/// by the second.
+/// The document's arithmetic, which counts in seconds, has recovered from a busy answer of a peer
+/// after this time.
 const DOCUMENT_LATE_NS: u64 = 2 * SECOND;
-/// A pause that ends later by less than this is no news.
+/// A pause is reported to peers if it ends later than the one before by more than this.
 const SAME_PAUSE_NS: u64 = SECOND / 10;
-/// What may be sent at once under a limit: as much as passes in a twentieth of a second, or one.
+/// Requests that may be sent at once under a limit, as the time in which they pass; at least one.
 const AT_ONCE_NS: u64 = SECOND / 20;
-/// What a record with a limit is worth more than any without.
+/// Added to the value of a record with a limit, so that it is higher than any without.
 const LIMITED: u64 = 1 << 63;
 
 /// The settings that decide.
@@ -38,16 +39,16 @@ impl Arithmetic {
     }
 }
 
-/// A service's record, and how it counts. Times are the table's.
+/// A service's record, and the arithmetic of its limit. Times are the store's.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) service: &'a Service,
     pub(super) arithmetic: &'a Arithmetic,
 }
 
-// Relaxed everywhere: every word stands for itself.
+// Relaxed everywhere: each word is independent of the others.
 impl Record<'_> {
-    /// Notes that somebody asks. What nobody asked about for long begins anew.
+    /// Notes a local call. An idle service starts anew.
     pub(super) fn touch(self, now: u64) {
         self.service.touch(now, || self.is_idle(now));
     }
@@ -56,22 +57,22 @@ impl Record<'_> {
         self.service.is_unused(now) && self.paused_until(now) <= now
     }
 
-    /// What is lost with it: nothing if it is idle, else the more the later it was used, and most if
-    /// it has a limit. One that is counted by other settings is judged by these: where both are of
-    /// one mode that is nearly right, and else only who has to go is not the best choice.
-    pub(super) fn worth(self, now: u64) -> u64 {
+    /// How valuable the record is to its owner: zero if idle, higher the later it was used, highest
+    /// with a limit. A record with other settings is judged by these settings. With the same mode that
+    /// is nearly right; otherwise the record that is evicted may not be the best choice.
+    pub(super) fn value(self, now: u64) -> u64 {
         if self.is_idle(now) {
             return 0;
         }
         let used = self.service.used_ns.load(Ordering::Relaxed);
-        // What is ahead is left over from before the clock was set back: it must not outlive what is
-        // of now.
+        // A time in the future was written before the clock was set back: such a record must go before
+        // those of the present.
         let used = if used > now.saturating_add(HOLD_NS) { 1 } else { used.clamp(1, LIMITED - 1) };
         let has_limit = self.limit(now).is_some() && !self.is_ahead(now);
         if has_limit || self.paused_until(now) > now { LIMITED | used } else { used }
     }
 
-    /// Whether what limits it was written in another time.
+    /// Whether what limits it was written before the clock was set back.
     fn is_ahead(self, now: u64) -> bool {
         let bits = self.service.state.load(Ordering::Relaxed);
         let floor = self.arithmetic.floor;
@@ -108,13 +109,14 @@ impl Record<'_> {
         Turn { allowed: wait_ns.is_none(), wait, limit }
     }
 
-    /// Whether the limit was cut, and what peers may want to know of it.
+    /// Applies a busy answer. Returns whether the limit was cut, and a report for peers if it says
+    /// something new.
     pub(super) fn on_busy(
         self,
         writer: &Writer<'_>,
         now: u64,
         retry_after_ns: Option<u64>,
-    ) -> (bool, Option<News>) {
+    ) -> (bool, Option<BusyReport>) {
         let before = self.paused_until(now);
         let pause_ns = retry_after_ns.filter(|pause| *pause > 0);
         let until = pause_ns.map_or(0, |pause| self.pause(writer, now, pause));
@@ -122,23 +124,23 @@ impl Record<'_> {
             Mode::Live(live) => self.live_busy(&live, writer, now, now, before, false),
             Mode::Document(recover) => self.document_busy(recover, writer, now),
         };
-        let is_news = cut || until > before.saturating_add(SAME_PAUSE_NS);
-        (cut, is_news.then_some(News { at_ns: now, answers: 1, until_ns: until }))
+        let is_new = cut || until > before.saturating_add(SAME_PAUSE_NS);
+        (cut, is_new.then_some(BusyReport { at_ns: now, answers: 1, until_ns: until }))
     }
 
-    /// Takes into account what peers said.
-    pub(super) fn on_heard(self, writer: &Writer<'_>, now: u64, news: News) {
-        let at = news.at_ns.min(now);
+    /// Applies what peers reported.
+    pub(super) fn on_remote_busy(self, writer: &Writer<'_>, now: u64, report: BusyReport) {
+        let at = report.at_ns.min(now);
         let before = self.paused_until(now);
-        if news.until_ns > now {
-            self.pause(writer, now, news.until_ns - now);
+        if report.until_ns > now {
+            self.pause(writer, now, report.until_ns - now);
         }
         match self.arithmetic.mode {
             Mode::Live(live) if now - at <= IDLE_NS => {
                 self.live_busy(&live, writer, now, at, before, true);
             }
             Mode::Document(recover) if now - at < DOCUMENT_LATE_NS => {
-                for _ in 0..news.answers {
+                for _ in 0..report.answers {
                     self.document_busy(recover, writer, now);
                 }
             }
@@ -146,7 +148,7 @@ impl Record<'_> {
         }
     }
 
-    /// Sends nothing for so long; until when.
+    /// Starts a pause, or extends it. Returns its end.
     fn pause(self, writer: &Writer<'_>, now: u64, pause_ns: u64) -> u64 {
         let until = now.saturating_add(pause_ns.min(self.arithmetic.max_pause_ns));
         writer.pause(|before| until.max(self.believed(before, now)));
@@ -284,9 +286,9 @@ impl Record<'_> {
     }
 }
 
-/// Whether what was worth so much had a limit.
-pub(super) fn had_limit(worth: u64) -> bool {
-    worth >= LIMITED
+/// Whether a record of this value had a limit.
+pub(super) fn had_limit(value: u64) -> bool {
+    value >= LIMITED
 }
 
 /// Between two requests under a limit, and what may be sent at once, both as times.

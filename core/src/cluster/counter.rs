@@ -67,10 +67,10 @@ counters! {
     StartErrors = "start_errors",
     /// How often the exchange failed and began anew.
     Restarts = "restarts",
-    /// Busy services told of.
-    BusySent = "busy_sent",
-    /// Busy services that peers told of.
-    BusyReceived = "busy_received",
+    /// Payloads of the host sent, such as busy answers.
+    PayloadsSent = "payloads_sent",
+    /// Payloads of peers received.
+    PayloadsReceived = "payloads_received",
     /// Datagrams that this node sent itself.
     DroppedOwn = "dropped_own",
     /// Datagrams that came before.

@@ -1,5 +1,8 @@
 //! Stands for `udp/node_thread.rs` where there is no thread for the exchange: the host runs the engine.
 
+use std::sync::OnceLock;
+
+use crate::cluster::payload::MakePayload;
 use crate::config::ClusterConfig;
 use crate::throttle::Throttle;
 
@@ -11,7 +14,7 @@ pub(crate) struct NodeThread {}
 impl NodeThread {
     pub(crate) fn prepare(&self, _: &ClusterConfig, _: &Throttle) {}
 
-    pub(crate) fn start(&self) {}
+    pub(crate) fn start(&self, _: &OnceLock<MakePayload>) {}
 
     pub(crate) fn retire(&self) {}
 

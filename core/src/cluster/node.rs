@@ -1,7 +1,10 @@
 //! A throttle's part in a cluster: what its engine is told, and the thread that runs it.
 
+use std::sync::OnceLock;
+
 use crate::cluster::Settings;
 use crate::cluster::pace::rule_period;
+use crate::cluster::payload::{MakePayload, Payload};
 use crate::cluster::wire::{Keys, Secrets};
 use crate::config::{ClusterConfig, Reports};
 use crate::limit::bucket::Scale;
@@ -15,13 +18,14 @@ use crate::cluster::udp::NodeThread;
 /// A node of a cluster.
 pub(crate) struct Node {
     config: ClusterConfig,
+    payload: OnceLock<MakePayload>,
     thread: NodeThread,
 }
 
 impl Node {
     /// The configuration has been checked, and its secret loaded.
     pub(crate) fn new(config: ClusterConfig) -> Node {
-        Node { config, thread: NodeThread::default() }
+        Node { config, payload: OnceLock::new(), thread: NodeThread::default() }
     }
 
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
@@ -30,6 +34,21 @@ impl Node {
 
     pub(crate) fn settings(&self) -> Settings {
         self.config.settings()
+    }
+
+    /// Whether the settings say that busy answers are shared.
+    pub(crate) fn shares_busy(&self) -> bool {
+        self.config.busy == Some(true)
+    }
+
+    /// Sets what the host broadcasts, unless it was set before. Must be called before `start`.
+    pub(crate) fn set_payload(&self, make: MakePayload) {
+        let _ = self.payload.set(make);
+    }
+
+    /// What the host broadcasts, for a new engine.
+    pub(crate) fn payload(&self) -> Option<Box<dyn Payload>> {
+        self.payload.get().map(|make| make())
     }
 
     /// How much later than their time checks of a rule may pass, and whether the way to the peers
@@ -55,7 +74,7 @@ impl Node {
     /// Sees to it that the exchange runs in this process, or waits for its turn.
     #[inline]
     pub(crate) fn start(&self) {
-        self.thread.start();
+        self.thread.start(&self.payload);
     }
 
     /// Leaves the exchange to other processes.
@@ -88,7 +107,6 @@ impl ClusterConfig {
         }
         Settings {
             multicast: self.multicast.is_some(),
-            busy: self.busy == Some(true),
             period: self.period,
             periodic: self.reports == Reports::Periodic,
             retention: self.retention,

@@ -38,10 +38,8 @@ pub(super) const MOST_SLACK: u64 = 2 * SECOND;
 /// twice the delay so far is believed of each further one.
 pub(super) const FIRST_DELAY: u64 = 250 * MILLI;
 pub(super) const DELAY_STEP: u64 = 5 * MILLI;
-/// Busy answers are told once more after this, in case they were lost.
-pub(super) const BUSY_AGAIN: u64 = 50 * MILLI;
-/// Busy answers of so long ago are no news.
-pub(super) const BUSY_OLD: u64 = 10 * SECOND;
+/// Payloads are sent once more after this, in case they were lost.
+pub(super) const PAYLOAD_AGAIN: u64 = 50 * MILLI;
 /// The whole table is searched for hits that a killed process left unmarked.
 pub(super) const SWEEP: u64 = 10 * SECOND;
 /// A peer that was not heard of for so long, after the time of retention, is forgotten.

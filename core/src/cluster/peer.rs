@@ -15,8 +15,8 @@ pub(super) struct Peer {
     pub(super) window: Window,
     /// `None` until the peer answers a challenge, proving it is not a recording.
     pub(super) replay: Option<Replay>,
-    /// Which of its news of busy services were heard.
-    pub(super) busy: Option<Box<Replay>>,
+    /// Which of its payloads were received.
+    pub(super) payloads: Option<Box<Replay>>,
     /// Where it is reached.
     pub(super) address: Option<PeerAddr>,
     /// Hash of the peer's rules, from its last HELLO.

@@ -21,8 +21,6 @@ pub struct Settings {
     pub retention: Duration,
     /// How many bytes of reports are kept for that.
     pub retention_bytes: usize,
-    /// Busy answers are exchanged, also if no other process of the table wishes it.
-    pub busy: bool,
     /// Which mechanisms are on. All are by default.
     pub mechanisms: Mechanisms,
 }
@@ -38,7 +36,6 @@ impl Settings {
             periodic: false,
             retention: Duration::from_secs(15),
             retention_bytes: 16 << 20,
-            busy: false,
             mechanisms: Mechanisms::default(),
         }
     }

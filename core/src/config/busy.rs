@@ -40,9 +40,9 @@ pub struct BusyConfig {
     pub(crate) mode: Mode,
     pub(crate) floor: Option<f64>,
     pub(crate) max_pause: Duration,
-    /// Nothing: memory of its own, shared with forked children.
+    /// `None`: memory shared with forked children only.
     pub(crate) table: Option<TableConfig>,
-    /// Nothing: no other node is told, unless another process of the table does.
+    /// `None`: busy answers are not shared with other nodes, unless another process of the table does.
     pub(crate) cluster: Option<ClusterConfig>,
 }
 
@@ -83,7 +83,7 @@ impl BusyConfig {
         BusyConfig { table: Some(table), ..self }
     }
 
-    /// The cluster whose nodes tell each other of busy answers: what one is told slows all.
+    /// The cluster whose nodes report busy answers to each other: an answer to one slows all.
     #[must_use]
     pub fn cluster(self, cluster: ClusterConfig) -> BusyConfig {
         BusyConfig { cluster: Some(cluster), ..self }

@@ -65,6 +65,18 @@ impl TableConfig {
         TableConfig { kind: Kind::Named(name.into()), ..TableConfig::private() }
     }
 
+    /// These settings with another name.
+    pub(crate) fn with_name(self, name: String) -> TableConfig {
+        TableConfig { kind: Kind::Named(name), ..self }
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Named(name) => Some(name),
+            _ => None,
+        }
+    }
+
     /// How many tags it has room for; a million by default.
     #[must_use]
     pub fn tags(self, tags: u64) -> TableConfig {
@@ -263,7 +275,7 @@ mod tests {
     #[test]
     fn a_million_tags_take_27_bytes_each() {
         let shape = TableConfig::anonymous().shape();
-        assert_eq!(shape.bytes() >> 20, 27, "{}", shape.bytes());
+        assert_eq!(shape.bytes().div_ceil(1 << 20), 27, "{}", shape.bytes());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Named tables: files in memory, found by every process of a user that gives the same name.
+//! Named tables, and other memory that belongs to one: files in memory, found by every process of a
+//! user that gives the same name.
 //!
 //! A table is built without a name and then linked to it, so that nobody ever sees half of one,
 //! and whoever is killed on the way leaves nothing behind. Of two starters one links; the other
@@ -23,7 +24,7 @@ use super::memory::Map;
 use super::owner::{Owner, PROTECTED};
 use crate::config::check_table_name;
 use crate::error::{Error, ErrorKind};
-use crate::table::{Birth, Geometry, PAGE, Region, Unfit};
+use crate::table::{Birth, Geometry, Memory, PAGE, Region, Unfit};
 
 /// How often to start again when names come and go meanwhile.
 const TRIES: usize = 100;
@@ -32,22 +33,59 @@ const TRIES: usize = 100;
 const NO_ROOM: Duration = Duration::from_millis(10);
 const NO_ROOM_TRIES: usize = 50;
 
-/// A table by name.
-pub(crate) struct Asked<'a> {
+/// Memory that a named file holds.
+pub(crate) trait NamedMemory: Sized {
+    /// What the file's name ends with, after the table's name. If not empty, no table's name can
+    /// contain it.
+    const SUFFIX: &str;
+    /// Its size, if that can be chosen.
+    type Shape: Copy;
+
+    fn bytes(shape: Self::Shape) -> usize;
+    /// Uses zeroed memory. Returns `None` if it is too short.
+    fn create(memory: Box<dyn Memory>, shape: Self::Shape, birth: &Birth) -> Option<Self>;
+    /// Uses memory that another process made.
+    fn existing(memory: Box<dyn Memory>) -> Result<Self, Unfit>;
+    fn birth(&self) -> Birth;
+}
+
+impl NamedMemory for Region {
+    const SUFFIX: &str = "";
+    type Shape = Geometry;
+
+    fn bytes(shape: Geometry) -> usize {
+        shape.bytes()
+    }
+
+    fn create(memory: Box<dyn Memory>, shape: Geometry, birth: &Birth) -> Option<Region> {
+        Region::newborn(memory, shape, birth)
+    }
+
+    fn existing(memory: Box<dyn Memory>) -> Result<Region, Unfit> {
+        Region::existing(memory)
+    }
+
+    fn birth(&self) -> Birth {
+        Region::birth(self)
+    }
+}
+
+/// Memory by the name of a table.
+pub(crate) struct Asked<'a, M: NamedMemory> {
     pub(crate) name: &'a str,
     /// Its directory; `None` means those of [`Owner::dirs`].
     pub(crate) dir: Option<&'a str>,
     /// The group whose members may use it; `None` means this user alone.
     pub(crate) group: Option<&'a str>,
     /// Its size, if it is not there yet.
-    pub(crate) geometry: Geometry,
+    pub(crate) shape: M::Shape,
     /// What it is born with, if it is not there yet.
     pub(crate) birth: Birth,
 }
 
-/// A table that was found or made.
-pub(crate) struct Found {
-    pub(crate) region: Region,
+/// Memory that was found or made.
+pub(crate) struct Found<M> {
+    pub(crate) memory: M,
     pub(crate) file: File,
     pub(crate) path: PathBuf,
 }
@@ -76,13 +114,13 @@ impl From<Refusal> for Error {
 }
 
 /// Opens a named table, which is made if it is not there.
-pub(crate) fn open(asked: &Asked<'_>) -> Result<Found, Refusal> {
+pub(crate) fn open<M: NamedMemory>(asked: &Asked<'_, M>) -> Result<Found<M>, Refusal> {
     let owner = Owner::of(asked.group)?;
     let dirs = dirs(owner, asked.dir);
     let mut reasons = Vec::new();
     // A table that exists in any directory comes before a new one.
     for (i, dir) in dirs.iter().enumerate() {
-        match existing(&owner.path(dir, asked.name), owner, asked.birth.boot) {
+        match existing(&path_of::<M>(owner, dir, asked.name), owner, asked.birth.boot) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
             // Another user's file must not stop us in a directory that may not be needed.
@@ -91,7 +129,7 @@ pub(crate) fn open(asked: &Asked<'_>) -> Result<Found, Refusal> {
         }
     }
     for dir in dirs {
-        let path = owner.path(dir, asked.name);
+        let path = path_of::<M>(owner, &dir, asked.name);
         match open_or_make(&path, owner, asked) {
             Ok(found) => return Ok(found),
             Err(Refusal::Nowhere(why)) => reasons.push(why),
@@ -101,11 +139,19 @@ pub(crate) fn open(asked: &Asked<'_>) -> Result<Found, Refusal> {
     Err(Refusal::Nowhere(reasons.join("; ")))
 }
 
+fn path_of<M: NamedMemory>(owner: Owner, dir: &Path, name: &str) -> PathBuf {
+    owner.path(dir, &format!("{name}{}", M::SUFFIX))
+}
+
 fn dirs(owner: Owner, dir: Option<&str>) -> Vec<PathBuf> {
     dir.map_or_else(|| owner.dirs(), |dir| vec![dir.into()])
 }
 
-fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Found, Refusal> {
+fn open_or_make<M: NamedMemory>(
+    path: &Path,
+    owner: Owner,
+    asked: &Asked<'_, M>,
+) -> Result<Found<M>, Refusal> {
     let mut no_room = 0;
     for _ in 0..TRIES + NO_ROOM_TRIES {
         if let Some(found) = existing(path, owner, asked.birth.boot)? {
@@ -115,10 +161,10 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Found, R
             let shown = path.display();
             Refusal::Nowhere(format!(
                 "cannot make {shown} ({} bytes): {cause}",
-                asked.geometry.bytes()
+                M::bytes(asked.shape)
             ))
         };
-        let (file, region) = match build(path, owner, asked.geometry, &asked.birth) {
+        let (file, memory) = match build(path, owner, asked.shape, &asked.birth) {
             Ok(built) => built,
             Err(cause) if is_no_room(&cause) && no_room < NO_ROOM_TRIES => {
                 no_room += 1;
@@ -128,7 +174,7 @@ fn open_or_make(path: &Path, owner: Owner, asked: &Asked<'_>) -> Result<Found, R
             Err(cause) => return Err(nowhere(cause)),
         };
         match link(&file, path) {
-            Ok(()) => return Ok(Found { region, file, path: path.into() }),
+            Ok(()) => return Ok(Found { memory, file, path: path.into() }),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
             Err(cause) => return Err(nowhere(cause)),
         }
@@ -142,11 +188,15 @@ fn is_no_room(cause: &io::Error) -> bool {
 
 /// The table at a path. `None` if there is none, or if it was left by an earlier start of the
 /// machine and has been removed now.
-fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Found>, Refusal> {
+fn existing<M: NamedMemory>(
+    path: &Path,
+    owner: Owner,
+    boot: Boot,
+) -> Result<Option<Found<M>>, Refusal> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
-    let region = map(path, &file)?;
-    if !is_stale(&region, boot) {
-        return Ok(Some(Found { region, file, path: path.into() }));
+    let memory: M = map(path, &file)?;
+    if !is_stale(&memory, boot) {
+        return Ok(Some(Found { memory, file, path: path.into() }));
     }
     remove_file(path, &file).map_err(|cause| match cause.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -158,37 +208,41 @@ fn existing(path: &Path, owner: Owner, boot: Boot) -> Result<Option<Found>, Refu
 }
 
 /// The table at a path, to be looked at only.
-pub(crate) fn look(path: &Path, owner: Owner) -> Result<Option<Region>, Error> {
+pub(crate) fn look<M: NamedMemory>(path: &Path, owner: Owner) -> Result<Option<M>, Error> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
-    let region = map(path, &file)?;
-    match is_stale(&region, boot()) {
+    let memory = map(path, &file)?;
+    match is_stale(&memory, boot()) {
         true => Err(wrong(path, "left by an earlier start of the machine")),
-        false => Ok(Some(region)),
+        false => Ok(Some(memory)),
     }
 }
 
-/// The key of the table of this name, if there is one that can be used.
-pub(crate) fn key(name: &str, group: Option<&str>, dir: Option<&str>) -> Option<[u64; 2]> {
+/// The memory of this name, if there is one that can be used.
+pub(crate) fn find_named<M: NamedMemory>(
+    name: &str,
+    group: Option<&str>,
+    dir: Option<&str>,
+) -> Option<M> {
     let owner = Owner::of(group).ok()?;
     let mut dirs = dirs(owner, dir).into_iter();
-    let found = dirs.find_map(|dir| look(&owner.path(dir, name), owner).ok()?);
-    found.map(|region| region.birth().key)
+    dirs.find_map(|dir| look(&path_of::<M>(owner, &dir, name), owner).ok()?)
 }
 
 /// Whether a table is of an earlier start of the machine. Who cannot tell must not guess.
-fn is_stale(region: &Region, boot: Boot) -> bool {
-    let born = region.birth().boot;
+fn is_stale(memory: &impl NamedMemory, boot: Boot) -> bool {
+    let born = memory.birth().boot;
     born != boot && born != UNKNOWN_BOOT && boot != UNKNOWN_BOOT
 }
 
-/// All tables, by name.
-pub(crate) fn files(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
+/// The files of all memory of a kind, by the names of its tables.
+pub(crate) fn files<M: NamedMemory>(owner: Owner, dir: Option<&str>) -> Vec<(String, PathBuf)> {
     let prefix = owner.prefix();
     let mut found = Vec::new();
     for dir in dirs(owner, dir) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let name = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+            let name =
+                name.to_str().and_then(|name| name.strip_prefix(&prefix)?.strip_suffix(M::SUFFIX));
             let name = name.filter(|name| check_table_name(name).is_ok());
             found.extend(name.map(|name| (name.to_string(), entry.path())));
         }
@@ -217,7 +271,7 @@ fn passing(path: &Path) -> PathBuf {
 pub(crate) fn replace(
     path: &Path,
     owner: Owner,
-    geometry: Geometry,
+    shape: Geometry,
     birth: &Birth,
     fill: impl FnOnce(Region),
 ) -> Result<(), Error> {
@@ -225,7 +279,7 @@ pub(crate) fn replace(
     let swap = || {
         // One at a time.
         flock(&old, FlockOperation::LockExclusive)?;
-        let (file, region) = build(path, owner, geometry, birth)?;
+        let (file, region) = build(path, owner, shape, birth)?;
         fill(region);
         // A rename needs a name to start from. One that is there was left by somebody killed here.
         let passing = passing(path);
@@ -269,14 +323,14 @@ fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, 
     }
 }
 
-fn map(path: &Path, file: &File) -> Result<Region, Error> {
+fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> {
     let len = file.metadata().map_err(|cause| wrong(path, cause))?.len();
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     if len < PAGE || len % PAGE != 0 {
         return Err(wrong(path, "not a table"));
     }
     let map = Map::file(file, len).map_err(|cause| wrong(path, cause))?;
-    Region::existing(Box::new(map)).map_err(|unfit| match unfit {
+    M::existing(Box::new(map)).map_err(|unfit| match unfit {
         Unfit::NotATable => wrong(path, "not a table"),
         Unfit::Layout { found, ours } => wrong(
             path,
@@ -289,12 +343,12 @@ fn map(path: &Path, file: &File) -> Result<Region, Error> {
 }
 
 /// A new table without a name.
-fn build(
+fn build<M: NamedMemory>(
     path: &Path,
     owner: Owner,
-    geometry: Geometry,
+    shape: M::Shape,
     birth: &Birth,
-) -> io::Result<(File, Region)> {
+) -> io::Result<(File, M)> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     if dir == Path::new(PROTECTED) {
         make_protected(dir)?;
@@ -302,7 +356,7 @@ fn build(
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = File::from(open_file(dir, flags, Mode::RUSR | Mode::WUSR)?);
     owner.give(&file)?;
-    let len = geometry.bytes();
+    let len = M::bytes(shape);
     let disk = fstatvfs(&file)?;
     // `fallocate` would take and clear all the room before it fails. The whole system needs `/run`:
     // a table takes at most half of what is free there. A file system without a limit says that it
@@ -314,8 +368,8 @@ fn build(
     // Now, and not by a signal when the memory is first touched.
     fallocate(&file, FallocateFlags::empty(), 0, len as u64)?;
     let map = Map::file(&file, len)?;
-    let region = Region::newborn(Box::new(map), geometry, birth);
-    Ok((file, region.ok_or_else(|| io::Error::other("too short"))?))
+    let memory = M::create(Box::new(map), shape, birth);
+    Ok((file, memory.ok_or_else(|| io::Error::other("too short"))?))
 }
 
 /// Makes the directory of root's tables, which other users may enter, whatever the umask is.

@@ -6,10 +6,10 @@
 //!
 //! `core/loom` puts a module of its own in the place of this one.
 
-pub(super) use std::sync::atomic::AtomicU64;
+pub(crate) use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 
-pub(super) use portable_atomic::AtomicU128;
+pub(crate) use portable_atomic::AtomicU128;
 
 use super::slot::{Head, Slot};
 
@@ -17,14 +17,11 @@ use super::slot::{Head, Slot};
 /// about a microsecond. The process that made it may be dead.
 pub(super) const PATIENCE: usize = 100;
 
-/// Places for one service.
-pub(super) const WAYS: usize = 8;
-
 /// Orders the read-modify-write before it against the loads behind it, in one order that all
 /// threads agree on. On x86-64 the locked instruction has done so already, and only the compiler
 /// has to be told.
 #[inline]
-pub(super) fn full_fence() {
+pub(crate) fn full_fence() {
     if cfg!(all(target_arch = "x86_64", not(miri))) {
         compiler_fence(Ordering::SeqCst);
     } else {

@@ -4,8 +4,6 @@ use super::cell::AtomicU64;
 use super::line::{Line, SLOTS};
 use super::origins::Seat;
 use super::rules::SharedRule;
-use super::service::Service;
-use super::services::SERVICES;
 use super::slot::RULES;
 
 /// Bytes of a page: the unit of mapping.
@@ -93,13 +91,8 @@ impl Geometry {
         (self.rules_at() + RULES * size_of::<SharedRule>()).next_multiple_of(align_of::<Seat>())
     }
 
-    pub(super) fn services_at(self) -> usize {
-        let seats_end = self.seats_at() + self.seats * size_of::<Seat>();
-        seats_end.next_multiple_of(align_of::<Service>())
-    }
-
     pub(super) fn header_at(self) -> usize {
-        (self.services_at() + SERVICES * size_of::<Service>()).next_multiple_of(PAGE)
+        (self.seats_at() + self.seats * size_of::<Seat>()).next_multiple_of(PAGE)
     }
 
     /// Bytes of the whole region.

@@ -44,8 +44,8 @@ pub(super) enum Claim {
     Full,
 }
 
-/// What a slot is worth to a claim: nothing, or the more, the more a client could take again.
-pub(super) type Worth = u64;
+/// Eviction cost of a slot: 0 if it is reusable, else higher the more its client would regain.
+pub(super) type EvictionCost = u64;
 
 impl Line {
     /// The slot with this mark, and its value at a glance.
@@ -91,18 +91,18 @@ impl<'a> Pair<'a> {
     }
 
     /// Puts a bucket into a slot for a tag that has none: the home line's unless that is crowded,
-    /// else the emptier line's; a slot worth nothing if there is one, else, if `evict`, the one
-    /// worth least. `lost` hears what was in it.
+    /// else the emptier line's; a slot without eviction cost if there is one, else, if `evict`,
+    /// the one with the lowest. `lost` is called with the previous value of the slot.
     pub(super) fn claim(
         &self,
         new: Slot,
         token: u64,
         evict: bool,
-        worth: impl Fn(Slot) -> Worth,
+        eviction_cost: impl Fn(Slot) -> EvictionCost,
         lost: impl FnOnce(Slot),
     ) -> Claim {
-        let Some((choice, displaced)) = self.choose(&worth) else { return Claim::Lost };
-        if choice.worth > 0 && !evict {
+        let Some((choice, displaced)) = self.choose(&eviction_cost) else { return Claim::Lost };
+        if choice.eviction_cost > 0 && !evict {
             return Claim::Full;
         }
         let mark = self.mark_in(displaced);
@@ -121,13 +121,13 @@ impl<'a> Pair<'a> {
     }
 
     /// The slot to take. Nothing: the tag has a bucket by now.
-    fn choose(&self, worth: &impl Fn(Slot) -> Worth) -> Option<(Choice<'a>, bool)> {
-        let home = Survey::of(self.home, self.mark, worth)?;
-        if home.least.worth == 0 && home.live < CROWDED {
+    fn choose(&self, eviction_cost: &impl Fn(Slot) -> EvictionCost) -> Option<(Choice<'a>, bool)> {
+        let home = Survey::of(self.home, self.mark, eviction_cost)?;
+        if home.least.eviction_cost == 0 && home.live < CROWDED {
             return Some((home.least, false));
         }
-        let second = Survey::of(self.second, self.mark.displaced(), worth)?;
-        let second_wins = match (home.least.worth, second.least.worth) {
+        let second = Survey::of(self.second, self.mark.displaced(), eviction_cost)?;
+        let second_wins = match (home.least.eviction_cost, second.least.eviction_cost) {
             (0, 0) => second.live < home.live,
             (ours, theirs) => theirs < ours,
         };
@@ -163,12 +163,12 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Takes the bucket out of a slot, if `is_meant` says so and the bucket is worth nothing. The slot
-/// stays taken, as after a claim that was given up. Returns false if the bucket is worth something.
+/// Takes the bucket out of a slot, if `is_meant` says so and the slot has no eviction cost. It stays
+/// taken, as after a claim that was given up. Returns false if the slot has an eviction cost.
 pub(super) fn clear(
     cell: &Cell,
     is_meant: impl Fn(Slot) -> bool,
-    worth: impl Fn(Slot) -> Worth,
+    eviction_cost: impl Fn(Slot) -> EvictionCost,
     lost: impl FnOnce(Slot),
 ) -> bool {
     loop {
@@ -176,7 +176,7 @@ pub(super) fn clear(
         if slot.is_empty() || slot.is_reserved() || !is_meant(slot) {
             return true;
         }
-        if worth(slot) > 0 {
+        if eviction_cost(slot) > 0 {
             return false;
         }
         if cell.replace(slot, slot.given_up()) {
@@ -198,15 +198,15 @@ fn owned(cell: &Cell, mark: Mark) -> Option<Slot> {
 struct Choice<'a> {
     cell: &'a Cell,
     slot: Slot,
-    worth: Worth,
+    eviction_cost: EvictionCost,
 }
 
 impl Choice<'_> {
-    /// Whether this one is better to take. Of those worth the same, an empty one or the one that
+    /// Whether this one is better to take. Of those with equal cost, an empty one or the one that
     /// was full first: its tag may be gone, while others are likely to come back.
     fn is_better(&self, other: &Choice<'_>) -> bool {
-        if self.worth != other.worth {
-            return self.worth < other.worth;
+        if self.eviction_cost != other.eviction_cost {
+            return self.eviction_cost < other.eviction_cost;
         }
         let (slot, than) = (self.slot, other.slot);
         !than.is_empty()
@@ -216,14 +216,18 @@ impl Choice<'_> {
 
 /// What a line has to offer to a claim.
 struct Survey<'a> {
-    /// Slots that are worth something.
+    /// Slots with an eviction cost.
     live: usize,
     least: Choice<'a>,
 }
 
 impl<'a> Survey<'a> {
     /// Nothing: the tag has a bucket in this line.
-    fn of(line: &'a Line, mark: Mark, worth: impl Fn(Slot) -> Worth) -> Option<Survey<'a>> {
+    fn of(
+        line: &'a Line,
+        mark: Mark,
+        eviction_cost: impl Fn(Slot) -> EvictionCost,
+    ) -> Option<Survey<'a>> {
         let mut live = 0;
         let mut least: Option<Choice<'a>> = None;
         for cell in &line.0 {
@@ -234,11 +238,11 @@ impl<'a> Survey<'a> {
                 }
                 // Left by a claim of this tag, or in use by one: no other slot will do.
                 wait_for(cell, slot);
-                return Some(Survey { live: 0, least: Choice { cell, slot, worth: 0 } });
+                return Some(Survey { live: 0, least: Choice { cell, slot, eviction_cost: 0 } });
             }
-            let worth = if slot.is_empty() { 0 } else { worth(slot) };
-            live += usize::from(worth > 0);
-            let choice = Choice { cell, slot, worth };
+            let eviction_cost = if slot.is_empty() { 0 } else { eviction_cost(slot) };
+            live += usize::from(eviction_cost > 0);
+            let choice = Choice { cell, slot, eviction_cost };
             if least.as_ref().is_none_or(|least| choice.is_better(least)) {
                 least = Some(choice);
             }

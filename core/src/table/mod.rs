@@ -4,7 +4,7 @@
 //! leaves a table that works. Buckets are known only by fingerprint and rule. A bucket that is
 //! full equals an absent one, so nothing is ever deleted: its slot goes to whoever needs it.
 
-mod cell;
+pub(crate) mod cell;
 mod dirty;
 mod facts;
 pub(crate) mod fingerprint;
@@ -12,7 +12,6 @@ mod geometry;
 #[cfg(any(test, not(all(feature = "shared", unix))))]
 mod heap;
 mod line;
-mod news;
 mod notes;
 pub(crate) mod open;
 mod origins;
@@ -22,9 +21,6 @@ mod reclaim;
 mod region;
 pub(crate) mod rule_users;
 mod rules;
-mod service;
-mod services;
-mod set;
 mod slot;
 mod walk;
 pub(crate) mod window;
@@ -34,7 +30,7 @@ mod x86;
 use std::sync::atomic::Ordering;
 
 use self::cell::Cell;
-use self::line::{Claim, Pair, SLOTS, Worth};
+use self::line::{Claim, EvictionCost, Pair, SLOTS};
 use self::place::Place;
 #[cfg(test)]
 use self::slot::MOST_PENDING;
@@ -46,13 +42,10 @@ use crate::stats::Counter;
 pub use self::facts::Facts;
 use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
-pub use self::news::News;
 pub(crate) use self::notes::COUNTERS;
 pub use self::notes::RawEvent;
 pub(crate) use self::place::FEWEST_SHARED_LINES;
 pub(crate) use self::region::{Birth, Memory, Region, Unfit};
-pub(crate) use self::service::{IDLE_NS, Service, ServiceKey, Writer};
-pub(crate) use self::services::SERVICES;
 pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.
@@ -248,11 +241,11 @@ impl Table {
         // Unlike that of any other claim. Relaxed: only the number matters.
         let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
-        let worth = |slot| self.worth(slot, fresh);
+        let eviction_cost = |slot| self.eviction_cost(slot, fresh);
         // A bucket that is full may use a free slot, but nothing is evicted for it.
-        let is_full = worth(new) == 0;
+        let is_full = eviction_cost(new) == 0;
         let evict = evict_at.is_some() && !is_full;
-        let claim = self.pair(place).claim(new, token, evict, worth, |slot| {
+        let claim = self.pair(place).claim(new, token, evict, eviction_cost, |slot| {
             self.evicted.add(u64::from(self.debt(slot, fresh) > 0));
             self.unreported.add(slot.pending() * self.quantum_of(slot));
         });
@@ -264,7 +257,7 @@ impl Table {
 
     /// What is lost with a slot: the share of the burst that its tag could take again. Hits that
     /// have yet to be reported are worth the least there is.
-    fn worth(&self, slot: Slot, now: u64) -> Worth {
+    fn eviction_cost(&self, slot: Slot, now: u64) -> EvictionCost {
         let under_way = slot.is_reserved() && !slot.is_given_up();
         let unheard = slot.pending() > 0 && self.is_exchanged(now);
         self.debt(slot, now).max(u64::from(under_way || unheard))

@@ -1,19 +1,20 @@
 //! From a configuration to a table: private, shared with forked children, or named.
 
 #[cfg(all(feature = "shared", target_os = "linux"))]
-mod named;
+pub(crate) mod named;
 #[cfg(all(feature = "shared", unix))]
 mod shared;
 #[cfg(not(all(feature = "shared", unix)))]
 #[path = "open/unshared.rs"]
 mod shared;
 
+pub(crate) use self::shared::{anonymous_memory, private_memory};
 use crate::clock::{Clock, FIRST_READING};
 use crate::config::{Kind, TableConfig};
 use crate::error::{Error, Result};
 use crate::os::random;
-use crate::table::Table;
 use crate::table::rule_users::RuleUsers;
+use crate::table::{Geometry, Region, Table};
 
 /// A table's time begins so long before it was made, 39 hours, so that older hits have a place
 /// in it.
@@ -46,15 +47,11 @@ struct Wish<'a> {
 
 /// Opens the table that a checked configuration asks for.
 pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -> Result<Opened> {
+    check_clock(clock, &config.kind)?;
     match (clock, &config.kind) {
-        (Clock::Manual(_), Kind::Named(_)) => {
-            let message = "a clock moved by hand needs a table of its own; \
-                           leave the name out, or the clock";
-            Err(Error::config("table", message))
-        }
         (Clock::Manual(_), _) => private(Wish { config, key, zero_ns: FIRST_READING }),
         (Clock::System, kind) => {
-            let zero_ns = clock.now_ns().saturating_sub(BEFORE_NS);
+            let zero_ns = new_zero();
             let wish = Wish { config, key, zero_ns };
             match kind {
                 Kind::Private => private(wish),
@@ -65,12 +62,33 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
     }
 }
 
+/// An error if processes with clocks of their own would share memory.
+pub(crate) fn check_clock(clock: &Clock, kind: &Kind) -> Result<()> {
+    match (clock, kind) {
+        (Clock::Manual(_), Kind::Named(_)) => {
+            let message = "a clock moved by hand needs a table of its own; \
+                           leave the name out, or the clock";
+            Err(Error::config("table", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The zero of memory that is made now, by the system's clock.
+pub(crate) fn new_zero() -> u64 {
+    Clock::System.now_ns().saturating_sub(BEFORE_NS)
+}
+
 fn private(wish: Wish<'_>) -> Result<Opened> {
-    let table = shared::private_table(wish.config.shape()).ok_or_else(|| {
+    let table = private_table(wish.config.shape()).ok_or_else(|| {
         let message = "no memory for a table of this size; ask for fewer tags";
         Error::config("table.size", message)
     })?;
     Ok(wish.fulfilled(table))
+}
+
+fn private_table(geometry: Geometry) -> Option<Table> {
+    Region::new(private_memory(geometry.bytes())?, geometry).map(Table::new)
 }
 
 impl Wish<'_> {

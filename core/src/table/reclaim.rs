@@ -22,7 +22,7 @@ impl Table {
             }
             let is_meant = |slot: Slot| usize::from(slot.rule()) == rule;
             let lost = |slot: Slot| self.unreported.add(slot.pending() * self.quantum_of(slot));
-            is_free[rule] = line::clear(cell, is_meant, |slot| self.worth(slot, now), lost);
+            is_free[rule] = line::clear(cell, is_meant, |slot| self.eviction_cost(slot, now), lost);
         });
         let used = rules::used(self.region.rules());
         let freed: Vec<_> = used.filter(|(index, _)| is_free[usize::from(*index)]).collect();

@@ -1,5 +1,4 @@
-//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, origins, services,
-//! header.
+//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, origins, header.
 //!
 //! The lines come first, where a huge page can begin; the header is the last page. Everything in
 //! it is atomic, because any process may write at any time, and nothing read from it is trusted:
@@ -16,8 +15,6 @@ use super::line::Line;
 use super::notes::Board;
 use super::origins::Seat;
 use super::rules::SharedRule;
-use super::service::Service;
-use super::services::SERVICES;
 use super::slot::RULES;
 
 /// Pages that one huge page can replace.
@@ -53,10 +50,6 @@ pub(super) struct Header {
     pub(super) claims: AtomicU64,
     /// How many places there are for origins.
     pub(super) seats: AtomicU64,
-    /// When somebody last wished that busy answers are exchanged; zero: never.
-    pub(super) busy_wished_ns: AtomicU64,
-    /// Not zero: there may be busy answers that peers have yet to hear of.
-    pub(super) busy_said: AtomicU64,
     /// What the processes of the table tell each other about the exchange.
     pub(super) board: Board,
 }
@@ -79,7 +72,7 @@ pub(crate) enum Unfit {
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
 /// Changes whenever a byte of a region means something else than before.
-const LAYOUT: u64 = 7;
+const LAYOUT: u64 = 8;
 
 /// Where memory comes from and how it is given back.
 ///
@@ -209,11 +202,6 @@ impl Region {
         self.part(self.geometry.seats_at(), self.geometry.seats)
     }
 
-    /// What is known of the services that are called.
-    pub(super) fn services(&self) -> &[Service] {
-        self.part(self.geometry.services_at(), SERVICES)
-    }
-
     #[inline]
     pub(super) fn header(&self) -> &Header {
         // SAFETY: points into `memory`, which lives as long; made of atomics only.
@@ -273,7 +261,6 @@ impl Part for Line {}
 impl Part for AtomicU64 {}
 impl Part for SharedRule {}
 impl Part for Seat {}
-impl Part for Service {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

@@ -2,13 +2,11 @@
 
 mod exchange;
 mod hostile;
-mod news;
 mod pending;
 mod property;
 mod reclaim;
 mod room;
 mod rule;
-mod service;
 mod threads;
 
 use std::time::Duration;

@@ -25,7 +25,6 @@ impl Table {
     /// index there may come to mean another rule meanwhile.
     pub(crate) fn copy_from(&self, old: &Table, now: u64) {
         self.copy_exchange(old);
-        self.copy_services_from(old);
         // For each index there, the rule that it meant last, and its index here.
         let mut indexes = vec![None; RULES];
         old.each(now, |bucket, id, scale| {

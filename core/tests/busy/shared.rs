@@ -1,8 +1,11 @@
 //! One throttle for several processes, as far as one process can show it: tables of one name.
 #![cfg(target_os = "linux")]
+#![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
+
+use std::path::PathBuf;
 
 use dthrottle::busy::{BusyThrottle, Mode, Recover};
-use dthrottle::{BusyConfig, ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{BusyConfig, ClusterConfig, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::folder::Folder;
 
@@ -38,7 +41,7 @@ fn who_counts_in_another_way_does_so_alone() {
 }
 
 #[test]
-fn it_shares_the_region_with_buckets() {
+fn busy_answers_of_a_table_leave_its_buckets_alone() {
     let folder = Folder::new();
     let rule = Rule::per_hour(1).burst(2);
     let throttle = Throttle::builder().table(table(&folder)).rule(rule).build().unwrap();
@@ -48,12 +51,15 @@ fn it_shares_the_region_with_buckets() {
         busy.on_busy(i.to_le_bytes(), busy.now(), None);
     }
     assert!(throttle.allow("tag").unwrap() && !throttle.allow("tag").unwrap());
-    assert_eq!(folder.files().len(), 1, "one file");
+    assert_eq!(folder.files().len(), 2, "a file for each");
+    let tables = dthrottle::tables::list(None, Some(folder.path())).unwrap();
+    assert!(tables.len() == 1 && tables[0].tags > 0, "{tables:?}");
 }
 
 #[test]
-fn services_move_to_a_table_of_another_size() {
+fn busy_answers_stay_when_a_table_is_resized() {
     let folder = Folder::new();
+    Throttle::builder().table(table(&folder)).rule(Rule::per_hour(1)).build().unwrap();
     let before = shared(&folder);
     before.on_busy("a", before.now(), Some(std::time::Duration::from_secs(60)));
     dthrottle::tables::resize("calls", "200000", None, Some(folder.path())).unwrap();
@@ -66,4 +72,80 @@ fn a_clock_moved_by_hand_needs_memory_of_its_own() {
     let config = BusyConfig::new().table(TableConfig::named("calls"));
     let error = BusyThrottle::with_clock(config, ManualClock::new()).unwrap_err();
     assert_eq!(error.field(), Some("table"));
+}
+
+#[test]
+fn a_busy_throttle_alone_makes_no_bucket_table() {
+    let folder = Folder::new();
+    let busy = shared(&folder);
+    busy.on_busy("a", busy.now(), Some(std::time::Duration::from_secs(60)));
+    let files = folder.files();
+    assert!(files.len() == 1 && files[0].ends_with("-calls+busy"), "{files:?}");
+    let tables = dthrottle::tables::list(None, Some(folder.path())).unwrap();
+    let [table] = tables.as_slice() else { panic!("{tables:?}") };
+    assert_eq!((table.name.as_str(), table.tags, &table.fault), ("calls", 0, &None));
+    assert!(table.bytes > 128 << 10, "{} bytes", table.bytes);
+}
+
+#[test]
+fn removing_a_table_removes_its_busy_answers() {
+    for has_buckets in [false, true] {
+        let folder = Folder::new();
+        let busy = shared(&folder);
+        busy.on_busy("a", busy.now(), Some(std::time::Duration::from_secs(60)));
+        if has_buckets {
+            let builder = Throttle::builder().table(table(&folder)).rule(Rule::per_hour(1));
+            builder.build().unwrap();
+        }
+        dthrottle::tables::remove("calls", None, Some(folder.path())).unwrap();
+        assert!(folder.files().is_empty());
+        assert!(dthrottle::tables::remove("calls", None, Some(folder.path())).is_err());
+        let later = shared(&folder);
+        assert!(later.should_send("a", later.now()));
+        assert!(!busy.should_send("a", busy.now()), "open memory stays");
+    }
+}
+
+/// No name of a table can be the name of another one's busy answers.
+#[test]
+fn a_name_with_a_plus_is_refused() {
+    let config = BusyConfig::new().table(TableConfig::named("calls+busy"));
+    assert_eq!(BusyThrottle::new(config).unwrap_err().field(), Some("table.name"));
+}
+
+/// So processes that give only the name may start before those that have the cluster, too.
+#[test]
+fn busy_answers_have_the_key_of_a_table_that_exists() {
+    let folder = Folder::new();
+    let cluster = || ClusterConfig::new("web").secret(b"correct horse battery staple");
+    let builder = Throttle::builder().table(table(&folder)).rule(Rule::per_hour(1));
+    let _throttle = builder.cluster(cluster()).build().unwrap();
+    let busy = shared(&folder);
+    busy.on_busy("a", busy.now(), Some(std::time::Duration::from_secs(60)));
+    let config = BusyConfig::new().table(table(&folder)).cluster(cluster());
+    let clustered = BusyThrottle::new(config).unwrap();
+    assert!(!clustered.should_send("a", clustered.now()));
+}
+
+#[test]
+fn busy_answers_of_another_key_or_version_are_refused() {
+    let folder = Folder::new();
+    let cluster = ClusterConfig::new("web").secret(b"correct horse battery staple");
+    let config = || BusyConfig::new().table(table(&folder));
+    let _random_key = shared(&folder);
+    let error = BusyThrottle::new(config().cluster(cluster.clone())).unwrap_err();
+    assert!(error.to_string().contains("another fingerprint key"), "{error}");
+    let with = Throttle::builder().table(table(&folder)).rule(Rule::per_hour(1));
+    let error = with.cluster(cluster.busy(true)).build().unwrap_err();
+    assert!(error.to_string().contains("another fingerprint key"), "{error}");
+    let path = PathBuf::from(folder.path())
+        .join(folder.files().into_iter().find(|name| name.ends_with("+busy")).unwrap());
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8] += 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let error = BusyThrottle::new(config()).unwrap_err();
+    assert!(error.to_string().contains("another version of dthrottle"), "{error}");
+    std::fs::write(&path, &bytes[..4096]).unwrap();
+    let error = BusyThrottle::new(config()).unwrap_err();
+    assert!(error.to_string().contains("not a table"), "{error}");
 }

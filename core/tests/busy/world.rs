@@ -5,12 +5,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use dthrottle::busy::{BusyThrottle, Mode};
-use dthrottle::internals;
-use dthrottle::internals::access::News;
+use dthrottle::internals::cluster::Payload;
 use dthrottle::{BusyConfig, ClusterConfig, ManualClock};
 
 /// From one node to the others.
-const NEWS_S: f64 = 0.012;
+const PAYLOAD_S: f64 = 0.012;
 
 /// How a server says that it has enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,14 +65,17 @@ impl World {
     }
 
     pub(crate) fn run(&self) -> Vec<Tally> {
-        // With a clock moved by hand nothing runs by itself: the world carries the news.
+        // With a clock moved by hand nothing runs by itself: the world carries the payloads.
+        let clock = ManualClock::new();
         let config = |mode: Mode| BusyConfig::new().mode(mode).cluster(ClusterConfig::new("world"));
-        let throttle = |mode| BusyThrottle::with_clock(config(mode), ManualClock::new()).unwrap();
+        let throttle = |mode| BusyThrottle::with_clock(config(mode), clock.clone()).unwrap();
         let throttles: Vec<Option<BusyThrottle>> =
             (0..self.clients).map(|_| self.mode.map(throttle)).collect();
         let mut tallies = vec![Tally::default(); self.seconds];
         let mut random = Random(self.seed);
-        let mut news: VecDeque<(f64, usize, u64, News)> = VecDeque::new();
+        let mut payloads: Vec<Option<Box<dyn Payload>>> =
+            throttles.iter().map(|it| it.as_ref().map(|it| it.payload(true))).collect();
+        let mut broadcasts: VecDeque<(f64, usize, Vec<u8>)> = VecDeque::new();
         // Answers under way: when, whose, whether good.
         let mut under_way: VecDeque<(f64, usize, bool)> = VecDeque::new();
         let mut state = State { second: 0, counted: 0.0, room: 0.0, at: 0.0 };
@@ -92,18 +94,20 @@ impl World {
                     false => throttle.on_busy("service", at, self.retry_after),
                 }
             }
-            for (client, throttle) in throttles.iter().flatten().enumerate().filter(|_| self.tells)
-            {
-                let exchange = internals::exchange(throttle.node());
-                exchange.take_said(0, usize::MAX, |service, said| {
-                    news.push_back((now + NEWS_S, client, service, said));
-                });
+            clock.set(Duration::from_secs_f64(now)).unwrap();
+            if self.tells {
+                for (client, payload) in payloads.iter_mut().flatten().enumerate() {
+                    while let Some(bytes) = payload.take() {
+                        broadcasts.push_back((now + PAYLOAD_S, client, bytes));
+                    }
+                }
             }
-            while news.front().is_some_and(|(at, ..)| *at <= now) {
-                let Some((at, from, service, said)) = news.pop_front() else { break };
-                let others = throttles.iter().flatten().enumerate().filter(|(to, _)| *to != from);
-                for (_, throttle) in others {
-                    internals::exchange(throttle.node()).hear(service, (at * 1e9) as u64, said);
+            while broadcasts.front().is_some_and(|(at, ..)| *at <= now) {
+                let Some((at, from, bytes)) = broadcasts.pop_front() else { break };
+                let age_ns = ((now - at + PAYLOAD_S) * 1e9) as u64;
+                let others = payloads.iter_mut().flatten().enumerate();
+                for (_, payload) in others.filter(|(to, _)| *to != from) {
+                    assert!(payload.apply(age_ns, &bytes));
                 }
             }
             let client = random.below(self.clients);

@@ -3,23 +3,32 @@
 use std::time::Duration;
 
 use dthrottle::busy::{Mode, Recover};
-use dthrottle::internals;
-use dthrottle::internals::cluster::wire::{BusyEntry, Envelope, Kind, write_busy};
-use dthrottle::{BusyConfig, BusyThrottle, Config, Rule};
+use dthrottle::internals::busy::{BusyEntry, MOST_ENTRIES, write_busy};
+use dthrottle::internals::cluster::wire::{Envelope, Kind, write_payload};
+use dthrottle::{BusyConfig, BusyThrottle, Clock, Config, Rule};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
 
 const API: &str = "api.example.com";
 
-/// A net whose nodes exchange busy answers or do not, with a busy throttle each.
+/// A busy throttle beside a node, which shares its busy answers or does not.
+fn throttle(net: &mut Net, node: usize, config: &BusyConfig, shares: bool) -> BusyThrottle {
+    let node = &mut net.nodes[node];
+    let (clock, key) = (Clock::Manual(node.clock.clone()), keys().fingerprint_key());
+    let busy = BusyThrottle::with_key(config.clone(), clock, key).unwrap();
+    node.engine.set_payload(busy.payload(shares));
+    busy
+}
+
+/// A net of nodes with a busy throttle each.
 fn net(shares: &[bool], config: &BusyConfig) -> (Net, Vec<BusyThrottle>) {
     let mut net = Net::new();
-    for shares in shares {
-        net.start(Rule::per_second(1), |settings| settings.busy = *shares);
+    for _ in shares {
+        net.start(Rule::per_second(1), |_| {});
     }
     net.run(3 * SECOND);
-    let on = |node: &super::net::Node| BusyThrottle::on(&node.throttle, config.clone()).unwrap();
-    let busy = net.nodes.iter().map(on).collect();
+    let busy = shares.iter().enumerate();
+    let busy = busy.map(|(node, shares)| throttle(&mut net, node, config, *shares)).collect();
     (net, busy)
 }
 
@@ -39,13 +48,13 @@ fn send(net: &mut Net, busy: &[BusyThrottle], time: u64) {
     }
 }
 
-fn told(net: &Net, node: usize) -> usize {
-    let is_busy = |sent: &&Datagram| sent.bytes[3] == Kind::Busy as u8;
+fn sent_by(net: &Net, node: usize) -> usize {
+    let is_busy = |sent: &&Datagram| sent.bytes[3] == Kind::Payload as u8;
     net.sent.iter().filter(is_busy).filter(|sent| sent.from == address(node)).count()
 }
 
 #[test]
-fn what_one_is_told_slows_all_that_share_and_no_other() {
+fn a_busy_answer_of_one_node_slows_all_that_share() {
     let (mut net, busy) = net(&[true, true, false, true], &BusyConfig::new());
     send(&mut net, &busy, 2 * SECOND);
     busy[0].on_busy(API, busy[0].now(), None);
@@ -60,25 +69,25 @@ fn what_one_is_told_slows_all_that_share_and_no_other() {
     busy[2].on_busy("other", busy[2].now(), None);
     net.run(SECOND);
     assert_eq!(busy[0].limit("other", busy[0].now()), None);
-    assert_eq!(told(&net, 2), 0);
+    assert_eq!(sent_by(&net, 2), 0);
 }
 
 #[test]
-fn nothing_comes_back() {
+fn a_remote_report_is_never_sent_on() {
     let (mut net, busy) = net(&[true; 3], &BusyConfig::new());
     send(&mut net, &busy, SECOND);
     busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(2)));
     send(&mut net, &busy, 5 * SECOND);
-    assert_eq!(told(&net, 0), 2 * 2, "to two peers, twice");
-    assert_eq!((told(&net, 1), told(&net, 2)), (0, 0), "heard is not said");
+    assert_eq!(sent_by(&net, 0), 2 * 2, "to two peers, twice");
+    assert_eq!((sent_by(&net, 1), sent_by(&net, 2)), (0, 0));
     assert!(busy.iter().all(|busy| busy.stats(busy.now()).cuts <= 1));
     // An answer of its own in the second after that says nothing new, and one later does.
     busy[1].on_busy(API, busy[1].now(), None);
     net.run(100 * MILLI);
-    assert_eq!(told(&net, 1), 4);
+    assert_eq!(sent_by(&net, 1), 4);
     busy[2].on_busy(API, busy[2].now(), None);
     net.run(100 * MILLI);
-    assert_eq!(told(&net, 2), 0, "it had been slowed a moment ago");
+    assert_eq!(sent_by(&net, 2), 0, "it had been slowed a moment ago");
 }
 
 #[test]
@@ -93,7 +102,7 @@ fn a_pause_is_passed_on_with_what_is_left_of_it() {
     assert!((28_990..=29_010).contains(&waits[1]), "{waits:?}");
     // Whatever a peer says, and by whatever settings: not longer than this node believes.
     let patient = BusyConfig::new().max_pause(Duration::from_secs(5000));
-    let patient = BusyThrottle::on(&net.nodes[0].throttle, patient).unwrap();
+    let patient = throttle(&mut net, 0, &patient, true);
     patient.on_busy(API, patient.now(), Some(Duration::from_secs(4000)));
     net.run(SECOND);
     let wait = busy[1].turn(API, busy[1].now()).wait;
@@ -106,7 +115,7 @@ fn a_node_without_rules_warms_nobody() {
     let rule = || Rule::per_second(1).burst(100);
     let mut net = Net::new();
     net.start(rule(), |_| {});
-    net.start(None, |settings| settings.busy = true);
+    net.start(None, |_| {});
     net.run(3 * SECOND);
     while net.allow(0, "tag") {}
     net.run(SECOND);
@@ -126,7 +135,7 @@ fn a_node_without_rules_is_warmed_for_others_of_its_table() {
     net.start(Rule::per_second(1).burst(100), |_| {});
     net.run(SECOND);
     while net.allow(0, "tag") {}
-    net.start(None, |settings| settings.busy = true);
+    net.start(None, |_| {});
     let rules = "rate = '1/s'\nburst = 100\ncluster = { name = 'test', without_secret = true }";
     let rules = Config::from_toml(rules).unwrap();
     let other = net.nodes[1].throttle.reload(rules).unwrap();
@@ -136,7 +145,7 @@ fn a_node_without_rules_is_warmed_for_others_of_its_table() {
 }
 
 #[test]
-fn who_only_looks_leaves_the_news_to_who_asks() {
+fn a_query_leaves_the_report_to_the_next_request() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     send(&mut net, &busy, SECOND);
     net.run(70 * SECOND);
@@ -153,25 +162,26 @@ fn who_only_looks_leaves_the_news_to_who_asks() {
 
 /// One of two is lost, whichever.
 #[test]
-fn what_is_lost_once_is_heard() {
+fn a_payload_that_is_lost_once_arrives() {
     for lost in 0..2 {
         let (mut net, busy) = net(&[true, true], &BusyConfig::new());
         let mut seen = 0;
         net.lose = Box::new(move |datagram| {
-            let is_busy = datagram.bytes[3] == Kind::Busy as u8;
+            let is_busy = datagram.bytes[3] == Kind::Payload as u8;
             seen += i32::from(is_busy);
             is_busy && seen - 1 == lost
         });
-        busy[0].on_busy(API, busy[0].now(), None);
+        busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(30)));
         net.run(100 * MILLI);
-        assert!(busy[1].turn(API, busy[1].now()).limit.is_some(), "number {lost} lost");
+        let waits = [0, 1].map(|i| busy[i].turn(API, busy[i].now()).wait.as_millis());
+        assert!(waits[0].abs_diff(waits[1]) <= 10, "{waits:?} with number {lost} lost");
     }
 }
 
 /// In the document's arithmetic every busy answer counts: as often as there were any, however often
 /// datagrams arrive.
 #[test]
-fn what_comes_often_counts_once() {
+fn a_payload_that_arrives_often_counts_once() {
     let config = BusyConfig::new().mode(Mode::Document(Recover::Rate(3.0)));
     let (mut net, busy) = net(&[true, true], &config);
     net.copies = 3;
@@ -189,7 +199,7 @@ fn what_comes_often_counts_once() {
 }
 
 #[test]
-fn what_nobody_asked_about_yet_is_known_when_somebody_does() {
+fn a_service_without_local_calls_is_known_at_the_first_one() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     busy[0].on_busy(API, busy[0].now(), None);
     net.run(200 * MILLI);
@@ -204,41 +214,40 @@ fn what_nobody_asked_about_yet_is_known_when_somebody_does() {
     assert_eq!(busy[1].turn("old", busy[1].now()).limit, None);
 }
 
-/// One process that wishes it is enough, whoever exchanges.
+/// One process that requests it is enough, whichever runs the exchange.
 #[test]
-fn a_wish_is_enough() {
+fn a_request_to_share_is_enough() {
     let (mut net, busy) = net(&[false, true], &BusyConfig::new());
-    let exchange = internals::exchange(&net.nodes[0].throttle);
-    exchange.wish_busy(net.now);
+    let request = || busy[0].payload(true).standby();
+    request();
     busy[0].on_busy(API, busy[0].now(), None);
     net.run(100 * MILLI);
     assert!(busy[1].turn(API, busy[1].now()).limit.is_some());
-    // Not repeated for some seconds, it is over; what was said then is not told later.
+    // If it is not repeated it ends after some seconds; older answers are not sent later.
     net.run(5 * SECOND);
     busy[0].on_busy("late", busy[0].now(), None);
     net.run(100 * MILLI);
     assert_eq!(busy[1].turn("late", busy[1].now()).limit, None);
     net.run(11 * SECOND);
-    exchange.wish_busy(net.now);
+    request();
     net.run(100 * MILLI);
     assert_eq!(busy[1].turn("late", busy[1].now()).limit, None);
 }
 
-fn hostile(net: &mut Net, to: usize, entries: &[BusyEntry]) {
+fn send_hostile(net: &mut Net, to: usize, entries: &[BusyEntry]) {
     let liar = net.nodes[0].engine.origin();
     let number = 1_000_000 + net.sent.len() as u64;
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
-    write_busy(number, entries, &mut body);
-    let envelope = Envelope { kind: Kind::Busy, flags: 0, sender: liar, packet: number };
+    write_payload(number, 0, &write_busy(entries), &mut body);
+    let envelope = Envelope { kind: Kind::Payload, flags: 0, sender: liar, packet: number };
     keys().seal(&envelope, &body, &mut bytes);
     net.send(Datagram { from: address(0), to: address(to), bytes });
     net.run(2 * MILLI);
 }
 
-/// A peer with the key that names services without end: this node's own are not forgotten, and not
-/// slowed.
+/// The peer has the key. Services with local calls are neither forgotten nor slowed.
 #[test]
-fn a_chatty_peer_crowds_nobody_out() {
+fn a_peer_that_names_services_without_end_evicts_none() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     let names: Vec<String> = (0..300).map(|i| format!("service {i}")).collect();
     let now = busy[1].now();
@@ -253,35 +262,35 @@ fn a_chatty_peer_crowds_nobody_out() {
             word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             BusyEntry { service: word, answers: 1, age_us: 0, pause_us: 1 << 40 }
         };
-        hostile(&mut net, 1, &(0..56).map(entry).collect::<Vec<_>>());
+        send_hostile(&mut net, 1, &(0..MOST_ENTRIES).map(entry).collect::<Vec<_>>());
     }
     let after = busy[1].stats(busy[1].now());
     assert_eq!((after.services, after.forgotten), (before.services, before.forgotten));
     assert_eq!((after.services, after.forgotten), (300, 0));
     let kept = |name| !busy[1].turn(name, busy[1].now()).allowed;
     assert!(names.iter().all(kept), "with their pauses");
-    // Hearsay makes room for a service that is really used.
+    // Services that only peers reported make room for one with local calls.
     assert!(busy[1].should_send("a new one", busy[1].now()));
     let late = busy[1].stats(busy[1].now());
     assert_eq!((late.services, late.forgotten), (after.services + 1, after.forgotten));
 }
 
 #[test]
-fn what_is_said_before_anybody_is_there_waits_for_them() {
+fn busy_answers_wait_for_the_first_peer() {
     let mut net = Net::new();
-    net.start(None, |settings| settings.busy = true);
-    let alone = BusyThrottle::on(&net.nodes[0].throttle, BusyConfig::new()).unwrap();
+    net.start(None, |_| {});
+    let alone = throttle(&mut net, 0, &BusyConfig::new(), true);
     net.run(100 * MILLI);
     alone.on_busy(API, alone.now(), None);
     net.run(100 * MILLI);
-    net.start(None, |settings| settings.busy = true);
+    net.start(None, |_| {});
+    let late = throttle(&mut net, 1, &BusyConfig::new(), true);
     net.run(500 * MILLI);
-    let late = BusyThrottle::on(&net.nodes[1].throttle, BusyConfig::new()).unwrap();
     assert!(late.turn(API, late.now()).limit.is_some());
 }
 
 #[test]
-fn who_leaves_tells_all_there_is() {
+fn a_node_that_leaves_sends_all_its_busy_answers() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     let services: Vec<String> = (0..200).map(|i| format!("service {i}")).collect();
     for service in &services {
@@ -297,8 +306,9 @@ fn who_leaves_tells_all_there_is() {
 }
 
 #[test]
-fn peers_are_known_while_somebody_exchanges() {
+fn peers_are_counted_while_the_exchange_runs() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
+    net.run(20 * MILLI);
     assert_eq!(busy[0].stats(busy[0].now()).peers, 1);
     // As if its process were killed.
     net.nodes.truncate(1);

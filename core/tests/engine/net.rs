@@ -19,7 +19,7 @@ pub(crate) struct Node {
     pub(crate) engine: Engine,
     pub(crate) events: Vec<Event>,
     pub(crate) next: u64,
-    clock: ManualClock,
+    pub(crate) clock: ManualClock,
     pub(crate) address: PeerAddr,
 }
 

@@ -3,9 +3,10 @@
 
 use std::sync::LazyLock;
 
+use dthrottle::internals::busy::{MOST_ENTRIES, parse_busy, write_busy};
 use dthrottle::internals::cluster::wire::{
     Envelope, Hello, Keys, Kind, MAX_BODY, Report, ReportWriter, Secrets, Snapshot, SnapshotWriter,
-    parse_busy, parse_digest, parse_gaps, write_busy, write_digest, write_gaps,
+    parse_digest, parse_gaps, parse_payload, write_digest, write_gaps, write_payload,
 };
 
 /// The sealed one is `shared` of the vectors.
@@ -70,7 +71,7 @@ pub(crate) fn understood(kind: Kind, flags: u8, body: &[u8]) -> bool {
         Kind::Digest => parse_digest(body).is_ok(),
         Kind::Snapshot => Snapshot::parse(body).map(|all| all.windows().count()).is_ok(),
         Kind::Hello => Hello::parse(body).is_ok(),
-        Kind::Busy => parse_busy(body).is_ok(),
+        Kind::Payload => parse_payload(body).is_ok_and(|(.., busy)| parse_busy(busy).is_some()),
         Kind::Swim | Kind::SnapshotRequest | Kind::Leave => true,
     }
 }
@@ -96,10 +97,12 @@ fn try_body(kind: Kind, flags: u8, body: &[u8]) {
             // The slack may be left out; it is zero then.
             assert!(is_beginning(&out, body) || out == [body, &[0, 0]].concat());
         }
-        Kind::Busy => {
-            let Ok(news) = parse_busy(body) else { return };
-            assert_eq!(write_busy(news.number, &news.entries, &mut out), news.entries.len());
-            assert!(is_beginning(&out, body));
+        Kind::Payload => {
+            let Ok((number, age_us, payload)) = parse_payload(body) else { return };
+            write_payload(number, age_us, payload, &mut out);
+            assert_eq!(out, body);
+            let Some(entries) = parse_busy(payload) else { return };
+            assert!(entries.len() > MOST_ENTRIES || payload.starts_with(&write_busy(&entries)));
         }
         Kind::Swim | Kind::SnapshotRequest | Kind::Leave => {}
     }

@@ -49,9 +49,10 @@ impl Stage {
         let now = 100_000 * SECOND;
         let mut settings = Settings::new(keys(), address(1));
         settings.retention_bytes = 1 << 16;
-        settings.busy = true;
-        let busy = BusyThrottle::on(&throttle, BusyConfig::new()).expect("a busy throttle");
-        let engine = Engine::new(settings, internals::exchange(&throttle), 1, 5, now);
+        let busy = BusyThrottle::with_clock(BusyConfig::new(), clock.clone());
+        let busy = busy.expect("a busy throttle");
+        let mut engine = Engine::new(settings, internals::exchange(&throttle), 1, 5, now);
+        engine.set_payload(busy.payload(true));
         let peer = Origin { node: 77, incarnation: 9 };
         let mut stage = Stage { throttle, busy, engine, clock, now, packet: 0, peer };
         stage.engine.join(now, &[address(2)]);

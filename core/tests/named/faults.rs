@@ -105,12 +105,12 @@ fn another_layout_is_told_and_let_alone() {
     let path = used(&folder);
     change(&path, LAYOUT, |layout| layout + 1);
     let message = refusal(&folder);
-    assert!(message.contains("another version of dthrottle (layout 8, this one has 7)"));
+    assert!(message.contains("another version of dthrottle (layout 9, this one has 8)"));
     assert!(message.contains("choose another name"), "{message}");
-    // That of a version without services, which had a shorter file.
+    // That of an early version, which had a shorter file.
     change(&path, LAYOUT, |_| 2);
-    assert!(refusal(&folder).contains("(layout 2, this one has 7)"));
-    change(&path, LAYOUT, |_| 7);
+    assert!(refusal(&folder).contains("(layout 2, this one has 8)"));
+    change(&path, LAYOUT, |_| 8);
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "nothing was touched");
 }
 

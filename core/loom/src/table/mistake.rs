@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mistake {
+pub(crate) enum Mistake {
     #[default]
     None,
     /// None, but the claim is that of `mistaken.rs`.
@@ -34,11 +34,11 @@ pub(super) enum Mistake {
     NoMarkOfLater,
     /// The exchanger visits the slots before it clears the bits.
     VisitFirst,
-    /// Who finds a service sees its place, and not what was done before.
+    /// A process that finds its service does not see what was done to the record before.
     NoOrder,
-    /// It is noted that there are news before they are there.
+    /// The flag that there are reports is set before the report is there.
     FlagFirst,
-    /// The exchanger looks for news before it takes the note that there are any.
+    /// The exchanger looks for reports before it clears the flag.
     LookFirst,
 }
 
@@ -48,16 +48,16 @@ thread_local! {
 }
 
 impl Mistake {
-    pub(super) fn make(self) {
+    pub(crate) fn make(self) {
         MADE.set(self);
     }
 
-    pub(super) fn is_made(self) -> bool {
+    pub(crate) fn is_made(self) -> bool {
         MADE.get() == self
     }
 
     /// Whether one is made that `line.rs` leaves no room for.
-    pub(super) fn is_in_claim() -> bool {
+    pub(crate) fn is_in_claim() -> bool {
         use Mistake::{HomeOnly, NoReservation, NoSecondLook, NoSilence, Rewritten};
         [Rewritten, NoReservation, NoSecondLook, NoSilence, HomeOnly].contains(&MADE.get())
     }

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::cell::{Cell, full_fence};
-use super::line::{Claim, Line, Pair, Worth};
+use super::line::{Claim, EvictionCost, Line, Pair};
 use super::mistake::Mistake;
 use super::slot::{Mark, Slot};
 
@@ -14,10 +14,10 @@ pub(super) fn claim(
     pair: &Pair<'_>,
     new: Slot,
     token: u64,
-    worth: impl Fn(Slot) -> Worth,
+    eviction_cost: impl Fn(Slot) -> EvictionCost,
     lost: impl FnOnce(Slot),
 ) -> Claim {
-    let Some((cell, slot, displaced)) = choose(pair, &worth) else { return Claim::Lost };
+    let Some((cell, slot, displaced)) = choose(pair, &eviction_cost) else { return Claim::Lost };
     let mark = if displaced { pair.mark.displaced() } else { pair.mark };
     let bucket = Slot::new(mark, new.rule(), new.pending(), new.tat());
     let at_once = Mistake::NoReservation.is_made();
@@ -62,12 +62,15 @@ fn is_alone(pair: &Pair<'_>, own: &Cell) -> bool {
 
 type Chosen<'a> = (&'a Cell, Slot, bool);
 
-fn choose<'a>(pair: &Pair<'a>, worth: &impl Fn(Slot) -> Worth) -> Option<Chosen<'a>> {
-    let (home, live, cell, slot) = survey(pair.home, pair.mark, worth)?;
+fn choose<'a>(
+    pair: &Pair<'a>,
+    eviction_cost: &impl Fn(Slot) -> EvictionCost,
+) -> Option<Chosen<'a>> {
+    let (home, live, cell, slot) = survey(pair.home, pair.mark, eviction_cost)?;
     if home == 0 && live < CROWDED {
         return Some((cell, slot, false));
     }
-    let (second, _, other, found) = survey(pair.second, pair.mark.displaced(), worth)?;
+    let (second, _, other, found) = survey(pair.second, pair.mark.displaced(), eviction_cost)?;
     match second <= home {
         true => Some((other, found, true)),
         false => Some((cell, slot, false)),
@@ -78,15 +81,15 @@ fn choose<'a>(pair: &Pair<'a>, worth: &impl Fn(Slot) -> Worth) -> Option<Chosen<
 fn survey<'a>(
     line: &'a Line,
     mark: Mark,
-    worth: &impl Fn(Slot) -> Worth,
-) -> Option<(Worth, usize, &'a Cell, Slot)> {
+    eviction_cost: &impl Fn(Slot) -> EvictionCost,
+) -> Option<(EvictionCost, usize, &'a Cell, Slot)> {
     let slots: Vec<(&Cell, Slot)> = line.0.iter().map(|cell| (cell, cell.load())).collect();
     let own = |slot: Slot| slot.mark() == mark && !slot.is_empty();
     if let Some((cell, slot)) = slots.iter().copied().find(|(_, slot)| own(*slot)) {
         return slot.is_reserved().then_some((0, 0, cell, slot));
     }
-    let live = slots.iter().filter(|(_, slot)| worth(*slot) > 0).count();
+    let live = slots.iter().filter(|(_, slot)| eviction_cost(*slot) > 0).count();
     let (cell, slot) =
-        slots.into_iter().min_by_key(|(_, slot)| (worth(*slot), !slot.is_empty()))?;
-    Some((worth(slot), live, cell, slot))
+        slots.into_iter().min_by_key(|(_, slot)| (eviction_cost(*slot), !slot.is_empty()))?;
+    Some((eviction_cost(slot), live, cell, slot))
 }

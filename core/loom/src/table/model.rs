@@ -1,6 +1,6 @@
 //! Two lines, one word of bits, and the loop that `Table` in core runs over them.
 //!
-//! `ask`, `settle` and `worth` mirror `update`, `settle` and `worth` of core's `Table`, `drain` its
+//! `ask`, `settle` and `eviction_cost` mirror `update`, `settle` and `eviction_cost` of core's `Table`, `drain` its
 //! `drain` and `drain_line`, with one rule. A change there is a change here.
 
 use std::panic::{self, AssertUnwindSafe};
@@ -166,11 +166,11 @@ impl Actor {
         let new = Slot::new(Mark::new(ask.tag), RULE, ask.hits, NOW + ask.ticks);
         // So that what is left of it fits into the narrow slot.
         let token = self.token;
-        let worth = |slot| worth(slot, ask.fresh);
+        let eviction_cost = |slot| eviction_cost(slot, ask.fresh);
         let lost = |slot| self.model.lose(slot);
         let claim = match Mistake::is_in_claim() {
-            true => mistaken::claim(&pair, new, token, worth, lost),
-            false => pair.claim(new, token, ask.evict, worth, lost),
+            true => mistaken::claim(&pair, new, token, eviction_cost, lost),
+            false => pair.claim(new, token, ask.evict, eviction_cost, lost),
         };
         if let Claim::Taken { displaced } = claim
             && ask.hits > 0
@@ -184,7 +184,12 @@ impl Actor {
     /// `reclaim_rules` does.
     pub(super) fn clear(&self, fresh: u64) {
         for cell in self.model.lines.iter().flat_map(|line| &line.0) {
-            line::clear(cell, |_| true, |slot| worth(slot, fresh), |slot| self.model.lose(slot));
+            line::clear(
+                cell,
+                |_| true,
+                |slot| eviction_cost(slot, fresh),
+                |slot| self.model.lose(slot),
+            );
         }
     }
 
@@ -299,7 +304,7 @@ impl Model {
     }
 }
 
-fn worth(slot: Slot, fresh: u64) -> u64 {
+fn eviction_cost(slot: Slot, fresh: u64) -> u64 {
     let debt = if slot.is_reserved() { 0 } else { slot.tat().saturating_sub(fresh) };
     let under_way = slot.is_reserved() && !slot.is_given_up();
     debt.max(u64::from(under_way || slot.pending() > 0))

@@ -9,7 +9,7 @@ use loom::thread::{self, ThreadId};
 use super::slot::Slot;
 
 /// What a dead thread leaves as its last word.
-pub(super) struct Dead;
+pub(crate) struct Dead;
 
 #[derive(Default)]
 struct Witness {
@@ -26,17 +26,17 @@ thread_local! {
 }
 
 /// Forgets all, for a new model.
-pub(super) fn reset() {
+pub(crate) fn reset() {
     WITNESS.take();
 }
 
 /// The thread will die instead of trying one more swap after so many.
-pub(super) fn dies_after(swaps: usize) {
+pub(crate) fn dies_after(swaps: usize) {
     WITNESS.with_borrow_mut(|witness| witness.dying = Some((thread::current().id(), swaps)));
 }
 
 /// Before each swap.
-pub(super) fn tries() {
+pub(crate) fn tries() {
     let dead = WITNESS.with_borrow_mut(|witness| match &mut witness.dying {
         Some((thread, 0)) => *thread == thread::current().id(),
         Some((thread, left)) if *thread == thread::current().id() => {

@@ -3,7 +3,6 @@
 //!
 //! Tags are known by fingerprint only. Times are nanoseconds since the table's zero.
 
-mod busy;
 mod memory;
 mod rule;
 #[cfg(test)]
@@ -19,7 +18,7 @@ use crate::domain::{Domain, Host};
 pub use crate::os::exchange_lock::Lock;
 use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{Bucket, Key, Step};
-pub use crate::table::{Facts, News, RawEvent};
+pub use crate::table::{Facts, RawEvent};
 
 /// How many entries ahead their lines are asked for.
 const AHEAD: usize = 16;

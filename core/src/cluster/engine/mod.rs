@@ -4,13 +4,13 @@
 //! After every call, call `poll` until it returns `Timeout`. Each part of the exchange keeps its
 //! own state in a file of its own; this file passes datagrams and time to them.
 
-mod busy;
 mod context;
 mod digest;
 mod greet;
 mod membership;
 mod merger;
 mod output;
+mod payload;
 mod peers;
 mod receive;
 mod repair;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use self::busy::BusyOutbox;
 use self::context::Context;
 use self::membership::Membership;
 pub use self::output::{Output, To, Transmit};
+use self::payload::Payloads;
 use self::peers::Peers;
 use self::repair::Repair;
 use self::report::Reports;
@@ -50,7 +50,7 @@ pub struct Engine {
     reports: Reports,
     repair: Repair,
     snapshots: Snapshots,
-    busy: BusyOutbox,
+    payloads: Payloads,
     slack: Slack,
     schedule: Schedule,
     /// Whether the node has left the cluster: it handles and sends nothing any more.
@@ -96,7 +96,7 @@ impl Engine {
             reports,
             repair,
             snapshots: Snapshots::new(now, is_cold),
-            busy: BusyOutbox::default(),
+            payloads: Payloads::default(),
             slack: Slack::default(),
             schedule,
             has_left: false,
@@ -161,7 +161,7 @@ impl Engine {
     /// Reports what has not been reported yet, and leaves the cluster.
     pub fn leave(&mut self, now: u64) {
         self.report(now, true);
-        self.tell_busy(now, true);
+        self.send_payloads(now, true);
         let receivers = To::Each(Arc::clone(&self.context.receivers));
         self.context.send(receivers, Kind::Leave, 0, &[]);
         self.membership.leave(now);
@@ -232,7 +232,7 @@ impl Engine {
             }
             Kind::Snapshot => self.handle_snapshot(now, sender, body),
             Kind::Swim => self.membership.handle(now, body),
-            Kind::Busy => self.handle_busy(now, sender, body),
+            Kind::Payload => self.handle_payload(now, sender, body),
             Kind::Leave => {
                 self.set_state(now, sender, State::Left);
                 Ok(())
@@ -249,7 +249,7 @@ impl Engine {
             self.context.exchange.stay(now);
             self.continue_start(now);
             self.report(now, false);
-            self.tell_busy(now, false);
+            self.send_payloads(now, false);
             self.reports.announce_top(now, &mut self.context);
             self.request_missing(now);
             // Timers of nodes must never align.

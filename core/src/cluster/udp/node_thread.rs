@@ -11,6 +11,7 @@ use super::hooks::Hooks;
 use super::multicast::Group;
 use crate::clock::Clock;
 use crate::cluster::access::Exchange;
+use crate::cluster::payload::MakePayload;
 use crate::cluster::{Counter, Engine};
 use crate::config::ClusterConfig;
 use crate::os::{clock, fork, random};
@@ -49,22 +50,22 @@ impl NodeThread {
 
     /// Starts the thread in this process, once.
     #[inline]
-    pub(crate) fn start(&self) {
+    pub(crate) fn start(&self, payload: &OnceLock<MakePayload>) {
         let here = fork::generation().wrapping_add(1);
         // Relaxed: the one who changes it starts the thread, and nobody else waits for it.
         let before = self.started.load(Ordering::Relaxed);
         if before != here {
-            self.start_here(before, here);
+            self.start_here(before, here, payload.get());
         }
     }
 
     #[cold]
-    fn start_here(&self, before: u32, here: u32) {
+    fn start_here(&self, before: u32, here: u32, payload: Option<&MakePayload>) {
         let claim =
             self.started.compare_exchange(before, here, Ordering::Relaxed, Ordering::Relaxed);
         let (Some(plan), Ok(_)) = (self.plan.get(), claim) else { return };
         // Whatever the system does not give cannot be had by asking at every check.
-        let Ok(background) = plan.clone().start() else {
+        let Ok(background) = plan.clone().start(payload.cloned()) else {
             return plan.exchange.count(Counter::StartErrors.place(), 1);
         };
         match self.background.try_lock() {
@@ -115,18 +116,24 @@ impl NodeThread {
 }
 
 impl Plan {
-    fn start(self) -> std::io::Result<Background> {
+    fn start(self, payload: Option<MakePayload>) -> std::io::Result<Background> {
         let exchange = self.exchange.clone();
         let hooks = Hooks::of_table(exchange.clone());
-        let wishes_busy = self.config.busy == Some(true);
+        let mut waiting = payload.as_ref().map(|make| make());
         let try_lock = move || {
-            // For as long as another process exchanges, it is told so at every try.
-            if wishes_busy {
-                exchange.wish_busy(exchange.now());
+            if let Some(payload) = &mut waiting {
+                payload.standby();
             }
             exchange.try_lock()
         };
-        Background::start(hooks, try_lock, move || Ok((self.engine(), self.setup())))
+        let make = move || {
+            let mut engine = self.engine();
+            if let Some(make) = &payload {
+                engine.set_payload(make());
+            }
+            Ok((engine, self.setup()))
+        };
+        Background::start(hooks, try_lock, make)
     }
 
     fn engine(&self) -> Engine {

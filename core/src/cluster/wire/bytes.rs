@@ -13,18 +13,23 @@ pub(super) const ENTRY: usize = 8;
 
 /// Takes fields from the front of a body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(body: &'a [u8]) -> Reader<'a> {
+    pub(crate) fn new(body: &'a [u8]) -> Reader<'a> {
         Reader { rest: body }
     }
 
     /// Whether everything has been read.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// What has not been read yet.
+    pub(super) fn rest(self) -> &'a [u8] {
+        self.rest
     }
 
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Dropped> {
@@ -39,7 +44,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8, Dropped> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Dropped> {
         self.array().map(u8::from_be_bytes)
     }
 
@@ -51,7 +56,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Dropped> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Dropped> {
         self.array().map(u64::from_be_bytes)
     }
 
@@ -59,7 +64,7 @@ impl<'a> Reader<'a> {
         Ok(Origin { node: self.u64()?, incarnation: self.u64()? })
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, Dropped> {
+    pub(crate) fn varint(&mut self) -> Result<u64, Dropped> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -78,7 +83,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number of things of at least `size` bytes each, all of which can be there.
-    pub(super) fn count(&mut self, size: usize) -> Result<usize, Dropped> {
+    pub(crate) fn count(&mut self, size: usize) -> Result<usize, Dropped> {
         let count = usize::try_from(self.varint()?).map_err(|_| Dropped::Malformed)?;
         if count > self.rest.len() / size { Err(Dropped::Malformed) } else { Ok(count) }
     }
@@ -126,7 +131,7 @@ pub(super) const fn varint_len(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

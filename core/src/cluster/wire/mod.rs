@@ -6,20 +6,20 @@
 //! and bytes after what is known are ignored, so that later versions may add fields.
 
 mod address;
-pub mod busy;
-mod bytes;
+pub(crate) mod bytes;
 pub mod digest;
 pub mod gap;
 pub mod hello;
 pub mod keys;
+pub mod payload;
 pub mod report;
 pub mod snapshot;
 
-pub use busy::{BusyEntry, BusyNews, MAX_BUSY_US, parse_busy, write_busy};
 pub use digest::{ANSWER, parse_digest, write_digest};
 pub use gap::{parse_gaps, write_gaps};
 pub use hello::Hello;
 pub use keys::{Keys, Secrets};
+pub use payload::{MAX_AGE_US, parse_payload, write_payload};
 pub use report::{
     MAX_ENTRY, MAX_HEAD, MAX_SECTION, RELAYED, Report, ReportEntry, ReportWriter, Section,
 };
@@ -61,8 +61,8 @@ pub enum Kind {
     Hello,
     /// The sender ends. The body is empty.
     Leave,
-    /// Services that said they are busy.
-    Busy,
+    /// Data of the host.
+    Payload,
 }
 
 impl Kind {
@@ -77,7 +77,7 @@ impl Kind {
         Kind::Swim,
         Kind::Hello,
         Kind::Leave,
-        Kind::Busy,
+        Kind::Payload,
     ];
 
     fn of(byte: u8) -> Option<Kind> {

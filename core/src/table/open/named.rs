@@ -5,10 +5,10 @@ use super::{Opened, Wish};
 use crate::config::{MOST_KEYS, TableConfig};
 use crate::error::{Error, Result};
 use crate::os::lock::LockFile;
-use crate::os::named::{self, Asked, Found, Refusal};
+use crate::os::named::{self, Asked, Refusal};
 use crate::os::random;
 use crate::table::rule_users::RuleUsers;
-use crate::table::{Birth, Table};
+use crate::table::{Birth, Region, Table};
 
 /// A table for every process that gives this name.
 pub(super) fn named(name: &str, wish: Wish<'_>) -> Result<Opened> {
@@ -24,17 +24,20 @@ pub(super) fn named(name: &str, wish: Wish<'_>) -> Result<Opened> {
             return Ok(opened);
         }
     }
+    Err(other_key(name, wish.config))
+}
+
+/// The error that a named table has another fingerprint key than this cluster.
+pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
     let option = |flag, value: &Option<String>| {
         value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
     };
-    let (group, dir) = (&wish.config.group, &wish.config.dir);
-    let place = option("group", group) + &option("dir", dir);
+    let place = option("group", &config.group) + &option("dir", &config.dir);
     let message = format!(
-        "the table {name:?} has another fingerprint key: it was made without this cluster, or \
-         with another secret; give another name, or remove it with \
-         `dthrottle table remove {name}{place}`"
+        "the table {name:?} has another fingerprint key: it was made without this cluster, or with \
+         another secret; give another name, or remove it with `dthrottle table remove {name}{place}`"
     );
-    Err(Error::config("table", message))
+    Error::config("table", message)
 }
 
 /// The names of a table that nobody chose, in the order in which all its processes try them. They
@@ -44,7 +47,9 @@ fn usual_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
     let numbered = (2..=MOST_KEYS).map(|number| format!("{name}-{number}"));
     let mut names: Vec<String> = std::iter::once(name.to_string()).chain(numbered).collect();
     let (group, dir) = (config.group.as_deref(), config.dir.as_deref());
-    let ours = names.iter().position(|name| named::key(name, group, dir) == Some(key));
+    let ours = names.iter().position(|name| {
+        named::find_named::<Region>(name, group, dir).is_some_and(|found| found.birth().key == key)
+    });
     names[..=ours.unwrap_or(0)].rotate_right(1);
     names
 }
@@ -52,23 +57,24 @@ fn usual_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
 /// The table of this name; nothing: it is there, with another key.
 fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
     let Wish { config, key, zero_ns } = wish;
-    let geometry = config.shape();
+    let shape = config.shape();
     let birth = Birth { zero_ns, key: key.unwrap_or_else(random::key), boot: named::boot() };
     let dir = config.dir.as_deref();
     let group = config.group.as_deref();
-    match named::open(&Asked { name, dir, group, geometry, birth }) {
-        Ok(Found { region, file, path }) => {
+    match named::open::<Region>(&Asked { name, dir, group, shape, birth }) {
+        Ok(found) => {
+            let (region, file, path) = (found.memory, found.file, found.path);
             let found = region.birth();
             if key.is_some_and(|key| key != found.key) {
                 return Ok(None);
             }
             let mut warnings = Vec::new();
-            if config.size.is_some() && region.geometry() != geometry {
+            if config.size.is_some() && region.geometry() != shape {
                 warnings.push(format!(
                     "the table {name:?} is there already, with room for {} tags and not for \
                      {} as asked; `dthrottle table resize {name} SIZE` changes that",
                     region.geometry().tags(),
-                    geometry.tags()
+                    shape.tags()
                 ));
             }
             let lock = LockFile::of_table(file, path).map_err(|cause| no_lock(&cause))?;

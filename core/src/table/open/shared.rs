@@ -4,15 +4,24 @@ use super::{Opened, Wish, private};
 use crate::error::Result;
 use crate::os::memory::Map;
 use crate::table::rule_users::RuleUsers;
-use crate::table::{Geometry, Table};
+use crate::table::{Memory, Table};
 
 #[cfg(target_os = "linux")]
 use super::named;
 #[cfg(target_os = "linux")]
 pub(super) use super::named::named;
 
-pub(super) fn private_table(geometry: Geometry) -> Option<Table> {
-    Table::in_memory(Map::private(geometry.bytes()).ok()?, geometry)
+/// Zeroed memory of this process.
+pub(crate) fn private_memory(bytes: usize) -> Option<Box<dyn Memory>> {
+    Some(Box::new(Map::private(bytes).ok()?))
+}
+
+/// Zeroed memory of this process and the children forked from now on.
+pub(crate) fn anonymous_memory(bytes: usize) -> Option<Box<dyn Memory>> {
+    if !Table::can_be_shared() {
+        return None;
+    }
+    Some(Box::new(Map::anonymous(bytes).ok()?))
 }
 
 /// A table for this process and its children.

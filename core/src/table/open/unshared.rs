@@ -3,11 +3,15 @@
 
 use super::{Opened, Wish, private};
 use crate::error::Result;
+use crate::table::Memory;
 use crate::table::heap::Heap;
-use crate::table::{Geometry, Table};
 
-pub(super) fn private_table(geometry: Geometry) -> Option<Table> {
-    Table::in_memory(Heap::new(geometry.bytes()), geometry)
+pub(crate) fn private_memory(bytes: usize) -> Option<Box<dyn Memory>> {
+    Some(Box::new(Heap::new(bytes)))
+}
+
+pub(crate) fn anonymous_memory(bytes: usize) -> Option<Box<dyn Memory>> {
+    private_memory(bytes)
 }
 
 pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {

@@ -2,14 +2,10 @@
 #![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
 
 use std::ptr::NonNull;
-use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use super::*;
-use crate::busy::{BusyThrottle, Mode, Recover};
 use crate::cluster::{Origin, Window};
-use crate::{BusyConfig, ManualClock};
 
 /// Memory full of words of all kinds. Some look like a rule.
 fn garbage(geometry: Geometry, seed: u64) -> Heap {
@@ -122,70 +118,6 @@ fn there_is_an_answer_whatever_is_in_memory() {
         if seed.is_multiple_of(8) {
             let (small, big) = (small.with_seats(), big.with_seats());
             use_all(&table(small, seed), &table(big, !seed), seed, steps / 10);
-        }
-    }
-}
-
-/// Writes anything into places of services; the names of some stay, so that their words are used.
-fn spoil(table: &Table, numbers: &mut Numbers) {
-    for service in table.region.services() {
-        let first = std::ptr::from_ref(service).cast::<AtomicU64>();
-        // SAFETY: a place is made of atomics only, has as many bytes, and any bytes are a value.
-        let words =
-            unsafe { slice::from_raw_parts(first, size_of::<Service>() / size_of::<u64>()) };
-        let kept = if numbers.next().is_multiple_of(2) { 2 } else { 0 };
-        for word in &words[kept..] {
-            word.store(any_word(numbers), Ordering::Relaxed);
-        }
-    }
-}
-
-/// Every call about services, at any time.
-fn call_all(busy: &BusyThrottle, numbers: &mut Numbers, calls: u64) {
-    let exchange = busy.node().exchange();
-    for _ in 0..calls {
-        let number = numbers.next();
-        let name = (number % 200).to_le_bytes();
-        let now = Duration::from_nanos(numbers.next() >> (number >> 8 & 63));
-        let news =
-            News { at_ns: any_word(numbers), answers: number >> 40, until_ns: any_word(numbers) };
-        exchange.hear(number, any_word(numbers), news);
-        let turn = busy.turn(name, now);
-        assert!(turn.wait <= Duration::from_secs(4200) && turn.allowed == turn.wait.is_zero());
-        busy.on_ok(name, now);
-        let retry_after = number.is_multiple_of(3).then(|| Duration::from_nanos(any_word(numbers)));
-        busy.on_busy(name, now, retry_after);
-        let limits = [turn.limit, busy.limit(name, now)].into_iter().flatten();
-        limits.for_each(|limit| assert!((1e-4..=1e7).contains(&limit), "{limit}"));
-        assert!((0.0..3e6).contains(&busy.rate(name, now)));
-        if number.is_multiple_of(16) {
-            busy.forget(name);
-            assert_eq!(busy.limit(name, now), None);
-            assert!(busy.stats(now).services <= SERVICES as u64);
-            exchange.take_said(number as usize % SERVICES, 10, |name, _| assert_ne!(name, 0));
-        }
-    }
-}
-
-#[test]
-fn services_have_an_answer_whatever_is_in_memory() {
-    let (seeds, calls) = if cfg!(miri) { (1, 3) } else { (10, 300) };
-    let modes = [BusyConfig::new(), BusyConfig::new().mode(Mode::Document(Recover::Value(0.1)))];
-    for seed in 0..seeds {
-        for config in &modes {
-            let busy = BusyThrottle::with_clock(config.clone(), ManualClock::new()).unwrap();
-            let mut numbers = Numbers(seed);
-            call_all(&busy, &mut numbers, 200.min(calls));
-            let table = &busy.node().0.host.table;
-            spoil(table, &mut numbers);
-            empty(2).copy_services_from(table);
-            call_all(&busy, &mut numbers, calls);
-            let now = Duration::from_secs(1000);
-            for i in 0..100_u64 {
-                busy.on_busy(i.to_le_bytes(), now, Some(Duration::from_secs(5)));
-            }
-            let held = |i: &u64| !busy.should_send(i.to_le_bytes(), now);
-            assert!((0..100).filter(held).count() > 90, "it works");
         }
     }
 }

@@ -1,12 +1,9 @@
 //! Several threads on few slots. `core/loom` tries every interleaving of fewer steps.
 
 use std::sync::Barrier;
-use std::sync::atomic::AtomicU64;
 use std::thread;
 
 use super::*;
-use crate::table::service::Moment;
-use crate::table::set::{Set, find, take};
 
 const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };
 const ROUNDS: usize = if cfg!(miri) { 3 } else { 500 };
@@ -96,34 +93,4 @@ fn slots_change_hands_and_an_offender_keeps_his() {
         passed
     });
     assert_eq!((passed, rig.used(offender, 0)), (0, 1_000_000));
-}
-
-/// All are told busy by services that have no place yet, where others were used before: each is cut,
-/// and stays so.
-#[test]
-fn a_cut_that_was_made_is_there() {
-    let (mut lost, rounds) = (0, if cfg!(miri) { 2 } else { 2000 });
-    for round in 0..rounds {
-        let (set, claims) = (Set::default(), AtomicU64::new(round));
-        let used = |service: &Service| service.used_ns.load(Ordering::Relaxed);
-        let take_at =
-            |name, now| take(&set, ServiceKey::new(name, 7), || Moment::new(now, &claims), used).0;
-        (1..9).for_each(|n| take_at(100 + n, n).state.store(100, Ordering::Relaxed));
-        let take = |name| take_at(name, 9);
-        at_once(|number| {
-            // Two of them by the same service.
-            let name = 1 + number / 2;
-            let place = take(name);
-            place.step(ServiceKey::new(name, 7), |writer| {
-                writer.change(|bits| (bits == 0).then_some(u128::from(name)))
-            });
-            0
-        });
-        for name in 1..=THREADS / 2 {
-            let found = find(&set, ServiceKey::new(name, 7));
-            lost +=
-                u64::from(found.is_none_or(|it| it.state.load(Ordering::Relaxed) != name.into()));
-        }
-    }
-    assert_eq!(lost, 0);
 }

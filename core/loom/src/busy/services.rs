@@ -1,6 +1,7 @@
-//! Places that go from service to service while others look, speak, hear or die.
+//! Records that pass from service to service while other threads read them, add reports, or die.
 //!
-//! `say` and `take_said` mirror those of core's `Table`. A change there is a change here.
+//! `add_local_busy` and `take_local_busy` mirror those of core's `Store`. A change there is a change
+//! here.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
@@ -9,11 +10,11 @@ use loom::model::Builder;
 use loom::sync::Arc;
 
 use super::cell::AtomicU64;
-use super::mistake::Mistake;
-use super::news::News;
-use super::service::{IDLE_NS, Moment, Service, ServiceKey, Writer};
-use super::set::{Set, find, hear, take};
-use super::witness;
+use super::report::BusyReport;
+use super::service::{ClaimStamp, IDLE_NS, Service, ServiceKey, Writer};
+use super::set::{Set, add_remote_busy, find, take};
+use crate::table::mistake::Mistake;
+use crate::table::witness;
 
 const NOW: u64 = 2 * IDLE_NS;
 const A: u64 = 1;
@@ -21,9 +22,9 @@ const B: u64 = 2;
 const C: u64 = 3;
 const D: u64 = 4;
 
-/// News that show whose they are: each service has as many answers as its name says.
-const fn news(name: u64) -> News {
-    News { at_ns: 5_000_000, answers: name, until_ns: 0 }
+/// A report that shows its service: it has as many answers as the name says.
+const fn report(name: u64) -> BusyReport {
+    BusyReport { at_ns: 5_000_000, answers: name, until_ns: 0 }
 }
 
 fn key(name: u64) -> ServiceKey {
@@ -33,35 +34,35 @@ fn key(name: u64) -> ServiceKey {
 #[derive(Default)]
 struct Model {
     set: Set,
-    said: AtomicU64,
+    has_local_busy: AtomicU64,
     claims: AtomicU64,
-    /// How often busy answers of each service were taken, and how often it was cut. Not loom's: they
-    /// take no part.
-    told: [std::sync::atomic::AtomicU64; 6],
+    /// How often reports of each service were taken, and how often it was cut. Not loom's, because
+    /// they are no part of the model.
+    taken: [std::sync::atomic::AtomicU64; 6],
     cuts: [std::sync::atomic::AtomicU64; 6],
 }
 
 type Act = fn(&Model);
 
 impl Model {
-    /// The place of a service that is asked about now.
+    /// The record of a service that is called now.
     fn take(&self, name: u64) -> &Service {
-        let worth = |service: &Service| service.used_ns.load(Ordering::Relaxed);
-        take(&self.set, key(name), || self.moment(), worth).0
+        let value = |service: &Service| service.used_ns.load(Ordering::Relaxed);
+        take(&self.set, key(name), || self.stamp(), value).0
     }
 
-    fn moment(&self) -> Moment {
+    fn stamp(&self) -> ClaimStamp {
         if Mistake::OneToken.is_made() {
-            return Moment::new(NOW, &AtomicU64::new(0));
+            return ClaimStamp::new(NOW, &AtomicU64::new(0));
         }
-        Moment::new(NOW, &self.claims)
+        ClaimStamp::new(NOW, &self.claims)
     }
 
     fn cut(&self, name: u64) {
         self.cut_at(self.take(name), name);
     }
 
-    /// What limits a service stands for its name, too. As in core, a cut that is there stays.
+    /// The state of a service shows its name, too. As in core, a cut is not repeated.
     fn cut_at(&self, place: &Service, name: u64) {
         let write = |writer: &Writer<'_>| {
             let cut = writer.change(|bits| (bits == 0).then_some(u128::from(name)));
@@ -73,7 +74,7 @@ impl Model {
         }
     }
 
-    /// A service that was cut, and still has its place, has its limit.
+    /// A service that was cut, and still has its record, has its limit.
     fn keeps(&self, name: u64) {
         let cuts = self.cuts[name as usize].load(Ordering::Relaxed);
         if let Some(place) = find(&self.set, key(name)) {
@@ -82,51 +83,51 @@ impl Model {
         }
     }
 
-    fn say(&self, name: u64) {
+    fn add_local_busy(&self, name: u64) {
         let place = self.take(name);
         if Mistake::FlagFirst.is_made() {
-            self.said.swap(1, Ordering::Release);
+            self.has_local_busy.swap(1, Ordering::Release);
         }
-        place.say(name, news(name));
+        place.add_local_busy(name, report(name));
         if !Mistake::FlagFirst.is_made() {
-            self.said.swap(1, Ordering::Release);
+            self.has_local_busy.swap(1, Ordering::Release);
         }
     }
 
-    fn take_said(&self) {
-        if self.said.load(Ordering::Relaxed) == 0 {
+    fn take_local_busy(&self) {
+        if self.has_local_busy.load(Ordering::Relaxed) == 0 {
             return;
         }
         if !Mistake::LookFirst.is_made() {
-            self.said.swap(0, Ordering::Acquire);
+            self.has_local_busy.swap(0, Ordering::Acquire);
         }
-        for (name, said) in self.set.iter().filter_map(Service::take_said) {
-            assert_eq!(said.answers, name, "news of another");
-            self.told[name as usize].fetch_add(1, Ordering::Relaxed);
+        for (name, report) in self.set.iter().filter_map(Service::take_local_busy) {
+            assert_eq!(report.answers, name, "report of another");
+            self.taken[name as usize].fetch_add(1, Ordering::Relaxed);
         }
         if Mistake::LookFirst.is_made() {
-            self.said.swap(0, Ordering::Acquire);
+            self.has_local_busy.swap(0, Ordering::Acquire);
         }
     }
 
-    fn told(&self, name: u64) -> u64 {
-        self.told[name as usize].load(Ordering::Relaxed)
+    fn taken(&self, name: u64) -> u64 {
+        self.taken[name as usize].load(Ordering::Relaxed)
     }
 
-    /// What a service finds that looks for its place has nothing of another's.
-    fn look(&self, name: u64) {
+    /// A service that finds its record finds nothing of another one in it.
+    fn check(&self, name: u64) {
         if let Some(place) = find(&self.set, key(name)) {
             let state = place.state.load(Ordering::Relaxed);
             assert!([0, name.into()].contains(&state), "numbers of another: {state}");
         }
     }
 
-    fn places(&self, name: u64) -> usize {
+    fn records(&self, name: u64) -> usize {
         self.set.iter().filter(|service| service.key() == key(name)).count()
     }
 }
 
-/// All interleavings of threads, each of which does one act, and what must be so at the end.
+/// Runs all interleavings of threads, each of which does one act, and checks the end of each.
 fn explore(mistake: Mistake, prepare: Act, acts: &'static [Act], check: Act) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
@@ -148,7 +149,7 @@ fn explore(mistake: Mistake, prepare: Act, acts: &'static [Act], check: Act) {
     });
 }
 
-/// Does something, but the thread dies instead of one more change after so many.
+/// Runs `act`, but the thread dies instead of making one more change after this number.
 fn or_die(changes: usize, act: impl FnOnce()) {
     witness::dies_after(changes);
     if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(act))
@@ -158,26 +159,26 @@ fn or_die(changes: usize, act: impl FnOnce()) {
     }
 }
 
-/// The first place is A's, which nobody has asked about for long; the second is C's, who asked a
+/// The first record belongs to A, which has been idle for long; the second to C, which was called a
 /// moment ago.
 fn used(model: &Model) {
-    model.say(A);
+    model.add_local_busy(A);
     model.cut(A);
     model.cut(C);
     model.set[0].used_ns.store(0, Ordering::Relaxed);
     model.set[1].used_ns.store(NOW - 1, Ordering::Relaxed);
 }
 
-/// The same, but nobody's place is worth less than the first.
+/// Like `used`, but the first record has the lowest eviction cost even while it is being taken.
 fn used_by_others(model: &Model) {
     used(model);
     model.set[1].used_ns.store(NOW + 1, Ordering::Relaxed);
 }
 
 #[test]
-fn two_who_take_the_same_get_the_same() {
+fn two_threads_that_take_one_service_get_the_same_record() {
     let check: Act = |model| {
-        assert_eq!(model.places(A), 1);
+        assert_eq!(model.records(A), 1);
         assert_eq!(model.take(A).state.load(Ordering::Relaxed), A.into());
     };
     explore(Mistake::None, |_| {}, &[|model| model.cut(A), |model| _ = model.take(A)], check);
@@ -190,70 +191,70 @@ fn want_one_place(mistake: Mistake) {
         |_| {},
         acts,
         |model| {
-            assert_eq!((model.places(A), model.places(B)), (1, 1), "places of both");
-            model.look(A);
-            model.look(B);
+            assert_eq!((model.records(A), model.records(B)), (1, 1), "records of both");
+            model.check(A);
+            model.check(B);
         },
     );
 }
 
 #[test]
-fn two_who_want_the_same_place_both_get_one() {
+fn two_services_that_take_one_record_both_get_one() {
     want_one_place(Mistake::None);
 }
 
 #[test]
-#[should_panic(expected = "places of both")]
-fn a_place_taken_without_comparing_is_noticed() {
+#[should_panic(expected = "records of both")]
+fn the_model_notices_a_record_taken_without_comparing() {
     want_one_place(Mistake::NoCompare);
 }
 
 fn changes_hands(mistake: Mistake) {
-    let acts: &[Act] = &[|model| model.cut(B), |model| model.look(B)];
+    let acts: &[Act] = &[|model| model.cut(B), |model| model.check(B)];
     explore(mistake, used, acts, |model| {
-        assert_eq!((model.places(A), model.places(B), model.places(C)), (0, 1, 1));
+        assert_eq!((model.records(A), model.records(B), model.records(C)), (0, 1, 1));
     });
 }
 
 #[test]
-fn who_finds_its_place_finds_nothing_of_another() {
+fn a_found_record_contains_nothing_of_another_service() {
     changes_hands(Mistake::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
-fn a_place_found_without_order_is_noticed() {
+fn the_model_notices_a_record_found_without_order() {
     changes_hands(Mistake::NoOrder);
 }
 
 fn is_told(mistake: Mistake) {
-    let acts: &[Act] = &[|model| model.say(B), |model| model.take_said()];
+    let acts: &[Act] = &[|model| model.add_local_busy(B), |model| model.take_local_busy()];
     explore(mistake, used, acts, |model| {
-        model.take_said();
-        assert_eq!(model.told(B), 1, "news of B");
-        assert!(model.told(A) <= 1);
+        model.take_local_busy();
+        assert_eq!(model.taken(B), 1, "reports of B");
+        assert!(model.taken(A) <= 1);
     });
 }
 
 #[test]
-fn news_are_told_once_and_of_whom_they_are() {
+fn a_report_is_taken_once_and_for_its_service() {
     is_told(Mistake::None);
 }
 
 #[test]
-#[should_panic(expected = "news of B")]
-fn news_noted_before_they_are_there_are_noticed() {
+#[should_panic(expected = "reports of B")]
+fn the_model_notices_a_flag_set_before_the_report() {
     is_told(Mistake::FlagFirst);
 }
 
 #[test]
-#[should_panic(expected = "news of B")]
-fn news_looked_for_before_the_note_is_taken_are_noticed() {
+#[should_panic(expected = "reports of B")]
+fn the_model_notices_a_flag_cleared_after_the_search() {
     is_told(Mistake::LookFirst);
 }
 
-/// One takes the place while another takes it from it, is told busy, and dies when it has taken it
-/// back.
+/// One thread takes a record, while another takes it away, gets a busy answer, and dies after it has
+/// taken it back.
 fn change_hands_twice(mistake: Mistake) {
     let acts: &[Act] = &[
         |model| _ = model.take(B),
@@ -262,21 +263,21 @@ fn change_hands_twice(mistake: Mistake) {
             or_die(1, || _ = model.take(B));
         },
     ];
-    explore(mistake, used_by_others, acts, |model| model.look(B));
+    explore(mistake, used_by_others, acts, |model| model.check(B));
 }
 
 #[test]
-fn a_place_that_goes_to_and_fro_has_nothing_of_another() {
+fn a_record_taken_twice_contains_nothing_of_another_service() {
     change_hands_twice(Mistake::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
-fn places_taken_by_one_token_are_noticed() {
+fn the_model_notices_claims_with_equal_tokens() {
     change_hands_twice(Mistake::OneToken);
 }
 
-/// Two are told busy, who both want A's place, or the same.
+/// Two threads get busy answers. Both take A's record, or one service takes it twice.
 fn are_cut(acts: &'static [Act]) {
     explore(Mistake::None, used, acts, |model| {
         model.keeps(B);
@@ -285,25 +286,25 @@ fn are_cut(acts: &'static [Act]) {
 }
 
 #[test]
-fn who_takes_a_place_wipes_no_cut_of_another() {
+fn a_claim_wipes_no_cut_of_another_claim() {
     are_cut(&[|model| model.cut(B), |model| model.cut(D)]);
 }
 
 #[test]
-fn who_takes_a_place_wipes_no_cut_of_who_takes_the_same() {
+fn a_claim_wipes_no_cut_of_the_same_service() {
     are_cut(&[|model| model.cut(B), |model| model.cut(B)]);
 }
 
-/// The next who comes takes the place from whoever has not cleaned it yet: C asked later.
+/// A second thread takes a record that the first has not cleaned yet, because C was called later.
 #[test]
-fn who_is_robbed_wipes_no_cut_of_who_did() {
+fn a_service_that_loses_its_record_wipes_no_cut_of_the_next_owner() {
     let acts: &[Act] = &[|model| _ = model.take(B), |model| model.cut(D)];
     explore(Mistake::None, used_by_others, acts, |model| model.keeps(D));
 }
 
-/// Two are told busy by a service that nobody asked about for long.
+/// Two threads get busy answers of a service that was idle.
 #[test]
-fn who_comes_back_wipes_no_cut_of_who_does_so_too() {
+fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
     fn come_back(model: &Model) {
         let place = model.take(A);
         place.touch(NOW, || place.is_unused(NOW));
@@ -316,19 +317,7 @@ fn who_comes_back_wipes_no_cut_of_who_does_so_too() {
     explore(Mistake::None, prepare, &[come_back, come_back], |model| model.keeps(A));
 }
 
-/// Another table takes over what a place has while it goes to another.
-#[test]
-fn what_moves_to_another_table_is_of_whom_it_says() {
-    fn copy(model: &Model) {
-        let new = Service::default();
-        new.copy_from(&model.set[0]);
-        let (key, state) = (new.key(), new.state.load(Ordering::Relaxed));
-        assert!([0, key.name().into()].contains(&state), "{key:?}: {state}");
-    }
-    explore(Mistake::None, used, &[|model| model.cut(B), copy], |model| model.keeps(B));
-}
-
-/// Who is told busy has found its place long ago.
+/// The thread that gets a busy answer has found the record long ago.
 fn comes_late(mistake: Mistake) {
     let acts: &[Act] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
     let prepare: Act = |model| {
@@ -336,8 +325,8 @@ fn comes_late(mistake: Mistake) {
         model.set[0].state.swap(0, Ordering::Relaxed);
     };
     explore(mistake, prepare, acts, |model| {
-        model.look(B);
-        // It finds the other's for a moment, and is not cut then; but a cut that was made stays.
+        model.check(B);
+        // B may find A's state for a moment, and is not cut then; but a cut that was made stays.
         if model.cuts[B as usize].load(Ordering::Relaxed) > 0 {
             model.keeps(B);
         }
@@ -345,39 +334,39 @@ fn comes_late(mistake: Mistake) {
 }
 
 #[test]
-fn what_comes_late_limits_nobody() {
+fn a_late_cut_does_not_limit_the_new_owner() {
     comes_late(Mistake::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
-fn what_comes_late_without_a_second_look_is_noticed() {
+fn the_model_notices_a_late_cut_without_a_second_check() {
     comes_late(Mistake::NoSecondLook);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
-fn a_second_look_without_a_fence_is_noticed() {
+fn the_model_notices_a_second_check_without_a_fence() {
     comes_late(Mistake::NoFence);
 }
 
-/// Who speaks has found its place long ago.
+/// The thread that adds a report has found the record long ago.
 #[test]
-fn news_that_come_late_are_nobodys() {
+fn a_late_report_is_dropped() {
     let acts: &[Act] = &[
         |model| {
-            model.set[0].say(A, news(A));
-            model.said.swap(1, Ordering::Release);
+            model.set[0].add_local_busy(A, report(A));
+            model.has_local_busy.swap(1, Ordering::Release);
         },
         |model| _ = model.take(B),
     ];
-    explore(Mistake::None, used, acts, Model::take_said);
+    explore(Mistake::None, used, acts, Model::take_local_busy);
 }
 
 #[test]
-fn what_is_heard_of_a_new_service_is_kept_for_it() {
+fn a_remote_report_of_a_new_service_is_kept_for_it() {
     let acts: &[Act] = &[
-        |model| assert!(hear(&model.set, A, || model.moment(), news(A))),
+        |model| assert!(add_remote_busy(&model.set, A, || model.stamp(), report(A))),
         |model| _ = model.take(A),
     ];
     explore(
@@ -385,28 +374,28 @@ fn what_is_heard_of_a_new_service_is_kept_for_it() {
         |_| {},
         acts,
         |model| {
-            assert_eq!(model.take(A).take_heard(A), Some(news(A)));
-            assert_eq!(model.places(A), 1);
+            assert_eq!(model.take(A).take_remote_busy(A), Some(report(A)));
+            assert_eq!(model.records(A), 1);
         },
     );
 }
 
-/// Whoever takes the place of another dies before any of its changes; the next who comes gets a
-/// clean one.
+/// A thread that takes the record of another service dies before any of its changes; the next one
+/// gets a clean record.
 #[test]
-fn who_dies_on_the_way_leaves_a_place_that_works() {
+fn a_thread_that_dies_leaves_a_record_that_works() {
     fn die(model: &Model) {
         // More changes than there are.
         for swaps in 0..12 {
-            or_die(swaps, || model.say(B));
+            or_die(swaps, || model.add_local_busy(B));
             witness::reset();
-            model.look(A);
-            model.look(B);
-            model.take_said();
+            model.check(A);
+            model.check(B);
+            model.take_local_busy();
         }
     }
-    explore(Mistake::None, used_by_others, &[die, |model| model.look(B)], |model| {
-        assert_eq!((model.places(B), model.places(C)), (1, 1));
-        assert!(model.told(B) > 0);
+    explore(Mistake::None, used_by_others, &[die, |model| model.check(B)], |model| {
+        assert_eq!((model.records(B), model.records(C)), (1, 1));
+        assert!(model.taken(B) > 0);
     });
 }

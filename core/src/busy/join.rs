@@ -1,0 +1,65 @@
+//! The exchange of a throttle with a named table, which shares the busy answers of all processes that
+//! use the table.
+
+use std::sync::Arc;
+
+use super::named::existing;
+use super::open::open;
+use super::share::BusyPayload;
+use crate::clock::Clock;
+use crate::cluster::node::Node;
+use crate::cluster::payload::Payload;
+use crate::config::TableConfig;
+use crate::error::Result;
+
+/// How often an exchange looks for memory that another process may have made.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Lets the engine of a throttle share the busy answers of the processes that use its named table.
+/// Returns warnings.
+pub(crate) fn join_cluster(node: &Node, table: &TableConfig, key: [u64; 2]) -> Result<Vec<String>> {
+    if node.shares_busy() {
+        let opened = open(table, Clock::System, Some(key))?;
+        // With a warning, no other process sees this memory.
+        if opened.warnings.is_empty() {
+            node.set_payload(BusyPayload::maker(Arc::new(opened.store), true));
+        }
+        return Ok(opened.warnings);
+    }
+    let table = table.clone();
+    node.set_payload(Arc::new(move || {
+        Box::new(LazyPayload { table: table.clone(), key, found: None, look_at: 0 })
+    }));
+    Ok(Vec::new())
+}
+
+/// The payloads of a throttle whose settings do not say that busy answers are shared, but with whose
+/// named table there may be a busy throttle that shares them.
+struct LazyPayload {
+    table: TableConfig,
+    key: [u64; 2],
+    found: Option<BusyPayload>,
+    look_at: u64,
+}
+
+impl Payload for LazyPayload {
+    fn tick(&mut self, peers: usize) {
+        let now = Clock::System.now_ns();
+        if self.found.is_none() && now >= self.look_at {
+            self.look_at = now.saturating_add(LOOK_NS);
+            self.found = existing(&self.table, self.key)
+                .map(|store| BusyPayload::new(Arc::new(store), false));
+        }
+        if let Some(found) = &mut self.found {
+            found.tick(peers);
+        }
+    }
+
+    fn take(&mut self) -> Option<Vec<u8>> {
+        self.found.as_mut()?.take()
+    }
+
+    fn apply(&mut self, age_ns: u64, bytes: &[u8]) -> bool {
+        self.found.as_mut().is_none_or(|found| found.apply(age_ns, bytes))
+    }
+}

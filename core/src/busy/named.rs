@@ -1,0 +1,110 @@
+//! The memory of busy answers beside a named table: a file of its own, whose name ends with `+busy`.
+
+use std::sync::atomic::Ordering;
+
+use super::cell::AtomicU64;
+use super::open::{Opened, anonymous, store};
+use super::region::{BYTES, BusyRegion};
+use super::store::Store;
+use crate::clock::Clock;
+use crate::config::TableConfig;
+use crate::error::Result;
+use crate::os::named::{self, Asked, NamedMemory, Refusal};
+use crate::os::random;
+use crate::table::open::named::other_key;
+use crate::table::open::new_zero;
+use crate::table::{Birth, Memory, Region, Table, Unfit};
+
+const MAGIC: u64 = u64::from_be_bytes(*b"dthrBUSY");
+const VERSION: u64 = 1;
+
+impl NamedMemory for BusyRegion {
+    const SUFFIX: &str = "+busy";
+    type Shape = ();
+
+    fn bytes((): ()) -> usize {
+        BYTES
+    }
+
+    fn create(memory: Box<dyn Memory>, (): (), birth: &Birth) -> Option<BusyRegion> {
+        let region = BusyRegion::new(memory)?;
+        let header = region.header();
+        // Relaxed: the file has no name yet.
+        header.version.store(VERSION, Ordering::Relaxed);
+        header.zero_ns.store(birth.zero_ns, Ordering::Relaxed);
+        for i in 0..2 {
+            header.key[i].store(birth.key[i], Ordering::Relaxed);
+            header.boot[i].store(birth.boot[i], Ordering::Relaxed);
+        }
+        header.magic.store(MAGIC, Ordering::Relaxed);
+        Some(region)
+    }
+
+    fn existing(memory: Box<dyn Memory>) -> Result<BusyRegion, Unfit> {
+        let is_whole = memory.len() == BYTES;
+        let region = BusyRegion::new(memory).filter(|_| is_whole).ok_or(Unfit::NotATable)?;
+        let header = region.header();
+        if header.magic.load(Ordering::Relaxed) != MAGIC {
+            return Err(Unfit::NotATable);
+        }
+        match header.version.load(Ordering::Relaxed) {
+            VERSION => Ok(region),
+            found => Err(Unfit::Layout { found, ours: VERSION }),
+        }
+    }
+
+    fn birth(&self) -> Birth {
+        let header = self.header();
+        let pair = |words: &[AtomicU64; 2]| words.each_ref().map(|w| w.load(Ordering::Relaxed));
+        Birth {
+            zero_ns: header.zero_ns.load(Ordering::Relaxed),
+            key: pair(&header.key),
+            boot: pair(&header.boot),
+        }
+    }
+}
+
+/// Opens the memory of all processes that use this name, or makes it.
+pub(super) fn open(name: &str, config: &TableConfig, key: Option<[u64; 2]>) -> Result<Opened> {
+    let why = match Table::can_be_shared() {
+        true => {
+            let (dir, group) = (config.dir.as_deref(), config.group.as_deref());
+            // Without a cluster, the key of the table: that is its cluster's, if it has one.
+            let table_key = || Some(named::find_named::<Region>(name, group, dir)?.birth().key);
+            let birth = Birth {
+                zero_ns: new_zero(),
+                key: key.or_else(table_key).unwrap_or_else(random::key),
+                boot: named::boot(),
+            };
+            match named::open::<BusyRegion>(&Asked { name, dir, group, shape: (), birth }) {
+                Ok(found) if key.is_some_and(|key| key != found.memory.birth().key) => {
+                    return Err(other_key(name, config));
+                }
+                Ok(found) => {
+                    return Ok(Opened { store: store_of(found.memory), warnings: Vec::new() });
+                }
+                Err(Refusal::Wrong(error)) => return Err(error),
+                Err(Refusal::Nowhere(why)) => why,
+            }
+        }
+        false => "this processor cannot share memory".into(),
+    };
+    let mut opened = anonymous(key)?;
+    opened.warnings.push(format!(
+        "busy answers of the table {name:?} are shared only with forked children, not by its \
+         name: {why}"
+    ));
+    Ok(opened)
+}
+
+/// The memory that another process has made, if it has this key.
+pub(super) fn existing(table: &TableConfig, key: [u64; 2]) -> Option<Store> {
+    let (group, dir) = (table.group.as_deref(), table.dir.as_deref());
+    let region: BusyRegion = named::find_named(table.name()?, group, dir)?;
+    (region.birth().key == key).then(|| store_of(region))
+}
+
+fn store_of(region: BusyRegion) -> Store {
+    let Birth { zero_ns, key, .. } = region.birth();
+    store(region, Clock::System, zero_ns, Some(key))
+}
