@@ -100,7 +100,9 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
         let room = c.room(response)?;
         room.fill(Response::pass());
         let figures = (!decision.is_null()).then(|| c.room(decision)).transpose()?;
-        let publish = |decided: &dthrottle_core::Decision| figures.iter().for_each(|room| room.fill(Decision::of(decided)));
+        let publish = |decided: &dthrottle_core::Decision| {
+            figures.iter().for_each(|room| room.fill(Decision::of(decided)))
+        };
         publish(&dthrottle_core::Decision::unlimited(0));
         let core = &c.handle(middleware)?.core;
         if let Some(decided) = c.read(request)?.decide(c, core)? {
