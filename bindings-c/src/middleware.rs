@@ -101,7 +101,7 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
         room.fill(Response::pass());
         let figures = (!decision.is_null()).then(|| c.room(decision)).transpose()?;
         let publish = |decided: &dthrottle_core::Decision| {
-            figures.iter().for_each(|room| room.fill(Decision::of(decided)))
+            figures.iter().for_each(|room| room.fill(Decision::of(decided)));
         };
         publish(&dthrottle_core::Decision::unlimited(0));
         let core = &c.handle(middleware)?.core;
