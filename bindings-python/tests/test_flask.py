@@ -449,3 +449,11 @@ def test_the_response_decides_about_a_refund() -> None:
     app = application(limiter, good=limit(hello), bad=limit(lambda: Response("no", 500)))
     assert statuses(app, "/good", 2) == [200, 429]
     assert statuses(app, "/bad", 2) == [500, 500]
+
+
+def test_counts_outlive_the_next_application() -> None:
+    limiter = make()
+    app = application(limiter, one=limiter.limit("1/hour")(hello))
+    assert statuses(app, "/one", 2) == [200, 429]
+    application(limiter, "other")
+    assert (limiter.counts.passed, limiter.counts.refused) == (1, 1)

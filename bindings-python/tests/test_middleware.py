@@ -482,3 +482,22 @@ def test_sets_and_tuples_are_lists(client: Any, clock: ManualClock) -> None:
     web = client(once(clock), **options)
     assert web.statuses(2, "/a") == [200, 429]
     assert web.statuses(2, "/b", peer="198.51.100.1") == [200, 200]
+
+
+@kinds
+def test_a_response_is_refunded_once(client: Any, clock: ManualClock) -> None:
+    def app(_environ: Any, start_response: Any) -> Any:
+        start_response("500 Answer", [])
+        raise KeyError
+
+    async def app_later(_scope: Any, _receive: Any, send: Any) -> Any:
+        await send({"type": "http.response.start", "status": 500, "headers": []})
+        raise KeyError
+
+    throttle = once(clock, 3)
+    web = client(throttle, skip_failed_requests=True)
+    assert web.statuses(1) == [200]
+    web.made.app = app if client is WsgiClient else app_later
+    with pytest.raises(KeyError):
+        web.get()
+    assert throttle.peek(parse_address(PEER) or b"").remaining == 2
