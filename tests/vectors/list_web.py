@@ -81,7 +81,9 @@ def headers() -> list[Case]:
         for at in (0, 0, 0, S, S, 120 * S, 130 * S):
             several.request(at)
         cases += [one, several]
-    first = Case("the first response", "an untouched bucket after one unit", rate="100/s", burst=200)
+    first = Case(
+        "the first response", "an untouched bucket after one unit", rate="100/s", burst=200
+    )
     first.request(
         0,
         expect_RateLimit_Policy='"default";q=200;w=2',
@@ -116,7 +118,7 @@ def refusals() -> list[Case]:
     cases = []
     bodies: dict[str, object] = {
         "text": "slow down \u00e9",
-        "an object": {"error": "too many", "n": [1, True, None, "\u00e9\n\"\\"]},
+        "an object": {"error": "too many", "n": [1, True, None, '\u00e9\n"\\']},
         "a problem": "problem+json",
     }
     for name, body in bodies.items():
@@ -155,7 +157,9 @@ def clients() -> list[Case]:
     unknown = Case("no address", "requests without an address pass", rate="1/minute")
     unknown.request(0, peer="", expect_action="none")
     unknown.request(0, peer=None, expect_action="none")
-    counted = Case("proxies by number", "entries from the right", rate="1/minute", trusted_proxies=1)
+    counted = Case(
+        "proxies by number", "entries from the right", rate="1/minute", trusted_proxies=1
+    )
     counted.request(0, peer="10.0.0.1", forwarded=["6.6.6.6, 203.0.113.7"], expect_action="pass")
     counted.request(0, peer="10.0.0.2", forwarded=["203.0.113.7"], expect_action="refuse")
     counted.request(0, peer="10.0.0.2", forwarded=["203.0.113.7", OTHER], expect_action="pass")
@@ -239,7 +243,9 @@ def held() -> list[Case]:
     cannot = Case("a server that cannot wait", "refuses at once", rate="1/s", max_delay=2)
     cannot.request(0, can_wait=False, expect_action="pass")
     cannot.request(0, can_wait=False, expect_action="refuse")
-    full = Case("the most held requests", "further ones are refused", rate="1/s", max_delay=9, max_held=1)
+    full = Case(
+        "the most held requests", "further ones are refused", rate="1/s", max_delay=9, max_held=1
+    )
     full.request(0)
     full.request(0, expect_action="hold")
     full.request(0, peer=OTHER, expect_action="pass")
@@ -247,7 +253,9 @@ def held() -> list[Case]:
     full.end_hold(S, 1)
     full.request(S, expect_action="hold")
     full.end_hold(2 * S, 5)
-    slow = Case("held refusals", "throttle_milliseconds", rate="1/minute", throttle_milliseconds=500)
+    slow = Case(
+        "held refusals", "throttle_milliseconds", rate="1/minute", throttle_milliseconds=500
+    )
     slow.request(0)
     slow.request(0, expect_action="refuse", expect_wait_ns=500 * MS)
     slow.end_hold(500 * MS, 1)
@@ -258,7 +266,9 @@ def held() -> list[Case]:
     failed.request(0, expect_RateLimit='"default";r=1;t=30')
     failed.finish(0, 2, success=True)
     failed.request(0, expect_RateLimit='"default";r=0;t=30')
-    good = Case("successful requests", "are refunded", rate="2/minute", skip_successful_requests=True)
+    good = Case(
+        "successful requests", "are refunded", rate="2/minute", skip_successful_requests=True
+    )
     good.request(0)
     good.finish(0, 0, success=True)
     good.request(0, expect_RateLimit='"default";r=1;t=30')
@@ -269,7 +279,13 @@ def held() -> list[Case]:
 
 def labels() -> list[Case]:
     """Names of domains that nobody named; the requests fit methods and routes."""
-    both = Case("methods and routes", "name the domain", rate="2/s", methods=["POST"], routes=["/login", "/api/.*"])
+    both = Case(
+        "methods and routes",
+        "name the domain",
+        rate="2/s",
+        methods=["POST"],
+        routes=["/login", "/api/.*"],
+    )
     both.request(0, expect_RateLimit='"POST /login /api/.*";r=1;t=1')
     gets = Case("GET and HEAD", "belong together", rate="2/s", methods=["PUT", "GET"])
     gets.request(0, expect_RateLimit='"GET HEAD PUT";r=1;t=1')
@@ -284,7 +300,13 @@ def bad() -> list[Entry]:
 
     rate: Entry = {"rate": "10/s"}
     return [
-        case("a fixed cost that never passes without debt", "cost", rate | {"cost": 11}, "at most 10", "11"),
+        case(
+            "a fixed cost that never passes without debt",
+            "cost",
+            rate | {"cost": 11},
+            "at most 10",
+            "11",
+        ),
         case("a negative cost", "cost", rate | {"cost": -1}, "0 or more", "-1"),
         case("no rate", "rate", {"status": 429}, "missing"),
         case("a status that is no refusal", "status", rate | {"status": 200}, "400 to 599", "200"),

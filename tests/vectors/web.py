@@ -139,7 +139,11 @@ class Middleware:
         """Name, quota and window in seconds of every rule."""
         alone = len(self.rules) == 1 and self.rules[0].name == "rule1"
         return [
-            (self.name if alone else rule.name, rule.burst, max(1, seconds(ceil(rule.burst * rule.interval))))
+            (
+                self.name if alone else rule.name,
+                rule.burst,
+                max(1, seconds(ceil(rule.burst * rule.interval))),
+            )
             for rule in self.rules
         ]
 
@@ -147,7 +151,7 @@ class Middleware:
         kind = self.options.get("headers", "standard")
         kind = {True: "standard", False: "none", "draft-8": "standard"}.get(kind, kind)  # type: ignore[call-overload]
         index = self.deciding(now, decision, who)
-        name, quota, window = self.policies()[index]
+        name, quota, _ = self.policies()[index]
         left, more = min(int(decision.remaining), LARGEST), self.more_after(decision, index)
         policies = self.policies()
         named = ", ".join(f"{quoted(n)};q={min(q, LARGEST)};w={w}" for n, q, w in policies)
@@ -166,7 +170,11 @@ class Middleware:
             fields += [(f"RateLimit-{name}", str(value)) for name, value in values]
         if kind == "x-ratelimit" or self.options.get("legacy_headers"):
             reset = ceil(Fraction(now, S)) + more
-            values = zip(("Limit", "Remaining", "Reset"), (quota, int(decision.remaining), reset), strict=True)
+            values = zip(
+                ("Limit", "Remaining", "Reset"),
+                (quota, int(decision.remaining), reset),
+                strict=True,
+            )
             fields += [(f"X-RateLimit-{name}", str(value)) for name, value in values]
         return fields
 
