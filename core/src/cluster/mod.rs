@@ -1,8 +1,11 @@
 //! The exchange: nodes tell each other what they admitted, and all buckets converge.
 //!
-//! Everything here is sans-IO: time, randomness and datagrams come in as arguments, and what is to
-//! be sent is handed out. `udp/` runs it on sockets, `sim/` in virtual time, and the hosts of
+//! All but `udp/` is without IO: time, randomness and datagrams come in as arguments, and datagrams
+//! to send are returned. `udp/` runs it on sockets, `sim/` in virtual time, and the hosts of
 //! WebAssembly by their own means. The protocol is in docs/protocol.md.
+//!
+//! It reaches the buckets through `access/` only, and uses the checked configuration. Only `udp/`
+//! uses `os/`.
 
 pub(crate) mod access;
 mod counter;

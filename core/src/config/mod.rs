@@ -1,7 +1,9 @@
-//! Configuration: domains and their rules, table and cluster, from TOML, from a language's own object, or built up.
+//! Configuration: domains and their rules, table and cluster, from TOML, from an object of a language,
+//! or built up.
 //!
-//! Whatever the source, one check (`Config::check`) looks at the values; the readers only look at
-//! the shape and remember where each field stood.
+//! Whatever the source, one check (`Config::check`) looks at the values. The readers only look at the
+//! shape, and remember on which line each field stood. It uses `limit` for rates and rules, and of
+//! `os/` only the reading of files.
 
 #[cfg(feature = "busy")]
 mod busy;

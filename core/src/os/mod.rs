@@ -1,6 +1,6 @@
 //! Everything that asks the operating system: clock, randomness, files, and with the features
 //! `shared` and `cluster` memory, locks, signals and interfaces. Elsewhere in the crate clippy
-//! refuses it (`core/clippy.toml`).
+//! refuses it (`core/clippy.toml`). It uses nothing of the rest but errors and the shapes of memory.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the place")]
 
 pub(crate) mod clock;

@@ -1,5 +1,6 @@
 //! Records: structs whose fields come from one list (`lists.rs`), so that every language has all of
-//! them. This module turns a list into the Rust struct, and knows what a field is.
+//! them. This module turns a list into the Rust struct, and knows what a field is. It uses nothing of
+//! the rest of the crate.
 
 pub mod keys;
 mod lists;

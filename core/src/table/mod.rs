@@ -1,8 +1,11 @@
 //! Where the buckets live: a fixed number of slots in memory that many processes may share.
 //!
-//! One atomic step on one bucket at a time, without locks: whoever is killed at any instruction
+//! One atomic step on one bucket at a time, without locks: a process killed at any instruction
 //! leaves a table that works. Buckets are known only by fingerprint and rule. A bucket that is
-//! full equals an absent one, so nothing is ever deleted: its slot goes to whoever needs it.
+//! full equals an absent one, so nothing is ever deleted: a claim takes over its slot.
+//!
+//! It uses the arithmetic of `limit/bucket.rs`, and of `os/` the memory. It knows nothing of domains,
+//! configuration (but for `open`), or the engine.
 
 pub(crate) mod cell;
 mod dirty;
