@@ -217,6 +217,11 @@ impl Middleware {
         self.warnings.take()
     }
 
+    /// Whether [`Middleware::take_warnings`] has something to give.
+    pub fn has_warnings(&self) -> bool {
+        self.warnings.has_pending()
+    }
+
     /// Counts an error of the adapter or the application, such as of the function `tag`.
     pub fn count_failure(&self) {
         self.counters.failed.add_one();

@@ -105,7 +105,8 @@ impl SharedThrottle {
     /// Adds domains, unless it is too late or they contradict those that are there.
     fn add(&self, domains: &[DomainConfig]) -> bool {
         let mut inner = lock(&self.0.inner);
-        let is_new = |domain: &&DomainConfig| !inner.domains.contains(domain);
+        let is_new =
+            |domain: &&DomainConfig| !inner.domains.iter().any(|known| is_same(known, domain));
         let new: Vec<DomainConfig> = domains.iter().filter(is_new).cloned().collect();
         let contradicts =
             new.iter().any(|domain| inner.domains.iter().any(|known| known.name == domain.name));
@@ -229,7 +230,7 @@ fn make_distinct(domains: &mut [DomainConfig], known: &[SharedThrottle], is_name
     let is_taken = |domain: &DomainConfig| {
         known.iter().any(|throttle| {
             let inner = lock(&throttle.0.inner);
-            inner.domains.iter().any(|other| other.name == domain.name && other != domain)
+            inner.domains.iter().any(|other| other.name == domain.name && !is_same(other, domain))
         })
     };
     if is_named || domains.len() != 1 {
@@ -243,6 +244,11 @@ fn make_distinct(domains: &mut [DomainConfig], known: &[SharedThrottle], is_name
         domains[0].name = format!("{name} {number}");
     }
     unreachable!("there are fewer domains than numbers")
+}
+
+/// Whether two domains count by the same rules, wherever they were written.
+fn is_same(a: &DomainConfig, b: &DomainConfig) -> bool {
+    (&a.name, &a.rules, a.dry_run) == (&b.name, &b.rules, b.dry_run)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

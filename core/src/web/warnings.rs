@@ -42,9 +42,14 @@ impl Warnings {
         }
     }
 
+    /// Whether there is something to take.
+    pub(super) fn has_pending(&self) -> bool {
+        self.pending.load(Ordering::Relaxed)
+    }
+
     /// The warnings since the last call.
     pub(super) fn take(&self) -> Vec<Warning> {
-        if !self.pending.load(Ordering::Relaxed) {
+        if !self.has_pending() {
             return Vec::new();
         }
         let mut inner = self.lock();
