@@ -4,15 +4,17 @@
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
-const { NUMBERS } = require('./face/records.js');
-const { KeptBytes } = require('./face/values.js');
-
-/** @import { Busy, Handle, Native, Seat, Tag } from './surface.js' */
+/** @import { Busy, Handle, Native, Seat, Tag, Web } from './surface.js' */
 
 /**
- * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow, checkLaid: () => void, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings} Addon
- * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[] }} Warnings
+ * @typedef {Omit<Native, 'allow' | 'check' | 'peek'> & { allow: Allow, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings & Addresses} Addon
+ * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[], webThrottleWarnings(web: Web): string[] }} Warnings
  *   What is not as it was asked for.
+ * @typedef {object} Addresses What only Node has: addresses of clients, and the names of applications.
+ * @property {(words: string[]) => object} newClientAddress
+ * @property {(rules: object, peer: string | undefined, forwarded: string[], isTag: boolean) => Uint8Array | null | undefined} findClient
+ * @property {(text: string) => Uint8Array | null | undefined} parseAddress
+ * @property {(shown: string[], identity: string[]) => string} applicationTable
  * @typedef {(tag: Tag) => false | undefined} Allow Undefined for yes: that is quicker to say.
  * @typedef {(tag: Tag) => void} Ask
  */
@@ -27,7 +29,6 @@ const MAX_WAIT_MS = 2;
 const PARTIAL = 3;
 const ALLOW_DEBT = 4;
 const DECISION = 5;
-const TAG = DECISION + NUMBERS;
 
 /** In the number of a seat: the tag is a string whose units are bytes. */
 const BYTES = 2 ** 30;
@@ -62,16 +63,14 @@ function toSeat(seat, tag) {
 /**
  * Loads an addon file.
  * @param {string} path
- * @returns {Native}
+ * @returns {Native & Addresses}
  */
 function load(path) {
   const { sheet: memory, ...addon } = /** @type {Addon} */ (require(path));
   const sheet = new Float64Array(memory);
   const place = new Uint32Array(memory, 0, 1);
-  const size = new Uint32Array(memory, 4, 1);
-  const laid = new Uint32Array(memory, 8 * TAG, 4);
-  const decision = sheet.subarray(DECISION, TAG);
-  const { allow, check, checkLaid, peek } = addon;
+  const decision = sheet.subarray(DECISION);
+  const { allow, check, peek } = addon;
   /**
    * @param {number} seat
    * @param {number} [cost]
@@ -107,6 +106,11 @@ function load(path) {
       for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
       return handle;
     },
+    webOpen(...given) {
+      const web = addon.webOpen(...given);
+      for (const text of addon.webThrottleWarnings(web)) process.emitWarning(text, 'DthrottleWarning');
+      return web;
+    },
     allow(seat, tag, cost) {
       const number = toSeat(seat, tag);
       if (cost === undefined) {
@@ -118,12 +122,6 @@ function load(path) {
       return allow(toUnits(tag)) === undefined;
     },
     check(seat, tag, cost, maxWaitMs, partial, allowDebt) {
-      if (typeof tag !== 'string' && KeptBytes.is(tag)) {
-        write(/** @type {any} */ (seat), cost, maxWaitMs, partial, allowDebt);
-        tag.lay(size, laid);
-        checkLaid();
-        return decision;
-      }
       write(toSeat(seat, tag), cost, maxWaitMs, partial, allowDebt);
       check(toUnits(tag));
       return decision;
@@ -136,7 +134,7 @@ function load(path) {
   };
 }
 
-/** @returns {Native} */
+/** @returns {Native & Addresses} */
 function loadForPlatform() {
   const file = `dthrottle.${process.platform}-${process.arch}.node`;
   const path = join(__dirname, file);

@@ -16,6 +16,9 @@ export type Clock = { readonly clock: unique symbol };
 /** Opaque: what the hot calls take for a handle. It is good as long as the handle lives. */
 export type Seat = { readonly seat: unique symbol };
 
+/** Opaque: a middleware. */
+export type Web = { readonly web: unique symbol };
+
 export type Tag = string | Uint8Array;
 
 export interface Native {
@@ -89,6 +92,65 @@ export interface Native {
   /** As `face/records.js` reads them. */
   busyStats(handle: Busy): ArrayLike<number>;
   busyClose(handle: Busy): void;
+
+  /**
+   * Opens HTTP middleware from the words of its options, with a throttle of the application, or with
+   * one that is made for it or for `within`.
+   */
+  webOpen(
+    words: string[],
+    throttle: Handle | undefined,
+    clock: Clock | undefined,
+    within: Web | undefined,
+    application: string | undefined,
+    place: string,
+  ): Web;
+  /** Throws where `allow` has an entry that names no client. */
+  webCheckAllow(web: Web): void;
+  /** Names of what holds: exempts, isList, refunds, trusts. */
+  webTraits(web: Web): string[];
+  /** Names of header fields, in lower case: the order of the values that webDecide gives. */
+  webFieldNames(web: Web): string[];
+  webMethods(web: Web): string[] | null | undefined;
+  webDomainName(web: Web): string;
+  webTableName(web: Web): string | null | undefined;
+  /** The domain of a throttle that was made for middleware. */
+  webDomain(web: Web): Handle;
+  webIsExempt(web: Web, peer: string | undefined, client: string | undefined, forwarded: string | undefined): boolean;
+  /**
+   * Decides about a request. Gives the client's address, empty if that is not counted, and then the
+   * values of header fields, each in a line; nothing: it passes, without fields. Numbers are written: the 11 of a
+   * decision; 0 pass, 1 hold, 2 refuse; for how many milliseconds to hold; the units taken; the kind of
+   * the tag (0 the given one, 1 the address, 2 the address in place of a tag); whether there are warnings.
+   *
+   * Kinds of what the option `tag` gave: 0 the address is counted, 1 text or bytes, 2 nothing,
+   * 3 what cannot be a tag, by the name of its type, 4 it failed.
+   */
+  webDecide(
+    web: Web,
+    peer: string | undefined,
+    client: string | undefined,
+    forwarded: string | undefined,
+    tagKind: number,
+    tag: Tag | undefined,
+    cost: number | undefined,
+    isGone: boolean,
+    into: Float64Array,
+  ): string | null | undefined;
+  /** Tags are told by kind, as webDecide has it, and text or bytes. */
+  webEndHold(web: Web, tagKind: number, tag: Tag, taken: number, isGone: boolean): void;
+  webFinish(web: Web, tagKind: number, tag: Tag, taken: number, isSuccess: boolean): void;
+  /** The bytes of such a tag. */
+  webTag(tagKind: number, tag: Tag): Uint8Array;
+  /** The body, and status, content-type, content-length, retry-after. `body`: the words of another body. */
+  webRefusal(web: Web, body: string[] | undefined, rule: number, retryAfterMs: number): [Uint8Array, string[]];
+  webReset(web: Web, tag: Tag): void;
+  webCountFailure(web: Web): void;
+  /** passed, refused, dryRun, delayed, gaveUp, untagged, failed. */
+  webCounts(web: Web): ArrayLike<number>;
+  /** Codes and texts in turn. */
+  webWarnings(web: Web): string[];
+  webClose(web: Web): void;
 
   /** Throws the error about a cost that is no number. */
   badCost(shown: string): never;

@@ -6,8 +6,8 @@
 const { makeBusy } = require('./busy.js');
 const { makeClocks } = require('./clocks.js');
 const { DthrottleError, attempt, explain } = require('./errors.js');
-const { Decided, Passed, QUICK } = require('./quick.js');
-const { AT, toDecision, toStats } = require('./records.js');
+const { toMiddleware, OPEN } = require('./middleware.js');
+const { toDecision, toStats } = require('./records.js');
 const { describe, fromJson, isTable, toCount, toNumber, toOptions } = require('./values.js');
 const { toTag, toTags, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
@@ -119,9 +119,6 @@ function makeFace(native, defaultNow, extend) {
 
     static {
       partsOf = (domain) => domain.#parts;
-      const quick = (/** @type {Domain} */ domain, /** @type {Tag} */ tag, /** @type {number} */ cost, /** @type {number} */ maxWaitMs) =>
-        domain.#quick(tag, cost, maxWaitMs);
-      Object.defineProperty(Domain.prototype.check, QUICK, { value: quick });
     }
 
     /** @param {unknown} parts */
@@ -152,24 +149,6 @@ function makeFace(native, defaultNow, extend) {
      */
     check(tag, ask) {
       return this.#ask(native.check, tag, ask);
-    }
-
-    /**
-     * What `check` asks.
-     * @param {Tag} tag
-     * @param {number} cost
-     * @param {number} maxWaitMs
-     * @returns {import('./quick.js').Answer}
-     */
-    #quick(tag, cost, maxWaitMs) {
-      const { seat } = this.#parts.present();
-      const who = toTag(tag);
-      try {
-        const answer = native.check(seat, who, cost, maxWaitMs, false);
-        return Passed.is(answer) ? new Passed(answer, this.#nameOf) : new Decided(this.#decision(answer), answer[AT.deciding]);
-      } catch (caught) {
-        throw explain(caught);
-      }
     }
 
     /**
@@ -282,6 +261,16 @@ function makeFace(native, defaultNow, extend) {
     #decision(answer) {
       return toDecision(answer, this.#nameOf);
     }
+
+    /**
+     * Opens the native part of HTTP middleware that asks this domain (`face/middleware.js`).
+     * @param {Readonly<Record<string, unknown>>} options
+     * @param {import('./middleware.js').Setup} setup
+     */
+    [OPEN](options, setup) {
+      const { handle, tick } = this.#parts;
+      return toMiddleware(native, options, setup, { clock: undefined, tick }, handle, () => this);
+    }
   }
 
   class Throttle extends Domain {
@@ -310,6 +299,17 @@ function makeFace(native, defaultNow, extend) {
       const file = toText('path', path);
       const words = table === undefined ? undefined : toWords(table);
       return made(this, openWith(chosen, (clock) => native.fromFile(file, clock, words)));
+    }
+
+    /**
+     * As the method of domains, for middleware that has a throttle of its own.
+     * @param {Readonly<Record<string, unknown>>} options
+     * @param {import('./middleware.js').Setup} setup
+     */
+    static [OPEN](options, setup) {
+      const source = setup.within ?? toSource(options.clock);
+      const toDomain = (/** @type {Handle} */ handle) => new Domain(toParts(() => handle, source.tick));
+      return toMiddleware(native, options, setup, source, undefined, toDomain);
     }
 
     /** @param {string} name */

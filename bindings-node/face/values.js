@@ -4,6 +4,8 @@
 
 const { badArgument } = require('./errors.js');
 
+/** @import { Decision } from '../index.js' */
+
 const LONGEST_QUOTE = 40;
 
 /**
@@ -70,76 +72,12 @@ function describe(value) {
 }
 
 /**
- * Bytes that are asked about often, at most 16 of them. Node's native part takes them as words, which
- * it reads in a moment, and nobody can change them meanwhile.
- */
-class KeptBytes extends Uint8Array {
-  /** Negative for bytes of this class that somebody else has made. */
-  #size = -1;
-  #first = 0;
-  #second = 0;
-  #third = 0;
-  #fourth = 0;
-  /** @type {string | undefined} */
-  #text;
-
-  /** What is cut out of them is another tag. */
-  static get [Symbol.species]() {
-    return Uint8Array;
-  }
-
-  /** @param {Uint8Array} bytes */
-  static keep(bytes) {
-    const kept = new KeptBytes(bytes);
-    const room = new Uint8Array(16);
-    room.set(bytes);
-    kept.#size = bytes.length;
-    [kept.#first, kept.#second, kept.#third, kept.#fourth] = new Uint32Array(room.buffer);
-    return kept;
-  }
-
-  /**
-   * Whether these are kept ones. The engine sees a private name at once, and takes long over
-   * `instanceof` a class that is derived from one of its own.
-   * @param {object} bytes
-   * @returns {bytes is KeptBytes}
-   */
-  static is(bytes) {
-    return #size in bytes && bytes.#size >= 0;
-  }
-
-  /**
-   * Lays down their number and the words that they make.
-   * @param {Uint32Array} size
-   * @param {Uint32Array} words
-   */
-  lay(size, words) {
-    size[0] = this.#size;
-    words[0] = this.#first;
-    if (this.#size > 4) {
-      words[1] = this.#second;
-      words[2] = this.#third;
-      words[3] = this.#fourth;
-    }
-  }
-
-  /**
-   * As people write them, which takes a while and is done once.
-   * @param {(bytes: Uint8Array) => string} format The same every time.
-   */
-  written(format) {
-    return (this.#text ??= format(this));
-  }
-}
-
-/**
  * A tag as the native part takes it.
  * @param {unknown} tag
  * @returns {string | Uint8Array}
  */
 function toTag(tag) {
   if (typeof tag === 'string') return tag;
-  if (typeof tag === 'object' && tag !== null && KeptBytes.is(tag)) return tag;
   if (isBytes(tag)) {
     // So is one whose buffer was given away, which cannot be copied.
     if (tag.length === 0) return '';
@@ -236,4 +174,4 @@ function toOptions(options, known) {
   return own;
 }
 
-module.exports = { KeptBytes, describe, fromJson, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };
+module.exports = { describe, fromJson, isBytes, isPlain, isTable, toCount, toNumber, toOptions, toTag, toTags, toText, toTruth };

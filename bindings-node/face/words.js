@@ -2,7 +2,7 @@
 // says what they mean). The object is walked here, where its getters may throw what they like.
 'use strict';
 
-const { describe, isPlain, isTable } = require('./values.js');
+const { describe, isBytes, isPlain, isTable } = require('./values.js');
 
 /** No configuration is deeper than 5 levels: this only stops circles. */
 const DEEPEST = 16;
@@ -43,6 +43,10 @@ function toWords(config) {
       words.push(`s${value}`);
     } else if (typeof value === 'boolean') {
       words.push(`b${value}`);
+    } else if (typeof value === 'function') {
+      words.push('f');
+    } else if (isBytes(value)) {
+      words.push(`x${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}`);
     } else if (Array.isArray(value)) {
       const { length } = value;
       // The length that a proxy gives may be anything.

@@ -9,7 +9,7 @@
 
 const { isTable } = require('../face/values.js');
 const { closing } = require('../web/hold.js');
-const { known, misuse, wrong } = require('../web/near.js');
+const { known, misuse, wrong } = require('../web/errors.js');
 const { Delays } = require('./delays.js');
 const { Master } = require('./master.js');
 const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
@@ -21,11 +21,6 @@ const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
 const NAMES = [
   'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxHeld', 'statusCode', 'message', 'tellRejected',
 ];
-/** What the same is called elsewhere. */
-const ELSEWHERE = {
-  identifier: 'tag', identifierCB: 'tag', keyGenerator: 'tag', server: 'master', host: 'master', maxDelay: 'maxDelayMs',
-  maxDelayTime: 'maxDelayMs', status: 'statusCode', rejectStatus: 'statusCode', log_info: 'logInfo', body: 'message',
-};
 const PLACE = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
 const EXAMPLE = "'127.0.0.1:10004'";
 
@@ -130,7 +125,7 @@ function gatekeeper(options) {
 /** @param {GatekeeperOptions} options */
 function read(options) {
   if (!isTable(options)) throw wrong('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
-  known('gatekeeper', Object.keys(options), NAMES, ELSEWHERE);
+  known('', Object.keys(options), NAMES);
   const { domain, tag = defaultTag, logInfo, message = 'Rejected\n', tellRejected = true } = options;
   const accounting = toPlace('master', options.master);
   const next = { ...accounting, port: accounting.port + 1 };
@@ -183,7 +178,7 @@ function toPlace(name, value) {
   if (parts === null) throw wrong(name, value, `a host and a port, such as ${EXAMPLE}`);
   const port = Number(parts[2]);
   const most = name === 'master' ? 65534 : 65535;
-  if (port < 1 || port > most) throw misuse(name, `port ${port} cannot be; must be from 1 to ${most}`);
+  if (port < 1 || port > most) throw misuse(name, `the port must be from 1 to ${most}, got ${port}`);
   return { host: parts[1], port };
 }
 

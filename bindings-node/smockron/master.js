@@ -4,7 +4,7 @@
 
 const { debuglog } = require('node:util');
 
-const { misuse } = require('../web/near.js');
+const { misuse } = require('../web/errors.js');
 const { toKey } = require('./reader.js');
 
 /**

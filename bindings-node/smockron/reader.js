@@ -6,7 +6,7 @@
 
 const { describe } = require('../face/values.js');
 const { ClientAddress } = require('../web/address.js');
-const { KeptTags, UNKNOWN, addressTag, toTag } = require('../web/tags.js');
+const { toKind, toTag } = require('../web/tags.js');
 const { Reports } = require('../web/validate.js');
 
 /** @import { IncomingMessage } from 'node:http' */
@@ -18,14 +18,20 @@ const MOST_BYTES = 1024;
 const UNIT_BYTES = 3;
 const BAD_TAG = `tag must return text (not empty, valid Unicode), bytes or a whole number, of at most ${MOST_BYTES} bytes`;
 
+/**
+ * Begins the tag of a client that is counted by address because it has no usable tag. No text contains the
+ * last byte in UTF-8, so no client can choose such a tag.
+ */
+const BY_ADDRESS = Buffer.from('address\xff', 'latin1');
+
 const encoder = new TextEncoder();
 
 class Reader {
   #tag;
   #logInfo;
   #counts;
-  #addresses = new KeptTags(new ClientAddress());
-  #reports = new Reports(new Set());
+  #addresses = new ClientAddress();
+  #reports = new Reports(false);
 
   /**
    * @param {(request: any) => unknown} tag
@@ -50,9 +56,7 @@ class Reader {
     if (bytes !== null) return bytes;
     if (this.#tag === defaultTag && value === undefined) return null;
     this.#counts.untagged += 1;
-    // Not the text itself: clients choose it.
-    const got = typeof value === 'string' ? 'other text' : describe(value);
-    this.#reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${got}; the client's address is counted`);
+    this.#reports.failure('DTHROTTLE_NO_TAG', 'tag', `${BAD_TAG}, got ${toKind(value)}; the client's address is counted`);
     return this.#byAddress(request);
   }
 
@@ -74,8 +78,8 @@ class Reader {
    * @param {IncomingMessage & { ip?: string }} request
    */
   #byAddress(request) {
-    const address = this.#addresses.of(request.ip) ?? this.#addresses.of(request.socket?.remoteAddress);
-    return address === null ? UNKNOWN : addressTag(address);
+    const address = this.#addresses.tag(request.ip) ?? this.#addresses.tag(request.socket?.remoteAddress);
+    return Buffer.concat([BY_ADDRESS, address ?? new Uint8Array()]);
   }
 
   /**

@@ -8,7 +8,7 @@ use napi_derive::napi;
 
 use crate::common;
 use crate::failure::Fault;
-use crate::raw::{Answer, Call, Desk, Hot, Kind, LAID, NOTHING, Room};
+use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING, Room};
 
 /// In the number of a seat: the tag is a string whose units are bytes.
 const BYTES: u32 = 1 << 30;
@@ -21,10 +21,9 @@ const MAX_WAIT_MS: usize = 2;
 const PARTIAL: usize = 3;
 const ALLOW_DEBT: usize = 4;
 const DECISION: usize = 5;
-const TAG: usize = DECISION + common::NUMBERS;
 
 /// How many numbers a sheet has.
-pub(crate) const SHEET: usize = TAG + LAID / size_of::<f64>();
+pub(crate) const SHEET: usize = DECISION + common::NUMBERS;
 
 /// Adds the hot calls, and the sheet, to what the macros export.
 #[napi(module_exports)]
@@ -34,7 +33,6 @@ pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     desk.export::<Panic>(&mut exports)?;
     desk.export::<Allow>(&mut exports)?;
     desk.export::<Check>(&mut exports)?;
-    desk.export::<CheckLaid>(&mut exports)?;
     desk.export::<Peek>(&mut exports)
 }
 
@@ -79,20 +77,6 @@ impl Hot for Check {
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault> {
         decide(call, |domain, tag, ask| domain.check_with(tag, ask))
-    }
-}
-
-/// The same for a tag that is on the sheet, too. Between two requests a processor forgets nearly all:
-/// then it takes long to get at a string, which is the work of many functions of the engine's.
-struct CheckLaid;
-
-impl Hot for CheckLaid {
-    const NAME: &str = "checkLaid";
-    const HAS_TAG: bool = false;
-
-    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
-        let (tag, length) = call.laid_tag(TAG);
-        answer(call, call.seat(), &tag[..length], asked(call)?, Domain::check_with)
     }
 }
 

@@ -15,3 +15,4 @@ pub mod hot;
 pub mod open;
 mod raw;
 mod seats;
+pub mod web;

@@ -19,7 +19,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    fn new(throttle: Throttle, domain: Domain) -> Handle {
+    pub(crate) fn new(throttle: Throttle, domain: Domain) -> Handle {
         let seat = Seat::new(domain.clone());
         Handle { throttle, domain, seat }
     }

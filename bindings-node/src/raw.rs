@@ -28,9 +28,6 @@ const LONG: usize = SHORT - 1;
 /// As many units as are narrowed at once.
 const CHUNK: usize = 16;
 
-/// Bytes of a tag that can be laid on the sheet.
-pub(crate) const LAID: usize = 16;
-
 /// What the hot calls of an environment have at hand.
 pub(crate) struct Desk {
     env: sys::napi_env,
@@ -75,8 +72,6 @@ pub(crate) const NOTHING: Answer = Answer(ptr::null_mut());
 /// What a hot call does.
 pub(crate) trait Hot {
     const NAME: &str;
-    /// Whether its tag is the argument. If not, there is none, and the tag is laid on the sheet.
-    const HAS_TAG: bool = true;
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault>;
 }
@@ -156,9 +151,7 @@ unsafe extern "C" fn enter<H: Hot>(
             tag,
             length: None,
         };
-        if H::HAS_TAG {
-            call.read_tag();
-        }
+        call.read_tag();
         H::call(&call)
     }));
     match done {
@@ -241,18 +234,6 @@ impl<'a> Call<'a> {
     pub(crate) fn seat(&self) -> u32 {
         // SAFETY: as in `number`.
         unsafe { self.desk.sheet.cast::<u32>().read_unaligned() }
-    }
-
-    /// The tag that is laid on the sheet: its length is behind the seat, its bytes are at this index.
-    #[inline(always)]
-    pub(crate) fn laid_tag(&self, index: usize) -> ([u8; LAID], usize) {
-        assert!(index + LAID / size_of::<f64>() <= SHEET);
-        let at = self.desk.sheet.wrapping_add(index).cast::<[u8; LAID]>();
-        // SAFETY: as in `number`; the assertion is about all of these bytes.
-        let bytes = unsafe { at.read_unaligned() };
-        // SAFETY: the same, in the first place of the sheet.
-        let length = unsafe { self.desk.sheet.cast::<u32>().wrapping_add(1).read_unaligned() };
-        (bytes, (length as usize).min(LAID))
     }
 
     /// A number of the sheet.

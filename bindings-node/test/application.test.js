@@ -285,13 +285,13 @@ describe('the table of an application', () => {
       const limit = throttle({ rate: '1000000/s', skipFailedRequests: true });
       const sockets = Array.from({ length: 3000 }, (_, i) =>
         Object.defineProperty(new Socket(), 'remoteAddress', { value: '10.0.' + (i >> 8) + '.' + (i & 255) }));
-      let inherited = 0;
+      let informed = 0;
       function calls(count) {
         for (let i = 0; i < count; i += 1) {
           const request = Object.setPrototypeOf(new IncomingMessage(sockets[i % 3000]), app.request);
           const response = Object.setPrototypeOf(new ServerResponse(request), app.response);
           limit(request, response, () => {
-            if (request.rateLimit.limit === 1000000 && !Object.hasOwn(request, 'rateLimit')) inherited += 1;
+            if (request.rateLimit.limit === 1000000) informed += 1;
           });
           response.emit('close');
         }
@@ -303,10 +303,10 @@ describe('the table of an application', () => {
         heaps.push(process.memoryUsage().heapUsed / 1e6);
         sizes.push(process.memoryUsage.rss() / 1e6);
       }
-      console.log(JSON.stringify([limit.counts.passed, inherited, heaps, sizes]));
+      console.log(JSON.stringify([limit.counts.passed, informed, heaps, sizes]));
     `, '--expose-gc');
-    const [passed, inherited, heaps, sizes] = JSON.parse(out);
-    assert.deepEqual([passed, inherited], [450_000, 450_000]);
+    const [passed, informed, heaps, sizes] = JSON.parse(out);
+    assert.deepEqual([passed, informed], [450_000, 450_000]);
     // The engine returns tens of megabytes now and then, and takes them again: a leak shows in the peaks.
     const growth = (/** @type {number[]} */ all) => Math.max(...all.slice(3)) - Math.max(...all.slice(0, 3));
     assert.ok(growth(heaps) < 2, `the heap grew: ${heaps} MB`);

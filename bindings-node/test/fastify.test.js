@@ -86,7 +86,7 @@ describe('routes of Fastify', () => {
     await assert.rejects(made({}, {}), { field: 'rate' });
     // Also what is right for the plugin, whose tags are names, and not for the route.
     const named = { rate: '3/day', table: false, tag: 'header:X-Client', allow: ['alice'] };
-    await assert.rejects(made(named, { '/': { tag: 'address' } }), { field: 'allow', message: /^GET \/: allow: "alice" cannot be/ });
+    await assert.rejects(made(named, { '/': { tag: 'address' } }), { field: 'allow', message: /^GET \/: allow: must be an address .*, got "alice"/ });
     await made(named, { '/': { tag: 'address', allow: ['127.0.0.1'] } });
   });
 
@@ -128,7 +128,7 @@ describe('routes of Fastify', () => {
     app.get('/', { config: { throttle: true } }, async () => 'hello');
     const get = async () => (await app.inject({ url: '/', remoteAddress: '114.111.111.116' })).statusCode;
     const [heard] = await warnings(async () => assert.deepEqual([await get(), await get()], [200, 429]));
-    assert.match(heard.message, /config\.throttle of \/ failed: allow: "root" cannot be/);
+    assert.match(heard.message, /config\.throttle of \/ failed: allow: must be an address .*, got "root"/);
   });
 
   it('answer by a handler', async () => {
@@ -163,7 +163,7 @@ describe('routes of Fastify', () => {
     const get = async (/** @type {string} */ url) => (await app.inject(url)).statusCode;
     assert.deepEqual([await get('/login'), await get('/login'), await get('/free'), await get('/free')], [200, 429, 200, 200]);
     const [heard, ...more] = await warnings(async () => assert.deepEqual([await get('/wrong'), await get('/wrong')], [200, 200]));
-    assert.match(heard.message, /config\.throttle of \/wrong failed: throttle: unknown option "rat"; did you mean rate\?/);
+    assert.match(heard.message, /config\.throttle of \/wrong failed: rat: unknown option; did you mean rate\?/);
     assert.deepEqual(more, []);
   });
 

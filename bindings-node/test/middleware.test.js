@@ -158,7 +158,7 @@ for (const kind of kinds) {
         const codes = heard.map(({ code, message }) => `${code} ${message.split(' ')[0]}`).sort();
         assert.deepEqual(codes, [
           'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED message', 'DTHROTTLE_FAILED onRefused',
-          'DTHROTTLE_FAILED skip', 'DTHROTTLE_FAILED tag', 'DTHROTTLE_NO_TAG tag',
+          'DTHROTTLE_FAILED skip', 'DTHROTTLE_FAILED tag',
         ]);
       }
       const throttle = once();

@@ -9,7 +9,6 @@ const { after, describe, it } = require('node:test');
 
 const { ManualClock, Throttle } = require('../index.js');
 const { throttle } = require('../web/express.js');
-const { NAMES } = require('../web/options.js');
 const { warnings } = require('./shared/web.js');
 
 /** @type {any} */
@@ -98,6 +97,15 @@ const WRONG = [
   ['validate', { trust: false }, 'trustProxy'],
 ];
 
+/** The options, as the error about an unknown one lists them. */
+const NAMES = (() => {
+  try {
+    return make({ xyzzy: 1 });
+  } catch (error) {
+    return /known are: (.*)$/.exec(/** @type {Error} */ (error).message)?.[1].split(', ') ?? [];
+  }
+})();
+
 /** What stands beside an option so that it is the only thing wrong. @type {Record<string, object>} */
 const BESIDE = {
   throttle: {}, file: {}, rate: {}, rules: {}, domains: {},
@@ -121,7 +129,7 @@ describe('options', () => {
   }
 
   it('are all tried', () => {
-    assert.deepEqual([...new Set(WRONG.map(([option]) => option))].sort(), [...NAMES].sort());
+    assert.deepEqual([...new Set(WRONG.map(([option]) => option))].sort(), NAMES.sort());
   });
 
   it('that are unknown name the one that was meant', () => {
@@ -142,7 +150,7 @@ describe('options', () => {
 
   it('that are called nothing here say what to do', () => {
     assert.throws(() => make({ rate: '10/s', table: false, passOnStoreError: true }), {
-      message: 'throttle: unknown option "passOnStoreError"; leave it out: requests always pass when the throttle fails',
+      message: 'passOnStoreError: unknown option; leave it out: requests always pass when the throttle fails',
     });
   });
 
@@ -150,7 +158,7 @@ describe('options', () => {
     for (const source of [undefined, null, true, ['10/s'], () => 5, Symbol('x')]) {
       assert.throws(() => make(source), { code: 'DTHROTTLE_CONFIG', field: 'throttle' });
     }
-    assert.throws(() => make({ table: false }), { field: 'rate', message: /missing.*'100\/s'/ });
+    assert.throws(() => make({ table: false }), { field: 'rate', message: /missing.*"100\/s"/ });
     const there = new Throttle('10/s');
     assert.throws(() => make(there, { table: 'web' }), { field: 'table', message: /give it there/ });
     assert.throws(() => make(there, { burst: 5 }), { field: 'burst', message: /give it there/ });
@@ -166,7 +174,7 @@ describe('options', () => {
 
   it('that are undefined or null are not there', () => {
     for (const nothing of [undefined, null]) {
-      const options = Object.fromEntries(NAMES.map((name) => [name, nothing]));
+      const options = Object.fromEntries(NAMES.map((/** @type {string} */ name) => [name, nothing]));
       assert.equal(make({ ...options, rate: '1/day', table: false }).domain.rules[0].limit, 1);
     }
   });
@@ -185,7 +193,7 @@ describe('options', () => {
     for (const who of [{ tag: 'header:X-Client' }, { tag: () => 'alice' }, { keyGenerator: () => 'alice' }]) {
       assert.equal(make({ rate: '1/day', table: false, allow, ...who }).domain.rules[0].limit, 1);
     }
-    const error = { code: 'DTHROTTLE_CONFIG', field: 'allow', message: /^allow: "alice" cannot be/ };
+    const error = { code: 'DTHROTTLE_CONFIG', field: 'allow', message: /^allow: must be an address .*, got "alice"$/ };
     for (const who of [{}, { tag: 'address' }, { tag: null }]) {
       assert.throws(() => make({ rate: '1/day', table: false, allow, ...who }), error);
       assert.equal(make({ rate: '1/day', table: false, allow: allow.slice(1), ...who }).domain.rules[0].limit, 1);
@@ -200,7 +208,7 @@ describe('options', () => {
       make({ windowMs: 60_000, max: 100, clock, validate: { window: false } });
     });
     assert.deepEqual(heard.map(({ code }) => code), ['DTHROTTLE_WINDOW']);
-    assert.match(heard[0].message, /rate: '100 per 60000 ms', burst: 100/);
+    assert.match(heard[0].message, /rate "100 per 60000 ms"/);
   });
 });
 

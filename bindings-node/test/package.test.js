@@ -29,7 +29,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'face/clocks.js',
     'face/errors.js',
     'face/index.js',
-    'face/quick.js',
+    'face/middleware.js',
     'face/records.js',
     'face/values.js',
     'face/words.js',

@@ -96,7 +96,7 @@ describe('misuse', () => {
       const failing = need(name)();
       const tag = () => assert.fail('broken');
       failing.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { tag })(request, response, next));
-      const said = ['DTHROTTLE_CREATED_IN_HANDLER', 'DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG'];
+      const said = ['DTHROTTLE_CREATED_IN_HANDLER', 'DTHROTTLE_FAILED'];
       assert.deepEqual(await codes(answering(failing)), said, 'once for a place');
       const quiet = need(name)();
       quiet.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make(many(), { validate: { createdInHandler: false } })(request, response, next));

@@ -7,9 +7,10 @@
 // users are apart anyway.
 'use strict';
 
-const { createHash } = require('node:crypto');
 const { existsSync, readFileSync } = require('node:fs');
 const { basename, dirname, join, sep } = require('node:path');
+
+const { loadForPlatform } = require('../native.js');
 
 /**
  * A name for a table.
@@ -24,9 +25,8 @@ function applicationName(main = process.argv[1], working = process.cwd()) {
   const begin = own === undefined ? working : dirname(own);
   const folder = packageFolder(begin) ?? begin;
   const name = packageName(folder);
-  const digest = createHash('sha256').update(`${folder}\0${name}`).digest('hex').slice(0, 10);
-  const shown = [basename(folder), name === basename(folder) ? '' : name, digest];
-  return shown.map(plain).filter(Boolean).join('-');
+  const shown = basename(folder);
+  return loadForPlatform().applicationTable([shown, name === shown ? '' : name], [folder, name]);
 }
 
 /**
@@ -49,14 +49,6 @@ function packageName(folder) {
   } catch {
     return '';
   }
-}
-
-/**
- * What may stand in the name of a table.
- * @param {string} text
- */
-function plain(text) {
-  return text.replace(/[^A-Za-z0-9_.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '').slice(0, 40);
 }
 
 module.exports = { applicationName };

@@ -2,22 +2,23 @@
 // Express, Connect and plain handlers.
 'use strict';
 
-const { isPromise } = require('./gate.js');
-const { POLICY, joined } = require('./headers.js');
-const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { handle, refusalFields, toRefusal } = require('./refusal.js');
+const { closing, hold, refundAfter } = require('./hold.js');
+const { Middleware, isPromise } = require('./middleware.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
-/** @import { Gate } from './gate.js' */
-/** @import { Verdict } from './verdict.js' */
+/** @import { Outcome } from './hold.js' */
+/** @import { Reader } from './middleware.js' */
 
 /** @typedef {(error?: unknown) => unknown} Next */
 
 /**
- * @param {Gate} gate
+ * @param {Readonly<Record<string, unknown>>} options
+ * @param {Reader} reader
+ * @returns {{ middleware: Middleware, throttled: (request: any, response: any, next: Next) => unknown }}
  */
-function toMiddleware(gate) {
-  const { handler } = gate.settings;
+function connect(options, reader) {
+  const middleware = new Middleware(options, reader);
+  const { handler } = middleware;
 
   /**
    * @param {IncomingMessage} request
@@ -26,148 +27,139 @@ function toMiddleware(gate) {
    * @returns {unknown} What `next` gives, or a promise of it where that takes a while; undefined for
    *   a request that does not get so far.
    */
-  function middleware(request, response, next) {
-    const verdict = gate.ask(request, response);
-    if (!isPromise(verdict)) return go(verdict, request, response, next);
+  function throttled(request, response, next) {
+    const outcome = middleware.decide(request, response);
     const begun = response.headersSent;
-    return verdict.then((settled) => go(settled, request, response, next, begun));
+    if (!isPromise(outcome)) return go(outcome, request, response, next, begun);
+    return outcome.then((settled) => go(settled, request, response, next, begun));
   }
 
   /**
-   * @param {Verdict | null} verdict
+   * @param {Outcome | null} outcome
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
-   * @param {boolean} [begun] Whether the answer had begun when the request came, if that is a while ago.
+   * @param {boolean} begun Whether the response had begun when the request came.
    */
-  function go(verdict, request, response, next, begun) {
-    if (verdict === null) return next();
-    gate.inform(request, verdict);
-    gate.tell(verdict, request, response);
-    if (verdict.refused) {
-      const early = begun ?? response.headersSent;
-      slow(gate, closing(response), () => refuse(verdict, request, response, next, early));
+  function go(outcome, request, response, next, begun) {
+    if (outcome === null) return next();
+    inform(middleware, request, outcome);
+    middleware.tell(outcome, request, response);
+    if (outcome.refused) {
+      hold(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, begun));
       return undefined;
     }
-    if (verdict.waitMs > 0) {
-      return new Promise((resolve) => {
-        hold(gate, verdict, closing(response), resolve);
-      }).then((here) => (here ? pass(verdict, request, response, next) : undefined));
-    }
-    return pass(verdict, request, response, next);
+    const pass = () => {
+      write(middleware, response, middleware.fieldNames, outcome.values);
+      refundAfter(middleware, outcome, response, request, response);
+      return next();
+    };
+    if (outcome.holdMs === 0) return pass();
+    return new Promise((resolve) => {
+      hold(middleware, outcome, closing(response), resolve);
+    }).then((here) => (here ? pass() : undefined));
   }
 
   /**
-   * @param {Verdict} verdict
-   * @param {IncomingMessage} request
-   * @param {ServerResponse} response
-   * @param {Next} next
-   */
-  function pass(verdict, request, response, next) {
-    write(gate, response, verdict.fields);
-    refundAfter(gate, verdict, response, request, response);
-    return next();
-  }
-
-  /**
-   * @param {Verdict} verdict
+   * @param {Outcome} outcome
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
    * @param {boolean} begun
    */
-  function refuse(verdict, request, response, next, begun) {
+  function refuse(outcome, request, response, next, begun) {
     if (handler !== null) {
-      write(gate, response, refusalFields(verdict));
-      handle(gate, handler, verdict, request, response, next);
+      const { names, values, refused } = middleware.refused(outcome);
+      write(middleware, response, names, values);
+      handle(() => handler(request, response, next, refused), next);
       return;
     }
-    const said = gate.said(verdict, request, response);
-    if (isPromise(said)) said.then((settled) => send(verdict, settled, request, response, begun));
-    else send(verdict, said, request, response, begun);
+    const refusal = middleware.refusal(outcome, request, response);
+    if (isPromise(refusal)) refusal.then((settled) => send(settled, request, response, begun));
+    else send(refusal, request, response, begun);
   }
 
   /**
-   * @param {Verdict} verdict
-   * @param {unknown} message
+   * @param {{ status: number, names: string[], values: string[], body: Uint8Array }} refusal
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {boolean} begun
    */
-  function send(verdict, message, request, response, begun) {
+  function send({ status, names, values, body }, request, response, begun) {
     if (response.headersSent) {
-      // Who begins an answer and hands the request on leaves the rest to those behind it, who do not
-      // get it: so it is never whole, and must not look so. Who began meanwhile has it, and ends it.
+      // If the response had begun before the throttle was asked, the application behind it does not get
+      // to finish it: so it must not look whole. If it began meanwhile, whoever began it ends it.
       if (begun && !response.writableEnded) response.destroy();
       return;
     }
-    const { status, fields, body } = toRefusal(gate, verdict, message);
     response.statusCode = status;
-    write(gate, response, fields);
+    write(middleware, response, names, values);
     response.end(request.method === 'HEAD' ? undefined : body);
   }
 
-  return withTools(middleware, gate);
+  return { middleware, throttled };
 }
 
 /**
- * What every middleware has besides.
- * @param {Gate} gate
+ * Sets the property that the application looks for.
+ * @param {Middleware} middleware
+ * @param {any} place
+ * @param {Outcome} outcome
  */
-function tools(gate) {
-  return {
-    get domain() {
-      return gate.domain;
-    },
-    counts: gate.counts,
-    /** @param {string | number | bigint | Uint8Array} tag */
-    resetKey: (tag) => gate.reset(tag),
-    close: () => gate.close(),
-  };
-}
-
-/**
- * A middleware with what every one has besides. To look at its domain opens it, which may wait.
- * @template {Function} F
- * @param {F} middleware
- * @param {Gate} gate
- * @returns {F & ReturnType<typeof tools>}
- */
-function withTools(middleware, gate) {
-  return /** @type {any} */ (Object.defineProperties(middleware, Object.getOwnPropertyDescriptors(tools(gate))));
-}
-
-/**
- * Writes fields.
- * @param {Gate} gate
- * @param {ServerResponse} response
- * @param {string[]} fields
- */
-function write(gate, response, fields) {
+function inform(middleware, place, outcome) {
   try {
-    writeAll(gate, response, fields);
+    if (middleware.propertyName !== 'rateLimit' && typeof place[middleware.propertyName] === 'function') {
+      throw new TypeError(`${middleware.propertyName} is a method of requests; give another name`);
+    }
+    place[middleware.propertyName] = middleware.info(outcome);
   } catch (error) {
-    // If somebody has answered, there is nothing to say. To look before takes longer.
-    if (!response.headersSent) gate.failed('fields', error);
+    // A name that the framework uses for something of its own.
+    middleware.failed('requestPropertyName', error);
   }
 }
 
 /**
- * @param {Gate} gate
- * @param {ServerResponse} response
- * @param {string[]} fields
+ * Lets the application answer a refusal: its errors go where its other errors go.
+ * @param {() => unknown} answer
+ * @param {Next} next
  */
-function writeAll(gate, response, fields) {
-  // Without these two nobody has written any, but for those of habit.
-  const isFirst = fields[0] === POLICY && response.getHeader(POLICY) === undefined && response.getHeader(fields[2]) === undefined;
-  if (isFirst && !gate.settings.legacyHeaders) {
-    for (let i = 0; i < fields.length; i += 2) response.setHeader(fields[i], fields[i + 1]);
-    return;
-  }
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i];
-    response.setHeader(name, joined(gate.isList, name, response.getHeader(name), fields[i + 1]));
+function handle(answer, next) {
+  try {
+    const done = answer();
+    if (isPromise(done)) done.then(undefined, next);
+  } catch (error) {
+    next(error);
   }
 }
 
-module.exports = { toMiddleware, tools, withTools, write };
+/**
+ * Writes header fields.
+ * @param {Middleware} middleware
+ * @param {ServerResponse} response
+ * @param {readonly string[]} names
+ * @param {readonly string[]} values
+ */
+function write(middleware, response, names, values) {
+  try {
+    for (let i = 0; i < values.length; i += 1) {
+      response.setHeader(names[i], joined(middleware.isList, names[i], response.getHeader(names[i]), values[i]));
+    }
+  } catch (error) {
+    // If the response has been sent, there is nothing to write.
+    if (!response.headersSent) middleware.failed('fields', error);
+  }
+}
+
+/**
+ * A field where another throttle may have written it: both stand there, or the first does.
+ * @param {boolean} isList Whether both may.
+ * @param {string} name
+ * @param {unknown} present
+ * @param {string} value
+ */
+function joined(isList, name, present, value) {
+  if (present === undefined || !name.includes('ratelimit')) return value;
+  return isList && !name.startsWith('x-') ? `${present}, ${value}` : String(present);
+}
+
+module.exports = { connect, handle, inform, joined, write };

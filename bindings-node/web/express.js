@@ -5,22 +5,22 @@
 // All workers of the application count together, without being told. docs/node.md has the options.
 'use strict';
 
-const { toMiddleware } = require('./connect.js');
-const { Gate } = require('./gate.js');
-const { gather, readOptions } = require('./options.js');
+const { connect } = require('./connect.js');
+const { withTools } = require('./middleware.js');
+const { gather } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 
-/** @import { Reader } from './gate.js' */
+/** @import { Reader } from './middleware.js' */
 
 /**
- * Express knows the client by `trust proxy`; Connect knows only the peer.
+ * Express finds the client by `trust proxy`; Connect knows only the peer.
  * @type {Reader}
  */
 const reader = {
   ...nodeReader,
   ignoresCase: true,
   paths: (request) => toPaths(request.originalUrl ?? request.url),
-  client: (request) => (isDirect(request) ? undefined : request.ip) ?? nodeReader.peer(request),
+  client: (request) => (isDirect(request) ? undefined : request.ip),
   trustProxy(request) {
     if (request.app?.get?.('trust proxy') !== true) return undefined;
     return (
@@ -30,51 +30,20 @@ const reader = {
   },
 };
 
-/**
- * @typedef {object} Kind
- * @property {object | null} prototype Of requests: the same for all of an application.
- * @property {Record<string, unknown> | undefined} settings The application's.
- * @property {boolean} hasUsualIp Whether their `ip` is Express's own.
- */
-
-/** @type {WeakMap<object, Kind>} By the prototype. */
-const kinds = new WeakMap();
-/** @type {Kind} That of the last request, which most have. */
-let last = { prototype: null, settings: undefined, hasUsualIp: false };
+/** What the requests of an application inherit; kept, because a request of Express is slow to read. */
+let last = { prototype: null, settings: /** @type {any} */ (undefined), hasIp: false };
 
 /**
- * @param {any} prototype
- * @returns {Kind}
- */
-function toKind(prototype) {
-  const known = kinds.get(prototype);
-  if (known !== undefined) return known;
-  const kind = { prototype, settings: prototype.app?.settings, hasUsualIp: hasUsualIp(prototype) };
-  kinds.set(prototype, kind);
-  return kind;
-}
-
-/**
- * Whether Express would say, after it has read X-Forwarded-For, that nobody is trusted, and the
- * client is the peer. It takes as long over that as everything here. An application may have an `ip`
- * of its own.
+ * Whether Express takes the peer for the client because `trust proxy` is off. To have it find that out
+ * takes as long as everything here. An application may give its requests an `ip` of its own.
  * @param {any} request
  */
 function isDirect(request) {
   const prototype = Object.getPrototypeOf(request);
-  if (prototype !== last.prototype) last = toKind(prototype);
-  const { settings, hasUsualIp: usual } = last;
-  return usual && settings?.['trust proxy'] === false && !Object.hasOwn(request, 'ip');
-}
-
-/** @param {object} kind */
-function hasUsualIp(kind) {
-  for (let it = kind; it; it = Object.getPrototypeOf(it)) {
-    const found = Object.getOwnPropertyDescriptor(it, 'ip');
-    // One that cannot be read, such as a minified one, is taken for another.
-    if (found) return /\bproxyaddr\(this, ?trust\)/.test(String(found.get));
+  if (prototype !== last.prototype) {
+    last = { prototype, settings: prototype.app?.settings, hasIp: Object.hasOwn(prototype, 'ip') };
   }
-  return false;
+  return last.settings?.['trust proxy'] === false && !last.hasIp && !Object.hasOwn(request, 'ip');
 }
 
 /**
@@ -82,7 +51,8 @@ function hasUsualIp(kind) {
  * @param {unknown} [options]
  */
 function throttle(source, options) {
-  return toMiddleware(new Gate(readOptions(gather(source, options)), reader));
+  const { middleware, throttled } = connect(gather(source, options), reader);
+  return withTools(throttled, middleware);
 }
 
 module.exports = { throttle };

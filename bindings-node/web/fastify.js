@@ -8,28 +8,24 @@
 
 const { DthrottleError } = require('../face/errors.js');
 const { isTable } = require('../face/values.js');
-const { tools } = require('./connect.js');
-const { Gate, isPromise } = require('./gate.js');
-const { joined } = require('./headers.js');
-const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { wrong } = require('./near.js');
-const { judgeAllow, readOptions } = require('./options.js');
+const { handle, inform, joined } = require('./connect.js');
+const { wrong } = require('./errors.js');
+const { closing, hold, refundAfter } = require('./hold.js');
+const { Middleware, isPromise, tools } = require('./middleware.js');
 const { nodeReader, toPaths } = require('./reader.js');
-const { handle, refusalFields, toRefusal } = require('./refusal.js');
-const { SOURCES } = require('./source.js');
 const { Reports } = require('./validate.js');
 
-/** @import { Reader } from './gate.js' */
-/** @import { Verdict } from './verdict.js' */
+/** @import { Outcome } from './hold.js' */
+/** @import { Reader } from './middleware.js' */
 
-/** Where a route keeps its gate, null for a route that is not throttled, and which plugin asks it. */
-const GATE = Symbol('dthrottle.gate');
+/** Where a route keeps its middleware, null for a route that is not throttled, and which plugin asks it. */
+const MIDDLEWARE = Symbol('dthrottle.middleware');
 /** What Fastify itself takes from the options of a plugin. */
 const OF_FASTIFY = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
-/** What makes a route's bucket its own. */
-const OWN = new Set([...SOURCES, 'domain', 'table']);
-/** Where buckets are is the same for all routes. */
-const PLACE = new Set(['table', 'cluster', 'clock']);
+/** What makes a route's buckets its own. */
+const OWN = new Set([
+  'throttle', 'file', 'rate', 'burst', 'chargeRefused', 'rules', 'domains', 'windowMs', 'limit', 'max', 'domain',
+]);
 /** Two names for one option. */
 const TAGS = ['tag', 'keyGenerator'];
 
@@ -91,184 +87,187 @@ function register(instance, options) {
   const token = Symbol('dthrottle.plugin');
   if (typeof everywhere !== 'boolean') throw wrong('global', everywhere, 'true or false');
   const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
-  const sourced = Object.keys(shared).some((name) => OWN.has(name) && !PLACE.has(name));
+  const hasSource = Object.keys(shared).some((name) => OWN.has(name));
   // Where only routes ask, each may have tags of its own.
-  const gate = everywhere || sourced ? new Gate(readOptions(shared, { tagsLater: !everywhere }), reader) : null;
-  /** @type {Gate[]} */
-  const gates = gate === null ? [] : [gate];
-  instance.addHook('onClose', async () => gates.forEach((each) => each.close()));
-  const name = gate?.settings.requestPropertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
+  const common = everywhere || hasSource ? new Middleware(shared, reader, { isComplete: everywhere }) : null;
+  const all = common === null ? [] : [common];
+  instance.addHook('onClose', async () => all.forEach((each) => each.close()));
+  const name = common?.propertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
   if (!instance.hasRequestDecorator(name)) instance.decorateRequest(name, null);
-  if (gate !== null && !instance.hasDecorator('throttle')) instance.decorate('throttle', tools(gate));
+  if (common !== null && !instance.hasDecorator('throttle')) instance.decorate('throttle', tools(common));
 
   /**
-   * The gate of a route; undefined: it says nothing.
+   * The middleware of a route; undefined: the route says nothing.
    * @param {unknown} own What its configuration says.
-   * @param {string} where
-   * @returns {Gate | null | undefined}
+   * @param {string} place
+   * @returns {Middleware | null | undefined}
    */
-  function toGate(own, where) {
+  function toMiddleware(own, place) {
     if (own === undefined) return undefined;
     if (own === false) return null;
-    if (own === true && gate !== null) {
-      judgeAllow(gate.settings);
-      return gate;
+    if (own === true && common !== null) {
+      common.checkAllow();
+      return common;
     }
     const given = typeof own === 'string' || typeof own === 'number' ? { rate: own } : own;
     if (!isTable(given)) throw wrong('config.throttle', own, 'an object of options, a rate, or false');
-    const ownSource = Object.keys(given).some((key) => OWN.has(key) && !PLACE.has(key));
-    // By whichever name: the route's is meant, not both.
-    const ownTag = TAGS.some((key) => (given[key] ?? null) !== null);
-    const goes = (/** @type {string} */ key) => (OWN.has(key) ? ownSource && PLACE.has(key) : !(ownTag && TAGS.includes(key)));
+    const isOwn = Object.keys(given).some((key) => OWN.has(key));
+    // Only one of two names for an option: that of the route.
+    const hasTag = TAGS.some((key) => (given[key] ?? null) !== null);
+    const goes = (/** @type {string} */ key) => !(isOwn && OWN.has(key)) && !(hasTag && TAGS.includes(key));
     const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => goes(key)));
     // Without rules of its own, a route counts with all others.
-    const inherited = ownSource ? undefined : gate?.settings.opened;
-    const made = new Gate(readOptions({ ...rest, ...given }, { where, inherited }), reader);
-    gates.push(made);
+    const within = isOwn ? undefined : (common ?? undefined);
+    const domain = within !== undefined && shared.throttle === undefined ? { domain: within.domainName } : {};
+    const made = new Middleware({ ...rest, ...given, ...domain }, reader, { place: isOwn ? place : undefined, within });
+    all.push(made);
     return made;
   }
 
-  /** @type {Map<string, { said: unknown, made: Gate | null | undefined }>} */
+  /** @type {Map<string, { said: unknown, made: Middleware | null | undefined }>} */
   const routes = new Map();
   instance.addHook('onRoute', (/** @type {any} */ route) => {
     const said = route.config?.throttle;
-    const where = toWhere(route.method, route.url);
-    const known = routes.get(where);
-    const made = known?.said === said ? known?.made : inRoute(where, () => toGate(said, where));
-    routes.set(where, { said, made });
-    if (made !== undefined) route.config = { ...route.config, [GATE]: { made, of: token } };
+    const place = toPlace(route.method, route.url);
+    const known = routes.get(place);
+    const made = known?.said === said ? known?.made : inRoute(place, () => toMiddleware(said, place));
+    routes.set(place, { said, made });
+    if (made !== undefined) route.config = { ...route.config, [MIDDLEWARE]: { made, of: token } };
   });
 
   instance.addHook('onRequest', (/** @type {any} */ request, /** @type {any} */ reply, /** @type {() => void} */ next) => {
     const { config } = request.routeOptions;
-    const own = config?.[GATE] ?? (config?.throttle === undefined ? undefined : late(config));
+    const own = config?.[MIDDLEWARE] ?? (config?.throttle === undefined ? undefined : late(config));
     // Where the plugin is there several times, the nearest to the route asks about it.
     const others = own !== undefined && own.of !== token;
-    const chosen = own === undefined && everywhere ? gate : (own?.made ?? null);
+    const chosen = own === undefined && everywhere ? common : (own?.made ?? null);
     if (others || chosen === null) next();
     else ask(chosen, request, reply, next);
   });
 
   /**
-   * The gate of a route that was there before the plugin, which may not have been waited for.
+   * The middleware of a route that was there before the plugin, which may not have been waited for.
    * @param {any} config
    */
   function late(config) {
     const { throttle: said, method, url } = config;
-    /** @type {Gate | null | undefined} */
-    let made = gate;
+    /** @type {Middleware | null | undefined} */
+    let made = common;
     try {
-      made = toGate(said, toWhere(method, url));
+      made = toMiddleware(said, toPlace(method, url));
     } catch (error) {
-      new Reports(new Set()).failure('DTHROTTLE_FAILED', 'config', `config.throttle of ${url} failed: ${/** @type {Error} */ (error).message}`, error);
+      const { message } = /** @type {Error} */ (error);
+      new Reports().failure('DTHROTTLE_FAILED', 'config', `config.throttle of ${url} failed: ${message}`, error);
     }
-    config[GATE] = { made, of: token };
-    return config[GATE];
+    config[MIDDLEWARE] = { made, of: token };
+    return config[MIDDLEWARE];
   }
 }
 
 /**
  * What is wrong at a route says which it is.
  * @template T
- * @param {string} where
+ * @param {string} place
  * @param {() => T} make
  */
-function inRoute(where, make) {
+function inRoute(place, make) {
   try {
     return make();
   } catch (error) {
     if (!(error instanceof DthrottleError)) throw error;
-    throw new DthrottleError(error.code, `${where}: ${error.message}`, { field: error.field, line: error.line });
+    throw new DthrottleError(error.code, `${place}: ${error.message}`, { field: error.field, line: error.line });
   }
 }
 
 /**
- * What the gate of a route is for. Fastify answers HEAD by the route for GET: they count together.
+ * What tells a route from others. Fastify answers HEAD by the route for GET: they count together.
  * @param {string | string[]} method
  * @param {string} url
  */
-function toWhere(method, url) {
+function toPlace(method, url) {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)));
   return [...methods, url].join(' ');
 }
 
 /**
- * @param {Gate} gate
+ * @param {Middleware} middleware
  * @param {any} request
  * @param {any} reply
  * @param {() => void} next
  */
-function ask(gate, request, reply, next) {
-  const verdict = gate.ask(request, reply);
-  if (isPromise(verdict)) verdict.then((settled) => go(gate, settled, request, reply, next));
-  else go(gate, verdict, request, reply, next);
+function ask(middleware, request, reply, next) {
+  const outcome = middleware.decide(request, reply);
+  if (isPromise(outcome)) outcome.then((settled) => go(middleware, settled, request, reply, next));
+  else go(middleware, outcome, request, reply, next);
 }
 
 /**
- * @param {Gate} gate
- * @param {Verdict | null} verdict
+ * @param {Middleware} middleware
+ * @param {Outcome | null} outcome
  * @param {any} request
  * @param {any} reply
  * @param {() => void} next
  */
-function go(gate, verdict, request, reply, next) {
-  if (verdict === null) {
+function go(middleware, outcome, request, reply, next) {
+  if (outcome === null) {
     next();
     return;
   }
-  gate.inform(request, verdict);
-  gate.tell(verdict, request, reply);
-  const pass = () => {
-    write(gate, reply, verdict.fields);
-    refundAfter(gate, verdict, reply.raw, request, reply);
-    next();
-  };
-  if (verdict.refused) slow(gate, closing(reply.raw), () => refuse(gate, verdict, request, reply, next));
-  else if (verdict.waitMs > 0) hold(gate, verdict, closing(reply.raw), (here) => (here ? pass() : reply.hijack()));
-  else pass();
+  inform(middleware, request, outcome);
+  middleware.tell(outcome, request, reply);
+  hold(middleware, outcome, closing(reply.raw), (isHere) => {
+    if (outcome.refused) {
+      refuse(middleware, outcome, request, reply, next);
+    } else if (isHere) {
+      write(middleware, reply, middleware.fieldNames, outcome.values);
+      refundAfter(middleware, outcome, reply.raw, request, reply);
+      next();
+    } else {
+      reply.hijack();
+    }
+  });
 }
 
 /**
- * @param {Gate} gate
- * @param {Verdict} verdict
+ * @param {Middleware} middleware
+ * @param {Outcome} outcome
  * @param {any} request
  * @param {any} reply
  * @param {(error?: unknown) => void} next
  */
-function refuse(gate, verdict, request, reply, next) {
-  const { handler } = gate.settings;
+function refuse(middleware, outcome, request, reply, next) {
+  const { handler } = middleware;
   if (handler !== null) {
-    write(gate, reply, refusalFields(verdict));
-    handle(gate, handler, verdict, request, reply, next);
+    const { names, values, refused } = middleware.refused(outcome);
+    write(middleware, reply, names, values);
+    handle(() => handler(request, reply, next, refused), next);
     return;
   }
-  const said = gate.said(verdict, request, reply);
-  if (isPromise(said)) said.then((settled) => send(gate, verdict, settled, reply));
-  else send(gate, verdict, said, reply);
+  const refusal = middleware.refusal(outcome, request, reply);
+  if (isPromise(refusal)) refusal.then((settled) => send(middleware, settled, reply));
+  else send(middleware, refusal, reply);
 }
 
 /**
- * @param {Gate} gate
- * @param {Verdict} verdict
- * @param {unknown} message
+ * @param {Middleware} middleware
+ * @param {{ status: number, names: string[], values: string[], body: Uint8Array }} refusal
  * @param {any} reply
  */
-function send(gate, verdict, message, reply) {
+function send(middleware, { status, names, values, body }, reply) {
   if (reply.sent) return;
-  const { status, fields, body } = toRefusal(gate, verdict, message);
-  write(gate, reply, fields);
-  reply.code(status).send(typeof body === 'string' ? body : Buffer.from(body));
+  write(middleware, reply, names, values);
+  reply.code(status).send(Buffer.from(body));
 }
 
 /**
- * @param {Gate} gate
+ * @param {Middleware} middleware
  * @param {any} reply
- * @param {string[]} fields
+ * @param {readonly string[]} names
+ * @param {readonly string[]} values
  */
-function write(gate, reply, fields) {
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i];
-    reply.header(name, joined(gate.isList, name, reply.getHeader(name), fields[i + 1]));
+function write(middleware, reply, names, values) {
+  for (let i = 0; i < values.length; i += 1) {
+    reply.header(names[i], joined(middleware.isList, names[i], reply.getHeader(names[i]), values[i]));
   }
 }
 

@@ -1,9 +1,10 @@
-// The waiting: requests that are held until their turn, refusals that are held for a while, and
-// requests that are paid back after their response.
+// Waiting: requests and refusals that are held for a while, and requests that are refunded after their
+// response.
 'use strict';
 
-/** @import { Gate } from './gate.js' */
-/** @import { Verdict } from './verdict.js' */
+/** @import { Middleware } from './middleware.js' */
+
+/** @typedef {Exclude<Awaited<ReturnType<Middleware['decide']>>, null>} Outcome */
 
 /**
  * @typedef {(gone: () => void) => () => void} Leaving Calls back when the client goes away, until
@@ -11,60 +12,33 @@
  */
 
 /**
- * Holds a request until its turn, or until its client is gone: then what it took is given back.
- * @param {Gate} gate
- * @param {Verdict} verdict
+ * Holds a request or a refusal for its time, or until its client is gone. Calls back at once if there is
+ * nothing to wait for.
+ * @param {Middleware} middleware
+ * @param {Outcome} outcome
  * @param {Leaving} leaving
  * @param {(here: boolean) => void} done
  */
-function hold(gate, verdict, leaving, done) {
-  gate.hold();
-  wait(gate, verdict.waitMs, leaving, (here) => {
-    gate.leave();
-    if (!here) gate.giveUp(verdict);
-    done(here);
-  });
-}
-
-/**
- * Holds a refusal, if the options say so.
- * @param {Gate} gate
- * @param {Leaving} leaving
- * @param {() => void} done
- */
-function slow(gate, leaving, done) {
-  const ms = gate.slow();
-  if (ms === 0) {
-    done();
+function hold(middleware, outcome, leaving, done) {
+  if (outcome.holdMs === 0) {
+    done(true);
     return;
   }
-  wait(gate, ms, leaving, () => {
-    gate.leave();
-    done();
-  });
-}
-
-/**
- * @param {Gate} gate
- * @param {number} ms
- * @param {Leaving} leaving
- * @param {(here: boolean) => void} done
- */
-function wait(gate, ms, leaving, done) {
   let stop = () => {};
   /** @param {boolean} here */
   function end(here) {
     clearTimeout(timer);
     stop();
+    middleware.endHold(outcome, !here);
     done(here);
   }
   // A timer has no fractions, and a turn must not come early.
-  const timer = setTimeout(end, Math.ceil(ms), true);
+  const timer = setTimeout(end, Math.ceil(outcome.holdMs), true);
   try {
     stop = leaving(() => end(false));
   } catch (error) {
     // A response that cannot be listened to: its turn comes all the same.
-    gate.failed('response', error);
+    middleware.failed('response', error);
   }
 }
 
@@ -125,25 +99,25 @@ function waitingFor(source, when) {
 }
 
 /**
- * Gives back what a request took when its response has ended, if the options say so. A response
- * without a status, whose client left before the answer, gives nothing back: the handler has run.
- * @param {Gate} gate
- * @param {Verdict} verdict
+ * Refunds a request when its response has ended, if the options say so. A response without a status,
+ * whose client left before the answer, is not refunded: the handler has run.
+ * @param {Middleware} middleware
+ * @param {Outcome} outcome
  * @param {import('node:http').ServerResponse} response
  * @param {any} request
  * @param {any} [companion]
  */
-function refundAfter(gate, verdict, response, request, companion) {
-  if (!gate.refunds || verdict.taken === 0) return;
+function refundAfter(middleware, outcome, response, request, companion) {
+  if (!middleware.refunds || outcome.taken === 0) return;
   const closed = () => {
-    if (response.headersSent) gate.finished(verdict, response.statusCode < 400, request, companion);
+    if (response.headersSent) middleware.finish(outcome, response.statusCode < 400, request, companion);
   };
   try {
     // It comes once, after the end or instead of it.
     onClose(response, closed);
   } catch (error) {
-    gate.failed('response', error);
+    middleware.failed('response', error);
   }
 }
 
-module.exports = { closing, hold, refundAfter, slow };
+module.exports = { closing, hold, refundAfter };

@@ -6,16 +6,13 @@
 // and what works in other places that run Hono; functions get the context.
 'use strict';
 
-const { withTools } = require('./connect.js');
-const { Gate } = require('./gate.js');
-const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { gather, readOptions } = require('./options.js');
+const { closing, hold, refundAfter } = require('./hold.js');
+const { Middleware, withTools } = require('./middleware.js');
+const { gather } = require('./options.js');
 const { nodeReader } = require('./reader.js');
-const { refusalFields, toRefusal } = require('./refusal.js');
 
-/** @import { Reader } from './gate.js' */
-/** @import { Leaving } from './hold.js' */
-/** @import { Verdict } from './verdict.js' */
+/** @import { Leaving, Outcome } from './hold.js' */
+/** @import { Reader } from './middleware.js' */
 
 /** @param {any} context What Node has of the request, if that is where we are. */
 const peer = (context) => context.env?.incoming?.socket?.remoteAddress;
@@ -29,7 +26,6 @@ const reader = {
     return incoming ? nodeReader.header(incoming, name) : context.req.header(name);
   },
   peer,
-  client: peer,
   isGone: (context) => context.env?.incoming?.socket?.destroyed ?? false,
   forwardedFor: (context) => context.req.header('x-forwarded-for'),
 };
@@ -39,70 +35,63 @@ const reader = {
  * @param {unknown} [options]
  */
 function throttle(source, options) {
-  const gate = new Gate(readOptions(gather(source, options)), reader);
-  const { requestPropertyName, handler } = gate.settings;
+  const middleware = new Middleware(gather(source, options), reader);
+  const { handler } = middleware;
 
   /**
    * @param {any} context
    * @param {() => Promise<unknown>} next
    */
-  async function middleware(context, next) {
-    const verdict = await gate.ask(context);
-    if (verdict === null) {
+  async function throttled(context, next) {
+    const outcome = await middleware.decide(context);
+    if (outcome === null) {
       await next();
       return undefined;
     }
-    context.set(requestPropertyName, verdict.info);
-    gate.tell(verdict, context);
-    const leaving = toLeaving(context);
-    if (verdict.refused) {
-      await new Promise((resolve) => slow(gate, leaving, () => resolve(undefined)));
-      return refuse(verdict, context, next);
-    }
-    if (verdict.waitMs > 0 && !(await new Promise((resolve) => hold(gate, verdict, leaving, resolve)))) {
-      return context.body(null, 499); // nobody reads it
-    }
+    context.set(middleware.propertyName, middleware.info(outcome));
+    middleware.tell(outcome, context);
+    const isHere = await new Promise((resolve) => hold(middleware, outcome, toLeaving(context), resolve));
+    if (outcome.refused) return refuse(outcome, context, next);
+    if (!isHere) return context.body(null, 499); // nobody reads it
     const outgoing = context.env?.outgoing;
-    if (outgoing) refundAfter(gate, verdict, outgoing, context);
+    if (outgoing) refundAfter(middleware, outcome, outgoing, context);
     await next();
-    write(context, verdict.fields);
-    if (!outgoing && gate.refunds && verdict.taken > 0) gate.finished(verdict, context.res.status < 400, context);
+    write(context, middleware.fieldNames, outcome.values);
+    if (!outgoing && middleware.refunds && outcome.taken > 0) middleware.finish(outcome, context.res.status < 400, context);
     return undefined;
   }
 
   /**
-   * @param {Verdict} verdict
+   * @param {Outcome} outcome
    * @param {any} context
    * @param {() => Promise<unknown>} next
    */
-  async function refuse(verdict, context, next) {
-    const { statusCode, message } = gate.settings;
+  async function refuse(outcome, context, next) {
     if (handler !== null) {
-      const answer = await handler(context, next, { statusCode, message, decision: verdict.decision });
+      const { names, values, refused } = middleware.refused(outcome);
+      const answer = await handler(context, next, refused);
       // From `next` comes the context.
       if (answer !== undefined && answer !== context) context.res = answer;
-      write(context, refusalFields(verdict));
+      write(context, names, values);
       return undefined;
     }
-    const said = await gate.said(verdict, context);
-    const { status, fields, body } = toRefusal(gate, verdict, said);
-    const headers = fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1]]] : []));
-    return context.body(body, status, Object.fromEntries(headers));
+    const { status, names, values, body } = await middleware.refusal(outcome, context);
+    return context.body(body, status, Object.fromEntries(names.slice(0, values.length).map((name, i) => [name, values[i]])));
   }
 
   /**
    * @param {any} context
-   * @param {string[]} fields
+   * @param {readonly string[]} names
+   * @param {readonly string[]} values
    */
-  function write(context, fields) {
-    for (let i = 0; i < fields.length; i += 2) {
-      const name = fields[i];
-      if (!context.res.headers.has(name)) context.header(name, fields[i + 1]);
-      else if (gate.isList && name.startsWith('ratelimit')) context.header(name, fields[i + 1], { append: true });
+  function write(context, names, values) {
+    for (let i = 0; i < values.length; i += 1) {
+      if (!context.res.headers.has(names[i])) context.header(names[i], values[i]);
+      else if (middleware.isList && names[i].startsWith('ratelimit')) context.header(names[i], values[i], { append: true });
     }
   }
 
-  return withTools(middleware, gate);
+  return withTools(throttled, middleware);
 }
 
 /**
@@ -113,6 +102,10 @@ function toLeaving(context) {
   if (context.env?.outgoing) return closing(context.env.outgoing);
   return (gone) => {
     const { signal } = context.req.raw;
+    if (signal?.aborted) {
+      const already = setImmediate(gone);
+      return () => clearImmediate(already);
+    }
     signal?.addEventListener('abort', gone, { once: true });
     return () => signal?.removeEventListener('abort', gone);
   };

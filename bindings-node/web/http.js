@@ -5,10 +5,10 @@
 // All workers of the application count together, without being told. docs/node.md has the options.
 'use strict';
 
-const { toMiddleware, withTools } = require('./connect.js');
-const { Gate } = require('./gate.js');
-const { wrong } = require('./near.js');
-const { gather, readOptions } = require('./options.js');
+const { connect } = require('./connect.js');
+const { wrong } = require('./errors.js');
+const { withTools } = require('./middleware.js');
+const { gather } = require('./options.js');
 const { nodeReader } = require('./reader.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
@@ -22,22 +22,21 @@ const { nodeReader } = require('./reader.js');
  */
 function throttle(handler, source, options) {
   if (typeof handler !== 'function') throw wrong('handler', handler, 'a function of request and response');
-  const gate = new Gate(readOptions(gather(source, options)), nodeReader);
-  const middleware = toMiddleware(gate);
+  const { middleware, throttled } = connect(gather(source, options), nodeReader);
 
   /**
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @returns {unknown} What the handler gives, or a promise of it for a request that is held.
    */
-  function throttled(request, response) {
-    return middleware(request, response, (error) => {
+  function handle(request, response) {
+    return throttled(request, response, (error) => {
       // There is nobody else to tell.
       if (error !== undefined) throw error;
       return handler(request, response);
     });
   }
-  return withTools(throttled, gate);
+  return withTools(handle, middleware);
 }
 
 module.exports = { throttle };

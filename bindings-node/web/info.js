@@ -1,11 +1,6 @@
-// What the application finds at a request that was asked about.
+// What the application finds at its requests.
 'use strict';
 
-const { KeptBytes } = require('../face/values.js');
-const { formatAddress } = require('./parse.js');
-const { toAddress } = require('./tags.js');
-
-/** @import { Answer } from '../face/quick.js' */
 /** @import { Decision } from '../index.js' */
 
 /**
@@ -13,53 +8,36 @@ const { toAddress } = require('./tags.js');
  * listed, copied and sent as JSON.
  */
 class RateLimitInfo {
-  #answer;
-  /** @type {Decision | undefined} */
   #decision;
-  #tag;
+  #toTag;
 
   /**
-   * @param {Answer} answer
-   * @param {string | Uint8Array} tag
-   * @param {boolean} isOurs Whether bytes were made of an address, not by the application.
-   * @param {number} at From when the time is reckoned, in milliseconds since 1970.
+   * @param {Decision} decision
+   * @param {string | Uint8Array} key
+   * @param {() => string | Uint8Array} toTag
    */
-  constructor(answer, tag, isOurs, at) {
-    const { limit, remaining } = answer;
+  constructor(decision, key, toTag) {
+    const { limit, remaining, balance, resetAfterMs } = decision;
     this.limit = limit;
     // Without rules, all is Infinity.
-    this.used = Math.max(0, limit - answer.balance) || 0;
+    this.used = Math.max(0, limit - balance) || 0;
     this.remaining = remaining;
     /** When the bucket is full again. */
-    this.resetTime = new Date(at + answer.resetAfterMs);
+    this.resetTime = new Date(Date.now() + resetAfterMs);
     /** Who was counted, as people write it. */
-    this.key = typeof tag === 'string' ? tag : toKey(tag, isOurs);
-    this.#answer = answer;
-    this.#tag = tag;
+    this.key = key;
+    this.#decision = decision;
+    this.#toTag = toTag;
   }
 
   get decision() {
-    return (this.#decision ??= this.#answer.decision);
+    return this.#decision;
   }
 
-  /** The tag itself. Of bytes a copy: a refund still needs them, and so may other requests. */
+  /** The tag itself, which the calls of a throttle take: an address is bytes. */
   get tag() {
-    return typeof this.#tag === 'string' ? this.#tag : copied(this.#tag);
+    return this.#toTag();
   }
 }
-
-/**
- * An address as text; other bytes as they are.
- * @param {Uint8Array} tag
- * @param {boolean} isOurs
- */
-function toKey(tag, isOurs) {
-  if (isOurs && tag instanceof KeptBytes) return tag.written(formatAddress);
-  const address = isOurs ? toAddress(tag) : null;
-  return address === null ? copied(tag) : formatAddress(address);
-}
-
-/** @param {Uint8Array} tag Empty also when its buffer was given away, and cannot be copied. */
-const copied = (tag) => (tag.length === 0 ? '' : new Uint8Array(tag));
 
 exports.RateLimitInfo = RateLimitInfo;

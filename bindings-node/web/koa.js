@@ -6,15 +6,14 @@
 // functions get the context.
 'use strict';
 
-const { withTools, write } = require('./connect.js');
-const { Gate } = require('./gate.js');
-const { closing, hold, refundAfter, slow } = require('./hold.js');
-const { gather, readOptions } = require('./options.js');
+const { inform, write } = require('./connect.js');
+const { closing, hold, refundAfter } = require('./hold.js');
+const { Middleware, withTools } = require('./middleware.js');
+const { gather } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
-const { refusalFields, toRefusal } = require('./refusal.js');
 
-/** @import { Reader } from './gate.js' */
-/** @import { Verdict } from './verdict.js' */
+/** @import { Outcome } from './hold.js' */
+/** @import { Reader } from './middleware.js' */
 
 /** @type {Reader} */
 const reader = {
@@ -22,9 +21,9 @@ const reader = {
   ignoresCase: true, // as its usual router does
   paths: (context) => toPaths(context.originalUrl ?? context.url),
   header: (context, name) => nodeReader.header(context.req, name),
-  peer: (context) => context.req.socket?.remoteAddress,
+  peer: (context) => nodeReader.peer(context.req),
   // With app.proxy, Koa takes the leftmost entry of its header.
-  client: (context) => (context.app?.proxy ? context.ip : context.req.socket?.remoteAddress),
+  client: (context) => (context.app?.proxy ? context.ip : undefined),
   isGone: (context) => nodeReader.isGone(context.req),
   forwardedFor: (context) => nodeReader.forwardedFor(context.req),
   trustProxy(context) {
@@ -41,53 +40,49 @@ const reader = {
  * @param {unknown} [options]
  */
 function throttle(source, options) {
-  const gate = new Gate(readOptions(gather(source, options)), reader);
-  const { handler } = gate.settings;
+  const middleware = new Middleware(gather(source, options), reader);
+  const { handler } = middleware;
 
   /**
    * @param {any} context
    * @param {() => Promise<unknown>} next
    */
-  async function middleware(context, next) {
-    const verdict = await gate.ask(context);
-    if (verdict === null) return next();
-    gate.inform(context.state, verdict);
-    gate.tell(verdict, context);
-    const leaving = closing(context.res);
-    if (verdict.refused) {
-      await new Promise((resolve) => slow(gate, leaving, () => resolve(undefined)));
-      return refuse(verdict, context, next);
-    }
-    if (verdict.waitMs > 0 && !(await new Promise((resolve) => hold(gate, verdict, leaving, resolve)))) {
+  async function throttled(context, next) {
+    const outcome = await middleware.decide(context);
+    if (outcome === null) return next();
+    inform(middleware, context.state, outcome);
+    middleware.tell(outcome, context);
+    const isHere = await new Promise((resolve) => hold(middleware, outcome, closing(context.res), resolve));
+    if (outcome.refused) return refuse(outcome, context, next);
+    if (!isHere) {
       // Nobody is there to answer.
       context.respond = false;
       return undefined;
     }
-    write(gate, context.res, verdict.fields);
-    refundAfter(gate, verdict, context.res, context);
+    write(middleware, context.res, middleware.fieldNames, outcome.values);
+    refundAfter(middleware, outcome, context.res, context);
     return next();
   }
 
   /**
-   * @param {Verdict} verdict
+   * @param {Outcome} outcome
    * @param {any} context
    * @param {() => Promise<unknown>} next
    */
-  async function refuse(verdict, context, next) {
-    const { statusCode, message } = gate.settings;
+  async function refuse(outcome, context, next) {
     if (handler !== null) {
-      write(gate, context.res, refusalFields(verdict));
-      return handler(context, next, { statusCode, message, decision: verdict.decision });
+      const { names, values, refused } = middleware.refused(outcome);
+      write(middleware, context.res, names, values);
+      return handler(context, next, refused);
     }
-    const said = await gate.said(verdict, context);
-    const { status, fields, body } = toRefusal(gate, verdict, said);
+    const { status, names, values, body } = await middleware.refusal(outcome, context);
     context.status = status;
-    context.body = typeof body === 'string' ? body : Buffer.from(body);
-    write(gate, context.res, fields);
+    context.body = Buffer.from(body);
+    write(middleware, context.res, names, values);
     return undefined;
   }
 
-  return withTools(middleware, gate);
+  return withTools(throttled, middleware);
 }
 
 module.exports = { throttle };

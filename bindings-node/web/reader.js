@@ -1,10 +1,8 @@
 // Reads Node's own requests.
 'use strict';
 
-const { read } = require('./property.js');
-
 /** @import { IncomingMessage } from 'node:http' */
-/** @import { Reader } from './gate.js' */
+/** @import { Reader } from './middleware.js' */
 
 /** Most targets: a path, and a query. In others frameworks see what is not plain to see. */
 const PLAIN = /^\/[^\s#;\\]*$/;
@@ -82,10 +80,9 @@ const nodeReader = {
     }
     return lines > 1 ? undefined : value;
   },
-  peer: (/** @type {IncomingMessage} */ request) => read(request, 'socket')?.remoteAddress,
-  client: (/** @type {IncomingMessage} */ request) => read(request, 'socket')?.remoteAddress,
+  peer: (/** @type {IncomingMessage} */ request) => request.socket?.remoteAddress,
   isGone: (/** @type {IncomingMessage} */ request) => request.socket?.destroyed ?? false,
-  forwardedFor: (/** @type {IncomingMessage} */ request) => joined(request.headers['x-forwarded-for']),
+  forwardedFor: (/** @type {IncomingMessage} */ request) => joined(request.headers?.['x-forwarded-for']),
 };
 
 module.exports = { nodeReader, toPaths };

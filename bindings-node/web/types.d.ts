@@ -92,14 +92,14 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   /** Called for every refusal, also in dry run. */
   onRefused?: ((...given: [...Given, Decision]) => unknown) | undefined;
   /** RateLimit fields as some version of the draft has them; true: the newest, 'draft-8'. */
-  standardHeaders?: boolean | 'draft-6' | 'draft-7' | 'draft-8' | undefined;
+  standardHeaders?: boolean | 'standard' | 'draft-6' | 'draft-7' | 'draft-8' | 'x-ratelimit' | 'none' | undefined;
   /** X-RateLimit fields, too. */
   legacyHeaders?: boolean | undefined;
   /** Where the application finds a RateLimitInfo, a name that requests do not have already; `'rateLimit'` by default. */
   requestPropertyName?: string | undefined;
   /** Hold a request for up to so long, until its turn, before refusing it. */
   maxDelayMs?: number | undefined;
-  /** How many requests a process holds at once, by all its middleware; 64 by default. */
+  /** How many requests a process holds at once, in all its threads and by all its middleware; 64 by default. */
   maxHeld?: number | undefined;
   /** Hold a refusal for so long before it is sent. */
   throttleMilliseconds?: number | undefined;
@@ -142,7 +142,7 @@ export interface RateLimitInfo {
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;
-  /** When the bucket is full again; in Express, after a request that passed at once, reckoned from the first look. */
+  /** When the bucket is full again. */
   readonly resetTime: Date;
   /** Who was counted, as people write it: an address is text. */
   readonly key: Tag;

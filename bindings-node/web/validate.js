@@ -2,6 +2,9 @@
 // docs/node.md explains. Nothing here throws, and nothing is said twice.
 'use strict';
 
+const { isTable } = require('../face/values.js');
+const { known, wrong } = require('./errors.js');
+
 /**
  * What is looked for, by the name that the option `validate` turns it off by. Failures are not
  * among them: they are always reported.
@@ -23,43 +26,71 @@ const DEEPEST = 60;
 /** Where Node hands a request on: whoever has it below is within a handler. */
 const HANDLER = /\bparserOnIncoming\b/;
 
+/** What is wrong shows in any request, or never. */
+const WATCHED = 100;
+
 /** @type {Set<string>} Misuse that was reported in this process: every middleware may have the same. */
 const said = new Set();
 
 /** @type {Map<string, Set<string>>} What was said by middleware that is made for every request, by the place that makes it. */
 const saidInHandlers = new Map();
 
+/** @type {WeakMap<object, Set<string>>} In which buckets a request was counted. */
+const counted = new WeakMap();
+
+/** @type {WeakMap<object, number>} Tables without a name, told apart. */
+const places = new WeakMap();
+let lastPlace = 0;
+
 /** Reports of one middleware. */
 class Reports {
   /** @type {Set<string>} */
   #said = new Set();
+  /** @type {Set<string>} The codes that are turned off. */
   #off;
+  #left = WATCHED;
 
-  /** @param {ReadonlySet<string>} off The checks that are turned off. */
-  constructor(off) {
-    this.#off = off;
+  /** @param {unknown} [validate] The option. */
+  constructor(validate = true) {
+    this.#off = new Set(toOff(validate).map((check) => CHECKS[check]));
+    this.#lookAtStack();
+  }
+
+  /** Whether to look at a request; only the first ones are looked at. */
+  get isWatching() {
+    if (this.#left === 0) return false;
+    this.#left -= 1;
+    return true;
   }
 
   /**
-   * Whether a check is still worth making.
-   * @param {Check} check
-   */
-  wants(check) {
-    return !this.#off.has(check) && !this.#said.has(CHECKS[check]);
-  }
-
-  /**
-   * Reports misuse.
-   * @param {Check} check
+   * Reports what core has found.
+   * @param {string} code
    * @param {string} message
    */
+  warn(code, message) {
+    const isMisuse = Object.values(CHECKS).some((check) => check === code);
+    if (isMisuse) this.#misuse(code, message);
+    else this.#say(code, message, message);
+  }
+
+  /**
+   * Reports misuse, if there is some.
+   * @param {Check} check
+   * @param {string | undefined} message
+   */
   misuse(check, message) {
-    if (!this.wants(check)) return;
-    const code = CHECKS[check];
-    this.#said.add(code);
-    if (said.has(`${code} ${message}`)) return;
+    if (message !== undefined) this.#misuse(CHECKS[check], message);
+  }
+
+  /**
+   * @param {string} code
+   * @param {string} message
+   */
+  #misuse(code, message) {
+    if (this.#off.has(code) || this.#said.has(code) || said.has(`${code} ${message}`)) return;
     said.add(`${code} ${message}`);
-    say(code, message);
+    this.#say(code, '', message);
   }
 
   /**
@@ -70,14 +101,47 @@ class Reports {
    * @param {unknown} [error]
    */
   failure(code, cause, message, error) {
-    if (this.#said.has(`${code} ${cause}`)) return;
-    this.#said.add(`${code} ${cause}`);
-    say(code, `${message}; this is reported once, and counted`, error instanceof Error ? error.stack : undefined);
+    this.#say(code, cause, `${message}; this is reported once, and counted`, error instanceof Error ? error.stack : undefined);
+  }
+
+  /**
+   * @param {string} code
+   * @param {string} cause Each once.
+   * @param {string} message
+   * @param {string} [detail]
+   */
+  #say(code, cause, message, detail) {
+    const key = `${code} ${cause}`.trim();
+    if (this.#said.has(key)) return;
+    this.#said.add(key);
+    say(code, message, detail);
+  }
+
+  /**
+   * Reports a request that is counted twice.
+   * @param {any} request
+   * @param {string | object} table Its name; or what else is another for each table.
+   * @param {string} domain
+   * @param {string} tag
+   */
+  counted(request, table, domain, tag) {
+    if (this.#off.has(CHECKS.doubleCount)) return;
+    const key = JSON.stringify([typeof table === 'string' ? table : toPlace(table), domain, tag]);
+    const buckets = counted.get(request) ?? new Set();
+    counted.set(request, buckets);
+    if (buckets.has(key)) {
+      this.misuse(
+        'doubleCount',
+        `a request was counted twice in domain '${domain}': is the middleware there twice, or is ` +
+          'there another with the same rules? Give each a domain of its own',
+      );
+    }
+    buckets.add(key);
   }
 
   /** Says so when a middleware is made within a handler. */
-  lookAtStack() {
-    if (!this.wants('createdInHandler')) return;
+  #lookAtStack() {
+    if (this.#off.has(CHECKS.createdInHandler)) return;
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = DEEPEST;
     const { stack = '' } = new Error();
@@ -91,6 +155,31 @@ class Reports {
       'this middleware was made while a request was handled; make it once, where the application starts',
     );
   }
+}
+
+/** @param {object} table */
+function toPlace(table) {
+  const place = places.get(table);
+  if (place !== undefined) return place;
+  lastPlace += 1;
+  places.set(table, lastPlace);
+  return lastPlace;
+}
+
+/**
+ * The checks that are turned off.
+ * @param {unknown} value
+ * @returns {Check[]}
+ */
+function toOff(value) {
+  const checks = /** @type {Check[]} */ (Object.keys(CHECKS));
+  if (typeof value === 'boolean') return value ? [] : checks;
+  if (!isTable(value)) throw wrong('validate', value, 'true, false, or an object such as { trustProxy: false }');
+  known('validate', Object.keys(value), checks);
+  for (const [check, on] of Object.entries(value)) {
+    if (typeof on !== 'boolean') throw wrong(`validate.${check}`, on, 'true or false');
+  }
+  return checks.filter((check) => value[check] === false);
 }
 
 /**

@@ -11,6 +11,9 @@ const { NUMBERS } = require('./face/records.js');
 
 const encoder = new TextEncoder();
 
+/** @param {import('./surface.js').Tag} tag */
+const toBytes = (tag) => (typeof tag === 'string' ? encoder.encode(tag) : tag);
+
 /**
  * @param {Glue} glue
  * @returns {Native}
@@ -22,6 +25,8 @@ function adapt(glue) {
   const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;
   const { badCost, close, newClock, now, advance, set } = wasm;
   const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
+  const { webCheckAllow, webTraits, webFieldNames, webMethods, webDomainName, webTableName, webDomain } = wasm;
+  const { webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose } = wasm;
   const { busyForget, busyStart, busyStats, busyNode, busyClose } = wasm;
 
   let decision = new Float64Array(0);
@@ -42,6 +47,18 @@ function adapt(glue) {
     ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
     ...{ busyForget, busyStart, busyStats, busyNode, busyClose },
 
+    ...{ webCheckAllow, webTraits, webFieldNames, webMethods, webDomainName, webTableName, webDomain },
+    ...{ webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose },
+    webOpen(words, throttle, clock, _within, _application, place) {
+      return throttle ? wasm.webOpenThrottle(words, throttle, place) : wasm.webOpenClock(words, clock, place);
+    },
+    webDecide: (web, peer, client, forwarded, kind, tag, cost, isGone, into) =>
+      wasm.webDecide(web, peer, client, forwarded, kind, toBytes(tag ?? ''), cost, isGone, into),
+    webEndHold: (web, kind, tag, taken, isGone) => wasm.webEndHold(web, kind, toBytes(tag), taken, isGone),
+    webFinish: (web, kind, tag, taken, isSuccess) => wasm.webFinish(web, kind, toBytes(tag), taken, isSuccess),
+    webTag: (kind, tag) => wasm.webTag(kind, toBytes(tag)),
+    webReset: (web, tag) => wasm.webReset(web, toBytes(tag)),
+
     // A handle is quick enough here.
     seat: (handle) => /** @type {any} */ (handle),
 
@@ -60,7 +77,7 @@ function adapt(glue) {
       return call(seat, tag, cost);
     },
     allowMany(handle, tags) {
-      const parts = tags.map((tag) => (typeof tag === 'string' ? encoder.encode(tag) : tag));
+      const parts = tags.map(toBytes);
       const lengths = Uint32Array.from(parts, (part) => part.length);
       const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
       let at = 0;

@@ -13,3 +13,4 @@ mod common;
 pub mod failure;
 pub mod link;
 pub mod open;
+pub mod web;

@@ -19,7 +19,7 @@ const COMMON: Copies = &[
     ("bindings-node/face/clocks.js", "face/clocks.js"),
     ("bindings-node/face/errors.js", "face/errors.js"),
     ("bindings-node/face/index.js", "face/index.js"),
-    ("bindings-node/face/quick.js", "face/quick.js"),
+    ("bindings-node/face/middleware.js", "face/middleware.js"),
     ("bindings-node/face/records.js", "face/records.js"),
     ("bindings-node/face/values.js", "face/values.js"),
     ("bindings-node/face/words.js", "face/words.js"),

@@ -3,6 +3,7 @@
 
 pub(crate) mod busy;
 mod tree;
+pub(crate) mod web;
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! A configuration object, which the face has written as a list of words, as core's tree.
 //!
 //! A word is a letter and what belongs to it: `n1.5` a number, `btrue` a truth, `s...` text,
-//! `o...` the name of something that no configuration contains, `l2` a list of two values that
+//! `x...` bytes in hexadecimal digits, `f` a function, `o...` the name of something that no
+//! configuration contains, `l2` a list of two values that
 //! follow, `t2` a table of two pairs that follow, each a key as it is and a value. The face has
 //! bounded depth and size.
 
@@ -34,6 +35,8 @@ fn node(words: &mut impl Iterator<Item = String>) -> Result<Node> {
         b'n' => Value::Number(rest.parse().map_err(|_| garbled())?),
         b'b' => Value::Bool(rest == "true"),
         b's' => Value::Text(rest.to_string()),
+        b'x' => Value::Bytes(hex(rest)?),
+        b'f' => Value::Function,
         b'o' => Value::Other(rest.to_string()),
         b'l' => Value::List((0..count(rest)?).map(|_| node(words)).collect::<Result<_>>()?),
         b't' => Value::Table((0..count(rest)?).map(|_| entry(words)).collect::<Result<_>>()?),
@@ -45,6 +48,16 @@ fn node(words: &mut impl Iterator<Item = String>) -> Result<Node> {
 fn entry(words: &mut impl Iterator<Item = String>) -> Result<Entry> {
     let key = words.next().ok_or_else(garbled)?;
     Ok(Entry { key, line: None, node: node(words)? })
+}
+
+/// Bytes from their hexadecimal digits.
+fn hex(digits: &str) -> Result<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| {
+        let pair = std::str::from_utf8(pair).map_err(|_| garbled())?;
+        u8::from_str_radix(pair, 16).map_err(|_| garbled())
+    });
+    bytes.collect()
 }
 
 fn count(digits: &str) -> Result<usize> {

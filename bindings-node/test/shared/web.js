@@ -176,7 +176,9 @@ async function start(kind, ...given) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
     port,
-    counts: tools.counts,
+    get counts() {
+      return tools.counts;
+    },
     tools,
     seen,
     left: () => left - before,

@@ -1,0 +1,179 @@
+//! HTTP middleware as JavaScript uses it: what a request is told by, and the numbers and texts of a
+//! decision. The policy is core's (`dthrottle::web`); `surface.d.ts` describes the calls.
+
+use std::net::IpAddr;
+
+use dthrottle::config::Names;
+use dthrottle::web::{Action, BY_ADDRESS, Body, Middleware, Options, Request, Setup, Tag};
+use dthrottle::{Decision, Error, Result, convert};
+
+use super::{NUMBERS, numbers, tree};
+
+/// What is where in the numbers of a request, after those of the decision. `web/middleware.js` has
+/// the same.
+const ACTION: usize = NUMBERS;
+const HOLD_MS: usize = ACTION + 1;
+const TAKEN: usize = HOLD_MS + 1;
+const TAG_KIND: usize = TAKEN + 1;
+const HAS_WARNINGS: usize = TAG_KIND + 1;
+
+/// How many numbers a request needs.
+pub(crate) const REQUEST_NUMBERS: usize = HAS_WARNINGS + 1;
+
+/// The client's own tag, from the application.
+const GIVEN: u32 = 0;
+/// The client's address, as text.
+const ADDRESS: u32 = 1;
+/// The address of a client that has no usable tag, as text; empty if the address is unknown.
+const BY_ADDRESS_KIND: u32 = 2;
+
+/// A middleware from the words of its options.
+pub(crate) fn open(words: Vec<String>, setup: Setup<'_>) -> Result<Middleware> {
+    Middleware::read(&tree::root(words)?, Names::Camel, setup)
+}
+
+/// The options of `dthrottle/address`, or any others that need no throttle.
+pub(crate) fn options(words: Vec<String>) -> Result<Options> {
+    Options::read(&tree::root(words)?, Names::Camel)
+}
+
+/// What holds for a middleware, by name.
+pub(crate) fn traits(middleware: &Middleware) -> Vec<String> {
+    let options = middleware.options();
+    let all = [
+        ("exempts", !options.exempt.is_empty()),
+        ("isList", middleware.headers().is_list()),
+        ("refunds", middleware.refunds()),
+        ("trusts", options.trusts),
+    ];
+    all.iter().filter(|(_, holds)| *holds).map(|(name, _)| (*name).into()).collect()
+}
+
+/// The names of the fields of every response, in lower case.
+pub(crate) fn field_names(middleware: &Middleware) -> Vec<String> {
+    let mut any = Decision::unlimited(0);
+    any.deciding = Some(0);
+    middleware.fields(&any).iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
+}
+
+/// What the option `tag` gave, from its kind and its bytes or the name of its type.
+pub(crate) fn tag<'a>(kind: u32, value: &'a [u8]) -> Tag<'a> {
+    match kind {
+        0 => Tag::Address,
+        1 => Tag::Value(value),
+        2 => Tag::Missing,
+        3 => Tag::Unusable(std::str::from_utf8(value).unwrap_or("other text")),
+        _ => Tag::Failed,
+    }
+}
+
+/// Decides about a request: the text of the client's address if that is counted, and then the
+/// values of the header fields, each in a line. `into` takes the numbers.
+pub(crate) fn decide(
+    middleware: &Middleware,
+    request: &Request<'_>,
+    into: &mut [f64],
+) -> Result<Option<String>> {
+    let into: &mut [f64; REQUEST_NUMBERS] =
+        into.try_into().map_err(|_| internal("too few or too many numbers"))?;
+    let decided = middleware.decide(request);
+    into[HAS_WARNINGS] = f64::from(u8::from(middleware.has_warnings()));
+    let Some(decided) = decided else { return Ok(None) };
+    into[..NUMBERS].copy_from_slice(&numbers(&decided.decision));
+    let (action, hold) = match decided.action {
+        Action::Pass => (0.0, std::time::Duration::ZERO),
+        Action::Hold(hold) => (1.0, hold),
+        Action::Refuse(hold) => (2.0, hold),
+    };
+    into[ACTION] = action;
+    into[HOLD_MS] = convert::millis(hold);
+    into[TAKEN] = decided.taken as f64;
+    let is_given = matches!(request.tag, Tag::Value(tag) if !tag.is_empty());
+    let (kind, mut texts) = if is_given { (GIVEN, String::new()) } else { shown(&decided.tag) };
+    into[TAG_KIND] = f64::from(kind);
+    // One string: to make a list of strings in JavaScript takes longer than all of the decision.
+    for (_, value) in middleware.fields(&decided.decision) {
+        texts.push('\n');
+        texts.push_str(&value);
+    }
+    Ok(Some(texts))
+}
+
+/// A tag that was made of an address, as its kind and the address.
+fn shown(tag: &[u8]) -> (u32, String) {
+    match address(tag) {
+        Some(text) => (ADDRESS, text),
+        None => {
+            let rest = tag.get(BY_ADDRESS.len()..).unwrap_or_default();
+            (BY_ADDRESS_KIND, address(rest).unwrap_or_default())
+        }
+    }
+}
+
+/// An address of 4 or 16 bytes as text.
+pub(crate) fn address(bytes: &[u8]) -> Option<String> {
+    if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
+        return Some(IpAddr::from(v4).to_string());
+    }
+    <[u8; 16]>::try_from(bytes).ok().map(|v6| IpAddr::from(v6).to_string())
+}
+
+/// The tag of a request, from its kind and its bytes or the text of the address.
+pub(crate) fn tag_bytes(kind: u32, value: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(value).ok();
+    let address: Vec<u8> = match text.and_then(|text| text.parse::<IpAddr>().ok()) {
+        Some(IpAddr::V4(v4)) => v4.octets().into(),
+        Some(IpAddr::V6(v6)) => v6.octets().into(),
+        None => Vec::new(),
+    };
+    match kind {
+        GIVEN => value.to_vec(),
+        ADDRESS => address,
+        _ => [BY_ADDRESS, &address].concat(),
+    }
+}
+
+/// The response to a refusal by the rule of this index: the body, and as text the status and the
+/// values of content-type, content-length and retry-after.
+pub(crate) fn refusal(
+    middleware: &Middleware,
+    body: Option<Vec<String>>,
+    rule: f64,
+    retry_after_ms: f64,
+) -> Result<(Vec<u8>, Vec<String>)> {
+    let body = body.map(self::body).transpose()?;
+    let mut decision = Decision::unlimited(0);
+    decision.rule = (rule >= 0.0).then_some(rule as usize);
+    decision.retry_after = convert::duration_from_millis("retryAfterMs", retry_after_ms)?;
+    let refusal = middleware.refusal(&decision, body.as_ref());
+    let values = refusal.fields.iter().take(3).map(|(_, value)| value.to_string());
+    let texts = std::iter::once(refusal.status.to_string()).chain(values).collect();
+    Ok((refusal.body.into_owned(), texts))
+}
+
+/// A body from the words of the option `message`, or of what its function returned.
+fn body(words: Vec<String>) -> Result<Body> {
+    let mut all = vec!["t1".into(), "message".into()];
+    all.extend(words);
+    Ok(options(all)?.body)
+}
+
+/// The warnings since the last call: the code of each, and its text.
+pub(crate) fn warnings(middleware: &Middleware) -> Vec<String> {
+    let warnings = middleware.take_warnings().into_iter();
+    warnings.flat_map(|warning| [warning.code.into(), warning.message]).collect()
+}
+
+/// What was counted, in the order of `web/middleware.js`.
+pub(crate) fn counts(middleware: &Middleware) -> Vec<f64> {
+    middleware.counts().values().iter().map(|count| *count as f64).collect()
+}
+
+/// A call of a middleware that is closed.
+pub(crate) fn closed() -> Error {
+    Error::new(dthrottle::ErrorKind::Closed, "this middleware is closed")
+}
+
+fn internal(message: &str) -> Error {
+    Error::new(dthrottle::ErrorKind::Internal, message)
+}

@@ -1,0 +1,276 @@
+//! HTTP middleware: the options once, then one call for a request. The policy is core's, what both
+//! JavaScript bindings share is in `common/web.rs`.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+
+use dthrottle::web::{ClientAddress, Middleware, Request, Setup, application_table_name};
+use dthrottle::{ManualClock, web};
+use napi::bindgen_prelude::{Buffer, External};
+use napi_derive::napi;
+
+use crate::ask::{Tag, bytes};
+use crate::common::web as common;
+use crate::failure::{Result, failure};
+use crate::open::Handle;
+
+/// A middleware, until it is closed: its throttle ends with the last middleware that has it.
+pub struct Web {
+    middleware: RefCell<Option<Middleware>>,
+    /// What is not as it was asked for, of the throttle that was opened.
+    warnings: Vec<String>,
+}
+
+impl Web {
+    fn with<R>(&self, call: impl FnOnce(&Middleware) -> dthrottle::Result<R>) -> Result<R> {
+        let middleware = self.middleware.borrow();
+        middleware.as_ref().ok_or_else(common::closed).and_then(call).map_err(failure)
+    }
+}
+
+/// A Float64Array. (The macro takes a reference for an External.)
+type Numbers<'a> = &'a mut [f64];
+
+/// Reads the words of a middleware's options (`common/tree.rs`), and opens its throttle.
+#[napi(catch_unwind)]
+pub fn web_open(
+    words: Vec<String>,
+    throttle: Option<&External<Handle>>,
+    clock: Option<&External<ManualClock>>,
+    within: Option<&External<Web>>,
+    application: Option<String>,
+    place: String,
+) -> Result<External<Web>> {
+    let parent = within.map(|web| web.middleware.borrow());
+    let parent = parent.as_ref().and_then(|parent| parent.as_ref());
+    let setup = Setup {
+        domain: throttle.map(|handle| handle.domain.clone()),
+        clock: clock.map(|clock| (**clock).clone().into()),
+        application: application.as_deref(),
+        place: &place,
+        within: parent.and_then(Middleware::shared),
+        ..Setup::default()
+    };
+    let middleware = common::open(words, setup).map_err(failure)?;
+    let throttle = middleware.open().map_err(failure)?;
+    let warnings = throttle.map_or(Vec::new(), |throttle| throttle.warnings().to_vec());
+    Ok(External::new(Web { middleware: RefCell::new(Some(middleware)), warnings }))
+}
+
+/// What is not as it was asked for, of the throttle that was opened.
+#[napi(catch_unwind)]
+pub fn web_throttle_warnings(handle: &External<Web>) -> Vec<String> {
+    handle.warnings.clone()
+}
+
+/// Checks that every entry of `allow` can name a client.
+#[napi(catch_unwind)]
+pub fn web_check_allow(handle: &External<Web>) -> Result<()> {
+    handle.with(|middleware| middleware.options().check_allow())
+}
+
+/// What holds for the middleware, by name.
+#[napi(catch_unwind)]
+pub fn web_traits(handle: &External<Web>) -> Result<Vec<String>> {
+    handle.with(|middleware| Ok(common::traits(middleware)))
+}
+
+/// The names of the fields of every response, in lower case.
+#[napi(catch_unwind)]
+pub fn web_field_names(handle: &External<Web>) -> Result<Vec<String>> {
+    handle.with(|middleware| Ok(common::field_names(middleware)))
+}
+
+/// The methods that are throttled; none: all.
+#[napi(catch_unwind)]
+pub fn web_methods(handle: &External<Web>) -> Result<Option<Vec<String>>> {
+    handle.with(|middleware| Ok(middleware.options().methods.clone()))
+}
+
+/// The name of the domain that is asked.
+#[napi(catch_unwind)]
+pub fn web_domain_name(handle: &External<Web>) -> Result<String> {
+    handle.with(|middleware| Ok(middleware.domain_name().into()))
+}
+
+/// The name of the table, if the throttle was made for middleware and has one.
+#[napi(catch_unwind)]
+pub fn web_table_name(handle: &External<Web>) -> Result<Option<String>> {
+    handle.with(|middleware| Ok(middleware.table_name()))
+}
+
+/// The domain of a throttle that was made for middleware.
+#[napi(catch_unwind)]
+pub fn web_domain(handle: &External<Web>) -> Result<External<Handle>> {
+    handle.with(|middleware| {
+        let throttle = middleware.open()?.ok_or_else(common::closed)?;
+        Ok(External::new(Handle::new(throttle, middleware.domain()?.clone())))
+    })
+}
+
+/// Whether the client is exempt by its address.
+#[napi(catch_unwind)]
+pub fn web_is_exempt(
+    handle: &External<Web>,
+    peer: Option<String>,
+    client: Option<String>,
+    forwarded: Option<String>,
+) -> Result<bool> {
+    let lines: Vec<&str> = forwarded.as_deref().into_iter().collect();
+    let (peer, client) = (peer.as_deref(), client.as_deref());
+    let request = Request { peer, client, forwarded: &lines, ..Request::default() };
+    handle.with(|middleware| Ok(middleware.is_exempt(&request)))
+}
+
+/// Decides about a request: texts, and numbers in `into`; none: it passes.
+#[napi(catch_unwind)]
+pub fn web_decide(
+    handle: &External<Web>,
+    peer: Option<String>,
+    client: Option<String>,
+    forwarded: Option<String>,
+    tag_kind: u32,
+    tag: Option<Tag<'_>>,
+    cost: Option<f64>,
+    is_gone: bool,
+    into: Numbers<'_>,
+) -> Result<Option<String>> {
+    let forwarded = forwarded.as_deref();
+    let request = Request {
+        peer: peer.as_deref(),
+        client: client.as_deref(),
+        forwarded: forwarded.as_slice(),
+        tag: common::tag(tag_kind, tag.as_ref().map_or(&[], bytes)),
+        cost: cost.map(|cost| cost as u64),
+        can_wait: true,
+        is_gone,
+        ..Request::default()
+    };
+    handle.with(|middleware| common::decide(middleware, &request, into))
+}
+
+/// Ends the holding of a request, or of a refusal, which has taken nothing.
+#[napi(catch_unwind)]
+pub fn web_end_hold(
+    handle: &External<Web>,
+    tag_kind: u32,
+    tag: Tag<'_>,
+    taken: f64,
+    is_gone: bool,
+) -> Result<()> {
+    let tag = common::tag_bytes(tag_kind, bytes(&tag));
+    handle.with(|middleware| {
+        middleware.end_hold(&tag, taken as u64, is_gone);
+        Ok(())
+    })
+}
+
+/// The response to a request has ended.
+#[napi(catch_unwind)]
+pub fn web_finish(
+    handle: &External<Web>,
+    tag_kind: u32,
+    tag: Tag<'_>,
+    taken: f64,
+    is_success: bool,
+) -> Result<()> {
+    let tag = common::tag_bytes(tag_kind, bytes(&tag));
+    handle.with(|middleware| {
+        middleware.finish(&tag, taken as u64, is_success);
+        Ok(())
+    })
+}
+
+/// The body of a refusal; its status and fields are pushed to `texts`.
+#[napi(catch_unwind)]
+pub fn web_refusal(
+    handle: &External<Web>,
+    body: Option<Vec<String>>,
+    rule: f64,
+    retry_after_ms: f64,
+) -> Result<(Buffer, Vec<String>)> {
+    handle.with(|middleware| {
+        let (body, texts) = common::refusal(middleware, body, rule, retry_after_ms)?;
+        Ok((body.into(), texts))
+    })
+}
+
+/// The tag that a decision's texts stand for.
+#[napi(catch_unwind)]
+pub fn web_tag(tag_kind: u32, tag: Tag<'_>) -> Buffer {
+    common::tag_bytes(tag_kind, bytes(&tag)).into()
+}
+
+/// Fills the buckets of a tag, or of a client by its address.
+#[napi(catch_unwind)]
+pub fn web_reset(handle: &External<Web>, tag: Tag<'_>) -> Result<()> {
+    handle.with(|middleware| middleware.reset(bytes(&tag)))
+}
+
+/// Counts a failure of the application's functions.
+#[napi(catch_unwind)]
+pub fn web_count_failure(handle: &External<Web>) -> Result<()> {
+    handle.with(|middleware| {
+        middleware.count_failure();
+        Ok(())
+    })
+}
+
+/// What was counted.
+#[napi(catch_unwind)]
+pub fn web_counts(handle: &External<Web>) -> Result<Vec<f64>> {
+    handle.with(|middleware| Ok(common::counts(middleware)))
+}
+
+/// The warnings since the last call: the code of each, and its text.
+#[napi(catch_unwind)]
+pub fn web_warnings(handle: &External<Web>) -> Result<Vec<String>> {
+    handle.with(|middleware| Ok(common::warnings(middleware)))
+}
+
+/// Ends the middleware.
+#[napi(catch_unwind)]
+pub fn web_close(handle: &External<Web>) {
+    let middleware = handle.middleware.borrow_mut().take();
+    drop(middleware);
+}
+
+/// The name of an application's table.
+#[napi(catch_unwind)]
+pub fn application_table(shown: Vec<String>, identity: Vec<String>) -> String {
+    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+    let identity: Vec<&str> = identity.iter().map(String::as_str).collect();
+    application_table_name(&shown, &identity)
+}
+
+/// The rules by which clients are found behind proxies.
+#[napi(catch_unwind)]
+pub fn new_client_address(words: Vec<String>) -> Result<External<ClientAddress>> {
+    Ok(External::new(common::options(words).map_err(failure)?.address))
+}
+
+/// The bytes of the client's address, cut to its prefix if it is to be a tag.
+#[napi(catch_unwind)]
+pub fn find_client(
+    rules: &External<ClientAddress>,
+    peer: Option<String>,
+    forwarded: Vec<String>,
+    is_tag: bool,
+) -> Option<Buffer> {
+    let lines: Vec<&str> = forwarded.iter().map(String::as_str).collect();
+    let found = rules.find(peer.as_deref(), &lines)?;
+    Some(if is_tag { rules.tag(found).as_ref().into() } else { octets(found) })
+}
+
+/// The bytes of an address in any spelling.
+#[napi(catch_unwind)]
+pub fn parse_address(text: String) -> Option<Buffer> {
+    web::parse_address(&text).map(octets)
+}
+
+fn octets(address: IpAddr) -> Buffer {
+    match address {
+        IpAddr::V4(v4) => v4.octets().as_slice().into(),
+        IpAddr::V6(v6) => v6.octets().as_slice().into(),
+    }
+}

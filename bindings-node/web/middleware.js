@@ -1,0 +1,529 @@
+// What the adapters have in common: which requests are asked about, the functions of the application,
+// and one native call for each request. The policy behind that is core's.
+//
+// Nothing here throws or rejects during a request. What goes wrong lets the request pass, is counted, and
+// is reported once. The adapters wait (hold.js) and write the response.
+'use strict';
+
+const { debuglog } = require('node:util');
+
+const { attempt, explain } = require('../face/errors.js');
+const { AT, NUMBERS, toDecision } = require('../face/records.js');
+const { describe } = require('../face/values.js');
+const { toWords } = require('../face/words.js');
+const { RateLimitInfo } = require('./info.js');
+const { open, present, toPlain, toPropertyName, toRoutes } = require('./options.js');
+const { ADDRESS, FAILED, MISSING, UNUSABLE, VALUE, toKind, toTag } = require('./tags.js');
+const { Reports } = require('./validate.js');
+
+/** @import { Domain } from '../index.js' */
+/** @import { NativeMiddleware } from '../face/middleware.js' */
+/** @import { Fn } from './options.js' */
+
+/**
+ * @typedef {object} Reader How to read a request of some kind.
+ * @property {(request: any) => string} method In capitals.
+ * @property {(request: any) => ReadonlySet<string>} paths The whole path, in all its spellings, without the query.
+ * @property {boolean} [ignoresCase] Whether /LOGIN may lead to the handler of /login.
+ * @property {(request: any, name: string) => string | undefined} header By its name in small letters.
+ * @property {(request: any) => string | undefined} peer Whoever opened the connection.
+ * @property {(request: any) => string | undefined} [client] As the framework finds it by its own rules; undefined: the peer.
+ * @property {(request: any) => boolean} isGone Whether its connection is closed, and its address forgotten.
+ * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.
+ * @property {(request: any) => string | undefined} [trustProxy] What is wrong with these rules.
+ */
+
+const log = debuglog('dthrottle');
+
+/** What is where in the numbers that `webDecide` writes; `src/common/web.rs` has the same. */
+const ACTION = NUMBERS;
+const HOLD_MS = NUMBERS + 1;
+const TAKEN = NUMBERS + 2;
+const TAG_KIND = NUMBERS + 3;
+const HAS_WARNINGS = NUMBERS + 4;
+
+const PASS = 0;
+const REFUSE = 2;
+/** What a function of the application gave that has failed. */
+const FAILURE = Symbol('failure');
+/** The cost of a request where that is no function. */
+const FIXED = Symbol('fixed');
+
+/** In TAG_KIND: the tag is what the application gave. */
+const GIVEN = 0;
+
+const COUNTS = ['passed', 'refused', 'dryRun', 'delayed', 'gaveUp', 'untagged', 'failed'];
+/** What a request costs whose cost is unknown: if that were 0, clients would try to get there. */
+const COST = 1;
+
+/** Used by one call after the other. */
+const numbers = new Float64Array(NUMBERS + 5);
+
+/** The decision about a request. */
+class Outcome {
+  /**
+   * @param {import('../index.js').Decision} decision
+   * @param {string[]} values Of the header fields.
+   * @param {string | Uint8Array} tag Text or bytes of the application, or the text of an address.
+   */
+  constructor(decision, values, tag) {
+    this.decision = decision;
+    this.values = values;
+    this.tag = tag;
+    this.tagKind = numbers[TAG_KIND];
+    this.refused = numbers[ACTION] === REFUSE;
+    /** For how long to hold the request, or its refusal. */
+    this.holdMs = numbers[ACTION] === PASS ? 0 : numbers[HOLD_MS];
+    this.taken = numbers[TAKEN];
+    this.rule = numbers[AT.rule];
+  }
+}
+
+class Middleware {
+  #reader;
+  /** @type {NativeMiddleware} */
+  #own;
+  #given;
+  /** @type {ReadonlySet<string> | null} */
+  #methods;
+  #routes;
+  #exempts;
+  #trusts;
+  /** @type {Fn | null} */
+  #tag;
+  /** @type {string | null} */
+  #header = null;
+  #reports;
+  /** @type {Domain | undefined} */
+  #domain;
+  /** @type {string[] | undefined} */
+  #rules;
+  /**
+   * The name of a rule.
+   * @param {number} index
+   */
+  #nameOf = (index) => (this.#rules ??= this.domain.rules.map(({ name }) => name))[index];
+  /** @type {ArrayLike<number> | null} The counts at the end; null: it is not closed. */
+  #ended = null;
+  /** How many requests it holds. */
+  #held = 0;
+
+  /**
+   * @param {Readonly<Record<string, unknown>>} options
+   * @param {Reader} reader
+   * @param {object} [setup]
+   * @param {string} [setup.place]
+   * @param {Middleware} [setup.within] Counts with this one.
+   * @param {boolean} [setup.isComplete] Whether nobody else gives it a tag.
+   */
+  constructor(options, reader, { place, within, isComplete = true } = {}) {
+    const given = present(options);
+    this.#given = given;
+    this.#reader = reader;
+    this.#reports = new Reports(given.validate);
+    this.propertyName = toPropertyName(given);
+    this.#own = open(given, { place, within: within === undefined ? undefined : within.#own });
+    const { native, handle } = this.#own;
+    if (isComplete) this.checkAllow();
+    this.#routes = toRoutes(given, reader.ignoresCase);
+    const methods = native.webMethods(handle);
+    this.#methods = methods ? new Set(methods) : null;
+    const traits = native.webTraits(handle);
+    this.#exempts = traits.includes('exempts');
+    this.#trusts = traits.includes('trusts');
+    /** Whether a request may have to be paid back after its response. */
+    this.refunds = traits.includes('refunds');
+    /** Whether fields of several throttles may stand in one response. */
+    this.isList = traits.includes('isList');
+    this.fieldNames = native.webFieldNames(handle);
+    const tag = given.keyGenerator ?? given.tag;
+    this.#tag = typeof tag === 'function' ? tag : null;
+    if (typeof tag === 'string' && tag.startsWith('header:')) this.#header = tag.slice('header:'.length).toLowerCase();
+    /** @type {Fn | null} */
+    this.handler = given.handler ?? null;
+    this.domainName = native.webDomainName(handle);
+    this.tableName = native.webTableName(handle) ?? undefined;
+    log('throttling by domain %j, %s', this.domainName, this.tableName ? `shared in table ${this.tableName}` : 'in a table without a name');
+    this.#warn();
+  }
+
+  /** Checks that `allow` fits the tags. */
+  checkAllow() {
+    attempt(() => this.#own.native.webCheckAllow(this.#own.handle));
+  }
+
+  /**
+   * Decides about a request; functions of the application get it with its companion, if it has one.
+   * Null: it passes, and nothing is to be said about it. A promise of that where such a function gives a
+   * promise.
+   * @param {any} request
+   * @param {any} [companion]
+   * @returns {Outcome | null | Promise<Outcome | null>}
+   */
+  decide(request, companion) {
+    try {
+      if (this.#ended !== null || !this.#concerns(request)) return null;
+      const { skip } = this.#given;
+      if (skip === undefined) return this.#ask(request, companion);
+      const skipped = this.call('skip', skip, request, companion);
+      if (!isPromise(skipped)) return skipped ? null : this.#ask(request, companion);
+      return this.settle('skip', skipped).then((value) => (value ? null : this.#ask(request, companion))).catch((error) => this.failed('request', error));
+    } catch (error) {
+      // Something that the framework tells about the request.
+      return this.failed('request', error);
+    }
+  }
+
+  /**
+   * Whether a request is to be throttled, as far as it does not depend on functions.
+   * @param {any} request
+   */
+  #concerns(request) {
+    const reader = this.#reader;
+    if (this.#methods !== null && !this.#methods.has(reader.method(request))) return false;
+    if (this.#routes.length > 0) {
+      const paths = [...reader.paths(request)];
+      if (!this.#routes.some((route) => paths.some((path) => route.test(path)))) return false;
+    }
+    if (!this.#exempts) return true;
+    const { native, handle } = this.#own;
+    return !native.webIsExempt(handle, reader.peer(request), reader.client?.(request), reader.forwardedFor(request));
+  }
+
+  /**
+   * @param {any} request
+   * @param {any} companion
+   */
+  #ask(request, companion) {
+    const { cost } = this.#given;
+    const value = this.#tag === null ? undefined : this.call('tag', this.#tag, request, companion);
+    const units = typeof cost === 'function' ? this.call('cost', cost, request, companion) : FIXED;
+    if (!isPromise(value) && !isPromise(units)) return this.#check(request, value, units);
+    const both = Promise.all([this.settle('tag', value), this.settle('cost', units)]);
+    return both.then(([who, most]) => this.#check(request, who, most)).catch((error) => this.failed('request', error));
+  }
+
+  /**
+   * @param {any} request
+   * @param {unknown} value What the function `tag` gave.
+   * @param {unknown} units
+   */
+  #check(request, value, units) {
+    if (this.#tag === null && this.#header === null) return this.#decide(request, ADDRESS, undefined, units);
+    if (this.#tag === null) {
+      const found = this.#reader.header(request, /** @type {string} */ (this.#header)) || undefined;
+      return this.#decide(request, found === undefined ? MISSING : VALUE, found, units);
+    }
+    if (value === FAILURE) return this.#decide(request, FAILED, undefined, units);
+    const tag = toTag(value);
+    if (tag === null) return this.#decide(request, UNUSABLE, toKind(value), units);
+    // A copy: the application may change its bytes before a refund.
+    return this.#decide(request, VALUE, typeof tag === 'string' ? tag : new Uint8Array(tag), units);
+  }
+
+  /**
+   * @param {any} request
+   * @param {number} kind
+   * @param {string | Uint8Array | undefined} tag
+   * @param {unknown} units
+   */
+  #decide(request, kind, tag, units) {
+    // An asynchronous function may come back after the end.
+    if (this.#ended !== null) return null;
+    const reader = this.#reader;
+    const { native, handle, tick } = this.#own;
+    const peer = reader.peer(request);
+    const isGone = peer === undefined && reader.isGone(request);
+    const cost = units === FIXED ? undefined : this.#units(units);
+    const client = reader.client?.(request);
+    // The header can only tell of misuse where no proxy is trusted.
+    const isWatching = this.#reports.isWatching;
+    const forwarded = this.#trusts || isWatching ? reader.forwardedFor(request) : undefined;
+    tick?.();
+    const text = native.webDecide(handle, peer, client, forwarded, kind, tag, cost, isGone, numbers);
+    if (numbers[HAS_WARNINGS] !== 0) this.#warn();
+    if (text === undefined || text === null) return null;
+    const texts = text.split('\n');
+    const decision = toDecision(numbers, this.#nameOf);
+    const address = /** @type {string} */ (texts.shift());
+    const outcome = new Outcome(decision, texts, numbers[TAG_KIND] === GIVEN ? /** @type {string | Uint8Array} */ (tag) : address);
+    if (outcome.holdMs > 0) this.#held += 1;
+    if (isWatching) this.#watch(request, outcome);
+    return outcome;
+  }
+
+  /**
+   * Looks for misuse in the first requests.
+   * @param {any} request
+   * @param {Outcome} outcome
+   */
+  #watch(request, { tagKind, tag }) {
+    const place = this.tableName ?? this.#given.throttle ?? this;
+    this.#reports.counted(request, place, this.domainName, `${tagKind} ${tag}`);
+    if (this.#tag === null && !this.#trusts) this.#reports.misuse('trustProxy', this.#reader.trustProxy?.(request));
+  }
+
+  /**
+   * @param {unknown} cost
+   * @returns {number}
+   */
+  #units(cost) {
+    if (cost === FAILURE) return COST;
+    if (Number.isSafeInteger(cost) && Number(cost) >= 0) return Number(cost);
+    this.failed('cost', new RangeError(`must be a whole number, 0 or more, got ${describe(cost)}`));
+    return COST;
+  }
+
+  // What becomes of a request.
+
+  /**
+   * What the application finds at its request.
+   * @param {Outcome} outcome
+   */
+  info({ decision, tag, tagKind }) {
+    const copy = () => (typeof tag === 'string' ? tag : new Uint8Array(tag));
+    const { native } = this.#own;
+    return new RateLimitInfo(decision, copy(), tagKind === GIVEN ? copy : () => native.webTag(tagKind, tag));
+  }
+
+  /**
+   * Tells the application of a refusal, also of one in dry run.
+   * @param {Outcome} outcome
+   * @param {any} request
+   * @param {any} [companion]
+   */
+  tell({ decision }, request, companion) {
+    const { onRefused } = this.#given;
+    if (onRefused === undefined || decision.rule === null) return;
+    const told = this.call('onRefused', onRefused, request, companion, decision);
+    if (isPromise(told)) this.settle('onRefused', told);
+  }
+
+  /**
+   * A request, or its refusal, is held no longer.
+   * @param {Outcome} outcome
+   * @param {boolean} isGone Whether the client of a request has left.
+   */
+  endHold({ tagKind, tag, taken, refused }, isGone) {
+    const givesUp = isGone && !refused && this.#ended === null;
+    this.#act('refund', ({ native, handle }) => native.webEndHold(handle, tagKind, tag, taken, givesUp));
+    this.#held -= 1;
+    if (this.#ended !== null) this.#end();
+  }
+
+  /**
+   * The response to a request has ended.
+   * @param {Outcome} outcome
+   * @param {boolean} successful By its status; `requestWasSuccessful` decides otherwise.
+   * @param {any} request
+   * @param {any} [companion]
+   */
+  finish({ tagKind, tag, taken }, successful, request, companion) {
+    const end = (/** @type {unknown} */ good) => {
+      const isSuccess = good !== FAILURE && Boolean(good);
+      if (this.#ended !== null) return;
+      this.#act('refund', ({ native, handle }) => native.webFinish(handle, tagKind, tag, taken, isSuccess));
+    };
+    const { requestWasSuccessful: fn } = this.#given;
+    const good = fn === undefined ? successful : this.call('requestWasSuccessful', fn, request, companion);
+    if (isPromise(good)) this.settle('requestWasSuccessful', good).then(end);
+    else end(good);
+  }
+
+  /**
+   * The response to a refused request, or a promise of it where a function says what its body is.
+   * @param {Outcome} outcome
+   * @param {any} request
+   * @param {any} [companion]
+   */
+  refusal(outcome, request, companion) {
+    const { message } = this.#given;
+    if (typeof message !== 'function') return this.#refusal(outcome, undefined);
+    const said = this.call('message', message, request, companion, outcome.decision);
+    if (!isPromise(said)) return this.#refusal(outcome, said);
+    return this.settle('message', said).then((settled) => this.#refusal(outcome, settled));
+  }
+
+  /**
+   * @param {Outcome} outcome
+   * @param {unknown} message
+   */
+  #refusal({ values, rule, decision }, message) {
+    const { native, handle } = this.#own;
+    const refuse = (/** @type {unknown} */ said) => {
+      const words = said === undefined || said === null || said === FAILURE ? undefined : toWords(toPlain(said));
+      return attempt(() => native.webRefusal(handle, words, rule, decision.retryAfterMs));
+    };
+    let made;
+    try {
+      made = refuse(message);
+    } catch (error) {
+      this.failed('message', error);
+      made = refuse(undefined);
+    }
+    const [body, [status, ...own]] = made;
+    const names = ['content-type', 'content-length', 'retry-after', ...this.fieldNames];
+    return { status: Number(status), names, values: [...own, ...values], body };
+  }
+
+  /**
+   * The fields of a refusal that do not depend on its body, and what a `handler` of the application gets.
+   * @param {Outcome} outcome
+   */
+  refused(outcome) {
+    const { status: statusCode, names, values } = this.#refusal(outcome, undefined);
+    const { message } = this.#given;
+    return { names: names.slice(2), values: values.slice(2), refused: { statusCode, message, decision: outcome.decision } };
+  }
+
+  // Functions of the application.
+
+  /**
+   * Calls a function of the application. If it fails, that is counted and reported.
+   * @param {string} option
+   * @param {Fn} fn
+   * @param {any} request
+   * @param {any} companion
+   * @param {unknown[]} more
+   * @returns {any}
+   */
+  call(option, fn, request, companion, ...more) {
+    try {
+      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
+    } catch (error) {
+      this.failed(option, error);
+      return option === 'skip' ? false : FAILURE;
+    }
+  }
+
+  /**
+   * Waits for what a function of the application gave.
+   * @param {string} option
+   * @param {unknown} value
+   */
+  async settle(option, value) {
+    try {
+      return await value;
+    } catch (error) {
+      this.failed(option, error);
+      return option === 'skip' ? false : FAILURE;
+    }
+  }
+
+  /**
+   * Counts an error, and reports the first of each cause.
+   * @param {string} cause
+   * @param {unknown} error
+   */
+  failed(cause, error) {
+    if (this.#ended === null) this.#own.native.webCountFailure(this.#own.handle);
+    const message = error instanceof Error ? error.message : describe(error);
+    this.#reports.failure('DTHROTTLE_FAILED', cause, `${cause} failed: ${message}`, error);
+    return null;
+  }
+
+  // What the application may ask.
+
+  /** @returns {Domain} */
+  get domain() {
+    return (this.#domain ??= this.#own.domain());
+  }
+
+  /** What happened in this process, at the time of the look. */
+  get counts() {
+    const counts = {};
+    COUNTS.forEach((name, i) => Object.defineProperty(counts, name, { enumerable: true, get: () => this.#counts()[i] }));
+    return counts;
+  }
+
+  #counts() {
+    return this.#ended ?? this.#own.native.webCounts(this.#own.handle);
+  }
+
+  /**
+   * Fills the buckets of a tag; and where it is an address, in any spelling, those of the client that is
+   * counted by it.
+   * @param {string | number | bigint | Uint8Array} tag
+   */
+  reset(tag) {
+    const { native, handle, tick } = this.#own;
+    tick?.();
+    const who = toTag(tag);
+    // What cannot be a tag is for the domain to say.
+    if (who === null) this.domain.reset(/** @type {any} */ (tag));
+    else attempt(() => native.webReset(handle, who));
+  }
+
+  /** Lets all requests pass. A throttle that was made for it ends with the last middleware that has it. */
+  close() {
+    if (this.#ended !== null) return;
+    this.#ended = this.#counts();
+    this.#end();
+  }
+
+  /** Ends the native part, once it holds no request. */
+  #end() {
+    if (this.#held === 0) this.#own.native.webClose(this.#own.handle);
+  }
+
+  /**
+   * @param {string} cause
+   * @param {(own: NativeMiddleware) => void} act
+   */
+  #act(cause, act) {
+    try {
+      this.#own.tick?.();
+      act(this.#own);
+      this.#warn();
+    } catch (error) {
+      this.failed(cause, explain(error));
+    }
+  }
+
+  #warn() {
+    const texts = this.#own.native.webWarnings(this.#own.handle);
+    for (let i = 0; i < texts.length; i += 2) this.#reports.warn(texts[i], texts[i + 1]);
+  }
+}
+
+/**
+ * @param {any} value
+ * @returns {value is Promise<any>}
+ */
+function isPromise(value) {
+  return typeof value === 'object' && value !== null && typeof value.then === 'function';
+}
+
+/**
+ * What every middleware has besides.
+ * @param {Middleware} middleware
+ */
+function tools(middleware) {
+  return {
+    get domain() {
+      return middleware.domain;
+    },
+    get counts() {
+      return middleware.counts;
+    },
+    /** @param {string | number | bigint | Uint8Array} tag */
+    resetKey: (tag) => middleware.reset(tag),
+    close: () => middleware.close(),
+  };
+}
+
+/**
+ * A function of a framework with what every middleware has besides. To look at its domain opens it.
+ * @template {Function} F
+ * @param {F} fn
+ * @param {Middleware} middleware
+ * @returns {F & ReturnType<typeof tools>}
+ */
+function withTools(fn, middleware) {
+  return /** @type {any} */ (Object.defineProperties(fn, Object.getOwnPropertyDescriptors(tools(middleware))));
+}
+
+exports.Middleware = Middleware;
+exports.isPromise = isPromise;
+exports.tools = tools;
+exports.withTools = withTools;

@@ -1,0 +1,204 @@
+//! HTTP middleware: the calls of `bindings-node/src/web.rs`, with tags as bytes. The policy is core's.
+
+use std::cell::RefCell;
+
+use dthrottle::web::{Middleware, Request, Setup};
+use js_sys::{Array, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+use crate::clock::Clock;
+use crate::common::web as common;
+use crate::failure::{Result, failure};
+use crate::open::{Handle, random_key};
+
+/// A middleware, until it is closed.
+#[wasm_bindgen]
+pub struct Web(RefCell<Option<Middleware>>);
+
+impl Web {
+    fn with<R>(&self, call: impl FnOnce(&Middleware) -> dthrottle::Result<R>) -> Result<R> {
+        let middleware = self.0.borrow();
+        middleware.as_ref().ok_or_else(common::closed).and_then(call).map_err(failure)
+    }
+}
+
+fn open(words: Vec<String>, setup: Setup<'_>) -> Result<Web> {
+    let middleware = common::open(words, setup).map_err(failure)?;
+    middleware.open().map_err(failure)?;
+    Ok(Web(RefCell::new(Some(middleware))))
+}
+
+/// A middleware for a throttle of the application.
+#[wasm_bindgen(js_name = webOpenThrottle)]
+pub fn web_open_throttle(words: Vec<String>, throttle: &Handle, place: &str) -> Result<Web> {
+    let domain = Some(throttle.domain.clone());
+    open(words, Setup { domain, place, ..Setup::default() })
+}
+
+/// A middleware with a throttle of its own.
+#[wasm_bindgen(js_name = webOpenClock)]
+pub fn web_open_clock(words: Vec<String>, clock: &Clock, place: &str) -> Result<Web> {
+    let (clock, key) = (Some(clock.0.clone().into()), Some(random_key()?));
+    open(words, Setup { clock, fingerprint_key: key, place, ..Setup::default() })
+}
+
+/// Checks that every entry of `allow` can name a client.
+#[wasm_bindgen(js_name = webCheckAllow)]
+pub fn web_check_allow(web: &Web) -> Result<()> {
+    web.with(|middleware| middleware.options().check_allow())
+}
+
+/// What holds for the middleware, by name.
+#[wasm_bindgen(js_name = webTraits)]
+pub fn web_traits(web: &Web) -> Result<Vec<String>> {
+    web.with(|middleware| Ok(common::traits(middleware)))
+}
+
+/// The names of the fields of every response, in lower case.
+#[wasm_bindgen(js_name = webFieldNames)]
+pub fn web_field_names(web: &Web) -> Result<Vec<String>> {
+    web.with(|middleware| Ok(common::field_names(middleware)))
+}
+
+/// The methods that are throttled; none: all.
+#[wasm_bindgen(js_name = webMethods)]
+pub fn web_methods(web: &Web) -> Result<Option<Vec<String>>> {
+    web.with(|middleware| Ok(middleware.options().methods.clone()))
+}
+
+/// The name of the domain that is asked.
+#[wasm_bindgen(js_name = webDomainName)]
+pub fn web_domain_name(web: &Web) -> Result<String> {
+    web.with(|middleware| Ok(middleware.domain_name().into()))
+}
+
+/// The name of the table: there is none.
+#[wasm_bindgen(js_name = webTableName)]
+pub fn web_table_name(web: &Web) -> Result<Option<String>> {
+    web.with(|middleware| Ok(middleware.table_name()))
+}
+
+/// The domain of a throttle that was made for middleware.
+#[wasm_bindgen(js_name = webDomain)]
+pub fn web_domain(web: &Web) -> Result<Handle> {
+    web.with(|middleware| {
+        let throttle = middleware.open()?.ok_or_else(common::closed)?;
+        Ok(Handle { throttle, domain: middleware.domain()?.clone() })
+    })
+}
+
+/// Whether the client is exempt by its address.
+#[wasm_bindgen(js_name = webIsExempt)]
+pub fn web_is_exempt(
+    web: &Web,
+    peer: Option<String>,
+    client: Option<String>,
+    forwarded: Option<String>,
+) -> Result<bool> {
+    let forwarded = forwarded.as_deref();
+    let (peer, client) = (peer.as_deref(), client.as_deref());
+    let request = Request { peer, client, forwarded: forwarded.as_slice(), ..Request::default() };
+    web.with(|middleware| Ok(middleware.is_exempt(&request)))
+}
+
+/// Decides about a request: texts, and numbers in `into`; none: it passes.
+#[wasm_bindgen(js_name = webDecide)]
+#[expect(clippy::too_many_arguments, reason = "as in the addon")]
+pub fn web_decide(
+    web: &Web,
+    peer: Option<String>,
+    client: Option<String>,
+    forwarded: Option<String>,
+    tag_kind: u32,
+    tag: &[u8],
+    cost: Option<f64>,
+    is_gone: bool,
+    into: &mut [f64],
+) -> Result<Option<String>> {
+    let forwarded = forwarded.as_deref();
+    let request = Request {
+        peer: peer.as_deref(),
+        client: client.as_deref(),
+        forwarded: forwarded.as_slice(),
+        tag: common::tag(tag_kind, tag),
+        cost: cost.map(|cost| cost as u64),
+        can_wait: true,
+        is_gone,
+        ..Request::default()
+    };
+    web.with(|middleware| common::decide(middleware, &request, into))
+}
+
+/// Ends the holding of a request, or of a refusal, which has taken nothing.
+#[wasm_bindgen(js_name = webEndHold)]
+pub fn web_end_hold(web: &Web, kind: u32, tag: &[u8], taken: f64, is_gone: bool) -> Result<()> {
+    let tag = common::tag_bytes(kind, tag);
+    web.with(|middleware| {
+        middleware.end_hold(&tag, taken as u64, is_gone);
+        Ok(())
+    })
+}
+
+/// The response to a request has ended.
+#[wasm_bindgen(js_name = webFinish)]
+pub fn web_finish(web: &Web, kind: u32, tag: &[u8], taken: f64, is_success: bool) -> Result<()> {
+    let tag = common::tag_bytes(kind, tag);
+    web.with(|middleware| {
+        middleware.finish(&tag, taken as u64, is_success);
+        Ok(())
+    })
+}
+
+/// The body of a refusal, and its status and fields.
+#[wasm_bindgen(js_name = webRefusal)]
+pub fn web_refusal(
+    web: &Web,
+    body: Option<Vec<String>>,
+    rule: f64,
+    retry_after_ms: f64,
+) -> Result<Array> {
+    let (body, texts) =
+        web.with(|middleware| common::refusal(middleware, body, rule, retry_after_ms))?;
+    let texts: Array = texts.into_iter().map(JsValue::from).collect();
+    Ok(Array::of2(&Uint8Array::from(body.as_slice()), &texts))
+}
+
+/// The tag that a decision's texts stand for.
+#[wasm_bindgen(js_name = webTag)]
+pub fn web_tag(kind: u32, tag: &[u8]) -> Vec<u8> {
+    common::tag_bytes(kind, tag)
+}
+
+/// Fills the buckets of a tag, or of a client by its address.
+#[wasm_bindgen(js_name = webReset)]
+pub fn web_reset(web: &Web, tag: &[u8]) -> Result<()> {
+    web.with(|middleware| middleware.reset(tag))
+}
+
+/// Counts a failure of the application's functions.
+#[wasm_bindgen(js_name = webCountFailure)]
+pub fn web_count_failure(web: &Web) -> Result<()> {
+    web.with(|middleware| {
+        middleware.count_failure();
+        Ok(())
+    })
+}
+
+/// What was counted.
+#[wasm_bindgen(js_name = webCounts)]
+pub fn web_counts(web: &Web) -> Result<Vec<f64>> {
+    web.with(|middleware| Ok(common::counts(middleware)))
+}
+
+/// The warnings since the last call: the code of each, and its text.
+#[wasm_bindgen(js_name = webWarnings)]
+pub fn web_warnings(web: &Web) -> Result<Vec<String>> {
+    web.with(|middleware| Ok(common::warnings(middleware)))
+}
+
+/// Ends the middleware.
+#[wasm_bindgen(js_name = webClose)]
+pub fn web_close(web: &Web) {
+    let middleware = web.0.borrow_mut().take();
+    drop(middleware);
+}
