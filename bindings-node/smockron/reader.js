@@ -5,7 +5,6 @@
 'use strict';
 
 const { describe } = require('../face/values.js');
-const { ClientAddress } = require('../web/address.js');
 const { toKind, toTag } = require('../web/tags.js');
 const { Reports } = require('../web/validate.js');
 
@@ -30,7 +29,8 @@ class Reader {
   #tag;
   #logInfo;
   #counts;
-  #addresses = new ClientAddress();
+  /** @type {import('../web/address.js').ClientAddress | undefined} */
+  #addresses;
   #reports = new Reports(false);
 
   /**
@@ -78,6 +78,8 @@ class Reader {
    * @param {IncomingMessage & { ip?: string }} request
    */
   #byAddress(request) {
+    // Not before it is needed: it needs the addon.
+    this.#addresses ??= new (require('../web/address.js').ClientAddress)();
     const address = this.#addresses.tag(request.ip) ?? this.#addresses.tag(request.socket?.remoteAddress);
     return Buffer.concat([BY_ADDRESS, address ?? new Uint8Array()]);
   }

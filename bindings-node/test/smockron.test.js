@@ -156,23 +156,23 @@ describe('options of a gatekeeper', () => {
   const good = { master: '127.0.0.1:10004', domain: 'web' };
   /** @type {[any, RegExp][]} */
   const mistakes = [
-    [undefined, /^options: undefined cannot be; must be an object/],
-    [{ domain: 'web' }, /^master: undefined cannot be; must be a host and a port, such as '127.0.0.1:10004'/],
-    [{ ...good, master: '127.0.0.1' }, /^master: "127.0.0.1" cannot be/],
-    [{ ...good, master: '127.0.0.1:65535' }, /^master: port 65535 cannot be; must be from 1 to 65534/],
+    [undefined, /^options: must be an object.*, got undefined/],
+    [{ domain: 'web' }, /^master: must be a host and a port, such as '127.0.0.1:10004'.*, got undefined/],
+    [{ ...good, master: '127.0.0.1' }, /^master: must be a host and a port, .*, got "127\.0\.0\.1"/],
+    [{ ...good, master: '127.0.0.1:65535' }, /^master: the port must be from 1 to 65534, got 65535/],
     [{ ...good, control: 'tcp://x' }, /^control: /],
     [{ ...good, domain: '' }, /^domain: /],
     [{ ...good, domain: 'a\0b' }, /^domain: /],
-    [{ ...good, tag: 'ip' }, /^tag: "ip" cannot be; must be a function of the request/],
-    [{ ...good, maxDelayMs: -1 }, /^maxDelayMs: -1 cannot be; must be a whole number from 0 to 3600000/],
+    [{ ...good, tag: 'ip' }, /^tag: must be a function of the request.*, got "ip"/],
+    [{ ...good, maxDelayMs: -1 }, /^maxDelayMs: must be a whole number from 0 to 3600000.*, got -1/],
     [{ ...good, statusCode: 200 }, /^statusCode: /],
     [{ ...good, message: 5 }, /^message: /],
-    [{ ...good, tellRejected: 1.5 }, /^tellRejected: 1.5 cannot be; must be true, false, or a share from 0 to 1/],
+    [{ ...good, tellRejected: 1.5 }, /^tellRejected: must be true, false, or a share from 0 to 1.*, got 1.5/],
     [{ ...good, tellRejected: -0.1 }, /^tellRejected: /],
     [{ ...good, tellRejected: NaN }, /^tellRejected: /],
     [{ ...good, tellRejected: '0.5' }, /^tellRejected: /],
-    [{ ...good, identifier: String }, /unknown option "identifier"; did you mean tag\?/],
-    [{ ...good, maxDelayMS: 5 }, /did you mean maxDelayMs\?/],
+    [{ ...good, identifier: String }, /^identifier: unknown option; known are: .*tag/],
+    [{ ...good, maxDelayMS: 5 }, /^maxDelayMS: unknown option; known are: .*maxDelayMs/],
   ];
   for (const [options, message] of mistakes) {
     it(`says what is wrong: ${message.source}`, () => {

@@ -47,7 +47,6 @@ function toValue(option, value) {
 
 /** Requests as the vectors write them. */
 const reader = {
-  method: () => 'POST',
   paths: () => new Set(['/login']),
   header: (/** @type {Json} */ request) => request.tag,
   peer: (/** @type {Json} */ { peer = '203.0.113.7' }) => peer ?? undefined,
@@ -88,7 +87,8 @@ describe('HTTP middleware', () => {
     it(name, () => {
       const clock = new ManualClock();
       const cost = steps.some((/** @type {Json} */ { request }) => request?.cost !== undefined) ? { cost: (/** @type {Json} */ request) => request.cost ?? 1 } : {};
-      const middleware = new Middleware({ ...toOptions(options), ...cost, clock }, reader);
+      const method = () => options.methods?.[0];
+      const middleware = new Middleware({ ...toOptions(options), ...cost, clock }, { ...reader, method });
       /** @type {Json[]} */
       const outcomes = [];
       for (const step of steps) {
@@ -104,7 +104,7 @@ describe('HTTP middleware', () => {
 
   for (const { why, options, field, says } of vectors.bad) {
     it(`refuses ${why}`, () => {
-      assert.throws(() => new Middleware({ ...toOptions(options), clock: new ManualClock() }, reader), (/** @type {Json} */ error) => {
+      assert.throws(() => new Middleware({ ...toOptions(options), clock: new ManualClock() }, { ...reader, method: () => 'GET' }), (/** @type {Json} */ error) => {
         assert.equal(error.field, NAMES.get(field) ?? camel(field));
         // Delays are in milliseconds here.
         if (field !== 'max_delay') for (const said of says) assert.ok(error.message.includes(NAMES.get(said) ?? camel(said)), error.message);

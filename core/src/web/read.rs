@@ -151,7 +151,7 @@ impl Given<'_> {
                 let mut config = from_file(path)?;
                 if let Some(table) = table {
                     let table = TableConfig::from_value(table.node.value.clone(), self.names)?;
-                    config.add_table(table)?;
+                    config.add_table(table).map_err(|error| error.in_file(path))?;
                 }
                 config
             }
