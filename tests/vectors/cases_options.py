@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rates import HOUR, MS, S
 from sequence import Sequence
 
@@ -303,7 +305,7 @@ def debts() -> list[Sequence]:
         "With max_wait the check waits for the full bucket, not for the debt.",
         TEN,
     )
-    full = {"cost": 25, "allow_debt": True, "granted": 25}
+    full: dict[str, Any] = {"cost": 25, "allow_debt": True, "granted": 25}
     waiting.check(0, cost=3, allowed=True, balance=7)
     waiting.check(0, cost=25, allow_debt=True, max_wait_ns=300 * MS - 1, allowed=False)
     waiting.peek(0, max_wait_ns=300 * MS, wait_ns=300 * MS, **full)
@@ -356,7 +358,7 @@ def debts_of_several() -> list[Sequence]:
         TWO,
     )
     waiting.check(0, cost=5, allowed=True)
-    both = {"cost": 20, "allow_debt": True}
+    both: dict[str, Any] = {"cost": 20, "allow_debt": True}
     waiting.check(0, max_wait_ns=5 * S - 1, rule="slow", retry_after_ns=5 * S, **both)
     waiting.check(0, max_wait_ns=5 * S, granted=20, wait_ns=5 * S, balance=-20, limit=5, **both)
 

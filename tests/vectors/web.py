@@ -149,7 +149,7 @@ class Middleware:
 
     def fields(self, now: int, decision: Decision, who: bytes) -> list[Field]:
         kind = self.options.get("headers", "standard")
-        kind = {True: "standard", False: "none", "draft-8": "standard"}.get(kind, kind)  # type: ignore[call-overload]
+        kind = {True: "standard", False: "none", "draft-8": "standard"}.get(kind, kind)
         index = self.deciding(now, decision, who)
         name, quota, _ = self.policies()[index]
         left, more = min(int(decision.remaining), LARGEST), self.more_after(decision, index)
