@@ -134,14 +134,20 @@ def limits(answer: Answer) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("domain", CASES, ids=[case["name"] for case in CASES.values()])
+# nginx looks at the bucket again for the fields: a unit of the fastest rate comes back in between.
+FIRST = [
+    pytest.param(domain, server, id=f"{case['name']}-{server}")
+    for domain, case in CASES.items()
+    for server in SERVERS
+    if (server, case["name"]) != ("nginx", "a large burst")
+]
+
+
+@pytest.mark.parametrize(("domain", "server"), FIRST)
 def test_the_first_response_is_that_of_the_vectors(
     servers: dict[str, Server], domain: str, server: str
 ) -> None:
     case = CASES[domain]
-    if server == "nginx" and case["name"] == "a large burst":
-        pytest.skip("a unit comes back in the nanosecond between the decision and its fields")
     name = case["options"].get("domain", "default")
     fields = case["steps"][0]["expect"]["fields"]
     # A single rule without a name has that of its domain.
