@@ -7,7 +7,6 @@
 //! status is known. Nothing here waits, and whatever goes wrong lets the request pass.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv6Addr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,105 +15,26 @@ use super::body::Body;
 use super::counts::{Counters, Counts};
 use super::fields::{Field, Headers, retry_after, unix_seconds};
 use super::held;
-use super::names::spell;
-use super::options::{Cost, Options, TagSource};
+use super::options::{Cost, Options};
+use super::request::{Action, HttpDecision, Refusal, Request};
 use super::shared::SharedThrottle;
 use super::warnings::{FAILED, Warning, Warnings};
 use crate::error::Result;
 use crate::limit::decision::{Ask, Decision};
 use crate::{Domain, Throttle};
 
-/// How many requests are searched for signs of misuse: those show in any request, or never.
-const INSPECTED: u32 = 100;
-
-/// Begins the tag of a client that is counted by address because it has no usable tag. No text in
-/// UTF-8 contains the last byte, so no client can choose such a tag.
-pub const BY_ADDRESS: &[u8] = b"address\xff";
-
-/// What an adapter knows of a request.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Request<'a> {
-    /// The address at the other end of the connection, as text.
-    pub peer: Option<&'a str>,
-    /// The client's address as the framework finds it by its own rules. Used if the application
-    /// did not say which proxies to trust; `None`: the peer.
-    pub client: Option<&'a str>,
-    /// The lines of `X-Forwarded-For`, in their order.
-    pub forwarded: &'a [&'a str],
-    /// What the option `tag` gave.
-    pub tag: Tag<'a>,
-    /// What the option `cost` gave; `None`: the fixed cost, or 1.
-    pub cost: Option<u64>,
-    /// Tags of different scopes are different clients: the name of a route.
-    pub scope: &'a str,
-    /// Whether the server can serve other requests while it holds this one.
-    pub can_wait: bool,
-    /// Whether the client has left already, so that its address may be unknown.
-    pub is_gone: bool,
-}
-
-/// What the option `tag` gave for a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tag<'a> {
-    /// The client's address is the tag.
-    #[default]
-    Address,
-    /// A tag. An empty one is unusable.
-    Value(&'a [u8]),
-    /// The header that has the tag is missing, or there twice.
-    Missing,
-    /// A value that cannot be a tag, by the name of its type.
-    Unusable(&'a str),
-    /// The function failed, which the adapter has reported.
-    Failed,
-}
-
-/// What to do with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Let it pass.
-    Pass,
-    /// Hold it for this time, call [`Middleware::end_hold`], and let it pass.
-    Hold(Duration),
-    /// Refuse it. If the time is not zero: hold it first, and call [`Middleware::end_hold`].
-    Refuse(Duration),
-}
-
-/// The decision about a request.
-#[derive(Clone, Debug)]
-pub struct HttpDecision {
-    /// What to do.
-    pub action: Action,
-    /// The throttle's decision.
-    pub decision: Decision,
-    /// Who was counted.
-    pub tag: Vec<u8>,
-    /// Units that were taken, and that a refund gives back.
-    pub taken: u64,
-}
-
-/// The response to a refused request.
-#[derive(Clone, Debug)]
-pub struct Refusal<'a> {
-    /// The status.
-    pub status: u16,
-    /// The content type, and all other fields.
-    pub fields: Vec<Field<'a>>,
-    /// The content.
-    pub body: Cow<'a, [u8]>,
-}
-
 /// A middleware, or a limit of a route.
 #[derive(Debug)]
 pub struct Middleware {
-    options: Options,
+    pub(super) options: Options,
     source: Source,
     /// Set by the first request.
     domain: OnceLock<Domain>,
     headers: Headers,
-    counters: Counters,
-    warnings: Warnings,
-    inspected: AtomicU32,
+    pub(super) counters: Counters,
+    pub(super) warnings: Warnings,
+    /// How many requests `inspect` has seen.
+    pub(super) inspected: AtomicU32,
     is_closed: AtomicBool,
 }
 
@@ -227,13 +147,6 @@ impl Middleware {
         self.counters.failed.add_one();
     }
 
-    /// Whether the client of a request is exempt by its address. Only needed if there are
-    /// exempt networks.
-    pub fn is_exempt(&self, request: &Request<'_>) -> bool {
-        !self.options.exempt.is_empty()
-            && self.address(request).is_some_and(|found| self.options.exempt.contains(found))
-    }
-
     /// Decides about a request; `None`: it passes, and nothing is to be said about it.
     pub fn decide(&self, request: &Request<'_>) -> Option<HttpDecision> {
         if self.is_closed.load(Ordering::Relaxed) {
@@ -311,85 +224,6 @@ impl Middleware {
         Refusal { status, fields, body }
     }
 
-    /// Fills the buckets of a tag; and, if it is an address in any spelling, those of the client
-    /// that is counted by it.
-    pub fn reset(&self, tag: &[u8]) -> Result<()> {
-        let domain = self.domain()?;
-        domain.reset(tag)?;
-        let text = std::str::from_utf8(tag).ok();
-        if let Some(address) = text.and_then(super::address::parse_address) {
-            let address = self.options.address.tag(address);
-            match self.options.tag {
-                TagSource::Address => domain.reset(address)?,
-                _ => domain.reset([BY_ADDRESS, address.as_ref()].concat())?,
-            }
-        }
-        Ok(())
-    }
-
-    // The parts of a decision.
-
-    /// The client's address, by the application's rules or else by the framework's.
-    fn address(&self, request: &Request<'_>) -> Option<IpAddr> {
-        let address = &self.options.address;
-        if self.options.trusts {
-            return address.find(request.peer, request.forwarded);
-        }
-        let client = request.client.and_then(super::address::parse_address);
-        // What a framework took for an address may be none: then its proxy answers for it.
-        client.or_else(|| request.peer.and_then(super::address::parse_address))
-    }
-
-    /// The tag of a request; `None`: the request passes.
-    fn tag(&self, request: &Request<'_>) -> Option<Vec<u8>> {
-        let proxies = spell("trusted_proxies", self.options.names);
-        match request.tag {
-            Tag::Value(tag) if !tag.is_empty() => return Some(tag.to_vec()),
-            Tag::Address => {
-                if let Some(address) = self.address(request) {
-                    return Some(self.options.address.tag(address).as_ref().to_vec());
-                }
-                // To leave early must not be free.
-                if !request.is_gone {
-                    self.counters.untagged.add_one();
-                    let message = format!(
-                        "the address of a client is unknown, and its requests pass (behind a proxy \
-                         on a Unix socket, set {proxies})"
-                    );
-                    self.warnings.add("DTHROTTLE_NO_TAG", "address", once(message));
-                    return None;
-                }
-            }
-            Tag::Missing => {}
-            Tag::Failed => self.counters.untagged.add_one(),
-            Tag::Value(_) => self.unusable("empty text"),
-            Tag::Unusable(kind) => self.unusable(kind),
-        }
-        let mut tag = BY_ADDRESS.to_vec();
-        match self.address(request) {
-            Some(address) => tag.extend_from_slice(self.options.address.tag(address).as_ref()),
-            // To let these requests pass would let clients choose to pass.
-            None if !request.is_gone => {
-                let message = format!(
-                    "clients without a tag and a known address are counted together (behind a \
-                     proxy on a Unix socket, set {proxies})"
-                );
-                self.warnings.add("DTHROTTLE_NO_TAG", "together", once(message));
-            }
-            None => {}
-        }
-        Some(tag)
-    }
-
-    fn unusable(&self, kind: &str) {
-        self.counters.untagged.add_one();
-        let message = format!(
-            "tag must return text (not empty, valid Unicode), bytes or a whole number, got {kind}; \
-             the client's address is counted"
-        );
-        self.warnings.add("DTHROTTLE_NO_TAG", "tag", once(message));
-    }
-
     /// Checks, and says whether the request has a place among the held ones.
     fn check(&self, request: &Request<'_>, tag: &[u8]) -> Result<(Decision, bool)> {
         let Options { cost, max_delay, max_held, .. } = self.options;
@@ -446,35 +280,6 @@ impl Middleware {
         }
     }
 
-    /// Looks for signs of misuse in the first requests.
-    fn inspect(&self, request: &Request<'_>) {
-        // Relaxed: it need not be exact.
-        if self.inspected.load(Ordering::Relaxed) >= INSPECTED {
-            return;
-        }
-        self.inspected.fetch_add(1, Ordering::Relaxed);
-        if self.options.tag == TagSource::Function {
-            if let Tag::Value(tag) = request.tag
-                && std::str::from_utf8(tag).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
-            {
-                let message = "the tag is an IPv6 address as text, and a client has many of them: \
-                               use the client address of dthrottle, or leave the tag out";
-                self.warnings.add("DTHROTTLE_IPV6_TAG", "ipv6", message);
-            }
-        } else if !self.options.trusts && !request.forwarded.is_empty() {
-            let peer = request.peer.and_then(super::address::parse_address);
-            let is_framework = request.client.is_some() && request.client != request.peer;
-            if !is_framework && peer.is_none_or(is_internal) {
-                let message = format!(
-                    "a request has X-Forwarded-For, which is not read because no proxy is trusted: \
-                     behind a proxy all clients are one; set {}, such as [\"10.0.0.0/8\"]",
-                    spell("trusted_proxies", self.options.names)
-                );
-                self.warnings.add("DTHROTTLE_FORWARDED", "forwarded", message);
-            }
-        }
-    }
-
     fn warn_of_table(&self, shared: &SharedThrottle) {
         if let Some(Warning { code, message }) = shared.take_warning() {
             if code == FAILED {
@@ -489,17 +294,7 @@ impl Middleware {
     }
 }
 
-fn once(message: String) -> String {
+/// The text of a warning that is given once for its cause.
+pub(super) fn once(message: String) -> String {
     format!("{message}; this is reported once, and counted")
-}
-
-/// Whether an address is one of proxies, but hardly of a client.
-fn is_internal(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            let is_carrier = v4.octets()[0] == 100 && v4.octets()[1] & 0xC0 == 64;
-            v4.is_private() || v4.is_loopback() || is_carrier
-        }
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
-    }
 }

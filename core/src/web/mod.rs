@@ -10,6 +10,7 @@
 
 mod address;
 mod body;
+mod client;
 mod counts;
 mod fields;
 mod held;
@@ -19,6 +20,7 @@ mod names;
 mod networks;
 mod options;
 mod read;
+mod request;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -28,14 +30,16 @@ pub use address::{
     AddressTag, ClientAddress, Trusted, address_from_bytes, address_tag, parse_address,
 };
 pub use body::Body;
+pub use client::BY_ADDRESS;
 pub use counts::Counts;
 pub use fields::{Field, Headers, Kind, Policy, is_list, retry_after};
 pub use held::held;
 pub use label::application_table_name;
-pub use middleware::{Action, BY_ADDRESS, HttpDecision, Middleware, Refusal, Request, Tag};
+pub use middleware::Middleware;
 pub use names::{nearest, option_names};
 pub use networks::Networks;
 pub use options::{Cost, Options, TagSource};
 pub use read::Setup;
+pub use request::{Action, HttpDecision, Refusal, Request, Tag};
 pub use shared::SharedThrottle;
 pub use warnings::Warning;

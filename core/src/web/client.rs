@@ -1,0 +1,150 @@
+//! Who is counted for a request: the client's address, its tag, and what happens if there is none.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::Ordering;
+
+use super::address::parse_address;
+use super::middleware::{Middleware, once};
+use super::names::spell;
+use super::options::TagSource;
+use super::request::{Request, Tag};
+use crate::error::Result;
+
+/// How many requests are inspected for signs of misuse, which show in the first requests or never.
+const INSPECTED: u32 = 100;
+
+/// Begins the tag of a client that is counted by address because it has no usable tag. No text in
+/// UTF-8 contains the last byte, so no client can choose such a tag.
+pub const BY_ADDRESS: &[u8] = b"address\xff";
+
+impl Middleware {
+    /// Whether the client of a request is exempt by its address. Only needed if there are
+    /// exempt networks.
+    pub fn is_exempt(&self, request: &Request<'_>) -> bool {
+        !self.options.exempt.is_empty()
+            && self.address(request).is_some_and(|found| self.options.exempt.contains(found))
+    }
+
+    /// Fills the buckets of a tag; and, if it is an address in any spelling, those of the client
+    /// that is counted by it.
+    pub fn reset(&self, tag: &[u8]) -> Result<()> {
+        let domain = self.domain()?;
+        domain.reset(tag)?;
+        let text = std::str::from_utf8(tag).ok();
+        if let Some(address) = text.and_then(parse_address) {
+            let address = self.options.address.tag(address);
+            match self.options.tag {
+                TagSource::Address => domain.reset(address)?,
+                _ => domain.reset([BY_ADDRESS, address.as_ref()].concat())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The client's address, by the application's rules or else by the framework's.
+    fn address(&self, request: &Request<'_>) -> Option<IpAddr> {
+        let address = &self.options.address;
+        if self.options.trusts {
+            return address.find(request.peer, request.forwarded);
+        }
+        let client = request.client.and_then(parse_address);
+        // If the framework's value is not an address, the peer is counted.
+        client.or_else(|| request.peer.and_then(parse_address))
+    }
+
+    /// The tag of a request; `None`: the request passes.
+    pub(super) fn tag(&self, request: &Request<'_>) -> Option<Vec<u8>> {
+        match request.tag {
+            Tag::Value(tag) if !tag.is_empty() => return Some(tag.to_vec()),
+            Tag::Address => {
+                if let Some(address) = self.address(request) {
+                    return Some(self.options.address.tag(address).as_ref().to_vec());
+                }
+                // The address may be unknown because the client has left. Its request still counts.
+                if !request.is_gone {
+                    self.counters.untagged.add_one();
+                    let message = format!(
+                        "the address of a client is unknown, and its requests pass (behind a proxy \
+                         on a Unix socket, set {})",
+                        self.proxies_option()
+                    );
+                    self.warnings.add("DTHROTTLE_NO_TAG", "address", once(message));
+                    return None;
+                }
+            }
+            Tag::Missing => {}
+            Tag::Failed => self.counters.untagged.add_one(),
+            Tag::Value(_) => self.unusable("empty text"),
+            Tag::Unusable(kind) => self.unusable(kind),
+        }
+        let mut tag = BY_ADDRESS.to_vec();
+        match self.address(request) {
+            Some(address) => tag.extend_from_slice(self.options.address.tag(address).as_ref()),
+            // If these requests passed, clients could choose to pass.
+            None if !request.is_gone => {
+                let message = format!(
+                    "clients without a tag and a known address are counted together (behind a \
+                     proxy on a Unix socket, set {})",
+                    self.proxies_option()
+                );
+                self.warnings.add("DTHROTTLE_NO_TAG", "together", once(message));
+            }
+            None => {}
+        }
+        Some(tag)
+    }
+
+    /// The name of the option trusted_proxies in the user's language.
+    fn proxies_option(&self) -> &'static str {
+        spell("trusted_proxies", self.options.names)
+    }
+
+    fn unusable(&self, kind: &str) {
+        self.counters.untagged.add_one();
+        let message = format!(
+            "tag must return text (not empty, valid Unicode), bytes or a whole number, got {kind}; \
+             the client's address is counted"
+        );
+        self.warnings.add("DTHROTTLE_NO_TAG", "tag", once(message));
+    }
+
+    /// Looks for signs of misuse in the first requests.
+    pub(super) fn inspect(&self, request: &Request<'_>) {
+        // Relaxed: it need not be exact.
+        if self.inspected.load(Ordering::Relaxed) >= INSPECTED {
+            return;
+        }
+        self.inspected.fetch_add(1, Ordering::Relaxed);
+        if self.options.tag == TagSource::Function {
+            if let Tag::Value(tag) = request.tag
+                && std::str::from_utf8(tag).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+            {
+                let message = "the tag is an IPv6 address as text, and a client has many of them: \
+                               use the client address of dthrottle, or leave the tag out";
+                self.warnings.add("DTHROTTLE_IPV6_TAG", "ipv6", message);
+            }
+        } else if !self.options.trusts && !request.forwarded.is_empty() {
+            let peer = request.peer.and_then(parse_address);
+            let is_framework = request.client.is_some() && request.client != request.peer;
+            if !is_framework && peer.is_none_or(is_internal) {
+                let message = format!(
+                    "a request has X-Forwarded-For, which is not read because no proxy is trusted: \
+                     behind a proxy all clients are one; set {}, such as [\"10.0.0.0/8\"]",
+                    self.proxies_option()
+                );
+                self.warnings.add("DTHROTTLE_FORWARDED", "forwarded", message);
+            }
+        }
+    }
+}
+
+/// Whether an address is likely to be a proxy's: private, loopback, link-local, or carrier-grade NAT.
+fn is_internal(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let is_carrier = v4.octets()[0] == 100 && v4.octets()[1] & 0xC0 == 64;
+            v4.is_private() || v4.is_loopback() || is_carrier
+        }
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
+}
