@@ -13,8 +13,8 @@ use crate::error::Result;
 /// How many requests are inspected for signs of misuse, which show in the first requests or never.
 const INSPECTED: u32 = 100;
 
-/// Begins the tag of a client that is counted by address because it has no usable tag. No text in
-/// UTF-8 contains the last byte, so no client can choose such a tag.
+/// Begins the tag of a client that is counted by address because it has no usable tag. Text in UTF-8
+/// never contains the last byte. Other tags that begin so are unusable.
 pub const BY_ADDRESS: &[u8] = b"address\xff";
 
 impl Middleware {
@@ -55,7 +55,10 @@ impl Middleware {
     /// The tag of a request; `None`: the request passes.
     pub(super) fn tag(&self, request: &Request<'_>) -> Option<Vec<u8>> {
         match request.tag {
-            Tag::Value(tag) if !tag.is_empty() => return Some(tag.to_vec()),
+            Tag::Value([]) => self.unusable("empty text"),
+            // A header's bytes may be anything, and must not name another client's bucket.
+            Tag::Value(tag) if tag.starts_with(BY_ADDRESS) => self.unusable("reserved bytes"),
+            Tag::Value(tag) => return Some(tag.to_vec()),
             Tag::Address => {
                 if let Some(address) = self.address(request) {
                     return Some(self.options.address.tag(address).as_ref().to_vec());
@@ -74,7 +77,6 @@ impl Middleware {
             }
             Tag::Missing => {}
             Tag::Failed => self.counters.untagged.add_one(),
-            Tag::Value(_) => self.unusable("empty text"),
             Tag::Unusable(kind) => self.unusable(kind),
         }
         let mut tag = BY_ADDRESS.to_vec();

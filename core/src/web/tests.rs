@@ -128,3 +128,17 @@ fn middlewares_of_one_table_share_a_throttle_until_the_first_request() {
     assert_eq!(twin.domain_name(), "login 2");
     assert_eq!(twin.take_warnings()[0].code, "DTHROTTLE_SAME_DOMAIN");
 }
+
+#[test]
+fn a_client_cannot_choose_the_bucket_of_another_client_that_is_counted_by_address() {
+    let clock = ManualClock::new();
+    let options = [("rate", text("1/minute")), ("tag", text("header:X-Api-Key"))];
+    let limit = middleware(&options, &clock);
+    let missing = Request { tag: Tag::Missing, ..request("203.0.113.7") };
+    let victim = limit.decide(&missing).unwrap().tag;
+    assert!(victim.starts_with(BY_ADDRESS));
+    let chosen = Request { tag: Tag::Value(&victim), ..request("198.51.100.9") };
+    let decided = limit.decide(&chosen).unwrap();
+    assert_ne!(decided.tag, victim);
+    assert_eq!((decided.action, limit.counts().untagged), (Action::Pass, 1));
+}
