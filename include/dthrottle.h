@@ -909,16 +909,17 @@ int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     dthrottle_decision_t *decision);
 
 /**
- * Ends the holding of a request, once, after hold_ns or earlier: another request can be held then.
- * is_gone: the client left before its turn, and gets back what it took.
+ * Ends the holding of a request, after hold_ns or earlier: another request can be held then.
+ * is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
  */
 int32_t dthrottle_middleware_end_hold(const dthrottle_middleware_t *middleware,
                                       const dthrottle_response_t *response,
                                       bool is_gone);
 
 /**
- * To be called once when the response to a request has ended: refunds the request, if the options
- * skip_failed_requests or skip_successful_requests say so.
+ * To be called when the response to a request has ended: refunds the request, if the options
+ * skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_hold()
+ * did not. Only the first call counts.
  */
 int32_t dthrottle_middleware_finish(const dthrottle_middleware_t *middleware,
                                     const dthrottle_response_t *response,

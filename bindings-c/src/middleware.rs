@@ -113,8 +113,8 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
     })
 }
 
-/// Ends the holding of a request, once, after hold_ns or earlier: another request can be held then.
-/// is_gone: the client left before its turn, and gets back what it took.
+/// Ends the holding of a request, after hold_ns or earlier: another request can be held then.
+/// is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_end_hold(
     middleware: *const Middleware,
@@ -123,16 +123,18 @@ pub unsafe extern "C" fn dthrottle_middleware_end_hold(
 ) -> i32 {
     guard!(|c| {
         with_memory(c, middleware, response, |core, memory| {
-            // Relaxed: it orders nothing else.
+            // Relaxed, as in `finish`: the swaps order nothing else.
             if memory.holds.swap(false, Ordering::Relaxed) {
-                core.end_hold(&memory.tag, memory.taken, is_gone != 0);
+                let taken = if is_gone != 0 { memory.taken.swap(0, Ordering::Relaxed) } else { 0 };
+                core.end_hold(&memory.tag, taken, is_gone != 0);
             }
         })
     })
 }
 
-/// To be called once when the response to a request has ended: refunds the request, if the options
-/// skip_failed_requests or skip_successful_requests say so.
+/// To be called when the response to a request has ended: refunds the request, if the options
+/// skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_hold()
+/// did not. Only the first call counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_finish(
     middleware: *const Middleware,
@@ -141,7 +143,8 @@ pub unsafe extern "C" fn dthrottle_middleware_finish(
 ) -> i32 {
     guard!(|c| {
         with_memory(c, middleware, response, |core, memory| {
-            core.finish(&memory.tag, memory.taken, is_success != 0);
+            let taken = memory.taken.swap(0, Ordering::Relaxed);
+            core.finish(&memory.tag, taken, is_success != 0);
         })
     })
 }

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use dthrottle_core::web::{Field as CoreField, Headers, Kind, address_from_bytes, address_tag};
 use dthrottle_core::{Result, web};
@@ -86,10 +87,10 @@ pub struct Memory {
     #[expect(dead_code, reason = "the fields point into it")]
     text: Vec<u8>,
     fields: Vec<Field>,
-    /// Units that a refund gives back.
-    pub(crate) taken: u64,
+    /// Units that a refund gives back. The first call that may refund takes them.
+    pub(crate) taken: AtomicU64,
     /// Whether the request takes one of the places for held requests.
-    pub(crate) holds: std::sync::atomic::AtomicBool,
+    pub(crate) holds: AtomicBool,
 }
 
 /// The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
@@ -227,7 +228,7 @@ impl Memory {
             text,
             tag: Vec::new(),
             body: Vec::new(),
-            taken: 0,
+            taken: 0.into(),
             holds: false.into(),
         }
     }
@@ -239,7 +240,7 @@ impl Memory {
         decided: web::HttpDecision,
         holds: bool,
     ) -> Memory {
-        let (tag, taken) = (decided.tag, decided.taken);
+        let (tag, taken) = (decided.tag, decided.taken.into());
         Memory { tag, taken, body, holds: holds.into(), ..Memory::new(fields) }
     }
 }

@@ -210,6 +210,44 @@ static void test_a_hold_ends_once(void)
     dthrottle_close(throttle);
 }
 
+/* A request that was refunded because its client left is not refunded again. */
+static void test_a_request_is_refunded_once(void)
+{
+    dthrottle_t *throttle = open_on("rate = \"1/minute\"\nburst = 4", manual);
+    dthrottle_domain_t *domain = domain_of(throttle, NULL);
+    dthrottle_middleware_t *middleware =
+        middleware_of(domain, "cost = 2\nmax_delay = 600\nskip_failed_requests = true");
+    dthrottle_request_t request = DTHROTTLE_REQUEST_INIT;
+    dthrottle_response_t responses[3] = {DTHROTTLE_RESPONSE_INIT, DTHROTTLE_RESPONSE_INIT,
+                                         DTHROTTLE_RESPONSE_INIT};
+    dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
+
+    check_about = "a request is refunded once";
+    request.can_wait = true;
+    request.peer = "203.0.113.9";
+    request.peer_len = strlen(request.peer);
+    for (int i = 0; i < 3; i++)
+        OK(dthrottle_middleware_decide(middleware, &request, &responses[i], &decision));
+    EQUAL(responses[2].action, DTHROTTLE_HOLD);
+    EQUAL(decision.balance, -2);
+    OK(dthrottle_middleware_end_hold(middleware, &responses[2], true));
+    for (int i = 0; i < 2; i++) {
+        OK(dthrottle_middleware_finish(middleware, &responses[2], false));
+        OK(dthrottle_peek(domain, responses[0].tag, responses[0].tag_len, 1, &decision));
+        EQUAL(decision.balance, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        OK(dthrottle_middleware_finish(middleware, &responses[0], false));
+        OK(dthrottle_peek(domain, responses[0].tag, responses[0].tag_len, 1, &decision));
+        EQUAL(decision.balance, 2);
+    }
+    for (int i = 0; i < 3; i++)
+        dthrottle_response_free(&responses[i]);
+    dthrottle_middleware_free(middleware);
+    dthrottle_domain_free(domain);
+    dthrottle_close(throttle);
+}
+
 int main(void)
 {
     MUST(dthrottle_clock_new(&manual) == DTHROTTLE_OK);
@@ -219,6 +257,7 @@ int main(void)
     test_bytes_of_clients();
     test_tags_and_warnings();
     test_a_hold_ends_once();
+    test_a_request_is_refunded_once();
     dthrottle_clock_free(manual);
     return check_report("web");
 }
