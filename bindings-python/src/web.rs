@@ -7,7 +7,7 @@ mod address;
 mod convert;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use dthrottle::config::{Entry, Names, Node, Value};
@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 pub(crate) use self::address::{ClientAddress, client_address, parse_address};
 use self::convert::{Pairs, body_of, lines, pairs, read, tag_bytes, text};
-use crate::args::{Arg, type_name};
+use crate::args::{Arg, quote, type_name};
 use crate::clock;
 use crate::config::tree;
 use crate::decision::Decision;
@@ -50,7 +50,10 @@ pub(crate) struct HttpDecision {
     decided: web::HttpDecision,
     decision: Py<Decision>,
     fields: Py<PyList>,
-    is_finished: AtomicBool,
+    /// Whether the request, or its refusal, has a place among the held ones.
+    holds: AtomicBool,
+    /// Units that a refund gives back. The first call that may refund takes them.
+    taken: AtomicU64,
 }
 
 #[pymethods]
@@ -71,7 +74,10 @@ impl Middleware {
             setup.within = within.map(|shared| &shared.get().0);
             let mut entries = Vec::new();
             for (key, value) in options.iter() {
-                let key = key.extract::<String>()?;
+                let Ok(key) = key.extract::<String>() else {
+                    let message = format!("must have names that are text, got {}", quote(&key));
+                    return Err(dthrottle::Error::config("options", message).into());
+                };
                 if value.is_none() {
                     continue;
                 }
@@ -269,11 +275,13 @@ impl Middleware {
             this.warn(py);
             let Some(decided) = decided else { return Ok(None) };
             let fields = pairs(py, &this.middleware.fields(&decided.decision));
+            let holds = !wait_of(&decided).is_zero();
             Ok(Some(HttpDecision {
                 decision: Py::new(py, this.decision(&decided)?)?,
                 fields: PyList::new(py, fields)?.unbind(),
                 middleware: slf.clone().unbind(),
-                is_finished: AtomicBool::new(false),
+                holds: AtomicBool::new(holds),
+                taken: AtomicU64::new(decided.taken),
                 decided,
             }))
         })
@@ -315,10 +323,7 @@ impl HttpDecision {
     /// Seconds for which to hold the request, or its refusal. If not 0, end_hold must be called.
     #[getter]
     fn wait(&self) -> f64 {
-        match self.decided.action {
-            Action::Pass => 0.0,
-            Action::Hold(wait) | Action::Refuse(wait) => wait.as_secs_f64(),
-        }
+        wait_of(&self.decided).as_secs_f64()
     }
 
     /// The throttle's decision.
@@ -357,22 +362,51 @@ impl HttpDecision {
         })
     }
 
-    /// Ends a hold: frees the place, and gives back what was taken if the client has left.
-    fn end_hold(&self, py: Python<'_>, is_gone: bool) {
-        let this = self.middleware.get();
-        this.middleware.end_hold(&self.decided.tag, self.decided.taken, is_gone);
-        this.warn(py);
+    /// Ends a hold: frees the place, and gives back what was taken if the client has left. Only the
+    /// first call counts.
+    fn end_hold(&self, py: Python<'_>, is_gone: bool) -> PyResult<()> {
+        guard(|| {
+            self.leave(is_gone);
+            self.middleware.get().warn(py);
+            Ok(())
+        })
     }
 
-    /// Gives back what was taken, if the options say so for such a response. Only the first call
-    /// counts.
-    fn finish(&self, py: Python<'_>, is_success: bool) {
-        if self.is_finished.swap(true, Ordering::Relaxed) {
-            return;
+    /// Gives back what was taken, if the options say so for such a response, and if end_hold did
+    /// not give it back. Only the first call counts.
+    fn finish(&self, py: Python<'_>, is_success: bool) -> PyResult<()> {
+        guard(|| {
+            let this = self.middleware.get();
+            let taken = self.taken.swap(0, Ordering::Relaxed);
+            this.middleware.finish(&self.decided.tag, taken, is_success);
+            this.warn(py);
+            Ok(())
+        })
+    }
+}
+
+impl HttpDecision {
+    fn leave(&self, is_gone: bool) {
+        // Relaxed, as in `finish`: the swaps order nothing else.
+        if self.holds.swap(false, Ordering::Relaxed) {
+            let taken = if is_gone { self.taken.swap(0, Ordering::Relaxed) } else { 0 };
+            self.middleware.get().middleware.end_hold(&self.decided.tag, taken, is_gone);
         }
-        let this = self.middleware.get();
-        this.middleware.finish(&self.decided.tag, self.decided.taken, is_success);
-        this.warn(py);
+    }
+}
+
+/// A coroutine may be cancelled, and a function of the application interrupted, before the adapter
+/// begins to wait: the place is freed then, too.
+impl Drop for HttpDecision {
+    fn drop(&mut self) {
+        self.leave(true);
+    }
+}
+
+fn wait_of(decided: &web::HttpDecision) -> Duration {
+    match decided.action {
+        Action::Pass => Duration::ZERO,
+        Action::Hold(wait) | Action::Refuse(wait) => wait,
     }
 }
 

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -457,3 +458,27 @@ def test_counts_outlive_the_next_application() -> None:
     assert statuses(app, "/one", 2) == [200, 429]
     application(limiter, "other")
     assert (limiter.counts.passed, limiter.counts.refused) == (1, 1)
+
+
+def test_a_request_whose_wait_is_interrupted_is_refunded_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise TimeoutError
+
+    throttle = Throttle("1/hour", burst=2, clock=ManualClock())
+    limiter = make(max_delay=3600, cost=2, skip_failed_requests=True)
+    app = application(limiter, one=limiter.limit(throttle)(hello))
+    app.testing = False
+    tag = b"shop endpoint:one\0" + bytes([127, 0, 0, 1])
+    monkeypatch.setattr(time, "sleep", interrupted)
+    throttle.charge(tag, 1)
+    assert statuses(app, "/one", 1, multithread=True) == [500]
+    assert limiter.counts.gave_up == 1
+    assert throttle.peek(tag).balance == 1
+
+
+@pytest.mark.parametrize("rules", [5, None, "1/s", {"a": 1}])
+def test_rules_of_a_limit_that_are_no_list_are_a_configuration_error(rules: Any) -> None:
+    with pytest.raises(ConfigError):
+        make().limit({"rules": rules})

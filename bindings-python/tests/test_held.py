@@ -7,12 +7,14 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from web import PEER, AsgiClient, Client, WsgiClient, kinds, once
 
 from dthrottle import ManualClock, Throttle, asgi
+from dthrottle._dthrottle import HttpDecision, Middleware
 from dthrottle.address import parse_address
 
 TAG = parse_address(PEER) or b""
@@ -141,6 +143,16 @@ def test_who_gives_up_gives_back(
             web.get()
         assert throttle.peek(TAG).balance == 0
     assert web.counts.gave_up == 3
+
+
+def http_scope() -> dict[str, Any]:
+    """Return a request."""
+    return {"type": "http", "method": "GET", "path": "/", "headers": [], "client": (PEER, 1)}
+
+
+async def no_message() -> Any:
+    """Wait for a message that never comes."""
+    await asyncio.Event().wait()
 
 
 class Connection:
@@ -312,3 +324,75 @@ def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixtu
     assert AsgiClient(once(clock), body=fail, on_refused=fail).statuses(2) == [200, 429]
     assert AsgiClient(once(clock), cost=fail).statuses(2) == [200, 429]
     assert len(caplog.records) == 4
+
+
+def test_a_request_that_is_cancelled_before_its_hold_frees_its_place(
+    clock: ManualClock, slept: list[float]
+) -> None:
+    refused: list[Any] = []
+
+    async def on_refused(_scope: Any, _decision: Any) -> None:
+        refused.append(asyncio.current_task())
+        await asyncio.Event().wait()
+
+    web = AsgiClient(once(clock), throttle_milliseconds=5, max_held=2, on_refused=on_refused)
+    web.statuses(1)
+
+    async def cancelled() -> None:
+        request = asyncio.ensure_future(web.made(http_scope(), no_message, print))
+        while not refused:
+            await asyncio.wait([request], timeout=0)
+        refused.pop().cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+
+    for _ in range(3):
+        asyncio.run(cancelled())
+    other = AsgiClient(once(clock), throttle_milliseconds=5, max_held=1)
+    assert other.statuses(2) == [200, 429]
+    assert slept == [0.005], "no place was lost"
+
+
+@pytest.mark.parametrize("raised", [SystemExit, KeyError])
+def test_a_request_that_is_interrupted_before_its_hold_frees_its_place(
+    clock: ManualClock, slept: list[float], raised: type[BaseException]
+) -> None:
+    def on_refused(_environ: Any, _decision: Any) -> None:
+        raise raised
+
+    web = WsgiClient(once(clock), throttle_milliseconds=5, max_held=2, on_refused=on_refused)
+    web.statuses(1)
+    for _ in range(3):
+        with suppress(SystemExit):
+            web.get()
+    slept.clear()
+    other = WsgiClient(once(clock), throttle_milliseconds=5, max_held=1)
+    assert other.statuses(2) == [200, 429]
+    assert slept == [0.005], "no place was lost"
+
+
+def decided(native: Middleware) -> HttpDecision:
+    """Decide about a request of one client."""
+    decision = native.decide(PEER)
+    assert decision is not None
+    return decision
+
+
+def test_a_hold_ends_once_and_a_request_is_refunded_once(clock: ManualClock) -> None:
+    throttle = once(clock, 4)
+    options = {"throttle": throttle, "cost": 2, "max_delay": 600, "skip_failed_requests": True}
+    native = Middleware({**options, "max_held": 2})
+    passed, _, first, second = (decided(native) for _ in range(4))
+    assert throttle.peek(TAG).balance == -4
+    for _ in range(2):
+        first.end_hold(True)
+        first.finish(False)
+        assert throttle.peek(TAG).balance == -2
+    third = decided(native)
+    assert third.wait > 0
+    assert decided(native).refused, "one place was free, and not two"
+    second.end_hold(False)
+    third.end_hold(True)
+    for _ in range(2):
+        passed.finish(False)
+        assert throttle.peek(TAG).balance == 0

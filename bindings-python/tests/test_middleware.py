@@ -501,3 +501,23 @@ def test_a_response_is_refunded_once(client: Any, clock: ManualClock) -> None:
     with pytest.raises(KeyError):
         web.get()
     assert throttle.peek(parse_address(PEER) or b"").remaining == 2
+
+
+class Odd:
+    """A value that raises whatever is done with it."""
+
+    def __bool__(self) -> bool:
+        raise KeyError
+
+    def __index__(self) -> int:
+        raise KeyError
+
+
+@kinds
+@pytest.mark.parametrize("option", ["skip", "cost"])
+def test_an_odd_value_of_a_function_is_counted_and_the_request_is_throttled(
+    client: Any, clock: ManualClock, option: str
+) -> None:
+    web = client(once(clock), **{option: lambda _: Odd()})
+    assert web.statuses(2) == [200, 429]
+    assert web.counts.failed == 2

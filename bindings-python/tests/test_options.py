@@ -190,3 +190,10 @@ def test_a_table_or_burst_in_two_places(client: Any, tmp_path: Path) -> None:
 def test_none_is_the_default(client: Any) -> None:
     options = dict.fromkeys(Options.__annotations__)
     assert client("1/day", **{**options, "table": False}).statuses(2) == [200, 429]
+
+
+@kinds
+@pytest.mark.parametrize("key", [5, None, "\ud800"])
+def test_names_of_options_must_be_text(client: Any, key: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^options: must have names that are text, got "):
+        client({"rate": "1/s", key: 1}, table=False)

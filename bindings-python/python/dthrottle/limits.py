@@ -196,7 +196,9 @@ def _source(rate: Any, burst: str | float | None) -> tuple[dict[str, Any], str]:
             raise ConfigError("burst: must be given beside one rate", field="burst")
         source["burst"] = burst
     parts = []
-    for rule in source.get("rules", [source]):
+    rules = source.get("rules", [source])
+    # The native module says what is wrong with other types.
+    for rule in rules if isinstance(rules, (list, tuple)) else ():
         named = str(rule.get("rate")) if isinstance(rule, Mapping) else str(rule)
         more = rule if isinstance(rule, Mapping) else {}
         others = sorted(f"{key}={value}" for key, value in more.items() if str(value) != named)

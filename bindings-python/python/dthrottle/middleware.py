@@ -153,7 +153,7 @@ class HttpThrottle(Generic[Request]):
                 return None
             if self._skip:
                 skips = await settle("skip", self._call("skip", self._skip, request))
-                if skips is not _FAILED and skips:
+                if skips is not _FAILED and self._call("skip", bool, skips) is True:
                     return None
             if self._tag:
                 more["tag"] = await settle("tag", self._call("tag", self._tag, request))
@@ -209,15 +209,15 @@ class HttpThrottle(Generic[Request]):
             units = int(cost) if isinstance(cost, float) else operator.index(cost)
             if units < 0 or units != cost:
                 raise ValueError(f"cost: must be a whole number, 0 or more, got {cost!r}")
-        except (TypeError, ValueError, OverflowError):
-            # A request that passes for nothing would be an invitation.
+        except Exception:
+            # If such requests were free, clients could choose to pass.
             self._failed("cost")
             return 1
         return min(units, _MOST_COST)
 
     def _is_true(self, value: Any) -> bool:
         if not isawaitable(value):
-            return value is not _FAILED and bool(value)
+            return value is not _FAILED and self._call("skip", bool, value) is True
         # Nothing awaits it here, and a coroutine is true.
         if iscoroutine(value):
             value.close()
