@@ -211,7 +211,7 @@ typedef struct dthrottle_domain_t dthrottle_domain_t;
 typedef struct dthrottle_memory_t dthrottle_memory_t;
 
 /**
- * HTTP middleware on a domain: options, and what they make of requests. Made by
+ * HTTP middleware on a domain, which decides about requests by its options. Made by
  * dthrottle_middleware_new(), released by dthrottle_middleware_free().
  */
 typedef struct dthrottle_middleware_t dthrottle_middleware_t;
@@ -343,9 +343,10 @@ typedef struct {
 } dthrottle_field_t;
 
 /**
- * What to do with a request, and what its response says. Begin with DTHROTTLE_RESPONSE_INIT. Every
- * call that fills one in gives it memory, which dthrottle_response_free() releases: all pointers
- * are valid until then. After an error the action is DTHROTTLE_PASS and there is no memory.
+ * What to do with a request, and the fields and body of its response. Begin with
+ * DTHROTTLE_RESPONSE_INIT. Every call that fills one in gives it memory, which
+ * dthrottle_response_free() releases: all pointers are valid until then. After an error the action
+ * is DTHROTTLE_PASS and there is no memory.
  */
 typedef struct {
     /** sizeof(dthrottle_response_t). */

@@ -1,4 +1,4 @@
-//! HTTP middleware for servers written in C: options, and what they make of each request.
+//! HTTP middleware for servers written in C: decides about requests by its options.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,11 +17,11 @@ use crate::web::{DTHROTTLE_HOLD, DTHROTTLE_PASS, DTHROTTLE_REFUSE, Memory, Respo
 /// The cost of a request is that of the options, or 1.
 pub const DTHROTTLE_COST_OF_OPTIONS: u64 = 0xFFFF_FFFF_FFFF_FFFF;
 
-/// HTTP middleware on a domain: options, and what they make of requests. Made by
+/// HTTP middleware on a domain, which decides about requests by its options. Made by
 /// dthrottle_middleware_new(), released by dthrottle_middleware_free().
 pub struct Middleware {
     core: web::Middleware,
-    /// Those that were not taken yet.
+    /// Warnings that dthrottle_middleware_warning() has not returned yet.
     warnings: Mutex<VecDeque<String>>,
 }
 

@@ -49,9 +49,10 @@ pub struct Field {
     pub value: *const c_char,
 }
 
-/// What to do with a request, and what its response says. Begin with DTHROTTLE_RESPONSE_INIT. Every
-/// call that fills one in gives it memory, which dthrottle_response_free() releases: all pointers
-/// are valid until then. After an error the action is DTHROTTLE_PASS and there is no memory.
+/// What to do with a request, and the fields and body of its response. Begin with
+/// DTHROTTLE_RESPONSE_INIT. Every call that fills one in gives it memory, which
+/// dthrottle_response_free() releases: all pointers are valid until then. After an error the action
+/// is DTHROTTLE_PASS and there is no memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Response {

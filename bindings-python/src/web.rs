@@ -27,10 +27,10 @@ use crate::throttle::Throttle;
 
 /// One middleware, or one limit of a route.
 ///
-/// The options are those of docs/http.md. A throttle given as the option throttle, and a clock, are
-/// taken as they are; functions are the adapter's to call. With is_template, tags in allow are no
-/// error although tags are addresses, as routes may have other tags. on_warning gets the code and the text of
-/// what the application's author should know.
+/// The options are those of docs/http.md, and throttle and clock, which take objects. The adapter
+/// calls functions that are given as options. With is_template, tags in allow are no error although
+/// tags are addresses, as routes may have other tags. on_warning gets the code and the text of each
+/// warning.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Middleware {
     middleware: web::Middleware,
@@ -186,7 +186,7 @@ impl Middleware {
         self.middleware.headers().is_list() && !self.middleware.options().legacy_headers
     }
 
-    /// What was counted in this process, by name.
+    /// The counts of this process, by name.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         guard(|| {
@@ -220,9 +220,9 @@ impl Middleware {
         })
     }
 
-    /// Decides about a request; None: it passes, and nothing is to be said about it.
+    /// Decides about a request; None: it passes without a decision.
     ///
-    /// tag is what the header or the function gave; it is left out where the function failed.
+    /// tag is the header's value or the function's result; it is absent if the function failed.
     #[pyo3(
         signature = (peer, forwarded=None, scope="", can_wait=true, tag=Arg::ABSENT, cost=None),
         text_signature = "($self, peer, forwarded=None, scope='', can_wait=True, tag=..., cost=None)"
@@ -410,7 +410,7 @@ fn wait_of(decided: &web::HttpDecision) -> Duration {
     }
 }
 
-/// Writes header fields for the rules of a domain that stand under a name of their own.
+/// Writes header fields for the rules of a domain, under another name than the domain's.
 #[pyclass(frozen, module = "dthrottle._dthrottle")]
 pub(crate) struct Headers(web::Headers);
 
@@ -443,7 +443,7 @@ impl Headers {
 }
 
 /// The name of an application's table. shown are the parts that a person recognizes; identity is
-/// everything that tells this application from others.
+/// everything that distinguishes this application from others.
 #[pyfunction]
 pub(crate) fn application_table_name(shown: Vec<String>, identity: Vec<String>) -> String {
     let shown: Vec<&str> = shown.iter().map(String::as_str).collect();

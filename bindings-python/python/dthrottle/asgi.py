@@ -33,7 +33,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 DECISION = "dthrottle.decision"
 """Where in the scope the application finds the decision."""
 
-# How much of a body is read while its request is held, to hear whether the client is still there.
+# How many bytes of a body are read while its request is held, to notice a disconnect.
 _READ_AHEAD = 65536
 
 
@@ -44,15 +44,15 @@ class AsgiReader(Generic[Request]):
         self._scope = scope
 
     def method(self, request: Request) -> str:
-        """Give the method; a client may write it small, and frameworks take it as well."""
+        """Return the method; clients may write it small, and frameworks accept that."""
         return str(self._scope(request).get("method", "")).upper()
 
     def path(self, request: Request) -> str:
-        """Give the path."""
+        """Return the path."""
         return str(self._scope(request).get("path", ""))
 
     def header(self, request: Request, name: str) -> str | None:
-        """Give a header; None if it was sent twice: nobody knows which one the application takes."""
+        """Return a header; None if it was sent twice, as the application may use either value."""
         lines = self._lines(request, name.lower().encode("latin-1"))
         return lines[0] if len(lines) == 1 else None
 
@@ -62,7 +62,7 @@ class AsgiReader(Generic[Request]):
         return client[0] if client else None, self._lines(request, b"x-forwarded-for")
 
     def can_wait(self, _request: Request) -> bool:
-        """Return True: the event loop goes on."""
+        """Return True: the event loop serves other requests meanwhile."""
         return True
 
     def _lines(self, request: Request, name: bytes) -> list[str]:
@@ -124,7 +124,7 @@ class ThrottleMiddleware:
     async def _pass(
         self, scope: Scope, receive: Receive, send: Send, decided: HttpDecision
     ) -> None:
-        """Let the application answer, add the fields, and say how the request ended."""
+        """Let the application answer, add the fields, and refund by the response's status."""
         http = self._http
 
         async def sending(message: Message) -> None:
@@ -145,7 +145,7 @@ class ThrottleMiddleware:
 
 
 class _Listener:
-    """Listens whether the client is still there, and keeps for the application what it hears."""
+    """Notices when the client disconnects, and keeps other messages for the application."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -154,7 +154,7 @@ class _Listener:
         self._next: asyncio.Future[Message] | None = None
 
     async def stays(self, seconds: float) -> bool:
-        """Wait; False, and at once, when the client has gone."""
+        """Wait, and return True. Return False immediately if the client disconnects."""
         end = asyncio.ensure_future(asyncio.sleep(seconds))
         try:
             while not end.done():
@@ -176,7 +176,7 @@ class _Listener:
         return True
 
     async def receive(self) -> Message:
-        """Give what was heard, then what comes."""
+        """Return the next message: first those that were kept, then new ones."""
         if self._heard:
             return self._heard.popleft()
         if self._next is not None:

@@ -47,7 +47,7 @@ class _Reader(WsgiReader[Any]):
     """Reads a request: META is an environ, under ASGI also."""
 
     def path(self, request: Any) -> str:
-        """Give the path, which Django has decoded."""
+        """Return the path, which Django has decoded."""
         return str(request.path)
 
 
@@ -100,7 +100,7 @@ def shared_limit(rate: Rate, scope: str, **options: Unpack[LimitOptions]) -> Cal
 
 
 def counts() -> Counts:
-    """Give what happened to requests in this process, by all limits together."""
+    """Return the counts of this process, of all limits together."""
     return _limits().counts
 
 
@@ -120,7 +120,7 @@ class _Uses:
 
 
 def _is_async(view: Any) -> bool:
-    """Say whether a view is to be awaited; the ``dispatch`` of a class does not look like it."""
+    """Return whether a view must be awaited; the ``dispatch`` of a class is not marked."""
     bound = getattr(view, "func", view)  # method_decorator gives a partial of it
     of_class = getattr(getattr(bound, "__self__", None), "view_is_async", False)
     return iscoroutinefunction(view) or of_class is True
@@ -194,10 +194,10 @@ def _enabled() -> bool:
 @functools.cache
 def _limits() -> Limits[Any]:
     setting = _setting()
-    # Which view comes first is chance: the table is named after the settings of the site.
+    # The order of views is not fixed, so the table is named after the site's settings.
     made_in = str(getattr(site, "SETTINGS_MODULE", ""))
     options = {name: value for name, value in _options().items() if value != _USER}
-    # Whether names may stand in allow is for each limit to check: it may have another tag.
+    # Each limit checks the names in allow by itself: it may have another tag.
     return Limits(_READER, setting.get("table"), setting.get("cluster"), options, made_in=made_in)
 
 
@@ -246,7 +246,7 @@ def _view(request: Any, view: Any) -> str:
         else:
             break
     found = getattr(found, "view_class", found)
-    # An object that is called has no name but that of its class.
+    # A callable object is named after its class.
     named = found if hasattr(found, "__qualname__") else type(found)
     return f"view:{named.__module__}.{named.__qualname__}"
 
@@ -260,7 +260,7 @@ def _response(
 
 def _answered(response: Any, http: HttpThrottle[Any], decided: HttpDecision) -> Any:
     if response is None:
-        return response  # Django says what is wrong with that
+        return response  # Django reports this error
     _finish(http, decided, response.status_code)
     return _with_fields(response, http, decided)
 

@@ -9,8 +9,8 @@ Every route has a budget of its own; ``shared_limit`` is one for several. All wo
 To throttle a whole application, ``dthrottle.asgi`` is cheaper. docs/python.md has the rest.
 """
 
-# Without ``from __future__ import annotations``: FastAPI reads those of a dependency, and where they
-# are text earlier versions (0.110) take the request for a parameter of the query.
+# No ``from __future__ import annotations``: FastAPI reads the annotations of a dependency, and
+# earlier versions (0.110) treat the request as a query parameter if its annotation is text.
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,7 +72,7 @@ class Limiter:
 
     @property
     def counts(self) -> Counts:
-        """What happened to requests in this process."""
+        """The counts of this process."""
         return self._limits.counts
 
     def limit(self, rate: Rate, **options: "Unpack[LimitOptions]") -> "Dependency":
@@ -91,7 +91,7 @@ class Limiter:
 
 
 class Dependency:
-    """What a route depends on: ``Depends(limiter.limit("5/minute"))``. It gives the decision."""
+    """A dependency of a route: ``Depends(limiter.limit("5/minute"))``. Returns the decision."""
 
     def __init__(self, limiter: Limiter, limit: Limit[Request], scope: str | None) -> None:
         self._limiter = limiter
@@ -123,8 +123,8 @@ def _check(options: "LimitOptions") -> None:
 
 
 def _endpoint(request: Request) -> str:
-    # Nothing that clients write: where an application is mounted at "/{tenant}", that is in the
-    # root path. So routes of several applications are told apart by their functions.
+    # The root path is not used: clients choose it if an application is mounted at "/{tenant}". So
+    # routes of several applications are distinguished by their functions.
     route: Any = request.scope.get("route")
     methods = ",".join(sorted(getattr(route, "methods", None) or ()))
     function = getattr(route, "endpoint", None)

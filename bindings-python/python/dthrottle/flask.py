@@ -36,7 +36,7 @@ __all__ = ["Limiter", "Refused"]
 F = TypeVar("F", bound=Callable[..., Any] | flask.Blueprint)
 _OF_LIMITER: Final = ("default_limits", "application_limits", "enabled", "table", "cluster")
 _PREFIX: Final = "DTHROTTLE_"
-# How a view says that the limits for all others are not for it.
+# Marks a view that has its own limit, or is exempt from default limits.
 _MARK: Final = "__dthrottle__"
 _LIMITED: Final = "limited"
 _EXEMPT: Final = "exempt"
@@ -73,7 +73,7 @@ class Limiter:
         self._given = {"table": table, "cluster": cluster, **options}
         # The application's configuration may have more of them.
         self._limits = Limits(_READER, table, cluster, options, more_follows=True)
-        # By themselves: where they are nested or registered, blueprints get other names.
+        # Blueprints, not their names: those change where blueprints are nested or registered.
         self._of_blueprint: dict[flask.Blueprint, list[_Use]] = {}
         self._exempt: set[flask.Blueprint] = set()
         self._default: _Use | None = None
@@ -83,7 +83,7 @@ class Limiter:
             self.init_app(app)
 
     def init_app(self, app: flask.Flask) -> None:
-        """Take part in the requests of an application, and read what its configuration says.
+        """Limit the requests of an application, and read its configuration.
 
         Every keyword of a Limiter may stand there, as ``DTHROTTLE_...``; what the code says wins.
         """
@@ -104,7 +104,7 @@ class Limiter:
 
     @property
     def counts(self) -> Counts:
-        """What happened to requests in this process."""
+        """The counts of this process."""
         return self._limits.counts
 
     def limit(self, rate: Rate, **options: Unpack[LimitOptions]) -> Callable[[F], F]:

@@ -1,10 +1,10 @@
 """Limits that are written at the routes of an application.
 
-Each is checked where it is written. All of them share one throttle, with a domain for each different
-limit, in one table. So there is one exchange with the cluster, however many routes have a limit, and
-nothing is opened before the first request.
+Options are checked where a limit is written. All limits share one throttle, with a domain for each
+different limit, in one table. So there is one exchange with the cluster, however many routes have a
+limit, and the table is opened by the first request.
 
-A limit counts for each route apart: what is counted is the tag in the scope of the route.
+Each route has its own buckets: a limit counts the tag in the scope of the route.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Limit(Generic[Request]):
         self, source: Mapping[str, Any], options: Mapping[str, Any], place: str, can_await: bool
     ) -> None:
         self.source = source
-        """What the domain is made of."""
+        """The options of the domain: its rates, or a throttle."""
         self.options = options
-        """What was said at the limit itself."""
+        """The options of this limit alone."""
         self.place = place
         self.can_await = can_await
         self.http: HttpThrottle[Request]
@@ -71,7 +71,7 @@ class Limits(Generic[Request]):
         made_in: str | None = None,
         more_follows: bool = False,
     ) -> None:
-        """Check what is known of the application; ``more_follows`` in a call of ``configure``."""
+        """Check the application's options; ``more_follows``: ``configure`` will add others."""
         self._reader = reader
         self._application = application_name(made_in)
         self._config: dict[str, Any] = {}
@@ -85,7 +85,7 @@ class Limits(Generic[Request]):
     def configure(
         self, table: Table, cluster: ClusterConfig | None, options: Mapping[str, Any]
     ) -> None:
-        """Take what is known of the whole application; before its first request."""
+        """Add options of the whole application, before its first request."""
         config = {"table": table, "cluster": cluster}
         config = {name: value for name, value in config.items() if value is not None}
         is_used = any(limit.is_used for limit in self._limits)
@@ -174,7 +174,7 @@ def shared_scope(scope: object) -> str:
 
 
 def _check(config: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Check what is said of all limits, in a throttle that nothing else uses."""
+    """Check the options of all limits, with a throttle that nothing else uses."""
     check_functions(options, can_await=True)
     alone = Middleware({"rate": "1/s", "table": False}).shared
     # Each limit checks the cost by its own burst.

@@ -66,7 +66,7 @@ class Counts(NamedTuple):
     delayed: int = 0
     """Were held until their turn."""
     gave_up: int = 0
-    """Were gone before their turn."""
+    """The client left before its turn."""
     untagged: int = 0
     """Had no usable tag: counted by address, or passed where that is the tag and unknown."""
     failed: int = 0
@@ -127,7 +127,7 @@ class HttpThrottle(Generic[Request]):
     # Deciding.
 
     def decide(self, request: Request, scope: str = "") -> HttpDecision | None:
-        """Decide about a request; None: it passes, and nothing is to be said about it."""
+        """Decide about a request; None: it passes without a decision."""
         more: dict[str, Any] = {}
         if not self._is_plain:
             if self._selects and not self._is_selected(request):
@@ -189,7 +189,7 @@ class HttpThrottle(Generic[Request]):
         return not self.native.is_exempt(*reader.address(request))
 
     def _complete(self, more: dict[str, Any], request: Request) -> None:
-        """Add what else has to be read, and check the cost."""
+        """Add the header with the tag, whether the server can wait, and the checked cost."""
         if self._header:
             more["tag"] = self._reader.header(request, self._header)
         elif more.get("tag") is _FAILED:
@@ -268,7 +268,7 @@ class HttpThrottle(Generic[Request]):
             return decided.refusal()
 
     def merged(self, present: Iterable[str], fields: Fields) -> Fields:
-        """Leave out what another throttle has written, unless both may stand in a response."""
+        """Leave out fields that the response has already, unless they are lists."""
         if self.is_list:
             return fields
         there = {name.lower() for name in present}

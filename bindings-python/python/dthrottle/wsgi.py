@@ -102,7 +102,7 @@ class ThrottleMiddleware:
         return [] if environ.get("REQUEST_METHOD") == "HEAD" else [body]
 
     def _adding(self, start_response: StartResponse, decided: HttpDecision) -> StartResponse:
-        """Return a function that adds the fields, and says how the request ended."""
+        """Return a function that adds the fields, and refunds by the response's status."""
         http, fields = self._http, decided.fields
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None, /) -> Any:

@@ -51,7 +51,7 @@ impl ClientAddress {
         let lines = forwarded.iter().rev();
         let entries = lines.flat_map(|line| line.rsplit(',')).filter(|entry| !is_blank(entry));
         match &self.trusted {
-            // An entry that is no address leaves the last known one in charge.
+            // An entry that is not an address is skipped.
             Trusted::Count(count) => {
                 let believed = entries.take(*count).filter_map(parse_address);
                 believed.last().or(peer)

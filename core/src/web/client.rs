@@ -1,4 +1,4 @@
-//! Who is counted for a request: the client's address, its tag, and what happens if there is none.
+//! The client of a request: its address, its tag, and the tag that replaces an unusable one.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::Ordering;
@@ -10,7 +10,8 @@ use super::options::TagSource;
 use super::request::{Request, Tag};
 use crate::error::Result;
 
-/// How many requests are inspected for signs of misuse, which show in the first requests or never.
+/// How many requests are inspected for signs of misuse. Such signs are in the first requests or in
+/// none.
 const INSPECTED: u32 = 100;
 
 /// Begins the tag of a client that is counted by address because it has no usable tag. Text in UTF-8
@@ -140,7 +141,8 @@ impl Middleware {
     }
 }
 
-/// Whether an address is likely to be a proxy's: private, loopback, link-local, or carrier-grade NAT.
+/// Whether an address is likely to be that of a proxy: private, loopback, link-local or carrier-grade
+/// NAT.
 fn is_internal(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {

@@ -42,7 +42,7 @@ counts! {
     dry_run,
     /// Held until their turn.
     delayed,
-    /// Gone before their turn.
+    /// The client left before its turn.
     gave_up,
     /// Without a usable tag: counted by address, or passed where the address is the tag and unknown.
     untagged,

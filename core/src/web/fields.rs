@@ -1,4 +1,4 @@
-//! What a response says about a decision: header fields in every draft.
+//! The header fields that describe a decision, in every draft.
 //!
 //! The standard kind is that of draft-ietf-httpapi-ratelimit-headers, versions 08 to 11, in
 //! structured fields (RFC 9651):
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A leaky bucket has no window that begins and ends. `q` is the burst and `w` the time in which an
-//! empty bucket fills; `r` is what is left, and `t` the time until more is left.
+//! empty bucket fills; `r` is the number of units left, and `t` the time until there are more.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -133,7 +133,7 @@ impl Headers {
         self.kind == Kind::Standard
     }
 
-    /// What clients know of the rules, in their order.
+    /// The rules as clients see them, in their order.
     pub fn policies(&self) -> &[Policy] {
         &self.policies
     }
@@ -191,7 +191,7 @@ impl Headers {
     }
 }
 
-/// Seconds since 1970 by the clock of a domain; a manual clock is taken to count from then.
+/// Seconds since 1970 by the clock of a domain. The zero of a manual clock counts as 1970.
 pub(super) fn unix_seconds(domain: Option<&Domain>) -> u64 {
     match domain.map(|domain| domain.0.host.clock.clock()) {
         Some(Clock::Manual(clock)) => clock.now().as_nanos().div_ceil(NS_PER_S) as u64,
@@ -206,8 +206,8 @@ pub fn retry_after(decision: &Decision) -> u64 {
 
 /// Whole seconds after which more is left than now; 0 if the bucket is full.
 ///
-/// What is missing comes back in `reset_after`, unit by unit, and the first unit no later than the
-/// average of all.
+/// The missing units return one by one within `reset_after`, so the first one returns within the
+/// average time of a unit.
 fn more_after(decision: &Decision, policy: &Policy) -> u64 {
     if decision.rule.is_some() {
         return retry_after(decision);
@@ -215,12 +215,12 @@ fn more_after(decision: &Decision, policy: &Policy) -> u64 {
     let missing = i128::from(decision.limit) - i128::from(decision.balance);
     let Ok(missing @ 1..) = u128::try_from(missing) else { return 0 };
     let average = decision.reset_after.as_nanos() / missing;
-    // With several rules the reset may be another rule's.
+    // With several rules, `reset_after` may belong to another rule.
     let unit = policy.window.as_nanos() / u128::from(policy.quota.max(1));
     seconds(average.min(unit)).clamp(1, LARGEST)
 }
 
-/// Whole seconds, rounded up. A single nanosecond, which comes of rounding, starts no new second.
+/// Whole seconds, rounded up. A single nanosecond is a rounding error and is ignored.
 fn seconds(ns: u128) -> u64 {
     u64::try_from(ns.saturating_sub(1).div_ceil(NS_PER_S)).unwrap_or(LARGEST)
 }

@@ -1,6 +1,6 @@
 //! How many requests this process holds, in all its middleware together.
 //!
-//! A forked child starts at none: the requests of its parent's threads are not held there.
+//! A forked child starts at zero: it does not hold the requests of its parent's threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Names that are made, not chosen: those of domains, and of an application's table.
+//! Generated names: of domains that the user did not name, and of an application's table.
 
 use crate::table::fingerprint::hash_of;
 
@@ -26,7 +26,7 @@ pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> Strin
 }
 
 /// The name of an application's table. `shown` are the parts that a person recognizes; `identity`
-/// is everything that tells this application from others.
+/// is everything that distinguishes this application from others.
 pub fn application_table_name(shown: &[&str], identity: &[&str]) -> String {
     let digest = format!("{:016x}", hash_of(identity.join("\0").as_bytes()));
     let parts = shown.iter().map(|part| plain(part)).chain([digest[..10].to_string()]);

@@ -1,10 +1,11 @@
 //! One middleware, or one limit of a route: what it decides about requests.
 //!
 //! An adapter first matches methods and routes, then asks [`Middleware::is_exempt`], then calls the
-//! application's functions `skip`, `tag` and `cost`, and then [`Middleware::decide`]. It waits if
-//! told so, and calls [`Middleware::end_hold`]. It writes [`Middleware::fields`] into every response
-//! and [`Middleware::refusal`] as the response to a refusal, and calls [`Middleware::finish`] when the
-//! status is known. Nothing here waits, and whatever goes wrong lets the request pass.
+//! application's functions `skip`, `tag` and `cost`, and then [`Middleware::decide`]. If the decision
+//! says so, it waits, and calls [`Middleware::end_hold`]. It writes [`Middleware::fields`] into every
+//! response and [`Middleware::refusal`] as the response to a refusal, and calls
+//! [`Middleware::finish`] when the status is known. Nothing here waits, and whatever goes wrong lets
+//! the request pass.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -127,7 +128,7 @@ impl Middleware {
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// What was counted in this process.
+    /// The counts of this process.
     pub fn counts(&self) -> Counts {
         self.counters.get()
     }
@@ -137,7 +138,7 @@ impl Middleware {
         self.warnings.take()
     }
 
-    /// Whether [`Middleware::take_warnings`] has something to give.
+    /// Whether there are warnings for [`Middleware::take_warnings`].
     pub fn has_warnings(&self) -> bool {
         self.warnings.has_pending()
     }
@@ -147,7 +148,7 @@ impl Middleware {
         self.counters.failed.add_one();
     }
 
-    /// Decides about a request; `None`: it passes, and nothing is to be said about it.
+    /// Decides about a request; `None`: it passes without a decision.
     pub fn decide(&self, request: &Request<'_>) -> Option<HttpDecision> {
         if self.is_closed.load(Ordering::Relaxed) {
             return None;
@@ -207,7 +208,7 @@ impl Middleware {
     }
 
     /// The response to a refused request, with the header fields of its decision. `body` replaces
-    /// that of the options, where it is a function.
+    /// the body of the options; it is the result of the option `body` if that is a function.
     pub fn refusal<'a>(&'a self, decision: &Decision, body: Option<&'a Body>) -> Refusal<'a> {
         let retry_after = retry_after(decision);
         let policy = decision.rule.and_then(|index| self.headers.policies().get(index));

@@ -4,7 +4,7 @@
 use crate::config::{Entry, Names, Node, Value, edit_distance};
 use crate::error::{Error, Result};
 
-/// What an option takes, as far as this crate reads it.
+/// Which part of the program reads an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Read here.
@@ -93,7 +93,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("ipv6prefix", "ipv6_prefix"), ("limit", "rate"), ("max", "rate"),
 ];
 
-/// Names with an advice instead of an option.
+/// Names from other libraries for which there is advice, but no option.
 const ADVICE: &[(&str, &str)] =
     &[("passonstoreerror", "leave it out: requests always pass when the throttle fails")];
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use super::address::{canonical, parse_address};
 use crate::limit::rate::quoted;
 
-/// In a list of trusted proxies: whoever connects through a Unix socket.
+/// Stands for peers on a Unix socket in a list of trusted proxies.
 const UNIX: [&str; 2] = ["unix", "unix:"];
 
 /// A list of networks, to look addresses up in.
@@ -48,7 +48,7 @@ impl Networks {
     }
 
     /// The client: the first address from the peer outwards that is not in the list. An entry that
-    /// is no address ends the search: the last known address answers for it.
+    /// is not an address ends the search, and the last address before it is the client.
     pub(super) fn find<'a>(
         &self,
         peer: Option<IpAddr>,

@@ -30,10 +30,10 @@ pub enum TagSource {
     Function,
 }
 
-/// What a request costs.
+/// The cost of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
-    /// The same for every request.
+    /// A fixed cost.
     Units(u64),
     /// A function of the application decides.
     Function,
@@ -44,7 +44,7 @@ pub enum Cost {
 pub struct Options {
     /// What identifies a client.
     pub tag: TagSource,
-    /// What a request costs.
+    /// The cost of a request.
     pub cost: Cost,
     /// Only requests with these methods are throttled; `None`: all.
     pub methods: Option<Vec<String>>,
@@ -59,7 +59,7 @@ pub struct Options {
     pub(super) exempt_tags: HashSet<Vec<u8>>,
     /// A text in `allow` that is no network: an error as long as tags are addresses.
     pub(super) misplaced_tag: Option<Entry>,
-    /// Refuse nobody, only count.
+    /// Refuse no request, only count.
     pub dry_run: bool,
     /// The status of a refusal.
     pub status: u16,

@@ -1,5 +1,5 @@
-//! From what a middleware was given to a middleware: its options, and the throttle that it is to
-//! use, which is the application's own, or made of a rate, rules, or a file.
+//! Makes a middleware from its options. Its throttle is the application's own, or is made from a
+//! rate, rules, or a file.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ const OF_THROTTLE: &[&str] = &[
 const OF_DOMAIN: &[&str] = &["rate", "burst", "charge_refused", "rules"];
 const OF_WINDOW: &[&str] = &["window", "limit", "max"];
 
-/// What the adapter knows besides the options.
+/// Settings of the adapter, beside the options of the user.
 #[derive(Clone, Debug, Default)]
 pub struct Setup<'a> {
     /// A domain of the application's own throttle, which the option `throttle` gave.
@@ -44,12 +44,13 @@ pub struct Setup<'a> {
     pub fingerprint_key: Option<[u64; 2]>,
     /// The name of the running application: its table has this name if the user gives none.
     pub application: Option<&'a str>,
-    /// What tells this middleware from others of the application besides its methods and routes.
+    /// Distinguishes this middleware from others of the application with the same methods and
+    /// routes; becomes part of its domain's name.
     pub place: &'a str,
     /// Whether routes may complete the options, so that [`Options::check_allow`] is left to the
     /// adapter.
     pub is_template: bool,
-    /// The throttle to use, for limits that share one which no other middleware knows.
+    /// The throttle to use, for limits that share one throttle among themselves only.
     pub within: Option<&'a SharedThrottle>,
 }
 
@@ -250,7 +251,7 @@ impl Given<'_> {
     }
 }
 
-/// What clients may know of the rules of a domain that is not open yet.
+/// The rules of a domain that is not open yet, as clients see them.
 fn policies(domain: &DomainConfig) -> Result<Vec<Policy>> {
     let scales = domain.rules.iter().enumerate();
     let scales = scales.map(|(i, rule)| rule.scale().map_err(|fault| domain.fault(i, fault)));

@@ -1,4 +1,5 @@
-//! What an adapter tells of a request, and what it gets: a decision, and the response to a refusal.
+//! The types that an adapter passes and receives: a request, the decision about it, and the
+//! response to a refusal.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use super::fields::Field;
 use crate::limit::decision::Decision;
 
-/// What an adapter knows of a request.
+/// A request, as the adapter sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
     /// The address at the other end of the connection, as text.
@@ -16,9 +17,9 @@ pub struct Request<'a> {
     pub client: Option<&'a str>,
     /// The lines of `X-Forwarded-For`, in their order.
     pub forwarded: &'a [&'a str],
-    /// What the option `tag` gave.
+    /// The result of the option `tag`.
     pub tag: Tag<'a>,
-    /// What the option `cost` gave; `None`: the fixed cost, or 1.
+    /// The result of the option `cost`; `None`: the fixed cost, or 1.
     pub cost: Option<u64>,
     /// Tags of different scopes are different clients: the name of a route.
     pub scope: &'a str,
@@ -28,7 +29,7 @@ pub struct Request<'a> {
     pub is_gone: bool,
 }
 
-/// What the option `tag` gave for a request.
+/// The result of the option `tag` for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tag<'a> {
     /// The client's address is the tag.
@@ -36,9 +37,9 @@ pub enum Tag<'a> {
     Address,
     /// A tag. An empty one is unusable.
     Value(&'a [u8]),
-    /// The header that has the tag is missing, or there twice.
+    /// The header with the tag is missing, or was sent twice.
     Missing,
-    /// A value that cannot be a tag, by the name of its type.
+    /// A value that is not usable as a tag, by the name of its type.
     Unusable(&'a str),
     /// The function failed, which the adapter has reported.
     Failed,
@@ -62,9 +63,9 @@ pub struct HttpDecision {
     pub action: Action,
     /// The throttle's decision.
     pub decision: Decision,
-    /// Who was counted.
+    /// The tag that was counted.
     pub tag: Vec<u8>,
-    /// Units that were taken, and that a refund gives back.
+    /// Units that were taken. A refund gives them back.
     pub taken: u64,
 }
 

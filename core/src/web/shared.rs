@@ -1,9 +1,9 @@
 //! One throttle per table and cluster in a process, however many middlewares and route limits use
 //! it: one exchange with the cluster, and one set of rules.
 //!
-//! A throttle has its domains from the beginning. Until the first request, each new middleware adds
-//! its domains, and the throttle is made again; nothing that costs anything has started by then. A
-//! middleware that comes later gets another throttle on the same table.
+//! A throttle cannot get domains after it was made. Until the first request, each new middleware adds
+//! its domains, and the throttle is made again, which is cheap because its exchange has not started.
+//! A middleware that is made after the first request gets another throttle on the same table.
 //!
 //! The locks here are held for moments, and in Python always together with the interpreter's lock:
 //! no fork can happen meanwhile.
@@ -48,18 +48,18 @@ struct Inner {
     warning: Option<Warning>,
 }
 
-/// What became of the domains that a middleware brought.
+/// The result of adding the domains of a middleware to a throttle.
 pub(super) struct Joined {
     pub(super) throttle: SharedThrottle,
-    /// The name of the first of the domains, which may have got a number.
+    /// The name of the first of the domains, with a number if the name was taken.
     pub(super) name: String,
     /// Whether another middleware has the same name with other rules.
     pub(super) collides: bool,
 }
 
 impl SharedThrottle {
-    /// A throttle for several middlewares, known to nobody else: on a private table, or with a
-    /// clock of its own.
+    /// A throttle that is not in the registry, so that only its creator can share it: on a private
+    /// table, or with its own clock.
     pub(super) fn alone(origin: Origin) -> SharedThrottle {
         SharedThrottle(Arc::new(State { origin, inner: Mutex::default() }))
     }
@@ -155,7 +155,7 @@ impl SharedThrottle {
     }
 
     /// A domain for the first request. It is too late to stop the start by then: if the table
-    /// cannot be opened, this process counts for itself.
+    /// cannot be opened, this process counts alone.
     pub(super) fn domain(&self, name: &str) -> Result<Domain> {
         let mut inner = lock(&self.0.inner);
         let throttle = match self.open_locked(&mut inner) {
@@ -166,7 +166,7 @@ impl SharedThrottle {
                 config.table = TableConfig::private();
                 let throttle = self.0.build(config)?;
                 let message =
-                    format!("cannot open the table, so this process counts for itself: {error}");
+                    format!("cannot open the table, so this process counts alone: {error}");
                 inner.warning = Some(Warning { code: FAILED, message });
                 inner.throttle = Some(throttle.clone());
                 throttle
@@ -176,7 +176,7 @@ impl SharedThrottle {
         throttle.domain(name)
     }
 
-    /// What was unexpected when the throttle was opened.
+    /// Takes the warning from opening the throttle, if there is one.
     pub(super) fn take_warning(&self) -> Option<Warning> {
         lock(&self.0.inner).warning.take()
     }
