@@ -70,7 +70,7 @@ impl Error {
     }
 
     /// The error in a file.
-    #[cfg(all(feature = "config", feature = "web"))]
+    #[cfg(feature = "web")]
     pub(crate) fn in_file(self, path: &str) -> Error {
         Error { file: Some(path.into()), ..self }
     }
