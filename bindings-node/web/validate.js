@@ -21,6 +21,9 @@ const CHECKS = /** @type {const} */ ({
 
 /** @typedef {keyof typeof CHECKS} Check */
 
+/** A table that is not what was asked for, as core says it. */
+const TABLE = 'DTHROTTLE_TABLE';
+
 /** How deep frameworks call. */
 const DEEPEST = 60;
 /** Where Node hands a request on: whoever has it below is within a handler. */
@@ -29,7 +32,7 @@ const HANDLER = /\bparserOnIncoming\b/;
 /** What is wrong shows in any request, or never. */
 const WATCHED = 100;
 
-/** @type {Set<string>} Misuse that was reported in this process: every middleware may have the same. */
+/** @type {Set<string>} What was reported in this process: every middleware may have the same. */
 const said = new Set();
 
 /** @type {Map<string, Set<string>>} What was said by middleware that is made for every request, by the place that makes it. */
@@ -70,7 +73,8 @@ class Reports {
    */
   warn(code, message) {
     const isMisuse = Object.values(CHECKS).some((check) => check === code);
-    if (isMisuse) this.#misuse(code, message);
+    // The middleware of a process with one table all have the same to say of it.
+    if (isMisuse || code === TABLE) this.#misuse(code, message);
     else this.#say(code, message, message);
   }
 

@@ -25,6 +25,7 @@ const { forget } = require('../../web/validate.js');
  * @property {Any[]} seen What applications found at their requests.
  * @property {() => number} left How many of its clients left that asked for `?wait`.
  * @property {number} port
+ * @property {http.Server} server
  * @property {() => void} close
  */
 
@@ -176,6 +177,7 @@ async function start(kind, ...given) {
   const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
     port,
+    server,
     get counts() {
       return tools.counts;
     },

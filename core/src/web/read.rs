@@ -150,17 +150,26 @@ impl Given<'_> {
                     }
                 }
                 let mut config = from_file(path)?;
+                let table = match table {
+                    _ if private => Some(TableConfig::private()),
+                    None => None,
+                    Some(table) => {
+                        Some(TableConfig::from_value(table.node.value.clone(), self.names)?)
+                    }
+                };
                 if let Some(table) = table {
-                    let table = TableConfig::from_value(table.node.value.clone(), self.names)?;
                     config.add_table(table).map_err(|error| error.in_file(path))?;
                 }
                 config
             }
-            None => self.config_of_options(table)?,
+            None => {
+                let mut config = self.config_of_options(table)?;
+                if private {
+                    config.set_table(TableConfig::private());
+                }
+                config
+            }
         };
-        if private {
-            config.set_table(TableConfig::private());
-        }
         if setup.clock.is_some() && table.is_none() {
             config.set_table(TableConfig::anonymous());
         }

@@ -1,0 +1,9 @@
+// HTTP middleware by the vectors of all languages, on the WebAssembly module.
+import shared from '../../bindings-node/test/shared/web-vectors.js';
+import builds from './builds.js';
+
+const web = await builds.loadWeb();
+
+shared.testDecisions('WASM for Node', builds.node);
+shared.testDecisions('WASM for the web', web);
+shared.testResponses('WASM for Node', builds.node, 'Express 5');
