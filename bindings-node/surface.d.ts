@@ -104,6 +104,7 @@ export interface Native {
     within: Web | undefined,
     application: string | undefined,
     place: string,
+    isTemplate: boolean,
   ): Web;
   /** Throws where `allow` has an entry that names no client. */
   webCheckAllow(web: Web): void;
@@ -155,7 +156,8 @@ export interface Native {
   /** Throws the error about a cost that is no number. */
   badCost(shown: string): never;
 
-  newClock(): Clock;
+  /** `followsHost`: it is moved to the host's time before every call. */
+  newClock(followsHost?: boolean): Clock;
   now(clock: Clock): number;
   advance(clock: Clock, ms: number): void;
   set(clock: Clock, ms: number): void;

@@ -60,10 +60,11 @@ function makeClocks(native, defaultNow) {
   /**
    * A clock that a function of the host moves. Where that goes back, time stands still.
    * @param {() => unknown} now
+   * @param {boolean} [isDefault] Whether nobody chose it, so that it may be as well any other clock of the host.
    * @returns {Source}
    */
-  function hostClock(now) {
-    const clock = attempt(() => native.newClock());
+  function hostClock(now, isDefault) {
+    const clock = attempt(() => native.newClock(isDefault));
     let latest = 0;
     function read() {
       try {
@@ -89,8 +90,8 @@ function makeClocks(native, defaultNow) {
    * @param {unknown} choice
    * @returns {Source}
    */
-  function toSource(choice = defaultNow) {
-    if (choice === undefined) return { clock: undefined, tick: undefined };
+  function toSource(choice) {
+    if (choice === undefined) return defaultNow ? hostClock(defaultNow, true) : { clock: undefined, tick: undefined };
     if (typeof choice === 'function') return hostClock(/** @type {() => unknown} */ (choice));
     const clock = nativeClock(choice);
     if (clock) return { clock, tick: undefined };

@@ -15,6 +15,7 @@ const OPEN = Symbol.for('dthrottle.middleware');
  * @typedef {object} Setup What an adapter knows besides the options.
  * @property {string} [application] The name of the application's table.
  * @property {string} [place] Tells this middleware from others: the method and path of a route.
+ * @property {boolean} [isTemplate] Whether routes may say more, so that `allow` is checked later.
  * @property {NativeMiddleware} [within] The middleware whose throttle this one uses too.
  *
  * @typedef {object} NativeMiddleware
@@ -34,10 +35,10 @@ const OPEN = Symbol.for('dthrottle.middleware');
  * @param {(handle: Handle) => Domain} toDomain
  * @returns {NativeMiddleware}
  */
-function toMiddleware(native, options, { application, place = '', within }, { clock, tick }, throttle, toDomain) {
+function toMiddleware(native, options, { application, place = '', within, isTemplate = false }, { clock, tick }, throttle, toDomain) {
   const words = toWords(options);
   tick?.();
-  const handle = attempt(() => native.webOpen(words, throttle, clock, within?.handle, application, place));
+  const handle = attempt(() => native.webOpen(words, throttle, clock, within?.handle, application, place, isTemplate));
   const domain = () => toDomain(/** @type {Handle} */ (throttle ?? attempt(() => native.webDomain(handle))));
   return { native, handle, clock, tick, domain };
 }

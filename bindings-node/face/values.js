@@ -4,8 +4,6 @@
 
 const { badArgument } = require('./errors.js');
 
-/** @import { Decision } from '../index.js' */
-
 const LONGEST_QUOTE = 40;
 
 /**

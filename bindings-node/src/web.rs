@@ -40,6 +40,7 @@ pub fn web_open(
     within: Option<&External<Web>>,
     application: Option<String>,
     place: String,
+    is_template: bool,
 ) -> Result<External<Web>> {
     let parent = within.map(|web| web.middleware.borrow());
     let parent = parent.as_ref().and_then(|parent| parent.as_ref());
@@ -48,6 +49,7 @@ pub fn web_open(
         clock: clock.map(|clock| (**clock).clone().into()),
         application: application.as_deref(),
         place: &place,
+        is_template,
         within: parent.and_then(Middleware::shared),
         ..Setup::default()
     };

@@ -92,7 +92,7 @@ describe('routes of Fastify', () => {
 
   it('have tags of their own, by which what the plugin allows is judged', async () => {
     const shared = { rate: '1/day', clock: new ManualClock(), allow: ['alice', '10.0.0.0/8'] };
-    const error = (/** @type {string} */ where) => ({ code: 'DTHROTTLE_CONFIG', field: 'allow', message: RegExp(`^${where}allow: "alice" cannot be`) });
+    const error = (/** @type {string} */ where) => ({ code: 'DTHROTTLE_CONFIG', field: 'allow', message: RegExp(`^${where}allow: must be an address .*, got "alice"$`) });
     const client = (/** @type {Any} */ { headers }) => headers['x-client'];
     const { app, many } = await made({ ...shared, global: false }, { '/': { keyGenerator: client }, '/tag': { tag: 'header:X-Client' }, '/all': undefined });
     for (const url of ['/', '/tag']) {

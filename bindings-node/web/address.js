@@ -10,6 +10,7 @@ const { attempt } = require('../face/errors.js');
 const { toOptions } = require('../face/values.js');
 const { toWords } = require('../face/words.js');
 const { loadForPlatform } = require('../native.js');
+const { wrong } = require('./errors.js');
 
 /** @import { ClientAddressOptions, Forwarded } from './address.js' */
 
@@ -21,7 +22,10 @@ class ClientAddress {
 
   /** @param {ClientAddressOptions} [options] */
   constructor(options) {
-    const words = toWords({ ...toOptions(options, ['trustedProxies', 'ipv6Subnet']) });
+    const given = { ...toOptions(options, ['trustedProxies', 'ipv6Subnet']) };
+    // Core takes it for an option that is not given; here it is rather a setting that was not found.
+    if (given.trustedProxies === null) throw wrong('trustedProxies', null, 'a number of proxies, or a list of their networks');
+    const words = toWords(given);
     this.#rules = attempt(() => native.newClientAddress(words));
   }
 
@@ -32,7 +36,7 @@ class ClientAddress {
    * @returns {Uint8Array | null}
    */
   tag(peer, forwardedFor) {
-    return native.findClient(this.#rules, toText(peer), toLines(forwardedFor), true) ?? null;
+    return toBytes(native.findClient(this.#rules, toText(peer), toLines(forwardedFor), true));
   }
 
   /**
@@ -42,7 +46,7 @@ class ClientAddress {
    * @returns {Uint8Array | null}
    */
   find(peer, forwardedFor) {
-    return native.findClient(this.#rules, toText(peer), toLines(forwardedFor), false) ?? null;
+    return toBytes(native.findClient(this.#rules, toText(peer), toLines(forwardedFor), false));
   }
 }
 
@@ -63,8 +67,14 @@ function clientAddress(peer, forwardedFor, options) {
  * @returns {Uint8Array | null}
  */
 function parseAddress(text) {
-  return typeof text === 'string' ? (native.parseAddress(text) ?? null) : null;
+  return typeof text === 'string' ? toBytes(native.parseAddress(text)) : null;
 }
+
+/**
+ * Bytes of the addon, without what a Buffer does otherwise.
+ * @param {Uint8Array | null | undefined} bytes
+ */
+const toBytes = (bytes) => (bytes ? new Uint8Array(bytes) : null);
 
 /** @param {unknown} value */
 const toText = (value) => (typeof value === 'string' ? value : undefined);

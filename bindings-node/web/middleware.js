@@ -122,9 +122,8 @@ class Middleware {
     this.#reader = reader;
     this.#reports = new Reports(given.validate);
     this.propertyName = toPropertyName(given);
-    this.#own = open(given, { place, within: within === undefined ? undefined : within.#own });
+    this.#own = open(given, { place, within: within === undefined ? undefined : within.#own, isTemplate: !isComplete });
     const { native, handle } = this.#own;
-    if (isComplete) this.checkAllow();
     this.#routes = toRoutes(given, reader.ignoresCase);
     const methods = native.webMethods(handle);
     this.#methods = methods ? new Set(methods) : null;

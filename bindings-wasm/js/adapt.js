@@ -23,7 +23,7 @@ function adapt(glue) {
   const wasm = /** @type {any} */ (glue);
   const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
   const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;
-  const { badCost, close, newClock, now, advance, set } = wasm;
+  const { badCost, close, now, advance, set } = wasm;
   const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
   const { webCheckAllow, webTraits, webFieldNames, webMethods, webDomainName, webTableName, webDomain } = wasm;
   const { webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose } = wasm;
@@ -43,14 +43,16 @@ function adapt(glue) {
   return {
     ...{ fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits },
     ...{ ruleWindows, tableName, stats, start, clusterStats, events },
-    ...{ badCost, close, newClock, now, advance, set },
+    ...{ badCost, close, now, advance, set },
+    newClock: (followsHost = false) => wasm.newClock(followsHost),
     ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
     ...{ busyForget, busyStart, busyStats, busyNode, busyClose },
 
     ...{ webCheckAllow, webTraits, webFieldNames, webMethods, webDomainName, webTableName, webDomain },
     ...{ webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose },
-    webOpen(words, throttle, clock, _within, _application, place) {
-      return throttle ? wasm.webOpenThrottle(words, throttle, place) : wasm.webOpenClock(words, clock, place);
+    webOpen(words, throttle, clock, _within, _application, place, isTemplate) {
+      const call = throttle ? wasm.webOpenThrottle : wasm.webOpenClock;
+      return call(words, throttle ?? clock, place, isTemplate);
     },
     webDecide: (web, peer, client, forwarded, kind, tag, cost, isGone, into) =>
       wasm.webDecide(web, peer, client, forwarded, kind, toBytes(tag ?? ''), cost, isGone, into),

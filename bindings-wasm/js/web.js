@@ -28,9 +28,9 @@ export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLI
   {
     ...native,
     // Whatever one makes begins with a clock.
-    newClock() {
+    newClock(followsHost) {
       if (!ready) throw badArgument('dthrottle is not loaded yet: first, await init()');
-      return native.newClock();
+      return native.newClock(followsHost);
     },
   },
   () => performance.now(),

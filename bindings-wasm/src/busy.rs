@@ -17,7 +17,7 @@ pub struct Busy(pub(crate) BusyThrottle);
 #[wasm_bindgen(js_name = busyFromWords)]
 pub fn busy_from_words(words: Vec<String>, clock: &Clock) -> Result<Busy> {
     let config = busy::config(words).map_err(failure)?;
-    let clock = CoreClock::Manual(clock.0.clone());
+    let clock = CoreClock::Manual(clock.clock.clone());
     Ok(Busy(BusyThrottle::with_key(config, clock, random_key()?).map_err(failure)?))
 }
 
@@ -88,7 +88,7 @@ pub fn busy_start(handle: &Busy) -> Result<()> {
 pub fn busy_node(handle: &Busy) -> Result<Handle> {
     let throttle = busy::open(&handle.0).map_err(failure)?.node().ok_or_else(without_cluster)?;
     let (throttle, domain) = (throttle.clone(), (**throttle).clone());
-    Ok(Handle { throttle, domain })
+    Ok(Handle { throttle, domain, unix_ms: None })
 }
 
 /// The counts of the throttle.

@@ -7,24 +7,35 @@ use crate::failure::{Result, failure};
 
 /// A clock that is moved by hand.
 #[wasm_bindgen]
-pub struct Clock(pub(crate) ManualClock);
+pub struct Clock {
+    pub(crate) clock: ManualClock,
+    follows_host: bool,
+}
+
+impl Clock {
+    /// Unix time, if the clock is moved to the host's time before every call: it counts from some
+    /// other time.
+    pub(crate) fn unix_ms(&self) -> Option<fn() -> u64> {
+        self.follows_host.then_some(|| js_sys::Date::now() as u64)
+    }
+}
 
 /// A clock that is moved by hand, and stands at zero.
 #[wasm_bindgen(js_name = newClock)]
-pub fn new_clock() -> Clock {
-    Clock(ManualClock::new())
+pub fn new_clock(follows_host: bool) -> Clock {
+    Clock { clock: ManualClock::new(), follows_host }
 }
 
 /// Milliseconds since the clock's zero.
 #[wasm_bindgen]
 pub fn now(clock: &Clock) -> f64 {
-    convert::millis(clock.0.now())
+    convert::millis(clock.clock.now())
 }
 
 /// Moves the clock on.
 #[wasm_bindgen]
 pub fn advance(clock: &Clock, ms: f64) -> Result<()> {
-    clock.0.advance(convert::duration_from_millis("ms", ms).map_err(failure)?);
+    clock.clock.advance(convert::duration_from_millis("ms", ms).map_err(failure)?);
     Ok(())
 }
 
@@ -32,5 +43,5 @@ pub fn advance(clock: &Clock, ms: f64) -> Result<()> {
 #[wasm_bindgen]
 pub fn set(clock: &Clock, ms: f64) -> Result<()> {
     let to = convert::duration_from_millis("ms", ms).map_err(failure)?;
-    clock.0.set(to).map_err(failure)
+    clock.clock.set(to).map_err(failure)
 }

@@ -12,6 +12,7 @@ use crate::failure::{Result, failure};
 pub struct Handle {
     pub(crate) throttle: Throttle,
     pub(crate) domain: Domain,
+    pub(crate) unix_ms: Option<fn() -> u64>,
 }
 
 #[wasm_bindgen]
@@ -41,10 +42,10 @@ pub fn from_file(path: &str, _clock: &Clock) -> Result<Handle> {
 }
 
 fn open(config: dthrottle::Result<Config>, clock: &Clock) -> Result<Handle> {
-    let builder = Builder::from(config.map_err(failure)?).clock(clock.0.clone());
+    let builder = Builder::from(config.map_err(failure)?).clock(clock.clock.clone());
     let throttle = builder.fingerprint_key(random_key()?).build().map_err(failure)?;
     let domain = (*throttle).clone();
-    Ok(Handle { throttle, domain })
+    Ok(Handle { throttle, domain, unix_ms: clock.unix_ms() })
 }
 
 /// Two numbers that nobody can guess.
@@ -60,7 +61,7 @@ pub(crate) fn random_key() -> Result<[u64; 2]> {
 pub fn domain(handle: &Handle, name: &str) -> Result<Handle> {
     let throttle = handle.throttle.clone();
     let domain = throttle.domain(name).map_err(failure)?;
-    Ok(Handle { throttle, domain })
+    Ok(Handle { throttle, domain, unix_ms: handle.unix_ms })
 }
 
 /// The domain's name.

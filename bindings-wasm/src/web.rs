@@ -13,33 +13,54 @@ use crate::open::{Handle, random_key};
 
 /// A middleware, until it is closed.
 #[wasm_bindgen]
-pub struct Web(RefCell<Option<Middleware>>);
+pub struct Web {
+    middleware: RefCell<Option<Middleware>>,
+    unix_ms: Option<fn() -> u64>,
+}
 
 impl Web {
     fn with<R>(&self, call: impl FnOnce(&Middleware) -> dthrottle::Result<R>) -> Result<R> {
-        let middleware = self.0.borrow();
+        let middleware = self.middleware.borrow();
         middleware.as_ref().ok_or_else(common::closed).and_then(call).map_err(failure)
     }
 }
 
 fn open(words: Vec<String>, setup: Setup<'_>) -> Result<Web> {
+    let unix_ms = setup.unix_ms;
     let middleware = common::open(words, setup).map_err(failure)?;
     middleware.open().map_err(failure)?;
-    Ok(Web(RefCell::new(Some(middleware))))
+    Ok(Web { middleware: RefCell::new(Some(middleware)), unix_ms })
 }
 
 /// A middleware for a throttle of the application.
 #[wasm_bindgen(js_name = webOpenThrottle)]
-pub fn web_open_throttle(words: Vec<String>, throttle: &Handle, place: &str) -> Result<Web> {
-    let domain = Some(throttle.domain.clone());
-    open(words, Setup { domain, place, ..Setup::default() })
+pub fn web_open_throttle(
+    words: Vec<String>,
+    throttle: &Handle,
+    place: &str,
+    is_template: bool,
+) -> Result<Web> {
+    let (domain, unix_ms) = (Some(throttle.domain.clone()), throttle.unix_ms);
+    open(words, Setup { domain, unix_ms, place, is_template, ..Setup::default() })
 }
 
 /// A middleware with a throttle of its own.
 #[wasm_bindgen(js_name = webOpenClock)]
-pub fn web_open_clock(words: Vec<String>, clock: &Clock, place: &str) -> Result<Web> {
-    let (clock, key) = (Some(clock.0.clone().into()), Some(random_key()?));
-    open(words, Setup { clock, fingerprint_key: key, place, ..Setup::default() })
+pub fn web_open_clock(
+    words: Vec<String>,
+    clock: &Clock,
+    place: &str,
+    is_template: bool,
+) -> Result<Web> {
+    let setup = Setup {
+        clock: Some(clock.clock.clone().into()),
+        unix_ms: clock.unix_ms(),
+        fingerprint_key: Some(random_key()?),
+        place,
+        is_template,
+        ..Setup::default()
+    };
+    open(words, setup)
 }
 
 /// Checks that every entry of `allow` can name a client.
@@ -83,7 +104,7 @@ pub fn web_table_name(web: &Web) -> Result<Option<String>> {
 pub fn web_domain(web: &Web) -> Result<Handle> {
     web.with(|middleware| {
         let throttle = middleware.open()?.ok_or_else(common::closed)?;
-        Ok(Handle { throttle, domain: middleware.domain()?.clone() })
+        Ok(Handle { throttle, domain: middleware.domain()?.clone(), unix_ms: web.unix_ms })
     })
 }
 
@@ -199,6 +220,6 @@ pub fn web_warnings(web: &Web) -> Result<Vec<String>> {
 /// Ends the middleware.
 #[wasm_bindgen(js_name = webClose)]
 pub fn web_close(web: &Web) {
-    let middleware = web.0.borrow_mut().take();
+    let middleware = web.middleware.borrow_mut().take();
     drop(middleware);
 }

@@ -53,7 +53,8 @@ pub(crate) fn traits(middleware: &Middleware) -> Vec<String> {
 pub(crate) fn field_names(middleware: &Middleware) -> Vec<String> {
     let mut any = Decision::unlimited(0);
     any.deciding = Some(0);
-    middleware.fields(&any).iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
+    let fields = middleware.headers().fields(&any, || 0);
+    fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
 }
 
 /// What the option `tag` gave, from its kind and its bytes or the name of its type.

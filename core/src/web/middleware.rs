@@ -37,6 +37,7 @@ pub struct Middleware {
     /// How many requests `inspect` has seen.
     pub(super) inspected: AtomicU32,
     is_closed: AtomicBool,
+    unix_ms: Option<fn() -> u64>,
 }
 
 /// Where the domain of a middleware comes from.
@@ -49,7 +50,12 @@ pub(super) enum Source {
 }
 
 impl Middleware {
-    pub(super) fn of(options: Options, source: Source, headers: Headers) -> Middleware {
+    pub(super) fn of(
+        options: Options,
+        source: Source,
+        headers: Headers,
+        unix_ms: Option<fn() -> u64>,
+    ) -> Middleware {
         if !options.max_delay.is_zero() || !options.refusal_delay.is_zero() {
             held::watch_forks();
         }
@@ -62,6 +68,7 @@ impl Middleware {
             warnings: Warnings::default(),
             inspected: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
+            unix_ms,
         }
     }
 
@@ -204,7 +211,10 @@ impl Middleware {
 
     /// The header fields for a decision.
     pub fn fields(&self, decision: &Decision) -> Vec<Field<'_>> {
-        self.headers.fields(decision, || unix_seconds(self.domain.get()))
+        self.headers.fields(decision, || match self.unix_ms {
+            Some(unix_ms) => unix_ms().div_ceil(1000),
+            None => unix_seconds(self.domain.get()),
+        })
     }
 
     /// The response to a refused request, with the header fields of its decision. `body` replaces

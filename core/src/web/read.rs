@@ -40,6 +40,9 @@ pub struct Setup<'a> {
     pub domain: Option<Domain>,
     /// The clock that the option `clock` gave.
     pub clock: Option<Clock>,
+    /// Unix time in milliseconds, where the clock is moved by hand to follow the host's. Without it a
+    /// manual clock is taken to count from 1970.
+    pub unix_ms: Option<fn() -> u64>,
     /// The key of the fingerprints, where this crate has no randomness.
     pub fingerprint_key: Option<[u64; 2]>,
     /// The name of the running application: its table has this name if the user gives none.
@@ -93,7 +96,7 @@ impl Middleware {
             }
             let headers = Headers::of_domain(options.headers, options.legacy_headers, &domain);
             check_cost(&given, &options, headers.policies())?;
-            return Ok(Middleware::of(options, Source::Given(domain), headers));
+            return Ok(Middleware::of(options, Source::Given(domain), headers, setup.unix_ms));
         }
         let mut config = given.config(&setup)?;
         if setup.clock.is_none()
@@ -118,7 +121,8 @@ impl Middleware {
         };
         let headers = Headers::new(options.headers, options.legacy_headers, policies);
         let renamed = joined != name;
-        let middleware = Middleware::of(options, Source::Shared(throttle, joined.clone()), headers);
+        let source = Source::Shared(throttle, joined.clone());
+        let middleware = Middleware::of(options, source, headers, setup.unix_ms);
         if collides {
             middleware.warn("DTHROTTLE_SAME_DOMAIN", collision(&name, &joined, renamed));
         }

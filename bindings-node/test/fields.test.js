@@ -1,0 +1,70 @@
+// What responses say, and what the application finds at its requests.
+'use strict';
+
+const assert = require('node:assert/strict');
+const { EventEmitter } = require('node:events');
+const { describe, it } = require('node:test');
+
+const face = require('../index.js');
+const { throttle } = require('../web/express.js');
+const { testFields } = require('./shared/fields.js');
+
+/** @typedef {any} Any */
+
+testFields('Node', face);
+
+/** A request and its response, as far as middleware sees them. */
+function exchange() {
+  const response = Object.assign(new EventEmitter(), {
+    statusCode: 200, headersSent: false, getHeader: () => undefined, setHeader() {}, end() {},
+  });
+  return { request: /** @type {Any} */ ({ method: 'GET', url: '/', headers: {}, socket: null, ip: '203.0.113.7' }), response };
+}
+
+describe('request.rateLimit', () => {
+  /**
+   * When the bucket is full again, by what is found at a request after a second.
+   * @param {import('node:test').TestContext} t
+   * @param {Any} options
+   * @param {number} requests
+   */
+  function resetTime(t, options, requests) {
+    t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10_000 });
+    const limit = throttle({ rate: '2/s', burst: 1, clock: new face.ManualClock(), ...options });
+    /** @type {Any} */
+    let request;
+    for (let i = 0; i < requests; i += 1) {
+      const { request: next, response } = exchange();
+      request = next;
+      limit(request, /** @type {Any} */ (response), () => {});
+    }
+    t.mock.timers.tick(1000);
+    const first = request.rateLimit.resetTime.getTime();
+    t.mock.timers.tick(1000);
+    assert.equal(request.rateLimit.resetTime.getTime(), first);
+    limit.close();
+    return first;
+  }
+
+  it('has the time of the decision where the request is held', (t) => {
+    assert.equal(resetTime(t, { maxDelayMs: 900 }, 2), 11_000);
+  });
+
+  it('has the time of the decision where the request is refused, which may be held, too', (t) => {
+    assert.equal(resetTime(t, { throttleMilliseconds: 500 }, 2), 10_500);
+  });
+
+  it('has bytes that the application may change without harm', () => {
+    const key = Uint8Array.of(1, 2, 3);
+    const source = new face.Throttle({ rate: '1/minute', burst: 10, clock: new face.ManualClock() });
+    const limit = throttle({ throttle: source, tag: () => key, skipFailedRequests: true });
+    const { request, response } = exchange();
+    limit(request, /** @type {Any} */ (response), () => {});
+    key[0] = 9;
+    for (const bytes of [request.rateLimit.key, request.rateLimit.tag]) bytes.fill(7);
+    Object.assign(response, { headersSent: true, statusCode: 500 }).emit('close');
+    assert.equal(source.peek(Uint8Array.of(1, 2, 3)).remaining, 10);
+    for (const other of [[9, 2, 3], [7, 7, 7]]) assert.equal(source.peek(Uint8Array.from(other)).remaining, 10);
+    limit.close();
+  });
+});
