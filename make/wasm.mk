@@ -3,7 +3,7 @@
 WASM_DIR := bindings-wasm
 
 build-wasm: wasm-ready ## Build the WebAssembly package: bindings-wasm/pkg
-	$(CARGO) build --quiet --release --package dthrottle-wasm --target $(WASM_TARGET)
+	$(CARGO) build --quiet --profile wasm --package dthrottle-wasm --target $(WASM_TARGET)
 	$(CARGO) run --quiet --package xtask -- wasm
 
 # A native node takes part in one of the tests.

@@ -232,6 +232,8 @@ describe('the memory of the module', () => {
   it('and the module itself are small', (t) => {
     const { size } = statSync(join(PACKAGE, 'web/dthrottle_bg.wasm'));
     t.diagnostic(`dthrottle_bg.wasm has ${size} bytes`);
-    assert.ok(size < 1_000_000);
+    // What it has, and 5 %. The policy of HTTP middleware is 8 % of the code, as is TOML with the reader of
+    // configurations; cluster and membership are 14 %.
+    assert.ok(size < 1_030_000);
   });
 });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wasm_bindgen_cli_support::Bindgen;
 
-const MODULE: &str = "target/wasm32-unknown-unknown/release/dthrottle_wasm.wasm";
+const MODULE: &str = "target/wasm32-unknown-unknown/wasm/dthrottle_wasm.wasm";
 
 /// From where, relative to the root, to what name in the package.
 type Copies = &'static [(&'static str, &'static str)];
