@@ -19,6 +19,9 @@ export type Seat = { readonly seat: unique symbol };
 /** Opaque: a middleware. */
 export type Web = { readonly web: unique symbol };
 
+/** Opaque: what `webDecide` takes for a middleware. It is good as long as the middleware lives. */
+export type WebNumber = { readonly webNumber: unique symbol };
+
 export type Tag = string | Uint8Array;
 
 export interface Native {
@@ -110,8 +113,11 @@ export interface Native {
   webCheckAllow(web: Web): void;
   /** Names of what holds: exempts, isList, refunds, trusts. */
   webTraits(web: Web): string[];
-  /** Names of header fields, in lower case: the order of the values that webDecide gives. */
+  webNumber(web: Web): WebNumber;
+  /** Names of header fields, in lower case, in the order of their values. */
   webFieldNames(web: Web): string[];
+  /** The value of the first field where it is the same in all responses. */
+  webPolicy(web: Web): string | null | undefined;
   webMethods(web: Web): string[] | null | undefined;
   webDomainName(web: Web): string;
   webTableName(web: Web): string | null | undefined;
@@ -120,15 +126,17 @@ export interface Native {
   webIsExempt(web: Web, peer: string | undefined, client: string | undefined, forwarded: string | undefined): boolean;
   /**
    * Decides about a request. Gives the client's address, empty if that is not counted, and then the
-   * values of header fields, each in a line; nothing: it passes, without fields. Numbers are written: the 11 of a
-   * decision; 0 pass, 1 hold, 2 refuse; for how many milliseconds to hold; the units taken; the kind of
-   * the tag (0 the given one, 1 the address, 2 the address in place of a tag); whether there are warnings.
+   * values of header fields, but for `webPolicy`, with line breaks between them. Nothing: the request
+   * passes, without fields. Numbers are in `webAnswer`: the 11 of a decision; 0 pass, 1 hold, 2 refuse;
+   * for how many milliseconds to hold; the units taken; the kind of the tag (0 the given one, 1 the
+   * address, 2 the address in place of a tag); whether there are warnings; the length of the address;
+   * whether there are fields.
    *
    * Kinds of what the option `tag` gave: 0 the address is counted, 1 text or bytes, 2 nothing,
    * 3 what cannot be a tag, by the name of its type, 4 it failed.
    */
   webDecide(
-    web: Web,
+    web: WebNumber,
     peer: string | undefined,
     client: string | undefined,
     forwarded: string | undefined,
@@ -136,8 +144,9 @@ export interface Native {
     tag: Tag | undefined,
     cost: number | undefined,
     isGone: boolean,
-    into: Float64Array,
   ): string | null | undefined;
+  /** The numbers of the last webDecide. */
+  webAnswer: Float64Array;
   /** Tags are told by kind, as webDecide has it, and text or bytes. */
   webEndHold(web: Web, tagKind: number, tag: Tag, taken: number, isGone: boolean): void;
   webFinish(web: Web, tagKind: number, tag: Tag, taken: number, isSuccess: boolean): void;

@@ -1,11 +1,13 @@
 //! The hot calls: ask for a tag. Nearly all else that they are told, and a decision, are on a sheet
 //! that JavaScript and they both see (`raw.rs`), so that no JavaScript values are made or read.
 
+use dthrottle::web::Request;
 use dthrottle::{Ask, DEFAULT_COST, Decision, Domain};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use napi_derive::napi;
 
+use crate::ask::{Tag, bytes};
 use crate::common;
 use crate::failure::Fault;
 use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING, Room};
@@ -23,7 +25,7 @@ const ALLOW_DEBT: usize = 4;
 const DECISION: usize = 5;
 
 /// How many numbers a sheet has.
-pub(crate) const SHEET: usize = DECISION + common::NUMBERS;
+pub(crate) const SHEET: usize = DECISION + common::web::REQUEST_NUMBERS;
 
 /// Adds the hot calls, and the sheet, to what the macros export.
 #[napi(module_exports)]
@@ -33,7 +35,8 @@ pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
     desk.export::<Panic>(&mut exports)?;
     desk.export::<Allow>(&mut exports)?;
     desk.export::<Check>(&mut exports)?;
-    desk.export::<Peek>(&mut exports)
+    desk.export::<Peek>(&mut exports)?;
+    desk.export::<Decide>(&mut exports)
 }
 
 /// Asks and takes: seat, cost if the seat says so. Undefined for yes, false for no.
@@ -116,6 +119,55 @@ fn answer<'t>(
         call.write(DECISION + i, number);
     }
     Ok(NOTHING)
+}
+
+/// Decides about a request to middleware: peer, client, lines of X-Forwarded-For, tag. The first
+/// whole number of the sheet is that of the middleware, the second says which of these there are, and
+/// whether the cost is on the sheet. The decision is on the sheet; the answer is `common::web`'s text.
+struct Decide;
+
+/// In the second whole number, behind the kind of the tag.
+const PEER: u32 = 1 << 3;
+const CLIENT: u32 = 1 << 4;
+const FORWARDED: u32 = 1 << 5;
+const TAG: u32 = 1 << 6;
+const OWN_COST: u32 = 1 << 7;
+const IS_GONE: u32 = 1 << 8;
+
+impl Hot for Decide {
+    const NAME: &str = "webDecide";
+    const ARGUMENTS: usize = 4;
+
+    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
+        let flags = call.flags();
+        let has = |flag| flags & flag != 0;
+        let mut room = Room::new();
+        let peer = if has(PEER) { Some(call.tag(Kind::Text, &mut room)?) } else { None };
+        let client: Option<String> = if has(CLIENT) { call.argument(1)? } else { None };
+        let forwarded: Option<String> = if has(FORWARDED) { call.argument(2)? } else { None };
+        let tag: Option<Tag<'_>> = if has(TAG) { call.argument(3)? } else { None };
+        let forwarded = forwarded.as_deref();
+        let request = Request {
+            // Text is UTF-8; bytes are not what the face gives here.
+            peer: peer.and_then(|peer| std::str::from_utf8(peer).ok()),
+            client: client.as_deref(),
+            forwarded: forwarded.as_slice(),
+            tag: common::web::tag(flags & (PEER - 1), tag.as_ref().map_or(&[], bytes)),
+            cost: has(OWN_COST).then(|| call.number(COST) as u64),
+            can_wait: true,
+            is_gone: has(IS_GONE),
+            ..Request::default()
+        };
+        let mut numbers = [0.0; common::web::REQUEST_NUMBERS];
+        let text = call
+            .middleware()
+            .find(call.seat(), |middleware| common::web::decide(middleware, &request, &mut numbers))
+            .unwrap_or_else(|| Err(common::web::closed()))?;
+        for (i, number) in numbers.into_iter().enumerate() {
+            call.write(DECISION + i, number);
+        }
+        text.map_or(Ok(NOTHING), |text| call.text(&text))
+    }
 }
 
 /// What the sheet says that is asked for.

@@ -15,7 +15,7 @@ const SIZE_HINT: usize = 32_768;
 pub struct Handle {
     pub(crate) throttle: Throttle,
     pub(crate) domain: Domain,
-    seat: Seat,
+    seat: Seat<Domain>,
 }
 
 impl Handle {

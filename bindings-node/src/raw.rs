@@ -1,5 +1,5 @@
 //! The border of the hot calls, straight on Node-API: what napi's macros make takes several times as
-//! long as the check itself. A call has one argument at most, the tag; every other one would take 5 ns
+//! long as the check itself. Most calls have one argument, the tag; every other one would take 5 ns
 //! to read. The rest goes by the sheet, memory of an ArrayBuffer that both sides see. The one file of
 //! this crate with unsafe code; what the calls do is in `hot.rs`.
 #![allow(unsafe_code)]
@@ -11,6 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::{mem, ptr, slice};
 
+use dthrottle::Domain;
+use dthrottle::web::Middleware;
 use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, Unknown, panic_to_error};
 use napi::{Env, JsError, sys};
 
@@ -18,6 +20,9 @@ use crate::ask::{Tag, bytes};
 use crate::failure::Fault;
 use crate::hot::SHEET;
 use crate::seats::Seats;
+
+/// The most arguments of a hot call.
+const MOST_ARGUMENTS: usize = 4;
 
 /// Room for a tag on the stack, in units of UTF-16.
 const SHORT: usize = 128;
@@ -31,7 +36,8 @@ const CHUNK: usize = 16;
 /// What the hot calls of an environment have at hand.
 pub(crate) struct Desk {
     env: sys::napi_env,
-    seats: Rc<Seats>,
+    seats: Rc<Seats<Domain>>,
+    middleware: Rc<Seats<Middleware>>,
     /// The sheet: as many numbers as `hot.rs` says.
     sheet: *mut f64,
     /// The tag in UTF-16, if it is a string, or the beginning of a long one. Behind it is what was
@@ -39,12 +45,12 @@ pub(crate) struct Desk {
     units: UnsafeCell<[u16; SHORT]>,
 }
 
-/// A call that JavaScript makes, while it lasts. Its argument is a tag, if it has one. What is rarely called takes a
-/// copy of it: then it needs no memory.
+/// A call that JavaScript makes, while it lasts. Its first argument is a tag, or other text. What is
+/// rarely called takes a copy of it: then it needs no memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
     desk: &'a Desk,
-    tag: sys::napi_value,
+    arguments: [sys::napi_value; MOST_ARGUMENTS],
     /// How many units it has, if it is a string.
     length: Option<usize>,
 }
@@ -72,6 +78,8 @@ pub(crate) const NOTHING: Answer = Answer(ptr::null_mut());
 /// What a hot call does.
 pub(crate) trait Hot {
     const NAME: &str;
+    /// How many arguments it has.
+    const ARGUMENTS: usize = 1;
 
     fn call(call: &Call<'_>) -> Result<Answer, Fault>;
 }
@@ -92,6 +100,7 @@ impl Desk {
         let desk = Desk {
             env: raw,
             seats: Seats::here(),
+            middleware: Seats::here(),
             sheet: sheet.cast(),
             units: UnsafeCell::new([0; SHORT]),
         };
@@ -138,17 +147,19 @@ unsafe extern "C" fn enter<H: Hot>(
     info: sys::napi_callback_info,
 ) -> sys::napi_value {
     let done = catch_unwind(AssertUnwindSafe(|| {
-        let (mut tag, mut desk) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: env and info are Node's, from this callback. There is room for one argument; Node
-        // writes undefined where there was none.
+        const { assert!(H::ARGUMENTS <= MOST_ARGUMENTS) };
+        let (mut arguments, mut desk) = ([ptr::null_mut(); MOST_ARGUMENTS], ptr::null_mut());
+        let (mut count, to) = (H::ARGUMENTS, arguments.as_mut_ptr());
+        // SAFETY: env and info are Node's, from this callback. There is room for as many arguments;
+        // Node writes undefined where there was none.
         let status = unsafe {
-            sys::napi_get_cb_info(env, info, &mut 1, &mut tag, ptr::null_mut(), &mut desk)
+            sys::napi_get_cb_info(env, info, &mut count, to, ptr::null_mut(), &mut desk)
         };
         napi::check_status!(status)?;
         let mut call = Call {
             // SAFETY: the data of this function is a desk that lives as long as its environment.
             desk: unsafe { &*desk.cast::<Desk>() },
-            tag,
+            arguments,
             length: None,
         };
         call.read_tag();
@@ -182,7 +193,7 @@ impl<'a> Call<'a> {
         // most SHORT units, the last of them a zero that `length` does not count. There is only this
         // call: none is made during another.
         let status = unsafe {
-            sys::napi_get_value_string_utf16(self.desk.env, self.tag, to, SHORT, &mut length)
+            sys::napi_get_value_string_utf16(self.desk.env, self.arguments[0], to, SHORT, &mut length)
         };
         if status == sys::Status::napi_ok {
             self.length = Some(length);
@@ -220,13 +231,23 @@ impl<'a> Call<'a> {
     /// The tag as napi reads it, with its errors.
     #[cold]
     fn other(self) -> Result<Tag<'a>, Fault> {
-        // SAFETY: env and argument are Node's, from this callback, which still runs, and so does
-        // what the value borrows.
-        Ok(unsafe { Tag::from_napi_value(self.desk.env, self.tag) }?)
+        self.argument(0)
     }
 
-    pub(crate) fn seats(&self) -> &Seats {
+    /// An argument as napi reads it, with its errors. One that the call does not have is none of
+    /// its `ARGUMENTS`.
+    pub(crate) fn argument<T: FromNapiValue>(self, index: usize) -> Result<T, Fault> {
+        // SAFETY: env and argument are Node's, from this callback, which still runs, and so does
+        // what the value borrows.
+        Ok(unsafe { T::from_napi_value(self.desk.env, self.arguments[index]) }?)
+    }
+
+    pub(crate) fn seats(&self) -> &Seats<Domain> {
         &self.desk.seats
+    }
+
+    pub(crate) fn middleware(&self) -> &Seats<Middleware> {
+        &self.desk.middleware
     }
 
     /// The whole number in the first bytes of the sheet.
@@ -234,6 +255,12 @@ impl<'a> Call<'a> {
     pub(crate) fn seat(&self) -> u32 {
         // SAFETY: as in `number`.
         unsafe { self.desk.sheet.cast::<u32>().read_unaligned() }
+    }
+
+    /// The whole number behind that.
+    pub(crate) fn flags(&self) -> u32 {
+        // SAFETY: as in `number`.
+        unsafe { self.desk.sheet.cast::<u32>().wrapping_add(1).read_unaligned() }
     }
 
     /// A number of the sheet.
@@ -251,6 +278,23 @@ impl<'a> Call<'a> {
         assert!(index < SHEET);
         // SAFETY: as in `number`.
         unsafe { self.desk.sheet.wrapping_add(index).write_unaligned(number) };
+    }
+
+    /// Text, which is rarely anything but ASCII.
+    pub(crate) fn text(&self, text: &str) -> Result<Answer, Fault> {
+        let (from, length) = (text.as_ptr().cast(), text.len() as isize);
+        let mut value = ptr::null_mut();
+        let (env, is_ascii) = (self.desk.env, text.is_ascii());
+        // SAFETY: env is Node's, from this callback, which still runs. The text has this length.
+        let status = unsafe {
+            if is_ascii {
+                sys::napi_create_string_latin1(env, from, length, &mut value)
+            } else {
+                sys::napi_create_string_utf8(env, from, length, &mut value)
+            }
+        };
+        napi::check_status!(status)?;
+        Ok(Answer(value))
     }
 
     /// Nothing for true, which is hot, or false.

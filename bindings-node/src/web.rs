@@ -1,7 +1,6 @@
-//! HTTP middleware: the options once, then one call for a request. The policy is core's, what both
+//! HTTP middleware: all calls but `webDecide`, the one for every request, which is in `hot.rs`. The policy is core's, what both
 //! JavaScript bindings share is in `common/web.rs`.
 
-use std::cell::RefCell;
 use std::net::IpAddr;
 
 use dthrottle::web::{ClientAddress, Middleware, Request, Setup, application_table_name};
@@ -13,23 +12,20 @@ use crate::ask::{Tag, bytes};
 use crate::common::web as common;
 use crate::failure::{Result, failure};
 use crate::open::Handle;
+use crate::seats::Seat;
 
 /// A middleware, until it is closed: its throttle ends with the last middleware that has it.
 pub struct Web {
-    middleware: RefCell<Option<Middleware>>,
+    middleware: Seat<Middleware>,
     /// What is not as it was asked for, of the throttle that was opened.
     warnings: Vec<String>,
 }
 
 impl Web {
     fn with<R>(&self, call: impl FnOnce(&Middleware) -> dthrottle::Result<R>) -> Result<R> {
-        let middleware = self.middleware.borrow();
-        middleware.as_ref().ok_or_else(common::closed).and_then(call).map_err(failure)
+        self.middleware.find(call).unwrap_or_else(|| Err(common::closed())).map_err(failure)
     }
 }
-
-/// A Float64Array. (The macro takes a reference for an External.)
-type Numbers<'a> = &'a mut [f64];
 
 /// Reads the words of a middleware's options (`common/tree.rs`), and opens its throttle.
 #[napi(catch_unwind)]
@@ -42,27 +38,33 @@ pub fn web_open(
     place: String,
     is_template: bool,
 ) -> Result<External<Web>> {
-    let parent = within.map(|web| web.middleware.borrow());
-    let parent = parent.as_ref().and_then(|parent| parent.as_ref());
+    let shared = within.and_then(|web| web.middleware.find(|parent| parent.shared().cloned()));
+    let shared = shared.flatten();
     let setup = Setup {
         domain: throttle.map(|handle| handle.domain.clone()),
         clock: clock.map(|clock| (**clock).clone().into()),
         application: application.as_deref(),
         place: &place,
         is_template,
-        within: parent.and_then(Middleware::shared),
+        within: shared.as_ref(),
         ..Setup::default()
     };
     let middleware = common::open(words, setup).map_err(failure)?;
     let throttle = middleware.open().map_err(failure)?;
     let warnings = throttle.map_or(Vec::new(), |throttle| throttle.warnings().to_vec());
-    Ok(External::new(Web { middleware: RefCell::new(Some(middleware)), warnings }))
+    Ok(External::new(Web { middleware: Seat::new(middleware), warnings }))
 }
 
 /// What is not as it was asked for, of the throttle that was opened.
 #[napi(catch_unwind)]
 pub fn web_throttle_warnings(handle: &External<Web>) -> Vec<String> {
     handle.warnings.clone()
+}
+
+/// The middleware's number, by which `webDecide` knows it.
+#[napi(catch_unwind)]
+pub fn web_number(handle: &External<Web>) -> u32 {
+    handle.middleware.number()
 }
 
 /// Checks that every entry of `allow` can name a client.
@@ -81,6 +83,12 @@ pub fn web_traits(handle: &External<Web>) -> Result<Vec<String>> {
 #[napi(catch_unwind)]
 pub fn web_field_names(handle: &External<Web>) -> Result<Vec<String>> {
     handle.with(|middleware| Ok(common::field_names(middleware)))
+}
+
+/// The value of the field that is the same in all responses, the first.
+#[napi(catch_unwind)]
+pub fn web_policy(handle: &External<Web>) -> Result<Option<String>> {
+    handle.with(|middleware| Ok(common::policy(middleware)))
 }
 
 /// The methods that are throttled; none: all.
@@ -122,33 +130,6 @@ pub fn web_is_exempt(
     let (peer, client) = (peer.as_deref(), client.as_deref());
     let request = Request { peer, client, forwarded: &lines, ..Request::default() };
     handle.with(|middleware| Ok(middleware.is_exempt(&request)))
-}
-
-/// Decides about a request: texts, and numbers in `into`; none: it passes.
-#[napi(catch_unwind)]
-pub fn web_decide(
-    handle: &External<Web>,
-    peer: Option<String>,
-    client: Option<String>,
-    forwarded: Option<String>,
-    tag_kind: u32,
-    tag: Option<Tag<'_>>,
-    cost: Option<f64>,
-    is_gone: bool,
-    into: Numbers<'_>,
-) -> Result<Option<String>> {
-    let forwarded = forwarded.as_deref();
-    let request = Request {
-        peer: peer.as_deref(),
-        client: client.as_deref(),
-        forwarded: forwarded.as_slice(),
-        tag: common::tag(tag_kind, tag.as_ref().map_or(&[], bytes)),
-        cost: cost.map(|cost| cost as u64),
-        can_wait: true,
-        is_gone,
-        ..Request::default()
-    };
-    handle.with(|middleware| common::decide(middleware, &request, into))
 }
 
 /// Ends the holding of a request, or of a refusal, which has taken nothing.
@@ -233,8 +214,7 @@ pub fn web_warnings(handle: &External<Web>) -> Result<Vec<String>> {
 /// Ends the middleware.
 #[napi(catch_unwind)]
 pub fn web_close(handle: &External<Web>) {
-    let middleware = handle.middleware.borrow_mut().take();
-    drop(middleware);
+    drop(handle.middleware.take());
 }
 
 /// The name of an application's table.

@@ -49,15 +49,22 @@ function connect(options, reader) {
       hold(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, begun));
       return undefined;
     }
-    const pass = () => {
-      write(middleware, response, middleware.fieldNames, outcome.values);
-      refundAfter(middleware, outcome, response, request, response);
-      return next();
-    };
-    if (outcome.holdMs === 0) return pass();
+    if (outcome.holdMs === 0) return pass(outcome, request, response, next);
     return new Promise((resolve) => {
       hold(middleware, outcome, closing(response), resolve);
-    }).then((here) => (here ? pass() : undefined));
+    }).then((here) => (here ? pass(outcome, request, response, next) : undefined));
+  }
+
+  /**
+   * @param {Outcome} outcome
+   * @param {IncomingMessage} request
+   * @param {ServerResponse} response
+   * @param {Next} next
+   */
+  function pass(outcome, request, response, next) {
+    write(middleware, response, middleware.fieldNames, outcome.values);
+    refundAfter(middleware, outcome, response, request, response);
+    return next();
   }
 
   /**

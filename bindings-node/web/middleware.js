@@ -11,7 +11,7 @@ const { attempt, explain } = require('../face/errors.js');
 const { AT, NUMBERS, toDecision } = require('../face/records.js');
 const { describe } = require('../face/values.js');
 const { toWords } = require('../face/words.js');
-const { RateLimitInfo } = require('./info.js');
+const { GIVEN, RateLimitInfo } = require('./info.js');
 const { open, present, toPlain, toPropertyName, toRoutes } = require('./options.js');
 const { ADDRESS, FAILED, MISSING, UNUSABLE, VALUE, toKind, toTag } = require('./tags.js');
 const { Reports } = require('./validate.js');
@@ -41,6 +41,8 @@ const HOLD_MS = NUMBERS + 1;
 const TAKEN = NUMBERS + 2;
 const TAG_KIND = NUMBERS + 3;
 const HAS_WARNINGS = NUMBERS + 4;
+const ADDRESS_LENGTH = NUMBERS + 5;
+const HAS_FIELDS = NUMBERS + 6;
 
 const PASS = 0;
 const REFUSE = 2;
@@ -49,25 +51,22 @@ const FAILURE = Symbol('failure');
 /** The cost of a request where that is no function. */
 const FIXED = Symbol('fixed');
 
-/** In TAG_KIND: the tag is what the application gave. */
-const GIVEN = 0;
-
 const COUNTS = ['passed', 'refused', 'dryRun', 'delayed', 'gaveUp', 'untagged', 'failed'];
+/** @type {readonly string[]} */
+const NONE = [];
 /** What a request costs whose cost is unknown: if that were 0, clients would try to get there. */
 const COST = 1;
-
-/** Used by one call after the other. */
-const numbers = new Float64Array(NUMBERS + 5);
 
 /** The decision about a request. */
 class Outcome {
   /**
-   * @param {import('../index.js').Decision} decision
-   * @param {string[]} values Of the header fields.
+   * @param {ArrayLike<number>} numbers
+   * @param {(index: number) => string} nameOf
+   * @param {readonly string[]} values Of the header fields.
    * @param {string | Uint8Array} tag Text or bytes of the application, or the text of an address.
    */
-  constructor(decision, values, tag) {
-    this.decision = decision;
+  constructor(numbers, nameOf, values, tag) {
+    this.decision = toDecision(numbers, nameOf);
     this.values = values;
     this.tag = tag;
     this.tagKind = numbers[TAG_KIND];
@@ -83,7 +82,10 @@ class Middleware {
   #reader;
   /** @type {NativeMiddleware} */
   #own;
+  #number;
   #given;
+  /** @type {string | null | undefined} The value of the first field where it is always the same. */
+  #policy;
   /** @type {ReadonlySet<string> | null} */
   #methods;
   #routes;
@@ -135,6 +137,8 @@ class Middleware {
     /** Whether fields of several throttles may stand in one response. */
     this.isList = traits.includes('isList');
     this.fieldNames = native.webFieldNames(handle);
+    this.#policy = native.webPolicy(handle);
+    this.#number = native.webNumber(handle);
     const tag = given.keyGenerator ?? given.tag;
     this.#tag = typeof tag === 'function' ? tag : null;
     if (typeof tag === 'string' && tag.startsWith('header:')) this.#header = tag.slice('header:'.length).toLowerCase();
@@ -239,16 +243,28 @@ class Middleware {
     const isWatching = this.#reports.isWatching;
     const forwarded = this.#trusts || isWatching ? reader.forwardedFor(request) : undefined;
     tick?.();
-    const text = native.webDecide(handle, peer, client, forwarded, kind, tag, cost, isGone, numbers);
+    const text = native.webDecide(this.#number, peer, client, forwarded, kind, tag, cost, isGone);
+    const numbers = native.webAnswer;
     if (numbers[HAS_WARNINGS] !== 0) this.#warn();
     if (text === undefined || text === null) return null;
-    const texts = text.split('\n');
-    const decision = toDecision(numbers, this.#nameOf);
-    const address = /** @type {string} */ (texts.shift());
-    const outcome = new Outcome(decision, texts, numbers[TAG_KIND] === GIVEN ? /** @type {string | Uint8Array} */ (tag) : address);
+    const end = numbers[ADDRESS_LENGTH];
+    const values = numbers[HAS_FIELDS] === 0 ? NONE : this.#values(text.slice(end));
+    const who = numbers[TAG_KIND] === GIVEN ? /** @type {string | Uint8Array} */ (tag) : text.slice(0, end);
+    const outcome = new Outcome(numbers, this.#nameOf, values, who);
     if (outcome.holdMs > 0) this.#held += 1;
     if (isWatching) this.#watch(request, outcome);
     return outcome;
+  }
+
+  /**
+   * The values of all fields.
+   * @param {string} changing Those that are not the same in all responses.
+   */
+  #values(changing) {
+    const policy = this.#policy;
+    if (policy === undefined || policy === null) return changing.split('\n');
+    // Nearly always there are two.
+    return this.fieldNames.length === 2 ? [policy, changing] : [policy, ...changing.split('\n')];
   }
 
   /**
@@ -279,10 +295,8 @@ class Middleware {
    * What the application finds at its request.
    * @param {Outcome} outcome
    */
-  info({ decision, tag, tagKind }) {
-    const copy = () => (typeof tag === 'string' ? tag : new Uint8Array(tag));
-    const { native } = this.#own;
-    return new RateLimitInfo(decision, copy(), tagKind === GIVEN ? copy : () => native.webTag(tagKind, tag));
+  info(outcome) {
+    return new RateLimitInfo(outcome, this.#own.native);
   }
 
   /**

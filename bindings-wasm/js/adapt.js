@@ -25,10 +25,12 @@ function adapt(glue) {
   const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;
   const { badCost, close, now, advance, set } = wasm;
   const { busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate } = wasm;
-  const { webCheckAllow, webTraits, webFieldNames, webMethods, webDomainName, webTableName, webDomain } = wasm;
+  const { webCheckAllow, webTraits, webFieldNames, webPolicy, webMethods, webDomainName, webTableName, webDomain } = wasm;
   const { webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose } = wasm;
   const { busyForget, busyStart, busyStats, busyNode, busyClose } = wasm;
 
+  /** As many numbers as `src/common/web.rs` writes. */
+  const webAnswer = new Float64Array(NUMBERS + 7);
   let decision = new Float64Array(0);
   /** The numbers of the last decision, in the module's memory. */
   function answer() {
@@ -48,14 +50,16 @@ function adapt(glue) {
     ...{ busyFromWords, busyTurn, busyOnBusy, busyOnOk, busyLimit, busyRate },
     ...{ busyForget, busyStart, busyStats, busyNode, busyClose },
 
-    ...{ webCheckAllow, webTraits, webFieldNames, webMethods, webDomainName, webTableName, webDomain },
+    ...{ webCheckAllow, webTraits, webFieldNames, webPolicy, webMethods, webDomainName, webTableName, webDomain },
     ...{ webIsExempt, webRefusal, webCountFailure, webCounts, webWarnings, webClose },
     webOpen(words, throttle, clock, _within, _application, place, isTemplate) {
       const call = throttle ? wasm.webOpenThrottle : wasm.webOpenClock;
       return call(words, throttle ?? clock, place, isTemplate);
     },
-    webDecide: (web, peer, client, forwarded, kind, tag, cost, isGone, into) =>
-      wasm.webDecide(web, peer, client, forwarded, kind, toBytes(tag ?? ''), cost, isGone, into),
+    webAnswer,
+    webNumber: (web) => /** @type {any} */ (web),
+    webDecide: (web, peer, client, forwarded, kind, tag, cost, isGone) =>
+      wasm.webDecide(web, peer, client, forwarded, kind, toBytes(tag ?? ''), cost, isGone, webAnswer),
     webEndHold: (web, kind, tag, taken, isGone) => wasm.webEndHold(web, kind, toBytes(tag), taken, isGone),
     webFinish: (web, kind, tag, taken, isSuccess) => wasm.webFinish(web, kind, toBytes(tag), taken, isSuccess),
     webTag: (kind, tag) => wasm.webTag(kind, toBytes(tag)),

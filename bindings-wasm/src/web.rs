@@ -81,6 +81,12 @@ pub fn web_field_names(web: &Web) -> Result<Vec<String>> {
     web.with(|middleware| Ok(common::field_names(middleware)))
 }
 
+/// The value of the field that is the same in all responses, the first.
+#[wasm_bindgen(js_name = webPolicy)]
+pub fn web_policy(web: &Web) -> Result<Option<String>> {
+    web.with(|middleware| Ok(common::policy(middleware)))
+}
+
 /// The methods that are throttled; none: all.
 #[wasm_bindgen(js_name = webMethods)]
 pub fn web_methods(web: &Web) -> Result<Option<Vec<String>>> {

@@ -1,6 +1,7 @@
 //! HTTP middleware as JavaScript uses it: what a request is told by, and the numbers and texts of a
 //! decision. The policy is core's (`dthrottle::web`); `surface.d.ts` describes the calls.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use dthrottle::config::Names;
@@ -16,9 +17,11 @@ const HOLD_MS: usize = ACTION + 1;
 const TAKEN: usize = HOLD_MS + 1;
 const TAG_KIND: usize = TAKEN + 1;
 const HAS_WARNINGS: usize = TAG_KIND + 1;
+const ADDRESS_LENGTH: usize = HAS_WARNINGS + 1;
+const HAS_FIELDS: usize = ADDRESS_LENGTH + 1;
 
 /// How many numbers a request needs.
-pub(crate) const REQUEST_NUMBERS: usize = HAS_WARNINGS + 1;
+pub(crate) const REQUEST_NUMBERS: usize = HAS_FIELDS + 1;
 
 /// The client's own tag, from the application.
 const GIVEN: u32 = 0;
@@ -51,10 +54,23 @@ pub(crate) fn traits(middleware: &Middleware) -> Vec<String> {
 
 /// The names of the fields of every response, in lower case.
 pub(crate) fn field_names(middleware: &Middleware) -> Vec<String> {
+    let fields = middleware.headers().fields(&any(), || 0);
+    fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
+}
+
+/// The value of the first field where that is the same in all responses.
+pub(crate) fn policy(middleware: &Middleware) -> Option<String> {
+    match middleware.headers().fields(&any(), || 0).into_iter().next() {
+        Some((_, Cow::Borrowed(value))) => Some(value.into()),
+        _ => None,
+    }
+}
+
+/// A decision that has fields.
+fn any() -> Decision {
     let mut any = Decision::unlimited(0);
     any.deciding = Some(0);
-    let fields = middleware.headers().fields(&any, || 0);
-    fields.iter().map(|(name, _)| name.to_ascii_lowercase()).collect()
+    any
 }
 
 /// What the option `tag` gave, from its kind and its bytes or the name of its type.
@@ -68,8 +84,9 @@ pub(crate) fn tag<'a>(kind: u32, value: &'a [u8]) -> Tag<'a> {
     }
 }
 
-/// Decides about a request: the text of the client's address if that is counted, and then the
-/// values of the header fields, each in a line. `into` takes the numbers.
+/// Decides about a request: the text of the client's address if that is counted, and then, with line
+/// breaks between them, the values of the header fields that are not the same in all responses. `into`
+/// takes the numbers.
 pub(crate) fn decide(
     middleware: &Middleware,
     request: &Request<'_>,
@@ -92,10 +109,16 @@ pub(crate) fn decide(
     let is_given = matches!(request.tag, Tag::Value(tag) if !tag.is_empty());
     let (kind, mut texts) = if is_given { (GIVEN, String::new()) } else { shown(&decided.tag) };
     into[TAG_KIND] = f64::from(kind);
+    into[ADDRESS_LENGTH] = texts.len() as f64;
     // One string: to make a list of strings in JavaScript takes longer than all of the decision.
-    for (_, value) in middleware.fields(&decided.decision) {
-        texts.push('\n');
-        texts.push_str(&value);
+    let fields = middleware.fields(&decided.decision);
+    into[HAS_FIELDS] = f64::from(u8::from(!fields.is_empty()));
+    let changing = fields.iter().filter(|(_, value)| matches!(value, Cow::Owned(_)));
+    for (i, (_, value)) in changing.enumerate() {
+        if i > 0 {
+            texts.push('\n');
+        }
+        texts.push_str(value);
     }
     Ok(Some(texts))
 }
