@@ -132,7 +132,7 @@ function load(path) {
         there |= OWN_COST;
         sheet[COST] = cost;
       }
-      place[0] = number;
+      place[0] = /** @type {number} */ (/** @type {unknown} */ (number));
       place[1] = there;
       return webDecide(peer, client, forwarded, tag);
     },

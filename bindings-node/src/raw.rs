@@ -152,9 +152,8 @@ unsafe extern "C" fn enter<H: Hot>(
         let (mut count, to) = (H::ARGUMENTS, arguments.as_mut_ptr());
         // SAFETY: env and info are Node's, from this callback. There is room for as many arguments;
         // Node writes undefined where there was none.
-        let status = unsafe {
-            sys::napi_get_cb_info(env, info, &mut count, to, ptr::null_mut(), &mut desk)
-        };
+        let status =
+            unsafe { sys::napi_get_cb_info(env, info, &mut count, to, ptr::null_mut(), &mut desk) };
         napi::check_status!(status)?;
         let mut call = Call {
             // SAFETY: the data of this function is a desk that lives as long as its environment.
@@ -193,7 +192,13 @@ impl<'a> Call<'a> {
         // most SHORT units, the last of them a zero that `length` does not count. There is only this
         // call: none is made during another.
         let status = unsafe {
-            sys::napi_get_value_string_utf16(self.desk.env, self.arguments[0], to, SHORT, &mut length)
+            sys::napi_get_value_string_utf16(
+                self.desk.env,
+                self.arguments[0],
+                to,
+                SHORT,
+                &mut length,
+            )
         };
         if status == sys::Status::napi_ok {
             self.length = Some(length);

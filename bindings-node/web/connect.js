@@ -29,8 +29,8 @@ function connect(options, reader) {
    */
   function throttled(request, response, next) {
     const outcome = middleware.decide(request, response);
+    if (!isPromise(outcome)) return go(outcome, request, response, next);
     const begun = response.headersSent;
-    if (!isPromise(outcome)) return go(outcome, request, response, next, begun);
     return outcome.then((settled) => go(settled, request, response, next, begun));
   }
 
@@ -39,14 +39,15 @@ function connect(options, reader) {
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
-   * @param {boolean} begun Whether the response had begun when the request came.
+   * @param {boolean} [begun] Whether the response had begun when the request came, if that is a while ago.
    */
   function go(outcome, request, response, next, begun) {
     if (outcome === null) return next();
     inform(middleware, request, outcome);
     middleware.tell(outcome, request, response);
     if (outcome.refused) {
-      hold(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, begun));
+      const early = begun ?? response.headersSent;
+      hold(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, early));
       return undefined;
     }
     if (outcome.holdMs === 0) return pass(outcome, request, response, next);
@@ -118,7 +119,7 @@ function inform(middleware, place, outcome) {
     if (middleware.propertyName !== 'rateLimit' && typeof place[middleware.propertyName] === 'function') {
       throw new TypeError(`${middleware.propertyName} is a method of requests; give another name`);
     }
-    place[middleware.propertyName] = middleware.info(outcome);
+    if (!middleware.informLazily(place, outcome)) place[middleware.propertyName] = middleware.info(outcome);
   } catch (error) {
     // A name that the framework uses for something of its own.
     middleware.failed('requestPropertyName', error);

@@ -11,7 +11,7 @@ const { attempt, explain } = require('../face/errors.js');
 const { AT, NUMBERS, toDecision } = require('../face/records.js');
 const { describe } = require('../face/values.js');
 const { toWords } = require('../face/words.js');
-const { GIVEN, RateLimitInfo } = require('./info.js');
+const { GIVEN, RateLimitInfo, lazyProperty } = require('./info.js');
 const { open, present, toPlain, toPropertyName, toRoutes } = require('./options.js');
 const { ADDRESS, FAILED, MISSING, UNUSABLE, VALUE, toKind, toTag } = require('./tags.js');
 const { Reports } = require('./validate.js');
@@ -75,6 +75,8 @@ class Outcome {
     this.holdMs = numbers[ACTION] === PASS ? 0 : numbers[HOLD_MS];
     this.taken = numbers[TAKEN];
     this.rule = numbers[AT.rule];
+    /** When it was made, in milliseconds since 1970. */
+    this.at = Date.now();
   }
 }
 
@@ -83,6 +85,7 @@ class Middleware {
   /** @type {NativeMiddleware} */
   #own;
   #number;
+  #property;
   #given;
   /** @type {string | null | undefined} The value of the first field where it is always the same. */
   #policy;
@@ -124,6 +127,7 @@ class Middleware {
     this.#reader = reader;
     this.#reports = new Reports(given.validate);
     this.propertyName = toPropertyName(given);
+    this.#property = lazyProperty(this.propertyName);
     this.#own = open(given, { place, within: within === undefined ? undefined : within.#own, isTemplate: !isComplete });
     const { native, handle } = this.#own;
     this.#routes = toRoutes(given, reader.ignoresCase);
@@ -234,7 +238,7 @@ class Middleware {
     // An asynchronous function may come back after the end.
     if (this.#ended !== null) return null;
     const reader = this.#reader;
-    const { native, handle, tick } = this.#own;
+    const { native, tick } = this.#own;
     const peer = reader.peer(request);
     const isGone = peer === undefined && reader.isGone(request);
     const cost = units === FIXED ? undefined : this.#units(units);
@@ -297,6 +301,16 @@ class Middleware {
    */
   info(outcome) {
     return new RateLimitInfo(outcome, this.#own.native);
+  }
+
+  /**
+   * Has a request of Express show that when it is looked at.
+   * @param {object} request
+   * @param {Outcome} outcome
+   * @returns {boolean} Whether it does; other requests need a property of their own.
+   */
+  informLazily(request, outcome) {
+    return this.#property.keep(request, outcome, this.#own.native);
   }
 
   /**
