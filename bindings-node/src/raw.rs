@@ -289,15 +289,12 @@ impl<'a> Call<'a> {
     pub(crate) fn text(&self, text: &str) -> Result<Answer, Fault> {
         let (from, length) = (text.as_ptr().cast(), text.len() as isize);
         let mut value = ptr::null_mut();
-        let (env, is_ascii) = (self.desk.env, text.is_ascii());
-        // SAFETY: env is Node's, from this callback, which still runs. The text has this length.
-        let status = unsafe {
-            if is_ascii {
-                sys::napi_create_string_latin1(env, from, length, &mut value)
-            } else {
-                sys::napi_create_string_utf8(env, from, length, &mut value)
-            }
+        let create = match text.is_ascii() {
+            true => sys::napi_create_string_latin1,
+            false => sys::napi_create_string_utf8,
         };
+        // SAFETY: env is Node's, from this callback, which still runs. The text has this length.
+        let status = unsafe { create(self.desk.env, from, length, &mut value) };
         napi::check_status!(status)?;
         Ok(Answer(value))
     }

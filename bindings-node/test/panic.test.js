@@ -42,7 +42,8 @@ describe('panics', () => {
     const hot = texts.match(/^\s*desk\.export::<\w+>/gm) ?? [];
     const exports = macros.filter((line) => !line.includes('module_exports'));
     assert.equal(macros.length, exports.length + 1);
-    assert.equal(exports.length + hot.length, Object.keys(native).length);
+    const calls = Object.values(native).filter((value) => typeof value === 'function');
+    assert.equal(exports.length + hot.length, calls.length);
     for (const line of exports) assert.match(line, /catch_unwind/);
   });
 
