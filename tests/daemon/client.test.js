@@ -44,7 +44,7 @@ test('with a daemon', async (t) => {
   await t.test('full answers', async () => {
     const first = await client.check('a b', { cost: 3, domain: 'log in' });
     const { allowed, granted, limit, remaining, rule, failedOpen } = first;
-    assert.deepEqual([allowed, granted, limit, remaining, rule, failedOpen], [true, 3, 5, 2, undefined, false]);
+    assert.deepEqual([allowed, granted, limit, remaining, rule, failedOpen], [true, 3, 5, 2, null, false]);
     const second = await client.check('a b', { cost: 3, domain: 'log in' });
     assert.deepEqual([second.allowed, second.granted, second.rule], [false, 0, 'rule1']);
     assert.ok(Math.abs(second.retryAfterMs - 86_400_000 / 5) < 60_000);
