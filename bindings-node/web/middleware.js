@@ -26,7 +26,7 @@ const { Reports } = require('./validate.js');
  * @property {(request: any) => ReadonlySet<string>} paths The whole path, in all its spellings, without the query.
  * @property {boolean} [ignoresCase] Whether /LOGIN may lead to the handler of /login.
  * @property {(request: any, name: string) => string | undefined} header By its name in small letters.
- * @property {(request: any) => string | undefined} peer Whoever opened the connection.
+ * @property {(request: any) => string | undefined} peer The address at the other end of the connection.
  * @property {(request: any) => string | undefined} [client] As the framework finds it by its own rules; undefined: the peer.
  * @property {(request: any) => boolean} isGone Whether its connection is closed, and its address forgotten.
  * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.

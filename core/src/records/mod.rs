@@ -39,7 +39,7 @@ pub enum Kind {
     Flag,
     /// A number from 0 up.
     Count,
-    /// The same, or `UNLIMITED`.
+    /// A number from 0 up, or `UNLIMITED`.
     Units,
     /// A number that may be negative, or the largest of all where there is no limit.
     Balance,
