@@ -126,7 +126,7 @@ export interface Native {
   webIsExempt(web: Web, peer: string | undefined, client: string | undefined, forwarded: string | undefined): boolean;
   /**
    * Decides about a request. Gives the client's address, empty if that is not counted, and then the
-   * values of header fields, but for `webPolicy`, with line breaks between them. Nothing: the request
+   * values of header fields, but for `webPolicy`, with line breaks between them. Undefined: the request
    * passes, without fields. Numbers are in `webAnswer`: the 11 of a decision; 0 pass, 1 hold, 2 refuse;
    * for how many milliseconds to hold; the units taken; the kind of the tag (0 the given one, 1 the
    * address, 2 the address in place of a tag); whether there are warnings; the length of the address;

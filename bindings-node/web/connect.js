@@ -96,7 +96,7 @@ function connect(options, reader) {
   function send({ status, names, values, body }, request, response, begun) {
     if (response.headersSent) {
       // If the response had begun before the throttle was asked, the application behind it does not get
-      // to finish it: so it must not look whole. If it began meanwhile, whoever began it ends it.
+      // to finish it: so it must not look whole. If it began meanwhile, the process that began it ends it.
       if (begun && !response.writableEnded) response.destroy();
       return;
     }
