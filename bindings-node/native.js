@@ -1,71 +1,80 @@
-// The addon, for this platform, as the native part that the face needs (`surface.d.ts`).
+// The addon for this platform, as the native part that `surface.d.ts` describes.
 'use strict';
 
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 
-/** @import { Busy, Handle, Native, Seat, Tag, Web } from './surface.js' */
+/** @import { Busy, Handle, Native, Tag, Web } from './surface.js' */
 
 /**
- * @typedef {Omit<Native, 'allow' | 'check' | 'peek' | 'webDecide' | 'webAnswer'> & { allow: Allow, webDecide: Decide, sheet: ArrayBuffer } & Record<'check' | 'peek', Ask> & Warnings & Addresses} Addon
- * @typedef {{ warnings(handle: Handle): string[], busyWarnings(handle: Busy): string[], webThrottleWarnings(web: Web): string[] }} Warnings
- *   What is not as it was asked for.
+ * @typedef {Omit<Native, 'allow' | 'check' | 'peek' | 'webDecide' | 'webAnswer'> & HotCalls & Warnings & Addresses} Addon
+ * @typedef {object} HotCalls Functions that read most arguments from the buffer (`src/hot.rs`).
+ * @property {(tag: Tag) => false | undefined} allow Undefined if allowed, because that is faster to return.
+ * @property {(tag: Tag) => void} check
+ * @property {(tag: Tag) => void} peek
+ * @property {(peer?: string, client?: string, forwarded?: string, tag?: Tag) => string | undefined} webDecide
+ * @property {ArrayBuffer} buffer
+ * @typedef {object} Warnings Warnings of what was opened.
+ * @property {(handle: Handle) => string[]} warnings
+ * @property {(handle: Busy) => string[]} busyWarnings
+ * @property {(web: Web) => string[]} webThrottleWarnings
  * @typedef {object} Addresses What only Node has: addresses of clients, and the names of applications.
  * @property {(words: string[]) => object} newClientAddress
  * @property {(rules: object, peer: string | undefined, forwarded: string[], isTag: boolean) => Uint8Array | null | undefined} findClient
  * @property {(text: string) => Uint8Array | null | undefined} parseAddress
  * @property {(shown: string[], identity: string[]) => string} applicationTable
- * @typedef {(tag: Tag) => false | undefined} Allow Undefined for yes: that is quicker to say.
- * @typedef {(tag: Tag) => void} Ask
- * @typedef {(peer?: string, client?: string, forwarded?: string, tag?: Tag) => string | undefined} Decide
  */
 
 /**
- * What is where on the sheet, the memory by which the hot calls are told all but most tags, and answer:
- * making and reading values is slow in the addon. In its first place are whole numbers: the seat, and
- * the length of a tag that is there, too. `src/hot.rs` has the same.
+ * The layout of the buffer, by which the hot calls get all arguments but most tags, and return decisions.
+ * The first place holds two integers, an id and flags. `src/hot.rs` has the same layout and flags.
  */
 const COST = 1;
 const MAX_WAIT_MS = 2;
-const PARTIAL = 3;
-const ALLOW_DEBT = 4;
-const DECISION = 5;
+const DECISION = 3;
 
-/** In the number of a seat: the tag is a string whose units are bytes. */
-const BYTES = 2 ** 30;
-/** In the number of a seat, where only a cost can be told: it is on the sheet. */
-const PRICED = 2 ** 29;
-/** What there is for `webDecide`, in the second whole number: behind the kind of the tag. */
+/** Flags of `allow`, `check` and `peek`. BYTES: the tag is bytes, given as a latin1 string. */
+const BYTES = 1;
+const PARTIAL = 2;
+const ALLOW_DEBT = 4;
+
+/** Flags of `webDecide`, in addition to the kind of the tag: which arguments are given. */
 const PEER = 2 ** 3;
 const CLIENT = 2 ** 4;
 const FORWARDED = 2 ** 5;
 const TAG = 2 ** 6;
 const OWN_COST = 2 ** 7;
 const IS_GONE = 2 ** 8;
-/** Longer ones go as they are. */
+
+/** Longer tags of bytes are passed as they are. */
 const MOST_BYTES = 100;
 
 const { latin1Slice } = Buffer.prototype;
 
 /**
- * Bytes as a string: the addon is slow to get at the memory of an array that it sees for the first
- * time. Who gives bytes gives the seat that says so.
+ * Whether a tag is passed as a latin1 string: reaching the memory of an array takes the addon longer.
  * @param {Tag} tag
- * @returns {Tag}
+ * @returns {tag is Uint8Array}
  */
-function toUnits(tag) {
-  if (typeof tag === 'string') return tag;
-  return tag.length > MOST_BYTES ? tag : latin1Slice.call(tag);
-}
+const isShortBytes = (tag) => typeof tag !== 'string' && tag.length <= MOST_BYTES;
+
+/** @param {readonly string[]} texts */
+const warn = (texts) => texts.forEach((text) => process.emitWarning(text, 'DthrottleWarning'));
 
 /**
- * @param {Seat} seat
- * @param {Tag} tag
- * @returns {number}
+ * Calls `open`, and emits the warnings of what it opened. WebAssembly has none.
+ * @template {unknown[]} T
+ * @template H
+ * @param {(...given: T) => H} open
+ * @param {(handle: H) => string[]} warningsOf
+ * @returns {(...given: T) => H}
  */
-function toSeat(seat, tag) {
-  const number = /** @type {number} */ (/** @type {unknown} */ (seat));
-  return typeof tag === 'string' || tag.length > MOST_BYTES ? number : number + BYTES;
+function withWarnings(open, warningsOf) {
+  return (...given) => {
+    const handle = open(...given);
+    warn(warningsOf(handle));
+    return handle;
+  };
 }
 
 /**
@@ -74,88 +83,57 @@ function toSeat(seat, tag) {
  * @returns {Native & Addresses}
  */
 function load(path) {
-  const { sheet: memory, ...addon } = /** @type {Addon} */ (require(path));
-  const sheet = new Float64Array(memory);
-  const place = new Uint32Array(memory, 0, 2);
-  const decision = sheet.subarray(DECISION);
+  const { buffer, ...addon } = /** @type {Addon} */ (require(path));
+  const numbers = new Float64Array(buffer);
+  const integers = new Uint32Array(buffer, 0, 2);
+  const decision = numbers.subarray(DECISION);
   const { allow, check, peek, webDecide } = addon;
   /**
-   * @param {number} seat
-   * @param {number} [cost]
-   * @param {number} [maxWaitMs]
-   * @param {boolean} [partial]
-   * @param {boolean} [allowDebt]
+   * @param {(tag: Tag) => void} call
+   * @returns {Native['check']}
    */
-  function write(seat, cost = 1, maxWaitMs = 0, partial = false, allowDebt = false) {
-    place[0] = seat;
-    sheet[COST] = cost;
-    sheet[MAX_WAIT_MS] = maxWaitMs;
-    sheet[PARTIAL] = partial ? 1 : 0;
-    sheet[ALLOW_DEBT] = allowDebt ? 1 : 0;
-  }
-  /**
-   * Opens with warnings. In WebAssembly there is nothing to warn of.
-   * @template {unknown[]} T
-   * @param {(...given: T) => Handle} open
-   * @returns {(...given: T) => Handle}
-   */
-  const aloud = (open) => (...given) => {
-    const handle = open(...given);
-    for (const text of addon.warnings(handle)) process.emitWarning(text, 'DthrottleWarning');
-    return handle;
+  const withDecision = (call) => (id, tag, cost = 1, maxWaitMs = 0, partial = false, allowDebt = false) => {
+    const isShort = isShortBytes(tag);
+    integers[0] = /** @type {any} */ (id);
+    integers[1] = (isShort ? BYTES : 0) | (partial ? PARTIAL : 0) | (allowDebt ? ALLOW_DEBT : 0);
+    numbers[COST] = cost;
+    numbers[MAX_WAIT_MS] = maxWaitMs;
+    call(isShort ? latin1Slice.call(tag) : tag);
+    return decision;
   };
   return {
     ...addon,
-    fromWords: aloud(addon.fromWords),
-    fromToml: aloud(addon.fromToml),
-    fromFile: aloud(addon.fromFile),
-    busyFromWords(words, clock) {
-      const handle = addon.busyFromWords(words, clock);
-      for (const text of addon.busyWarnings(handle)) process.emitWarning(text, 'DthrottleWarning');
-      return handle;
-    },
-    webOpen(...given) {
-      const web = addon.webOpen(...given);
-      for (const text of addon.webThrottleWarnings(web)) process.emitWarning(text, 'DthrottleWarning');
-      return web;
-    },
+    fromWords: withWarnings(addon.fromWords, addon.warnings),
+    fromToml: withWarnings(addon.fromToml, addon.warnings),
+    fromFile: withWarnings(addon.fromFile, addon.warnings),
+    busyFromWords: withWarnings(addon.busyFromWords, addon.busyWarnings),
+    webOpen: withWarnings(addon.webOpen, addon.webThrottleWarnings),
     webAnswer: decision,
     // Nine arguments read by napi took 2.5 us of a request to Express.
-    webDecide(number, peer, client, forwarded, kind, tag, cost, isGone) {
-      let there = kind;
-      if (peer !== undefined) there |= PEER;
-      if (client !== undefined) there |= CLIENT;
-      if (forwarded !== undefined) there |= FORWARDED;
-      if (tag !== undefined) there |= TAG;
-      if (isGone) there |= IS_GONE;
+    webDecide(id, peer, client, forwarded, kind, tag, cost, isGone) {
+      let flags = kind;
+      if (peer !== undefined) flags |= PEER;
+      if (client !== undefined) flags |= CLIENT;
+      if (forwarded !== undefined) flags |= FORWARDED;
+      if (tag !== undefined) flags |= TAG;
+      if (isGone) flags |= IS_GONE;
       if (cost !== undefined) {
-        there |= OWN_COST;
-        sheet[COST] = cost;
+        flags |= OWN_COST;
+        numbers[COST] = cost;
       }
-      place[0] = /** @type {number} */ (/** @type {unknown} */ (number));
-      place[1] = there;
+      integers[0] = /** @type {any} */ (id);
+      integers[1] = flags;
       return webDecide(peer, client, forwarded, tag);
     },
-    allow(seat, tag, cost) {
-      const number = toSeat(seat, tag);
-      if (cost === undefined) {
-        place[0] = number;
-      } else {
-        place[0] = number + PRICED;
-        sheet[COST] = cost;
-      }
-      return allow(toUnits(tag)) === undefined;
+    allow(id, tag, cost = 1) {
+      const isShort = isShortBytes(tag);
+      integers[0] = /** @type {any} */ (id);
+      integers[1] = isShort ? BYTES : 0;
+      numbers[COST] = cost;
+      return allow(isShort ? latin1Slice.call(tag) : tag) === undefined;
     },
-    check(seat, tag, cost, maxWaitMs, partial, allowDebt) {
-      write(toSeat(seat, tag), cost, maxWaitMs, partial, allowDebt);
-      check(toUnits(tag));
-      return decision;
-    },
-    peek(seat, tag, cost, maxWaitMs, partial, allowDebt) {
-      write(toSeat(seat, tag), cost, maxWaitMs, partial, allowDebt);
-      peek(toUnits(tag));
-      return decision;
-    },
+    check: withDecision(check),
+    peek: withDecision(peek),
   };
 }
 

@@ -13,14 +13,14 @@ export type Busy = { readonly busy: unique symbol };
 /** Opaque: a clock that is moved by hand. */
 export type Clock = { readonly clock: unique symbol };
 
-/** Opaque: what the hot calls take for a handle. It is good as long as the handle lives. */
-export type Seat = { readonly seat: unique symbol };
+/** Opaque: a domain in `allow`, `check` and `peek`. Valid as long as its handle lives. */
+export type DomainId = { readonly domainId: unique symbol };
 
 /** Opaque: a middleware. */
 export type Web = { readonly web: unique symbol };
 
-/** Opaque: what `webDecide` takes for a middleware. It is good as long as the middleware lives. */
-export type WebNumber = { readonly webNumber: unique symbol };
+/** Opaque: a middleware in `webDecide`. Valid as long as the middleware lives. */
+export type WebId = { readonly webId: unique symbol };
 
 export type Tag = string | Uint8Array;
 
@@ -31,7 +31,7 @@ export interface Native {
   fromToml(text: string, clock: Clock | undefined, table: string[] | undefined): Handle;
   fromFile(path: string, clock: Clock | undefined, table: string[] | undefined): Handle;
 
-  seat(handle: Handle): Seat;
+  domainId(handle: Handle): DomainId;
   domain(handle: Handle, name: string): Handle;
   name(handle: Handle): string;
   ruleNames(handle: Handle): string[];
@@ -51,7 +51,7 @@ export interface Native {
 
   /** A decision as `face/records.js` reads it. The array is used again by the next call. */
   check(
-    seat: Seat,
+    id: DomainId,
     tag: Tag,
     cost: number | undefined,
     maxWaitMs: number | undefined,
@@ -60,14 +60,14 @@ export interface Native {
   ): ArrayLike<number>;
   /** As check. */
   peek(
-    seat: Seat,
+    id: DomainId,
     tag: Tag,
     cost: number | undefined,
     maxWaitMs: number | undefined,
     partial: boolean | undefined,
     allowDebt?: boolean | undefined,
   ): ArrayLike<number>;
-  allow(seat: Seat, tag: Tag, cost?: number): boolean;
+  allow(id: DomainId, tag: Tag, cost?: number): boolean;
   allowMany(handle: Handle, tags: Tag[]): boolean[];
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
@@ -113,7 +113,7 @@ export interface Native {
   webCheckAllow(web: Web): void;
   /** Names of what holds: exempts, isList, refunds, trusts. */
   webTraits(web: Web): string[];
-  webNumber(web: Web): WebNumber;
+  webId(web: Web): WebId;
   /** Names of header fields, in lower case, in the order of their values. */
   webFieldNames(web: Web): string[];
   /** The value of the first field where it is the same in all responses. */
@@ -136,7 +136,7 @@ export interface Native {
    * 3 what cannot be a tag, by the name of its type, 4 it failed.
    */
   webDecide(
-    web: WebNumber,
+    id: WebId,
     peer: string | undefined,
     client: string | undefined,
     forwarded: string | undefined,

@@ -12,7 +12,7 @@ const { describe, fromJson, isTable, toCount, toNumber, toOptions } = require('.
 const { toTag, toTags, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
 
-/** @import { Clock, Handle, Native, Seat, Tag } from '../surface.js' */
+/** @import { Clock, DomainId, Handle, Native, Tag } from '../surface.js' */
 /** @import { AskOptions, ClusterEvent, ClusterStats, Decision } from '../index.js' */
 /** @import { DomainRule, FileOptions, Stats, ThrottleOptions } from '../index.js' */
 
@@ -25,12 +25,12 @@ const FILE_OPTIONS = ['clock', 'table'];
 class Parts {
   /**
    * @param {Handle} handle
-   * @param {Seat} seat
+   * @param {DomainId} id
    * @param {(() => void) | undefined} tick
    */
-  constructor(handle, seat, tick) {
+  constructor(handle, id, tick) {
     this.handle = handle;
-    this.seat = seat;
+    this.id = id;
     this.tick = tick;
   }
 
@@ -58,7 +58,7 @@ function makeFace(native, defaultNow, extend) {
    */
   function toParts(open, tick) {
     const handle = attempt(open);
-    return new Parts(handle, attempt(() => native.seat(handle)), tick);
+    return new Parts(handle, attempt(() => native.domainId(handle)), tick);
   }
 
   /**
@@ -164,12 +164,12 @@ function makeFace(native, defaultNow, extend) {
      * @param {number} [cost]
      */
     allow(tag, cost) {
-      const { seat } = this.#parts.present();
+      const { id } = this.#parts.present();
       const who = toTag(tag);
       const units = toCost(cost);
       try {
         // Node is slow to find out that an argument is undefined.
-        return units === undefined ? native.allow(seat, who) : native.allow(seat, who, units);
+        return units === undefined ? native.allow(id, who) : native.allow(id, who, units);
       } catch (caught) {
         throw explain(caught);
       }
@@ -232,7 +232,7 @@ function makeFace(native, defaultNow, extend) {
      * @param {unknown} ask
      */
     #ask(call, tag, ask) {
-      const { seat } = this.#parts.present();
+      const { id } = this.#parts.present();
       const who = toTag(tag);
       let units;
       let wait;
@@ -248,7 +248,7 @@ function makeFace(native, defaultNow, extend) {
         units = toCost(ask);
       }
       try {
-        return this.#decision(call(seat, who, units, wait, some, debt));
+        return this.#decision(call(id, who, units, wait, some, debt));
       } catch (caught) {
         throw explain(caught);
       }

@@ -106,8 +106,7 @@ class Reader {
    */
   #failed(option, error) {
     this.#counts.failed += 1;
-    const message = error instanceof Error ? error.message : describe(error);
-    this.#reports.failure('DTHROTTLE_FAILED', option, `${option} failed: ${message}`, error);
+    this.#reports.failed(option, error);
   }
 }
 

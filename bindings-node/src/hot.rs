@@ -1,5 +1,6 @@
-//! The hot calls: ask for a tag. Nearly all else that they are told, and a decision, are on a sheet
-//! that JavaScript and they both see (`raw.rs`), so that no JavaScript values are made or read.
+//! The hot calls: `allow`, `check`, `peek`, and the decision about a request to middleware. Their tag is
+//! an argument. Everything else, and the decision, is in a buffer that JavaScript and Rust share
+//! (`raw.rs`), because creating and reading JavaScript values takes longer than the check.
 
 use dthrottle::web::Request;
 use dthrottle::{Ask, DEFAULT_COST, Decision, Domain};
@@ -10,86 +11,89 @@ use napi_derive::napi;
 use crate::ask::{Tag, bytes};
 use crate::common;
 use crate::failure::Fault;
-use crate::raw::{Answer, Call, Desk, Hot, Kind, NOTHING, Room};
+use crate::raw::{Call, Environment, HotCall, JsReturn, TagBuffer, TagKind, UNDEFINED};
 
-/// In the number of a seat: the tag is a string whose units are bytes.
-const BYTES: u32 = 1 << 30;
-/// In the number of a seat, where only a cost can be told: it is on the sheet.
-const PRICED: u32 = 1 << 29;
-
-/// What is where on the sheet, after the seat; `native.js` has the same.
+// The layout of the buffer; `native.js` has the same. The first place holds two integers: the id of a
+// domain or middleware, and flags.
 const COST: usize = 1;
 const MAX_WAIT_MS: usize = 2;
-const PARTIAL: usize = 3;
-const ALLOW_DEBT: usize = 4;
-const DECISION: usize = 5;
+const DECISION: usize = 3;
 
-/// How many numbers a sheet has.
-pub(crate) const SHEET: usize = DECISION + common::web::REQUEST_NUMBERS;
+/// How many numbers the buffer has.
+pub(crate) const BUFFER_LENGTH: usize = DECISION + common::web::REQUEST_NUMBERS;
 
-/// Adds the hot calls, and the sheet, to what the macros export.
+// Flags of `allow`, `check` and `peek`.
+/// The tag is bytes, given as a string of characters up to U+00FF.
+const BYTES: u32 = 1;
+const PARTIAL: u32 = 1 << 1;
+const ALLOW_DEBT: u32 = 1 << 2;
+
+// Flags of `webDecide`: the lowest three bits are the kind of the tag.
+const TAG_KIND: u32 = (1 << 3) - 1;
+const PEER: u32 = 1 << 3;
+const CLIENT: u32 = 1 << 4;
+const FORWARDED: u32 = 1 << 5;
+const TAG: u32 = 1 << 6;
+const OWN_COST: u32 = 1 << 7;
+const IS_GONE: u32 = 1 << 8;
+
+/// Adds the hot calls and the buffer to the exports.
 #[napi(module_exports)]
 pub fn hot_calls(mut exports: Object<'_>, env: Env) -> napi::Result<()> {
-    let desk = Desk::new(env, &mut exports)?;
+    let environment = Environment::new(env, &mut exports)?;
     #[cfg(debug_assertions)]
-    desk.export::<Panic>(&mut exports)?;
-    desk.export::<Allow>(&mut exports)?;
-    desk.export::<Check>(&mut exports)?;
-    desk.export::<Peek>(&mut exports)?;
-    desk.export::<Decide>(&mut exports)
+    environment.export::<Panic>(&mut exports)?;
+    environment.export::<Allow>(&mut exports)?;
+    environment.export::<Check>(&mut exports)?;
+    environment.export::<Peek>(&mut exports)?;
+    environment.export::<Decide>(&mut exports)
 }
 
-/// Asks and takes: seat, cost if the seat says so. Undefined for yes, false for no.
+/// Checks a tag: undefined if it is allowed, false if not. Reads the id, the flag `BYTES` and the cost.
 struct Allow;
 
-impl Hot for Allow {
+impl HotCall for Allow {
     const NAME: &str = "allow";
 
     #[inline(always)]
-    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
-        let seat = call.seat();
-        if seat >= PRICED {
-            return allow_otherwise(*call);
+    fn call(call: &Call<'_>) -> Result<JsReturn, Fault> {
+        let cost = call.number(COST);
+        if call.flags() != 0 || cost != DEFAULT_COST as f64 {
+            return allow_bytes_or_cost(*call);
         }
-        let mut room = Room::new();
-        let tag = call.tag(Kind::Text, &mut room)?;
-        let allow = |domain: &Domain| Ok(domain.allow(tag)?);
-        call.answer(call.seats().with(seat, allow)?)
+        let mut buffer = TagBuffer::new();
+        let tag = call.tag(TagKind::Text, &mut buffer)?;
+        call.allowed(call.domains().with(call.id(), |domain| Ok(domain.allow(tag)?))?)
     }
 }
 
-/// The same for bytes, or at any cost.
+/// `allow` for a tag of bytes, or with a cost other than 1.
 #[inline(never)]
-fn allow_otherwise(call: Call<'_>) -> Result<Answer, Fault> {
-    let (seat, kind) = seat(&call);
-    let ask = match call.seat() & PRICED {
-        0 => Ask::default(),
-        _ => ask(call.number(COST), 0.0, false, false)?,
-    };
-    let mut room = Room::new();
-    let tag = call.tag(kind, &mut room)?;
-    call.answer(call.seats().with(seat, |domain| Ok(domain.allow_with(tag, ask)?))?)
+fn allow_bytes_or_cost(call: Call<'_>) -> Result<JsReturn, Fault> {
+    let ask = common::ask(Some(call.number(COST)), None, None, None)?;
+    let mut buffer = TagBuffer::new();
+    let tag = call.tag(tag_kind(&call), &mut buffer)?;
+    call.allowed(call.domains().with(call.id(), |domain| Ok(domain.allow_with(tag, ask)?))?)
 }
 
-/// Asks and takes: seat, cost, longest wait in milliseconds, partial, allow debt. The decision is on
-/// the sheet.
+/// Checks a tag, and writes the decision into the buffer.
 struct Check;
 
-impl Hot for Check {
+impl HotCall for Check {
     const NAME: &str = "check";
 
-    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
+    fn call(call: &Call<'_>) -> Result<JsReturn, Fault> {
         decide(call, |domain, tag, ask| domain.check_with(tag, ask))
     }
 }
 
-/// Asks only: as check.
+/// Like `check`, but takes nothing.
 struct Peek;
 
-impl Hot for Peek {
+impl HotCall for Peek {
     const NAME: &str = "peek";
 
-    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
+    fn call(call: &Call<'_>) -> Result<JsReturn, Fault> {
         decide(call, |domain, tag, ask| domain.peek_with(tag, ask))
     }
 }
@@ -98,61 +102,40 @@ impl Hot for Peek {
 fn decide(
     call: &Call<'_>,
     core: impl FnOnce(&Domain, &[u8], Ask) -> dthrottle::Result<Decision>,
-) -> Result<Answer, Fault> {
-    let (seat, kind) = seat(call);
-    let ask = asked(call)?;
-    let mut room = Room::new();
-    answer(call, seat, call.tag(kind, &mut room)?, ask, core)
-}
-
-/// Writes the decision about a tag on the sheet.
-#[inline(always)]
-fn answer<'t>(
-    call: &Call<'_>,
-    seat: u32,
-    tag: &'t [u8],
-    ask: Ask,
-    core: impl FnOnce(&Domain, &'t [u8], Ask) -> dthrottle::Result<Decision>,
-) -> Result<Answer, Fault> {
-    let decision = call.seats().with(seat, |domain| Ok(core(domain, tag, ask)?))?;
+) -> Result<JsReturn, Fault> {
+    let ask = ask(call)?;
+    let mut buffer = TagBuffer::new();
+    let tag = call.tag(tag_kind(call), &mut buffer)?;
+    let decision = call.domains().with(call.id(), |domain| Ok(core(domain, tag, ask)?))?;
     for (i, number) in common::numbers(&decision).into_iter().enumerate() {
         call.write(DECISION + i, number);
     }
-    Ok(NOTHING)
+    Ok(UNDEFINED)
 }
 
-/// Decides about a request to middleware: peer, client, lines of X-Forwarded-For, tag. The first
-/// whole number of the sheet is that of the middleware, the second says which of these there are, and
-/// whether the cost is on the sheet. The decision is on the sheet; the answer is `common::web`'s text.
+/// Decides about a request to middleware. Its arguments are the peer, the client, the lines of
+/// X-Forwarded-For and the tag; the flags say which of them were given. Writes the numbers of the
+/// decision into the buffer, and returns the text that `common::web::decide` makes.
 struct Decide;
 
-/// In the second whole number, behind the kind of the tag.
-const PEER: u32 = 1 << 3;
-const CLIENT: u32 = 1 << 4;
-const FORWARDED: u32 = 1 << 5;
-const TAG: u32 = 1 << 6;
-const OWN_COST: u32 = 1 << 7;
-const IS_GONE: u32 = 1 << 8;
-
-impl Hot for Decide {
+impl HotCall for Decide {
     const NAME: &str = "webDecide";
     const ARGUMENTS: usize = 4;
 
-    fn call(call: &Call<'_>) -> Result<Answer, Fault> {
+    fn call(call: &Call<'_>) -> Result<JsReturn, Fault> {
         let flags = call.flags();
         let has = |flag| flags & flag != 0;
-        let mut room = Room::new();
-        let peer = if has(PEER) { Some(call.tag(Kind::Text, &mut room)?) } else { None };
+        let mut buffer = TagBuffer::new();
+        let peer = if has(PEER) { Some(call.tag(TagKind::Text, &mut buffer)?) } else { None };
         let client: Option<String> = if has(CLIENT) { call.argument(1)? } else { None };
         let forwarded: Option<String> = if has(FORWARDED) { call.argument(2)? } else { None };
         let tag: Option<Tag<'_>> = if has(TAG) { call.argument(3)? } else { None };
         let forwarded = forwarded.as_deref();
         let request = Request {
-            // Text is UTF-8; bytes are not what the face gives here.
             peer: peer.and_then(|peer| std::str::from_utf8(peer).ok()),
             client: client.as_deref(),
             forwarded: forwarded.as_slice(),
-            tag: common::web::tag(flags & (PEER - 1), tag.as_ref().map_or(&[], bytes)),
+            tag: common::web::tag(flags & TAG_KIND, tag.as_ref().map_or(&[], bytes)),
             cost: has(OWN_COST).then(|| call.number(COST) as u64),
             can_wait: true,
             is_gone: has(IS_GONE),
@@ -161,49 +144,41 @@ impl Hot for Decide {
         let mut numbers = [0.0; common::web::REQUEST_NUMBERS];
         let text = call
             .middleware()
-            .find(call.seat(), |middleware| common::web::decide(middleware, &request, &mut numbers))
+            .find(call.id(), |middleware| common::web::decide(middleware, &request, &mut numbers))
             .unwrap_or_else(|| Err(common::web::closed()))?;
         for (i, number) in numbers.into_iter().enumerate() {
             call.write(DECISION + i, number);
         }
-        text.map_or(Ok(NOTHING), |text| call.text(&text))
+        text.map_or(Ok(UNDEFINED), |text| call.text(&text))
     }
 }
 
-/// What the sheet says that is asked for.
+/// The question that the buffer holds.
 #[inline(always)]
-fn asked(call: &Call<'_>) -> Result<Ask, Fault> {
-    let flag = |place| call.number(place) != 0.0;
-    ask(call.number(COST), call.number(MAX_WAIT_MS), flag(PARTIAL), flag(ALLOW_DEBT))
-}
-
-/// What is asked for.
-#[inline(always)]
-fn ask(cost: f64, max_wait_ms: f64, partial: bool, allow_debt: bool) -> Result<Ask, Fault> {
-    // What most ask for needs no look at the numbers.
-    if cost == DEFAULT_COST as f64 && max_wait_ms == 0.0 && !partial && !allow_debt {
+fn ask(call: &Call<'_>) -> Result<Ask, Fault> {
+    let (cost, max_wait_ms) = (call.number(COST), call.number(MAX_WAIT_MS));
+    let flag = |flag| call.flags() & flag != 0;
+    // The usual question needs no conversion of its numbers.
+    if cost == DEFAULT_COST as f64 && max_wait_ms == 0.0 && call.flags() & !BYTES == 0 {
         return Ok(Ask::default());
     }
-    Ok(common::ask(Some(cost), Some(max_wait_ms), Some(partial), Some(allow_debt))?)
+    Ok(common::ask(Some(cost), Some(max_wait_ms), Some(flag(PARTIAL)), Some(flag(ALLOW_DEBT)))?)
 }
 
-/// The number of a seat, and what the tag is.
-#[inline]
-fn seat(call: &Call<'_>) -> (u32, Kind) {
-    let number = call.seat();
-    let kind = if number & BYTES == 0 { Kind::Text } else { Kind::Bytes };
-    (number & !(BYTES | PRICED), kind)
+#[inline(always)]
+fn tag_kind(call: &Call<'_>) -> TagKind {
+    if call.flags() & BYTES == 0 { TagKind::Text } else { TagKind::Bytes }
 }
 
-/// Panics. Only debug builds have it: the tests see there what becomes of a panic.
+/// Panics. Only debug builds have it, for the tests of panics.
 #[cfg(debug_assertions)]
 struct Panic;
 
 #[cfg(debug_assertions)]
-impl Hot for Panic {
+impl HotCall for Panic {
     const NAME: &str = "panicHot";
 
-    fn call(_: &Call<'_>) -> Result<Answer, Fault> {
+    fn call(_: &Call<'_>) -> Result<JsReturn, Fault> {
         panic!("asked to panic");
     }
 }

@@ -14,5 +14,5 @@ pub mod failure;
 pub mod hot;
 pub mod open;
 mod raw;
-mod seats;
+mod registry;
 pub mod web;

@@ -6,7 +6,7 @@ use napi_derive::napi;
 
 use crate::common;
 use crate::failure::{Result, failure};
-use crate::seats::Seat;
+use crate::registry::Entry;
 
 /// About what an empty throttle takes, so that the garbage collector knows what a handle holds.
 const SIZE_HINT: usize = 32_768;
@@ -15,13 +15,13 @@ const SIZE_HINT: usize = 32_768;
 pub struct Handle {
     pub(crate) throttle: Throttle,
     pub(crate) domain: Domain,
-    seat: Seat<Domain>,
+    entry: Entry<Domain>,
 }
 
 impl Handle {
     pub(crate) fn new(throttle: Throttle, domain: Domain) -> Handle {
-        let seat = Seat::new(domain.clone());
-        Handle { throttle, domain, seat }
+        let entry = Entry::new(domain.clone());
+        Handle { throttle, domain, entry }
     }
 }
 
@@ -64,10 +64,10 @@ pub fn domain(handle: &External<Handle>, name: String) -> Result<External<Handle
     Ok(External::new(Handle::new(throttle, domain)))
 }
 
-/// The number by which the hot calls know the domain, as long as the handle lives.
+/// The id by which the hot calls find the domain, valid as long as the handle lives.
 #[napi(catch_unwind)]
-pub fn seat(handle: &External<Handle>) -> u32 {
-    handle.seat.number()
+pub fn domain_id(handle: &External<Handle>) -> u32 {
+    handle.entry.id()
 }
 
 /// The domain's name.

@@ -1,5 +1,5 @@
-//! HTTP middleware: all calls but `webDecide`, the one for every request, which is in `hot.rs`. The policy is core's, what both
-//! JavaScript bindings share is in `common/web.rs`.
+//! HTTP middleware: all calls but `webDecide`, the one for every request, which is in `hot.rs`. Core has
+//! the policy, and `common/web.rs` what both JavaScript bindings share.
 
 use std::net::IpAddr;
 
@@ -12,11 +12,11 @@ use crate::ask::{Tag, bytes};
 use crate::common::web as common;
 use crate::failure::{Result, failure};
 use crate::open::Handle;
-use crate::seats::Seat;
+use crate::registry::Entry;
 
 /// A middleware, until it is closed: its throttle ends with the last middleware that has it.
 pub struct Web {
-    middleware: Seat<Middleware>,
+    middleware: Entry<Middleware>,
     /// What is not as it was asked for, of the throttle that was opened.
     warnings: Vec<String>,
 }
@@ -52,7 +52,7 @@ pub fn web_open(
     let middleware = common::open(words, setup).map_err(failure)?;
     let throttle = middleware.open().map_err(failure)?;
     let warnings = throttle.map_or(Vec::new(), |throttle| throttle.warnings().to_vec());
-    Ok(External::new(Web { middleware: Seat::new(middleware), warnings }))
+    Ok(External::new(Web { middleware: Entry::new(middleware), warnings }))
 }
 
 /// What is not as it was asked for, of the throttle that was opened.
@@ -61,10 +61,10 @@ pub fn web_throttle_warnings(handle: &External<Web>) -> Vec<String> {
     handle.warnings.clone()
 }
 
-/// The middleware's number, by which `webDecide` knows it.
+/// The id by which `webDecide` finds the middleware.
 #[napi(catch_unwind)]
-pub fn web_number(handle: &External<Web>) -> u32 {
-    handle.middleware.number()
+pub fn web_id(handle: &External<Web>) -> u32 {
+    handle.middleware.id()
 }
 
 /// Checks that every entry of `allow` can name a client.

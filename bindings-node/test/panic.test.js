@@ -39,7 +39,7 @@ describe('panics', () => {
     const texts = sources.map((name) => readFileSync(join(folder, name), 'utf8')).join('');
     const macros = texts.match(/^\s*#\[napi.*\]$/gm) ?? [];
     // The hot calls come in through one function, which the first test has seen.
-    const hot = texts.match(/^\s*desk\.export::<\w+>/gm) ?? [];
+    const hot = texts.match(/^\s*environment\.export::<\w+>/gm) ?? [];
     const exports = macros.filter((line) => !line.includes('module_exports'));
     assert.equal(macros.length, exports.length + 1);
     const calls = Object.values(native).filter((value) => typeof value === 'function');
@@ -57,32 +57,31 @@ describe('panics', () => {
     const handle = native.fromWords(words, undefined);
     const clock = native.newClock();
     const { name, now, fromWords } = /** @type {any} */ (native);
-    const { allow, check, sheet } = require(ADDON);
-    const numbers = new Float64Array(sheet);
-    const seat = Number(native.seat(handle));
-    // In the number of a seat: it has a cost, and the tag is bytes.
-    const [PRICED, BYTES] = [2 ** 29, 2 ** 30];
+    const { allow, check, buffer } = require(ADDON);
+    const numbers = new Float64Array(buffer);
+    const id = Number(native.domainId(handle));
+    const BYTES = 1;
     /**
-     * As native.js does, of all that it would not write.
+     * Calls as native.js does, also with values that native.js would not write.
      * @param {any} call
-     * @param {number} place
+     * @param {number} domain
      * @param {any} tag
-     * @param {number[]} rest
+     * @param {number} [cost]
+     * @param {number} [maxWaitMs]
+     * @param {number} [flags]
      */
-    const ask = (call, place, tag, ...rest) => {
-      new Uint32Array(sheet)[0] = place;
-      numbers.set([1, 0, 0], 1);
-      numbers.set(rest, 1);
+    const ask = (call, domain, tag, cost = 1, maxWaitMs = 0, flags = 0) => {
+      new Uint32Array(buffer).set([domain, flags]);
+      numbers.set([cost, maxWaitMs], 1);
       return call(tag);
     };
-    assert.equal(ask(allow, seat, 't'), undefined);
-    assert.equal(ask(allow, seat + PRICED, 't', 2), undefined);
-    // A cost that the seat does not speak of is left from another call.
-    assert.equal(ask(allow, seat, 't', NaN), undefined);
+    assert.equal(ask(allow, id, 't'), undefined);
+    assert.equal(ask(allow, id, 't', 2), undefined);
+    assert.equal(ask(allow, id, 't', 1, NaN), undefined, 'allow does not read the longest wait');
     const misuses = [
       ...[undefined, 5, {}, clock, null, Symbol('t')].flatMap((tag) => [
-        () => ask(allow, seat, tag),
-        () => ask(check, seat, tag),
+        () => ask(allow, id, tag),
+        () => ask(check, id, tag),
       ]),
       () => allow(),
       () => check(),
@@ -91,12 +90,12 @@ describe('panics', () => {
       () => ask(check, 2 ** 30 - 1, 't'),
       () => ask(check, 2 ** 32 - 1, 't'),
       ...[NaN, -1, 0.5, Infinity, 1e300].flatMap((cost) => [
-        () => ask(allow, seat + PRICED, 't', cost),
-        () => ask(allow, seat + PRICED + BYTES, 't', cost),
-        () => ask(check, seat, 't', cost),
+        () => ask(allow, id, 't', cost),
+        () => ask(allow, id, 't', cost, 0, BYTES),
+        () => ask(check, id, 't', cost),
       ]),
-      () => ask(check, seat, 't', 1, -1),
-      () => ask(check, seat, 't', 1, NaN),
+      () => ask(check, id, 't', 1, -1),
+      () => ask(check, id, 't', 1, NaN),
       () => name(undefined),
       () => now(handle),
       () => fromWords(['l1000000000']),

@@ -2,8 +2,9 @@
 // Express, Connect and plain handlers.
 'use strict';
 
+const { isPromise } = require('./callbacks.js');
 const { closing, hold, refundAfter } = require('./hold.js');
-const { Middleware, isPromise } = require('./middleware.js');
+const { Middleware } = require('./middleware.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Outcome } from './hold.js' */

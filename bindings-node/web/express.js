@@ -6,9 +6,9 @@
 'use strict';
 
 const { connect } = require('./connect.js');
-const { withTools } = require('./middleware.js');
 const { gather } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
+const { withTools } = require('./tools.js');
 
 /** @import { Reader } from './middleware.js' */
 

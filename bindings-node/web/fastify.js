@@ -11,9 +11,11 @@ const { isTable } = require('../face/values.js');
 const { handle, inform, joined } = require('./connect.js');
 const { wrong } = require('./errors.js');
 const { closing, hold, refundAfter } = require('./hold.js');
-const { Middleware, isPromise, tools } = require('./middleware.js');
+const { isPromise } = require('./callbacks.js');
+const { Middleware } = require('./middleware.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { Reports } = require('./validate.js');
+const { tools } = require('./tools.js');
 
 /** @import { Outcome } from './hold.js' */
 /** @import { Reader } from './middleware.js' */
@@ -156,8 +158,7 @@ function register(instance, options) {
     try {
       made = toMiddleware(said, toPlace(method, url));
     } catch (error) {
-      const { message } = /** @type {Error} */ (error);
-      new Reports().failure('DTHROTTLE_FAILED', 'config', `config.throttle of ${url} failed: ${message}`, error);
+      new Reports().failed(`config.throttle of ${url}`, error);
     }
     config[MIDDLEWARE] = { made, of: token };
     return config[MIDDLEWARE];

@@ -7,9 +7,10 @@
 'use strict';
 
 const { closing, hold, refundAfter } = require('./hold.js');
-const { Middleware, withTools } = require('./middleware.js');
+const { Middleware } = require('./middleware.js');
 const { gather } = require('./options.js');
 const { nodeReader } = require('./reader.js');
+const { withTools } = require('./tools.js');
 
 /** @import { Leaving, Outcome } from './hold.js' */
 /** @import { Reader } from './middleware.js' */

@@ -7,9 +7,9 @@
 
 const { connect } = require('./connect.js');
 const { wrong } = require('./errors.js');
-const { withTools } = require('./middleware.js');
 const { gather } = require('./options.js');
 const { nodeReader } = require('./reader.js');
+const { withTools } = require('./tools.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 

@@ -8,9 +8,10 @@
 
 const { inform, write } = require('./connect.js');
 const { closing, hold, refundAfter } = require('./hold.js');
-const { Middleware, withTools } = require('./middleware.js');
+const { Middleware } = require('./middleware.js');
 const { gather } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
+const { withTools } = require('./tools.js');
 
 /** @import { Outcome } from './hold.js' */
 /** @import { Reader } from './middleware.js' */

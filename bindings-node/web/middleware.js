@@ -1,24 +1,25 @@
-// What the adapters have in common: which requests are asked about, the functions of the application,
-// and one native call for each request. The policy behind that is core's.
+// What all adapters share: selects the requests to throttle, calls the application's functions
+// (callbacks.js), and makes one native call for each request. The policy is in core.
 //
-// Nothing here throws or rejects during a request. What goes wrong lets the request pass, is counted, and
-// is reported once. The adapters wait (hold.js) and write the response.
+// Nothing here throws or rejects during a request. If something fails, the request passes, and the failure
+// is counted and reported once. The adapters wait (hold.js) and write the response.
 'use strict';
 
 const { debuglog } = require('node:util');
 
 const { attempt, explain } = require('../face/errors.js');
-const { AT, NUMBERS, toDecision } = require('../face/records.js');
 const { describe } = require('../face/values.js');
 const { toWords } = require('../face/words.js');
+const { Callbacks, FAILURE, isPromise } = require('./callbacks.js');
 const { GIVEN, RateLimitInfo, lazyProperty } = require('./info.js');
 const { open, present, toPlain, toPropertyName, toRoutes } = require('./options.js');
+const { ADDRESS_LENGTH, HAS_FIELDS, HAS_WARNINGS, Outcome, TAG_KIND } = require('./outcome.js');
 const { ADDRESS, FAILED, MISSING, UNUSABLE, VALUE, toKind, toTag } = require('./tags.js');
 const { Reports } = require('./validate.js');
 
 /** @import { Domain } from '../index.js' */
 /** @import { NativeMiddleware } from '../face/middleware.js' */
-/** @import { Fn } from './options.js' */
+/** @import { Fn } from './callbacks.js' */
 
 /**
  * @typedef {object} Reader How to read a request of some kind.
@@ -35,20 +36,7 @@ const { Reports } = require('./validate.js');
 
 const log = debuglog('dthrottle');
 
-/** What is where in the numbers that `webDecide` writes; `src/common/web.rs` has the same. */
-const ACTION = NUMBERS;
-const HOLD_MS = NUMBERS + 1;
-const TAKEN = NUMBERS + 2;
-const TAG_KIND = NUMBERS + 3;
-const HAS_WARNINGS = NUMBERS + 4;
-const ADDRESS_LENGTH = NUMBERS + 5;
-const HAS_FIELDS = NUMBERS + 6;
-
-const PASS = 0;
-const REFUSE = 2;
-/** What a function of the application gave that has failed. */
-const FAILURE = Symbol('failure');
-/** The cost of a request where that is no function. */
+/** The cost of a request where the option is not a function. */
 const FIXED = Symbol('fixed');
 
 const COUNTS = ['passed', 'refused', 'dryRun', 'delayed', 'gaveUp', 'untagged', 'failed'];
@@ -57,34 +45,11 @@ const NONE = [];
 /** What a request costs whose cost is unknown: if that were 0, clients would try to get there. */
 const COST = 1;
 
-/** The decision about a request. */
-class Outcome {
-  /**
-   * @param {ArrayLike<number>} numbers
-   * @param {(index: number) => string} nameOf
-   * @param {readonly string[]} values Of the header fields.
-   * @param {string | Uint8Array} tag Text or bytes of the application, or the text of an address.
-   */
-  constructor(numbers, nameOf, values, tag) {
-    this.decision = toDecision(numbers, nameOf);
-    this.values = values;
-    this.tag = tag;
-    this.tagKind = numbers[TAG_KIND];
-    this.refused = numbers[ACTION] === REFUSE;
-    /** For how long to hold the request, or its refusal. */
-    this.holdMs = numbers[ACTION] === PASS ? 0 : numbers[HOLD_MS];
-    this.taken = numbers[TAKEN];
-    this.rule = numbers[AT.rule];
-    /** When it was made, in milliseconds since 1970. */
-    this.at = Date.now();
-  }
-}
-
 class Middleware {
   #reader;
   /** @type {NativeMiddleware} */
   #own;
-  #number;
+  #id;
   #property;
   #given;
   /** @type {string | null | undefined} The value of the first field where it is always the same. */
@@ -99,6 +64,7 @@ class Middleware {
   /** @type {string | null} */
   #header = null;
   #reports;
+  #callbacks = new Callbacks((option, error) => this.failed(option, error));
   /** @type {Domain | undefined} */
   #domain;
   /** @type {string[] | undefined} */
@@ -142,7 +108,7 @@ class Middleware {
     this.isList = traits.includes('isList');
     this.fieldNames = native.webFieldNames(handle);
     this.#policy = native.webPolicy(handle);
-    this.#number = native.webNumber(handle);
+    this.#id = native.webId(handle);
     const tag = given.keyGenerator ?? given.tag;
     this.#tag = typeof tag === 'function' ? tag : null;
     if (typeof tag === 'string' && tag.startsWith('header:')) this.#header = tag.slice('header:'.length).toLowerCase();
@@ -172,9 +138,11 @@ class Middleware {
       if (this.#ended !== null || !this.#concerns(request)) return null;
       const { skip } = this.#given;
       if (skip === undefined) return this.#ask(request, companion);
-      const skipped = this.call('skip', skip, request, companion);
-      if (!isPromise(skipped)) return skipped ? null : this.#ask(request, companion);
-      return this.settle('skip', skipped).then((value) => (value ? null : this.#ask(request, companion))).catch((error) => this.failed('request', error));
+      const skipped = this.#callbacks.call('skip', skip, request, companion);
+      // A request is not skipped if the function fails.
+      const go = (/** @type {unknown} */ isSkipped) => (isSkipped && isSkipped !== FAILURE ? null : this.#ask(request, companion));
+      if (!isPromise(skipped)) return go(skipped);
+      return this.#callbacks.settle('skip', skipped).then(go).catch((error) => this.failed('request', error));
     } catch (error) {
       // Something that the framework tells about the request.
       return this.failed('request', error);
@@ -203,10 +171,10 @@ class Middleware {
    */
   #ask(request, companion) {
     const { cost } = this.#given;
-    const value = this.#tag === null ? undefined : this.call('tag', this.#tag, request, companion);
-    const units = typeof cost === 'function' ? this.call('cost', cost, request, companion) : FIXED;
+    const value = this.#tag === null ? undefined : this.#callbacks.call('tag', this.#tag, request, companion);
+    const units = typeof cost === 'function' ? this.#callbacks.call('cost', cost, request, companion) : FIXED;
     if (!isPromise(value) && !isPromise(units)) return this.#check(request, value, units);
-    const both = Promise.all([this.settle('tag', value), this.settle('cost', units)]);
+    const both = Promise.all([this.#callbacks.settle('tag', value), this.#callbacks.settle('cost', units)]);
     return both.then(([who, most]) => this.#check(request, who, most)).catch((error) => this.failed('request', error));
   }
 
@@ -247,7 +215,7 @@ class Middleware {
     const isWatching = this.#reports.isWatching;
     const forwarded = this.#trusts || isWatching ? reader.forwardedFor(request) : undefined;
     tick?.();
-    const text = native.webDecide(this.#number, peer, client, forwarded, kind, tag, cost, isGone);
+    const text = native.webDecide(this.#id, peer, client, forwarded, kind, tag, cost, isGone);
     const numbers = native.webAnswer;
     if (numbers[HAS_WARNINGS] !== 0) this.#warn();
     if (text === undefined || text === null) return null;
@@ -322,8 +290,8 @@ class Middleware {
   tell({ decision }, request, companion) {
     const { onRefused } = this.#given;
     if (onRefused === undefined || decision.rule === null) return;
-    const told = this.call('onRefused', onRefused, request, companion, decision);
-    if (isPromise(told)) this.settle('onRefused', told);
+    const told = this.#callbacks.call('onRefused', onRefused, request, companion, decision);
+    if (isPromise(told)) this.#callbacks.settle('onRefused', told);
   }
 
   /**
@@ -352,8 +320,8 @@ class Middleware {
       this.#act('refund', ({ native, handle }) => native.webFinish(handle, tagKind, tag, taken, isSuccess));
     };
     const { requestWasSuccessful: fn } = this.#given;
-    const good = fn === undefined ? successful : this.call('requestWasSuccessful', fn, request, companion);
-    if (isPromise(good)) this.settle('requestWasSuccessful', good).then(end);
+    const good = fn === undefined ? successful : this.#callbacks.call('requestWasSuccessful', fn, request, companion);
+    if (isPromise(good)) this.#callbacks.settle('requestWasSuccessful', good).then(end);
     else end(good);
   }
 
@@ -366,9 +334,9 @@ class Middleware {
   refusal(outcome, request, companion) {
     const { message } = this.#given;
     if (typeof message !== 'function') return this.#refusal(outcome, undefined);
-    const said = this.call('message', message, request, companion, outcome.decision);
+    const said = this.#callbacks.call('message', message, request, companion, outcome.decision);
     if (!isPromise(said)) return this.#refusal(outcome, said);
-    return this.settle('message', said).then((settled) => this.#refusal(outcome, settled));
+    return this.#callbacks.settle('message', said).then((settled) => this.#refusal(outcome, settled));
   }
 
   /**
@@ -403,40 +371,6 @@ class Middleware {
     return { names: names.slice(2), values: values.slice(2), refused: { statusCode, message, decision: outcome.decision } };
   }
 
-  // Functions of the application.
-
-  /**
-   * Calls a function of the application. If it fails, that is counted and reported.
-   * @param {string} option
-   * @param {Fn} fn
-   * @param {any} request
-   * @param {any} companion
-   * @param {unknown[]} more
-   * @returns {any}
-   */
-  call(option, fn, request, companion, ...more) {
-    try {
-      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
-    } catch (error) {
-      this.failed(option, error);
-      return option === 'skip' ? false : FAILURE;
-    }
-  }
-
-  /**
-   * Waits for what a function of the application gave.
-   * @param {string} option
-   * @param {unknown} value
-   */
-  async settle(option, value) {
-    try {
-      return await value;
-    } catch (error) {
-      this.failed(option, error);
-      return option === 'skip' ? false : FAILURE;
-    }
-  }
-
   /**
    * Counts an error, and reports the first of each cause.
    * @param {string} cause
@@ -444,8 +378,7 @@ class Middleware {
    */
   failed(cause, error) {
     if (this.#ended === null) this.#own.native.webCountFailure(this.#own.handle);
-    const message = error instanceof Error ? error.message : describe(error);
-    this.#reports.failure('DTHROTTLE_FAILED', cause, `${cause} failed: ${message}`, error);
+    this.#reports.failed(cause, error);
     return null;
   }
 
@@ -513,44 +446,4 @@ class Middleware {
   }
 }
 
-/**
- * @param {any} value
- * @returns {value is Promise<any>}
- */
-function isPromise(value) {
-  return typeof value === 'object' && value !== null && typeof value.then === 'function';
-}
-
-/**
- * What every middleware has besides.
- * @param {Middleware} middleware
- */
-function tools(middleware) {
-  return {
-    get domain() {
-      return middleware.domain;
-    },
-    get counts() {
-      return middleware.counts;
-    },
-    /** @param {string | number | bigint | Uint8Array} tag */
-    resetKey: (tag) => middleware.reset(tag),
-    close: () => middleware.close(),
-  };
-}
-
-/**
- * A function of a framework with what every middleware has besides. To look at its domain opens it.
- * @template {Function} F
- * @param {F} fn
- * @param {Middleware} middleware
- * @returns {F & ReturnType<typeof tools>}
- */
-function withTools(fn, middleware) {
-  return /** @type {any} */ (Object.defineProperties(fn, Object.getOwnPropertyDescriptors(tools(middleware))));
-}
-
 exports.Middleware = Middleware;
-exports.isPromise = isPromise;
-exports.tools = tools;
-exports.withTools = withTools;

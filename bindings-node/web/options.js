@@ -12,7 +12,6 @@ const { misuse, wrong } = require('./errors.js');
 
 /** @import { NativeMiddleware, Setup } from '../face/middleware.js' */
 
-/** @typedef {(...given: any[]) => any} Fn A function of the application. */
 /** @typedef {Record<string, any>} Given Options that were given a value. */
 
 /** As Node makes them. */

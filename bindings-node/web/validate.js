@@ -2,7 +2,7 @@
 // docs/node.md explains. Nothing here throws, and nothing is said twice.
 'use strict';
 
-const { isTable } = require('../face/values.js');
+const { describe, isTable } = require('../face/values.js');
 const { known, wrong } = require('./errors.js');
 
 /**
@@ -98,7 +98,17 @@ class Reports {
   }
 
   /**
-   * Reports what went wrong.
+   * Reports the first error of each cause.
+   * @param {string} cause
+   * @param {unknown} error
+   */
+  failed(cause, error) {
+    const message = error instanceof Error ? error.message : describe(error);
+    this.failure('DTHROTTLE_FAILED', cause, `${cause} failed: ${message}`, error);
+  }
+
+  /**
+   * Reports the first failure of each cause.
    * @param {'DTHROTTLE_FAILED' | 'DTHROTTLE_NO_TAG'} code
    * @param {string} cause
    * @param {string} message

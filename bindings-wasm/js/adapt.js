@@ -57,7 +57,7 @@ function adapt(glue) {
       return call(words, throttle ?? clock, place, isTemplate);
     },
     webAnswer,
-    webNumber: (web) => /** @type {any} */ (web),
+    webId: (web) => /** @type {any} */ (web),
     webDecide: (web, peer, client, forwarded, kind, tag, cost, isGone) =>
       wasm.webDecide(web, peer, client, forwarded, kind, toBytes(tag ?? ''), cost, isGone, webAnswer),
     webEndHold: (web, kind, tag, taken, isGone) => wasm.webEndHold(web, kind, toBytes(tag), taken, isGone),
@@ -66,21 +66,21 @@ function adapt(glue) {
     webReset: (web, tag) => wasm.webReset(web, toBytes(tag)),
 
     // A handle is quick enough here.
-    seat: (handle) => /** @type {any} */ (handle),
+    domainId: (handle) => /** @type {any} */ (handle),
 
-    check(seat, tag, cost, maxWaitMs, partial, allowDebt) {
+    check(id, tag, cost, maxWaitMs, partial, allowDebt) {
       const call = typeof tag === 'string' ? wasm.check : wasm.checkBytes;
-      call(seat, tag, cost, maxWaitMs, partial, allowDebt);
+      call(id, tag, cost, maxWaitMs, partial, allowDebt);
       return answer();
     },
-    peek(seat, tag, cost, maxWaitMs, partial, allowDebt) {
+    peek(id, tag, cost, maxWaitMs, partial, allowDebt) {
       const call = typeof tag === 'string' ? wasm.peek : wasm.peekBytes;
-      call(seat, tag, cost, maxWaitMs, partial, allowDebt);
+      call(id, tag, cost, maxWaitMs, partial, allowDebt);
       return answer();
     },
-    allow(seat, tag, cost) {
+    allow(id, tag, cost) {
       const call = typeof tag === 'string' ? wasm.allow : wasm.allowBytes;
-      return call(seat, tag, cost);
+      return call(id, tag, cost);
     },
     allowMany(handle, tags) {
       const parts = tags.map(toBytes);

@@ -1,0 +1,61 @@
+// Calls of the application's functions: skip, tag, cost, message, onRefused, requestWasSuccessful. A function
+// that throws, or whose promise rejects, must not fail the request.
+'use strict';
+
+/** @typedef {(...given: any[]) => any} Fn A function of the application. */
+
+/** What a call returns if the function failed. */
+const FAILURE = Symbol('failure');
+
+class Callbacks {
+  #failed;
+
+  /** @param {(option: string, error: unknown) => void} failed Counts and reports a failure. */
+  constructor(failed) {
+    this.#failed = failed;
+  }
+
+  /**
+   * Calls a function with the request, its companion if there is one (the response), and `more`.
+   * @param {string} option
+   * @param {Fn} fn
+   * @param {any} request
+   * @param {any} companion
+   * @param {unknown[]} more
+   * @returns {any} What the function returns, perhaps a promise, or `FAILURE`.
+   */
+  call(option, fn, request, companion, ...more) {
+    try {
+      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
+    } catch (error) {
+      this.#failed(option, error);
+      return FAILURE;
+    }
+  }
+
+  /**
+   * Waits for what `call` returned.
+   * @param {string} option
+   * @param {unknown} value
+   */
+  async settle(option, value) {
+    try {
+      return await value;
+    } catch (error) {
+      this.#failed(option, error);
+      return FAILURE;
+    }
+  }
+}
+
+/**
+ * @param {any} value
+ * @returns {value is Promise<any>}
+ */
+function isPromise(value) {
+  return typeof value === 'object' && value !== null && typeof value.then === 'function';
+}
+
+exports.Callbacks = Callbacks;
+exports.FAILURE = FAILURE;
+exports.isPromise = isPromise;

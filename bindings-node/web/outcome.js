@@ -1,0 +1,44 @@
+// The decision about one request, from what `webDecide` writes.
+'use strict';
+
+const { AT, NUMBERS, toDecision } = require('../face/records.js');
+
+/** The places in the numbers behind those of the decision; `src/common/web.rs` has the same. */
+const ACTION = NUMBERS;
+const HOLD_MS = NUMBERS + 1;
+const TAKEN = NUMBERS + 2;
+const TAG_KIND = NUMBERS + 3;
+const HAS_WARNINGS = NUMBERS + 4;
+const ADDRESS_LENGTH = NUMBERS + 5;
+const HAS_FIELDS = NUMBERS + 6;
+
+const PASS = 0;
+const REFUSE = 2;
+
+class Outcome {
+  /**
+   * @param {ArrayLike<number>} numbers
+   * @param {(index: number) => string} nameOf The name of a rule.
+   * @param {readonly string[]} values Of the header fields.
+   * @param {string | Uint8Array} tag The application's text or bytes, or an address as text.
+   */
+  constructor(numbers, nameOf, values, tag) {
+    this.decision = toDecision(numbers, nameOf);
+    this.values = values;
+    this.tag = tag;
+    this.tagKind = numbers[TAG_KIND];
+    this.refused = numbers[ACTION] === REFUSE;
+    /** How long to hold the request or its refusal. */
+    this.holdMs = numbers[ACTION] === PASS ? 0 : numbers[HOLD_MS];
+    this.taken = numbers[TAKEN];
+    this.rule = numbers[AT.rule];
+    /** When the decision was made, in milliseconds since 1970. */
+    this.at = Date.now();
+  }
+}
+
+exports.ADDRESS_LENGTH = ADDRESS_LENGTH;
+exports.HAS_FIELDS = HAS_FIELDS;
+exports.HAS_WARNINGS = HAS_WARNINGS;
+exports.Outcome = Outcome;
+exports.TAG_KIND = TAG_KIND;
