@@ -12,7 +12,7 @@ const readline = require('node:readline');
 const ROOT = join(__dirname, '../..');
 
 /** At least so much, or at most for express_cpu. */
-const TARGETS = { erl_hot: 1.7, erl_1m: 5, rlf_hot: 6, rlf_1m: 7, rlf_redis: 100, check_100k: 1, memory: 6, express_cpu: 1.05 };
+const TARGETS = { erl_hot: 1.7, erl_1m: 5, rlf_hot: 6, rlf_1m: 7, rlf_redis: 100, check_100k: 1, memory: 6, express_cpu: 1.09 };
 
 /** @param {number} number */
 const rounded = (number) => Math.round(number * 1000) / 1000;
