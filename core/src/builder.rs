@@ -82,7 +82,7 @@ impl Builder {
         // All nodes of a cluster know a tag by the same fingerprint.
         let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
-        let Opened { table, name, zero_ns, key, mut warnings, rule_users } = opened;
+        let Opened { table, name, zero_ns, key, mut warnings, rule_users, earlier } = opened;
         warnings.extend(self.config.warnings);
         let counters = Counters::default();
         let closed = AtomicBool::new(false);
@@ -100,6 +100,7 @@ impl Builder {
             closed,
             warnings,
             rule_users,
+            earlier,
             pacing: node.as_ref().filter(|node| node.is_paced()).map(|_| Pacing::new()),
         });
         on_table(&host, &self.config.domains, self.config.dry_run, node)

@@ -17,6 +17,7 @@ use crate::limit::pacing::Pacing;
 use crate::limit::rate::Burst;
 use crate::records::Value;
 use crate::stats::{Count, Counters};
+use crate::table::earlier::EarlierBuckets;
 use crate::table::fingerprint::Fingerprints;
 use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{Key, Step, Table};
@@ -48,6 +49,7 @@ pub(crate) struct Host {
     pub(crate) closed: AtomicBool,
     pub(crate) warnings: Vec<String>,
     pub(crate) rule_users: RuleUsers,
+    pub(crate) earlier: EarlierBuckets,
     /// Whether tags over their limit wait for turns.
     pub(crate) pacing: Option<Pacing>,
 }
@@ -252,6 +254,15 @@ impl Domain {
             host.update(&rule.scale, rule.key(tag), now, step);
         }
         Ok(())
+    }
+
+    /// Returns the name of the table if a bucket of this tag still holds units that an earlier
+    /// process took, but only once for a throttle.
+    #[cfg(feature = "web")]
+    pub(crate) fn report_earlier_bucket(&self, tag: &[u8]) -> Option<&TableConfig> {
+        let Inner { host, rules, .. } = &*self.0;
+        let fingerprints = rules.iter().map(|rule| rule.key(tag).fingerprint);
+        host.earlier.report(host.now(), fingerprints).then_some(host.named.as_ref()).flatten()
     }
 
     /// What must hold before a check: the throttle is open, and the cost can pass at all. Returns

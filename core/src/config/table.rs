@@ -77,6 +77,15 @@ impl TableConfig {
         }
     }
 
+    /// The command that removes the table of this name in the same place.
+    pub(crate) fn remove_command(&self, name: &str) -> String {
+        let option = |flag, value: &Option<String>| {
+            value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
+        };
+        let place = option("group", &self.group) + &option("dir", &self.dir);
+        format!("dthrottle table remove {name}{place}")
+    }
+
     /// How many tags it has room for; a million by default.
     #[must_use]
     pub fn tags(self, tags: u64) -> TableConfig {

@@ -60,6 +60,14 @@ impl LockFile {
         Ok(Arc::new(LockFile { file: KeptFile::new(file)?, path }))
     }
 
+    /// Whether a throttle of any process uses the table's rules. Returns true if that is unknown.
+    pub(crate) fn is_used(&self) -> bool {
+        let mut lock = range(libc::F_WRLCK, RULES, ALL);
+        // SAFETY: the descriptor is open, and the structure is used during the call only.
+        let asked = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+        asked != 0 || lock.l_type != libc::F_UNLCK as libc::c_short
+    }
+
     /// A description of its own.
     pub(super) fn open_again(&self) -> io::Result<File> {
         let (again, flags) = (OFlags::RDWR | OFlags::CLOEXEC, OFlags::NOFOLLOW | OFlags::NONBLOCK);
@@ -111,12 +119,7 @@ pub(super) fn try_change(
     first: libc::off_t,
     count: libc::off_t,
 ) -> io::Result<bool> {
-    // SAFETY: a structure of numbers, for which zeroes are right: no process.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_start = first;
-    lock.l_len = count;
+    let lock = range(kind, first, count);
     // SAFETY: the descriptor is open, and the structure is read during the call only.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } == 0 {
         return Ok(true);
@@ -126,6 +129,17 @@ pub(super) fn try_change(
         Some(libc::EAGAIN | libc::EACCES) => Ok(false),
         _ => Err(cause),
     }
+}
+
+/// A lock on these bytes of a file.
+fn range(kind: libc::c_int, first: libc::off_t, count: libc::off_t) -> libc::flock {
+    // SAFETY: a structure of numbers, for which zeroes are right: no process.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = first;
+    lock.l_len = count;
+    lock
 }
 
 fn identity(file: &File) -> io::Result<(u64, u64)> {

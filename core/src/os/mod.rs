@@ -9,6 +9,8 @@ pub(crate) mod exchange_lock;
 pub(crate) mod file;
 #[cfg(all(feature = "shared", unix))]
 pub(crate) mod fork;
+#[cfg(all(feature = "shared", target_os = "linux"))]
+mod fresh;
 #[cfg(all(feature = "cluster", unix))]
 pub(crate) mod interface;
 #[cfg(all(feature = "shared", target_os = "linux"))]

@@ -20,6 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::fresh;
 use super::memory::Map;
 use super::owner::{Owner, PROTECTED};
 use crate::config::check_table_name;
@@ -116,6 +117,9 @@ impl From<Refusal> for Error {
 /// Opens a named table, which is made if it is not there.
 pub(crate) fn open<M: NamedMemory>(asked: &Asked<'_, M>) -> Result<Found<M>, Refusal> {
     let owner = Owner::of(asked.group)?;
+    if fresh::is_on()? {
+        return fresh::open(fresh_path::<M>(owner, asked.dir, asked.name), asked);
+    }
     let dirs = dirs(owner, asked.dir);
     let mut reasons = Vec::new();
     // A table that exists in any directory comes before a new one.
@@ -137,6 +141,11 @@ pub(crate) fn open<M: NamedMemory>(asked: &Asked<'_, M>) -> Result<Found<M>, Ref
         }
     }
     Err(Refusal::Nowhere(reasons.join("; ")))
+}
+
+/// What a fresh table is known by: no directory is looked at.
+fn fresh_path<M: NamedMemory>(owner: Owner, dir: Option<&str>, name: &str) -> PathBuf {
+    path_of::<M>(owner, Path::new(dir.unwrap_or_default()), name)
 }
 
 fn path_of<M: NamedMemory>(owner: Owner, dir: &Path, name: &str) -> PathBuf {
@@ -224,6 +233,9 @@ pub(crate) fn find_named<M: NamedMemory>(
     dir: Option<&str>,
 ) -> Option<M> {
     let owner = Owner::of(group).ok()?;
+    if fresh::is_on().ok()? {
+        return fresh::find(&fresh_path::<M>(owner, dir, name));
+    }
     let mut dirs = dirs(owner, dir).into_iter();
     dirs.find_map(|dir| look(&path_of::<M>(owner, &dir, name), owner).ok()?)
 }
@@ -323,7 +335,8 @@ fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, 
     }
 }
 
-fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> {
+/// Uses the memory in a file.
+pub(super) fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> {
     let len = file.metadata().map_err(|cause| wrong(path, cause))?.len();
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     if len < PAGE || len % PAGE != 0 {

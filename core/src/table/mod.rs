@@ -9,6 +9,7 @@
 
 pub(crate) mod cell;
 mod dirty;
+pub(crate) mod earlier;
 mod facts;
 pub(crate) mod fingerprint;
 mod geometry;

@@ -13,6 +13,7 @@ use crate::clock::{Clock, FIRST_READING};
 use crate::config::{Kind, TableConfig};
 use crate::error::{Error, Result};
 use crate::os::random;
+use crate::table::earlier::EarlierBuckets;
 use crate::table::rule_users::RuleUsers;
 use crate::table::{Geometry, Region, Table};
 
@@ -33,6 +34,7 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<String>,
     /// How the users of its rules are known.
     pub(crate) rule_users: RuleUsers,
+    pub(crate) earlier: EarlierBuckets,
 }
 
 /// A table that is to be opened.
@@ -102,6 +104,7 @@ impl Wish<'_> {
             key,
             warnings: Vec::new(),
             rule_users: RuleUsers::counted(),
+            earlier: EarlierBuckets::default(),
         }
     }
 }

@@ -27,6 +27,11 @@ impl Place {
         Place { home, mark: Mark::new(fingerprint & STORED) }
     }
 
+    /// The part of a fingerprint that a table keeps.
+    pub(super) fn stored(fingerprint: u64) -> u64 {
+        fingerprint >> SPARE << SPARE
+    }
+
     /// The tag's second line.
     pub(super) fn second(self, lines: usize) -> usize {
         (self.home + offset(self.mark.fingerprint_bits(), lines)) % lines
@@ -72,7 +77,7 @@ mod tests {
                 let place = Place::of(fingerprint, lines);
                 let second = place.second(lines);
                 assert!(place.home < lines && second < lines && place.home != second);
-                let truth = fingerprint >> SPARE << SPARE;
+                let truth = Place::stored(fingerprint);
                 assert_eq!(Place::fingerprint(place.mark, place.home, lines), truth);
                 let displaced = place.mark.displaced();
                 assert_eq!(Place::fingerprint(displaced, second, lines), truth);

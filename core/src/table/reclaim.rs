@@ -17,12 +17,13 @@ impl Table {
         // Without users no slot can come to name an excluded rule, so one pass finds all.
         self.each_cell(|_, cell| {
             let rule = usize::from(cell.load().rule());
-            if !is_free[rule] {
-                return;
+            if is_free[rule] {
+                let is_meant = |slot: Slot| usize::from(slot.rule()) == rule;
+                let lost = |slot: Slot| self.unreported.add(slot.pending() * self.quantum_of(slot));
+                let cost = |slot| self.eviction_cost(slot, now);
+                is_free[rule] = line::clear(cell, is_meant, cost, lost);
             }
-            let is_meant = |slot: Slot| usize::from(slot.rule()) == rule;
-            let lost = |slot: Slot| self.unreported.add(slot.pending() * self.quantum_of(slot));
-            is_free[rule] = line::clear(cell, is_meant, |slot| self.eviction_cost(slot, now), lost);
+            true
         });
         let used = rules::used(self.region.rules());
         let freed: Vec<_> = used.filter(|(index, _)| is_free[usize::from(*index)]).collect();

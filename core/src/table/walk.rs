@@ -100,19 +100,28 @@ impl Table {
 
     /// Shows every bucket that is not full, with the identity of its rule.
     pub(crate) fn each(&self, now: u64, mut show: impl FnMut(Bucket, u64, &Scale)) {
-        self.each_cell(|line, cell| {
-            let Some((slot, id, scale)) = self.with_rule(cell) else { return };
-            if scale.share_used(slot.tat(), now) > 0 {
-                show(self.bucket(line, slot), id, &scale);
-            }
+        self.each_while(now, |bucket, id, scale| {
+            show(bucket, id, scale);
+            true
         });
     }
 
-    /// Shows all slots that may hold something, with the numbers of their lines.
-    pub(super) fn each_cell(&self, mut show: impl FnMut(usize, &Cell)) {
+    /// Like [`Table::each`], until `show` returns false.
+    pub(crate) fn each_while(&self, now: u64, mut show: impl FnMut(Bucket, u64, &Scale) -> bool) {
+        self.each_cell(|line, cell| {
+            let Some((slot, id, scale)) = self.with_rule(cell) else { return true };
+            scale.share_used(slot.tat(), now) == 0 || show(self.bucket(line, slot), id, &scale)
+        });
+    }
+
+    /// Shows all slots that may hold something, with the numbers of their lines, until `show` returns
+    /// false.
+    pub(super) fn each_cell(&self, mut show: impl FnMut(usize, &Cell) -> bool) {
         for page in (0..self.region.dirty().len()).filter(|page| self.region.is_used(*page)) {
             for (i, line) in self.region.page(page).iter().enumerate() {
-                line.0.iter().for_each(|cell| show(page * PAGE_LINES + i, cell));
+                if !line.0.iter().all(|cell| show(page * PAGE_LINES + i, cell)) {
+                    return;
+                }
             }
         }
     }

@@ -180,6 +180,9 @@ impl Middleware {
             }
         };
         let action = self.act(&decision, has_place, request.can_wait);
+        if matches!(action, Action::Refuse(_)) {
+            self.warn_of_earlier_process(&tag);
+        }
         let taken = decision.granted;
         Some(HttpDecision { action, decision, tag, taken })
     }
@@ -298,6 +301,21 @@ impl Middleware {
             }
             self.warnings.add(code, "table", message);
         }
+    }
+
+    /// Named tables keep their buckets when a development server or a test suite restarts.
+    fn warn_of_earlier_process(&self, tag: &[u8]) {
+        let earlier = self.domain.get().and_then(|domain| domain.report_earlier_bucket(tag));
+        let Some((table, name)) = earlier.and_then(|table| Some((table, table.name()?))) else {
+            return;
+        };
+        let message = format!(
+            "a client was refused because of requests that were counted before this program opened \
+             the table {name:?}; a named table outlives its processes; for an empty one, run `{}` \
+             before the next start, or set DTHROTTLE_FRESH_TABLES=1 in tests",
+            table.remove_command(name),
+        );
+        self.warnings.add("DTHROTTLE_EARLIER_PROCESS", "earlier", once(message));
     }
 
     pub(super) fn warn(&self, code: &'static str, message: String) {

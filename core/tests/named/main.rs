@@ -5,9 +5,11 @@
 
 mod care;
 mod changes;
+mod earlier;
 mod faults;
 #[path = "../processes/folder.rs"]
 mod folder;
+mod fresh;
 #[path = "../processes/hammer.rs"]
 mod hammer;
 mod keys;

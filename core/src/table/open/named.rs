@@ -2,11 +2,13 @@
 
 use super::shared::{anonymous, fall_back};
 use super::{Opened, Wish};
+use crate::clock::Clock;
 use crate::config::{MOST_KEYS, TableConfig};
 use crate::error::{Error, Result};
 use crate::os::lock::LockFile;
 use crate::os::named::{self, Asked, Refusal};
 use crate::os::random;
+use crate::table::earlier::EarlierBuckets;
 use crate::table::rule_users::RuleUsers;
 use crate::table::{Birth, Region, Table};
 
@@ -29,13 +31,10 @@ pub(super) fn named(name: &str, wish: Wish<'_>) -> Result<Opened> {
 
 /// The error that a named table has another fingerprint key than this cluster.
 pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
-    let option = |flag, value: &Option<String>| {
-        value.as_ref().map_or(String::new(), |value| format!(" --{flag} {value}"))
-    };
-    let place = option("group", &config.group) + &option("dir", &config.dir);
     let message = format!(
         "the table {name:?} has another fingerprint key: it was made without this cluster, or with \
-         another secret; give another name, or remove it with `dthrottle table remove {name}{place}`"
+         another secret; give another name, or remove it with `{}`",
+        config.remove_command(name)
     );
     Error::config("table", message)
 }
@@ -78,11 +77,15 @@ fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
                 ));
             }
             let lock = LockFile::of_table(file, path).map_err(|cause| no_lock(&cause))?;
-            let rule_users = RuleUsers::Locked(lock);
             let table = Table::new(region);
             let Birth { zero_ns, key, .. } = found;
+            let earlier = match lock.is_used() {
+                true => EarlierBuckets::default(),
+                false => EarlierBuckets::of(&table, Clock::System.now_ns().saturating_sub(zero_ns)),
+            };
+            let rule_users = RuleUsers::Locked(lock);
             let name = Some(name.to_string());
-            Ok(Some(Opened { table, name, zero_ns, key, warnings, rule_users }))
+            Ok(Some(Opened { table, name, zero_ns, key, warnings, rule_users, earlier }))
         }
         Err(Refusal::Wrong(error)) => Err(error),
         Err(Refusal::Nowhere(why)) => {

@@ -1,0 +1,54 @@
+//! Buckets that earlier processes left in a named table. Such a table outlives its processes, so a
+//! new process may refuse a client that it has not seen yet. That is right in production and a
+//! puzzle in development, so HTTP middleware logs it once.
+#![cfg_attr(
+    not(all(feature = "web", feature = "shared", target_os = "linux")),
+    allow(dead_code, reason = "nothing to remember, or nobody to log it")
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Table;
+use super::place::Place;
+
+/// More buckets than this are not remembered: a table of a busy service, which restarts often, is
+/// not searched at every start.
+const MOST: usize = 1000;
+
+/// Buckets that were not full when this process opened the table and no other process used it.
+#[derive(Debug, Default)]
+pub(crate) struct EarlierBuckets {
+    /// The fingerprint of each, and when it would be full without this process, in the table's
+    /// time.
+    buckets: Vec<(u64, u64)>,
+    is_reported: AtomicBool,
+}
+
+impl EarlierBuckets {
+    /// The buckets of a table that no other process uses.
+    pub(crate) fn of(table: &Table, now: u64) -> EarlierBuckets {
+        let mut buckets = Vec::new();
+        table.each_while(now, |bucket, _, scale| {
+            buckets.push((bucket.key.fingerprint, now + scale.reset_after(bucket.tat, now)));
+            buckets.len() <= MOST
+        });
+        if buckets.len() > MOST {
+            buckets.clear();
+        }
+        EarlierBuckets { buckets, is_reported: AtomicBool::new(false) }
+    }
+
+    /// Whether one of these buckets is not full yet because of an earlier process. Returns true
+    /// once.
+    pub(crate) fn report(&self, now: u64, mut fingerprints: impl Iterator<Item = u64>) -> bool {
+        if self.buckets.is_empty() {
+            return false;
+        }
+        let is_earlier = |fingerprint: u64| {
+            let fingerprint = Place::stored(fingerprint);
+            self.buckets.iter().any(|(known, end)| *known == fingerprint && now < *end)
+        };
+        // Relaxed: nothing else depends on it.
+        fingerprints.any(is_earlier) && !self.is_reported.swap(true, Ordering::Relaxed)
+    }
+}
