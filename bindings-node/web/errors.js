@@ -1,8 +1,10 @@
-// Errors about options that core does not read.
+// Errors about options that core does not read, and a refusal as an error for error handlers.
 'use strict';
 
 const { DthrottleError } = require('../face/errors.js');
 const { describe } = require('../face/values.js');
+
+/** @import { Decision } from '../index.js' */
 
 /**
  * The error about an option's value.
@@ -34,4 +36,23 @@ function known(option, given, names) {
   }
 }
 
-module.exports = { known, misuse, wrong };
+/** What the error handler of a framework gets for a refusal. */
+class RefusalError extends Error {
+  code = 'DTHROTTLE_REFUSED';
+
+  /**
+   * @param {number} statusCode
+   * @param {Decision} decision
+   */
+  constructor(statusCode, decision) {
+    // A stack would say nothing about the client, and costs more than the decision.
+    const limit = Error.stackTraceLimit;
+    Error.stackTraceLimit = 0;
+    super('rate limit exceeded');
+    Error.stackTraceLimit = limit;
+    this.statusCode = statusCode;
+    this.decision = decision;
+  }
+}
+
+module.exports = { RefusalError, known, misuse, wrong };

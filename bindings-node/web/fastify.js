@@ -9,7 +9,7 @@
 const { DthrottleError } = require('../face/errors.js');
 const { isTable } = require('../face/values.js');
 const { handle, inform, joined } = require('./connect.js');
-const { wrong } = require('./errors.js');
+const { RefusalError, wrong } = require('./errors.js');
 const { closing, hold, refundAfter } = require('./hold.js');
 const { isPromise } = require('./callbacks.js');
 const { Middleware } = require('./middleware.js');
@@ -245,19 +245,25 @@ function refuse(middleware, outcome, request, reply, next) {
     return;
   }
   const refusal = middleware.refusal(outcome, request, reply);
-  if (isPromise(refusal)) refusal.then((settled) => send(middleware, settled, reply));
-  else send(middleware, refusal, reply);
+  if (isPromise(refusal)) refusal.then((settled) => send(middleware, outcome, settled, reply, next));
+  else send(middleware, outcome, refusal, reply, next);
 }
 
 /**
+ * Answers with the body that the application says, or leaves that to Fastify's error handler.
  * @param {Middleware} middleware
- * @param {{ status: number, names: string[], values: string[], body: Uint8Array }} refusal
+ * @param {Outcome} outcome
+ * @param {{ status: number, names: string[], values: string[], body: Uint8Array, isUsual: boolean }} refusal
  * @param {any} reply
+ * @param {(error?: unknown) => void} next
  */
-function send(middleware, { status, names, values, body }, reply) {
+function send(middleware, outcome, { status, names, values, body, isUsual }, reply, next) {
   if (reply.sent) return;
   write(middleware, reply, names, values);
-  reply.code(status).send(Buffer.from(body));
+  // Also for an error handler that sets no status.
+  reply.code(status);
+  if (isUsual) next(new RefusalError(status, outcome.decision));
+  else reply.send(Buffer.from(body));
 }
 
 /**

@@ -345,8 +345,12 @@ class Middleware {
    */
   #refusal({ values, rule, decision }, message) {
     const { native, handle } = this.#own;
+    const { message: option } = this.#given;
+    /** Whether the application gives no body. */
+    let isUsual = true;
     const refuse = (/** @type {unknown} */ said) => {
       const words = said === undefined || said === null || said === FAILURE ? undefined : toWords(toPlain(said));
+      isUsual = words === undefined && (option === undefined || typeof option === 'function');
       return attempt(() => native.webRefusal(handle, words, rule, decision.retryAfterMs));
     };
     let made;
@@ -357,8 +361,8 @@ class Middleware {
       made = refuse(undefined);
     }
     const [body, [status, ...own]] = made;
-    const names = ['content-type', 'content-length', 'retry-after', ...this.fieldNames];
-    return { status: Number(status), names, values: [...own, ...values], body };
+    const names = [...['content-type', 'content-length', 'retry-after'].slice(0, own.length), ...this.fieldNames];
+    return { status: Number(status), names, values: [...own, ...values], body, isUsual };
   }
 
   /**

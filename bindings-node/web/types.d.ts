@@ -20,6 +20,14 @@ export interface Refused {
   decision: Decision;
 }
 
+/** What Fastify's error handlers get for a refusal, unless `message` or `handler` answers it. */
+export interface RefusalError extends Error {
+  code: 'DTHROTTLE_REFUSED';
+  /** As the option says; 429 by default. */
+  statusCode: number;
+  decision: Decision;
+}
+
 /** What the body of a refusal may be: text, bytes, or an object, which is sent as JSON. */
 export type Message = string | Uint8Array | object;
 
@@ -95,6 +103,8 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   standardHeaders?: boolean | 'standard' | 'draft-6' | 'draft-7' | 'draft-8' | 'x-ratelimit' | 'none' | undefined;
   /** X-RateLimit fields, too. */
   legacyHeaders?: boolean | undefined;
+  /** Whether refusals have Retry-After; true by default. */
+  retryAfter?: boolean | undefined;
   /** Where the application finds a RateLimitInfo, a name that requests do not have already; `'rateLimit'` by default. */
   requestPropertyName?: string | undefined;
   /** Hold a request for up to so long, until its turn, before refusing it. */

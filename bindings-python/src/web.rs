@@ -338,10 +338,12 @@ impl HttpDecision {
         self.fields.clone_ref(py)
     }
 
-    /// Whole seconds after which the same request would pass, at least one.
+    /// Whole seconds after which the same request would pass, at least one; None: the options turn
+    /// the field Retry-After off.
     #[getter]
-    fn retry_after(&self) -> u64 {
-        web::retry_after(&self.decided.decision)
+    fn retry_after(&self) -> Option<u64> {
+        let shows = self.middleware.get().middleware.options().retry_after;
+        shows.then(|| web::retry_after(&self.decided.decision))
     }
 
     /// The response to a refusal: its status, its fields besides those of every response, and its

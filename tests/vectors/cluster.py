@@ -167,7 +167,7 @@ def check_habits(cluster: Config) -> None:
     if isinstance(size, str):
         found = re.fullmatch(r"\s*([0-9]+)\s*([A-Za-z]*)\s*", size)
         unit = found[2].lower() if found else "?"
-        size = int(found[1]) * (BYTES | {"": 1}).get(unit, 0) if found else None
+        size = int(found[1]) * BYTES.get(unit, 0) if found else None
     if isinstance(size, bool) or not isinstance(size, int | float):
         raise BadConfig("cluster.retention_bytes")
     if size != int(size) or not 64_000 <= size <= 10**9:

@@ -141,6 +141,6 @@ def proper_size(size: object, large: bool) -> bool:
     if not found:
         return False
     number, unit = int(found[1]), found[2].lower()
-    if unit in ("", "tags"):
+    if unit == "tags":
         return 1 <= number <= MAX_TAGS
     return unit in BYTES and FEWEST_BYTES[large] < number * BYTES[unit] < 2**64

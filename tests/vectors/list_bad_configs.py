@@ -78,6 +78,14 @@ def values() -> list[Entry]:
         for text in ("", "abc", "0.1ms", "-1s", "10/s")
     ]
     made += [
+        case("burst is a number as text", "burst",
+             ['must be a whole number such as 10, or a duration like "10s", got the text "10"'],
+             'rate = "1/s"\nburst = "10" #!\n', {"rate": "1/s", "burst": "10"}),
+        case("burst of a rule is a number as text", "rules[0].burst", ['got the text " 10 "'],
+             'rules = [{ rate = 1, burst = " 10 " }] #!\n',
+             {"rules": [{"rate": 1, "burst": " 10 "}]}),
+    ]
+    made += [
         case("rate in a domain", "domains.api.rate", ["10/fortnight", RATE_SAYS],
              'rate = "1/s"\n\n[domains.api]\nburst = 3\nrate = "10/fortnight" #!\n',
              {"rate": "1/s", "domains": {"api": {"burst": 3, "rate": "10/fortnight"}}}),

@@ -57,7 +57,7 @@ def good() -> list[Entry]:
               ("peers", ["127.0.0.1:1"] * 1000), ("period", "5ms"), ("period", "10 seconds"),
               ("period", "9.5s"), ("reports", "eager"), ("tolerance", "auto"), ("tolerance", "0s"), ("tolerance", "1 min"),
               ("retention", "1s"), ("retention", "10min"), ("retention_bytes", 64000),
-              ("retention_bytes", "64 KB"), ("retention_bytes", "1000000000"), ("pacing", False), ("busy", False),
+              ("retention_bytes", "64 KB"), ("retention_bytes", "1000000000 B"), ("pacing", False), ("busy", False),
           ]],
         *[limited(f"a cluster with a table: {size}",
                f'cluster = {{ name = "web", listen = "{HERE}" }}\n'
@@ -264,8 +264,9 @@ def habits() -> list[Entry]:
         *[wrong("retention", value, ["1s to 600s"]) for value in ("999ms", "0s", "11 minutes", "1y")],
         *[wrong("retention", value, ['"15s"']) for value in ("15", "long", 15, "101 years")],
         *[wrong("retention_bytes", value, ['"64 KB" to "1 GB"'])
-          for value in (0, 63999, "63 KB", 1000000001, "2 GB", "17179869184 GB", "0")],
+          for value in (0, 63999, "63 KB", 1000000001, "2 GB", "17179869184 GB", "0 B")],
         *[wrong("retention_bytes", value, ['"16 MB"']) for value in [*sizes, 1.5, -1, True, None]],
+        wrong("retention_bytes", "1000000", ['got the text "1000000"', '"16 MB"']),
     ]
 
 

@@ -28,7 +28,7 @@ def good() -> list[Entry]:
              {"table": {"size": "5000 tags", "private": True}}),
         *[limited(f"a table of {size!r}", f'table = {{ private = true, size = "{size}" }}\n',
                {"table": {"private": True, "size": size}})
-          for size in ("1000", "3000000 bytes", "900kb", " 2 MiB ", "1024 KiB", "1M")],
+          for size in ("1000 tags", "3000000 bytes", "900kb", " 2 MiB ", "1024 KiB", "1M")],
         limited("a table, then domains", '[table]\nsize = 100\n[domains.api]\nrate = "10/s"\n',
              {"table": {"size": 100}, "domains": {"api": {"rate": "10/s"}}}),
     ]  # fmt: skip
@@ -102,7 +102,9 @@ def sizes() -> list[Entry]:
                f'table = {{ size = "{text}" }} #!\n', {"table": {"size": text}})
           for text in odd],
         case("table size of no tags as text", "table.size", ["0 tags"],
-             'table = { size = "0" } #!\n', {"table": {"size": "0"}}),
+             'table = { size = "0 tags" } #!\n', {"table": {"size": "0 tags"}}),
+        case("table size is a number as text", "table.size", [SIZE_SAYS, 'got the text "1000"'],
+             'table = { size = "1000" } #!\n', {"table": {"size": "1000"}}),
         case("a table of too few bytes", "table.size", ["1000 bytes", "too few"],
              '[table]\nprivate = true\nsize = "1 kB" #!\n',
              {"table": {"private": True, "size": "1 kB"}}),

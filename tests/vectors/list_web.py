@@ -133,6 +133,17 @@ def refusals() -> list[Case]:
     later.request(S + 1, expect_Retry_After="59")
     later.request(60 * S - 1, expect_Retry_After="1")
     later.request(60 * S, expect_action="pass")
+    silent = Case("no Retry-After", "a refusal without it", rate="1/s", retry_after=False)
+    silent.request(0, expect_action="pass")
+    silent.request(0, expect_action="refuse")
+    bare = Case(
+        "no field at all", "neither kind of field", rate="1/s", headers="none", retry_after=False
+    )
+    bare.request(0)
+    bare.request(0, expect_action="refuse")
+    kept = Case("Retry-After by option", "as without it", rate="1/s", retry_after=True)
+    kept.request(0)
+    kept.request(0, expect_Retry_After="1")
     problem = Case("a problem of two rules", "names the rule", rules=TWO, body="problem+json")
     for _ in range(3):
         problem.request(0)
@@ -142,7 +153,7 @@ def refusals() -> list[Case]:
     dry = Case("dry run", "refuses nobody, and says what would be", rate="1/s", dry_run=True)
     for at in (0, 0, S):
         dry.request(at, expect_action="pass")
-    return [*cases, later, problem, hammer, dry]
+    return [*cases, later, silent, bare, kept, problem, hammer, dry]
 
 
 def clients() -> list[Case]:
@@ -322,6 +333,7 @@ def bad() -> list[Entry]:
         case("a negative delay", "max_delay", rate | {"max_delay": -1}, "0"),
         case("too many held requests", "max_held", rate | {"max_held": 1e9}, "1000000"),
         case("a number of a body", "body", rate | {"body": 5}, "text"),
+        case("seconds for a flag", "retry_after", rate | {"retry_after": 5}, "true or false"),
         case("text for a flag", "dry_run", rate | {"dry_run": "yes"}, "true or false"),
         case("a misspelled option", "max_hold", rate | {"max_hold": 1}, "max_held"),
         case("another library's name", "key_func", rate | {"key_func": "x"}, "tag"),

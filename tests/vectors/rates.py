@@ -92,9 +92,7 @@ def parse_burst(value: object, rate: Rate) -> int:
         burst = ceil(rate.count)
     elif isinstance(value, str):
         found = DURATION.fullmatch(value)
-        if re.fullmatch(" *[0-9]+ *", value):
-            burst = int(value)
-        elif not found or found[2].lower() not in UNITS:
+        if not found or found[2].lower() not in UNITS:
             raise Bad("not a duration")
         else:
             burst = floor(number(found[1]) * UNITS[found[2].lower()] / rate.interval)

@@ -213,7 +213,7 @@ class Middleware:
         fields = [
             ("Content-Type", kind),
             ("Content-Length", str(len(content))),
-            ("Retry-After", str(after)),
+            *([("Retry-After", str(after))] if self.options.get("retry_after", True) else []),
             *fields,
         ]
         return Answer("refuse", wait, status, fields, kind, content, who)

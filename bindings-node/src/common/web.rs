@@ -158,7 +158,7 @@ pub(crate) fn tag_bytes(kind: u32, value: &[u8]) -> Vec<u8> {
 }
 
 /// The response to a refusal by the rule of this index: the body, and as text the status and the
-/// values of content-type, content-length and retry-after.
+/// values of content-type, content-length and, unless an option turns it off, retry-after.
 pub(crate) fn refusal(
     middleware: &Middleware,
     body: Option<Vec<String>>,
@@ -170,7 +170,8 @@ pub(crate) fn refusal(
     decision.rule = (rule >= 0.0).then_some(rule as usize);
     decision.retry_after = convert::duration_from_millis("retryAfterMs", retry_after_ms)?;
     let refusal = middleware.refusal(&decision, body.as_ref());
-    let values = refusal.fields.iter().take(3).map(|(_, value)| value.to_string());
+    let count = 2 + usize::from(middleware.options().retry_after);
+    let values = refusal.fields.iter().take(count).map(|(_, value)| value.to_string());
     let texts = std::iter::once(refusal.status.to_string()).chain(values).collect();
     Ok((refusal.body.into_owned(), texts))
 }

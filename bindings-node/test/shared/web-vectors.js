@@ -11,7 +11,7 @@ const { describe, it } = require('node:test');
 const { OPEN } = require('../../face/middleware.js');
 const { Middleware } = require('../../web/middleware.js');
 const { nodeReader } = require('../../web/reader.js');
-const { start } = require('./web.js');
+const { start, usualRefusal } = require('./web.js');
 
 /** @typedef {typeof import('../../index.js')} Face */
 /** @typedef {any} Json Whatever a vector holds. */
@@ -247,7 +247,7 @@ function testResponses(label, face, kind, isOwn = false) {
             if (step.request === undefined) continue;
             const end = steps.find(({ finish }) => finish === i);
             const { response, closed } = await answer(web, vector, step.request, end?.success === false ? 500 : 200);
-            compare(response, step.expect);
+            compare(response, step.expect, options.message === undefined ? usualRefusal(kind, step.expect.status) : undefined);
             // What is refunded then must be before the next request.
             await closed;
           }
@@ -283,16 +283,17 @@ async function answer(web, { options }, request, status) {
 /**
  * @param {import('./web.js').Answer} response
  * @param {Json} expected
+ * @param {{ type: string, body: string }} [usual] What a refusal has where no option says what its body is.
  */
-function compare({ status, headers, body }, expected) {
+function compare({ status, headers, body }, expected, usual) {
   const found = Object.fromEntries(Object.entries(headers).filter(([name]) => isOurs(name)));
   const { fields = [] } = lower(expected);
   const { 'content-type': type, 'content-length': length, ...rest } = Object.fromEntries(fields);
   assert.deepEqual(found, rest);
   if (expected.action !== 'refuse') return;
   assert.equal(status, expected.status);
-  assert.equal(body, expected.body);
-  assert.deepEqual([headers['content-type'], headers['content-length']], [type, length]);
+  assert.equal(body, usual?.body ?? expected.body);
+  assert.deepEqual([headers['content-type'], headers['content-length']], usual ? [usual.type, String(usual.body.length)] : [type, length]);
 }
 
 module.exports = { testDecisions, testResponses };

@@ -140,6 +140,19 @@ const kinds = {
 };
 
 /**
+ * The type and the body of a refusal where no option says what the body is. Fastify answers refusals in its
+ * own format, as it answers errors.
+ * @param {string} kind
+ * @param {number} [statusCode]
+ */
+function usualRefusal(kind, statusCode = 429) {
+  if (kind !== 'Fastify') return { type: 'text/plain; charset=utf-8', body: 'Too Many Requests\n' };
+  const error = http.STATUS_CODES[statusCode];
+  const body = JSON.stringify({ statusCode, code: 'DTHROTTLE_REFUSED', error, message: 'rate limit exceeded' });
+  return { type: 'application/json; charset=utf-8', body };
+}
+
+/**
  * Makes one request on a connection of its own.
  * @param {number} port
  * @param {string} path
@@ -237,4 +250,4 @@ async function warnings(run) {
   return heard;
 }
 
-module.exports = { ask, kinds: Object.keys(kinds), start, using, warnings };
+module.exports = { ask, kinds: Object.keys(kinds), start, using, usualRefusal, warnings };

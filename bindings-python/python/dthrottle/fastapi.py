@@ -41,10 +41,11 @@ class Refused(HTTPException):
     def __init__(self, decided: HttpDecision, refusal: tuple[int, Fields, bytes]) -> None:
         status, fields, self.body = refusal
         own = dict(fields)
-        headers = {"Retry-After": own["Retry-After"], **dict(decided.fields)}
-        super().__init__(status, "Too Many Requests", headers)
+        # FastAPI makes another body, and so another type and length.
+        self.media_type = own.pop("Content-Type")
+        del own["Content-Length"]
+        super().__init__(status, "Too Many Requests", {**own, **dict(decided.fields)})
         self.decision = decided.decision
-        self.media_type = own["Content-Type"]
 
 
 async def refused_handler(_request: Request, refused: Exception) -> Response:

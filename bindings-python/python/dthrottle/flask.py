@@ -197,7 +197,8 @@ class Limiter:
             for field in http.merged(headers.keys(), decided.fields):
                 headers.add(*field)
             if decided.refused:
-                headers.setdefault("Retry-After", str(decided.retry_after))
+                if decided.retry_after is not None:
+                    headers.setdefault("Retry-After", str(decided.retry_after))
             elif http.refunds:
                 decided.finish(response.status_code < 400)
         return response

@@ -59,6 +59,7 @@ class LimitOptions(TypedDict, total=False):
     on_refused: Callable[[Any, Decision], Any]
     headers: Kind
     legacy_headers: bool
+    retry_after: bool
     max_delay: float
     max_held: int
     throttle_milliseconds: float

@@ -6,7 +6,7 @@ use super::value::{Entry, Node, Value};
 use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
 use crate::error::{Error, Result};
 use crate::limit::decide::MAX_RULES;
-use crate::limit::rate::{Burst, Rate};
+use crate::limit::rate::{Burst, Rate, quoted};
 use crate::limit::rule::Rule;
 use crate::records::keys;
 
@@ -112,11 +112,11 @@ impl Reader {
         };
         if let Some(entry) = table.get("burst") {
             rule.burst = match &entry.node.value {
+                Value::Text(text) if is_number(text) => Err(number_as_text(text, Burst::RIGHT)),
                 Value::Text(text) => Burst::parse(text),
                 Value::Number(number) => Burst::from_number(*number),
                 _ => {
-                    let fix = r#"a whole number, or a duration like "10s""#;
-                    return Err(self.kind(entry, path, fix));
+                    return Err(self.kind(entry, path, Burst::RIGHT));
                 }
             };
         }
@@ -158,11 +158,11 @@ impl Reader {
         }
         if let Some(entry) = table.get("size") {
             config.size = Some(match &entry.node.value {
+                Value::Text(text) if is_number(text) => Err(number_as_text(text, Size::RIGHT)),
                 Value::Text(text) => Size::parse(text),
                 Value::Number(number) => Size::from_number(*number),
                 _ => {
-                    let fix = r#"a number of tags, or bytes like "64 MB""#;
-                    return Err(self.kind(entry, "table", fix));
+                    return Err(self.kind(entry, "table", Size::RIGHT));
                 }
             });
         }
@@ -180,4 +180,16 @@ impl Reader {
         }
         Ok(config)
     }
+}
+
+/// Whether text is a number without a unit. TOML and objects have numbers, so such text is most
+/// likely a setting that was not converted; only command lines and the like give numbers as text.
+pub(super) fn is_number(text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The error about such text.
+pub(super) fn number_as_text(text: &str, right: &str) -> String {
+    format!("must be {right}, got the text {}", quoted(text))
 }

@@ -199,12 +199,12 @@ impl Default for TableConfig {
 impl Size {
     const DEFAULT: Size = Size::Tags(DEFAULT_TAGS);
 
+    /// What a size must be.
+    pub(crate) const RIGHT: &str = r#"a number of tags, or bytes like "64 MB""#;
+
     /// A number of tags, or bytes such as `"64 MB"`.
     pub(crate) fn parse(text: &str) -> Result<Size, String> {
-        let fault = || {
-            let text = quoted(text);
-            format!(r#"{text} is not a size; write a number of tags, or bytes like "64 MB""#)
-        };
+        let fault = || format!("{} is not a size; write {}", quoted(text), Size::RIGHT);
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(end);

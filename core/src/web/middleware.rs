@@ -232,8 +232,10 @@ impl Middleware {
         let mut fields: Vec<Field<'a>> = vec![
             ("Content-Type", Cow::Borrowed(kind)),
             ("Content-Length", Cow::Owned(body.len().to_string())),
-            ("Retry-After", Cow::Owned(retry_after.to_string())),
         ];
+        if self.options.retry_after {
+            fields.push(("Retry-After", Cow::Owned(retry_after.to_string())));
+        }
         fields.extend(self.fields(decision));
         Refusal { status, fields, body }
     }

@@ -69,6 +69,8 @@ pub struct Options {
     pub headers: Kind,
     /// Whether `X-RateLimit` fields are written besides.
     pub legacy_headers: bool,
+    /// Whether refusals have `Retry-After`.
+    pub retry_after: bool,
     /// The longest time to hold a request until its turn.
     pub max_delay: Duration,
     /// How many requests may be held in this process.
@@ -115,6 +117,7 @@ impl Options {
             body: given.body()?,
             headers: given.headers()?,
             legacy_headers: given.flag("legacy_headers")?,
+            retry_after: !given.has("retry_after") || given.flag("retry_after")?,
             max_delay: Duration::from_secs_f64(max_delay),
             max_held: held,
             refusal_delay: Duration::from_secs_f64(refusal_ms.unwrap_or(0.0) / 1e3),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::check::MOST_PEERS;
 use super::{ClusterConfig, Reports};
+use crate::config::read::{is_number, number_as_text};
 use crate::config::reader::{Keys, Reader, Table, join};
 use crate::config::table::Size;
 use crate::config::value::{Entry, Value};
@@ -138,6 +139,10 @@ impl Reader {
         if let Some(entry) = table.get("retention_bytes") {
             let fix = r#"bytes like "16 MB""#;
             cluster = cluster.retention_bytes(match &entry.node.value {
+                Value::Text(text) if is_number(text) => {
+                    let right = r#"a number of bytes, or text like "16 MB""#;
+                    return Err(self.fault(entry, &number_as_text(text, right)));
+                }
                 Value::Text(text) => bytes(text).ok_or_else(|| {
                     self.fault(entry, &format!("{} is not a size; write {fix}", quoted(text)))
                 })?,
@@ -170,14 +175,11 @@ impl Reader {
     }
 }
 
-/// Bytes, with a unit or without.
+/// Bytes with a unit.
 fn bytes(text: &str) -> Option<usize> {
-    let plain = text.trim().bytes().all(|byte| byte.is_ascii_digit());
-    let bytes = match Size::parse(text).ok()? {
-        Size::Bytes(bytes) => bytes,
-        Size::Tags(bytes) if plain => bytes,
-        Size::Tags(_) => return None,
-    };
-    // What does not fit is too many in any case.
-    Some(usize::try_from(bytes).unwrap_or(usize::MAX))
+    match Size::parse(text).ok()? {
+        // What does not fit is too many in any case.
+        Size::Bytes(bytes) => Some(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        Size::Tags(_) => None,
+    }
 }

@@ -84,7 +84,6 @@ fn every_key_is_read() {
     assert_eq!(read("tolerance = \"auto\"").tolerance, None);
     assert_eq!(read("period = \"0.25 s\"").period, Duration::from_millis(250));
     assert_eq!(read("retention_bytes = 70000").retention_bytes, 70_000);
-    assert_eq!(read("retention_bytes = \"70000\"").retention_bytes, 70_000);
 }
 
 #[test]
