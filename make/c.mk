@@ -11,7 +11,8 @@ C_SONAME = libdthrottle.so.$(firstword $(subst ., ,$(C_VERSION)))
 
 C_SOURCES := $(shell find core/src bindings-c/src -name '*.rs') bindings-c/build.rs \
 	Cargo.toml Cargo.lock core/Cargo.toml bindings-c/Cargo.toml
-# What a program linked with libdthrottle.a needs besides; written when all else is built.
+# What a program linked with libdthrottle.a needs besides; written when all else is built. Without
+# libgcc_s, which has no static form: compilers add it, or libgcc_eh under -static.
 C_BUILT := $(RELEASE)/libdthrottle.libs
 
 build-c: cargo-ready ## Build libdthrottle for C: target/release/libdthrottle.so and .a
@@ -19,7 +20,7 @@ build-c: cargo-ready ## Build libdthrottle for C: target/release/libdthrottle.so
 	CARGO_TERM_COLOR=never $(CARGO) rustc --quiet --release --package dthrottle-c --lib -- \
 		--print native-static-libs 2>$(C_BUILT).log || { cat $(C_BUILT).log >&2; exit 1; }
 	@ln -sf libdthrottle.so $(RELEASE)/$(C_SONAME)
-	@sed -n 's/^note: native-static-libs: //p' $(C_BUILT).log >$(C_BUILT)
+	@sed -n 's/^note: native-static-libs: //p' $(C_BUILT).log | sed 's/-lgcc_s *//' >$(C_BUILT)
 	@test -s $(C_BUILT) || { echo "no native-static-libs in $(C_BUILT).log" >&2; exit 1; }
 
 # Root, who installs, may have no cargo: it is only asked for when the sources have changed.

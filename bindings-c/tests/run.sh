@@ -142,6 +142,10 @@ all_ways() {
                 step "compile $name static" compile "$name" "$name-static" $static
                 step "$name is static" is_static "$name-static"
                 step "run $name static" run_program "$name" "./$name-static"
+                step "compile $name with -static" compile "$name" "$name-all-static" -static \
+                    $(pkg-config --libs --static dthrottle)
+                step "$name with -static needs no shared library" needs_nothing "$name-all-static"
+                step "run $name with -static" run_program "$name" "./$name-all-static"
             fi
         }
     done
@@ -179,6 +183,10 @@ no_allocation() {
 
 is_static() {
     readelf -dW "$1" >dynamic && ! grep 'NEEDED.*dthrottle' dynamic
+}
+
+needs_nothing() {
+    readelf -dW "$1" >dynamic && ! grep 'NEEDED' dynamic
 }
 
 # Never -o /dev/null: as root that replaces the device.

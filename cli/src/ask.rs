@@ -2,10 +2,16 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
+use dthrottle::Decision;
+use dthrottle::records::{Shown, Value, text};
+use serde_json::json;
+
 use crate::daemon::Door;
+use crate::output::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,6 +29,9 @@ pub(crate) struct Args {
     /// Take as many units as there are.
     #[arg(long)]
     partial: bool,
+    /// Print the decision as JSON, as the daemon's /check does.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     door: Door,
 }
@@ -45,9 +54,15 @@ pub(crate) fn ask(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     options.extend(args.max_wait.map(|wait| format!("max_wait_ms={wait}")));
     options.extend(args.partial.then(|| "partial=1".to_string()));
     let answer = args.door.ask(&query(verb, args.domain.as_deref(), &options, &args.tag))?;
-    let (word, fields) = answer.split_once(' ').unwrap_or((&answer, ""));
-    let allowed = word == "OK";
-    println!("{}", if allowed { "allowed" } else { "refused" });
+    let allowed = answer.starts_with("OK");
+    print(&if args.json { as_json(&answer) } else { as_text(&answer) })?;
+    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A field a line, as they come: also those of a newer daemon.
+fn as_text(answer: &str) -> String {
+    let (word, fields) = answer.split_once(' ').unwrap_or((answer, ""));
+    let mut out = format!("{}\n", if word == "OK" { "allowed" } else { "refused" });
     // The name of a rule is the rest of the line.
     let named = ["rule", "deciding"].map(|key| {
         let (fields, name) = fields.split_once(&format!(" {key}="))?;
@@ -56,15 +71,26 @@ pub(crate) fn ask(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let named = named.into_iter().flatten().min();
     let (fields, rule) = named.map_or((fields, None), |(_, named)| named);
     for (key, value) in fields.split(' ').filter_map(|field| field.split_once('=')) {
-        match (key.strip_suffix("_ns"), value.parse::<f64>()) {
-            (Some(key), Ok(ns)) => println!("{key:<12} {} s", ns / 1e9),
-            _ => println!("{key:<12} {value}"),
-        }
+        // Writing to memory cannot fail.
+        let _ = match (key.strip_suffix("_ns"), value.parse::<f64>()) {
+            (Some(key), Ok(ns)) => writeln!(out, "{key:<12} {} s", ns / 1e9),
+            _ => writeln!(out, "{key:<12} {value}"),
+        };
     }
     if let Some((key, rule)) = rule {
-        println!("{key:<12} {rule}");
+        let _ = writeln!(out, "{key:<12} {rule}");
     }
-    Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    out
+}
+
+/// Every field, with rules by name.
+fn as_json(answer: &str) -> String {
+    let text::Answer { decision, rule } = text::read(answer);
+    let values = decision.values().map(|value| match value {
+        Value::Rule(index) => Value::Name(index.map(|_| rule)),
+        value => value,
+    });
+    format!("{}\n", json!(Shown(Decision::FIELDS, &values)))
 }
 
 pub(crate) fn reset(args: &ResetArgs) -> Result<ExitCode, Box<dyn Error>> {

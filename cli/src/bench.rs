@@ -1,12 +1,14 @@
 //! `dthrottle bench`: load for a daemon's line protocol.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::daemon::{Door, Stream};
+use crate::output::print;
 
 /// So many lines and answers wait in the sockets; with more either end would wait for the other.
 const DEEPEST: usize = 5000;
@@ -64,10 +66,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut trips: Vec<f64> = seen.into_iter().flat_map(|seen| seen.trips).collect();
     trips.sort_by(f64::total_cmp);
     let at = |share: f64| trips[((trips.len() - 1) as f64 * share) as usize] * 1e6;
-    println!("{:<16} {:.0}", "decisions/s", (allowed + refused) as f64 / elapsed);
-    println!("{:<16} {allowed}", "allowed");
-    println!("{:<16} {refused}", "refused");
-    println!("{:<16} {:.1} us median, {:.1} us of 99 in 100", "round trip", at(0.5), at(0.99));
+    let per_second = (allowed + refused) as f64 / elapsed;
+    let trip = format!("{:.1} us median, {:.1} us of 99 in 100", at(0.5), at(0.99));
+    let mut out = format!("{:<16} {per_second:.0}\n", "decisions/s");
+    // Writing to memory cannot fail.
+    let _ = writeln!(out, "{:<16} {allowed}\n{:<16} {refused}", "allowed", "refused");
+    let _ = writeln!(out, "{:<16} {trip}", "round trip");
+    print(&out)?;
     Ok(ExitCode::SUCCESS)
 }
 

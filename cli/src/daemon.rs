@@ -16,7 +16,8 @@ const NO_DAEMON: &str = "not the answer of a dthrottled; --daemon says where it 
 
 #[derive(clap::Args)]
 pub(crate) struct Door {
-    /// Where the daemon answers: a path, or an address with a port. By default its Unix socket.
+    /// The path of the daemon's Unix socket, if it is not the default one, or an address with a
+    /// port.
     #[arg(long, value_name = "PLACE", global = true)]
     daemon: Option<String>,
     /// A file with the daemon's token, which reset, stats, peers and top need over TCP.
@@ -36,15 +37,16 @@ impl Door {
         let about = |error: &dyn fmt::Display| {
             format!("{place}: {error}; is dthrottled there? --daemon says where")
         };
-        let stream = if place.contains('/') {
-            Stream::Unix(UnixStream::connect(&place).map_err(|error| about(&error))?)
-        } else {
-            let address: SocketAddr = place.parse().map_err(|_| {
-                format!("{place:?} is neither a path nor an address such as \"127.0.0.1:7373\"")
-            })?;
-            let stream = TcpStream::connect_timeout(&address, PATIENCE);
-            Stream::Tcp(stream.map_err(|error| about(&error))?)
+        let stream = match place.parse::<SocketAddr>() {
+            Ok(address) => TcpStream::connect_timeout(&address, PATIENCE).map(Stream::Tcp),
+            // Perhaps a host's name. Write ./name:1 for such a file.
+            Err(_) if is_host_and_port(&place) => {
+                let right = "a path or an address such as \"127.0.0.1:7373\"";
+                return Err(format!("--daemon must be {right}, got {place:?}").into());
+            }
+            Err(_) => UnixStream::connect(&place).map(Stream::Unix),
         };
+        let stream = stream.map_err(|error| about(&error))?;
         stream.be_patient()?;
         Ok(stream)
     }
@@ -92,6 +94,11 @@ impl Door {
         let json = answer.strip_prefix("OK ").ok_or(NO_DAEMON)?;
         Ok(serde_json::from_str(json)?)
     }
+}
+
+fn is_host_and_port(place: &str) -> bool {
+    let port = place.rsplit_once(':').map(|(_, port)| port);
+    !place.contains('/') && port.is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 /// Where the daemon listens if nothing is said: `docs/daemon.md`.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::daemon::Door;
+use crate::output;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -137,11 +138,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Prints; whoever reads may have read enough.
 fn print(text: &str) -> Result<ExitCode, Box<dyn Error>> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    output::print(text)?;
+    Ok(ExitCode::SUCCESS)
 }

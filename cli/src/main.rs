@@ -5,6 +5,7 @@ mod ask;
 mod bench;
 mod daemon;
 mod look;
+mod output;
 mod simulate;
 mod table;
 

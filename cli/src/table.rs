@@ -1,9 +1,12 @@
 //! `dthrottle table`: list, remove and resize named tables.
 
-use std::io::{self, Write};
+use std::fmt::Write;
 
 use clap::Subcommand;
 use dthrottle::tables::{self, TableInfo};
+use serde_json::{Value, json};
+
+use crate::output::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,7 +23,11 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Action {
     /// Show all tables: name, size, buckets in use, file.
-    List,
+    List {
+        /// Print JSON: an array with an object for each table.
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove a table. Processes that have it open keep it until they end.
     Remove {
         /// The table's name.
@@ -39,7 +46,10 @@ enum Action {
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let (group, dir) = (args.group.as_deref(), args.dir.as_deref());
     match &args.action {
-        Action::List => show(&tables::list(group, dir)?)?,
+        Action::List { json } => {
+            let tables = tables::list(group, dir)?;
+            print(&if *json { as_json(&tables) } else { as_text(&tables) })?;
+        }
         Action::Remove { name } => tables::remove(name, group, dir)?,
         Action::Resize { name, size } => match tables::resize(name, size, group, dir)? {
             0 => {}
@@ -49,16 +59,30 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn show(tables: &[TableInfo]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{:<24} {:>12} {:>12} {:>14}  FILE", "NAME", "TAGS", "BUCKETS", "BYTES")?;
+fn as_text(tables: &[TableInfo]) -> String {
+    let mut out = format!(
+        "{:<24} {:>12} {:>12} {:>14}  FILE\n",
+        "NAME", "TAGS", "BUCKETS", "BYTES"
+    );
     for table in tables {
         let TableInfo { name, path, bytes, tags, buckets, fault, .. } = table;
         let path = path.display();
-        writeln!(out, "{name:<24} {tags:>12} {buckets:>12} {bytes:>14}  {path}")?;
+        // Writing to memory cannot fail.
+        let _ = writeln!(out, "{name:<24} {tags:>12} {buckets:>12} {bytes:>14}  {path}");
         if let Some(fault) = fault {
-            writeln!(out, "  {fault}")?;
+            let _ = writeln!(out, "  {fault}");
         }
     }
-    Ok(())
+    out
+}
+
+fn as_json(tables: &[TableInfo]) -> String {
+    let table = |table: &TableInfo| {
+        let TableInfo { name, path, bytes, tags, buckets, cluster, fault, .. } = table;
+        json!({
+            "name": name, "path": path.to_string_lossy(), "bytes": bytes, "tags": tags,
+            "buckets": buckets, "cluster": cluster, "fault": fault,
+        })
+    };
+    format!("{}\n", tables.iter().map(table).collect::<Value>())
 }

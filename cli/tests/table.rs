@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use dthrottle::internals;
 use dthrottle::{Rule, TableConfig, Throttle};
+use serde_json::{Value, json};
 
 /// A folder in memory for the files of one test.
 struct Folder(PathBuf);
@@ -118,6 +119,45 @@ fn a_list_shows_what_is_wrong() {
     assert_eq!(rows(&list)[..2], [&HEAD[..], &["bad", "0", "0", "1", path]]);
     let fault = format!("  cannot use the table {path}: not a table");
     assert_eq!(list.lines().collect::<Vec<_>>()[2..], [fault]);
+}
+
+#[test]
+fn a_list_in_json_has_every_field() {
+    let folder = Folder::new();
+    assert_eq!(folder.prints(&["list", "--json"]), "[]\n");
+    let api = folder.open("api");
+    assert!(api.allow("tag").unwrap());
+    let bad = folder.file("bad");
+    fs::write(&bad, "x").unwrap();
+    fs::set_permissions(&bad, fs::Permissions::from_mode(0o600)).unwrap();
+    let list: Value = serde_json::from_str(&folder.prints(&["list", "--json"])).unwrap();
+    let expected = json!([
+        {
+            "name": "api", "path": folder.file("api"), "bytes": internals::table_size(&api).0,
+            "tags": list[0]["tags"].as_u64().unwrap(), "buckets": 1, "cluster": null,
+            "fault": null,
+        },
+        {
+            "name": "bad", "path": bad, "bytes": 1, "tags": 0, "buckets": 0, "cluster": null,
+            "fault": format!("cannot use the table {}: not a table", bad.display()),
+        },
+    ]);
+    assert_eq!(list, expected);
+}
+
+/// As in `dthrottle table list | head -1`.
+#[test]
+fn a_command_whose_reader_is_gone_ends_quietly() {
+    let folder = Folder::new();
+    let dir = ["--dir", folder.path()];
+    for words in [&["table", "list"][..], &["table", "list", "--json"], &["simulate", "busy"]] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dthrottle"));
+        let options = if words[0] == "table" { &dir[..] } else { &[] };
+        let output = command.args(words).args(options).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""), "{words:?}");
+    }
 }
 
 #[test]

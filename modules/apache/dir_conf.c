@@ -115,10 +115,10 @@ const char *dthrottle_cmd_status(cmd_parms *cmd, void *at, const char *text)
     return said;
 }
 
-/* As Apache reads times, but all of the text has to be one. Whether it is. */
+/* As Apache reads times, but with a unit, and all of the text has to be one. Whether it is. */
 int dthrottle_time(const char *text, apr_interval_time_t *to)
 {
-    static const char *const units[] = { "", "ms", "s", "mi", "min", "h" };
+    static const char *const units[] = { "ms", "s", "mi", "min", "h" };
     size_t digits = strspn(text, "0123456789");
     for (size_t i = 0; digits && i < sizeof units / sizeof units[0]; i++)
         if (ap_cstr_casecmp(text + digits, units[i]) == 0)
@@ -129,10 +129,11 @@ int dthrottle_time(const char *text, apr_interval_time_t *to)
 const char *dthrottle_cmd_max_delay(cmd_parms *cmd, void *at, const char *text)
 {
     dthrottle_dir_conf_t *conf = at;
-    apr_interval_time_t time;
-    if (!dthrottle_time(text, &time) || time < 0 || time > apr_time_from_sec(3600))
-        return apr_psprintf(cmd->pool, "%s \"%s\": write a time up to an hour, such as 500ms or "
-                            "2s", cmd->cmd->name, text);
+    apr_interval_time_t time = 0;
+    int is_time = strcmp(text, "0") == 0 || dthrottle_time(text, &time);
+    if (!is_time || time < 0 || time > apr_time_from_sec(3600))
+        return apr_psprintf(cmd->pool, "%s \"%s\": write a time with its unit, up to an hour, such "
+                            "as 500ms or 2s", cmd->cmd->name, text);
     conf->max_delay_ns = time * 1000;
     dthrottle_server.may_delay |= time > 0;
     return NULL;

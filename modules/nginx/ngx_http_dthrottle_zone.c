@@ -199,6 +199,14 @@ ngx_http_dthrottle_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     return NGX_CONF_OK;
 }
 
+static char *
+ngx_http_dthrottle_both_delays(ngx_conf_t *cf)
+{
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "write nodelay or delay= once; with nodelay no "
+                       "request is delayed, with delay=8 the first 8 beyond the rate are not");
+    return NGX_CONF_ERROR;
+}
+
 /* One parameter of a use, other than its zone. */
 static char *
 ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_limit_t *limit)
@@ -209,6 +217,9 @@ ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_l
     if (value->len == sizeof("nodelay") - 1
         && ngx_strncmp(value->data, "nodelay", sizeof("nodelay") - 1) == 0)
     {
+        if (limit->delay != 0) {
+            return ngx_http_dthrottle_both_delays(cf);
+        }
         limit->delay = UINT64_MAX;
         return NGX_CONF_OK;
     }
@@ -230,6 +241,9 @@ ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_l
                                "invalid delay \"%V\"; write how many requests beyond the rate "
                                "are not delayed, such as delay=8", value);
             return NGX_CONF_ERROR;
+        }
+        if (limit->delay != 0) {
+            return ngx_http_dthrottle_both_delays(cf);
         }
         limit->delay = number;
         return NGX_CONF_OK;

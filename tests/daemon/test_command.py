@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -41,6 +42,50 @@ def test_check_and_peek_and_reset(daemon: Daemon) -> None:
     assert run(daemon, "check", "a b", "--max-wait", "99999999", *options)[0] == 0
     assert run(daemon, "reset", "a b", *options) == (0, "", "")
     assert run(daemon, "peek", "a b", *options)[0] == 0
+
+
+def test_a_decision_as_json(daemon: Daemon) -> None:
+    words = ["json", "--domain", "log in", "--cost", "3", "--json"]
+    code, out, _ = run(daemon, "check", *words)
+    first = json.loads(out)
+    assert (code, first["allowed"], first["remaining"], first["rule"]) == (0, True, 2, None)
+    code, out, _ = run(daemon, "check", *words)
+    second = json.loads(out)
+    assert (code, second["allowed"], second["rule"], second["deciding"]) == (
+        1,
+        False,
+        "rule1",
+        "rule1",
+    )
+    # In seconds, as everywhere in JSON.
+    assert second["retry_after"] == pytest.approx(86400 / 5, abs=60)
+    query = "/check?tag=json&domain=log%20in&cost=3&peek=1"
+    request = urllib.request.Request(f"http://{daemon.http}{query}")
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    with urllib.request.urlopen(request, timeout=LONG) as response:
+        assert json.load(response).keys() == first.keys()
+
+
+def test_a_relative_path_names_the_socket(daemon: Daemon) -> None:
+    for place in ("socket", "./socket"):
+        command = [COMMAND, "check", "relative", "--cost", "1", "--daemon", place]
+        done = subprocess.run(
+            command, cwd=daemon.dir, capture_output=True, text=True, timeout=LONG
+        )
+        assert (done.returncode, done.stderr) == (0, ""), place
+        assert done.stdout.startswith("allowed\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error(daemon: Daemon) -> None:
+    for words in (["check", "pipe"], ["peek", "pipe"], ["stats"], ["bench", "--seconds", "0.1"]):
+        command = [str(COMMAND), *words, "--daemon", str(daemon.socket)]
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as pipe:
+            done = subprocess.run(
+                command, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=LONG
+            )
+        assert (done.returncode, done.stderr) == (0, ""), words
 
 
 def test_make_build_builds_the_command() -> None:
@@ -79,10 +124,14 @@ def test_mistakes(daemon: Daemon) -> None:
     code, _, error = run(daemon, "check", "x", "--domain", "none")
     assert (code, error[:27]) == (2, 'dthrottle: no domain "none"')
     assert "newline" in run(daemon, "check", "x\ny")[2]
-    done = subprocess.run(
-        [COMMAND, "stats", "--daemon", "/nowhere"], capture_output=True, text=True, timeout=LONG
-    )
-    assert (done.returncode, "is dthrottled there?" in done.stderr) == (2, True)
+    for place, said in [
+        ("/nowhere", "is dthrottled there?"),
+        ("nowhere.sock", "nowhere.sock: No such file or directory (os error 2); is dthrottled"),
+        ("localhost:7373", '--daemon must be a path or an address such as "127.0.0.1:7373", got'),
+    ]:
+        command = [COMMAND, "stats", "--daemon", place]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
 def test_what_is_no_daemon_is_told(daemon: Daemon) -> None:

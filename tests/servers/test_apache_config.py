@@ -38,10 +38,10 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleCost %{nothing", 'DThrottleCost "%{nothing": '),
     ("DThrottleStatus 450", 'DThrottleStatus "450": Apache has no such status; write one that it'),
     ("DThrottleStatus 200", 'DThrottleStatus "200": write a number from 400 to 599'),
-    ("DThrottleMaxDelay long", 'DThrottleMaxDelay "long": write a time up to an hour'),
-    ("DThrottleMaxDelay ms", 'DThrottleMaxDelay "ms": write a time up to an hour'),
-    ("DThrottleMaxDelay 2sec", 'DThrottleMaxDelay "2sec": write a time up to an hour'),
-    ("DThrottleMaxDelay 3601", 'DThrottleMaxDelay "3601": write a time up to an hour'),
+    *[
+        (f"DThrottleMaxDelay {value}", f'DThrottleMaxDelay "{value}": write a time with its unit')
+        for value in ("5", "-5", "00", "long", "ms", "2sec", "3601s")
+    ],
     ("DThrottleMaxHeld many", 'DThrottleMaxHeld "many": write a number from 0 to'),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
     ("DThrottleHeaders 1", "write on, off, standard, draft-7"),
@@ -59,6 +59,8 @@ BAD: list[tuple[str, str]] = [
     ("DThrottleCluster name=a name=b", '"name=b": is said twice; leave out one'),
     ("DThrottleCluster name=a listen=10.0.0.1:1", "DThrottleCluster: cluster.listen: "),
     ("DThrottleCluster name=a pacing=x", "DThrottleCluster: cluster.pacing"),
+    ("DThrottleCluster name=a period=50", 'DThrottleCluster: cluster.period: "50"'),
+    ("DThrottleCluster name=a retention=15", 'DThrottleCluster: cluster.retention: "15"'),
     ("DThrottleCluster name=a secret_file=none", "cluster.secret: "),
     ("DThrottleCluster name=a peer=x peer=10.0.0", "cluster.peers[1]"),
     # File.

@@ -4,13 +4,13 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use dthrottle::busy::{NO_LIMIT, Recover};
 
 use super::plot;
+use crate::output::print;
 
 /// What a client would send, and the most busy answers, when a pattern is at full height.
 const RPS: f64 = 5000.0;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         fs::write(path, plot::svg(title, TROUBLE, &runs))
             .map_err(|cause| format!("cannot write {}: {cause}", path.display()))?;
     }
-    Ok(io::stdout().lock().write_all(text.as_bytes())?)
+    Ok(print(&text)?)
 }
 
 impl Pattern {
