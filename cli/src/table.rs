@@ -60,10 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn as_text(tables: &[TableInfo]) -> String {
-    let mut out = format!(
-        "{:<24} {:>12} {:>12} {:>14}  FILE\n",
-        "NAME", "TAGS", "BUCKETS", "BYTES"
-    );
+    let mut out =
+        format!("{:<24} {:>12} {:>12} {:>14}  FILE\n", "NAME", "TAGS", "BUCKETS", "BYTES");
     for table in tables {
         let TableInfo { name, path, bytes, tags, buckets, fault, .. } = table;
         let path = path.display();
