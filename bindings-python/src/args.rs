@@ -51,10 +51,10 @@ impl<'py> Arg<'_, 'py> {
     }
 }
 
-impl<'a, 'py> From<Borrowed<'a, 'py, PyAny>> for Arg<'a, 'py> {
+impl<'a, 'py> From<Option<Borrowed<'a, 'py, PyAny>>> for Arg<'a, 'py> {
     #[inline]
-    fn from(value: Borrowed<'a, 'py, PyAny>) -> Self {
-        Arg(Some(value))
+    fn from(value: Option<Borrowed<'a, 'py, PyAny>>) -> Self {
+        Arg(value)
     }
 }
 
@@ -63,7 +63,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg<'a, 'py> {
 
     #[inline]
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
-        Ok(value.into())
+        Ok(Arg(Some(value)))
     }
 }
 

@@ -12,6 +12,7 @@ use pyo3::types::{PyString, PyTuple};
 use crate::args::{self, Arg};
 use crate::decision::Decision;
 use crate::errors::{Fault, guard};
+use crate::raw::HasDomain;
 
 /// A rule of a domain.
 #[pyclass(frozen, eq, hash, module = "dthrottle")]
@@ -69,6 +70,12 @@ impl From<dthrottle::Domain> for Domain {
             window: rule.window(),
         });
         Domain { rules: rules.collect(), domain }
+    }
+}
+
+impl HasDomain for Domain {
+    fn domain(&self) -> &dthrottle::Domain {
+        &self.domain
     }
 }
 

@@ -3,7 +3,6 @@
 //! It converts arguments, calls the core once and converts the answer; what it means is in
 //! `docs/semantics.md`. The public package, its exceptions and its types are in `python/dthrottle`.
 //! The doc comments of classes and methods are Python docstrings.
-#![forbid(unsafe_code)]
 
 mod args;
 mod busy;
@@ -12,6 +11,7 @@ mod config;
 mod decision;
 mod domain;
 mod errors;
+mod raw;
 mod records;
 mod tables;
 mod throttle;
@@ -40,6 +40,12 @@ mod _dthrottle {
         ClientAddress, Headers, HttpDecision, Middleware, SharedThrottle, application_table_name,
         client_address, nearest, parse_address,
     };
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::raw::replace_allow::<Domain>(module.py())?;
+        crate::raw::replace_allow::<Throttle>(module.py())
+    }
 
     #[pymodule_export]
     const UNLIMITED: u64 = dthrottle::UNLIMITED;

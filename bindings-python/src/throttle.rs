@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::args::Arg;
 use crate::domain::{self, Domain};
 use crate::errors::{Fault, guard};
+use crate::raw::HasDomain;
 use crate::records::{ClusterEvent, ClusterStats, Stats};
 use crate::{args, clock, config};
 
@@ -55,6 +56,12 @@ impl Throttle {
     pub(crate) fn of(throttle: dthrottle::Throttle) -> PyClassInitializer<Throttle> {
         let default = Domain::from(dthrottle::Domain::clone(&throttle));
         PyClassInitializer::from(default).add_subclass(Throttle(throttle))
+    }
+}
+
+impl HasDomain for Throttle {
+    fn domain(&self) -> &dthrottle::Domain {
+        &self.0
     }
 }
 

@@ -122,13 +122,19 @@ impl Scale {
     }
 
     /// Ticks at a time in nanoseconds, rounded down.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ticks(&self, ns: u64) -> u64 {
         if self.den == 1 {
             ns.saturating_mul(self.num).min(LAST)
         } else {
-            saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(LAST)
+            self.coarse_ticks(ns)
         }
+    }
+
+    /// `ticks` where one is longer than a nanosecond.
+    #[inline(never)]
+    fn coarse_ticks(&self, ns: u64) -> u64 {
+        saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(LAST)
     }
 
     /// The first nanosecond at which so many ticks have passed.
