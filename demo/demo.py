@@ -132,15 +132,24 @@ def table(tenths: int, nodes: list[Node], alone: list[Node]) -> list[str]:
     return lines
 
 
-def show(nodes: list[Node], alone: list[Node]) -> None:
-    """Let the client ask all of them, and show it as it happens."""
+def show(nodes: list[Node], alone: list[Node]) -> list[dict[str, float]]:
+    """Let the client ask all of them, and show it as it happens. Returns the totals over time."""
     live = sys.stdout.isatty()
     order = f"run {soon()} {ASKS} {SECONDS * 1000} {TAG}"
     for node in (*nodes, *alone):
         node.tell(order)
+    record: list[dict[str, float]] = [{"seconds": 0, "limit": BURST, "shared": 0, "alone": 0}]
     for tenths in range(1, TENTHS + 1):
         for node in (*nodes, *alone):
             node.read_row()
+        record.append(
+            {
+                "seconds": tenths / 10,
+                "limit": BURST + RATE * tenths // 10,
+                "shared": sum(node.admitted for node in nodes),
+                "alone": sum(node.admitted for node in alone),
+            }
+        )
         lines = table(tenths, nodes, alone)
         if live:
             up = f"\x1b[{len(lines)}A" if tenths > 1 else ""
@@ -150,6 +159,7 @@ def show(nodes: list[Node], alone: list[Node]) -> None:
         elif tenths % 30 == 0:
             counts = " ".join(str(node.admitted) for node in nodes)
             print(f"{lines[-1]}: admitted {counts}; {lines[-4]}", flush=True)
+    return record
 
 
 def main() -> None:
@@ -167,7 +177,7 @@ def main() -> None:
         for node in (*nodes, *alone):
             node.line()
         meet(nodes)
-        show(nodes, alone)
+        record = show(nodes, alone)
     limit = BURST + RATE * SECONDS
     total, without = sum(n.admitted for n in nodes), sum(n.admitted for n in alone)
     print(
@@ -178,6 +188,9 @@ def main() -> None:
     )
     if abs(total - limit) > NEAR * limit or without < 2 * limit:
         sys.exit("that is not what it should be")
+    if sys.argv[1:]:
+        # The figures of the picture in README.md: two a second.
+        Path(sys.argv[1]).write_text(json.dumps(record[::5]))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ test-docs: build-c build-python node-ready build-node build-wasm demo-node ## Ru
 	$(CARGO) build --quiet --package dthrottled --package dthrottle-cli
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) tests/docs
 	$(VENV)/bin/python tests/docs/run.py
-	$(VENV)/bin/python demo/demo.py
+	$(VENV)/bin/python demo/demo.py target/demo.json
 
 demo: cargo-ready ## See three nodes in three languages hold one client to one limit
 	@echo "Building (a few minutes the first time) ..."
@@ -27,4 +27,8 @@ demo: cargo-ready ## See three nodes in three languages hold one client to one l
 		{ tail -20 target/demo-build.log; exit 1; }
 	@$(VENV)/bin/python demo/demo.py
 
-.PHONY: figures figures-check test-docs demo
+demo-figures: build-python build-node demo-node ## Draw the picture of the demonstration again: docs/plots/demo.svg
+	$(VENV)/bin/python demo/demo.py target/demo.json
+	$(call KEEP,demo,make demo-figures,target/demo.json)
+
+.PHONY: demo-figures figures figures-check test-docs demo

@@ -169,6 +169,7 @@ async function main() {
   const ratios = Object.fromEntries(rows.flatMap((row) => (row.name === null ? [] : [[row.name, toRatio(row)]])));
   const kept = Object.fromEntries(rows.flatMap((row) => (row.kept === undefined ? [] : [[row.kept, toRatio(row)]])));
   const figures = rows.map((row) => ({
+    name: row.name,
     text: row.text.trim(),
     theirs: rounded(row.theirs),
     ours: rounded(row.ours),

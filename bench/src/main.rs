@@ -56,7 +56,9 @@ fn main() -> Done<()> {
     let mut report = Map::new();
     println!("whole decisions, medians of {} rounds of {}\n", rounds(), checks());
     if wanted("alone") {
-        report.insert("ratios".into(), one_thread()?);
+        let (ratios, figures) = one_thread()?;
+        report.insert("ratios".into(), ratios);
+        report.insert("figures".into(), figures);
     }
     if wanted("together") {
         two_at_once()?;
@@ -95,9 +97,10 @@ fn exchange() -> Done<Value> {
     }))
 }
 
-fn one_thread() -> Done<Value> {
+/// The ratio of each case, and its nanoseconds.
+fn one_thread() -> Done<(Value, Value)> {
     println!("{:<28} {:>10} {:>10} {:>7}", "one thread, tags", "governor", "dthrottle", "ratio");
-    let mut ratios = Map::new();
+    let (mut ratios, mut figures) = (Map::new(), Map::new());
     for (name, tags, spread) in [
         ("hot", 1, Spread::Uniform),
         ("uniform_100k", 100_000, Spread::Uniform),
@@ -109,8 +112,10 @@ fn one_thread() -> Done<Value> {
         let ratio = theirs / ours;
         println!("{name:<28} {theirs:>7.0} ns {ours:>7.0} ns {ratio:>6.2}x");
         ratios.insert(name.into(), rounded(ratio));
+        figures.insert(format!("governor_{name}_ns"), rounded(theirs));
+        figures.insert(format!("{name}_ns"), rounded(ours));
     }
-    Ok(Value::from(ratios))
+    Ok((Value::from(ratios), Value::from(figures)))
 }
 
 fn two_at_once() -> Done<()> {

@@ -2,7 +2,7 @@
 
     figures.py keep NAME COMMAND FILE...   keep reports as docs/figures/NAME.json, with the command
                                            and the commit; then write the documents
-    figures.py write                       write the documents anew from docs/figures/
+    figures.py write                       write documents and pictures anew from docs/figures/
     figures.py check                       fail if a document differs from its figures
 
 A document holds a template in a comment. The text between that comment and the next is written by
@@ -28,8 +28,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from pictures import PICTURES
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
@@ -66,13 +69,30 @@ def faults(docs: Path) -> list[str]:
         figures = json.loads(path.read_text())
         if not figures.get("command") or not COMMIT.fullmatch(figures.get("commit", "")):
             said.append(f"{path.name} must have the command and the commit that it was made with")
-    for path in sorted(docs.glob("*.md")):
+    for path in pages(docs):
         text = path.read_text()
         if text.count("<!-- figures:") != len(BLOCK.findall(text)):
             said.append(f"{path.name}: a figures comment has no template or no end")
         elif text != written(text, docs / "figures"):
             said.append(f"{path.name} differs from its figures; run {sys.argv[0]} write")
+    for path, picture in pictures(docs):
+        if not path.exists() or path.read_text() != picture:
+            said.append(f"{path.name} differs from its figures; run {sys.argv[0]} write")
     return said
+
+
+def pages(docs: Path) -> list[Path]:
+    """Give the documents that may show figures."""
+    return sorted([*docs.glob("*.md"), *docs.parent.glob("README.md")])
+
+
+def pictures(docs: Path) -> Iterator[tuple[Path, str]]:
+    """Give each picture whose figures are all there, and where it belongs."""
+    for name, (needed, draw) in PICTURES.items():
+        files = [docs / "figures" / f"{each}.json" for each in needed]
+        if all(file.exists() for file in files):
+            figures = (json.loads(file.read_text()) for file in files)
+            yield docs / "plots" / f"{name}.svg", draw(dict(zip(needed, figures, strict=True)))
 
 
 def keep(name: str, command: str, reports: list[Path]) -> None:
@@ -122,8 +142,10 @@ def commit() -> str:
 
 def write() -> None:
     """Write all documents anew."""
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    for path in pages(ROOT / "docs"):
         path.write_text(written(path.read_text(), ROOT / "docs" / "figures"))
+    for path, picture in pictures(ROOT / "docs"):
+        path.write_text(picture)
 
 
 def main(words: list[str]) -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from figures import dump, faults, written
+from figures import dump, faults, pictures, written
 
 FIGURES = {"command": "make it", "commit": "0" * 40, "rows": [{"n": 2, "x": 0.5}, {"n": 1000}]}
 TEMPLATE = """# A page
@@ -58,3 +58,15 @@ def test_figures_without_a_clean_commit_and_command_fail(
 ) -> None:
     (docs / "figures" / "a.json").write_text(dump({**FIGURES, **change}))
     assert "a.json must have the command and the commit that it was made with" in faults(docs)
+
+
+def test_a_picture_that_differs_from_its_figures_fails(docs: Path) -> None:
+    row = {"seconds": 1.0, "limit": 200, "shared": 203, "alone": 600}
+    figures = {"command": "make demo", "commit": "0" * 40, "rows": [row]}
+    (docs / "figures" / "demo.json").write_text(dump(figures))
+    (docs / "plots").mkdir()
+    assert [fault.split(";")[0] for fault in faults(docs)] == ["demo.svg differs from its figures"]
+    [(path, picture)] = pictures(docs)
+    path.write_text(picture)
+    assert "203 with dthrottle" in picture
+    assert faults(docs) == []
