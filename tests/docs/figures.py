@@ -1,12 +1,12 @@
-"""Keeps measured figures in docs/figures/, and the text of the documents that shows them.
+"""Stores measured figures in docs/figures/, and fills them into the documents.
 
-    figures.py keep NAME COMMAND FILE...   keep reports as docs/figures/NAME.json, with the command
-                                           and the commit; then write the documents
-    figures.py write                       write documents and pictures anew from docs/figures/
+    figures.py keep NAME COMMAND FILE...   store reports as docs/figures/NAME.json, with the command
+                                           and the commit, then update the documents
+    figures.py write                       update documents and pictures from docs/figures/
     figures.py check                       fail if a document differs from its figures
 
-A document holds a template in a comment. The text between that comment and the next is written by
-this program:
+A document has a template in a comment. This program writes the text between that comment and the
+end comment:
 
     <!-- figures: simulation.json
     | scenario | nodes |
@@ -17,8 +17,9 @@ this program:
     ...
     <!-- end of figures -->
 
-The fields are those of `str.format`, filled from the file. A line that uses `row` is repeated for
-each of its `rows`.
+The fields are those of `str.format`, taken from the file. A line that uses `row` is repeated for
+each item of `rows`. A comment may name several files; then each field begins with the name of its
+file: `{simulation[command]}`.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ from pictures import PICTURES
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
-    r"(?P<head><!-- figures: (?P<file>\S+)\n(?P<template>.*?)\n-->\n)(?P<text>.*?)"
+    r"(?P<head><!-- figures: (?P<files>[^\n]+)\n(?P<template>.*?)\n-->\n)(?P<text>.*?)"
     r"(?P<end><!-- end of figures -->)",
     re.DOTALL,
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def fill(template: str, figures: dict[str, Any]) -> str:
-    """Give the text of a template."""
+def fill_template(template: str, figures: dict[str, Any]) -> str:
+    """Return the text of a template."""
     lines = []
     for line in template.split("\n"):
         rows = figures["rows"] if "{row[" in line else [None]
@@ -52,42 +53,44 @@ def fill(template: str, figures: dict[str, Any]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def written(text: str, folder: Path) -> str:
-    """Give a document with the figures of the files in a folder."""
+def fill_document(text: str, folder: Path) -> str:
+    """Return a document with the figures of the files in `folder`."""
 
     def block(found: re.Match[str]) -> str:
-        figures = json.loads((folder / found["file"]).read_text())
-        return found["head"] + fill(found["template"], figures) + found["end"]
+        files = [folder / name for name in found["files"].split()]
+        contents = {file.stem: json.loads(file.read_text()) for file in files}
+        figures = contents if len(files) > 1 else contents[files[0].stem]
+        return found["head"] + fill_template(found["template"], figures) + found["end"]
 
     return BLOCK.sub(block, text)
 
 
-def faults(docs: Path) -> list[str]:
-    """Say what is wrong with the figures and documents of a folder."""
-    said = []
+def find_problems(docs: Path) -> list[str]:
+    """List what is wrong with the figures and documents of a folder."""
+    problems = []
     for path in sorted((docs / "figures").glob("*.json")):
         figures = json.loads(path.read_text())
         if not figures.get("command") or not COMMIT.fullmatch(figures.get("commit", "")):
-            said.append(f"{path.name} must have the command and the commit that it was made with")
+            problems.append(f"{path.name} must have `command` and the full, clean `commit`")
     for path in pages(docs):
         text = path.read_text()
         if text.count("<!-- figures:") != len(BLOCK.findall(text)):
-            said.append(f"{path.name}: a figures comment has no template or no end")
-        elif text != written(text, docs / "figures"):
-            said.append(f"{path.name} differs from its figures; run {sys.argv[0]} write")
+            problems.append(f"{path.name}: a figures comment has no template or no end comment")
+        elif text != fill_document(text, docs / "figures"):
+            problems.append(f"{path.name} differs from its figures; run `make figures`")
     for path, picture in pictures(docs):
         if not path.exists() or path.read_text() != picture:
-            said.append(f"{path.name} differs from its figures; run {sys.argv[0]} write")
-    return said
+            problems.append(f"{path.name} differs from its figures; run `make figures`")
+    return problems
 
 
 def pages(docs: Path) -> list[Path]:
-    """Give the documents that may show figures."""
+    """Return the documents that may show figures."""
     return sorted([*docs.glob("*.md"), *docs.parent.glob("README.md")])
 
 
 def pictures(docs: Path) -> Iterator[tuple[Path, str]]:
-    """Give each picture whose figures are all there, and where it belongs."""
+    """Yield the path and the SVG of each picture whose figures exist."""
     for name, (needed, draw) in PICTURES.items():
         files = [docs / "figures" / f"{each}.json" for each in needed]
         if all(file.exists() for file in files):
@@ -96,7 +99,7 @@ def pictures(docs: Path) -> Iterator[tuple[Path, str]]:
 
 
 def keep(name: str, command: str, reports: list[Path]) -> None:
-    """Write docs/figures/NAME.json. A list becomes its `rows`, one item a line."""
+    """Write docs/figures/NAME.json. A report that is a list is stored as `rows`."""
     figures: dict[str, Any] = {"command": command, "commit": commit()}
     for report in reports:
         found = json.loads(report.read_text())
@@ -108,7 +111,7 @@ def keep(name: str, command: str, reports: list[Path]) -> None:
 
 
 def dump(figures: dict[str, Any]) -> str:
-    """Give JSON whose lines are short enough for a diff."""
+    """Return JSON with one item per line, so that diffs are readable."""
     fields = []
     for key, value in figures.items():
         items = value.values() if isinstance(value, dict) else value
@@ -126,39 +129,39 @@ def dump(figures: dict[str, Any]) -> str:
 
 
 def commit() -> str:
-    """Give the commit of the checkout. The documents may have changed since, but no code."""
+    """Return the commit, with "-dirty" appended if files outside docs/ have changed."""
 
-    def git(*words: str) -> str:
+    def git(*arguments: str) -> str:
         return subprocess.run(
-            ["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True
+            ["git", "-C", str(ROOT), *arguments], check=True, capture_output=True, text=True
         ).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
     now, before = git("rev-parse", "HEAD"), os.environ.get("FIGURES_COMMIT")
     if before and now != before:
-        raise SystemExit(f"the commit changed during the run, from {before} to {now}; run it again")
+        raise SystemExit(f"HEAD moved from {before} to {now} during the run; measure again")
     return now + ("-dirty" if changed else "")
 
 
 def write() -> None:
-    """Write all documents anew."""
+    """Update all documents and pictures."""
     for path in pages(ROOT / "docs"):
-        path.write_text(written(path.read_text(), ROOT / "docs" / "figures"))
+        path.write_text(fill_document(path.read_text(), ROOT / "docs" / "figures"))
     for path, picture in pictures(ROOT / "docs"):
         path.write_text(picture)
 
 
-def main(words: list[str]) -> None:
-    """Do what the command line says."""
-    match words:
+def main(arguments: list[str]) -> None:
+    """Run the subcommand."""
+    match arguments:
         case ["keep", name, command, *reports] if reports:
             keep(name, command, [Path(report) for report in reports])
             write()
         case ["write"]:
             write()
         case ["check"]:
-            if said := faults(ROOT / "docs"):
-                raise SystemExit("\n".join(said))
+            if problems := find_problems(ROOT / "docs"):
+                raise SystemExit("\n".join(problems))
         case _:
             raise SystemExit(__doc__)
 
