@@ -1,9 +1,10 @@
-"""Runs the code blocks of the README and of the documentation, as a user would paste them.
+"""Runs the code blocks of the README and of the documentation.
 
-A block runs in an empty folder with the packages of this checkout. What it prints must be what the
-comments on its printing lines promise: `print(x)  # 199`. Rust blocks are doctests of the core. A
-block of ```ini eom.conf is a file of that name for the blocks of its page that run. Blocks of
-```python daemon and the like run beside a dthrottled, with its doors in place of the usual ones.
+Each block runs in an empty folder with the packages of this checkout. Its output must equal the
+comments on its printing lines: `print(x)  # 199`. Rust blocks run as doctests of the core instead.
+A block whose fence is ```ini eom.conf is written to a file of that name, which later blocks of the
+page can read. A block whose fence ends with `daemon` runs with a dthrottled of its own: the default
+addresses in the block are replaced by the addresses of that daemon.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/daemon"))
-# By its name: mypy sees a folder at a time.
+# Imported by name, because mypy checks one folder at a time.
 daemons = import_module("daemons")
 
 NAMES = ("busy", "c", "configuration", "daemon", "governor", "node", "python")
 PAGES = ["README.md", *(f"docs/{name}.md" for name in NAMES)]
 FENCE = re.compile(r"^```([^\n]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# The daemon that the pages speak of.
+# The configuration that the pages assume the daemon to have.
 RULES = 'rate = "100/s"\nburst = 200\n[domains.login]\nrate = "5 per minute"\n'
-# Clients wait for 50 ms at most, and units come back in 10 ms; a machine that does much else may need
-# longer for both.
+# A client waits at most 50 ms for an answer, and a unit comes back in 10 ms, so a block can fail on a
+# busy machine.
 TRIES = 5
-PROMISE = re.compile(
+EXPECTED = re.compile(
     r"(?:\bprint|console\.log|\bprintf)\(.*\);?\s+(?:#|//|/\*)\s*(.*?)\s*(?:\*/)?$", re.MULTILINE
 )
-SHELL_PROMISE = re.compile(r"    # (.*)$", re.MULTILINE)
+SHELL_EXPECTED = re.compile(r"    # (.*)$", re.MULTILINE)
 
 
-def promised(code: str) -> list[str]:
-    """What the block says it prints."""
-    return PROMISE.findall(code) or SHELL_PROMISE.findall(code)
+def expected_output(code: str) -> list[str]:
+    """Return the output that the comments of a block state."""
+    return EXPECTED.findall(code) or SHELL_EXPECTED.findall(code)
 
 
 def run(command: list[str], folder: Path) -> str:
@@ -74,7 +75,7 @@ def run_c(code: str, folder: Path) -> str:
 
 
 def run_sh(code: str, folder: Path) -> str:
-    """Run a line at a time; `command  # output`, whose blanks and ends of lines are one."""
+    """Run one line at a time. In the output, any white space counts as one space."""
     outputs = []
     for line in code.splitlines():
         done = run(["sh", "-c", f"PATH={daemons.BINARY.parent}:$PATH; {line}"], folder)
@@ -82,12 +83,12 @@ def run_sh(code: str, folder: Path) -> str:
     return "\n".join(outputs)
 
 
-def beside_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], str]:
-    def run_beside(code: str, folder: Path) -> str:
+def with_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], str]:
+    def run_with_daemon(code: str, folder: Path) -> str:
         with daemons.Daemon(RULES, 'resp = "127.0.0.1:0"') as daemon:
             token = daemon.dir / "token"
             token.write_text(f"{daemons.TOKEN}\n")
-            doors = {
+            addresses = {
                 "/etc/dthrottle/token": str(token),
                 "/run/dthrottled/dthrottled.sock": str(daemon.socket),
                 "127.0.0.1:7373": daemon.tcp,
@@ -95,35 +96,35 @@ def beside_daemon(runner: Callable[[str, Path], str]) -> Callable[[str, Path], s
                 "127.0.0.1:7380": daemon.http,
                 "redis-cli -p 6379": f"redis-cli -p {daemon.resp.split(':')[1]}",
             }
-            for usual, door in doors.items():
-                code = code.replace(usual, door)
+            for default, address in addresses.items():
+                code = code.replace(default, address)
             return runner(code, folder)
 
-    return run_beside
+    return run_with_daemon
 
 
 def remove_tables(name: str) -> None:
-    """Remove the named tables that a block has left behind."""
+    """Remove the named tables that a block created."""
     for table in [*Path("/run/dthrottle").glob(name), *Path("/dev/shm").glob(name)]:
         table.unlink()
 
 
 def run_start(code: str, folder: Path) -> str:
-    """Run lines that each start a daemon: it must get ready, and end when it is told to."""
+    """Run lines that each start a daemon, which must become ready and exit on SIGTERM."""
     (folder / "dthrottle.toml").write_text("table = { private = true }\n" + RULES)
-    doors = ["--listen", "./socket", "--http", "off"]
+    listeners = ["--listen", "./socket", "--http", "off"]
     for line in code.splitlines():
-        name, *words = shlex.split(line, comments=True)
-        table = [] if "--config" in words else ["--table", folder.name]
-        command = [str(daemons.BINARY.parent / name), *words, *doors, *table]
+        name, *arguments = shlex.split(line, comments=True)
+        table = [] if "--config" in arguments else ["--table", folder.name]
+        command = [str(daemons.BINARY.parent / name), *arguments, *listeners, *table]
         with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as daemon:
             assert daemon.stderr is not None
-            said = daemon.stderr.readline()
+            message = daemon.stderr.readline()
             daemon.terminate()
-            if "is ready" not in said or daemon.wait(timeout=60) != 0:
-                raise RuntimeError(f"{line}: {said}")
+            if "is ready" not in message or daemon.wait(timeout=60) != 0:
+                raise RuntimeError(f"{line}: {message}")
         remove_tables(f"dthrottle-*{folder.name}*")
-    return "\n".join(promised(code))
+    return "\n".join(expected_output(code))
 
 
 def run_toml(code: str, folder: Path) -> str:
@@ -139,52 +140,53 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "js wasm": run_js,
     "c": run_c,
     "toml": run_toml,
-    "c daemon": beside_daemon(run_c),
-    "js daemon": beside_daemon(run_js),
-    "python daemon": beside_daemon(run_python),
-    "sh daemon": beside_daemon(run_sh),
+    "c daemon": with_daemon(run_c),
+    "js daemon": with_daemon(run_js),
+    "python daemon": with_daemon(run_python),
+    "sh daemon": with_daemon(run_sh),
     "sh start": run_start,
 }
-# Clusters need a secret's file and open ports: the core's own tests read them.
-ELSEWHERE = {"rust", "sh", "text", "toml cluster", "toml daemon"}
+# Not run here: Rust blocks are doctests, and the tests of the core parse the cluster configurations,
+# which need the file of a secret and open ports.
+SKIPPED = {"rust", "sh", "text", "toml cluster", "toml daemon"}
 FILES = ("ini ", "json ", "python ")
 
 
 def printed_by(language: str, code: str, files: dict[str, str]) -> list[str]:
-    """Run a block in a folder of its own."""
+    """Run a block in a new folder and return the lines that it prints."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             (Path(folder) / name).write_text(text)
         try:
             return RUNNERS[language](code, Path(folder)).splitlines()
         finally:
-            # Middleware names its table after the folder, and leaves it behind.
+            # Middleware creates a table named after the folder, which outlives the process.
             remove_tables(f"dthrottle-*-{Path(folder).name}-*")
 
 
 def check(language: str, code: str, files: dict[str, str] | None = None) -> str | None:
-    """What is wrong with a block, if anything."""
-    # A configuration prints nothing; its comments are remarks.
-    wanted = [] if language == "toml" else promised(code)
-    if language != "toml" and not wanted:
-        return "the block promises no output, so it shows nothing"
+    """Return what is wrong with a block, or None."""
+    # A configuration prints nothing, so its comments are ordinary comments.
+    expected = [] if language == "toml" else expected_output(code)
+    if language != "toml" and not expected:
+        return "the block states no expected output, so running it checks nothing"
     try:
         for _ in range(TRIES):
             printed = printed_by(language, code, files or {})
-            if printed == wanted:
+            if printed == expected:
                 return None
     except RuntimeError as error:
         return str(error)
-    return f"printed {printed}, promised {wanted}"
+    return f"printed {printed}, expected {expected}"
 
 
 def self_test() -> None:
-    """A block that breaks its promise, or fails, must be noticed."""
+    """Check that wrong output and failing blocks are noticed."""
     assert check("python", "print(1 + 1)  # 2\n") is None
     assert check("python", "print(1 + 1)  # 3\n") is not None
     assert check("python", "print(1)  # 1\nraise SystemExit(1)\n") is not None
     assert check("toml", "rat = 1\n") is not None
-    assert check("toml", "rate = 1    # a remark\n") is None
+    assert check("toml", "rate = 1    # a comment\n") is None
     assert check("sh daemon", "printf 'a\\n' | nc -N 127.0.0.1 7373    # OK\n") is None
     assert check("sh daemon", "printf 'a\\n' | nc -N 127.0.0.1 7373    # NO\n") is not None
     assert check("sh start", "dthrottled --rate 5/s    # a comment\n") is None
@@ -201,14 +203,14 @@ def main() -> int:
             if language.startswith(FILES) and language not in RUNNERS:
                 files[language.split()[1]] = code
                 continue
-            if language in ELSEWHERE:
+            if language in SKIPPED:
                 continue
-            fault = check(language, code, files)
-            if fault is None:
+            problem = check(language, code, files)
+            if problem is None:
                 passed += 1
             else:
                 failed += 1
-                print(f"{page}: the {language} block beginning {code.splitlines()[0]!r}: {fault}")
+                print(f"{page}: the {language} block beginning {code.splitlines()[0]!r}: {problem}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
