@@ -18,8 +18,9 @@ end comment:
     <!-- end of figures -->
 
 The fields are those of `str.format`, taken from the file. A line that uses `row` is repeated for
-each item of `rows`. A comment may name several files; then each field begins with the name of its
-file: `{simulation[command]}`.
+each item of `rows`. The conversion `!t` formats nanoseconds with a unit: `{figures[hot_ns]!t}`. A
+comment may name several files; then each field begins with the name of its file:
+`{simulation[command]}`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import string
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pictures import PICTURES
+from pictures import PICTURES, duration
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(
@@ -44,12 +46,22 @@ BLOCK = re.compile(
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
+class Formatter(string.Formatter):
+    """Formats like `str.format`, and durations by the conversion `t`."""
+
+    def convert_field(self, value: Any, conversion: str | None) -> Any:
+        """Apply the conversion of a field."""
+        if conversion == "t":
+            return duration(value)
+        return super().convert_field(value, conversion)
+
+
 def fill_template(template: str, figures: dict[str, Any]) -> str:
     """Return the text of a template."""
     lines = []
     for line in template.split("\n"):
         rows = figures["rows"] if "{row[" in line else [None]
-        lines += [line.format(row=row, **figures) for row in rows]
+        lines += [Formatter().format(line, row=row, **figures) for row in rows]
     return "".join(f"{line}\n" for line in lines)
 
 

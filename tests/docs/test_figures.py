@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from figures import dump, fill_document, find_problems, pictures
 
-FIGURES = {"command": "make it", "commit": "0" * 40, "rows": [{"n": 2, "x": 0.5}, {"n": 1000}]}
+FIGURES = {"command": "make it", "commit": "0" * 40, "rows": [{"n": 2, "ns": 90964.8}, {"n": 1000}]}
 TEMPLATE = """# A page
 
 <!-- figures: a.json
@@ -49,6 +49,11 @@ def test_a_template_of_two_files_names_the_file_of_each_field(docs: Path) -> Non
     (docs / "figures" / "b.json").write_text(dump({**FIGURES, "command": "make b"}))
     text = fill_document(TWO_FILES, docs / "figures")
     assert "-->\nmake it, make b\n<!-- end of figures" in text
+
+
+def test_the_conversion_t_formats_nanoseconds_with_a_unit(docs: Path) -> None:
+    template = "<!-- figures: a.json\n{rows[0][ns]!t}\n-->\n<!-- end of figures -->"
+    assert "-->\n91 µs\n<!-- end" in fill_document(template, docs / "figures")
 
 
 def test_a_document_that_differs_from_its_figures_is_reported(docs: Path) -> None:
