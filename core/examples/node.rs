@@ -15,9 +15,9 @@ use dthrottle::{Ask, Throttle};
 
 const TENTH_US: u64 = 100_000;
 
-type Outcome = Result<(), Box<dyn Error>>;
+type CommandResult = Result<(), Box<dyn Error>>;
 
-fn main() -> Outcome {
+fn main() -> CommandResult {
     let args: Vec<String> = env::args().skip(1).collect();
     let throttle = Throttle::from_toml(args.first().ok_or("a configuration")?)?;
     if args.get(1).is_none_or(|word| word != "observe") {
@@ -30,7 +30,7 @@ fn main() -> Outcome {
     Ok(())
 }
 
-fn answer(throttle: &Throttle, line: &str) -> Outcome {
+fn answer(throttle: &Throttle, line: &str) -> CommandResult {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
         ["run", start, rate, ms, tag] => {
@@ -48,7 +48,7 @@ fn answer(throttle: &Throttle, line: &str) -> Outcome {
     Ok(())
 }
 
-fn run(throttle: &Throttle, start: u64, rate: u64, us: u64, tag: &str) -> Outcome {
+fn run(throttle: &Throttle, start: u64, rate: u64, us: u64, tag: &str) -> CommandResult {
     let (mut tenth, mut asked, mut admitted) = (start / TENTH_US, 0_u64, 0_u64);
     let end = start + us;
     for number in 0.. {
@@ -77,7 +77,7 @@ fn wait_until(due: u64) -> Result<u64, Box<dyn Error>> {
     }
 }
 
-fn stats(throttle: &Throttle) -> Outcome {
+fn stats(throttle: &Throttle) -> CommandResult {
     let stats = throttle.cluster_stats().ok_or("a cluster")?;
     let up = stats.peers.iter().filter(|peer| peer.state == "up").count();
     let lost: u64 = stats.peers.iter().map(|peer| peer.lost).sum();

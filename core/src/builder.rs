@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::limit::pacing::Pacing;
 use crate::limit::rule::Rule;
 use crate::stats::Counters;
-use crate::table::MOST_RULES;
+use crate::table::MAX_TABLE_RULES;
 use crate::table::fingerprint::{Fingerprints, rule_id};
 use crate::table::open::{Opened, open};
 use crate::table::rule_users::RuleHold;
@@ -170,7 +170,7 @@ fn hold_rules<'a>(
             false => "by live processes, or by buckets that are not full",
         };
         let message = format!(
-            "all {MOST_RULES} rules that the table has room for are in use, {why}; \
+            "all {MAX_TABLE_RULES} rules that the table has room for are in use, {why}; \
              give fewer rules, or a table of another name"
         );
         Error::config("table", message)

@@ -10,7 +10,7 @@ use crate::cluster::node::Node;
 use crate::config::TableConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limit::batch::{self, BATCH};
-use crate::limit::bucket::{LAST, Scale, Tat};
+use crate::limit::bucket::{MAX_TAT, Scale, Tat};
 use crate::limit::decide;
 use crate::limit::decision::{Ask, Decision};
 use crate::limit::pacing::Pacing;
@@ -20,7 +20,7 @@ use crate::stats::{Count, Counters};
 use crate::table::earlier::EarlierBuckets;
 use crate::table::fingerprint::Fingerprints;
 use crate::table::rule_users::{RuleHold, RuleUsers};
-use crate::table::{Key, Step, Table};
+use crate::table::{BucketUpdate, Key, Table};
 
 /// A handle to a domain: cheap to clone, usable from any thread.
 #[derive(Clone)]
@@ -237,7 +237,11 @@ impl Domain {
                 let next = scale.charge(tat, used_at, units);
                 // A bucket that is full counts from then on, not from its old TAT.
                 let full = scale.charge(tat, used_at, 0);
-                Step { tat: next, hits: scale.hits(full, next, key.fingerprint), answer: next }
+                BucketUpdate {
+                    tat: next,
+                    hits: scale.hits(full, next, key.fingerprint),
+                    answer: next,
+                }
             });
             debt = debt.max(scale.reset_after(tat, now).saturating_sub(scale.fill_ns()));
         }
@@ -250,7 +254,7 @@ impl Domain {
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
-            let step = |tat| Step { tat: next(&rule.scale, tat, now), hits: 0, answer: () };
+            let step = |tat| BucketUpdate { tat: next(&rule.scale, tat, now), hits: 0, answer: () };
             host.update(&rule.scale, rule.key(tag), now, step);
         }
         Ok(())
@@ -335,7 +339,7 @@ impl Host {
     pub(crate) fn refund(&self, scale: &Scale, key: Key, now: u64, units: u64) -> Tat {
         self.update(scale, key, now, |tat| {
             let next = scale.refund(tat, units);
-            Step { tat: next, hits: scale.hits(tat, next, key.fingerprint), answer: next }
+            BucketUpdate { tat: next, hits: scale.hits(tat, next, key.fingerprint), answer: next }
         })
     }
 
@@ -347,7 +351,7 @@ impl Host {
         scale: &Scale,
         key: Key,
         now: u64,
-        step: impl Fn(Tat) -> Step<R> + Copy,
+        step: impl Fn(Tat) -> BucketUpdate<R> + Copy,
     ) -> R {
         match self.table.update_at_home(key, scale, now, step) {
             Some(answer) => answer,
@@ -361,12 +365,12 @@ impl Host {
         scale: &Scale,
         key: Key,
         now: u64,
-        step: impl Fn(Tat) -> Step<R>,
+        step: impl Fn(Tat) -> BucketUpdate<R>,
     ) -> R {
         let mut clamped = false;
         let mut watched = |tat| {
             let next = step(tat);
-            clamped = next.tat == LAST && tat != LAST;
+            clamped = next.tat == MAX_TAT && tat != MAX_TAT;
             next
         };
         let counted = self

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::os::clock;
 use crate::os::named;
 use crate::os::owner::Owner;
-use crate::table::{Birth, Region, Table};
+use crate::table::{Region, Table, TableParams};
 use crate::{TableConfig, config};
 
 /// A named table on this machine.
@@ -41,10 +41,10 @@ pub fn list(group: Option<&str>, dir: Option<&str>) -> Result<Vec<TableInfo>> {
         let bytes = path.metadata().map_or(0, |meta| meta.len());
         let mut info =
             TableInfo { name, path, bytes, tags: 0, buckets: 0, cluster: None, fault: None };
-        match named::look::<Region>(&info.path, owner) {
+        match named::inspect::<Region>(&info.path, owner) {
             Ok(Some(region)) => {
                 info.tags = region.geometry().tags();
-                let now = clock::now_ns().saturating_sub(region.birth().zero_ns);
+                let now = clock::now_ns().saturating_sub(region.params().zero_ns);
                 let table = Table::new(region);
                 info.buckets = table.live(now) as u64;
                 info.cluster = ClusterStats::if_begun(&table, now);
@@ -67,7 +67,7 @@ fn list_busy(tables: &mut Vec<TableInfo>, owner: Owner, dir: Option<&str>) {
         if tables.iter().any(|table| table.name == name) {
             continue;
         }
-        let fault = match named::look::<BusyRegion>(&path, owner) {
+        let fault = match named::inspect::<BusyRegion>(&path, owner) {
             Ok(Some(_)) => None,
             Ok(None) => continue,
             Err(error) => Some(error.to_string()),
@@ -112,13 +112,13 @@ pub fn resize(name: &str, size: &str, group: Option<&str>, dir: Option<&str>) ->
     wanted.check()?;
     let owner = Owner::of(group)?;
     let path = find(name, owner, dir)?;
-    let Some(old) = named::look::<Region>(&path, owner)? else { return Err(missing(name)) };
-    let birth: Birth = old.birth();
+    let Some(old) = named::inspect::<Region>(&path, owner)? else { return Err(missing(name)) };
+    let params: TableParams = old.params();
     let old = Table::new(old);
     let mut forgotten = 0;
-    named::replace(&path, owner, wanted.shape(), &birth, |new| {
+    named::replace(&path, owner, wanted.shape(), &params, |new| {
         let new = Table::new(new);
-        new.copy_from(&old, clock::now_ns().saturating_sub(birth.zero_ns));
+        new.copy_from(&old, clock::now_ns().saturating_sub(params.zero_ns));
         forgotten = new.evicted.get();
     })?;
     Ok(forgotten)

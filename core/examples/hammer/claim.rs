@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dthrottle::{Rule, Throttle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::{Options, slow};
-use super::process::{Dice, fork, join, rest, shared};
+use super::process::{Random, fork, join, shared, yield_now};
 
 const BURST: u64 = 4;
 /// How often each of the two asks: together more than may pass.
 const TRIES: u64 = 3;
 
-/// What both sides see.
+/// What both limit see.
 struct Count {
     arrived: &'static AtomicU64,
     admitted: &'static AtomicU64,
@@ -23,7 +23,7 @@ struct Count {
 
 /// Prints in how many rounds the bucket was not charged for all that was admitted, and the most
 /// that was admitted in one round.
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> TaskResult {
     let rounds = options.number("rounds")?;
     let flood = Rule::per_second(100_000).burst(1_000_000);
     let builder = options.builder()?.rule(slow(BURST)).domain("flood", [flood]);
@@ -42,20 +42,20 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 fn run_side(throttle: &Throttle, side: u64, rounds: u64, count: &Count) {
     let flood = throttle.domain("flood").expect("a domain");
-    let mut dice = Dice::new(side + 1);
+    let mut random = Random::new(side + 1);
     let mut steps = 0;
     let mut meet = || {
         steps += 2;
         count.arrived.fetch_add(1, Ordering::SeqCst);
         while count.arrived.load(Ordering::SeqCst) < steps {
-            rest();
+            yield_now();
         }
     };
     for round in 0..rounds {
         let tag = round.to_le_bytes();
         meet();
-        for _ in 0..dice.roll(4) {
-            flood.allow(dice.roll(1000).to_le_bytes()).expect("open");
+        for _ in 0..random.below(4) {
+            flood.allow(random.below(1000).to_le_bytes()).expect("open");
         }
         for _ in 0..TRIES {
             let allowed = throttle.allow(tag).expect("open");

@@ -10,17 +10,17 @@ use dthrottle::internals;
 use dthrottle::internals::access::Exchange;
 use dthrottle::{Domain, Rule, Throttle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::{Options, slow};
-use super::process::{Child, Dice, bury, fork, join, rest, shared};
+use super::process::{Child, Random, fork, join, shared, wait_for_killed, yield_now};
 
 const KEYS: usize = 8;
 /// What is left in a bucket for the race to its end.
 const LAST_UNITS: u64 = 1000;
 /// The fewest kills, however slow the machine.
-const FEWEST_KILLS: u64 = 100;
+const MIN_KILLS: u64 = 100;
 /// To wait for every single one would make kills rare on a busy machine.
-const MOST_DYING: usize = 20;
+const MAX_UNREAPED: usize = 20;
 /// Far more than there are slots.
 const FLOOD_TAGS: usize = 10_000;
 /// Tags that have hits to report. Few: such a slot is not for others, whatever they would lose.
@@ -36,10 +36,10 @@ enum Role {
     Drain,
 }
 
-const CREW: [Role; 5] = [Role::Hammer, Role::Hammer, Role::Hammer, Role::Debit, Role::Drain];
+const ROLES: [Role; 5] = [Role::Hammer, Role::Hammer, Role::Hammer, Role::Debit, Role::Drain];
 
 /// What all children see.
-struct Stage {
+struct Shared {
     throttle: Throttle,
     flood: Domain,
     /// Units taken and charged, a number for each key, written down right after the call.
@@ -47,7 +47,7 @@ struct Stage {
     debited: &'static [AtomicU64],
     drained: &'static AtomicU64,
     /// How often each child went round.
-    beats: &'static [AtomicU64],
+    rounds: &'static [AtomicU64],
     stop: &'static AtomicU64,
     /// The identity of the counted rule.
     rule: u64,
@@ -55,8 +55,8 @@ struct Stage {
     burst: u64,
 }
 
-/// `exchanger` is `none`, `spared` or `killed`; `units` is the burst of the counted tags.
-pub(crate) fn run(options: &Options) -> Outcome {
+/// `exchanger` is `none`, `not-killed` or `killed`; `units` is the burst of the counted tags.
+pub(crate) fn run(options: &Options) -> TaskResult {
     let exchanger = options.get("exchanger").ok_or("exchanger is missing")?;
     let time = Duration::from_millis(options.number("ms")?);
     let flood = Rule::per_second(options.number("flood-rate")?);
@@ -64,32 +64,32 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let burst = options.number("units")?;
     let builder = options.builder()?.rule(slow(burst));
     let throttle = builder.domain("flood", [flood]).domain("fresh", [slow(1000)]).build()?;
-    let stage = Stage::new(throttle, burst, exchanger != "none")?;
-    let crew: Vec<Role> = match exchanger {
-        "none" => CREW.into_iter().filter(|role| *role != Role::Drain).collect(),
-        _ => CREW.to_vec(),
+    let test = Shared::new(throttle, burst, exchanger != "none")?;
+    let roles: Vec<Role> = match exchanger {
+        "none" => ROLES.into_iter().filter(|role| *role != Role::Drain).collect(),
+        _ => ROLES.to_vec(),
     };
     let can_die = |role: Role| role != Role::Drain || exchanger == "killed";
-    let kills = stage.kill_at_random(&crew, can_die, time)?;
+    let kills = test.kill_at_random(&roles, can_die, time)?;
 
     // Hits that a killed child left unmarked are found by a look at everything.
     let is_exchanged = exchanger != "none";
     if is_exchanged {
-        stage.drain(true);
+        test.drain(true);
     }
     println!("kills {kills}");
-    println!("beats {}", sum(stage.beats));
-    println!("drained {}", stage.drained.load(Ordering::Relaxed));
-    stage.report()?;
-    stage.finish(is_exchanged)
+    println!("rounds {}", sum(test.rounds));
+    println!("drained {}", test.drained.load(Ordering::Relaxed));
+    test.report()?;
+    test.finish(is_exchanged)
 }
 
-impl Stage {
+impl Shared {
     fn new(
         throttle: Throttle,
         burst: u64,
         exchanged: bool,
-    ) -> Result<Stage, Box<dyn std::error::Error>> {
+    ) -> Result<Shared, Box<dyn std::error::Error>> {
         let flood = throttle.domain("flood")?;
         let [drained, stop] = shared(2)? else { return Err("two words".into()) };
         let (counted, debited) = (shared(KEYS)?, shared(KEYS)?);
@@ -104,60 +104,60 @@ impl Stage {
         if let Some(exchange) = exchange {
             rule = exchange.rules().first().ok_or("a rule")?.id;
         }
-        let beats = shared(CREW.len())?;
-        Ok(Stage { throttle, flood, counted, debited, drained, beats, stop, rule, burst })
+        let rounds = shared(ROLES.len())?;
+        Ok(Shared { throttle, flood, counted, debited, drained, rounds, stop, rule, burst })
     }
 
     fn kill_at_random(
         &self,
-        crew: &[Role],
+        roles: &[Role],
         can_die: impl Fn(Role) -> bool,
         time: Duration,
     ) -> io::Result<u64> {
-        let mut dice = Dice::new(u64::from(std::process::id()));
+        let mut random = Random::new(u64::from(std::process::id()));
         let mut children = Vec::new();
-        for (place, role) in crew.iter().enumerate() {
+        for (place, role) in roles.iter().enumerate() {
             children.push(self.start(place, *role, place as u64)?);
         }
         let (start, mut kills) = (Instant::now(), 0);
-        let mut dying = Vec::new();
-        while start.elapsed() < time || kills < FEWEST_KILLS {
-            sleep(Duration::from_micros(dice.roll(4000) as u64));
-            let place = dice.roll(children.len());
-            if can_die(crew[place]) {
+        let mut killed = Vec::new();
+        while start.elapsed() < time || kills < MIN_KILLS {
+            sleep(Duration::from_micros(random.below(4000) as u64));
+            let place = random.below(children.len());
+            if can_die(roles[place]) {
                 kills += 1;
-                let next = self.start(place, crew[place], 1000 + kills)?;
+                let next = self.start(place, roles[place], 1000 + kills)?;
                 let child = std::mem::replace(&mut children[place], next);
                 child.kill();
-                dying.push(child);
+                killed.push(child);
             }
-            if dying.len() > MOST_DYING {
-                bury(dying.drain(..))?;
+            if killed.len() > MAX_UNREAPED {
+                wait_for_killed(killed.drain(..))?;
             }
         }
-        bury(dying.drain(..))?;
-        self.see_progress(crew.len());
+        wait_for_killed(killed.drain(..))?;
+        self.wait_for_progress(roles.len());
         self.stop.store(1, Ordering::Relaxed);
         join(children)?;
         Ok(kills)
     }
 
     /// Nobody waits for the dead: every child goes round again and again.
-    fn see_progress(&self, children: usize) {
-        for beat in &self.beats[..children] {
-            let before = beat.load(Ordering::Relaxed);
-            while beat.load(Ordering::Relaxed) < before + 100 {
-                rest();
+    fn wait_for_progress(&self, children: usize) {
+        for round in &self.rounds[..children] {
+            let before = round.load(Ordering::Relaxed);
+            while round.load(Ordering::Relaxed) < before + 100 {
+                yield_now();
             }
         }
     }
 
     fn start(&self, place: usize, role: Role, seed: u64) -> io::Result<Child> {
         fork(|| {
-            let mut dice = Dice::new(seed);
+            let mut random = Random::new(seed);
             while self.stop.load(Ordering::Relaxed) == 0 {
-                let key = dice.roll(KEYS);
-                let other = dice.roll(FLOOD_TAGS);
+                let key = random.below(KEYS);
+                let other = random.below(FLOOD_TAGS);
                 match role {
                     Role::Hammer => {
                         if self.throttle.allow(tag(key)).expect("open") {
@@ -174,7 +174,7 @@ impl Stage {
                 if role != Role::Drain {
                     self.flood.debit(other.to_le_bytes(), 1, Duration::ZERO).expect("open");
                 }
-                self.beats[place].fetch_add(1, Ordering::Relaxed);
+                self.rounds[place].fetch_add(1, Ordering::Relaxed);
             }
         })
     }
@@ -194,7 +194,7 @@ impl Stage {
     }
 
     /// For every key: units counted, units debited, units missing in the bucket.
-    fn report(&self) -> Outcome {
+    fn report(&self) -> TaskResult {
         for key in 0..KEYS {
             let charged = self.burst as i64 - self.throttle.peek(tag(key))?.balance;
             let counted = self.counted[key].load(Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl Stage {
     }
 
     /// Whether the table is as good as new: exact to the last unit, every slot to be had.
-    fn finish(&self, is_exchanged: bool) -> Outcome {
+    fn finish(&self, is_exchanged: bool) -> TaskResult {
         for key in 0..KEYS {
             self.throttle.reset(tag(key))?;
             self.throttle.debit(tag(key), self.burst - LAST_UNITS, Duration::ZERO)?;
@@ -230,7 +230,7 @@ impl Stage {
         }
         // All that is left of the flood are full buckets.
         while self.throttle.stats().buckets > KEYS as u64 {
-            rest();
+            yield_now();
         }
         let slots = internals::table_size(&self.throttle).1;
         let fresh = self.throttle.domain("fresh")?;
@@ -246,7 +246,7 @@ impl Stage {
     }
 }
 
-/// The table for peers, who hear of every hit from now on.
+/// The table for peers, who orders of every hit from now on.
 fn exchange(throttle: &Throttle) -> Exchange {
     let exchange = internals::exchange(throttle);
     exchange.stay(exchange.now());

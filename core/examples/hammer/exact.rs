@@ -2,18 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::Options;
-use super::process::{Gate, fork, join, shared};
+use super::process::{StartGate, fork, join, shared};
 
 /// Prints for every tag what it got in the race and what one process got after it, and for every
 /// bucket its rule and balance.
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> TaskResult {
     let throttle = options.builder()?.build()?;
     let (processes, tags) = (options.number("processes")?, options.number("tags-asked")?);
     let tries = options.number("tries")?;
     let admitted = shared(tags as usize)?;
-    let mut gate = Gate::new()?;
+    let mut gate = StartGate::new()?;
     let mut children = Vec::new();
     for _ in 0..processes {
         children.push(fork(|| {

@@ -8,18 +8,18 @@ use dthrottle::internals;
 use dthrottle::internals::access::Exchange;
 use dthrottle::{TableConfig, Throttle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::slow;
 use super::part::Part;
 use super::process::{End, fork, join, shared};
 
 const BURST: u64 = 100;
 /// Where the tags lie is another matter every time.
-const TWICE: usize = 50;
+const ATTEMPTS: usize = 50;
 
 /// Prints for each death what was charged by it, and what an exchanger then finds: at once, after
 /// the next hit, or when it looks everywhere.
-pub(crate) fn die() -> Outcome {
+pub(crate) fn die() -> TaskResult {
     for (name, part, by_hit) in [
         ("before-the-swap", Part::Lines, true),
         ("before-the-bit", Part::Dirty, true),
@@ -31,7 +31,7 @@ pub(crate) fn die() -> Outcome {
         throttle.allow("tag")?;
         let first = drained(&exchange, false);
         let child = fork(|| {
-            part.kills(&throttle).expect("a read-only part");
+            part.kill_on_write(&throttle).expect("a read-only part");
             throttle.allow("tag").expect("open");
         })?;
         let end = child.wait()?;
@@ -58,10 +58,10 @@ fn drained(exchange: &Exchange, all: bool) -> u64 {
 /// A child stops before it claims a slot for a new tag, because it has not found it, or before the
 /// claim itself. Meanwhile others take the whole burst. Prints how many passed in all, and what is
 /// left.
-pub(crate) fn stall() -> Outcome {
+pub(crate) fn stall() -> TaskResult {
     for (name, part) in [("before-the-search", Part::Used), ("before-the-claim", Part::Lines)] {
         let throttle = Throttle::builder().rule(slow(BURST)).build()?;
-        let passed = late(&throttle, part, || {
+        let passed = stalled_allow(&throttle, part, || {
             while throttle.allow("tag")? {}
             Ok(())
         })?;
@@ -75,14 +75,14 @@ pub(crate) fn stall() -> Outcome {
 /// when it stops; then another slot is made older still, and it is that which the tag gets. So the
 /// child would take a second one when it goes on. Prints how often that was tried, and how often
 /// the tag was charged for all that passed.
-pub(crate) fn twice() -> Outcome {
+pub(crate) fn twice() -> TaskResult {
     let mut right = 0;
-    for i in 0..TWICE {
+    for i in 0..ATTEMPTS {
         let table = TableConfig::anonymous().tags(1);
         let throttle = Throttle::builder().table(table).rule(slow(BURST)).build()?;
         let old = fill(&throttle)?;
         let oldest = old[i % old.len()];
-        let passed = late(&throttle, Part::Lines, || {
+        let passed = stalled_allow(&throttle, Part::Lines, || {
             throttle.reset(oldest.to_le_bytes())?;
             for _ in 0..10 {
                 throttle.allow("tag")?;
@@ -92,7 +92,7 @@ pub(crate) fn twice() -> Outcome {
         let charged = BURST as i64 - throttle.peek("tag")?.balance;
         right += usize::from(passed == 11 && charged == 11);
     }
-    println!("twice {TWICE} {right}");
+    println!("twice {ATTEMPTS} {right}");
     Ok(())
 }
 
@@ -118,20 +118,20 @@ fn fill(throttle: &Throttle) -> Result<Vec<u64>, Box<dyn Error>> {
 
 /// A child asks once, but stops before it first writes to a part of the table, until this process
 /// has done something. How many requests passed in all.
-fn late(
+fn stalled_allow(
     throttle: &Throttle,
     part: Part,
-    meanwhile: impl FnOnce() -> Outcome,
+    meanwhile: impl FnOnce() -> TaskResult,
 ) -> Result<u64, Box<dyn Error>> {
     let before = throttle.stats().allowed;
     let late = &shared(1)?[0];
-    let (mut stalled, tell) = io::pipe()?;
-    let (hear, mut release) = io::pipe()?;
+    let (mut stalled, answer_pipe) = io::pipe()?;
+    let (orders, mut release) = io::pipe()?;
     let child = fork(|| {
-        part.stalls(throttle, &tell, &hear).expect("a read-only part");
+        part.stall_on_write(throttle, &answer_pipe, &orders).expect("a read-only part");
         late.store(u64::from(throttle.allow("tag").expect("open")), Ordering::Relaxed);
     })?;
-    drop(tell);
+    drop(answer_pipe);
     stalled.read_exact(&mut [0])?;
     meanwhile()?;
     release.write_all(&[0])?;

@@ -11,50 +11,50 @@ use dthrottle::internals;
 use dthrottle::internals::access::{Exchange, Lock};
 use dthrottle::{Rule, Throttle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::Options;
-use super::process::{Dice, End, fork, fork_orphan, shared};
+use super::process::{End, Random, fork, fork_orphan, shared};
 
 /// Said by the holder when it holds the lock.
 const READY: u8 = 2;
 /// Milliseconds in which a child runs on the busiest machine.
-const PATIENCE: usize = 10_000;
+const TIMEOUT_MS: usize = 10_000;
 /// There is no file to lock.
 const NO_FILE: u8 = 9;
 
 /// A holder is killed while its own child lives on. Prints whether the child holds what it
 /// inherited; then whether each could take the lock: this process and the child while the holder
 /// lives, both right after its death, and the child when this process has given it back.
-pub(crate) fn orphan(options: &Options) -> Outcome {
+pub(crate) fn orphan(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
-    let (mut told, tell) = io::pipe()?;
-    let (hear, mut say) = io::pipe()?;
+    let (mut answers, answer_pipe) = io::pipe()?;
+    let (orders, mut order_pipe) = io::pipe()?;
     let holder = fork(|| {
         let lock = take(&exchange).expect("free");
         let child = fork_orphan(|| {
             // Gone with this process, so that the child sees its end: it kept the other end, too.
             // SAFETY: a plain system call.
-            unsafe { libc::close(say.as_raw_fd()) };
-            while let Ok(order) = next(&mut &hear) {
+            unsafe { libc::close(order_pipe.as_raw_fd()) };
+            while let Ok(order) = next(&mut &orders) {
                 let answer = match order {
                     b'?' => is_taken(&exchange),
                     _ => u8::from(lock.is_held()),
                 };
-                (&tell).write_all(&[answer]).expect("a pipe");
+                (&answer_pipe).write_all(&[answer]).expect("a pipe");
             }
         });
         child.expect("a child");
         assert!(lock.is_held());
-        (&tell).write_all(&[READY]).expect("a pipe");
+        (&answer_pipe).write_all(&[READY]).expect("a pipe");
         loop {
             thread::park();
         }
     })?;
-    drop((hear, tell));
-    assert_eq!(next(&mut told)?, READY);
+    drop((orders, answer_pipe));
+    assert_eq!(next(&mut answers)?, READY);
     let mut ask = |order: u8| -> io::Result<u8> {
-        say.write_all(&[order])?;
-        next(&mut told)
+        order_pipe.write_all(&[order])?;
+        next(&mut answers)
     };
     println!("shadow {}", ask(b'!')?);
     println!("alive {} {}", is_taken(&exchange), ask(b'?')?);
@@ -71,12 +71,12 @@ pub(crate) fn orphan(options: &Options) -> Outcome {
 
 /// Prints whether the lock can be had after all descriptors were closed, as daemons do, without
 /// and with something else in their place; and after the table's name was removed, by one.
-pub(crate) fn closed(options: &Options) -> Outcome {
+pub(crate) fn closed(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     for (name, reused) in [("closed", false), ("reused", true)] {
-        let (mut told, tell) = io::pipe()?;
+        let (mut answers, answer_pipe) = io::pipe()?;
         let child = fork(|| {
-            let keep = tell.as_raw_fd();
+            let keep = answer_pipe.as_raw_fd();
             for fd in (3..100).filter(|fd| *fd != keep) {
                 // SAFETY: a plain system call; nothing that is closed here is used again.
                 unsafe { libc::close(fd) };
@@ -86,10 +86,10 @@ pub(crate) fn closed(options: &Options) -> Outcome {
                 }
             }
             let answer = exchange.try_lock().map_or(NO_FILE, |lock| u8::from(lock.is_some()));
-            (&tell).write_all(&[answer]).expect("a pipe");
+            (&answer_pipe).write_all(&[answer]).expect("a pipe");
         })?;
-        drop(tell);
-        println!("{name} {}", next(&mut told)?);
+        drop(answer_pipe);
+        println!("{name} {}", next(&mut answers)?);
         child.wait()?;
     }
     if let Some(name) = options.get("name") {
@@ -103,7 +103,7 @@ pub(crate) fn closed(options: &Options) -> Outcome {
 /// One thread forks all the time, and the children live on; another takes the lock and gives it
 /// back. Prints how many children there were, how often the lock could not be had, and whether it
 /// can be had in the end.
-pub(crate) fn race(options: &Options) -> Outcome {
+pub(crate) fn race(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     let rounds = options.number("rounds")?;
     let (mut held, mut tries) = (0, 0);
@@ -129,11 +129,11 @@ pub(crate) fn race(options: &Options) -> Outcome {
 
 /// The same in a child that is killed after a while: prints how often it had the lock just then,
 /// and how often no other process got it as long as the children lived.
-pub(crate) fn killed(options: &Options) -> Outcome {
+pub(crate) fn killed(options: &Options) -> TaskResult {
     let exchange = internals::exchange(&clustered(options)?);
     let rounds = options.number("rounds")?;
     let holding = &shared(1)?[0];
-    let mut dice = Dice::new(rounds);
+    let mut random = Random::new(rounds);
     let (mut tries, mut held) = (0, 0);
     for _ in 0..rounds {
         let (end, alive) = io::pipe()?;
@@ -151,12 +151,12 @@ pub(crate) fn killed(options: &Options) -> Outcome {
                 thread::park();
             }
         })?;
-        thread::sleep(Duration::from_micros(dice.roll(3000) as u64));
+        thread::sleep(Duration::from_micros(random.below(3000) as u64));
         holder.kill();
         holder.wait()?;
         tries += holding.load(Ordering::SeqCst);
         // A child that was just being forked must first run to close what it inherited.
-        let is_free = (0..PATIENCE).any(|_| {
+        let is_free = (0..TIMEOUT_MS).any(|_| {
             let lock = take(&exchange);
             thread::sleep(Duration::from_millis(u64::from(lock.is_none())));
             lock.is_some()
@@ -173,9 +173,9 @@ pub(crate) fn killed(options: &Options) -> Outcome {
 /// only, as it is allowed in the child of a process with threads.
 fn fork_idle(count: u64, (end, alive): (RawFd, RawFd)) -> Vec<libc::pid_t> {
     let mut children = Vec::new();
-    let mut dice = Dice::new(count);
+    let mut random = Random::new(count);
     for _ in 0..count {
-        thread::sleep(Duration::from_micros(dice.roll(500) as u64));
+        thread::sleep(Duration::from_micros(random.below(500) as u64));
         // SAFETY: the child makes system calls only.
         let pid = unsafe { libc::fork() };
         if pid == 0 {

@@ -34,10 +34,10 @@ mod services;
 #[cfg(target_os = "linux")]
 mod worker;
 
-type Outcome = Result<(), Box<dyn Error>>;
+type TaskResult = Result<(), Box<dyn Error>>;
 
 #[cfg(target_os = "linux")]
-fn main() -> Outcome {
+fn main() -> TaskResult {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
     let options = options::Options::read(words)?;
@@ -64,6 +64,6 @@ fn main() -> Outcome {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn main() -> Outcome {
+fn main() -> TaskResult {
     Err("named tables and their tests need Linux".into())
 }

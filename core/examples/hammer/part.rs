@@ -1,5 +1,5 @@
 //! Parts of a table's memory that are made read-only for this process, so that it stops just before
-//! it writes there: for good, or until it is told to go on.
+//! it writes there: for good, or until it is answers to go on.
 
 use std::error::Error;
 use std::io;
@@ -26,12 +26,12 @@ pub(crate) enum Part {
 /// Where a process waits that has met a read-only part: memory, and two pipes.
 static START: AtomicUsize = AtomicUsize::new(0);
 static LEN: AtomicUsize = AtomicUsize::new(0);
-static TELL: AtomicI32 = AtomicI32::new(-1);
-static HEAR: AtomicI32 = AtomicI32::new(-1);
+static ANSWER_FD: AtomicI32 = AtomicI32::new(-1);
+static ORDER_FD: AtomicI32 = AtomicI32::new(-1);
 
 impl Part {
     /// The first write there ends this process.
-    pub(crate) fn kills(self, throttle: &Throttle) -> Result<(), Box<dyn Error>> {
+    pub(crate) fn kill_on_write(self, throttle: &Throttle) -> Result<(), Box<dyn Error>> {
         // No picture of the memory has to be kept of this death.
         let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a plain system call with a value to read.
@@ -41,17 +41,17 @@ impl Part {
     }
 
     /// The first write there tells of it and waits for an answer.
-    pub(crate) fn stalls(
+    pub(crate) fn stall_on_write(
         self,
         throttle: &Throttle,
-        tell: &impl AsRawFd,
-        hear: &impl AsRawFd,
+        answer_pipe: &impl AsRawFd,
+        orders: &impl AsRawFd,
     ) -> Result<(), Box<dyn Error>> {
         let (start, len) = self.range(throttle)?;
         START.store(start, Ordering::SeqCst);
         LEN.store(len, Ordering::SeqCst);
-        TELL.store(tell.as_raw_fd(), Ordering::SeqCst);
-        HEAR.store(hear.as_raw_fd(), Ordering::SeqCst);
+        ANSWER_FD.store(answer_pipe.as_raw_fd(), Ordering::SeqCst);
+        ORDER_FD.store(orders.as_raw_fd(), Ordering::SeqCst);
         let handler = wait as extern "C" fn(i32);
         // SAFETY: the handler makes system calls only.
         unsafe { libc::signal(libc::SIGSEGV, handler as libc::sighandler_t) };
@@ -75,12 +75,13 @@ impl Part {
 
 /// Goes on where it stopped when it has heard a byte.
 extern "C" fn wait(_: i32) {
-    let (tell, hear): (RawFd, RawFd) = (TELL.load(Ordering::SeqCst), HEAR.load(Ordering::SeqCst));
+    let (answer_pipe, orders): (RawFd, RawFd) =
+        (ANSWER_FD.load(Ordering::SeqCst), ORDER_FD.load(Ordering::SeqCst));
     let mut byte = 0_u8;
     // SAFETY: one byte to read from.
-    unsafe { libc::write(tell, (&raw const byte).cast(), 1) };
+    unsafe { libc::write(answer_pipe, (&raw const byte).cast(), 1) };
     // SAFETY: one byte to write to.
-    unsafe { libc::read(hear, (&raw mut byte).cast(), 1) };
+    unsafe { libc::read(orders, (&raw mut byte).cast(), 1) };
     let both = libc::PROT_READ | libc::PROT_WRITE;
     let _ = protect(START.load(Ordering::SeqCst), LEN.load(Ordering::SeqCst), both);
 }

@@ -87,21 +87,21 @@ pub(crate) fn shared(count: usize) -> io::Result<&'static [AtomicU64]> {
 }
 
 /// Lets others run.
-pub(crate) fn rest() {
+pub(crate) fn yield_now() {
     std::thread::yield_now();
 }
 
 /// Holds children until all are there.
-pub(crate) struct Gate {
+pub(crate) struct StartGate {
     arrived: &'static [AtomicU64],
     reader: PipeReader,
     writer: Option<PipeWriter>,
 }
 
-impl Gate {
-    pub(crate) fn new() -> io::Result<Gate> {
+impl StartGate {
+    pub(crate) fn new() -> io::Result<StartGate> {
         let (reader, writer) = io::pipe()?;
-        Ok(Gate { arrived: shared(1)?, reader, writer: Some(writer) })
+        Ok(StartGate { arrived: shared(1)?, reader, writer: Some(writer) })
     }
 
     /// In a child: waits.
@@ -116,32 +116,32 @@ impl Gate {
     /// In the parent: opens when so many wait.
     pub(crate) fn open(mut self, children: usize) {
         while self.arrived[0].load(Ordering::SeqCst) < children as u64 {
-            rest();
+            yield_now();
         }
         drop(self.writer.take());
     }
 }
 
 /// Numbers that look random, another row for every seed.
-pub(crate) struct Dice(u64);
+pub(crate) struct Random(u64);
 
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Below `sides`.
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+    /// Below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        ((u128::from(self.0) * sides as u128) >> 64) as usize
+        ((u128::from(self.0) * limit as u128) >> 64) as usize
     }
 }
 
 /// Waits for children that were killed, and must not have ended in another way.
-pub(crate) fn bury(dying: impl IntoIterator<Item = Child>) -> io::Result<()> {
-    for child in dying {
+pub(crate) fn wait_for_killed(killed: impl IntoIterator<Item = Child>) -> io::Result<()> {
+    for child in killed {
         match child.wait()? {
             End::Signal(libc::SIGKILL) => {}
             end => return Err(io::Error::other(format!("a child ended with {end:?}"))),

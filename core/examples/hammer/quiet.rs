@@ -2,12 +2,12 @@
 
 use dthrottle::{Domain, Throttle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::{Options, slow};
 
 const TAGS: [&str; 3] = ["203.0.113.7", "2001:db8::1", "alice"];
 
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> TaskResult {
     let builder = options.builder()?.domain("two", [slow(10), slow(1_000_000)]);
     let throttle = builder.build()?;
     let two = throttle.domain("two")?;
@@ -28,7 +28,7 @@ fn mark() {
     unsafe { libc::getppid() };
 }
 
-fn ask(throttle: &Throttle, two: &Domain, times: usize) -> Outcome {
+fn ask(throttle: &Throttle, two: &Domain, times: usize) -> TaskResult {
     let mut allowed = [false; TAGS.len()];
     for i in 0..times {
         let tag = TAGS[i % TAGS.len()];

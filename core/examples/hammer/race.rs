@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use dthrottle::{TableConfig, Throttle, tables};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::{Options, slow};
-use super::process::{Gate, fork, join, shared};
+use super::process::{StartGate, fork, join, shared};
 use super::worker::mount;
 
 const BURST: u64 = 100;
@@ -18,14 +18,14 @@ const PROCESSES: u64 = 2 * BURST / TRIES;
 
 /// Prints for every round how many requests passed, and the names of all files that are there
 /// before and after the table is removed.
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> TaskResult {
     mount(options)?;
     let dir = options.get("dir").ok_or("dir is missing")?;
     let prefix = options.get("name").ok_or("name is missing")?;
     for round in 0..options.number("rounds")? {
         let name = format!("{prefix}{round}");
         let admitted = shared(1)?;
-        let mut gate = Gate::new()?;
+        let mut gate = StartGate::new()?;
         let mut children = Vec::new();
         for _ in 0..PROCESSES {
             children.push(fork(|| {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use dthrottle::{Config, Rule, Throttle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::{Options, slow};
-use super::process::{Dice, bury, fork, join};
+use super::process::{Random, fork, join, wait_for_killed};
 
 /// Rules that are in use all the time, so that the list is soon full again and again.
 const HELD: [usize; 5] = [1000, 1000, 1000, 1000, 60];
@@ -47,17 +47,17 @@ pub(crate) fn cycle(throttle: &Throttle, first: u64, count: u64) -> dthrottle::R
 
 /// A child inherits a rule that no bucket names, and its parent gives it up and goes through more
 /// rules than there is room for. Then the child takes 3 of 1,000. Prints what others find.
-pub(crate) fn forked(options: &Options) -> Outcome {
-    let (hear, mut say) = io::pipe()?;
+pub(crate) fn forked(options: &Options) -> TaskResult {
+    let (orders, mut order_pipe) = io::pipe()?;
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
     let child = fork(|| {
-        (&hear).read_exact(&mut [0]).expect("a pipe");
+        (&orders).read_exact(&mut [0]).expect("a pipe");
         assert!((0..3).all(|_| throttle.allow("tag").expect("open")));
     })?;
     drop(throttle);
     let last = cycle(&host, 2 * BURST, options.number("rounds")?)?;
-    say.write_all(&[0])?;
+    order_pipe.write_all(&[0])?;
     join(vec![child])?;
     println!("balance {}", last.peek("tag")?.balance);
     Ok(())
@@ -66,26 +66,26 @@ pub(crate) fn forked(options: &Options) -> Outcome {
 /// A child closes all descriptors, as daemons do, and changes its rule; then its parent goes
 /// through more rules than there is room for. Prints whether each could, and what the parent finds
 /// of the child's rule.
-pub(crate) fn closed(options: &Options) -> Outcome {
+pub(crate) fn closed(options: &Options) -> TaskResult {
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
-    let (mut told, tell) = io::pipe()?;
-    let (hear, mut say) = io::pipe()?;
+    let (mut answers, answer_pipe) = io::pipe()?;
+    let (orders, mut order_pipe) = io::pipe()?;
     let child = fork(|| {
-        let keep = [tell.as_raw_fd(), hear.as_raw_fd()];
+        let keep = [answer_pipe.as_raw_fd(), orders.as_raw_fd()];
         for fd in (3..100).filter(|fd| !keep.contains(fd)) {
             // SAFETY: a plain system call; nothing that is closed here is used again.
             unsafe { libc::close(fd) };
         }
         let throttle = reloaded(&host, BURST);
-        (&tell).write_all(&[u8::from(throttle.is_ok())]).expect("a pipe");
-        (&hear).read_exact(&mut [0]).expect("a pipe");
+        (&answer_pipe).write_all(&[u8::from(throttle.is_ok())]).expect("a pipe");
+        (&orders).read_exact(&mut [0]).expect("a pipe");
         assert!((0..3).all(|_| throttle.as_ref().is_ok_and(|t| t.allow("tag").expect("open"))));
     })?;
-    drop(tell);
+    drop(answer_pipe);
     let mut answer = [0];
-    told.read_exact(&mut answer)?;
+    answers.read_exact(&mut answer)?;
     let last = cycle(&host, 2 * BURST, options.number("rounds")?);
-    say.write_all(&[0])?;
+    order_pipe.write_all(&[0])?;
     join(vec![child])?;
     println!("reloads {} {}", answer[0], u8::from(last.is_ok()));
     let why = last.err().map_or(String::new(), |error| error.to_string());
@@ -97,23 +97,23 @@ pub(crate) fn closed(options: &Options) -> Outcome {
 
 /// Children that change their rules are killed at any moment. Prints how many were, and what
 /// became of a bucket, of a rule that no bucket names, and of the list.
-pub(crate) fn killed(options: &Options) -> Outcome {
+pub(crate) fn killed(options: &Options) -> TaskResult {
     let host = Throttle::builder().rule(Rule::unlimited()).table(options.table()?).build()?;
     let throttle = reloaded(&host, BURST)?;
     let unnamed = reloaded(&host, BURST + 1)?;
     assert!((0..3).all(|_| throttle.allow("tag").expect("open")));
     let held = hold_many(&host)?;
     let rounds = options.number("rounds")?;
-    let mut dice = Dice::new(rounds);
+    let mut random = Random::new(rounds);
     let mut misread = 0;
     for round in 0..rounds {
         let first = (round + 1) << 32;
         let children = [0, 1].map(|i| fork(|| drop(cycle(&host, first + (i << 31), 1 << 30))));
-        thread::sleep(Duration::from_micros(dice.roll(20_000) as u64));
+        thread::sleep(Duration::from_micros(random.below(20_000) as u64));
         for child in children {
             let child = child?;
             child.kill();
-            bury([child])?;
+            wait_for_killed([child])?;
         }
         let next = reloaded(&host, 2 * BURST + round)?;
         misread += u64::from(next.peek("tag")?.balance != 997);

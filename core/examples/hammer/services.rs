@@ -1,4 +1,4 @@
-//! Children that are killed at random while they are told busy by far more services than there are
+//! Children that are killed at random while they are received busy by far more services than there are
 //! places for: what peers would hear of a service must be what that service said, and services that
 //! never said anything must not be held back.
 
@@ -12,18 +12,18 @@ use dthrottle::internals::busy::{BusyEntry, parse_busy};
 use dthrottle::internals::cluster::Payload;
 use dthrottle::{BusyConfig, BusyThrottle};
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::Options;
-use super::process::{Child, Dice, bury, fork, rest, shared};
+use super::process::{Child, Random, fork, shared, wait_for_killed, yield_now};
 
 const SERVICES: usize = 3000;
 const CHILDREN: usize = 4;
 /// How often a quiet service may be asked about in vain.
 const MOMENTS: u32 = 100;
 /// The fewest kills, however slow the machine.
-const FEWEST_KILLS: u64 = 100;
+const MIN_KILLS: u64 = 100;
 
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> TaskResult {
     let time = Duration::from_millis(options.number("ms")?);
     let busy = BusyThrottle::new(BusyConfig::new())?;
     let mut payload = busy.payload(true);
@@ -31,38 +31,38 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let [asked, held] = shared(2)? else { return Err("two words".into()) };
     let start = |seed| start(&busy, seed, asked, held);
 
-    let (mut kills, mut told, mut wrong) = (0, 0, 0);
+    let (mut kills, mut received, mut wrong) = (0, 0, 0);
     let mut children = Vec::new();
     for seed in 0..CHILDREN {
         children.push(start(seed as u64)?);
     }
-    let mut dice = Dice::new(u64::from(std::process::id()));
+    let mut random = Random::new(u64::from(std::process::id()));
     let begun = Instant::now();
-    while begun.elapsed() < time || kills < FEWEST_KILLS {
-        sleep(Duration::from_micros(dice.roll(2000) as u64));
-        for entry in taken(&mut *payload) {
-            told += 1;
+    while begun.elapsed() < time || kills < MIN_KILLS {
+        sleep(Duration::from_micros(random.below(2000) as u64));
+        for entry in drain_payloads(&mut *payload) {
+            received += 1;
             let service = names.get(&entry.service);
             wrong += u64::from(service.is_none_or(|service| !is_of(*service, &entry)));
         }
         kills += 1;
         let next = start(1000 + kills)?;
-        let killed = std::mem::replace(&mut children[dice.roll(CHILDREN)], next);
+        let killed = std::mem::replace(&mut children[random.below(CHILDREN)], next);
         killed.kill();
-        bury([killed])?;
+        wait_for_killed([killed])?;
     }
     for child in &children {
         child.kill();
     }
-    bury(children)?;
+    wait_for_killed(children)?;
     println!("kills {kills}");
-    println!("told {told} {wrong}");
+    println!("received {received} {wrong}");
     println!("quiet {} {}", asked.load(Ordering::Relaxed), held.load(Ordering::Relaxed));
-    // Whatever the dead left behind: what is said is told, and it is heeded.
+    // Whatever the dead left behind: what is said is received, and it is heeded.
     let now = busy.now();
     let services = SERVICES..SERVICES + 100;
-    services.clone().for_each(|service| say(&busy, service));
-    let last = taken(&mut *payload);
+    services.clone().for_each(|service| report_busy(&busy, service));
+    let last = drain_payloads(&mut *payload);
     let last = last.iter().filter(|entry| !names.contains_key(&entry.service)).count();
     let held = services.filter(|service| !busy.should_send(service.to_le_bytes(), now)).count();
     println!("last {last} {held}");
@@ -73,39 +73,39 @@ pub(crate) fn run(options: &Options) -> Outcome {
 fn names(busy: &BusyThrottle, payload: &mut dyn Payload) -> HashMap<u64, usize> {
     let mut names = HashMap::new();
     for service in 0..SERVICES {
-        say(busy, service);
-        names.extend(taken(payload).iter().map(|entry| (entry.service, service)));
+        report_busy(busy, service);
+        names.extend(drain_payloads(payload).iter().map(|entry| (entry.service, service)));
     }
     names
 }
 
 /// All busy answers that peers would receive.
-fn taken(payload: &mut dyn Payload) -> Vec<BusyEntry> {
+fn drain_payloads(payload: &mut dyn Payload) -> Vec<BusyEntry> {
     let all = std::iter::from_fn(|| payload.take());
     all.flat_map(|bytes| parse_busy(&bytes).unwrap_or_default()).collect()
 }
 
 fn start(busy: &BusyThrottle, seed: u64, asked: &AtomicU64, held: &AtomicU64) -> io::Result<Child> {
     fork(|| {
-        let mut dice = Dice::new(seed);
+        let mut random = Random::new(seed);
         loop {
-            say(busy, dice.roll(SERVICES));
-            let quiet = format!("quiet {}", dice.roll(SERVICES));
-            // Who is told busy while its place is taken may hold up the next for a moment.
+            report_busy(busy, random.below(SERVICES));
+            let quiet = format!("quiet {}", random.below(SERVICES));
+            // Who is received busy while its place is taken may hold up the next for a moment.
             let mut moments = 0..MOMENTS;
             while !busy.should_send(&quiet, busy.now()) {
                 if moments.next().is_none() {
                     held.fetch_add(1, Ordering::Relaxed);
                     break;
                 }
-                rest();
+                yield_now();
             }
             asked.fetch_add(1, Ordering::Relaxed);
         }
     })
 }
 
-fn say(busy: &BusyThrottle, service: usize) {
+fn report_busy(busy: &BusyThrottle, service: usize) {
     busy.on_busy(service.to_le_bytes(), busy.now(), Some(pause(service)));
 }
 

@@ -10,13 +10,13 @@ use std::ptr::null;
 
 use dthrottle::Throttle;
 
-use super::Outcome;
+use super::TaskResult;
 use super::options::Options;
 use super::rules;
 
 /// Prints the throttle's warnings, then `open`; or `error` and why there is none. `locks=none` makes
 /// a system without locks on open files, `spare=N` one with so many more descriptors.
-pub(crate) fn run(options: &Options) -> Outcome {
+pub(crate) fn run(options: &Options) -> TaskResult {
     mount(options)?;
     become_user(options)?;
     if options.get("locks") == Some("none") {
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
-fn answer(throttle: &Throttle, line: &str) -> Outcome {
+fn answer(throttle: &Throttle, line: &str) -> TaskResult {
     let words: Vec<&str> = line.split(' ').collect();
     match words.as_slice() {
         // How many of so many requests pass.
@@ -139,7 +139,7 @@ fn limit_descriptors(spare: u64) -> io::Result<()> {
 /// Changes the file system for this process only: `mount=FOLDER:SIZE[:ro|:MODE]` puts a small one
 /// in the place of a folder, `readonly=FOLDER` forbids writing to one, `hide=FILE` empties a file,
 /// `own=FOLDER:UID:GID:MODE` makes a folder that belongs to others.
-pub(crate) fn mount(options: &Options) -> Outcome {
+pub(crate) fn mount(options: &Options) -> TaskResult {
     if ["mount", "readonly", "hide"].iter().all(|key| options.get(key).is_none()) {
         return Ok(());
     }
@@ -180,7 +180,7 @@ pub(crate) fn mount(options: &Options) -> Outcome {
     Ok(())
 }
 
-fn bind(from: &str, to: &str, flags: libc::c_ulong) -> Outcome {
+fn bind(from: &str, to: &str, flags: libc::c_ulong) -> TaskResult {
     let (from, to) = (CString::new(from)?, CString::new(to)?);
     // SAFETY: the texts live until the call is over.
     done(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null(), flags, null()) })?;
@@ -189,7 +189,7 @@ fn bind(from: &str, to: &str, flags: libc::c_ulong) -> Outcome {
 
 /// Goes on as another user: `uid=NUMBER`, with a group of the same number, and perhaps one more:
 /// `member=NUMBER`.
-fn become_user(options: &Options) -> Outcome {
+fn become_user(options: &Options) -> TaskResult {
     if options.get("uid").is_none() {
         return Ok(());
     }

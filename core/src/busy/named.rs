@@ -9,11 +9,11 @@ use super::store::Store;
 use crate::clock::Clock;
 use crate::config::TableConfig;
 use crate::error::Result;
-use crate::os::named::{self, Asked, NamedMemory, Refusal};
+use crate::os::named::{self, NamedMemory, NamedOptions, OpenError};
 use crate::os::random;
 use crate::table::open::named::other_key;
 use crate::table::open::new_zero;
-use crate::table::{Birth, Memory, Region, Table, Unfit};
+use crate::table::{Memory, Region, RegionError, Table, TableParams};
 
 const MAGIC: u64 = u64::from_be_bytes(*b"dthrBUSY");
 const VERSION: u64 = 1;
@@ -26,37 +26,37 @@ impl NamedMemory for BusyRegion {
         BYTES
     }
 
-    fn create(memory: Box<dyn Memory>, (): (), birth: &Birth) -> Option<BusyRegion> {
+    fn create(memory: Box<dyn Memory>, (): (), params: &TableParams) -> Option<BusyRegion> {
         let region = BusyRegion::new(memory)?;
         let header = region.header();
         // Relaxed: the file has no name yet.
         header.version.store(VERSION, Ordering::Relaxed);
-        header.zero_ns.store(birth.zero_ns, Ordering::Relaxed);
+        header.zero_ns.store(params.zero_ns, Ordering::Relaxed);
         for i in 0..2 {
-            header.key[i].store(birth.key[i], Ordering::Relaxed);
-            header.boot[i].store(birth.boot[i], Ordering::Relaxed);
+            header.key[i].store(params.key[i], Ordering::Relaxed);
+            header.boot[i].store(params.boot[i], Ordering::Relaxed);
         }
         header.magic.store(MAGIC, Ordering::Relaxed);
         Some(region)
     }
 
-    fn existing(memory: Box<dyn Memory>) -> Result<BusyRegion, Unfit> {
+    fn existing(memory: Box<dyn Memory>) -> Result<BusyRegion, RegionError> {
         let is_whole = memory.len() == BYTES;
-        let region = BusyRegion::new(memory).filter(|_| is_whole).ok_or(Unfit::NotATable)?;
+        let region = BusyRegion::new(memory).filter(|_| is_whole).ok_or(RegionError::NotATable)?;
         let header = region.header();
         if header.magic.load(Ordering::Relaxed) != MAGIC {
-            return Err(Unfit::NotATable);
+            return Err(RegionError::NotATable);
         }
         match header.version.load(Ordering::Relaxed) {
             VERSION => Ok(region),
-            found => Err(Unfit::Layout { found, ours: VERSION }),
+            found => Err(RegionError::Layout { found, ours: VERSION }),
         }
     }
 
-    fn birth(&self) -> Birth {
+    fn params(&self) -> TableParams {
         let header = self.header();
         let pair = |words: &[AtomicU64; 2]| words.each_ref().map(|w| w.load(Ordering::Relaxed));
-        Birth {
+        TableParams {
             zero_ns: header.zero_ns.load(Ordering::Relaxed),
             key: pair(&header.key),
             boot: pair(&header.boot),
@@ -70,21 +70,21 @@ pub(super) fn open(name: &str, config: &TableConfig, key: Option<[u64; 2]>) -> R
         true => {
             let (dir, group) = (config.dir.as_deref(), config.group.as_deref());
             // Without a cluster, the key of the table: that is its cluster's, if it has one.
-            let table_key = || Some(named::find_named::<Region>(name, group, dir)?.birth().key);
-            let birth = Birth {
+            let table_key = || Some(named::find_named::<Region>(name, group, dir)?.params().key);
+            let params = TableParams {
                 zero_ns: new_zero(),
                 key: key.or_else(table_key).unwrap_or_else(random::key),
                 boot: named::boot(),
             };
-            match named::open::<BusyRegion>(&Asked { name, dir, group, shape: (), birth }) {
-                Ok(found) if key.is_some_and(|key| key != found.memory.birth().key) => {
+            match named::open::<BusyRegion>(&NamedOptions { name, dir, group, shape: (), params }) {
+                Ok(found) if key.is_some_and(|key| key != found.memory.params().key) => {
                     return Err(other_key(name, config));
                 }
                 Ok(found) => {
                     return Ok(Opened { store: store_of(found.memory), warnings: Vec::new() });
                 }
-                Err(Refusal::Wrong(error)) => return Err(error),
-                Err(Refusal::Nowhere(why)) => why,
+                Err(OpenError::Invalid(error)) => return Err(error),
+                Err(OpenError::Unavailable(why)) => why,
             }
         }
         false => "this processor cannot share memory".into(),
@@ -101,10 +101,10 @@ pub(super) fn open(name: &str, config: &TableConfig, key: Option<[u64; 2]>) -> R
 pub(super) fn existing(table: &TableConfig, key: [u64; 2]) -> Option<Store> {
     let (group, dir) = (table.group.as_deref(), table.dir.as_deref());
     let region: BusyRegion = named::find_named(table.name()?, group, dir)?;
-    (region.birth().key == key).then(|| store_of(region))
+    (region.params().key == key).then(|| store_of(region))
 }
 
 fn store_of(region: BusyRegion) -> Store {
-    let Birth { zero_ns, key, .. } = region.birth();
+    let TableParams { zero_ns, key, .. } = region.params();
     store(region, Clock::System, zero_ns, Some(key))
 }

@@ -30,7 +30,7 @@ pub(crate) mod udp;
 pub mod wire;
 
 pub(crate) use crate::table::window;
-pub use crate::table::window::{Origin, Ranges, Verdict, Window};
+pub use crate::table::window::{Origin, Ranges, ReportStatus, Window};
 pub use counter::Counter;
 pub use engine::{Engine, Output, To, Transmit};
 pub use event::Event;

@@ -42,7 +42,7 @@ impl ClusterStats {
             incarnation,
             pid,
             peers: peers.collect(),
-            counts: counts.map(|(place, name)| (name, table.counted(place))).collect(),
+            counts: counts.map(|(place, name)| (name, table.counter(place))).collect(),
         }
     }
 
@@ -64,7 +64,7 @@ fn state_name(state: u64) -> &'static str {
 /// The events after a number that are still known, in order.
 pub(crate) fn events_since(exchange: &Exchange, number: u64) -> Vec<ClusterEvent> {
     let now = exchange.now();
-    let raw = exchange.notes_since(number).into_iter();
+    let raw = exchange.events_since(number).into_iter();
     raw.map(|raw| ClusterEvent {
         number: raw.number,
         age: Duration::from_nanos(now.saturating_sub(raw.at_ns)),

@@ -4,7 +4,7 @@ use super::reader::{Names, Reader};
 use super::value::{Entry, Value};
 use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
-use crate::table::{FEWEST_SHARED_LINES, Geometry, Table};
+use crate::table::{Geometry, MIN_SHARED_LINES, Table};
 
 /// Room for so many tags, if nothing is said. Where memory must be there before it is used, and
 /// one process is all there is, it is less.
@@ -180,7 +180,7 @@ impl TableConfig {
     fn geometry(&self, size: Size) -> Geometry {
         // A named table may be used by a clustered process at any time.
         let (fewest, kind) = match self.clustered || matches!(self.kind, Kind::Named(_)) {
-            true => (FEWEST_SHARED_LINES, Geometry::new(0).with_seats()),
+            true => (MIN_SHARED_LINES, Geometry::new(0).with_seats()),
             false => (0, Geometry::new(0)),
         };
         match size {

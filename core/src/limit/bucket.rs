@@ -14,7 +14,7 @@ use crate::limit::rate::{Rate, gcd};
 pub(crate) type Tat = u64;
 
 /// The last TAT there is. A bucket that should be later is clamped to it.
-pub(crate) const LAST: Tat = (1 << 60) - 1;
+pub(crate) const MAX_TAT: Tat = (1 << 60) - 1;
 
 /// The finest tick: a quarter of a nanosecond, so that 60 bits of ticks last 9 years.
 const TICKS_PER_NS: u64 = 4;
@@ -40,7 +40,7 @@ pub(crate) struct Scale {
 
 /// When a check may pass, in ticks of one rule: now, and a burst after the longest wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(crate) struct TickWindow {
     now: u64,
     end: u64,
 }
@@ -110,7 +110,7 @@ impl Scale {
     pub(crate) fn hits_taken(
         &self,
         tat: Tat,
-        window: Window,
+        window: TickWindow,
         next: Tat,
         units: u64,
         fingerprint: u64,
@@ -124,17 +124,13 @@ impl Scale {
     /// Ticks at a time in nanoseconds, rounded down.
     #[inline(always)]
     pub(crate) fn ticks(&self, ns: u64) -> u64 {
-        if self.den == 1 {
-            ns.saturating_mul(self.num).min(LAST)
-        } else {
-            self.coarse_ticks(ns)
-        }
+        if self.den == 1 { ns.saturating_mul(self.num).min(MAX_TAT) } else { self.coarse_ticks(ns) }
     }
 
     /// `ticks` where one is longer than a nanosecond.
     #[inline(never)]
     fn coarse_ticks(&self, ns: u64) -> u64 {
-        saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(LAST)
+        saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(MAX_TAT)
     }
 
     /// The first nanosecond at which so many ticks have passed.
@@ -152,45 +148,45 @@ impl Scale {
 
     /// The times of a check in ticks.
     #[inline(always)]
-    pub(crate) fn window(&self, now: u64, latest: u64) -> Window {
+    pub(crate) fn window(&self, now: u64, latest: u64) -> TickWindow {
         let ticks = self.ticks(now);
         let latest = match latest == now {
             true => ticks,
             // No wait is so long that its charge would not fit the bucket.
-            false => self.ticks(latest).min(LAST - self.burst_ticks).max(ticks),
+            false => self.ticks(latest).min(MAX_TAT - self.burst_ticks).max(ticks),
         };
-        // Above `LAST` only in the last burst of ticks: then what passes counts as failed open.
-        Window { now: ticks, end: latest + self.burst_ticks }
+        // Above `MAX_TAT` only in the last burst of ticks: then what passes counts as failed open.
+        TickWindow { now: ticks, end: latest + self.burst_ticks }
     }
 
     /// Whether so many units pass. Not even zero units do while the bucket is in debt.
     #[inline]
-    pub(crate) fn passes(&self, tat: Tat, window: Window, units: u64) -> bool {
+    pub(crate) fn passes(&self, tat: Tat, window: TickWindow, units: u64) -> bool {
         let ticks = units.saturating_mul(self.unit_ticks);
         tat.max(window.now).saturating_add(ticks) <= window.end
     }
 
     /// The most units that pass; none at all, not even zero, while the bucket is in debt.
-    pub(crate) fn most(&self, tat: Tat, window: Window) -> Option<u64> {
+    pub(crate) fn max_units(&self, tat: Tat, window: TickWindow) -> Option<u64> {
         let room = window.end.checked_sub(tat.max(window.now))?;
         Some(room / self.unit_ticks)
     }
 
     /// TAT after `units` were taken.
     #[inline]
-    pub(crate) fn take(&self, tat: Tat, window: Window, units: u64) -> Tat {
+    pub(crate) fn take(&self, tat: Tat, window: TickWindow, units: u64) -> Tat {
         let ticks = units.saturating_mul(self.unit_ticks);
-        tat.max(window.now).saturating_add(ticks).min(LAST)
+        tat.max(window.now).saturating_add(ticks).min(MAX_TAT)
     }
 
     /// TAT after `units` were taken at `now`.
     pub(crate) fn charge(&self, tat: Tat, now: u64, units: u64) -> Tat {
-        self.delay(tat, now, units.saturating_mul(self.unit_ticks))
+        self.charge_ticks(tat, now, units.saturating_mul(self.unit_ticks))
     }
 
     /// TAT when the bucket, as it is at `now`, will be full so many ticks later.
-    pub(crate) fn delay(&self, tat: Tat, now: u64, ticks: u64) -> Tat {
-        tat.max(self.ticks(now)).saturating_add(ticks).min(LAST)
+    pub(crate) fn charge_ticks(&self, tat: Tat, now: u64, ticks: u64) -> Tat {
+        tat.max(self.ticks(now)).saturating_add(ticks).min(MAX_TAT)
     }
 
     /// TAT after `units` were given back. A TAT in the past is a full bucket: there is no more.
@@ -226,7 +222,7 @@ impl Scale {
     /// The TAT of a bucket of which so many sixteenths of a unit are used.
     pub(crate) fn level(&self, now: u64, used_16ths: u64) -> Tat {
         let used = saturate(u128::from(used_16ths) * u128::from(self.unit_ticks) / 16);
-        self.ticks(now).saturating_add(used).min(LAST)
+        self.ticks(now).saturating_add(used).min(MAX_TAT)
     }
 
     /// How much of a bucket is used, in sixteenths of a unit, rounded down.
@@ -293,7 +289,7 @@ pub(crate) fn carry_over(from: &Scale, to: &Scale, tat: Tat, now: u64) -> Tat {
             u128::from(to.burst_ticks) + debt
         }
     };
-    to.ticks(now).saturating_add(saturate(used)).min(LAST)
+    to.ticks(now).saturating_add(saturate(used)).min(MAX_TAT)
 }
 
 fn quantum(burst: u64) -> u64 {
@@ -358,7 +354,7 @@ mod tests {
         let tat = slow.charge(0, now, 3);
         assert_eq!(carry_over(&slow, &fast, tat, now), fast.ticks(now), "7 of 10 are 4 of 4");
         assert_eq!(carry_over(&slow, &fast, 17, now), 0, "full stays full");
-        assert_eq!(carry_over(&fast, &slow, LAST, now), LAST, "the end of time");
+        assert_eq!(carry_over(&fast, &slow, MAX_TAT, now), MAX_TAT, "the end of time");
         assert_eq!(carry_over(&slow, &slow, 17, now), 17);
     }
 
@@ -375,7 +371,7 @@ mod tests {
             let scale = scale(1, 1, burst);
             assert_eq!(scale.quantum(), quantum);
             assert!(scale.hits(0, scale.burst_ticks, 0) <= 1 << 16);
-            assert!(scale.hits(LAST, 0, u64::MAX) < 0 && scale.hits(0, LAST, u64::MAX) > 0);
+            assert!(scale.hits(MAX_TAT, 0, u64::MAX) < 0 && scale.hits(0, MAX_TAT, u64::MAX) > 0);
         }
     }
 
@@ -420,14 +416,14 @@ mod tests {
     #[test]
     fn sums_saturate_at_the_end_of_time() {
         let scale = scale(3, 1, 10);
-        assert_eq!(scale.ticks(u64::MAX), LAST);
-        assert_eq!(scale.charge(LAST, u64::MAX, u64::MAX), LAST);
+        assert_eq!(scale.ticks(u64::MAX), MAX_TAT);
+        assert_eq!(scale.charge(MAX_TAT, u64::MAX, u64::MAX), MAX_TAT);
         assert_eq!(scale.refund(5, u64::MAX), 0);
-        assert!(scale.balance(LAST, 0) < 0);
+        assert!(scale.balance(MAX_TAT, 0) < 0);
         let end = scale.window(u64::MAX, u64::MAX);
-        assert_eq!(scale.most(LAST, end), Some(10), "fails open");
-        assert!(scale.passes(LAST, end, 10) && !scale.passes(LAST, end, 11));
-        assert_eq!(scale.most(LAST, scale.window(0, 0)), None);
+        assert_eq!(scale.max_units(MAX_TAT, end), Some(10), "fails open");
+        assert!(scale.passes(MAX_TAT, end, 10) && !scale.passes(MAX_TAT, end, 11));
+        assert_eq!(scale.max_units(MAX_TAT, scale.window(0, 0)), None);
     }
 
     /// Otherwise a bucket at the end would grant every wait, however often it is asked.
@@ -435,9 +431,9 @@ mod tests {
     fn a_wait_is_granted_only_if_the_bucket_can_hold_it() {
         let scale = scale(3, 1, 10);
         let window = scale.window(5, u64::MAX);
-        let most = scale.most(0, window).unwrap();
+        let most = scale.max_units(0, window).unwrap();
         let full = scale.take(0, window, most);
-        assert!(full < LAST && full > LAST - 2 * scale.unit_ticks);
-        assert!(!scale.passes(full, window, 1) && !scale.passes(LAST, window, 1));
+        assert!(full < MAX_TAT && full > MAX_TAT - 2 * scale.unit_ticks);
+        assert!(!scale.passes(full, window, 1) && !scale.passes(MAX_TAT, window, 1));
     }
 }

@@ -8,10 +8,10 @@
 use std::time::Duration;
 
 use crate::domain::{ActiveRule, Inner};
-use crate::limit::bucket::{LAST, Scale, Tat, Window};
+use crate::limit::bucket::{MAX_TAT, Scale, Tat, TickWindow};
 use crate::limit::decision::{Ask, Decision};
 use crate::stats::Count;
-use crate::table::{Key, Step};
+use crate::table::{BucketUpdate, Key};
 
 /// The most rules of a domain.
 pub(crate) const MAX_RULES: usize = 16;
@@ -47,8 +47,8 @@ fn allow_several(domain: &Inner, tag: &[u8], ask: Ask) -> bool {
 /// Asks only.
 pub(crate) fn peek(domain: &Inner, tag: &[u8], ask: Ask) -> Decision {
     match domain.rules.as_slice() {
-        [rule] => Check::of_one(domain, rule, tag, ask).look().decision(),
-        _ => Check::of_several(domain, tag, ask).look().decision(),
+        [rule] => Check::of_one(domain, rule, tag, ask).peek().decision(),
+        _ => Check::of_several(domain, tag, ask).peek().decision(),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Check<'a, const N: usize> {
 }
 
 /// How a check ended.
-pub(crate) struct Outcome<'a, const N: usize> {
+pub(crate) struct Evaluation<'a, const N: usize> {
     domain: &'a Inner,
     ask: Ask,
     now: u64,
@@ -88,7 +88,7 @@ impl<'a> Check<'a, 1> {
 
     /// Asks and takes under one rule.
     #[inline(always)]
-    pub(crate) fn take(self, rule: &ActiveRule) -> Outcome<'a, 1> {
+    pub(crate) fn take(self, rule: &ActiveRule) -> Evaluation<'a, 1> {
         self.take_at_once(rule).unwrap_or_else(|| self.take_one(rule))
     }
 
@@ -98,9 +98,12 @@ impl<'a> Check<'a, 1> {
     /// With it `allow` of a hot tag takes 296 instructions and `check` 448; with `take_one` inlined in
     /// its place, 379 and 636.
     #[inline(always)]
-    fn take_at_once(self, rule: &ActiveRule) -> Option<Outcome<'a, 1>> {
+    fn take_at_once(self, rule: &ActiveRule) -> Option<Evaluation<'a, 1>> {
         let (Check { domain, ask, .. }, scale) = (self, &rule.scale);
-        if ask.partial || (domain.dry_run && ask.max_wait != 0) || !domain.host.table.is_alone() {
+        if ask.partial
+            || (domain.dry_run && ask.max_wait != 0)
+            || !domain.host.table.was_never_exchanged()
+        {
             return None;
         }
         let window = scale.window(self.now, self.latest);
@@ -109,23 +112,24 @@ impl<'a> Check<'a, 1> {
                 true => scale.take(tat, window, ask.cost),
                 false => tat,
             };
-            Step { tat: next, hits: 0, answer: next }
+            BucketUpdate { tat: next, hits: 0, answer: next }
         })?;
         domain.host.counters.add_one(Count::Allowed);
         let granted = Some(ask.cost);
-        Some(Outcome { tats: [tat], taken: true, granted, ..self.outcome() })
+        Some(Evaluation { tats: [tat], taken: true, granted, ..self.evaluation() })
     }
 
     /// Grants and takes in one atomic step.
     #[inline(never)]
-    fn take_one(self, rule: &ActiveRule) -> Outcome<'a, 1> {
+    fn take_one(self, rule: &ActiveRule) -> Evaluation<'a, 1> {
         let (ask, refusal) = (self.ask, self.refused_units(rule));
         let grant = move |tat, window| grant(ask, &rule.scale, tat, window);
         let (tat, granted) = self.step(rule, self.keys[0], refusal, grant);
         let refused = u32::from(granted.is_none());
-        let outcome = Outcome { tats: [tat], taken: true, granted, refused, ..self.outcome() };
-        self.count(&outcome);
-        outcome
+        let evaluation =
+            Evaluation { tats: [tat], taken: true, granted, refused, ..self.evaluation() };
+        self.count(&evaluation);
+        evaluation
     }
 }
 
@@ -139,30 +143,30 @@ impl<'a> Check<'a, MAX_RULES> {
     }
 
     /// Asks and takes under any number of rules.
-    pub(crate) fn take_several(self) -> Outcome<'a, MAX_RULES> {
-        let outcome = self.settle(self.look());
-        self.count(&outcome);
-        outcome
+    pub(crate) fn take_several(self) -> Evaluation<'a, MAX_RULES> {
+        let evaluation = self.commit(self.peek());
+        self.count(&evaluation);
+        evaluation
     }
 
     /// Takes what a look granted, if it is still there, or charges the refusal.
-    fn settle(&self, mut outcome: Outcome<'a, MAX_RULES>) -> Outcome<'a, MAX_RULES> {
-        if let Some(units) = outcome.granted {
-            outcome.taken = true;
-            if let Err(lost) = self.take_from_each(units, &mut outcome.tats) {
-                outcome.granted = None;
-                outcome.refused = 1 << lost;
+    fn commit(&self, mut evaluation: Evaluation<'a, MAX_RULES>) -> Evaluation<'a, MAX_RULES> {
+        if let Some(units) = evaluation.granted {
+            evaluation.taken = true;
+            if let Err(lost) = self.take_from_each(units, &mut evaluation.tats) {
+                evaluation.granted = None;
+                evaluation.refused = 1 << lost;
             }
         }
-        if outcome.granted.is_none() {
+        if evaluation.granted.is_none() {
             for (i, rule) in self.domain.rules.iter().enumerate() {
                 if let Some(units) = self.refused_units(rule) {
                     let charged = self.step(rule, self.keys[i], Some(units), |_, _| None);
-                    outcome.tats[i] = charged.0;
+                    evaluation.tats[i] = charged.0;
                 }
             }
         }
-        outcome
+        evaluation
     }
 
     /// Takes from every rule, or from none; then returns which one ran out in between.
@@ -191,36 +195,37 @@ impl<'a, const N: usize> Check<'a, N> {
     }
 
     /// Asks only.
-    pub(crate) fn look(&self) -> Outcome<'a, N> {
-        let mut outcome = self.outcome();
+    pub(crate) fn peek(&self) -> Evaluation<'a, N> {
+        let mut evaluation = self.evaluation();
         let mut granted = self.ask.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            outcome.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
-            match grant(self.ask, &rule.scale, outcome.tats[i], self.window(rule, self.keys[i])) {
+            evaluation.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
+            match grant(self.ask, &rule.scale, evaluation.tats[i], self.window(rule, self.keys[i]))
+            {
                 Some(units) => granted = granted.min(units),
-                None => outcome.refused |= 1 << i,
+                None => evaluation.refused |= 1 << i,
             }
         }
-        outcome.granted = (outcome.refused == 0).then_some(granted);
-        outcome
+        evaluation.granted = (evaluation.refused == 0).then_some(granted);
+        evaluation
     }
 
     /// Counts a check that took what it could.
-    fn count(&self, outcome: &Outcome<'a, N>) {
+    fn count(&self, evaluation: &Evaluation<'a, N>) {
         let counters = &self.domain.host.counters;
-        if let (None, Some(pacing)) = (outcome.granted, &self.domain.host.pacing) {
+        if let (None, Some(pacing)) = (evaluation.granted, &self.domain.host.pacing) {
             let refused = self.keys.iter().enumerate();
-            let refused = refused.filter(|(i, _)| outcome.refused & (1 << i) != 0);
+            let refused = refused.filter(|(i, _)| evaluation.refused & (1 << i) != 0);
             refused.for_each(|(_, key)| pacing.refused(key.fingerprint, self.now));
         }
-        if outcome.is_uncounted() {
+        if evaluation.is_uncounted() {
             counters.add_one(Count::FailedOpen);
         }
-        let is_spared = outcome.is_spared();
-        if is_spared {
+        let is_dry_run_only = evaluation.is_dry_run_only();
+        if is_dry_run_only {
             counters.add_one(Count::DryRun);
         }
-        match outcome.granted.is_some() || is_spared {
+        match evaluation.granted.is_some() || is_dry_run_only {
             true => counters.add_one(Count::Allowed),
             false => counters.add_one(Count::Refused),
         }
@@ -234,18 +239,18 @@ impl<'a, const N: usize> Check<'a, N> {
         rule: &ActiveRule,
         key: Key,
         refusal: Option<u64>,
-        grant: impl Fn(Tat, Window) -> Option<u64> + Copy,
+        grant: impl Fn(Tat, TickWindow) -> Option<u64> + Copy,
     ) -> (Tat, Option<u64>) {
         let (host, scale) = (&self.domain.host, &rule.scale);
         let window = self.window(rule, key);
         host.update(scale, key, self.now, move |tat| {
             let granted = grant(tat, window);
             let Some(units) = granted.or(refusal) else {
-                return Step { tat, hits: 0, answer: (tat, None) };
+                return BucketUpdate { tat, hits: 0, answer: (tat, None) };
             };
             let next = scale.take(tat, window, units);
             let hits = scale.hits_taken(tat, window, next, units, key.fingerprint);
-            Step { tat: next, hits, answer: (next, granted) }
+            BucketUpdate { tat: next, hits, answer: (next, granted) }
         })
     }
 
@@ -260,7 +265,7 @@ impl<'a, const N: usize> Check<'a, N> {
     /// so that a bucket's TAT may be too early here or, when it is heard of later, too late: that
     /// much is forgiven.
     #[inline(always)]
-    fn window(&self, rule: &ActiveRule, key: Key) -> Window {
+    fn window(&self, rule: &ActiveRule, key: Key) -> TickWindow {
         let host = &self.domain.host;
         let mut tolerance = host.table.tolerance(rule.tolerance_ns, rule.slack, self.now);
         if let Some(pacing) = &host.pacing {
@@ -271,8 +276,8 @@ impl<'a, const N: usize> Check<'a, N> {
     }
 
     #[inline(always)]
-    fn outcome(self) -> Outcome<'a, N> {
-        Outcome {
+    fn evaluation(self) -> Evaluation<'a, N> {
+        Evaluation {
             domain: self.domain,
             ask: self.ask,
             now: self.now,
@@ -286,15 +291,15 @@ impl<'a, const N: usize> Check<'a, N> {
 
 /// The units that a rule grants; none: it refuses.
 #[inline(always)]
-fn grant(ask: Ask, scale: &Scale, tat: Tat, window: Window) -> Option<u64> {
+fn grant(ask: Ask, scale: &Scale, tat: Tat, window: TickWindow) -> Option<u64> {
     if !ask.partial {
         return scale.passes(tat, window, ask.needed(scale.burst())).then_some(ask.cost);
     }
-    let units = ask.cost.min(scale.most(tat, window)?);
+    let units = ask.cost.min(scale.max_units(tat, window)?);
     (units > 0 || ask.cost == 0).then_some(units)
 }
 
-impl<const N: usize> Outcome<'_, N> {
+impl<const N: usize> Evaluation<'_, N> {
     #[inline]
     pub(crate) fn allowed(&self) -> bool {
         self.granted.is_some() || self.domain.dry_run
@@ -335,11 +340,11 @@ impl<const N: usize> Outcome<'_, N> {
         let mut buckets = self.domain.rules.iter().zip(self.tats);
         granted
             && buckets
-                .any(|(rule, tat)| tat == LAST && self.ask.needed(rule.burst()) == self.ask.cost)
+                .any(|(rule, tat)| tat == MAX_TAT && self.ask.needed(rule.burst()) == self.ask.cost)
     }
 
     /// Whether only dry run lets it go on, or go on at once.
-    fn is_spared(&self) -> bool {
+    fn is_dry_run_only(&self) -> bool {
         self.domain.dry_run && (self.granted.is_none() || self.wait() > 0)
     }
 

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::table::fingerprint::hash_of;
 
 /// So many refused tags are remembered, each in a place of its own unless two meet.
-const PLACES: usize = 4096;
+const ENTRIES: usize = 4096;
 /// For how long a refusal counts.
-const PROVEN_MS: u32 = 1000;
+const REFUSAL_MS: u32 = 1000;
 /// How long a turn is.
 const TURN_NS: u64 = 25_000_000;
 
@@ -25,21 +25,21 @@ pub(crate) struct Pacing {
 
 impl Pacing {
     pub(crate) fn new() -> Pacing {
-        Pacing { refused: (0..PLACES).map(|_| AtomicU64::new(0)).collect() }
+        Pacing { refused: (0..ENTRIES).map(|_| AtomicU64::new(0)).collect() }
     }
 
     /// Notes a refusal.
     pub(crate) fn refused(&self, fingerprint: u64, now: u64) {
         let word = fingerprint >> 32 << 32 | u64::from(millis(now));
         // Relaxed: a moment sooner or later does not matter, here and below.
-        self.place(fingerprint).store(word, Ordering::Relaxed);
+        self.entry(fingerprint).store(word, Ordering::Relaxed);
     }
 
     /// What is left of the tolerance for a tag at a node.
     pub(crate) fn share(&self, tolerance: u64, fingerprint: u64, node: u64, now: u64) -> u64 {
-        let word = self.place(fingerprint).load(Ordering::Relaxed);
+        let word = self.entry(fingerprint).load(Ordering::Relaxed);
         let age = millis(now).wrapping_sub(word as u32);
-        if tolerance == 0 || word >> 32 != fingerprint >> 32 || age > PROVEN_MS {
+        if tolerance == 0 || word >> 32 != fingerprint >> 32 || age > REFUSAL_MS {
             return tolerance;
         }
         let draw = [fingerprint, node, now / TURN_NS].map(u64::to_le_bytes);
@@ -47,8 +47,8 @@ impl Pacing {
         ((u128::from(tolerance) * u128::from(share)) >> 64) as u64
     }
 
-    fn place(&self, fingerprint: u64) -> &AtomicU64 {
-        &self.refused[(fingerprint >> 16) as usize % PLACES]
+    fn entry(&self, fingerprint: u64) -> &AtomicU64 {
+        &self.refused[(fingerprint >> 16) as usize % ENTRIES]
     }
 }
 

@@ -13,14 +13,14 @@ use std::thread;
 use std::time::Duration;
 
 /// How many descriptors are watched over.
-const PLACES: usize = 256;
+const MAX_GUARDED: usize = 256;
 const FREE: RawFd = -1;
 /// How often to start again when somebody forks meanwhile, and how long to wait: a big process
 /// takes a while.
 const TRIES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
-static PLACE: [AtomicI32; PLACES] = [const { AtomicI32::new(FREE) }; PLACES];
+static GUARDED: [AtomicI32; MAX_GUARDED] = [const { AtomicI32::new(FREE) }; MAX_GUARDED];
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// How many forks have begun in this process, and how many of them are over.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
@@ -67,9 +67,9 @@ impl<F: AsFd> Guarded<F> {
         let take = |place: &AtomicI32| {
             place.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };
-        match PLACE.iter().position(take) {
+        match GUARDED.iter().position(take) {
             Some(place) => Ok(Guarded { inner: Some(inner), place, generation }),
-            None => Err(io::Error::other(format!("more than {PLACES} tables are exchanged"))),
+            None => Err(io::Error::other(format!("more than {MAX_GUARDED} tables are exchanged"))),
         }
     }
 
@@ -83,9 +83,9 @@ impl<F: AsFd> Drop for Guarded<F> {
     fn drop(&mut self) {
         if self.get().is_some() {
             // First this: once it is closed, its number may be that of something else.
-            PLACE[self.place].store(FREE, Ordering::SeqCst);
+            GUARDED[self.place].store(FREE, Ordering::SeqCst);
         } else {
-            // Closed by `in_child`, so that its number may be that of something else.
+            // Closed by `after_in_child`, so that its number may be that of something else.
             mem::forget(self.inner.take());
         }
     }
@@ -97,13 +97,13 @@ pub(crate) fn register(fd: RawFd) {
         place.compare_exchange(FREE, fd, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     };
     if watch().is_ok() {
-        let _ = PLACE.iter().position(take);
+        let _ = GUARDED.iter().position(take);
     }
 }
 
 /// The opposite, right before the descriptor is closed.
 pub(crate) fn unregister(fd: RawFd) {
-    for place in &PLACE {
+    for place in &GUARDED {
         if place.compare_exchange(fd, FREE, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
             return;
         }
@@ -116,7 +116,9 @@ pub(crate) fn watch() -> io::Result<()> {
         return Ok(());
     }
     // SAFETY: the three functions use only atomics and, in the child, `close`.
-    match unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) } {
+    match unsafe {
+        libc::pthread_atfork(Some(before_fork), Some(after_in_parent), Some(after_in_child))
+    } {
         0 => {
             IS_WATCHING.store(true, Ordering::SeqCst);
             Ok(())
@@ -125,19 +127,19 @@ pub(crate) fn watch() -> io::Result<()> {
     }
 }
 
-extern "C" fn before() {
+extern "C" fn before_fork() {
     BEGUN.fetch_add(1, Ordering::SeqCst);
 }
 
-extern "C" fn in_parent() {
+extern "C" fn after_in_parent() {
     ENDED.fetch_add(1, Ordering::SeqCst);
 }
 
-extern "C" fn in_child() {
+extern "C" fn after_in_child() {
     // There is no other thread any more that could end its fork.
     ENDED.store(BEGUN.load(Ordering::SeqCst), Ordering::SeqCst);
     GENERATION.fetch_add(1, Ordering::SeqCst);
-    for place in &PLACE {
+    for place in &GUARDED {
         let fd = place.swap(FREE, Ordering::SeqCst);
         if fd != FREE {
             // SAFETY: the descriptor is open: it leaves its place before it is closed. Nobody

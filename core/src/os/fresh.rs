@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::memory::Map;
-use super::named::{Asked, Found, NamedMemory, Refusal, map};
+use super::named::{NamedFile, NamedMemory, NamedOptions, OpenError, map};
 use crate::error::Error;
 
 const VARIABLE: &str = "DTHROTTLE_FRESH_TABLES";
@@ -33,23 +33,23 @@ pub(super) fn is_on() -> Result<bool, Error> {
 /// Opens the memory of a name, or makes it.
 pub(super) fn open<M: NamedMemory>(
     path: PathBuf,
-    asked: &Asked<'_, M>,
-) -> Result<Found<M>, Refusal> {
+    options: &NamedOptions<'_, M>,
+) -> Result<NamedFile<M>, OpenError> {
     let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(file) = find_file(&tables, &path)? {
-        return Ok(Found { memory: map(&path, &file)?, file, path });
+        return Ok(NamedFile { memory: map(&path, &file)?, file, path });
     }
     let make = || {
         let file = File::from(memfd_create("dthrottle", MemfdFlags::CLOEXEC)?);
-        let len = M::bytes(asked.shape);
+        let len = M::bytes(options.shape);
         ftruncate(&file, len as u64)?;
-        let memory = M::create(Box::new(Map::file(&file, len)?), asked.shape, &asked.birth);
+        let memory = M::create(Box::new(Map::file(&file, len)?), options.shape, &options.params);
         let memory = memory.ok_or_else(|| io::Error::other("too short"))?;
         Ok((memory, file.try_clone()?, file))
     };
     let (memory, file, kept) = make().map_err(|cause| no_memory(&cause))?;
     tables.push((path.clone(), kept));
-    Ok(Found { memory, file, path })
+    Ok(NamedFile { memory, file, path })
 }
 
 /// The memory of a name, if this process has made it.
@@ -58,11 +58,11 @@ pub(super) fn find<M: NamedMemory>(path: &Path) -> Option<M> {
     map(path, &find_file(&tables, path).ok()??).ok()
 }
 
-fn find_file(tables: &[(PathBuf, File)], path: &Path) -> Result<Option<File>, Refusal> {
+fn find_file(tables: &[(PathBuf, File)], path: &Path) -> Result<Option<File>, OpenError> {
     let found = tables.iter().find(|(known, _)| known == path);
     found.map(|(_, file)| file.try_clone()).transpose().map_err(|cause| no_memory(&cause))
 }
 
-fn no_memory(cause: &io::Error) -> Refusal {
-    Refusal::Nowhere(format!("no memory for a fresh table: {cause}"))
+fn no_memory(cause: &io::Error) -> OpenError {
+    OpenError::Unavailable(format!("no memory for a fresh table: {cause}"))
 }

@@ -31,7 +31,7 @@ pub(super) const ALL: libc::off_t = 0;
 /// A file that stands for a table, to be opened again.
 #[derive(Debug)]
 pub(crate) struct LockFile {
-    file: KeptFile,
+    file: CheckedFile,
     /// If it has a name: for programs that close all descriptors when they become daemons.
     path: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct LockFile {
 /// A file that stays open for long. A program that becomes a daemon may close all descriptors
 /// without its knowledge: a descriptor that refers to another file by then is not closed.
 #[derive(Debug)]
-pub(super) struct KeptFile {
+pub(super) struct CheckedFile {
     file: ManuallyDrop<File>,
     /// Device and number of the file.
     identity: (u64, u64),
@@ -57,7 +57,7 @@ impl LockFile {
     }
 
     fn new(file: File, path: Option<PathBuf>) -> io::Result<Arc<LockFile>> {
-        Ok(Arc::new(LockFile { file: KeptFile::new(file)?, path }))
+        Ok(Arc::new(LockFile { file: CheckedFile::new(file)?, path }))
     }
 
     /// Whether a throttle of any process uses the table's rules. Returns true if that is unknown.
@@ -87,14 +87,14 @@ impl LockFile {
     }
 }
 
-impl KeptFile {
-    pub(super) fn new(file: File) -> io::Result<KeptFile> {
+impl CheckedFile {
+    pub(super) fn new(file: File) -> io::Result<CheckedFile> {
         let identity = identity(&file)?;
-        Ok(KeptFile { file: ManuallyDrop::new(file), identity })
+        Ok(CheckedFile { file: ManuallyDrop::new(file), identity })
     }
 }
 
-impl Deref for KeptFile {
+impl Deref for CheckedFile {
     type Target = File;
 
     fn deref(&self) -> &File {
@@ -102,7 +102,7 @@ impl Deref for KeptFile {
     }
 }
 
-impl Drop for KeptFile {
+impl Drop for CheckedFile {
     fn drop(&mut self) {
         if identity(&self.file).is_ok_and(|found| found == self.identity) {
             // SAFETY: dropped here and nowhere else.

@@ -25,14 +25,14 @@ use super::memory::Map;
 use super::owner::{Owner, PROTECTED};
 use crate::config::check_table_name;
 use crate::error::{Error, ErrorKind};
-use crate::table::{Birth, Geometry, Memory, PAGE, Region, Unfit};
+use crate::table::{Geometry, Memory, PAGE, Region, RegionError, TableParams};
 
 /// How often to start again when names come and go meanwhile.
 const TRIES: usize = 100;
 /// How long to wait, so many times, where there is no room: others who start at the same moment
 /// take room for the same table, and give it back when one of them has made it.
-const NO_ROOM: Duration = Duration::from_millis(10);
-const NO_ROOM_TRIES: usize = 50;
+const NO_SPACE_PAUSE: Duration = Duration::from_millis(10);
+const NO_SPACE_TRIES: usize = 50;
 
 /// Memory that a named file holds.
 pub(crate) trait NamedMemory: Sized {
@@ -44,10 +44,10 @@ pub(crate) trait NamedMemory: Sized {
 
     fn bytes(shape: Self::Shape) -> usize;
     /// Uses zeroed memory. Returns `None` if it is too short.
-    fn create(memory: Box<dyn Memory>, shape: Self::Shape, birth: &Birth) -> Option<Self>;
+    fn create(memory: Box<dyn Memory>, shape: Self::Shape, params: &TableParams) -> Option<Self>;
     /// Uses memory that another process made.
-    fn existing(memory: Box<dyn Memory>) -> Result<Self, Unfit>;
-    fn birth(&self) -> Birth;
+    fn existing(memory: Box<dyn Memory>) -> Result<Self, RegionError>;
+    fn params(&self) -> TableParams;
 }
 
 impl NamedMemory for Region {
@@ -58,21 +58,21 @@ impl NamedMemory for Region {
         shape.bytes()
     }
 
-    fn create(memory: Box<dyn Memory>, shape: Geometry, birth: &Birth) -> Option<Region> {
-        Region::newborn(memory, shape, birth)
+    fn create(memory: Box<dyn Memory>, shape: Geometry, params: &TableParams) -> Option<Region> {
+        Region::create(memory, shape, params)
     }
 
-    fn existing(memory: Box<dyn Memory>) -> Result<Region, Unfit> {
+    fn existing(memory: Box<dyn Memory>) -> Result<Region, RegionError> {
         Region::existing(memory)
     }
 
-    fn birth(&self) -> Birth {
-        Region::birth(self)
+    fn params(&self) -> TableParams {
+        Region::params(self)
     }
 }
 
 /// Memory by the name of a table.
-pub(crate) struct Asked<'a, M: NamedMemory> {
+pub(crate) struct NamedOptions<'a, M: NamedMemory> {
     pub(crate) name: &'a str,
     /// Its directory; `None` means those of [`Owner::dirs`].
     pub(crate) dir: Option<&'a str>,
@@ -81,66 +81,68 @@ pub(crate) struct Asked<'a, M: NamedMemory> {
     /// Its size, if it is not there yet.
     pub(crate) shape: M::Shape,
     /// What it is born with, if it is not there yet.
-    pub(crate) birth: Birth,
+    pub(crate) params: TableParams,
 }
 
 /// Memory that was found or made.
-pub(crate) struct Found<M> {
+pub(crate) struct NamedFile<M> {
     pub(crate) memory: M,
     pub(crate) file: File,
     pub(crate) path: PathBuf,
 }
 
 /// Why there is no table.
-pub(crate) enum Refusal {
+pub(crate) enum OpenError {
     /// One is there that must not or cannot be used.
-    Wrong(Error),
+    Invalid(Error),
     /// There is no place for one.
-    Nowhere(String),
+    Unavailable(String),
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Refusal {
-        Refusal::Wrong(error)
+impl From<Error> for OpenError {
+    fn from(error: Error) -> OpenError {
+        OpenError::Invalid(error)
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Error {
-        match refusal {
-            Refusal::Wrong(error) => error,
-            Refusal::Nowhere(why) => Error::new(ErrorKind::File, why),
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Error {
+        match error {
+            OpenError::Invalid(error) => error,
+            OpenError::Unavailable(why) => Error::new(ErrorKind::File, why),
         }
     }
 }
 
 /// Opens a named table, which is made if it is not there.
-pub(crate) fn open<M: NamedMemory>(asked: &Asked<'_, M>) -> Result<Found<M>, Refusal> {
-    let owner = Owner::of(asked.group)?;
+pub(crate) fn open<M: NamedMemory>(
+    options: &NamedOptions<'_, M>,
+) -> Result<NamedFile<M>, OpenError> {
+    let owner = Owner::of(options.group)?;
     if fresh::is_on()? {
-        return fresh::open(fresh_path::<M>(owner, asked.dir, asked.name), asked);
+        return fresh::open(fresh_path::<M>(owner, options.dir, options.name), options);
     }
-    let dirs = dirs(owner, asked.dir);
+    let dirs = dirs(owner, options.dir);
     let mut reasons = Vec::new();
     // A table that exists in any directory comes before a new one.
     for (i, dir) in dirs.iter().enumerate() {
-        match existing(&path_of::<M>(owner, dir, asked.name), owner, asked.birth.boot) {
+        match existing(&path_of::<M>(owner, dir, options.name), owner, options.params.boot) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
             // Another user's file must not stop us in a directory that may not be needed.
-            Err(Refusal::Wrong(_)) if i > 0 => {}
-            Err(refusal) => return Err(refusal),
+            Err(OpenError::Invalid(_)) if i > 0 => {}
+            Err(error) => return Err(error),
         }
     }
     for dir in dirs {
-        let path = path_of::<M>(owner, &dir, asked.name);
-        match open_or_make(&path, owner, asked) {
+        let path = path_of::<M>(owner, &dir, options.name);
+        match open_or_create(&path, owner, options) {
             Ok(found) => return Ok(found),
-            Err(Refusal::Nowhere(why)) => reasons.push(why),
-            Err(wrong) => return Err(wrong),
+            Err(OpenError::Unavailable(why)) => reasons.push(why),
+            Err(error) => return Err(error),
         }
     }
-    Err(Refusal::Nowhere(reasons.join("; ")))
+    Err(OpenError::Unavailable(reasons.join("; ")))
 }
 
 /// What a fresh table is known by: no directory is looked at.
@@ -156,42 +158,42 @@ fn dirs(owner: Owner, dir: Option<&str>) -> Vec<PathBuf> {
     dir.map_or_else(|| owner.dirs(), |dir| vec![dir.into()])
 }
 
-fn open_or_make<M: NamedMemory>(
+fn open_or_create<M: NamedMemory>(
     path: &Path,
     owner: Owner,
-    asked: &Asked<'_, M>,
-) -> Result<Found<M>, Refusal> {
-    let mut no_room = 0;
-    for _ in 0..TRIES + NO_ROOM_TRIES {
-        if let Some(found) = existing(path, owner, asked.birth.boot)? {
+    options: &NamedOptions<'_, M>,
+) -> Result<NamedFile<M>, OpenError> {
+    let mut no_space = 0;
+    for _ in 0..TRIES + NO_SPACE_TRIES {
+        if let Some(found) = existing(path, owner, options.params.boot)? {
             return Ok(found);
         }
-        let nowhere = |cause: io::Error| {
+        let unavailable = |cause: io::Error| {
             let shown = path.display();
-            Refusal::Nowhere(format!(
+            OpenError::Unavailable(format!(
                 "cannot make {shown} ({} bytes): {cause}",
-                M::bytes(asked.shape)
+                M::bytes(options.shape)
             ))
         };
-        let (file, memory) = match build(path, owner, asked.shape, &asked.birth) {
+        let (file, memory) = match build(path, owner, options.shape, &options.params) {
             Ok(built) => built,
-            Err(cause) if is_no_room(&cause) && no_room < NO_ROOM_TRIES => {
-                no_room += 1;
-                thread::sleep(NO_ROOM);
+            Err(cause) if is_no_space(&cause) && no_space < NO_SPACE_TRIES => {
+                no_space += 1;
+                thread::sleep(NO_SPACE_PAUSE);
                 continue;
             }
-            Err(cause) => return Err(nowhere(cause)),
+            Err(cause) => return Err(unavailable(cause)),
         };
         match link(&file, path) {
-            Ok(()) => return Ok(Found { memory, file, path: path.into() }),
+            Ok(()) => return Ok(NamedFile { memory, file, path: path.into() }),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(cause) => return Err(nowhere(cause)),
+            Err(cause) => return Err(unavailable(cause)),
         }
     }
-    Err(Refusal::Nowhere(format!("{} comes and goes", path.display())))
+    Err(OpenError::Unavailable(format!("{} comes and goes", path.display())))
 }
 
-fn is_no_room(cause: &io::Error) -> bool {
+fn is_no_space(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
@@ -201,27 +203,28 @@ fn existing<M: NamedMemory>(
     path: &Path,
     owner: Owner,
     boot: Boot,
-) -> Result<Option<Found<M>>, Refusal> {
+) -> Result<Option<NamedFile<M>>, OpenError> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let memory: M = map(path, &file)?;
     if !is_stale(&memory, boot) {
-        return Ok(Some(Found { memory, file, path: path.into() }));
+        return Ok(Some(NamedFile { memory, file, path: path.into() }));
     }
     remove_file(path, &file).map_err(|cause| match cause.kind() {
-        io::ErrorKind::PermissionDenied => {
-            wrong(path, "left by an earlier start of the machine, and only its owner may remove it")
-        }
-        _ => wrong(path, cause),
+        io::ErrorKind::PermissionDenied => unusable(
+            path,
+            "left by an earlier start of the machine, and only its owner may remove it",
+        ),
+        _ => unusable(path, cause),
     })?;
     Ok(None)
 }
 
 /// The table at a path, to be looked at only.
-pub(crate) fn look<M: NamedMemory>(path: &Path, owner: Owner) -> Result<Option<M>, Error> {
+pub(crate) fn inspect<M: NamedMemory>(path: &Path, owner: Owner) -> Result<Option<M>, Error> {
     let Some(file) = find(path, owner)? else { return Ok(None) };
     let memory = map(path, &file)?;
     match is_stale(&memory, boot()) {
-        true => Err(wrong(path, "left by an earlier start of the machine")),
+        true => Err(unusable(path, "left by an earlier start of the machine")),
         false => Ok(Some(memory)),
     }
 }
@@ -237,12 +240,12 @@ pub(crate) fn find_named<M: NamedMemory>(
         return fresh::find(&fresh_path::<M>(owner, dir, name));
     }
     let mut dirs = dirs(owner, dir).into_iter();
-    dirs.find_map(|dir| look(&path_of::<M>(owner, &dir, name), owner).ok()?)
+    dirs.find_map(|dir| inspect(&path_of::<M>(owner, &dir, name), owner).ok()?)
 }
 
 /// Whether a table is of an earlier start of the machine. Who cannot tell must not guess.
 fn is_stale(memory: &impl NamedMemory, boot: Boot) -> bool {
-    let born = memory.birth().boot;
+    let born = memory.params().boot;
     born != boot && born != UNKNOWN_BOOT && boot != UNKNOWN_BOOT
 }
 
@@ -266,15 +269,15 @@ pub(crate) fn files<M: NamedMemory>(owner: Owner, dir: Option<&str>) -> Vec<(Str
 
 /// Removes the table at a path, whatever it is made of.
 pub(crate) fn remove(path: &Path, owner: Owner) -> Result<(), Error> {
-    fs::remove_file(passing(path)).ok();
+    fs::remove_file(temporary_path(path)).ok();
     match find_file(path, owner)? {
-        Some((file, _)) => remove_file(path, &file).map_err(|cause| wrong(path, cause)),
+        Some((file, _)) => remove_file(path, &file).map_err(|cause| unusable(path, cause)),
         None => Ok(()),
     }
 }
 
 /// The name of a table that is on its way to the place of another.
-fn passing(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}"))
 }
@@ -284,36 +287,36 @@ pub(crate) fn replace(
     path: &Path,
     owner: Owner,
     shape: Geometry,
-    birth: &Birth,
+    params: &TableParams,
     fill: impl FnOnce(Region),
 ) -> Result<(), Error> {
-    let Some(old) = find(path, owner)? else { return Err(wrong(path, "it is gone")) };
+    let Some(old) = find(path, owner)? else { return Err(unusable(path, "it is gone")) };
     let swap = || {
         // One at a time.
         flock(&old, FlockOperation::LockExclusive)?;
-        let (file, region) = build(path, owner, shape, birth)?;
+        let (file, region) = build(path, owner, shape, params)?;
         fill(region);
         // A rename needs a name to start from. One that is there was left by somebody killed here.
-        let passing = passing(path);
-        fs::remove_file(&passing).or_else(|cause| match cause.kind() {
+        let temporary = temporary_path(path);
+        fs::remove_file(&temporary).or_else(|cause| match cause.kind() {
             io::ErrorKind::NotFound => Ok(()),
-            kind => Err(io::Error::new(kind, format!("{}: {cause}", passing.display()))),
+            kind => Err(io::Error::new(kind, format!("{}: {cause}", temporary.display()))),
         })?;
-        link(&file, &passing)?;
-        fs::rename(&passing, path)
+        link(&file, &temporary)?;
+        fs::rename(&temporary, path)
     };
-    swap().map_err(|cause| wrong(path, cause))
+    swap().map_err(|cause| unusable(path, cause))
 }
 
 /// The file at a path, if it is ours and nobody else's.
-fn find(path: &Path, owner: Owner) -> Result<Option<File>, Refusal> {
+fn find(path: &Path, owner: Owner) -> Result<Option<File>, OpenError> {
     let Some((file, meta)) = find_file(path, owner)? else { return Ok(None) };
-    owner.check(&meta).map_err(|why| wrong(path, why))?;
+    owner.check(&meta).map_err(|why| unusable(path, why))?;
     Ok(Some(file))
 }
 
 /// The file at a path, if it is ours.
-fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, Refusal> {
+fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, OpenError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = open_file(path, flags, Mode::empty()).map(File::from);
     let meta = match &opened {
@@ -322,30 +325,30 @@ fn find_file(path: &Path, owner: Owner) -> Result<Option<(File, fs::Metadata)>, 
         // The error names the owner of a file that cannot be opened, too.
         Err(cause) => fs::symlink_metadata(path).map_err(|_| io::Error::from(*cause)),
     };
-    let meta = meta.map_err(|cause| wrong(path, cause))?;
-    owner.check_owner(&meta).map_err(|why| wrong(path, why))?;
+    let meta = meta.map_err(|cause| unusable(path, cause))?;
+    owner.check_owner(&meta).map_err(|why| unusable(path, why))?;
     match opened {
         Ok(file) if meta.is_file() => Ok(Some((file, meta))),
-        Ok(_) => Err(wrong(path, "not a plain file").into()),
-        Err(Errno::LOOP) => Err(wrong(path, "it is a link").into()),
+        Ok(_) => Err(unusable(path, "not a plain file").into()),
+        Err(Errno::LOOP) => Err(unusable(path, "it is a link").into()),
         // Other processes may be able to write to it. A table in another directory would count
         // apart from theirs, so there is none.
-        Err(Errno::ROFS) => Err(Refusal::Nowhere(wrong(path, Errno::ROFS).to_string())),
-        Err(cause) => Err(wrong(path, io::Error::from(cause)).into()),
+        Err(Errno::ROFS) => Err(OpenError::Unavailable(unusable(path, Errno::ROFS).to_string())),
+        Err(cause) => Err(unusable(path, io::Error::from(cause)).into()),
     }
 }
 
 /// Uses the memory in a file.
 pub(super) fn map<M: NamedMemory>(path: &Path, file: &File) -> Result<M, Error> {
-    let len = file.metadata().map_err(|cause| wrong(path, cause))?.len();
+    let len = file.metadata().map_err(|cause| unusable(path, cause))?.len();
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     if len < PAGE || len % PAGE != 0 {
-        return Err(wrong(path, "not a table"));
+        return Err(unusable(path, "not a table"));
     }
-    let map = Map::file(file, len).map_err(|cause| wrong(path, cause))?;
+    let map = Map::file(file, len).map_err(|cause| unusable(path, cause))?;
     M::existing(Box::new(map)).map_err(|unfit| match unfit {
-        Unfit::NotATable => wrong(path, "not a table"),
-        Unfit::Layout { found, ours } => wrong(
+        RegionError::NotATable => unusable(path, "not a table"),
+        RegionError::Layout { found, ours } => unusable(
             path,
             format!(
                 "made by another version of dthrottle (layout {found}, this one has {ours}); \
@@ -360,7 +363,7 @@ fn build<M: NamedMemory>(
     path: &Path,
     owner: Owner,
     shape: M::Shape,
-    birth: &Birth,
+    params: &TableParams,
 ) -> io::Result<(File, M)> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     if dir == Path::new(PROTECTED) {
@@ -368,7 +371,7 @@ fn build<M: NamedMemory>(
     }
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let file = File::from(open_file(dir, flags, Mode::RUSR | Mode::WUSR)?);
-    owner.give(&file)?;
+    owner.set_owner_of(&file)?;
     let len = M::bytes(shape);
     let disk = fstatvfs(&file)?;
     // `fallocate` would take and clear all the room before it fails. The whole system needs `/run`:
@@ -381,7 +384,7 @@ fn build<M: NamedMemory>(
     // Now, and not by a signal when the memory is first touched.
     fallocate(&file, FallocateFlags::empty(), 0, len as u64)?;
     let map = Map::file(&file, len)?;
-    let memory = M::create(Box::new(map), shape, birth);
+    let memory = M::create(Box::new(map), shape, params);
     Ok((file, memory.ok_or_else(|| io::Error::other("too short"))?))
 }
 
@@ -421,7 +424,7 @@ pub(crate) fn boot() -> Boot {
     [(id >> 64) as u64, id as u64]
 }
 
-fn wrong(path: &Path, why: impl std::fmt::Display) -> Error {
+fn unusable(path: &Path, why: impl std::fmt::Display) -> Error {
     let message = format!("cannot use the table {}: {why}", path.display());
     Error::new(ErrorKind::File, message)
 }

@@ -43,6 +43,6 @@ impl RuleListLock {
     }
 }
 
-pub(crate) fn is_passing(_: &io::Error) -> bool {
+pub(crate) fn is_transient(_: &io::Error) -> bool {
     false
 }

@@ -126,7 +126,7 @@ impl Owner {
     }
 
     /// Gives a new file to this owner, whatever the process's umask is.
-    pub(crate) fn give(self, file: &File) -> io::Result<()> {
+    pub(crate) fn set_owner_of(self, file: &File) -> io::Result<()> {
         let mut mode = Mode::RUSR | Mode::WUSR;
         if let Owner::Group(id) = self {
             fchown(file, None, Some(Gid::from_raw(id)))?;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::fs::{FsWord, fstatfs};
 
 use super::fork::{self, Guarded};
-use super::lock::{ALL, KeptFile, LockFile, RULE_LIST, RULES, try_change};
+use super::lock::{ALL, CheckedFile, LockFile, RULE_LIST, RULES, try_change};
 use super::memory::FilePin;
 
 /// How long to wait for a process that changes the list of rules: 10 s. It takes milliseconds.
@@ -27,14 +27,14 @@ const TMPFS_MAGIC: FsWord = 0x0102_1994;
 #[derive(Debug)]
 pub(crate) struct RuleLock {
     /// `None` once the mapping alone holds the locks.
-    file: Option<KeptFile>,
+    file: Option<CheckedFile>,
     /// `None` until all rules are locked.
     pin: Option<FilePin>,
 }
 
 impl RuleLock {
     pub(crate) fn new(place: &LockFile) -> io::Result<RuleLock> {
-        let file = KeptFile::new(place.open_again()?)?;
+        let file = CheckedFile::new(place.open_again()?)?;
         Ok(RuleLock { file: Some(file), pin: None })
     }
 
@@ -124,7 +124,7 @@ fn is_in_memory(file: &File) -> bool {
 
 /// Returns true if the same call may work later: too few descriptors, too little memory, or too
 /// many forks at this moment. Otherwise this process can never lock the rules of the table.
-pub(crate) fn is_passing(cause: &io::Error) -> bool {
+pub(crate) fn is_transient(cause: &io::Error) -> bool {
     cause.kind() == io::ErrorKind::WouldBlock
         || matches!(cause.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }

@@ -28,12 +28,12 @@ pub(super) fn now_ns(precise: fn() -> u64) -> u64 {
     if passed < SPAN && anchor.speed != 0 {
         return anchor.ns + ((passed * anchor.speed) >> FRACTION);
     }
-    look(precise)
+    measure(precise)
 }
 
 /// Asks the system, and drops the anchor here.
 #[cold]
-fn look(precise: fn() -> u64) -> u64 {
+fn measure(precise: fn() -> u64) -> u64 {
     let last = LOCAL.with(|local| local.anchor.get());
     let before = count();
     let ns = precise();

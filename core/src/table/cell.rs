@@ -15,7 +15,7 @@ use super::slot::{Head, Slot};
 
 /// How often to look whether another claim of the same tag has ended, before it is overruled:
 /// about a microsecond. The process that made it may be dead.
-pub(super) const PATIENCE: usize = 100;
+pub(super) const CLAIM_SPINS: usize = 100;
 
 /// Orders the read-modify-write before it against the loads behind it, in one order that all
 /// threads agree on. On x86-64 the locked instruction has done so already, and only the compiler
@@ -48,7 +48,7 @@ impl Cell {
     /// The value as something to compare with: its two halves may be of two moments, and then
     /// `replace` finds that out. Cheaper than `load`.
     #[inline]
-    pub(super) fn glance(&self, head: Head) -> Slot {
+    pub(super) fn load_torn(&self, head: Head) -> Slot {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         return Slot(u128::from(head.0) << 64 | u128::from(super::x86::tail(&self.0)));
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]

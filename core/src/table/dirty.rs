@@ -33,27 +33,27 @@ pub(super) fn take_bits(word: &AtomicU64) -> u64 {
 }
 
 /// What a visit found in a slot.
-pub(super) enum Visit {
+pub(super) enum SlotDrain {
     /// Nothing to report.
     Nothing,
     /// Not due yet: the line must be marked again.
-    Later,
+    NotDue,
     /// The slot as it was; its hits are no longer pending.
     Taken(Slot),
 }
 
 /// Takes the pending hits out of a slot, if they are due.
-pub(super) fn visit(cell: &Cell, mut due: impl FnMut(Slot) -> bool) -> Visit {
+pub(super) fn drain_slot(cell: &Cell, mut due: impl FnMut(Slot) -> bool) -> SlotDrain {
     loop {
         let slot = cell.load();
         if slot.pending() == 0 {
-            return Visit::Nothing;
+            return SlotDrain::Nothing;
         }
         if !due(slot) {
-            return Visit::Later;
+            return SlotDrain::NotDue;
         }
         if cell.replace(slot, slot.with(slot.rule(), 0, slot.tat())) {
-            return Visit::Taken(slot);
+            return SlotDrain::Taken(slot);
         }
     }
 }

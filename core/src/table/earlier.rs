@@ -9,11 +9,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Table;
-use super::place::Place;
+use super::location::Location;
 
 /// More buckets than this are not remembered: a table of a busy service, which restarts often, is
 /// not searched at every start.
-const MOST: usize = 1000;
+const MAX_REMEMBERED: usize = 1000;
 
 /// Buckets that were not full when this process opened the table and no other process used it.
 #[derive(Debug, Default)]
@@ -30,9 +30,9 @@ impl EarlierBuckets {
         let mut buckets = Vec::new();
         table.each_while(now, |bucket, _, scale| {
             buckets.push((bucket.key.fingerprint, now + scale.reset_after(bucket.tat, now)));
-            buckets.len() <= MOST
+            buckets.len() <= MAX_REMEMBERED
         });
-        if buckets.len() > MOST {
+        if buckets.len() > MAX_REMEMBERED {
             buckets.clear();
         }
         EarlierBuckets { buckets, is_reported: AtomicBool::new(false) }
@@ -45,7 +45,7 @@ impl EarlierBuckets {
             return false;
         }
         let is_earlier = |fingerprint: u64| {
-            let fingerprint = Place::stored(fingerprint);
+            let fingerprint = Location::stored(fingerprint);
             self.buckets.iter().any(|(known, end)| *known == fingerprint && now < *end)
         };
         // Relaxed: nothing else depends on it.

@@ -64,8 +64,8 @@ impl SharedFacts {
         self.write_address(facts.address.map_or([0; 3], words));
         let Facts { state, last_heard_ns, delay_ns, received, repaired, lost, .. } = *facts;
         let numbers = [state, last_heard_ns, delay_ns, received, repaired, lost];
-        for (place, number) in self.numbers.iter().zip(numbers) {
-            place.store(number, Ordering::Relaxed);
+        for (target, number) in self.numbers.iter().zip(numbers) {
+            target.store(number, Ordering::Relaxed);
         }
     }
 
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn facts_are_read_as_they_were_written() {
-        let place = SharedFacts::default();
-        assert_eq!(place.read(), Facts::default());
+        let shared = SharedFacts::default();
+        assert_eq!(shared.read(), Facts::default());
         let numbers = Facts {
             state: 1,
             last_heard_ns: 2,
@@ -151,43 +151,43 @@ mod tests {
         };
         for text in ["203.0.113.7:65535", "[2001:db8::7]:1", "[fe80::1%4294967295]:7946"] {
             let facts = Facts { address: Some(text.parse().unwrap()), ..numbers };
-            place.write(&facts);
-            assert_eq!(place.read(), facts);
+            shared.write(&facts);
+            assert_eq!(shared.read(), facts);
         }
-        place.write(&numbers);
-        assert_eq!(place.read(), numbers);
+        shared.write(&numbers);
+        assert_eq!(shared.read(), numbers);
     }
 
     #[test]
     fn an_address_half_written_is_none() {
-        let place = SharedFacts::default();
+        let shared = SharedFacts::default();
         let address = Some("[2001:db8::7]:1".parse().unwrap());
-        place.write(&Facts { address, ..Facts::default() });
-        place.address[0].store(0, Ordering::Relaxed);
-        place.address[1].store(77, Ordering::Relaxed);
-        assert_eq!(place.read().address, None);
+        shared.write(&Facts { address, ..Facts::default() });
+        shared.address[0].store(0, Ordering::Relaxed);
+        shared.address[1].store(77, Ordering::Relaxed);
+        assert_eq!(shared.read().address, None);
         for kind in [1, 5, 7 << 56, u64::MAX] {
-            place.address[0].store(kind, Ordering::Relaxed);
-            assert_eq!(place.read().address, None, "{kind}");
+            shared.address[0].store(kind, Ordering::Relaxed);
+            assert_eq!(shared.read().address, None, "{kind}");
         }
     }
 
     #[test]
     fn readers_see_whole_addresses() {
-        let place = SharedFacts::default();
+        let shared = SharedFacts::default();
         let rounds = if cfg!(miri) { 20 } else { 50_000 };
         let both = ["[1::1]:5", "[2::2]:5"].map(|text| text.parse().ok());
         thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for i in 0..rounds {
-                    place.write(&Facts { address: both[i % 2], ..Facts::default() });
+                    shared.write(&Facts { address: both[i % 2], ..Facts::default() });
                 }
             });
             while !writer.is_finished() {
-                let address = place.read().address;
+                let address = shared.read().address;
                 assert!(address.is_none() || both.contains(&address), "{address:?}");
             }
         });
-        assert_eq!(place.read().address, both[1]);
+        assert_eq!(shared.read().address, both[1]);
     }
 }

@@ -23,16 +23,16 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// Two lines that differ are the least that a tag needs.
-    const FEWEST_LINES: usize = 2;
+    const MIN_LINES: usize = 2;
     /// 16 TB: more than any machine maps, far from overflow.
-    const MOST_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
+    const MAX_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
 
     pub(crate) fn new(lines: usize) -> Geometry {
-        Geometry { lines: lines.clamp(Geometry::FEWEST_LINES, Geometry::MOST_LINES), seats: 0 }
+        Geometry { lines: lines.clamp(Geometry::MIN_LINES, Geometry::MAX_LINES), seats: 0 }
     }
 
     /// What a header says, if it can be.
-    pub(super) fn found(lines: u64, seats: u64) -> Option<Geometry> {
+    pub(super) fn from_header(lines: u64, seats: u64) -> Option<Geometry> {
         let geometry = Geometry::new(usize::try_from(lines).ok()?);
         let is_possible = geometry.lines as u64 == lines && [0, SEATS as u64].contains(&seats);
         is_possible.then_some(Geometry { seats: seats as usize, ..geometry })
@@ -43,7 +43,7 @@ impl Geometry {
         let lines = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Line>();
         let mut fit = self.with_lines(lines);
         // A little less than linear in lines, so that a few steps come close.
-        while fit.lines > Geometry::FEWEST_LINES && fit.bytes() as u64 > bytes {
+        while fit.lines > Geometry::MIN_LINES && fit.bytes() as u64 > bytes {
             let over = fit.bytes() as u64 - bytes;
             let fewer = usize::try_from(over.div_ceil(72)).unwrap_or(usize::MAX);
             fit = self.with_lines(fit.lines.saturating_sub(fewer));

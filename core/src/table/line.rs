@@ -12,7 +12,7 @@
 
 use std::{hint, ptr};
 
-use super::cell::{Cell, PATIENCE, full_fence};
+use super::cell::{CLAIM_SPINS, Cell, full_fence};
 use super::slot::{Mark, Slot};
 
 pub(super) const SLOTS: usize = 4;
@@ -54,7 +54,7 @@ impl Line {
         self.0.iter().find_map(|cell| {
             let head = cell.head();
             let found = head.has(mark) && !head.is_empty() && !head.is_reserved();
-            found.then(|| (cell, cell.glance(head)))
+            found.then(|| (cell, cell.load_torn(head)))
         })
     }
 
@@ -63,7 +63,7 @@ impl Line {
     pub(super) fn find_under(&self, rule: u16, mark: Mark) -> Option<(&Cell, Slot)> {
         self.0.iter().find_map(|cell| {
             let head = cell.head();
-            head.is_of(mark, rule).then(|| (cell, cell.glance(head)))
+            head.is_of(mark, rule).then(|| (cell, cell.load_torn(head)))
         })
     }
 
@@ -92,14 +92,14 @@ impl<'a> Pair<'a> {
 
     /// Puts a bucket into a slot for a tag that has none: the home line's unless that is crowded,
     /// else the emptier line's; a slot without eviction cost if there is one, else, if `evict`,
-    /// the one with the lowest. `lost` is called with the previous value of the slot.
+    /// the one with the lowest. `on_replace` is called with the previous value of the slot.
     pub(super) fn claim(
         &self,
         new: Slot,
         token: u64,
         evict: bool,
         eviction_cost: impl Fn(Slot) -> EvictionCost,
-        lost: impl FnOnce(Slot),
+        on_replace: impl FnOnce(Slot),
     ) -> Claim {
         let Some((choice, displaced)) = self.choose(&eviction_cost) else { return Claim::Lost };
         if choice.eviction_cost > 0 && !evict {
@@ -110,8 +110,8 @@ impl<'a> Pair<'a> {
         if !choice.cell.replace(choice.slot, reserved) {
             return Claim::Lost;
         }
-        lost(choice.slot);
-        let alone = self.silence_others(choice.cell);
+        on_replace(choice.slot);
+        let alone = self.cancel_other_claims(choice.cell);
         let bucket = Slot::new(mark, new.rule(), new.pending(), new.tat());
         let next = if alone { bucket } else { reserved.given_up() };
         match choice.cell.replace(reserved, next) && alone {
@@ -135,7 +135,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Tells all other claims of the tag to give up. False: the tag has a bucket.
-    fn silence_others(&self, own: &Cell) -> bool {
+    fn cancel_other_claims(&self, own: &Cell) -> bool {
         // The reservation before this and the loads below, against the same of another claim: one
         // of the two must see the other's.
         full_fence();
@@ -169,7 +169,7 @@ pub(super) fn clear(
     cell: &Cell,
     is_meant: impl Fn(Slot) -> bool,
     eviction_cost: impl Fn(Slot) -> EvictionCost,
-    lost: impl FnOnce(Slot),
+    on_replace: impl FnOnce(Slot),
 ) -> bool {
     loop {
         let slot = cell.load();
@@ -180,7 +180,7 @@ pub(super) fn clear(
             return false;
         }
         if cell.replace(slot, slot.given_up()) {
-            lost(slot);
+            on_replace(slot);
             return true;
         }
     }
@@ -254,7 +254,7 @@ impl<'a> Survey<'a> {
 /// Gives another claim of the same tag a moment to end.
 fn wait_for(cell: &Cell, slot: Slot) {
     if !slot.is_given_up() {
-        for _ in 0..PATIENCE {
+        for _ in 0..CLAIM_SPINS {
             if cell.load() != slot {
                 return;
             }

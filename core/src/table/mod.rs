@@ -10,17 +10,17 @@
 pub(crate) mod cell;
 mod dirty;
 pub(crate) mod earlier;
+mod exchange_state;
 mod facts;
 pub(crate) mod fingerprint;
 mod geometry;
 #[cfg(any(test, not(all(feature = "shared", unix))))]
 mod heap;
 mod line;
-mod notes;
+mod location;
 pub(crate) mod open;
 mod origins;
 mod pending;
-mod place;
 mod reclaim;
 mod region;
 pub(crate) mod rule_users;
@@ -35,21 +35,21 @@ use std::sync::atomic::Ordering;
 
 use self::cell::Cell;
 use self::line::{Claim, EvictionCost, Pair, SLOTS};
-use self::place::Place;
+use self::location::Location;
 #[cfg(test)]
-use self::slot::MOST_PENDING;
+use self::slot::MAX_PENDING;
 use self::slot::Slot;
-pub(crate) use self::slot::{MOST_RULES, RULES};
-use crate::limit::bucket::{LAST, Scale, Tat, carry_over};
+pub(crate) use self::slot::{MAX_TABLE_RULES, RULES};
+use crate::limit::bucket::{MAX_TAT, Scale, Tat, carry_over};
 use crate::stats::Counter;
 
+pub(crate) use self::exchange_state::COUNTERS;
+pub use self::exchange_state::RawEvent;
 pub use self::facts::Facts;
 use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
-pub(crate) use self::notes::COUNTERS;
-pub use self::notes::RawEvent;
-pub(crate) use self::place::FEWEST_SHARED_LINES;
-pub(crate) use self::region::{Birth, Memory, Region, Unfit};
+pub(crate) use self::location::MIN_SHARED_LINES;
+pub(crate) use self::region::{Memory, Region, RegionError, TableParams};
 pub(crate) use self::walk::Bucket;
 
 /// The name of a bucket in the table.
@@ -61,7 +61,7 @@ pub(crate) struct Key {
 }
 
 /// What one step does to a bucket.
-pub(crate) struct Step<R> {
+pub(crate) struct BucketUpdate<R> {
     pub(crate) tat: Tat,
     /// Hits that peers must hear about; negative: that they need not hear about after all.
     pub(crate) hits: i64,
@@ -129,12 +129,12 @@ impl Table {
     /// All rules in the list, with their indexes.
     pub(crate) fn rules(&self) -> impl Iterator<Item = (u16, u64, Scale)> {
         let used = rules::used(self.region.rules());
-        used.filter_map(|(index, place)| place.read().map(|(id, scale)| (index, id, scale)))
+        used.filter_map(|(index, entry)| entry.read().map(|(id, scale)| (index, id, scale)))
     }
 
     /// The TAT of a bucket.
     pub(crate) fn read(&self, key: Key, scale: &Scale, now: u64) -> Tat {
-        let pair = self.pair(self.place(key));
+        let pair = self.pair(self.location(key));
         loop {
             let Some((cell, seen, _)) = pair.find() else { return 0 };
             let slot = cell.load();
@@ -162,18 +162,18 @@ impl Table {
         key: Key,
         scale: &Scale,
         now: u64,
-        step: impl FnOnce(Tat) -> Step<R>,
+        step: impl FnOnce(Tat) -> BucketUpdate<R>,
     ) -> Option<R> {
-        let Place { home, mark, .. } = self.place(key);
+        let Location { home, mark, .. } = self.location(key);
         let (cell, old) = self.region.lines()[home].find_under(key.rule, mark)?;
-        let Step { tat, hits, answer } = step(old.tat());
-        let pending = self.pending(old.pending(), hits, now);
-        let new = old.with(key.rule, pending.kept, tat);
+        let BucketUpdate { tat, hits, answer } = step(old.tat());
+        let pending = self.pending_after(old.pending(), hits, now);
+        let new = old.with(key.rule, pending.stored, tat);
         // Only a change shows that the slot was read as a whole.
-        if tat == LAST || new == old || !cell.replace(old, new) {
+        if tat == MAX_TAT || new == old || !cell.replace(old, new) {
             return None;
         }
-        self.tell(pending, scale, home);
+        self.record_pending(pending, scale, home);
         Some(answer)
     }
 
@@ -188,26 +188,26 @@ impl Table {
         scale: &Scale,
         now: u64,
         evict_at: Option<u64>,
-        mut step: impl FnMut(Tat) -> Step<R>,
+        mut step: impl FnMut(Tat) -> BucketUpdate<R>,
     ) -> Option<R> {
-        let place = self.place(key);
-        let pair = self.pair(place);
+        let location = self.location(key);
+        let pair = self.pair(location);
         loop {
             let Some((cell, old, displaced)) = pair.find() else {
-                let Step { tat, hits, answer } = step(0);
-                let pending = self.pending(0, hits, now);
-                match self.settle(key, now, evict_at, place, tat, pending.kept) {
+                let BucketUpdate { tat, hits, answer } = step(0);
+                let pending = self.pending_after(0, hits, now);
+                match self.claim_slot(key, now, evict_at, location, tat, pending.stored) {
                     Claim::Taken { displaced } => {
-                        self.tell(pending, scale, self.line_of(place, displaced));
+                        self.record_pending(pending, scale, self.line_of(location, displaced));
                         return Some(answer);
                     }
                     Claim::Lost => continue,
                     Claim::Full => return None,
                 }
             };
-            let Step { tat, hits, answer } = step(self.tat_of(old, key, scale, now));
-            let pending = self.pending(self.pending_of(old, key, scale), hits, now);
-            let new = old.with(key.rule, pending.kept, tat);
+            let BucketUpdate { tat, hits, answer } = step(self.tat_of(old, key, scale, now));
+            let pending = self.pending_after(self.pending_of(old, key, scale), hits, now);
+            let new = old.with(key.rule, pending.stored, tat);
             if new == old {
                 // An answer is given about a value that was there, as a whole.
                 if cell.load() == old {
@@ -216,7 +216,7 @@ impl Table {
                 continue;
             }
             if cell.replace(old, new) {
-                self.tell(pending, scale, self.line_of(place, displaced));
+                self.record_pending(pending, scale, self.line_of(location, displaced));
                 return Some(answer);
             }
         }
@@ -224,12 +224,12 @@ impl Table {
 
     /// Finds a slot for a bucket that has none.
     #[cold]
-    fn settle(
+    fn claim_slot(
         &self,
         key: Key,
         now: u64,
         evict_at: Option<u64>,
-        place: Place,
+        location: Location,
         tat: Tat,
         pending: u64,
     ) -> Claim {
@@ -239,9 +239,9 @@ impl Table {
         }
         // Before the claim: a page that holds something must be known, also after a kill.
         for displaced in [false, true] {
-            self.region.mark_used(self.line_of(place, displaced) / PAGE_LINES);
+            self.region.mark_used(self.line_of(location, displaced) / PAGE_LINES);
         }
-        let new = Slot::new(place.mark, key.rule, pending, tat);
+        let new = Slot::new(location.mark, key.rule, pending, tat);
         // Unlike that of any other claim. Relaxed: only the number matters.
         let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
@@ -249,7 +249,7 @@ impl Table {
         // A bucket that is full may use a free slot, but nothing is evicted for it.
         let is_full = eviction_cost(new) == 0;
         let evict = evict_at.is_some() && !is_full;
-        let claim = self.pair(place).claim(new, token, evict, eviction_cost, |slot| {
+        let claim = self.pair(location).claim(new, token, evict, eviction_cost, |slot| {
             self.evicted.add(u64::from(self.debt(slot, fresh) > 0));
             self.unreported.add(slot.pending() * self.quantum_of(slot));
         });
@@ -292,14 +292,14 @@ impl Table {
     }
 
     /// Whether the fingerprint of every bucket can be told, as an exchange needs it.
-    pub(crate) fn tells_fingerprints(&self) -> bool {
-        self.region.lines().len() >= FEWEST_SHARED_LINES
+    pub(crate) fn has_full_fingerprints(&self) -> bool {
+        self.region.lines().len() >= MIN_SHARED_LINES
     }
 
     /// Asks for a bucket's line to be brought near.
     #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
-        self.region.lines()[self.place(key).home].prefetch();
+        self.region.lines()[self.location(key).home].prefetch();
     }
 
     /// Bytes that the table takes.
@@ -313,21 +313,21 @@ impl Table {
     }
 
     #[inline]
-    fn place(&self, key: Key) -> Place {
-        Place::of(key.fingerprint, self.region.lines().len())
+    fn location(&self, key: Key) -> Location {
+        Location::of(key.fingerprint, self.region.lines().len())
     }
 
     #[inline]
-    fn pair(&self, place: Place) -> Pair<'_> {
+    fn pair(&self, location: Location) -> Pair<'_> {
         let lines = self.region.lines();
-        let second = &lines[place.second(lines.len())];
-        Pair { home: &lines[place.home], second, mark: place.mark }
+        let second = &lines[location.second(lines.len())];
+        Pair { home: &lines[location.home], second, mark: location.mark }
     }
 
-    fn line_of(&self, place: Place, displaced: bool) -> usize {
+    fn line_of(&self, location: Location, displaced: bool) -> usize {
         match displaced {
-            false => place.home,
-            true => place.second(self.region.lines().len()),
+            false => location.home,
+            true => location.second(self.region.lines().len()),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) struct Opened {
 
 /// A table that is to be opened.
 #[derive(Clone, Copy)]
-struct Wish<'a> {
+struct OpenOptions<'a> {
     config: &'a TableConfig,
     /// The key of the fingerprints, if it is given.
     key: Option<[u64; 2]>,
@@ -51,14 +51,14 @@ struct Wish<'a> {
 pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -> Result<Opened> {
     check_clock(clock, &config.kind)?;
     match (clock, &config.kind) {
-        (Clock::Manual(_), _) => private(Wish { config, key, zero_ns: FIRST_READING }),
+        (Clock::Manual(_), _) => private(OpenOptions { config, key, zero_ns: FIRST_READING }),
         (Clock::System, kind) => {
             let zero_ns = new_zero();
-            let wish = Wish { config, key, zero_ns };
+            let options = OpenOptions { config, key, zero_ns };
             match kind {
-                Kind::Private => private(wish),
-                Kind::Anonymous => shared::anonymous(wish),
-                Kind::Named(name) => shared::named(name, wish),
+                Kind::Private => private(options),
+                Kind::Anonymous => shared::anonymous(options),
+                Kind::Named(name) => shared::named(name, options),
             }
         }
     }
@@ -81,21 +81,21 @@ pub(crate) fn new_zero() -> u64 {
     Clock::System.now_ns().saturating_sub(BEFORE_NS)
 }
 
-fn private(wish: Wish<'_>) -> Result<Opened> {
-    let table = private_table(wish.config.shape()).ok_or_else(|| {
+fn private(options: OpenOptions<'_>) -> Result<Opened> {
+    let table = private_table(options.config.shape()).ok_or_else(|| {
         let message = "no memory for a table of this size; ask for fewer tags";
         Error::config("table.size", message)
     })?;
-    Ok(wish.fulfilled(table))
+    Ok(options.opened_with(table))
 }
 
 fn private_table(geometry: Geometry) -> Option<Table> {
     Region::new(private_memory(geometry.bytes())?, geometry).map(Table::new)
 }
 
-impl Wish<'_> {
+impl OpenOptions<'_> {
     /// What there is with a new table.
-    fn fulfilled(self, table: Table) -> Opened {
+    fn opened_with(self, table: Table) -> Opened {
         let key = self.key.unwrap_or_else(random::key);
         Opened {
             table,

@@ -20,7 +20,7 @@ const HOLES: usize = 15;
 /// How far below the base a range may begin.
 const REACH: u64 = u32::MAX as u64 - 1;
 /// How often a reader looks again while the writer is faster.
-const PATIENCE: usize = 100;
+const READ_ATTEMPTS: usize = 100;
 
 /// The place of one origin.
 #[repr(C, align(64))]
@@ -104,7 +104,7 @@ impl Seat {
 
     fn window(&self) -> Window {
         let mut window = Window::default();
-        for _ in 0..PATIENCE {
+        for _ in 0..READ_ATTEMPTS {
             // Acquire: pairs with the store in `set_window`.
             let turns = self.turns.load(Ordering::Acquire);
             window = self.copies[turns as usize % 2].read();
@@ -148,8 +148,8 @@ impl SharedWindow {
     fn write(&self, window: &Window) {
         self.base.store(window.top(), Ordering::Relaxed);
         self.top.store(window.top(), Ordering::Relaxed);
-        for (place, word) in self.missing.iter().zip(holes(window, window.top())) {
-            place.store(word, Ordering::Relaxed);
+        for (target, word) in self.missing.iter().zip(holes(window, window.top())) {
+            target.store(word, Ordering::Relaxed);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use super::region::Region;
-use super::slot::{MOST_PENDING, Slot};
+use super::slot::{MAX_PENDING, Slot};
 use super::{Key, Table, dirty};
 use crate::limit::bucket::Scale;
 
@@ -14,9 +14,9 @@ const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
 /// Hits of a slot that peers have yet to hear of.
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
-    pub(super) kept: u64,
+    pub(super) stored: u64,
     /// Those for which there is no room.
-    lost: u64,
+    overflow: u64,
 }
 
 impl Table {
@@ -28,7 +28,7 @@ impl Table {
             // Rounded to the nearest.
             false => {
                 let units = slot.pending() * self.quantum_of(slot);
-                ((units + scale.quantum() / 2) / scale.quantum()).min(MOST_PENDING)
+                ((units + scale.quantum() / 2) / scale.quantum()).min(MAX_PENDING)
             }
         }
     }
@@ -40,30 +40,30 @@ impl Table {
 
     /// Hits pending after so many more.
     #[inline]
-    pub(super) fn pending(&self, before: u64, hits: i64, now: u64) -> Pending {
+    pub(super) fn pending_after(&self, before: u64, hits: i64, now: u64) -> Pending {
         if hits <= 0 {
-            return Pending { kept: before.saturating_sub(hits.unsigned_abs()), lost: 0 };
+            return Pending { stored: before.saturating_sub(hits.unsigned_abs()), overflow: 0 };
         }
         if !self.is_exchanged(now) {
-            return Pending { kept: before, lost: 0 };
+            return Pending { stored: before, overflow: 0 };
         }
         let sum = before.saturating_add(hits.unsigned_abs());
-        let kept = sum.min(MOST_PENDING);
-        Pending { kept, lost: sum - kept }
+        let stored = sum.min(MAX_PENDING);
+        Pending { stored, overflow: sum - stored }
     }
 
     /// After a slot was changed: its hits are there to be drained.
     #[inline]
-    pub(super) fn tell(&self, pending: Pending, scale: &Scale, line: usize) {
-        if pending.kept > 0 {
+    pub(super) fn record_pending(&self, pending: Pending, scale: &Scale, line: usize) {
+        if pending.stored > 0 {
             self.mark_dirty(line);
         }
-        self.unreported.add(pending.lost.saturating_mul(scale.quantum()));
+        self.unreported.add(pending.overflow.saturating_mul(scale.quantum()));
     }
 
     /// Whether nobody has ever reported to peers.
     #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(crate) fn was_never_exchanged(&self) -> bool {
         // Relaxed: as below.
         self.region.header().exchanged_ns.load(Ordering::Relaxed) == 0
     }
@@ -90,7 +90,7 @@ impl Table {
     }
 
     /// How long ago somebody last said so; nothing: never.
-    pub(crate) fn idle_for(&self, now: u64) -> Option<u64> {
+    pub(crate) fn since_exchange(&self, now: u64) -> Option<u64> {
         match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
             0 => None,
             at => Some(now.saturating_sub(at)),
@@ -98,7 +98,7 @@ impl Table {
     }
 
     /// Says that somebody reports to peers, from now on for a while.
-    pub(crate) fn exchange(&self, now: u64) {
+    pub(crate) fn set_exchanged(&self, now: u64) {
         self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
     }
 

@@ -10,9 +10,9 @@ use std::slice;
 use std::sync::atomic::Ordering;
 
 use super::cell::AtomicU64;
+use super::exchange_state::ExchangeState;
 use super::geometry::{Geometry, PAGE, PAGE_LINES};
 use super::line::Line;
-use super::notes::Board;
 use super::origins::Seat;
 use super::rules::SharedRule;
 use super::slot::RULES;
@@ -51,12 +51,12 @@ pub(super) struct Header {
     /// How many places there are for origins.
     pub(super) seats: AtomicU64,
     /// What the processes of the table tell each other about the exchange.
-    pub(super) board: Board,
+    pub(super) exchange: ExchangeState,
 }
 
 /// What a table is born with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Birth {
+pub(crate) struct TableParams {
     pub(crate) zero_ns: u64,
     pub(crate) key: [u64; 2],
     pub(crate) boot: [u64; 2],
@@ -64,7 +64,7 @@ pub(crate) struct Birth {
 
 /// Why memory is not a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum RegionError {
     NotATable,
     Layout { found: u64, ours: u64 },
 }
@@ -114,10 +114,10 @@ impl Region {
     }
 
     /// Zeroed memory as a table that was just made.
-    pub(crate) fn newborn(
+    pub(crate) fn create(
         memory: Box<dyn Memory>,
         geometry: Geometry,
-        birth: &Birth,
+        params: &TableParams,
     ) -> Option<Region> {
         let region = Region::new(memory, geometry)?;
         let header = region.header();
@@ -125,42 +125,42 @@ impl Region {
         header.layout.store(LAYOUT, Ordering::Relaxed);
         header.lines.store(geometry.lines as u64, Ordering::Relaxed);
         header.seats.store(geometry.seats as u64, Ordering::Relaxed);
-        header.zero_ns.store(birth.zero_ns, Ordering::Relaxed);
+        header.zero_ns.store(params.zero_ns, Ordering::Relaxed);
         for i in 0..2 {
-            header.key[i].store(birth.key[i], Ordering::Relaxed);
-            header.boot[i].store(birth.boot[i], Ordering::Relaxed);
+            header.key[i].store(params.key[i], Ordering::Relaxed);
+            header.boot[i].store(params.boot[i], Ordering::Relaxed);
         }
         header.magic.store(MAGIC, Ordering::Relaxed);
         Some(region)
     }
 
     /// Memory that another process made a table, whose header is its last page.
-    pub(crate) fn existing(memory: Box<dyn Memory>) -> Result<Region, Unfit> {
+    pub(crate) fn existing(memory: Box<dyn Memory>) -> Result<Region, RegionError> {
         let len = memory.len();
         let header_at = len.checked_sub(PAGE).filter(|_| len.is_multiple_of(PAGE));
-        let header_at = header_at.ok_or(Unfit::NotATable)?;
+        let header_at = header_at.ok_or(RegionError::NotATable)?;
         // SAFETY: the last page of the memory is aligned, and any bytes make a header.
         let header = unsafe { memory.base().add(header_at) }.cast::<Header>();
         // SAFETY: as above.
         let header = unsafe { header.as_ref() };
         if header.magic.load(Ordering::Relaxed) != MAGIC {
-            return Err(Unfit::NotATable);
+            return Err(RegionError::NotATable);
         }
         let found = header.layout.load(Ordering::Relaxed);
         if found != LAYOUT {
-            return Err(Unfit::Layout { found, ours: LAYOUT });
+            return Err(RegionError::Layout { found, ours: LAYOUT });
         }
         let lines = header.lines.load(Ordering::Relaxed);
-        let geometry = Geometry::found(lines, header.seats.load(Ordering::Relaxed));
+        let geometry = Geometry::from_header(lines, header.seats.load(Ordering::Relaxed));
         let geometry = geometry.filter(|geometry| geometry.bytes() == len);
-        let geometry = geometry.ok_or(Unfit::NotATable)?;
-        Region::new(memory, geometry).ok_or(Unfit::NotATable)
+        let geometry = geometry.ok_or(RegionError::NotATable)?;
+        Region::new(memory, geometry).ok_or(RegionError::NotATable)
     }
 
-    pub(crate) fn birth(&self) -> Birth {
+    pub(crate) fn params(&self) -> TableParams {
         let header = self.header();
         let pair = |words: &[AtomicU64; 2]| words.each_ref().map(|w| w.load(Ordering::Relaxed));
-        Birth {
+        TableParams {
             zero_ns: header.zero_ns.load(Ordering::Relaxed),
             key: pair(&header.key),
             boot: pair(&header.boot),

@@ -13,7 +13,7 @@ use std::thread;
 use crate::error::Result;
 use crate::limit::bucket::Scale;
 use crate::os::lock::LockFile;
-use crate::os::rule_lock::{RuleListLock, RuleLock, is_passing};
+use crate::os::rule_lock::{RuleListLock, RuleLock, is_transient};
 use crate::table::{RULES, Table};
 
 /// How often to look again while another thread changes the list: about a second.
@@ -146,7 +146,7 @@ impl RuleUsers {
 /// Returns `None` for an error that this process will always get, and fails for one that passes.
 fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
     match result {
-        Err(cause) if is_passing(&cause) => {
+        Err(cause) if is_transient(&cause) => {
             let message = format!("cannot lock the table's file: {cause}");
             Err(crate::Error::config("table", message))
         }

@@ -17,7 +17,7 @@ pub(super) struct SharedRule {
     /// The hash of domain and rule name; zero: never used, and so are all that follow.
     id: AtomicU64,
     scale: [AtomicU64; 4],
-    /// One when all of it is written. Otherwise the place is free, and no slot names it: it was
+    /// One when all of it is written. Otherwise the entry is free, and no slot names it: it was
     /// freed, or a process was killed while it wrote.
     ready: AtomicU64,
 }
@@ -31,7 +31,7 @@ impl SharedRule {
         Scale::from_words(self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// The rule's identity as well. If the place is reused during the read, id and scale may belong
+    /// The rule's identity as well. If the entry is reused during the read, id and scale may belong
     /// to different rules. That cannot happen while a slot or a throttle uses the rule.
     pub(super) fn read(&self) -> Option<(u64, Scale)> {
         self.scale().map(|scale| (self.id.load(Ordering::Relaxed), scale))
@@ -46,7 +46,7 @@ impl SharedRule {
             && self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)) == *words
     }
 
-    /// Whether the place was ever used.
+    /// Whether the entry was ever used.
     pub(super) fn is_used(&self) -> bool {
         self.id.load(Ordering::Relaxed) != 0
     }
@@ -56,24 +56,24 @@ impl SharedRule {
         self.ready.load(Ordering::Acquire) == 1
     }
 
-    /// Frees the place, or takes that back.
+    /// Frees the entry, or takes that back.
     pub(super) fn set_ready(&self, is_ready: bool) {
         // Release: as in `write`.
         self.ready.store(u64::from(is_ready), Ordering::Release);
     }
 
-    /// Whether `take` would take the place at this moment.
+    /// Whether `take` would take the entry at this moment.
     fn is_free(&self, may_reuse: impl Fn() -> bool) -> bool {
         !self.is_ready() && (!self.is_used() || may_reuse())
     }
 
-    /// Takes the place for a rule, if it is free.
+    /// Takes the entry for a rule, if it is free.
     fn take(&self, id: u64, may_reuse: impl Fn() -> bool) -> bool {
         if self.is_ready() {
             return false;
         }
-        // AcqRel: a process that cannot exclude others says so before it takes a place, and
-        // `may_reuse` must know when it finds that place taken and not written yet.
+        // AcqRel: a process that cannot exclude others says so before it takes a entry, and
+        // `may_reuse` must know when it finds that entry taken and not written yet.
         match self.id.compare_exchange(0, id, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(_) if may_reuse() => {
@@ -86,8 +86,8 @@ impl SharedRule {
     }
 
     fn write(&self, scale: &Scale) {
-        for (place, word) in self.scale.iter().zip(scale.to_words()) {
-            place.store(word, Ordering::Relaxed);
+        for (entry, word) in self.scale.iter().zip(scale.to_words()) {
+            entry.store(word, Ordering::Relaxed);
         }
         // Release: a reader that sees it ready sees the words.
         self.ready.store(1, Ordering::Release);
@@ -97,22 +97,22 @@ impl SharedRule {
 /// All places that were ever used, with their indexes. Index zero is what an empty slot has, the
 /// last one what a claim has.
 pub(super) fn used(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
-    places(rules).take_while(|(_, place)| place.is_used())
+    entries(rules).take_while(|(_, entry)| entry.is_used())
 }
 
-fn places(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
+fn entries(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
     (1..).zip(&rules[1..rules.len() - 1])
 }
 
 /// The index of a rule that is in the list.
 pub(super) fn find(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> {
     let (id, words) = (id.max(1), scale.to_words());
-    used(rules).find(|(_, place)| place.is(id, &words)).map(|(index, _)| index)
+    used(rules).find(|(_, entry)| entry.is(id, &words)).map(|(index, _)| index)
 }
 
 /// Adds a rule and returns its index, or `None` if the list is full. Places that were freed are used
 /// only if `may_reuse`, which may be true in one process at a time. `hold` holds the index before
-/// the place is taken, and returns whether it could: a place that is taken cannot be given back.
+/// the entry is taken, and returns whether it could: a entry that is taken cannot be given back.
 pub(super) fn add(
     rules: &[SharedRule],
     id: u64,
@@ -120,13 +120,13 @@ pub(super) fn add(
     may_reuse: impl Fn() -> bool,
     mut hold: impl FnMut(u16) -> bool,
 ) -> Option<u16> {
-    for (index, place) in places(rules).filter(|(_, place)| place.is_free(&may_reuse)) {
-        if hold(index) && place.take(id.max(1), &may_reuse) {
-            place.write(scale);
+    for (index, entry) in entries(rules).filter(|(_, entry)| entry.is_free(&may_reuse)) {
+        if hold(index) && entry.take(id.max(1), &may_reuse) {
+            entry.write(scale);
             return Some(index);
         }
-        if !place.is_used() {
-            // The list ends here, so a rule behind this place would not be found.
+        if !entry.is_used() {
+            // The list ends here, so a rule behind this entry would not be found.
             return None;
         }
     }

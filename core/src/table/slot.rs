@@ -18,11 +18,11 @@ pub(super) const FINGERPRINT_BITS: u32 = 128 - 1 - MARK_AT;
 /// How many rule indexes there are; zero is none, and the last one means something else.
 pub(crate) const RULES: usize = 1 << RULE_BITS;
 /// How many rules there can be at a time.
-pub(crate) const MOST_RULES: usize = RULES - 2;
+pub(crate) const MAX_TABLE_RULES: usize = RULES - 2;
 /// The rule index of a slot that is being claimed.
 const RESERVED: u16 = RULES as u16 - 1;
 /// The most hits that can be pending.
-pub(super) const MOST_PENDING: u64 = (1 << PENDING_BITS) - 1;
+pub(super) const MAX_PENDING: u64 = (1 << PENDING_BITS) - 1;
 
 /// What a tag's slot begins with: the stored bits of the fingerprint, and the displaced bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Slot {
     #[cfg(test)]
     pub(super) const EMPTY: Slot = Slot(0);
 
-    /// `rule` is below `RULES` and not zero, `pending` at most `MOST_PENDING`.
+    /// `rule` is below `RULES` and not zero, `pending` at most `MAX_PENDING`.
     pub(super) fn new(mark: Mark, rule: u16, pending: u64, tat: Tat) -> Slot {
         Slot(
             u128::from(mark.0) << MARK_AT
@@ -80,7 +80,7 @@ impl Slot {
     }
 
     pub(super) fn pending(self) -> u64 {
-        (self.0 >> PENDING_AT) as u64 & MOST_PENDING
+        (self.0 >> PENDING_AT) as u64 & MAX_PENDING
     }
 
     pub(super) fn tat(self) -> Tat {
@@ -142,12 +142,12 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limit::bucket::LAST;
+    use crate::limit::bucket::MAX_TAT;
 
     #[test]
     fn every_field_has_its_own_bits() {
         let mark = Mark::new((1 << FINGERPRINT_BITS) - 1).displaced();
-        let full = Slot::new(mark, RULES as u16 - 1, MOST_PENDING, LAST);
+        let full = Slot::new(mark, RULES as u16 - 1, MAX_PENDING, MAX_TAT);
         assert_eq!(full.0, u128::MAX);
         let slot = Slot::new(Mark::new(0x15_5555_5555), 0x5a5, 0x1_2345, 0x0123_4567_89ab_cdef);
         assert_eq!(slot.mark().fingerprint_bits(), 0x15_5555_5555);

@@ -1,11 +1,11 @@
 //! The table on memory of its own, step by step and with few slots.
 
+mod claims;
 mod exchange;
 mod hostile;
 mod pending;
 mod property;
 mod reclaim;
-mod room;
 mod rule;
 mod threads;
 
@@ -45,17 +45,17 @@ impl Numbers {
 }
 
 /// A table with one rule: one unit a second.
-struct Rig {
+struct TestTable {
     table: Table,
     scale: Scale,
     rule: u16,
 }
 
-impl Rig {
-    fn new(lines: usize, burst: u64) -> Rig {
+impl TestTable {
+    fn new(lines: usize, burst: u64) -> TestTable {
         let (table, scale) = (empty(lines), per_second(burst));
         let rule = table.rule_index(1, &scale).unwrap();
-        Rig { table, scale, rule }
+        TestTable { table, scale, rule }
     }
 
     fn key(&self, fingerprint: u64) -> Key {
@@ -65,7 +65,7 @@ impl Rig {
     /// Charges units, whatever is there; nothing: there is no room.
     fn charge(&self, fingerprint: u64, now: u64, units: u64) -> Option<()> {
         let hits = i64::try_from(units).unwrap();
-        self.table.update(self.key(fingerprint), &self.scale, now, Some(now), |tat| Step {
+        self.table.update(self.key(fingerprint), &self.scale, now, Some(now), |tat| BucketUpdate {
             tat: self.scale.charge(tat, now, units),
             hits,
             answer: (),
@@ -76,8 +76,8 @@ impl Rig {
     fn take(&self, fingerprint: u64, now: u64) -> bool {
         let window = self.scale.window(now, now);
         let step = |tat| match self.scale.passes(tat, window, 1) {
-            true => Step { tat: self.scale.take(tat, window, 1), hits: 1, answer: true },
-            false => Step { tat, hits: 0, answer: false },
+            true => BucketUpdate { tat: self.scale.take(tat, window, 1), hits: 1, answer: true },
+            false => BucketUpdate { tat, hits: 0, answer: false },
         };
         self.table.update(self.key(fingerprint), &self.scale, now, Some(now), step).unwrap_or(true)
     }
@@ -116,7 +116,7 @@ impl Rig {
     fn claim_late(&self, fingerprint: u64, now: u64, units: u64) -> Claim {
         let key = self.key(fingerprint);
         let tat = self.scale.charge(0, now, units);
-        let place = self.table.place(key);
-        self.table.settle(key, now, Some(now), place, tat, units)
+        let location = self.table.location(key);
+        self.table.claim_slot(key, now, Some(now), location, tat, units)
     }
 }

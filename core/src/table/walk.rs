@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use super::cell::Cell;
-use super::dirty::{self, Visit};
+use super::dirty::{self, SlotDrain};
 use super::geometry::PAGE_LINES;
-use super::place::Place;
+use super::location::Location;
 use super::rules::SharedRule;
 use super::slot::{RULES, Slot};
-use super::{Key, Step, Table};
+use super::{BucketUpdate, Key, Table};
 use crate::limit::bucket::{Scale, Tat};
 
 /// A bucket, as peers and people see it.
@@ -37,7 +37,7 @@ impl Table {
             };
             *last = Some(((id, *scale), rule));
             let (key, hits) = (Key { rule, ..key }, i64::try_from(hits).unwrap_or(i64::MAX));
-            self.update(key, scale, now, Some(now), |_| Step { tat, hits, answer: () });
+            self.update(key, scale, now, Some(now), |_| BucketUpdate { tat, hits, answer: () });
         });
     }
 
@@ -49,7 +49,7 @@ impl Table {
             // Relaxed: nobody else sees the new table yet.
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        from.board.copy_node_to(&to.board);
+        from.exchange.copy_node_to(&to.exchange);
         for (seat, origin) in old.seats() {
             if let Some(place) = self.take_seat(origin) {
                 self.set_window(place, &old.window(seat));
@@ -85,15 +85,15 @@ impl Table {
         out: &mut impl FnMut(Bucket),
     ) {
         let Some(slots) = self.region.lines().get(line) else { return };
-        let mut later = false;
+        let mut not_due = false;
         for cell in &slots.0 {
-            match dirty::visit(cell, |slot| due(&self.bucket(line, slot))) {
-                Visit::Nothing => {}
-                Visit::Later => later = true,
-                Visit::Taken(slot) => out(self.bucket(line, slot)),
+            match dirty::drain_slot(cell, |slot| due(&self.bucket(line, slot))) {
+                SlotDrain::Nothing => {}
+                SlotDrain::NotDue => not_due = true,
+                SlotDrain::Taken(slot) => out(self.bucket(line, slot)),
             }
         }
-        if later {
+        if not_due {
             self.mark_dirty(line);
         }
     }
@@ -151,7 +151,7 @@ impl Table {
     }
 
     fn bucket(&self, line: usize, slot: Slot) -> Bucket {
-        let fingerprint = Place::fingerprint(slot.mark(), line, self.region.lines().len());
+        let fingerprint = Location::fingerprint(slot.mark(), line, self.region.lines().len());
         let key = Key { fingerprint, rule: slot.rule() };
         Bucket { key, hits: slot.pending(), tat: slot.tat() }
     }

@@ -19,7 +19,7 @@ pub type Ranges = Vec<(u64, u64)>;
 /// No origin ever gets there: whatever claims a greater number is not a report.
 pub(crate) const LAST_NUMBER: u64 = 1 << 62;
 /// The most holes that are kept: what is older counts as applied and is never charged.
-const MOST_HOLES: usize = 1024;
+const MAX_MISSING_RANGES: usize = 1024;
 
 /// The reports of one origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub struct Window {
 
 /// What to do with a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReportStatus {
     /// All of it is new.
     New,
     /// All of it was applied before.
-    Seen,
+    Applied,
     /// Some of it was applied before: it cannot be applied, and what is missing has to be asked
     /// for.
-    Mixed,
+    PartlyApplied,
 }
 
 impl Window {
@@ -60,26 +60,26 @@ impl Window {
     }
 
     /// Whether a report is new.
-    pub fn verdict(&self, first: u64, last: u64) -> Verdict {
+    pub fn status(&self, first: u64, last: u64) -> ReportStatus {
         if first > self.top {
-            return Verdict::New;
+            return ReportStatus::New;
         }
         let hole = self.missing.iter().find(|(_, end)| *end >= first);
         match hole {
             // Reaching above the top is fine when everything below it is missing, too.
             Some((start, end)) if *start <= first && (last <= *end || *end == self.top) => {
-                Verdict::New
+                ReportStatus::New
             }
-            Some((start, _)) if *start <= last => Verdict::Mixed,
-            _ if last > self.top => Verdict::Mixed,
-            _ => Verdict::Seen,
+            Some((start, _)) if *start <= last => ReportStatus::PartlyApplied,
+            _ if last > self.top => ReportStatus::PartlyApplied,
+            _ => ReportStatus::Applied,
         }
     }
 
     /// Notes a report as applied.
     pub fn mark(&mut self, first: u64, last: u64) {
         if first > self.top {
-            self.hear_of(first - 1);
+            self.extend_to(first - 1);
         } else {
             self.fill(first, last.min(self.top));
         }
@@ -87,7 +87,7 @@ impl Window {
     }
 
     /// Notes that there are reports up to a number.
-    pub fn hear_of(&mut self, top: u64) {
+    pub fn extend_to(&mut self, top: u64) {
         if top <= self.top {
             return;
         }
@@ -105,17 +105,17 @@ impl Window {
         if before.top <= self.top {
             // What is missing there was applied here all the same if it was not missing here.
             let missing = std::mem::take(&mut self.missing);
-            self.missing = intersection(&missing, &before.still_missing(self.top));
+            self.missing = intersection(&missing, &before.missing_up_to(self.top));
         } else {
-            let missing = intersection(&self.still_missing(before.top), &before.missing);
+            let missing = intersection(&self.missing_up_to(before.top), &before.missing);
             *self = Window { top: before.top, missing };
         }
     }
 
     /// What is missing up to a number that may be above the top.
-    fn still_missing(&self, top: u64) -> Ranges {
+    fn missing_up_to(&self, top: u64) -> Ranges {
         let mut window = self.clone();
-        window.hear_of(top);
+        window.extend_to(top);
         window.missing
     }
 
@@ -138,7 +138,7 @@ impl Window {
     }
 
     fn forget_oldest(&mut self) {
-        let excess = self.missing.len().saturating_sub(MOST_HOLES);
+        let excess = self.missing.len().saturating_sub(MAX_MISSING_RANGES);
         self.missing.drain(..excess);
     }
 }
@@ -169,9 +169,9 @@ mod tests {
     fn in_order_leaves_no_holes() {
         let mut window = Window::default();
         for number in 1..100 {
-            assert_eq!(window.verdict(number, number), Verdict::New);
+            assert_eq!(window.status(number, number), ReportStatus::New);
             window.mark(number, number);
-            assert_eq!(window.verdict(number, number), Verdict::Seen);
+            assert_eq!(window.status(number, number), ReportStatus::Applied);
         }
         assert_eq!(window, Window::new(99, vec![]));
     }
@@ -183,16 +183,16 @@ mod tests {
         assert_eq!(window.missing(), [(1, 4)]);
         window.mark(2, 3);
         assert_eq!(window.missing(), [(1, 1), (4, 4)]);
-        window.hear_of(9);
+        window.extend_to(9);
         assert_eq!(window.missing(), [(1, 1), (4, 4), (6, 9)]);
-        window.hear_of(10);
+        window.extend_to(10);
         assert_eq!(window.missing(), [(1, 1), (4, 4), (6, 10)]);
-        assert_eq!(window.verdict(3, 4), Verdict::Mixed);
-        assert_eq!(window.verdict(4, 5), Verdict::Mixed);
-        assert_eq!(window.verdict(2, 3), Verdict::Seen);
-        assert_eq!(window.verdict(5, 5), Verdict::Seen);
-        assert_eq!(window.verdict(7, 12), Verdict::New, "all of it is new, above the top too");
-        assert_eq!(window.verdict(4, 12), Verdict::Mixed);
+        assert_eq!(window.status(3, 4), ReportStatus::PartlyApplied);
+        assert_eq!(window.status(4, 5), ReportStatus::PartlyApplied);
+        assert_eq!(window.status(2, 3), ReportStatus::Applied);
+        assert_eq!(window.status(5, 5), ReportStatus::Applied);
+        assert_eq!(window.status(7, 12), ReportStatus::New, "all of it is new, above the top too");
+        assert_eq!(window.status(4, 12), ReportStatus::PartlyApplied);
         window.mark(7, 12);
         assert_eq!(window.missing(), [(1, 1), (4, 4), (6, 6)]);
         assert_eq!(window.top(), 12);
@@ -213,13 +213,13 @@ mod tests {
                 let first = 1 + random(40);
                 let last = first + random(4);
                 let seen = (first..=last).filter(|n| applied.contains(n)).count() as u64;
-                let verdict = match seen {
-                    0 => Verdict::New,
-                    all if all == last - first + 1 => Verdict::Seen,
-                    _ => Verdict::Mixed,
+                let status = match seen {
+                    0 => ReportStatus::New,
+                    all if all == last - first + 1 => ReportStatus::Applied,
+                    _ => ReportStatus::PartlyApplied,
                 };
-                assert_eq!(window.verdict(first, last), verdict, "{window:?} {first}-{last}");
-                if verdict == Verdict::New {
+                assert_eq!(window.status(first, last), status, "{window:?} {first}-{last}");
+                if status == ReportStatus::New {
                     window.mark(first, last);
                     applied.extend(first..=last);
                 }
@@ -244,8 +244,8 @@ mod tests {
     fn too_many_holes_are_given_up() {
         let mut window = Window::default();
         (1..=5000).for_each(|n| window.mark(n * 2, n * 2));
-        assert_eq!(window.missing().len(), MOST_HOLES);
-        assert_eq!(window.verdict(1, 1), Verdict::Seen);
-        assert_eq!(window.verdict(9999, 9999), Verdict::New);
+        assert_eq!(window.missing().len(), MAX_MISSING_RANGES);
+        assert_eq!(window.status(1, 1), ReportStatus::Applied);
+        assert_eq!(window.status(9999, 9999), ReportStatus::New);
     }
 }

@@ -13,10 +13,10 @@ use dthrottle::{
 
 const SECOND: u64 = 1_000_000_000;
 /// Datagrams that one may set free: those that answer a request, and timers.
-const MOST_OUTPUTS: usize = 4000;
+const MAX_OUTPUTS: usize = 4000;
 
 /// An engine, and the peer that talks to it.
-struct Stage {
+struct TestNode {
     throttle: Throttle,
     busy: BusyThrottle,
     engine: Engine,
@@ -34,8 +34,8 @@ fn address(last: u8) -> PeerAddr {
     SocketAddr::from(([10, 0, 0, last], 7373)).into()
 }
 
-impl Stage {
-    fn new() -> Stage {
+impl TestNode {
+    fn new() -> TestNode {
         let clock = ManualClock::new();
         clock.advance(Duration::from_secs(100_000));
         let throttle = Throttle::builder()
@@ -54,31 +54,31 @@ impl Stage {
         let mut engine = Engine::new(settings, internals::exchange(&throttle), 1, 5, now);
         engine.set_payload(busy.payload(true));
         let peer = Origin { node: 77, incarnation: 9 };
-        let mut stage = Stage { throttle, busy, engine, clock, now, packet: 0, peer };
-        stage.engine.join(now, &[address(2)]);
-        stage.settle();
-        stage.pass(SECOND);
-        stage
+        let mut node = TestNode { throttle, busy, engine, clock, now, packet: 0, peer };
+        node.engine.join(now, &[address(2)]);
+        node.drain_outputs();
+        node.advance(SECOND);
+        node
     }
 
-    fn pass(&mut self, time: u64) {
+    fn advance(&mut self, time: u64) {
         self.now += time;
         self.clock.advance(Duration::from_nanos(time));
         self.engine.handle_timeout(self.now);
-        self.settle();
+        self.drain_outputs();
     }
 
-    fn say(&mut self, kind: Kind, flags: u8, body: &[u8]) {
+    fn receive(&mut self, kind: Kind, flags: u8, body: &[u8]) {
         self.packet += 1;
         let envelope = Envelope { kind, flags, sender: self.peer, packet: self.packet };
         let mut bytes = Vec::new();
         keys().seal(&envelope, body, &mut bytes);
         self.engine.handle_datagram(self.now, address(2), &mut bytes);
-        self.settle();
+        self.drain_outputs();
     }
 
     /// A service said that it is busy.
-    fn busy_answer(&mut self, service: &[u8]) {
+    fn busy_response(&mut self, service: &[u8]) {
         let now = self.busy.now();
         let turn = self.busy.turn(service, now);
         assert!(turn.allowed || turn.wait <= Duration::from_secs(3600), "never stuck: {turn:?}");
@@ -87,8 +87,8 @@ impl Stage {
     }
 
     /// Looks at what the engine says, and answers its greetings.
-    fn settle(&mut self) {
-        for _ in 0..MOST_OUTPUTS {
+    fn drain_outputs(&mut self) {
+        for _ in 0..MAX_OUTPUTS {
             match self.engine.poll() {
                 Output::Timeout(at) => {
                     assert!(at > self.now.saturating_sub(SECOND), "never late");
@@ -135,23 +135,23 @@ impl Stage {
 /// Lets an engine hear all of it: each message has a kind, flags, a length and a body; some are
 /// checks of the application or the passing of time.
 pub(crate) fn try_engine(mut bytes: &[u8]) {
-    let mut stage = Stage::new();
+    let mut node = TestNode::new();
     while let [kind, flags, high, low, rest @ ..] = bytes {
         let length = (usize::from(*high) << 8 | usize::from(*low)).min(rest.len()).min(MAX_BODY);
         let (body, rest) = rest.split_at(length);
         bytes = rest;
         match usize::from(*kind) % 14 {
-            known @ 0..10 => stage.say(Kind::ALL[known], *flags, body),
+            known @ 0..10 => node.receive(Kind::ALL[known], *flags, body),
             10 => {
-                stage.throttle.allow(body).expect("an answer");
+                node.throttle.allow(body).expect("an answer");
             }
-            11 => stage.busy_answer(body),
-            12 => stage.pass(u64::from(*flags) * 3_000_000),
-            _ => stage.pass(u64::from(*flags) * 20 * SECOND),
+            11 => node.busy_response(body),
+            12 => node.advance(u64::from(*flags) * 3_000_000),
+            _ => node.advance(u64::from(*flags) * 20 * SECOND),
         }
     }
     // Whatever it heard: it goes on.
-    stage.pass(20 * SECOND);
-    stage.throttle.allow("a tag").expect("an answer");
-    stage.engine.leave(stage.now);
+    node.advance(20 * SECOND);
+    node.throttle.allow("a tag").expect("an answer");
+    node.engine.leave(node.now);
 }

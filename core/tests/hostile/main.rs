@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
-mod damage;
+mod corruption;
 mod datagram;
 mod engine;
 
@@ -11,15 +11,15 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::path::Path;
 
-use damage::Damage;
+use corruption::Corruption;
 use dthrottle::internals::cluster::wire::Kind;
 use serde_json::Value as Json;
 
 /// How often each seed is damaged.
 const TIMES: usize = 150;
 /// How many plays an engine hears, and of how many scenes.
-const PLAYS: usize = 40;
-const SCENES: usize = 120;
+const SCRIPTS: usize = 40;
+const SCRIPT_MESSAGES: usize = 120;
 /// The most memory that reading takes, for each byte that is there: a range of two bytes becomes
 /// two numbers, a snapshot's are read twice, and vectors grow by doubling.
 const BYTES_PER_BYTE: usize = 32;
@@ -71,11 +71,11 @@ fn seeds() -> Vec<Vec<u8>> {
 #[test]
 fn damaged_datagrams_do_no_harm() {
     let seeds = seeds();
-    let mut damage = Damage::new(1);
+    let mut corruption = Corruption::new(1);
     for seed in &seeds {
         datagram::try_all(seed);
         for _ in 0..TIMES {
-            datagram::try_all(&damage.done_to(seed, &seeds));
+            datagram::try_all(&corruption.apply_to(seed, &seeds));
         }
     }
 }
@@ -83,10 +83,10 @@ fn damaged_datagrams_do_no_harm() {
 #[test]
 fn damaged_datagrams_take_no_memory() {
     let seeds = seeds();
-    let mut damage = Damage::new(2);
+    let mut corruption = Corruption::new(2);
     for seed in &seeds {
         for _ in 0..TIMES {
-            let mut bytes = damage.done_to(seed, &seeds);
+            let mut bytes = corruption.apply_to(seed, &seeds);
             let before = ALLOCATED.get();
             datagram::read_only(&mut bytes);
             let allocated = ALLOCATED.get() - before;
@@ -95,15 +95,15 @@ fn damaged_datagrams_take_no_memory() {
     }
 }
 
-/// The damage reaches what it is meant for: most bodies are refused, but not all.
+/// The corruption reaches what it is meant for: most bodies are refused, but not all.
 #[test]
 fn damage_is_neither_total_nor_none() {
     let seeds = seeds();
-    let mut damage = Damage::new(3);
+    let mut corruption = Corruption::new(3);
     let (mut good, mut bad) = ([0; Kind::ALL.len()], [0; Kind::ALL.len()]);
     for seed in &seeds {
         for _ in 0..40 {
-            let bytes = damage.done_to(seed, &seeds);
+            let bytes = corruption.apply_to(seed, &seeds);
             let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
             let read = datagram::understood(kind, flags, body);
             if read { good[kind as usize - 1] += 1 } else { bad[kind as usize - 1] += 1 }
@@ -118,23 +118,24 @@ fn damage_is_neither_total_nor_none() {
 #[test]
 fn an_engine_survives_what_it_hears() {
     let seeds = seeds();
-    let mut damage = Damage::new(4);
-    for round in 0..PLAYS {
-        let mut play = Vec::new();
-        for scene in 0..SCENES {
-            let seed = &seeds[damage.random(seeds.len())];
-            let bytes = if scene % 3 == 0 { seed.clone() } else { damage.done_to(seed, &seeds) };
+    let mut corruption = Corruption::new(4);
+    for round in 0..SCRIPTS {
+        let mut script = Vec::new();
+        for message in 0..SCRIPT_MESSAGES {
+            let seed = &seeds[corruption.random(seeds.len())];
+            let bytes =
+                if message % 3 == 0 { seed.clone() } else { corruption.apply_to(seed, &seeds) };
             let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
             let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
-            play.extend([kind as u8 - 1, flags, length[0], length[1]]);
-            play.extend_from_slice(body);
+            script.extend([kind as u8 - 1, flags, length[0], length[1]]);
+            script.extend_from_slice(body);
             // Time passes, and the application asks.
-            play.extend([12, damage.random(256) as u8, 0, 0, 10, 0, 0, 1, round as u8]);
-            play.extend([11, 0, 0, 1, scene as u8]);
-            if scene % 40 == 0 {
-                play.extend([13, damage.random(256) as u8, 0, 0]);
+            script.extend([12, corruption.random(256) as u8, 0, 0, 10, 0, 0, 1, round as u8]);
+            script.extend([11, 0, 0, 1, message as u8]);
+            if message % 40 == 0 {
+                script.extend([13, corruption.random(256) as u8, 0, 0]);
             }
         }
-        engine::try_engine(&play);
+        engine::try_engine(&script);
     }
 }

@@ -4,14 +4,14 @@
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::model::{Bucket, Limit, MISTAKES, Mistake, Model};
+use crate::model::{Bucket, Limit, MUTATIONS, Model, Mutation};
 use crate::{
     Call, YEARS, due, law_conforming, law_debt, law_full, law_order, law_window, limits, streams,
 };
 
 /// Whether a law ever fails for this arithmetic.
-fn notices(law: Law, mistake: Mistake) -> bool {
-    ever_fails(&streams(), |(limit, calls)| law(&mut Model::new(limit, mistake), &limit, &calls))
+fn detects(law: Law, mutation: Mutation) -> bool {
+    ever_fails(&streams(), |(limit, calls)| law(&mut Model::new(limit, mutation), &limit, &calls))
 }
 
 /// Whether a law fails for some input.
@@ -30,21 +30,21 @@ type Law = fn(&mut dyn Bucket, &Limit, &[Call]) -> Result<(), String>;
 #[test]
 fn the_laws_hold_for_exact_arithmetic() {
     for law in [law_window, law_conforming, law_full, law_debt_of_12_and_5] {
-        assert!(!notices(law, Mistake::None));
+        assert!(!detects(law, Mutation::None));
     }
 }
 
 #[test]
 fn the_laws_notice_every_mistake() {
-    for mistake in MISTAKES {
-        let law: Law = match mistake {
-            Mistake::NoCap | Mistake::OneMore | Mistake::WholeNanoseconds => law_window,
-            Mistake::ChargeRefused | Mistake::Strict => law_conforming,
-            Mistake::RefundAbove => law_full,
-            Mistake::DebtFloor => law_debt_of_12_and_5,
-            Mistake::None => unreachable!("not in the list"),
+    for mutation in MUTATIONS {
+        let law: Law = match mutation {
+            Mutation::NoCap | Mutation::OneMore | Mutation::WholeNanoseconds => law_window,
+            Mutation::ChargeRefused | Mutation::Strict => law_conforming,
+            Mutation::RefundAbove => law_full,
+            Mutation::DebtFloor => law_debt_of_12_and_5,
+            Mutation::None => unreachable!("not in the list"),
         };
-        assert!(notices(law, mistake), "{mistake:?} was not noticed");
+        assert!(detects(law, mutation), "{mutation:?} was not noticed");
     }
 }
 
@@ -58,29 +58,31 @@ fn law_debt_of_12_and_5(
 
 /// How a domain can be wrong about its rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wrong {
-    No,
+enum DomainMutation {
+    None,
     /// Takes from one rule after another until one refuses, and gives nothing back.
-    TakesOnTheWay,
+    TakesWithoutGivingBack,
     /// One rule that passes is enough.
     AnyRule,
 }
 
-fn run_wrong(wrong: Wrong, limits: &[Limit], calls: &[Call]) -> Vec<bool> {
+fn run_mutated(mutation: DomainMutation, limits: &[Limit], calls: &[Call]) -> Vec<bool> {
     let mut rules: Vec<Model> =
-        limits.iter().map(|limit| Model::new(*limit, Mistake::None)).collect();
+        limits.iter().map(|limit| Model::new(*limit, Mutation::None)).collect();
     let most = limits.iter().map(|limit| limit.burst).min().unwrap();
     let answer = |call: &Call| {
         let cost = call.cost.min(most);
         let passes = |rule: &Model| rule.excess(call.now, cost) <= crate::ratio(0);
-        match wrong {
-            Wrong::TakesOnTheWay => rules.iter_mut().all(|rule| rule.check(call.now, cost)),
-            Wrong::AnyRule => rules.iter_mut().any(|rule| rule.check(call.now, cost)),
-            Wrong::No if rules.iter().all(passes) => {
+        match mutation {
+            DomainMutation::TakesWithoutGivingBack => {
+                rules.iter_mut().all(|rule| rule.check(call.now, cost))
+            }
+            DomainMutation::AnyRule => rules.iter_mut().any(|rule| rule.check(call.now, cost)),
+            DomainMutation::None if rules.iter().all(passes) => {
                 rules.iter_mut().for_each(|rule| rule.take(call.now, cost));
                 true
             }
-            Wrong::No => false,
+            DomainMutation::None => false,
         }
     };
     calls.iter().map(answer).collect()
@@ -88,13 +90,13 @@ fn run_wrong(wrong: Wrong, limits: &[Limit], calls: &[Call]) -> Vec<bool> {
 
 #[test]
 fn the_law_of_order_notices_wrong_domains() {
-    let order_matters = |wrong| {
+    let order_matters = |mutation| {
         ever_fails(&(streams(), limits(), limits()), |((first, calls), second, third)| {
-            let domain = |limits: &[Limit], calls: &[Call]| run_wrong(wrong, limits, calls);
+            let domain = |limits: &[Limit], calls: &[Call]| run_mutated(mutation, limits, calls);
             law_order(domain, [first, second, third], &calls)
         })
     };
-    assert!(!order_matters(Wrong::No));
-    assert!(order_matters(Wrong::TakesOnTheWay));
-    assert!(order_matters(Wrong::AnyRule));
+    assert!(!order_matters(DomainMutation::None));
+    assert!(order_matters(DomainMutation::TakesWithoutGivingBack));
+    assert!(order_matters(DomainMutation::AnyRule));
 }

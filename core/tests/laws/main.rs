@@ -10,7 +10,7 @@ mod model;
 use std::time::Duration;
 
 use dthrottle::{Ask, Decision, ManualClock, Rate, Rule, Throttle};
-use model::{Bucket, Limit, Mistake, Model, ratio};
+use model::{Bucket, Limit, Model, Mutation, ratio};
 use num_rational::BigRational;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -107,7 +107,7 @@ fn law_window(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<
 
 /// A check is refused only if admitting it would break the window law.
 fn law_conforming(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<(), String> {
-    let mut exact = Model::new(*limit, Mistake::None);
+    let mut exact = Model::new(*limit, Mutation::None);
     for call in calls {
         let passes = bucket.check(call.now, call.cost);
         if !passes && exact.excess(call.now, call.cost) <= ratio(0) {
@@ -240,7 +240,7 @@ proptest! {
     #[test]
     fn agrees_with_exact_arithmetic((limit, calls) in streams()) {
         prop_assume!(is_exact(&limit));
-        let (mut core, mut exact) = (Core::new(limit), Model::new(limit, Mistake::None));
+        let (mut core, mut exact) = (Core::new(limit), Model::new(limit, Mutation::None));
         for call in calls {
             prop_assert_eq!(core.check(call.now, call.cost), exact.check(call.now, call.cost));
             prop_assert_eq!(core.balance(call.now), exact.balance(call.now));

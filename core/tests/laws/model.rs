@@ -1,6 +1,6 @@
 //! The slow exact model: one bucket in rational arithmetic, straight from `docs/semantics.md`.
 //!
-//! A `Mistake` makes it wrong on purpose, to show that the laws would notice.
+//! A `Mutation` makes it wrong on purpose, to show that the laws would notice.
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -36,7 +36,7 @@ impl Limit {
 
 /// A deliberate error in the arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
+pub(crate) enum Mutation {
     None,
     /// The time of one unit is cut to whole nanoseconds.
     WholeNanoseconds,
@@ -54,26 +54,26 @@ pub(crate) enum Mistake {
     DebtFloor,
 }
 
-pub(crate) const MISTAKES: [Mistake; 7] = [
-    Mistake::WholeNanoseconds,
-    Mistake::NoCap,
-    Mistake::ChargeRefused,
-    Mistake::OneMore,
-    Mistake::Strict,
-    Mistake::RefundAbove,
-    Mistake::DebtFloor,
+pub(crate) const MUTATIONS: [Mutation; 7] = [
+    Mutation::WholeNanoseconds,
+    Mutation::NoCap,
+    Mutation::ChargeRefused,
+    Mutation::OneMore,
+    Mutation::Strict,
+    Mutation::RefundAbove,
+    Mutation::DebtFloor,
 ];
 
 pub(crate) struct Model {
     limit: Limit,
     tat: BigRational,
-    mistake: Mistake,
+    mutation: Mutation,
 }
 
 impl Model {
-    pub(crate) fn new(limit: Limit, mistake: Mistake) -> Model {
+    pub(crate) fn new(limit: Limit, mutation: Mutation) -> Model {
         // A bucket that was never touched has been full since long before zero.
-        Model { limit, tat: ratio(0), mistake }
+        Model { limit, tat: ratio(0), mutation }
     }
 
     /// How far, in nanoseconds, a check is from passing: zero or less passes.
@@ -88,12 +88,12 @@ impl Model {
 
     fn start(&self, now: u64) -> BigRational {
         let now = ratio(now);
-        if self.mistake == Mistake::NoCap || self.tat > now { self.tat.clone() } else { now }
+        if self.mutation == Mutation::NoCap || self.tat > now { self.tat.clone() } else { now }
     }
 
     fn time_of(&self, units: u64) -> BigRational {
-        match self.mistake {
-            Mistake::WholeNanoseconds => ratio(units) * self.limit.time_of(1).floor(),
+        match self.mutation {
+            Mutation::WholeNanoseconds => ratio(units) * self.limit.time_of(1).floor(),
             _ => self.limit.time_of(units),
         }
     }
@@ -102,28 +102,28 @@ impl Model {
 impl Bucket for Model {
     fn check(&mut self, now: u64, cost: u64) -> bool {
         let mut excess = self.excess(now, cost);
-        if self.mistake == Mistake::OneMore {
+        if self.mutation == Mutation::OneMore {
             excess -= self.time_of(1);
         }
-        let passes = match self.mistake {
-            Mistake::Strict => excess < ratio(0),
+        let passes = match self.mutation {
+            Mutation::Strict => excess < ratio(0),
             _ => excess <= ratio(0),
         };
-        if passes || self.mistake == Mistake::ChargeRefused {
+        if passes || self.mutation == Mutation::ChargeRefused {
             self.take(now, cost);
         }
         passes
     }
 
     fn refund(&mut self, now: u64, units: u64) {
-        self.tat = if self.mistake == Mistake::RefundAbove {
+        self.tat = if self.mutation == Mutation::RefundAbove {
             // Below zero it would be lost again at the next check; keep it as time to come.
             self.start(now) - self.time_of(units)
         } else {
             self.tat.clone() - self.time_of(units)
         };
-        if self.mistake == Mistake::RefundAbove {
-            self.mistake = Mistake::NoCap;
+        if self.mutation == Mutation::RefundAbove {
+            self.mutation = Mutation::NoCap;
         }
     }
 
@@ -132,7 +132,7 @@ impl Bucket for Model {
     }
 
     fn debit(&mut self, now: u64, hits: u64, age: u64) {
-        if self.mistake == Mistake::DebtFloor && self.balance(now) <= 0 {
+        if self.mutation == Mutation::DebtFloor && self.balance(now) <= 0 {
             return;
         }
         self.take(now.saturating_sub(age), hits);

@@ -66,13 +66,13 @@ fn both_configurations_hammer_one_tag() {
         })
         .collect();
     // The bucket is there, under the smaller burst.
-    assert_eq!(workers[0].ask("allow tag 1"), 1);
+    assert_eq!(workers[0].request("allow tag 1"), 1);
     for worker in &mut workers {
-        worker.tell("allow tag 5000");
+        worker.send("allow tag 5000");
     }
-    let sum: i64 = workers.iter_mut().map(|worker| worker.answer()[0]).sum();
+    let sum: i64 = workers.iter_mut().map(|worker| worker.read_answer()[0]).sum();
     assert_eq!(sum, 999);
     for worker in &mut workers {
-        assert_eq!(worker.ask("balance tag"), 0);
+        assert_eq!(worker.request("balance tag"), 0);
     }
 }

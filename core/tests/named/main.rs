@@ -3,18 +3,18 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real files and processes")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod care;
 mod changes;
+mod corrupt;
+mod directories;
 mod earlier;
-mod faults;
 #[path = "../processes/folder.rs"]
 mod folder;
 mod fresh;
 #[path = "../processes/hammer.rs"]
 mod hammer;
 mod keys;
+mod maintenance;
 mod owners;
-mod places;
 #[path = "../processes/program.rs"]
 mod program;
 mod protected;

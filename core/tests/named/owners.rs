@@ -66,7 +66,7 @@ fn users_do_not_meet_without_a_group() {
     let folder = Folder::new();
     let mut alice = worker(&folder, ALICE, &[]).unwrap();
     let mut bob = worker(&folder, BOB, &[]).unwrap();
-    assert_eq!((alice.ask("allow tag 20"), bob.ask("allow tag 20")), (10, 10));
+    assert_eq!((alice.request("allow tag 20"), bob.request("allow tag 20")), (10, 10));
     assert_eq!(folder.files(), ["dthrottle-54321-web", "dthrottle-54322-web"]);
 }
 
@@ -83,7 +83,7 @@ fn a_group_shares_its_table() {
     for worker in [&alice, &bob] {
         assert_eq!(worker.warnings, [""; 0]);
     }
-    assert_eq!((alice.ask("allow tag 7"), bob.ask("allow tag 7")), (7, 3));
+    assert_eq!((alice.request("allow tag 7"), bob.request("allow tag 7")), (7, 3));
     assert_eq!(folder.files(), ["dthrottle-g54400-web"]);
     let path = format!("{}/dthrottle-g54400-web", folder.path());
     let meta = fs::metadata(&path).unwrap();

@@ -19,19 +19,19 @@ const OPEN_RUN: &str = "mount=/run:64m:1777";
 const SHM: &str = "mount=/dev/shm:64m";
 
 /// A file in the real `/dev/shm`, made by the user nobody and removed after the test.
-struct Planted(PathBuf);
+struct ForeignFile(PathBuf);
 
-impl Planted {
-    fn new(name: &str) -> Planted {
+impl ForeignFile {
+    fn new(name: &str) -> ForeignFile {
         let path = PathBuf::from("/dev/shm").join(name);
         let user = ["--reuid=65534", "--regid=65534", "--clear-groups", "touch"];
         assert!(Command::new("setpriv").args(user).arg(&path).status().unwrap().success());
         assert_eq!(fs::metadata(&path).unwrap().uid(), NOBODY);
-        Planted(path)
+        ForeignFile(path)
     }
 }
 
-impl Drop for Planted {
+impl Drop for ForeignFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -55,7 +55,7 @@ fn seen_by(worker: &Worker, path: &str) -> PathBuf {
 fn at(path: &str, name: &str, more: &[&str]) -> Worker {
     let mut worker = open(name, more).unwrap_or_else(|error| panic!("{more:?}: {error}"));
     assert_eq!(worker.warnings, [""; 0], "{more:?}");
-    assert_eq!(worker.ask("allow tag 20"), 10);
+    assert_eq!(worker.request("allow tag 20"), 10);
     assert!(seen_by(&worker, path).exists(), "{more:?}: not at {path}");
     worker
 }
@@ -67,17 +67,17 @@ fn an_error_names_the_file_its_owner_and_the_setting() {
     }
     let name = name("taken");
     for (uid, words) in [(0, vec![OPEN_RUN]), (ALICE, vec![OPEN_RUN, "uid=54321"])] {
-        let planted = Planted::new(&format!("dthrottle-{uid}-{name}"));
+        let foreign = ForeignFile::new(&format!("dthrottle-{uid}-{name}"));
         let Err(error) = open(&name, &words) else { panic!("user {uid} has opened it") };
-        let path = planted.0.to_str().unwrap();
+        let path = foreign.0.to_str().unwrap();
         for part in [path, "belongs to user 65534 (nobody), not to user", "set `dir`"] {
             assert!(error.contains(part), "{part}: {error}");
         }
     }
-    let planted = Planted::new(&format!("dthrottle-g{STAFF}-{name}"));
+    let foreign = ForeignFile::new(&format!("dthrottle-g{STAFF}-{name}"));
     let words = [OPEN_RUN, "uid=54321", "group=54400", "member=54400"];
     let Err(error) = open(&name, &words) else { panic!("the group has opened it") };
-    for part in [planted.0.to_str().unwrap(), "user 65534 (nobody)", "not to group 54400", "`dir`"]
+    for part in [foreign.0.to_str().unwrap(), "user 65534 (nobody)", "not to group 54400", "`dir`"]
     {
         assert!(error.contains(part), "{part}: {error}");
     }
@@ -89,7 +89,7 @@ fn root_is_not_stopped_by_another_users_file() {
         return;
     }
     let name = name("root");
-    let _planted = Planted::new(&format!("dthrottle-0-{name}"));
+    let _planted = ForeignFile::new(&format!("dthrottle-0-{name}"));
     let worker = at(&format!("/run/dthrottle/dthrottle-0-{name}"), &name, &[RUN]);
     let meta = fs::metadata(seen_by(&worker, "/run/dthrottle")).unwrap();
     assert_eq!((meta.uid(), meta.mode() & 0o777), (0, 0o755));
@@ -101,7 +101,7 @@ fn a_user_has_the_directory_that_root_has_made() {
         return;
     }
     let name = name("user");
-    let _planted = Planted::new(&format!("dthrottle-{ALICE}-{name}"));
+    let _planted = ForeignFile::new(&format!("dthrottle-{ALICE}-{name}"));
     let own = ["own=/run/dthrottle:0:0:755", "own=/run/dthrottle/app:54321:54321:700"];
     let words = [&[RUN, "uid=54321"], &own[..]].concat();
     at(&format!("/run/dthrottle/app/dthrottle-{ALICE}-{name}"), &name, &words);

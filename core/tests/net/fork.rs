@@ -2,7 +2,7 @@
 //! its own.
 
 use crate::node::Node;
-use crate::probe::one;
+use crate::probe::to_one;
 
 #[test]
 fn a_child_starts_its_own() {
@@ -17,9 +17,9 @@ fn a_child_starts_its_own() {
         let foreign = !node.background.is_here();
         node.background.stop();
         let own = Node::start("127.0.0.1:0");
-        own.say(one(to, own.address().to_string()));
-        own.say(one(own.address(), *b"to itself"));
-        own.hears(b"to itself");
+        own.send(to_one(to, own.address().to_string()));
+        own.send(to_one(own.address(), *b"to itself"));
+        own.receives(b"to itself");
         drop(own);
         // SAFETY: ends the child without what belongs to the parent.
         unsafe { libc::_exit(if foreign { 42 } else { 1 }) };
@@ -28,8 +28,8 @@ fn a_child_starts_its_own() {
     // SAFETY: writes the status of our own child.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(libc::WEXITSTATUS(status), 42, "{status:x}");
-    node.say(one(to, *b"the parent goes on"));
-    assert_eq!(peer.hears(b"the parent goes on"), address);
-    let heard = peer.shared.heard.lock().unwrap();
-    assert!(heard.iter().any(|(from, bytes)| bytes == from.to_string().as_bytes()));
+    node.send(to_one(to, *b"the parent goes on"));
+    assert_eq!(peer.receives(b"the parent goes on"), address);
+    let received = peer.shared.received.lock().unwrap();
+    assert!(received.iter().any(|(from, bytes)| bytes == from.to_string().as_bytes()));
 }

@@ -5,9 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod fork;
-mod life;
 mod multicast;
 mod node;
 mod probe;
 mod repair;
 mod sockets;
+mod thread;

@@ -21,15 +21,15 @@ fn group(address: &str, test: u32, interface: Option<&str>) -> Option<Group> {
 
 /// Repeats it: nobody knows when the others have joined.
 fn all_hear(nodes: &[Node], port_only: bool) {
-    for (i, speaker) in nodes.iter().enumerate() {
+    for (i, sender) in nodes.iter().enumerate() {
         let text = format!("node {i} speaks").into_bytes();
-        for listener in nodes {
+        for receiver in nodes {
             let from = until("word", || {
-                speaker.say(Transmit { to: To::Group, bytes: text.clone() });
-                let heard = listener.shared.heard.lock().unwrap();
-                heard.iter().find(|(_, bytes)| *bytes == text).map(|(from, _)| *from)
+                sender.send(Transmit { to: To::Group, bytes: text.clone() });
+                let received = receiver.shared.received.lock().unwrap();
+                received.iter().find(|(_, bytes)| *bytes == text).map(|(from, _)| *from)
             });
-            let address = speaker.address();
+            let address = sender.address();
             if port_only {
                 assert_eq!(from.port(), address.port());
                 assert_eq!(from.ip().to_canonical(), from.ip(), "not in disguise");
@@ -62,13 +62,13 @@ fn ipv4_by_the_address_of_the_interface_from_any_address() {
 #[test]
 fn ipv4_on_any_interface() {
     let start = || Node::with("0.0.0.0:0", group("239.255.77.7", 9, None), &[]);
-    let (speaker, listener) = (start(), start());
-    let counters = &speaker.around.counters;
+    let (sender, receiver) = (start(), start());
+    let counters = &sender.environment.counters;
     until("word, or an error where there is no interface", || {
-        speaker.say(Transmit { to: To::Group, bytes: b"to all".into() });
-        let heard = !listener.shared.heard.lock().unwrap().is_empty();
+        sender.send(Transmit { to: To::Group, bytes: b"to all".into() });
+        let received = !receiver.shared.received.lock().unwrap().is_empty();
         // The first words come before there is a group to send them to.
-        (heard || read(&counters.send_errors) > 1000).then_some(())
+        (received || read(&counters.send_errors) > 1000).then_some(())
     });
 }
 
@@ -87,9 +87,9 @@ fn all_hear_by_ipv6(nodes: &[Node]) {
     if ipv6_interface().is_some() {
         return all_hear(nodes, true);
     }
-    let counters = &nodes[0].around.counters;
+    let counters = &nodes[0].environment.counters;
     until("error", || {
-        nodes[0].say(Transmit { to: To::Group, bytes: vec![1] });
+        nodes[0].send(Transmit { to: To::Group, bytes: vec![1] });
         (read(&counters.bind_errors) + read(&counters.send_errors) > 0).then_some(())
     });
 }
@@ -117,8 +117,8 @@ fn the_group_may_have_the_port_of_a_listener_whoever_comes_first() {
     let other = || Node::with("127.0.0.1:0", group.clone(), &[]);
     let first = other();
     all_hear(std::slice::from_ref(&first), false);
-    let listener = Node::with(&format!("0.0.0.0:{}", port(6)), group.clone(), &[]);
-    all_hear(&[first, listener, other()], true);
+    let receiver = Node::with(&format!("0.0.0.0:{}", port(6)), group.clone(), &[]);
+    all_hear(&[first, receiver, other()], true);
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn two_nodes_cannot_listen_at_the_port_of_the_group() {
     let first = start();
     first.address();
     let second = start();
-    until("conflict", || (read(&second.around.counters.bind_errors) >= 2).then_some(()));
-    assert!(second.around.bound.lock().unwrap().is_empty());
+    until("conflict", || (read(&second.environment.counters.bind_errors) >= 2).then_some(()));
+    assert!(second.environment.bound.lock().unwrap().is_empty());
     drop(first);
     assert_eq!(second.address().port(), port(8));
 }
@@ -138,7 +138,7 @@ fn two_nodes_cannot_listen_at_the_port_of_the_group() {
 fn without_its_interface_a_node_is_heard_all_the_same() {
     let lost = Node::with("127.0.0.1:0", group("239.255.77.5", 7, Some("no-such0")), &[]);
     let other = Node::start("127.0.0.1:0");
-    lost.say(crate::probe::one(other.address(), *b"I am here"));
-    assert_eq!(other.hears(b"I am here"), lost.address());
-    until("second attempt", || (read(&lost.around.counters.bind_errors) >= 2).then_some(()));
+    lost.send(crate::probe::to_one(other.address(), *b"I am here"));
+    assert_eq!(other.receives(b"I am here"), lost.address());
+    until("second attempt", || (read(&lost.environment.counters.bind_errors) >= 2).then_some(()));
 }

@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use dthrottle::internals::cluster::{PeerAddr, To, Transmit};
 use dthrottle::internals::udp::{Background, Group, Setup};
 
-use crate::probe::{Around, Probe, Shared, free, one, until};
+use crate::probe::{Environment, Probe, Shared, free_lock, to_one, until};
 
 pub(crate) struct Node {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) around: Around,
+    pub(crate) environment: Environment,
     pub(crate) background: Background,
 }
 
@@ -23,7 +23,7 @@ impl Node {
     }
 
     pub(crate) fn with(listen: &str, group: Option<Group>, peers: &[&str]) -> Node {
-        let (shared, around) = (Arc::<Shared>::default(), Around::default());
+        let (shared, environment) = (Arc::<Shared>::default(), Environment::default());
         let setup = Setup {
             listen: listen.parse().unwrap(),
             advertise: None,
@@ -38,24 +38,24 @@ impl Node {
                 Ok((Probe::new(&shared), setup.clone()))
             }
         };
-        let background = Background::start(around.hooks(), free, make).unwrap();
-        Node { shared, around, background }
+        let background = Background::start(environment.hooks(), free_lock, make).unwrap();
+        Node { shared, environment, background }
     }
 
     /// Where it listens, once it does.
     pub(crate) fn address(&self) -> SocketAddr {
-        until("socket", || self.around.bound.lock().unwrap().last().copied())
+        until("socket", || self.environment.bound.lock().unwrap().last().copied())
     }
 
-    pub(crate) fn say(&self, transmit: Transmit) {
-        self.shared.say.lock().unwrap().push_back(transmit);
+    pub(crate) fn send(&self, transmit: Transmit) {
+        self.shared.to_send.lock().unwrap().push_back(transmit);
     }
 
-    /// Who said this, once it was heard.
-    pub(crate) fn hears(&self, what: &[u8]) -> SocketAddr {
+    /// Who said this, once it was received.
+    pub(crate) fn receives(&self, what: &[u8]) -> SocketAddr {
         until("datagram", || {
-            let heard = self.shared.heard.lock().unwrap();
-            heard.iter().find(|(_, bytes)| bytes == what).map(|(from, _)| *from)
+            let received = self.shared.received.lock().unwrap();
+            received.iter().find(|(_, bytes)| bytes == what).map(|(from, _)| *from)
         })
     }
 }
@@ -65,15 +65,15 @@ fn nodes_hear_each_other_and_know_who_spoke() {
     for listen in ["127.0.0.1:0", "[::1]:0"] {
         let nodes = [(); 3].map(|()| Node::start(listen));
         let addresses = nodes.each_ref().map(Node::address);
-        nodes[0].say(one(addresses[1], *b"to one"));
-        assert_eq!(nodes[1].hears(b"to one"), addresses[0]);
+        nodes[0].send(to_one(addresses[1], *b"to one"));
+        assert_eq!(nodes[1].receives(b"to one"), addresses[0]);
         let each: Arc<[PeerAddr]> = Arc::new([addresses[1].into(), addresses[2].into()]);
         for text in ["first", "other", "last"] {
-            nodes[0].say(Transmit { to: To::Each(each.clone()), bytes: text.into() });
+            nodes[0].send(Transmit { to: To::Each(each.clone()), bytes: text.into() });
         }
         for node in &nodes[1..] {
             for text in ["first", "other", "last"] {
-                assert_eq!(node.hears(text.as_bytes()), addresses[0]);
+                assert_eq!(node.receives(text.as_bytes()), addresses[0]);
             }
         }
     }
@@ -84,31 +84,31 @@ fn a_node_on_any_address_speaks_both_kinds_of_ip() {
     let (both, v4, v6) =
         (Node::start("[::]:0"), Node::start("127.0.0.1:0"), Node::start("[::1]:0"));
     let port = both.address().port();
-    both.say(one(v4.address(), *b"to v4"));
-    both.say(one(v6.address(), *b"to v6"));
-    assert_eq!(v4.hears(b"to v4"), SocketAddr::from(([127, 0, 0, 1], port)));
-    assert_eq!(v6.hears(b"to v6"), SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], port)));
-    v4.say(one(v4.hears(b"to v4"), *b"from v4"));
-    v6.say(one(v6.hears(b"to v6"), *b"from v6"));
-    assert_eq!(both.hears(b"from v4"), v4.address(), "not in disguise");
-    assert_eq!(both.hears(b"from v6"), v6.address());
+    both.send(to_one(v4.address(), *b"to v4"));
+    both.send(to_one(v6.address(), *b"to v6"));
+    assert_eq!(v4.receives(b"to v4"), SocketAddr::from(([127, 0, 0, 1], port)));
+    assert_eq!(v6.receives(b"to v6"), SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], port)));
+    v4.send(to_one(v4.receives(b"to v4"), *b"from v4"));
+    v6.send(to_one(v6.receives(b"to v6"), *b"from v6"));
+    assert_eq!(both.receives(b"from v4"), v4.address(), "not in disguise");
+    assert_eq!(both.receives(b"from v6"), v6.address());
 }
 
 #[test]
 fn a_flood_does_not_keep_a_node_from_speaking() {
     let node = Node::start("127.0.0.1:0");
     let (address, peer) = (node.address(), UdpSocket::bind("127.0.0.1:0").unwrap());
-    let brake = node.shared.brake.lock().unwrap();
+    let stop_engine = node.shared.stop_engine.lock().unwrap();
     let before = node.shared.timeouts.load(Ordering::Relaxed);
     until("stuck engine", || (node.shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
     for _ in 0..2000 {
         peer.send_to(b"flood", address).unwrap();
     }
-    drop(brake);
+    drop(stop_engine);
     // Not all of it where the system gives little room.
-    until("flood", || (node.shared.heard.lock().unwrap().len() >= 300).then_some(()));
-    let asked = node.shared.asked.lock().unwrap();
-    let most = asked.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+    until("flood", || (node.shared.received.lock().unwrap().len() >= 300).then_some(()));
+    let polls = node.shared.polls.lock().unwrap();
+    let most = polls.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
     assert!(most <= Some(256), "{most:?} between two words");
 }
 

@@ -1,4 +1,4 @@
-//! An engine that says what it is told to, and shows what it heard.
+//! An engine that says what it is told to, and shows what it received.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,35 +14,35 @@ use dthrottle::internals::udp::{Counters, Driven, Hooks, Tally};
 /// What the test and the engine share.
 #[derive(Default)]
 pub(crate) struct Shared {
-    pub(crate) say: Mutex<VecDeque<Transmit>>,
-    pub(crate) heard: Mutex<Vec<(SocketAddr, Vec<u8>)>>,
+    pub(crate) to_send: Mutex<VecDeque<Transmit>>,
+    pub(crate) received: Mutex<Vec<(SocketAddr, Vec<u8>)>>,
     pub(crate) joined: Mutex<Vec<Vec<SocketAddr>>>,
     /// Said at the end.
     pub(crate) goodbye: Mutex<Vec<Transmit>>,
     /// Engines made.
-    pub(crate) lives: AtomicU64,
+    pub(crate) engines_started: AtomicU64,
     /// What the system says of the thread.
     pub(crate) status: Mutex<String>,
     /// Whether it never asks for the time.
     pub(crate) quiet: AtomicBool,
-    /// How often the engine was asked what to do before it heard each of them.
-    pub(crate) asked: Mutex<Vec<u64>>,
+    /// How often the engine was polls what to do before it received each of them.
+    pub(crate) polls: Mutex<Vec<u64>>,
     /// Timeouts begun.
     pub(crate) timeouts: AtomicU64,
     /// Whoever holds this stops the engine at its next timeout.
-    pub(crate) brake: Mutex<()>,
+    pub(crate) stop_engine: Mutex<()>,
 }
 
 pub(crate) struct Probe {
     pub(crate) shared: Arc<Shared>,
     pub(crate) now: u64,
-    pub(crate) asked: u64,
+    pub(crate) polls: u64,
 }
 
 impl Probe {
     pub(crate) fn new(shared: &Arc<Shared>) -> Probe {
-        shared.lives.fetch_add(1, Ordering::Relaxed);
-        Probe { shared: shared.clone(), now: 0, asked: 0 }
+        shared.engines_started.fetch_add(1, Ordering::Relaxed);
+        Probe { shared: shared.clone(), now: 0, polls: 0 }
     }
 }
 
@@ -50,14 +50,14 @@ impl Driven for Probe {
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
         self.now = now;
         assert_ne!(datagram, b"panic", "as it was told to");
-        self.shared.asked.lock().unwrap().push(self.asked);
-        self.shared.heard.lock().unwrap().push((from, datagram.to_vec()));
+        self.shared.polls.lock().unwrap().push(self.polls);
+        self.shared.received.lock().unwrap().push((from, datagram.to_vec()));
     }
 
     fn handle_timeout(&mut self, now: u64) {
         self.now = now;
         self.shared.timeouts.fetch_add(1, Ordering::SeqCst);
-        drop(self.shared.brake.lock().unwrap());
+        drop(self.shared.stop_engine.lock().unwrap());
     }
 
     fn join(&mut self, _: u64, peers: &[SocketAddr]) {
@@ -65,12 +65,12 @@ impl Driven for Probe {
     }
 
     fn leave(&mut self, _: u64) {
-        self.shared.say.lock().unwrap().extend(self.shared.goodbye.lock().unwrap().drain(..));
+        self.shared.to_send.lock().unwrap().extend(self.shared.goodbye.lock().unwrap().drain(..));
     }
 
     fn poll(&mut self) -> Output {
-        self.asked += 1;
-        match self.shared.say.lock().unwrap().pop_front() {
+        self.polls += 1;
+        match self.shared.to_send.lock().unwrap().pop_front() {
             Some(transmit) => Output::Transmit(transmit),
             None if self.shared.quiet.load(Ordering::Relaxed) => Output::Timeout(u64::MAX),
             None => Output::Timeout(self.now + 5_000_000),
@@ -80,13 +80,13 @@ impl Driven for Probe {
 
 /// Hooks with a clock, and a list of the descriptors that are open.
 #[derive(Clone, Default)]
-pub(crate) struct Around {
+pub(crate) struct Environment {
     pub(crate) fds: Arc<Mutex<Vec<i32>>>,
     pub(crate) bound: Arc<Mutex<Vec<SocketAddr>>>,
     pub(crate) counters: Arc<Counters>,
 }
 
-impl Around {
+impl Environment {
     pub(crate) fn hooks(&self) -> Hooks {
         let (start, fds, closed) = (Instant::now(), self.fds.clone(), self.fds.clone());
         let bound = self.bound.clone();
@@ -105,7 +105,7 @@ impl Around {
     }
 }
 
-pub(crate) fn one(to: SocketAddr, bytes: impl Into<Vec<u8>>) -> Transmit {
+pub(crate) fn to_one(to: SocketAddr, bytes: impl Into<Vec<u8>>) -> Transmit {
     Transmit { to: To::One(to.into()), bytes: bytes.into() }
 }
 
@@ -127,6 +127,6 @@ pub(crate) fn read(counter: &Tally) -> u64 {
 
 /// A lock that nobody else wants.
 #[allow(clippy::unnecessary_wraps, reason = "as a real one")]
-pub(crate) fn free() -> io::Result<Option<()>> {
+pub(crate) fn free_lock() -> io::Result<Option<()>> {
     Ok(Some(()))
 }

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use crate::node::Node;
-use crate::probe::{one, read, until};
+use crate::probe::{read, to_one, until};
 
 #[test]
 fn a_port_in_use_is_taken_when_it_is_free() {
@@ -13,14 +13,14 @@ fn a_port_in_use_is_taken_when_it_is_free() {
         let other = UdpSocket::bind(any).unwrap();
         let address = other.local_addr().unwrap();
         let node = Node::start(&address.to_string());
-        let errors = &node.around.counters.bind_errors;
+        let errors = &node.environment.counters.bind_errors;
         until("second attempt", || (read(errors) >= 2).then_some(()));
-        assert!(node.around.bound.lock().unwrap().is_empty());
+        assert!(node.environment.bound.lock().unwrap().is_empty());
         drop(other);
         assert_eq!(node.address(), address);
         let peer = Node::start(any);
-        peer.say(one(address, *b"there you are"));
-        assert_eq!(node.hears(b"there you are"), peer.address());
+        peer.send(to_one(address, *b"there you are"));
+        assert_eq!(node.receives(b"there you are"), peer.address());
     }
 }
 
@@ -28,22 +28,22 @@ fn a_port_in_use_is_taken_when_it_is_free() {
 fn a_socket_that_no_longer_works_is_replaced_at_the_same_port() {
     let (node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
     let address = node.address();
-    node.say(one(peer.address(), *b"before"));
-    peer.hears(b"before");
+    node.send(to_one(peer.address(), *b"before"));
+    peer.receives(b"before");
     let null = File::open("/dev/null").unwrap();
-    let fd = node.around.fds.lock().unwrap()[0];
+    let fd = node.environment.fds.lock().unwrap()[0];
     // SAFETY: what the number stands for is exchanged; nothing relies on what it was.
     assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), fd) }, fd);
     until("another socket", || {
-        node.say(one(peer.address(), *b"meanwhile"));
-        (node.around.bound.lock().unwrap().len() == 2).then_some(())
+        node.send(to_one(peer.address(), *b"meanwhile"));
+        (node.environment.bound.lock().unwrap().len() == 2).then_some(())
     });
-    assert!(read(&node.around.counters.send_errors) >= 16);
+    assert!(read(&node.environment.counters.send_errors) >= 16);
     assert_eq!(node.address(), address);
-    node.say(one(peer.address(), *b"after"));
-    assert_eq!(peer.hears(b"after"), address);
-    peer.say(one(address, *b"and back"));
-    assert_eq!(node.hears(b"and back"), peer.address());
+    node.send(to_one(peer.address(), *b"after"));
+    assert_eq!(peer.receives(b"after"), address);
+    peer.send(to_one(address, *b"and back"));
+    assert_eq!(node.receives(b"and back"), peer.address());
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn a_peer_that_is_gone_costs_nothing() {
     let (node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for _ in 0..100 {
-        node.say(one(gone, *b"anybody?"));
+        node.send(to_one(gone, *b"anybody?"));
     }
-    node.say(one(peer.address(), *b"after"));
-    peer.hears(b"after");
-    assert_eq!(node.around.bound.lock().unwrap().len(), 1);
+    node.send(to_one(peer.address(), *b"after"));
+    peer.receives(b"after");
+    assert_eq!(node.environment.bound.lock().unwrap().len(), 1);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dthrottle::internals::cluster::{PeerAddr, To, Transmit};
 use dthrottle::internals::udp::{Inbox, Outbox, Socket};
 
-use crate::probe::{Around, one};
+use crate::probe::{Environment, to_one};
 
 const ROUNDS: u32 = 60;
 const EACH_ROUND: u32 = 100;
@@ -39,15 +39,15 @@ async fn next(inbox: &mut Inbox, socket: &Socket) -> (SocketAddr, Vec<u8>) {
     }
 }
 
-fn run(test: impl AsyncFnOnce(&Around)) {
-    let around = Around::default();
+fn run(test: impl AsyncFnOnce(&Environment)) {
+    let environment = Environment::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(test(&around));
-    assert!(around.fds.lock().unwrap().is_empty(), "all are closed");
+    runtime.block_on(test(&environment));
+    assert!(environment.fds.lock().unwrap().is_empty(), "all are closed");
 }
 
-async fn all_arrive(around: &Around, from: &str, to: &str, seen: &str) {
-    let hooks = around.hooks();
+async fn all_arrive(environment: &Environment, from: &str, to: &str, seen: &str) {
+    let hooks = environment.hooks();
     let sender = Socket::open(from.parse().unwrap(), &hooks).unwrap();
     let receiver = Socket::open(to.parse().unwrap(), &hooks).unwrap();
     let destination = SocketAddr::new(receiver.local().ip(), receiver.local().port());
@@ -56,9 +56,9 @@ async fn all_arrive(around: &Around, from: &str, to: &str, seen: &str) {
     for round in 0..ROUNDS {
         let numbers = || round * EACH_ROUND..(round + 1) * EACH_ROUND;
         for number in numbers() {
-            outbox.push(one(destination, datagram(number)));
+            outbox.push(to_one(destination, datagram(number)));
         }
-        assert!(outbox.send(Some(&sender), None, &around.counters).await.unwrap());
+        assert!(outbox.send(Some(&sender), None, &environment.counters).await.unwrap());
         for number in numbers() {
             let (from, bytes) = next(&mut inbox, &receiver).await;
             assert_eq!((from, bytes), (source, datagram(number)));
@@ -70,24 +70,26 @@ async fn all_arrive(around: &Around, from: &str, to: &str, seen: &str) {
 
 #[test]
 fn thousands_arrive_whole_by_ipv4() {
-    run(async |around| all_arrive(around, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1").await);
+    run(async |environment| {
+        all_arrive(environment, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1").await
+    });
 }
 
 #[test]
 fn thousands_arrive_whole_by_ipv6() {
-    run(async |around| all_arrive(around, "[::1]:0", "[::1]:0", "::1").await);
+    run(async |environment| all_arrive(environment, "[::1]:0", "[::1]:0", "::1").await);
 }
 
 #[test]
 fn thousands_arrive_whole_by_a_socket_for_both() {
-    run(async |around| all_arrive(around, "[::]:0", "127.0.0.1:0", "127.0.0.1").await);
-    run(async |around| all_arrive(around, "[::]:0", "[::1]:0", "::1").await);
+    run(async |environment| all_arrive(environment, "[::]:0", "127.0.0.1:0", "127.0.0.1").await);
+    run(async |environment| all_arrive(environment, "[::]:0", "[::1]:0", "::1").await);
 }
 
 #[test]
 fn a_list_of_destinations_gets_all_of_it_each() {
-    run(async |around| {
-        let hooks = around.hooks();
+    run(async |environment| {
+        let hooks = environment.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
         let (sender, receivers) = (open(), [open(), open(), open()]);
         let list: Arc<[PeerAddr]> = receivers.iter().map(|to| to.local().into()).collect();
@@ -95,7 +97,7 @@ fn a_list_of_destinations_gets_all_of_it_each() {
         for number in 0..EACH_ROUND {
             outbox.push(Transmit { to: To::Each(list.clone()), bytes: datagram(number) });
         }
-        outbox.send(Some(&sender), None, &around.counters).await.unwrap();
+        outbox.send(Some(&sender), None, &environment.counters).await.unwrap();
         for receiver in &receivers {
             let mut inbox = Inbox::default();
             for number in 0..EACH_ROUND {
@@ -107,15 +109,15 @@ fn a_list_of_destinations_gets_all_of_it_each() {
 
 #[test]
 fn empty_datagrams_are_datagrams() {
-    run(async |around| {
-        let hooks = around.hooks();
+    run(async |environment| {
+        let hooks = environment.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
         let (sender, receiver) = (open(), open());
         let (mut inbox, mut outbox) = (Inbox::default(), Outbox::default());
         for size in [0, 0, 5, 5, 0, 3] {
-            outbox.push(one(receiver.local(), vec![7; size]));
+            outbox.push(to_one(receiver.local(), vec![7; size]));
         }
-        outbox.send(Some(&sender), None, &around.counters).await.unwrap();
+        outbox.send(Some(&sender), None, &environment.counters).await.unwrap();
         for size in [0, 0, 5, 5, 0, 3] {
             assert_eq!(next(&mut inbox, &receiver).await.1, vec![7; size]);
         }
@@ -124,24 +126,24 @@ fn empty_datagrams_are_datagrams() {
 
 #[test]
 fn what_cannot_be_sent_is_counted_and_stops_nothing() {
-    run(async |around| {
-        let hooks = around.hooks();
+    run(async |environment| {
+        let hooks = environment.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
         let (sender, receiver) = (open(), open());
         let segments = sender.most_segments();
         let mut outbox = Outbox::default();
         for nowhere in ["192.0.2.7:9", "[::1]:9", "127.0.0.1:0", "0.0.0.0:9"] {
-            outbox.push(one(nowhere.parse().unwrap(), [1; 9]));
-            outbox.push(one(nowhere.parse().unwrap(), [1; 9]));
+            outbox.push(to_one(nowhere.parse().unwrap(), [1; 9]));
+            outbox.push(to_one(nowhere.parse().unwrap(), [1; 9]));
         }
         outbox.push(Transmit { to: To::Group, bytes: vec![2; 9] });
-        assert!(!outbox.send(Some(&sender), None, &around.counters).await.unwrap());
-        assert_eq!(crate::probe::read(&around.counters.send_errors), 9);
-        outbox.push(one(receiver.local(), *b"still here"));
-        assert!(!outbox.send(None, None, &around.counters).await.unwrap());
-        assert_eq!(crate::probe::read(&around.counters.send_errors), 10);
-        outbox.push(one(receiver.local(), *b"still here"));
-        assert!(outbox.send(Some(&sender), None, &around.counters).await.unwrap());
+        assert!(!outbox.send(Some(&sender), None, &environment.counters).await.unwrap());
+        assert_eq!(crate::probe::read(&environment.counters.send_errors), 9);
+        outbox.push(to_one(receiver.local(), *b"still here"));
+        assert!(!outbox.send(None, None, &environment.counters).await.unwrap());
+        assert_eq!(crate::probe::read(&environment.counters.send_errors), 10);
+        outbox.push(to_one(receiver.local(), *b"still here"));
+        assert!(outbox.send(Some(&sender), None, &environment.counters).await.unwrap());
         assert_eq!(next(&mut Inbox::default(), &receiver).await.1, b"still here");
         assert_eq!(sender.most_segments(), segments, "one bad address costs nobody segments");
     });

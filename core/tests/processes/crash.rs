@@ -28,7 +28,7 @@ fn crash(exchanger: &str, units: &str) -> Figures {
     let exchanger = format!("exchanger={exchanger}");
     let lines = run(&[&CRASH[..], &[&exchanger, &time, units]].concat());
     let one = |name: &str| numbers(&lines, name)[0][0];
-    let (kills, beats) = (one("kills"), one("beats"));
+    let (kills, rounds) = (one("kills"), one("rounds"));
     let keys = numbers(&lines, "key");
     assert_eq!(keys.len(), 8);
     let mut over = 0;
@@ -43,7 +43,7 @@ fn crash(exchanger: &str, units: &str) -> Figures {
     assert_eq!((emptied, taken), (0, slots), "every slot can be given up and taken again");
     let counted = keys.iter().map(|key| key[0]).sum();
     println!(
-        "{exchanger}, {units}: {kills} kills, {beats} rounds, {counted} admitted, {over} cut off"
+        "{exchanger}, {units}: {kills} kills, {rounds} rounds, {counted} admitted, {over} cut off"
     );
     Figures { kills, counted, drained: one("drained") }
 }
@@ -56,7 +56,7 @@ fn kills_cut_off_one_operation_each() {
 
 #[test]
 fn kills_lose_no_hits() {
-    let Figures { kills, counted, drained } = crash("spared", FEW);
+    let Figures { kills, counted, drained } = crash("not-killed", FEW);
     assert!(drained >= counted, "{drained} of {counted} hits were reported");
     assert!(drained <= counted + kills, "{drained} hits were reported, {counted} counted");
 }
@@ -64,7 +64,7 @@ fn kills_lose_no_hits() {
 /// The same where a hit is many units: who makes it full, an admission or a debit, is chance.
 #[test]
 fn kills_lose_no_large_hits() {
-    let Figures { counted, drained, .. } = crash("spared", MANY);
+    let Figures { counted, drained, .. } = crash("not-killed", MANY);
     assert!((drained - counted).abs() < counted / 20, "{drained} of {counted} were reported");
 }
 
@@ -81,9 +81,9 @@ fn kills_of_the_exchanger_report_nothing_twice() {
 fn kills_tell_of_no_service_what_another_said() {
     let time = format!("ms={}", total_ms() / 3);
     let lines = run(&["services", &time]);
-    let [told, wrong] = numbers(&lines, "told")[0][..] else { panic!("{lines:?}") };
-    println!("{} kills, {told} told", numbers(&lines, "kills")[0][0]);
-    assert!(told > 1000 && wrong == 0, "{wrong} of {told}");
+    let [received, wrong] = numbers(&lines, "received")[0][..] else { panic!("{lines:?}") };
+    println!("{} kills, {received} received", numbers(&lines, "kills")[0][0]);
+    assert!(received > 1000 && wrong == 0, "{wrong} of {received}");
     let [asked, held] = numbers(&lines, "quiet")[0][..] else { panic!("{lines:?}") };
     // A kill at the one instruction in between may leave one.
     assert!(asked > 1000 && held <= 2, "{held} of {asked} were never said to be busy");

@@ -33,16 +33,16 @@ fn unrelated_processes_share_every_burst_exactly() {
     let mut workers: Vec<Worker> = (0..PROCESSES).map(|_| Worker::open(&words).unwrap()).collect();
     for worker in &mut workers {
         assert_eq!(worker.warnings, [""; 0]);
-        worker.tell("spread 100 250");
+        worker.send("spread 100 250");
     }
     let mut sums = vec![0; TAGS];
     for worker in &mut workers {
-        for (sum, admitted) in sums.iter_mut().zip(worker.answer()) {
+        for (sum, admitted) in sums.iter_mut().zip(worker.read_answer()) {
             *sum += admitted;
         }
     }
     assert_eq!(sums, vec![BURST; TAGS]);
-    assert_eq!(workers[0].ask("allow another 2000"), BURST);
+    assert_eq!(workers[0].request("allow another 2000"), BURST);
     assert_eq!(folder.files().len(), 1);
 }
 

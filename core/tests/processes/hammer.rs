@@ -83,19 +83,19 @@ impl Worker {
     }
 
     /// Gives it something to do.
-    pub(crate) fn tell(&mut self, order: &str) {
+    pub(crate) fn send(&mut self, order: &str) {
         writeln!(self.input, "{order}").unwrap();
     }
 
     /// What it counted.
-    pub(crate) fn answer(&mut self) -> Vec<i64> {
+    pub(crate) fn read_answer(&mut self) -> Vec<i64> {
         let line = self.hammer.line().expect("the worker has ended");
         line.split(' ').map(|word| word.parse().unwrap()).collect()
     }
 
     /// Both, for one number.
-    pub(crate) fn ask(&mut self, order: &str) -> i64 {
-        self.tell(order);
-        self.answer()[0]
+    pub(crate) fn request(&mut self, order: &str) -> i64 {
+        self.send(order);
+        self.read_answer()[0]
     }
 }

@@ -6,16 +6,16 @@ use crate::hammer::Worker;
 use crate::tasks::{numbers, run};
 
 /// A task with a table that children inherit, and with one that has a name.
-fn both(task: &str, words: &[&str], judge: impl Fn(&[Vec<String>], bool)) {
-    judge(&run(&[&[task], words].concat()), false);
+fn with_both_tables(task: &str, words: &[&str], check: impl Fn(&[Vec<String>], bool)) {
+    check(&run(&[&[task], words].concat()), false);
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
-    judge(&run(&[&[task, "name=rules", "tags=1", &dir], words].concat()), true);
+    check(&run(&[&[task, "name=rules", "tags=1", &dir], words].concat()), true);
 }
 
 #[test]
 fn a_forked_child_keeps_a_rule_that_its_parent_gave_up() {
-    both("rules-forked", &["rounds=5000"], |lines, _| {
+    with_both_tables("rules-forked", &["rounds=5000"], |lines, _| {
         assert_eq!(numbers(lines, "balance"), [[997]]);
     });
 }
@@ -24,7 +24,7 @@ fn a_forked_child_keeps_a_rule_that_its_parent_gave_up() {
 fn kills_at_any_moment_of_a_change_of_rules_leave_a_list_that_works() {
     let rounds =
         if std::env::var_os("DTHROTTLE_DEEP").is_some() { "rounds=2000" } else { "rounds=50" };
-    both("rules-killed", &[rounds], |lines, _| {
+    with_both_tables("rules-killed", &[rounds], |lines, _| {
         assert_eq!(numbers(lines, "misread"), [[0]]);
         assert_eq!(numbers(lines, "balances"), [[997, 996]]);
         assert_eq!(numbers(lines, "room"), [[5]]);
@@ -35,7 +35,7 @@ fn kills_at_any_moment_of_a_change_of_rules_leave_a_list_that_works() {
 /// again; without one the rules of the table stay as they are.
 #[test]
 fn a_process_that_closed_all_descriptors_keeps_its_rule() {
-    both("rules-closed", &["rounds=5000"], |lines, named| {
+    with_both_tables("rules-closed", &["rounds=5000"], |lines, named| {
         assert_eq!(numbers(lines, "reloads"), [[1, i64::from(named)]]);
         assert_eq!(numbers(lines, "pinned"), [[i64::from(!named)]]);
         assert_eq!(numbers(lines, "balance"), [[997]]);
@@ -53,38 +53,38 @@ fn a_live_process_counts_as_ever_while_others_go_through_thousands_of_rates() {
     let mut live = open("burst=1000");
     // One has no bucket that names its rule yet, and one has.
     let mut busy = open("burst=500");
-    assert_eq!(busy.ask("allow busy 100"), 100);
+    assert_eq!(busy.request("allow busy 100"), 100);
     for round in 1..=3 {
         let mut other = open("burst=10");
-        assert_eq!(other.ask(&format!("cycle {} 3000", round * 10_000)), 3000);
+        assert_eq!(other.request(&format!("cycle {} 3000", round * 10_000)), 3000);
         // Killed in the middle of its next ones.
-        other.tell(&format!("cycle {} 3000", round * 10_000 + 5000));
+        other.send(&format!("cycle {} 3000", round * 10_000 + 5000));
         other.kill();
-        assert_eq!(busy.ask("balance busy"), 400);
+        assert_eq!(busy.request("balance busy"), 400);
     }
-    assert_eq!(live.ask("allow tag 250"), 250);
+    assert_eq!(live.request("allow tag 250"), 250);
     let mut last = open("burst=2000");
-    assert_eq!((last.ask("balance tag"), last.ask("balance busy")), (750, 400));
-    assert_eq!(last.ask("cycle 100000 5000"), 5000);
-    assert_eq!((last.ask("balance tag"), last.ask("balance busy")), (750, 400));
-    assert_eq!((live.ask("balance tag"), busy.ask("balance busy")), (750, 400));
+    assert_eq!((last.request("balance tag"), last.request("balance busy")), (750, 400));
+    assert_eq!(last.request("cycle 100000 5000"), 5000);
+    assert_eq!((last.request("balance tag"), last.request("balance busy")), (750, 400));
+    assert_eq!((live.request("balance tag"), busy.request("balance busy")), (750, 400));
 }
 
 /// gVisor and some file systems have no such locks.
 #[test]
 fn a_process_in_a_system_without_locks_works_and_leaves_a_table_that_works() {
     let mut alone = Worker::open(&["burst=10", "rule=limit", "locks=none"]).unwrap();
-    assert_eq!(alone.ask("allow tag 20"), 10);
+    assert_eq!(alone.request("allow tag 20"), 10);
     let folder = Folder::new();
     let dir = format!("dir={}", folder.path());
     let words = ["name=web", "tags=1", &dir, "burst=1000", "rule=limit"];
     let mut without = Worker::open(&[&words[..], &["locks=none"]].concat()).unwrap();
-    assert_eq!(without.ask("allow tag 250"), 250);
-    assert_eq!(without.ask("cycle 5000 100"), 100);
+    assert_eq!(without.request("allow tag 250"), 250);
+    assert_eq!(without.request("cycle 5000 100"), 100);
     let mut with = Worker::open(&words).unwrap();
-    assert_eq!(with.ask("balance tag"), 750);
-    assert_eq!(with.ask("cycle 10000 3900"), 3900);
-    assert_eq!((with.ask("balance tag"), without.ask("balance tag")), (750, 750));
+    assert_eq!(with.request("balance tag"), 750);
+    assert_eq!(with.request("cycle 10000 3900"), 3900);
+    assert_eq!((with.request("balance tag"), without.request("balance tag")), (750, 750));
 }
 
 #[test]
@@ -94,17 +94,17 @@ fn a_process_that_is_short_of_descriptors_for_a_while_does_not_stop_the_reuse_of
     let words = ["name=web", "tags=1", &dir, "burst=1000", "rule=limit"];
     let mut short = Worker::open(&words).unwrap();
     for spare in 0..2 {
-        short.ask(&format!("spare {spare}"));
-        assert_ne!(short.ask("reload 7"), 1, "with {spare} descriptors");
+        short.request(&format!("spare {spare}"));
+        assert_ne!(short.request("reload 7"), 1, "with {spare} descriptors");
     }
-    assert_eq!(short.ask("allow tag 250"), 250);
+    assert_eq!(short.request("allow tag 250"), 250);
     for spare in 0..3 {
         let spare = format!("spare={spare}");
         assert!(Worker::open(&[&words[..], &[&spare]].concat()).is_err());
     }
     let mut other = Worker::open(&words).unwrap();
-    assert_eq!(other.ask("cycle 10000 5000"), 5000);
-    assert_eq!(other.ask("balance tag"), 750);
-    short.ask("spare 5");
-    assert_eq!(short.ask("reload 7"), 1);
+    assert_eq!(other.request("cycle 10000 5000"), 5000);
+    assert_eq!(other.request("balance tag"), 750);
+    short.request("spare 5");
+    assert_eq!(short.request("reload 7"), 1);
 }

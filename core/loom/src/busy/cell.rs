@@ -1,11 +1,11 @@
 //! Atomics in loom's memory, in the place of core's module. Loom's atomics have 64 bits, so the halves
-//! of a value of 128 bits are narrower than in core; what would not fit is a mistake of the model.
+//! of a value of 128 bits are narrower than in core; what would not fit is a mutation of the model.
 
 use std::sync::atomic::Ordering;
 
 pub(super) use crate::table::cell::{AtomicU64, full_fence};
-use crate::table::mistake::Mistake;
-use crate::table::witness;
+use crate::table::monitor;
+use crate::table::mutation::Mutation;
 
 /// Enough for two services that want the same record.
 pub(super) const WAYS: usize = 2;
@@ -19,17 +19,17 @@ const HIGH_BITS: u32 = 16;
 
 impl AtomicU128 {
     pub(super) fn load(&self, order: Ordering) -> u128 {
-        let order = if Mistake::NoOrder.is_made() { Ordering::Relaxed } else { order };
+        let order = if Mutation::NoOrder.is_active() { Ordering::Relaxed } else { order };
         widen_halves(self.0.load(order))
     }
 
     pub(super) fn store(&self, value: u128, order: Ordering) {
-        witness::tries();
+        monitor::before_swap();
         self.0.store(narrow_halves(value), order);
     }
 
     pub(super) fn swap(&self, value: u128, order: Ordering) -> u128 {
-        witness::tries();
+        monitor::before_swap();
         widen_halves(self.0.swap(narrow_halves(value), order))
     }
 
@@ -40,10 +40,10 @@ impl AtomicU128 {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u128, u128> {
-        if Mistake::NoCompare.is_made() {
+        if Mutation::NoCompare.is_active() {
             return Ok(self.swap(new, success));
         }
-        witness::tries();
+        monitor::before_swap();
         let (from, to) = (narrow_halves(old), narrow_halves(new));
         let done = self.0.compare_exchange(from, to, success, failure);
         done.map(widen_halves).map_err(widen_halves)
@@ -55,7 +55,7 @@ impl AtomicU128 {
         failure: Ordering,
         mut next: impl FnMut(u128) -> Option<u128>,
     ) -> Result<u128, u128> {
-        witness::tries();
+        monitor::before_swap();
         let next = |bits| next(widen_halves(bits)).map(narrow_halves);
         let done = self.0.fetch_update(success, failure, next);
         done.map(widen_halves).map_err(widen_halves)

@@ -13,8 +13,8 @@ use super::cell::AtomicU64;
 use super::report::BusyReport;
 use super::service::{ClaimStamp, IDLE_NS, Service, ServiceKey, Writer};
 use super::set::{Set, add_remote_busy, find, take};
-use crate::table::mistake::Mistake;
-use crate::table::witness;
+use crate::table::monitor;
+use crate::table::mutation::Mutation;
 
 const NOW: u64 = 2 * IDLE_NS;
 const A: u64 = 1;
@@ -52,7 +52,7 @@ impl Model {
     }
 
     fn stamp(&self) -> ClaimStamp {
-        if Mistake::OneToken.is_made() {
+        if Mutation::OneToken.is_active() {
             return ClaimStamp::new(NOW, &AtomicU64::new(0));
         }
         ClaimStamp::new(NOW, &self.claims)
@@ -68,7 +68,7 @@ impl Model {
             let cut = writer.change(|bits| (bits == 0).then_some(u128::from(name)));
             self.cuts[name as usize].fetch_add(cut.into(), Ordering::Relaxed);
         };
-        match Mistake::NoSecondLook.is_made() {
+        match Mutation::NoSecondLook.is_active() {
             true => write(&Writer::new(place)),
             false => place.step(key(name), write),
         }
@@ -85,11 +85,11 @@ impl Model {
 
     fn add_local_busy(&self, name: u64) {
         let place = self.take(name);
-        if Mistake::FlagFirst.is_made() {
+        if Mutation::FlagFirst.is_active() {
             self.has_local_busy.swap(1, Ordering::Release);
         }
         place.add_local_busy(name, report(name));
-        if !Mistake::FlagFirst.is_made() {
+        if !Mutation::FlagFirst.is_active() {
             self.has_local_busy.swap(1, Ordering::Release);
         }
     }
@@ -98,14 +98,14 @@ impl Model {
         if self.has_local_busy.load(Ordering::Relaxed) == 0 {
             return;
         }
-        if !Mistake::LookFirst.is_made() {
+        if !Mutation::ReadFirst.is_active() {
             self.has_local_busy.swap(0, Ordering::Acquire);
         }
         for (name, report) in self.set.iter().filter_map(Service::take_local_busy) {
             assert_eq!(report.answers, name, "report of another");
             self.taken[name as usize].fetch_add(1, Ordering::Relaxed);
         }
-        if Mistake::LookFirst.is_made() {
+        if Mutation::ReadFirst.is_active() {
             self.has_local_busy.swap(0, Ordering::Acquire);
         }
     }
@@ -128,15 +128,15 @@ impl Model {
 }
 
 /// Runs all interleavings of threads, each of which does one act, and checks the end of each.
-fn explore(mistake: Mistake, prepare: Act, acts: &'static [Act], check: Act) {
+fn explore(mutation: Mutation, prepare: Act, acts: &'static [Act], check: Act) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
     builder.check(move || {
-        Mistake::None.make();
-        witness::reset();
+        Mutation::None.activate();
+        monitor::reset();
         let model = Arc::new(Model::default());
         prepare(&model);
-        mistake.make();
+        mutation.activate();
         let threads = acts.iter().map(|act| {
             let model = model.clone();
             loom::thread::spawn(move || act(&model))
@@ -144,16 +144,16 @@ fn explore(mistake: Mistake, prepare: Act, acts: &'static [Act], check: Act) {
         for thread in threads.collect::<Vec<_>>() {
             thread.join().unwrap();
         }
-        Mistake::None.make();
+        Mutation::None.activate();
         check(&model);
     });
 }
 
 /// Runs `act`, but the thread dies instead of making one more change after this number.
 fn or_die(changes: usize, act: impl FnOnce()) {
-    witness::dies_after(changes);
+    monitor::kill_after(changes);
     if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(act))
-        && !cause.is::<witness::Dead>()
+        && !cause.is::<monitor::Killed>()
     {
         panic::resume_unwind(cause);
     }
@@ -181,13 +181,13 @@ fn two_threads_that_take_one_service_get_the_same_record() {
         assert_eq!(model.records(A), 1);
         assert_eq!(model.take(A).state.load(Ordering::Relaxed), A.into());
     };
-    explore(Mistake::None, |_| {}, &[|model| model.cut(A), |model| _ = model.take(A)], check);
+    explore(Mutation::None, |_| {}, &[|model| model.cut(A), |model| _ = model.take(A)], check);
 }
 
-fn want_one_place(mistake: Mistake) {
+fn want_one_place(mutation: Mutation) {
     let acts: &[Act] = &[|model| model.cut(A), |model| model.cut(B)];
     explore(
-        mistake,
+        mutation,
         |_| {},
         acts,
         |model| {
@@ -200,36 +200,36 @@ fn want_one_place(mistake: Mistake) {
 
 #[test]
 fn two_services_that_take_one_record_both_get_one() {
-    want_one_place(Mistake::None);
+    want_one_place(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "records of both")]
 fn the_model_notices_a_record_taken_without_comparing() {
-    want_one_place(Mistake::NoCompare);
+    want_one_place(Mutation::NoCompare);
 }
 
-fn changes_hands(mistake: Mistake) {
+fn changes_hands(mutation: Mutation) {
     let acts: &[Act] = &[|model| model.cut(B), |model| model.check(B)];
-    explore(mistake, used, acts, |model| {
+    explore(mutation, used, acts, |model| {
         assert_eq!((model.records(A), model.records(B), model.records(C)), (0, 1, 1));
     });
 }
 
 #[test]
 fn a_found_record_contains_nothing_of_another_service() {
-    changes_hands(Mistake::None);
+    changes_hands(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_a_record_found_without_order() {
-    changes_hands(Mistake::NoOrder);
+    changes_hands(Mutation::NoOrder);
 }
 
-fn is_told(mistake: Mistake) {
+fn is_told(mutation: Mutation) {
     let acts: &[Act] = &[|model| model.add_local_busy(B), |model| model.take_local_busy()];
-    explore(mistake, used, acts, |model| {
+    explore(mutation, used, acts, |model| {
         model.take_local_busy();
         assert_eq!(model.taken(B), 1, "reports of B");
         assert!(model.taken(A) <= 1);
@@ -238,24 +238,24 @@ fn is_told(mistake: Mistake) {
 
 #[test]
 fn a_report_is_taken_once_and_for_its_service() {
-    is_told(Mistake::None);
+    is_told(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "reports of B")]
 fn the_model_notices_a_flag_set_before_the_report() {
-    is_told(Mistake::FlagFirst);
+    is_told(Mutation::FlagFirst);
 }
 
 #[test]
 #[should_panic(expected = "reports of B")]
 fn the_model_notices_a_flag_cleared_after_the_search() {
-    is_told(Mistake::LookFirst);
+    is_told(Mutation::ReadFirst);
 }
 
 /// One thread takes a record, while another takes it away, gets a busy answer, and dies after it has
 /// taken it back.
-fn change_hands_twice(mistake: Mistake) {
+fn change_hands_twice(mutation: Mutation) {
     let acts: &[Act] = &[
         |model| _ = model.take(B),
         |model| {
@@ -263,23 +263,23 @@ fn change_hands_twice(mistake: Mistake) {
             or_die(1, || _ = model.take(B));
         },
     ];
-    explore(mistake, used_by_others, acts, |model| model.check(B));
+    explore(mutation, used_by_others, acts, |model| model.check(B));
 }
 
 #[test]
 fn a_record_taken_twice_contains_nothing_of_another_service() {
-    change_hands_twice(Mistake::None);
+    change_hands_twice(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_claims_with_equal_tokens() {
-    change_hands_twice(Mistake::OneToken);
+    change_hands_twice(Mutation::OneToken);
 }
 
 /// Two threads get busy answers. Both take A's record, or one service takes it twice.
 fn are_cut(acts: &'static [Act]) {
-    explore(Mistake::None, used, acts, |model| {
+    explore(Mutation::None, used, acts, |model| {
         model.keeps(B);
         model.keeps(D);
     });
@@ -299,7 +299,7 @@ fn a_claim_wipes_no_cut_of_the_same_service() {
 #[test]
 fn a_service_that_loses_its_record_wipes_no_cut_of_the_next_owner() {
     let acts: &[Act] = &[|model| _ = model.take(B), |model| model.cut(D)];
-    explore(Mistake::None, used_by_others, acts, |model| model.keeps(D));
+    explore(Mutation::None, used_by_others, acts, |model| model.keeps(D));
 }
 
 /// Two threads get busy answers of a service that was idle.
@@ -314,17 +314,17 @@ fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
         model.take(A).state.swap(7, Ordering::Relaxed);
         model.set[0].used_ns.store(0, Ordering::Relaxed);
     };
-    explore(Mistake::None, prepare, &[come_back, come_back], |model| model.keeps(A));
+    explore(Mutation::None, prepare, &[come_back, come_back], |model| model.keeps(A));
 }
 
 /// The thread that gets a busy answer has found the record long ago.
-fn comes_late(mistake: Mistake) {
+fn comes_late(mutation: Mutation) {
     let acts: &[Act] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
     let prepare: Act = |model| {
         used(model);
         model.set[0].state.swap(0, Ordering::Relaxed);
     };
-    explore(mistake, prepare, acts, |model| {
+    explore(mutation, prepare, acts, |model| {
         model.check(B);
         // B may find A's state for a moment, and is not cut then; but a cut that was made stays.
         if model.cuts[B as usize].load(Ordering::Relaxed) > 0 {
@@ -335,19 +335,19 @@ fn comes_late(mistake: Mistake) {
 
 #[test]
 fn a_late_cut_does_not_limit_the_new_owner() {
-    comes_late(Mistake::None);
+    comes_late(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_a_late_cut_without_a_second_check() {
-    comes_late(Mistake::NoSecondLook);
+    comes_late(Mutation::NoSecondLook);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_a_second_check_without_a_fence() {
-    comes_late(Mistake::NoFence);
+    comes_late(Mutation::NoFence);
 }
 
 /// The thread that adds a report has found the record long ago.
@@ -360,7 +360,7 @@ fn a_late_report_is_dropped() {
         },
         |model| _ = model.take(B),
     ];
-    explore(Mistake::None, used, acts, Model::take_local_busy);
+    explore(Mutation::None, used, acts, Model::take_local_busy);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_remote_report_of_a_new_service_is_kept_for_it() {
         |model| _ = model.take(A),
     ];
     explore(
-        Mistake::None,
+        Mutation::None,
         |_| {},
         acts,
         |model| {
@@ -388,13 +388,13 @@ fn a_thread_that_dies_leaves_a_record_that_works() {
         // More changes than there are.
         for swaps in 0..12 {
             or_die(swaps, || model.add_local_busy(B));
-            witness::reset();
+            monitor::reset();
             model.check(A);
             model.check(B);
             model.take_local_busy();
         }
     }
-    explore(Mistake::None, used_by_others, &[die, |model| model.check(B)], |model| {
+    explore(Mutation::None, used_by_others, &[die, |model| model.check(B)], |model| {
         assert_eq!((model.records(B), model.records(C)), (1, 1));
         assert!(model.taken(B) > 0);
     });

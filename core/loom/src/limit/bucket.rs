@@ -2,4 +2,4 @@
 
 pub(crate) type Tat = u64;
 
-pub(crate) const LAST: Tat = (1 << 60) - 1;
+pub(crate) const MAX_TAT: Tat = (1 << 60) - 1;

@@ -1,5 +1,5 @@
 //! A slot in loom's memory, in the place of core's module. Loom's atomics have 64 bits, so every
-//! field is narrower than in core; what would not fit is a mistake of the model.
+//! field is narrower than in core; what would not fit is a mutation of the model.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 pub(crate) use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::fence;
 
-use super::mistake::Mistake;
+use super::monitor;
+use super::mutation::Mutation;
 use super::slot::{Head, Mark, RULES, Slot};
-use super::witness;
 
 /// Hardly a wait: another's claim is overruled at every step of it.
-pub(super) const PATIENCE: usize = 1;
+pub(super) const CLAIM_SPINS: usize = 1;
 
 const TAT_BITS: u32 = 40;
 const PENDING_BITS: u32 = 12;
@@ -30,7 +30,7 @@ const RESERVED: u16 = RULES as u16 - 1;
 const NARROW_RESERVED: u16 = (1 << RULE_BITS) - 1;
 
 pub(crate) fn full_fence() {
-    if !Mistake::NoFence.is_made() {
+    if !Mutation::NoFence.is_active() {
         fence(Ordering::SeqCst);
     }
 }
@@ -44,24 +44,24 @@ impl Cell {
     }
 
     /// As on x86-64: the two halves are of two moments.
-    pub(super) fn glance(&self, head: Head) -> Slot {
+    pub(super) fn load_torn(&self, head: Head) -> Slot {
         let tail = self.load().0 as u64;
         Slot(u128::from(head.0) << 64 | u128::from(tail))
     }
 
     pub(super) fn replace(&self, old: Slot, new: Slot) -> bool {
-        witness::tries();
-        let emptied = new.is_given_up() && Mistake::GivenUpIsEmptied.is_made();
+        monitor::before_swap();
+        let emptied = new.is_given_up() && Mutation::GivenUpIsEmptied.is_active();
         let new = if emptied { Slot::EMPTY } else { new };
         let (from, to) = (narrow(old), narrow(new));
-        let replaced = if Mistake::NoCompare.is_made() {
+        let replaced = if Mutation::NoCompare.is_active() {
             self.0.store(to, Ordering::Release);
             true
         } else {
             self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         if replaced {
-            witness::changed(ptr::from_ref(self).addr(), new);
+            monitor::after_swap(ptr::from_ref(self).addr(), new);
         }
         replaced
     }

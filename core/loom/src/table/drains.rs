@@ -1,14 +1,14 @@
-//! Threads that count hits against the exchanger that takes them: each hit is handed over once,
+//! Threads that count hits against the exchanger that takes them: each hit is drained over once,
 //! or is pending in a line that is marked.
 
-use super::mistake::Mistake;
-use super::model::{Act, Actor, Ask, NOW, PAST, explore};
+use super::model::{Act, Actor, Charge, NOW, PAST, explore};
+use super::mutation::Mutation;
 
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
 
 /// Counts hits of a tag that is there, in a line that is marked or not.
-fn hit(mistake: Mistake, marked: bool, acts: &'static [Act], hits: u64) {
+fn hit(mutation: Mutation, marked: bool, acts: &'static [Act], hits: u64) {
     let prepare = move |actor: &Actor| {
         actor.put(TAG, 0, PAST);
         actor.put(OTHER, 1, NOW + 50);
@@ -16,7 +16,7 @@ fn hit(mistake: Mistake, marked: bool, acts: &'static [Act], hits: u64) {
             actor.update(OTHER, 1, 1);
         }
     };
-    explore(mistake, prepare, acts, move |model| {
+    explore(mutation, prepare, acts, move |model| {
         assert_eq!(model.hits(), hits + u64::from(marked), "hits");
     });
 }
@@ -36,39 +36,39 @@ const DRAIN_LATER: Act = |actor| actor.drain(false);
 
 #[test]
 fn every_hit_is_handed_over_once_or_marked() {
-    hit(Mistake::None, false, &[HIT, DRAIN], 3);
-    hit(Mistake::None, true, &[HIT, DRAIN], 3);
+    hit(Mutation::None, false, &[HIT, DRAIN], 3);
+    hit(Mutation::None, true, &[HIT, DRAIN], 3);
 }
 
 #[test]
 fn every_hit_of_a_claim_is_handed_over_once_or_marked() {
-    hit(Mistake::None, false, &[CLAIM, DRAIN], 4);
-    hit(Mistake::None, true, &[CLAIM, DRAIN], 4);
+    hit(Mutation::None, false, &[CLAIM, DRAIN], 4);
+    hit(Mutation::None, true, &[CLAIM, DRAIN], 4);
 }
 
 /// The exchanger dies, and its successor begins before the last word of it is seen.
 #[test]
 fn two_exchangers_hand_over_every_hit_once() {
-    hit(Mistake::None, true, &[HIT_ONCE, DRAIN_ONCE, DRAIN_ONCE], 1);
+    hit(Mutation::None, true, &[HIT_ONCE, DRAIN_ONCE, DRAIN_ONCE], 1);
 }
 
 #[test]
 fn a_hit_that_is_not_due_stays_marked() {
-    hit(Mistake::None, true, &[HIT, DRAIN_LATER], 3);
-    hit(Mistake::None, true, &[CLAIM, DRAIN_LATER], 4);
+    hit(Mutation::None, true, &[HIT, DRAIN_LATER], 3);
+    hit(Mutation::None, true, &[CLAIM, DRAIN_LATER], 4);
 }
 
 /// Two claims of one tag, in one slot, while its hits are taken.
 #[test]
 fn the_hits_of_two_claims_are_handed_over_once_or_marked() {
     let acts: &[Act] = &[HIT_ONCE, |actor| actor.update(TAG, 5, 2), DRAIN_ONCE];
-    explore(Mistake::None, |_| {}, acts, |model| assert_eq!(model.hits(), 3, "hits"));
+    explore(Mutation::None, |_| {}, acts, |model| assert_eq!(model.hits(), 3, "hits"));
 }
 
 /// A slot with hits is evicted while they are taken.
 #[test]
 fn the_hits_of_an_evicted_slot_are_counted_once() {
-    const EVICT: Act = |actor| _ = actor.ask(Ask { evict: true, ..Ask::new(OTHER, 60) });
+    const EVICT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(OTHER, 60) });
     let prepare = |actor: &Actor| {
         for (tag, place) in [(10, 0), (12, 1), (14, 2), (11, 0), (13, 1), (15, 2), (17, 3)] {
             actor.put(tag, place, NOW + 50);
@@ -76,41 +76,41 @@ fn the_hits_of_an_evicted_slot_are_counted_once() {
         actor.update(TAG, 3, 2);
     };
     let acts: &[Act] = &[EVICT, DRAIN_ONCE];
-    explore(Mistake::None, prepare, acts, |model| assert_eq!(model.hits(), 2, "hits"));
+    explore(Mutation::None, prepare, acts, |model| assert_eq!(model.hits(), 2, "hits"));
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
 fn no_mark_is_noticed() {
-    hit(Mistake::NoMark, false, &[HIT, DRAIN], 3);
+    hit(Mutation::NoMark, false, &[HIT, DRAIN], 3);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
 fn a_mark_before_the_swap_is_noticed() {
-    hit(Mistake::MarkFirst, false, &[HIT_ONCE, DRAIN], 1);
+    hit(Mutation::MarkFirst, false, &[HIT_ONCE, DRAIN], 1);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
 fn a_mark_without_a_fence_is_noticed() {
-    hit(Mistake::NoFence, true, &[HIT, DRAIN], 3);
+    hit(Mutation::NoFence, true, &[HIT, DRAIN], 3);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
 fn a_visit_before_the_bits_are_cleared_is_noticed() {
-    hit(Mistake::VisitFirst, false, &[HIT, DRAIN], 3);
+    hit(Mutation::DrainFirst, false, &[HIT, DRAIN], 3);
 }
 
 #[test]
 #[should_panic(expected = "is not marked")]
 fn a_line_that_is_not_marked_again_is_noticed() {
-    hit(Mistake::NoMarkOfLater, true, &[HIT, DRAIN_LATER], 3);
+    hit(Mutation::NoMarkAgain, true, &[HIT, DRAIN_LATER], 3);
 }
 
 #[test]
 #[should_panic(expected = "hits")]
 fn a_hit_taken_without_comparing_is_noticed() {
-    hit(Mistake::NoCompare, true, &[HIT, DRAIN], 3);
+    hit(Mutation::NoCompare, true, &[HIT, DRAIN], 3);
 }

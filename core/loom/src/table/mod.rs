@@ -10,10 +10,10 @@ mod line;
 mod slot;
 
 pub(crate) mod cell;
-pub(crate) mod mistake;
-mod mistaken;
 mod model;
-pub(crate) mod witness;
+pub(crate) mod monitor;
+mod mutated_claim;
+pub(crate) mod mutation;
 
 mod claims;
 mod drains;

@@ -10,11 +10,11 @@ use loom::model::Builder;
 use loom::sync::Arc;
 
 use super::cell::{AtomicU64, Cell};
-use super::dirty::{self, Visit};
+use super::dirty::{self, SlotDrain};
 use super::line::{self, Claim, Line, Pair};
-use super::mistake::Mistake;
+use super::mutation::Mutation;
 use super::slot::{Mark, Slot};
-use super::{mistaken, witness};
+use super::{monitor, mutated_claim};
 
 pub(super) const NOW: u64 = 1000;
 pub(super) const PAST: u64 = 500;
@@ -32,7 +32,7 @@ pub(super) struct Actor {
 
 /// What is asked of a bucket.
 #[derive(Clone, Copy)]
-pub(super) struct Ask {
+pub(super) struct Charge {
     pub(super) tag: u64,
     /// What is charged, if the debt stays within the burst.
     pub(super) ticks: u64,
@@ -43,9 +43,9 @@ pub(super) struct Ask {
     pub(super) evict: bool,
 }
 
-impl Ask {
-    pub(super) const fn new(tag: u64, ticks: u64) -> Ask {
-        Ask { tag, ticks, burst: NOW, hits: 0, fresh: NOW, evict: false }
+impl Charge {
+    pub(super) const fn new(tag: u64, ticks: u64) -> Charge {
+        Charge { tag, ticks, burst: NOW, hits: 0, fresh: NOW, evict: false }
     }
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Model {
     lines: [Line; 2],
     word: AtomicU64,
     sums: [Sums; TAGS],
-    handed: atomic::AtomicU64,
+    drained: atomic::AtomicU64,
     unreported: atomic::AtomicU64,
 }
 
 /// Tries all interleavings of threads, each of which does one act, and checks every end.
 pub(super) fn explore(
-    mistake: Mistake,
+    mutation: Mutation,
     prepare: impl Fn(&Actor) + Send + Sync + 'static,
     acts: &'static [Act],
     check: impl Fn(&Model) + Send + Sync + 'static,
@@ -77,20 +77,20 @@ pub(super) fn explore(
     // Three threads take a hundred times as long.
     builder.preemption_bound = Some(if acts.len() > 2 { bound.saturating_sub(2) } else { bound });
     builder.check(move || {
-        Mistake::None.make();
-        witness::reset();
+        Mutation::None.activate();
+        monitor::reset();
         let model = Arc::new(Model::default());
         prepare(&Actor { model: model.clone(), token: 0 });
-        mistake.make();
+        mutation.activate();
         let threads = acts.iter().enumerate().map(|(i, act)| {
-            let token = if Mistake::OneToken.is_made() { 1 } else { i as u64 + 1 };
+            let token = if Mutation::OneToken.is_active() { 1 } else { i as u64 + 1 };
             let actor = Actor { model: model.clone(), token };
             loom::thread::spawn(move || act(&actor))
         });
         for thread in threads.collect::<Vec<_>>() {
             thread.join().unwrap();
         }
-        Mistake::None.make();
+        Mutation::None.activate();
         check(&model);
         model.keeps_every_charge();
     });
@@ -110,72 +110,72 @@ impl Actor {
 
     /// Charges a tag that will be found, or is given a slot.
     pub(super) fn update(&self, tag: u64, ticks: u64, hits: u64) {
-        assert!(self.ask(Ask { hits, ..Ask::new(tag, ticks) }), "denied");
+        assert!(self.charge(Charge { hits, ..Charge::new(tag, ticks) }), "denied");
     }
 
     /// Charges a tag unless that is more than its burst.
-    pub(super) fn ask(&self, ask: Ask) -> bool {
+    pub(super) fn charge(&self, charge: Charge) -> bool {
         loop {
-            let Some((cell, old, displaced)) = self.model.find(ask.tag) else {
-                match self.settle(ask) {
-                    Claim::Taken { .. } => return self.model.charge(ask),
+            let Some((cell, old, displaced)) = self.model.find(charge.tag) else {
+                match self.claim_slot(charge) {
+                    Claim::Taken { .. } => return self.model.add_charge(charge),
                     Claim::Lost => continue,
                     Claim::Full => panic!("no room"),
                 }
             };
-            let tat = old.tat().max(NOW) + ask.ticks;
-            if tat > NOW + ask.burst {
+            let tat = old.tat().max(NOW) + charge.ticks;
+            if tat > NOW + charge.burst {
                 if cell.load() == old {
                     return false;
                 }
                 continue;
             }
-            let pending = old.pending() + ask.hits;
-            if Mistake::MarkFirst.is_made() {
-                dirty::mark(&self.model.word, Model::bit(ask.tag, displaced));
+            let pending = old.pending() + charge.hits;
+            if Mutation::MarkFirst.is_active() {
+                dirty::mark(&self.model.word, Model::bit(charge.tag, displaced));
             }
             if cell.replace(old, old.with(RULE, pending, tat)) {
                 if pending > 0 {
-                    self.model.mark(ask.tag, displaced);
+                    self.model.mark(charge.tag, displaced);
                 }
-                return self.model.charge(ask);
+                return self.model.add_charge(charge);
             }
         }
     }
 
     /// The same, but the thread dies instead of trying one more swap after so many.
-    pub(super) fn ask_and_die(&self, swaps: usize, ask: Ask) {
-        witness::dies_after(swaps);
-        if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| self.ask(ask)))
-            && !cause.is::<witness::Dead>()
+    pub(super) fn charge_and_die(&self, swaps: usize, charge: Charge) {
+        monitor::kill_after(swaps);
+        if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(|| self.charge(charge)))
+            && !cause.is::<monitor::Killed>()
         {
             panic::resume_unwind(cause);
         }
     }
 
     /// The same for a thread that has found the tag nowhere, however long ago, and then goes away.
-    pub(super) fn claim_late(&self, ask: Ask) {
-        if matches!(self.settle(ask), Claim::Taken { .. }) {
-            self.model.charge(ask);
+    pub(super) fn claim_late(&self, charge: Charge) {
+        if matches!(self.claim_slot(charge), Claim::Taken { .. }) {
+            self.model.add_charge(charge);
         }
     }
 
     /// Claims a slot for a tag that was found nowhere.
-    fn settle(&self, ask: Ask) -> Claim {
-        let pair = self.model.pair(ask.tag);
-        let new = Slot::new(Mark::new(ask.tag), RULE, ask.hits, NOW + ask.ticks);
+    fn claim_slot(&self, charge: Charge) -> Claim {
+        let pair = self.model.pair(charge.tag);
+        let new = Slot::new(Mark::new(charge.tag), RULE, charge.hits, NOW + charge.ticks);
         // So that what is left of it fits into the narrow slot.
         let token = self.token;
-        let eviction_cost = |slot| eviction_cost(slot, ask.fresh);
-        let lost = |slot| self.model.lose(slot);
-        let claim = match Mistake::is_in_claim() {
-            true => mistaken::claim(&pair, new, token, eviction_cost, lost),
-            false => pair.claim(new, token, ask.evict, eviction_cost, lost),
+        let eviction_cost = |slot| eviction_cost(slot, charge.fresh);
+        let on_replace = |slot| self.model.on_replace(slot);
+        let claim = match Mutation::is_in_claim() {
+            true => mutated_claim::claim(&pair, new, token, eviction_cost, on_replace),
+            false => pair.claim(new, token, charge.evict, eviction_cost, on_replace),
         };
         if let Claim::Taken { displaced } = claim
-            && ask.hits > 0
+            && charge.hits > 0
         {
-            self.model.mark(ask.tag, displaced);
+            self.model.mark(charge.tag, displaced);
         }
         claim
     }
@@ -188,14 +188,14 @@ impl Actor {
                 cell,
                 |_| true,
                 |slot| eviction_cost(slot, fresh),
-                |slot| self.model.lose(slot),
+                |slot| self.model.on_replace(slot),
             );
         }
     }
 
     /// Takes the hits of the lines that are marked, if they are due.
     pub(super) fn drain(&self, due: bool) {
-        if Mistake::VisitFirst.is_made() {
+        if Mutation::DrainFirst.is_active() {
             self.model.visit(u64::MAX, due);
             dirty::take_bits(&self.model.word);
         } else {
@@ -215,7 +215,7 @@ impl Model {
     fn find(&self, tag: u64) -> Option<(&Cell, Slot, bool)> {
         let pair = self.pair(tag);
         let mut home = pair.home.0.iter().map(|cell| (cell, cell.load(), false));
-        match Mistake::ReservedIsFound.is_made() {
+        match Mutation::ReservedIsFound.is_active() {
             true => home.find(|(_, slot, _)| slot.mark() == pair.mark && !slot.is_empty()),
             false => pair.find(),
         }
@@ -226,35 +226,35 @@ impl Model {
     }
 
     fn mark(&self, tag: u64, displaced: bool) {
-        if !Mistake::NoMark.is_made() && !Mistake::MarkFirst.is_made() {
+        if !Mutation::NoMark.is_active() && !Mutation::MarkFirst.is_active() {
             dirty::mark(&self.word, Model::bit(tag, displaced));
         }
     }
 
     fn visit(&self, bits: u64, due: bool) {
         for (i, line) in self.lines.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1) {
-            let mut later = false;
+            let mut not_due = false;
             for cell in &line.0 {
-                match dirty::visit(cell, |_| due) {
-                    Visit::Nothing => {}
-                    Visit::Later => later = true,
-                    Visit::Taken(slot) => {
-                        self.handed.fetch_add(slot.pending(), Ordering::Relaxed);
+                match dirty::drain_slot(cell, |_| due) {
+                    SlotDrain::Nothing => {}
+                    SlotDrain::NotDue => not_due = true,
+                    SlotDrain::Taken(slot) => {
+                        self.drained.fetch_add(slot.pending(), Ordering::Relaxed);
                     }
                 }
             }
-            if later && !Mistake::NoMarkOfLater.is_made() {
+            if not_due && !Mutation::NoMarkAgain.is_active() {
                 dirty::mark(&self.word, 1 << i);
             }
         }
     }
 
-    fn charge(&self, ask: Ask) -> bool {
-        self.sums[ask.tag as usize].charged.fetch_add(ask.ticks, Ordering::Relaxed);
+    fn add_charge(&self, charge: Charge) -> bool {
+        self.sums[charge.tag as usize].charged.fetch_add(charge.ticks, Ordering::Relaxed);
         true
     }
 
-    fn lose(&self, slot: Slot) {
+    fn on_replace(&self, slot: Slot) {
         if slot.is_reserved() {
             return;
         }
@@ -286,11 +286,12 @@ impl Model {
         self.pair(tag).find().map_or(0, |(_, slot, _)| slot.tat().saturating_sub(NOW))
     }
 
-    /// Hits that were handed over, are pending, or went with their slot. Asserts that the lines of
+    /// Hits that were drained over, are pending, or went with their slot. Asserts that the lines of
     /// those pending are marked.
     pub(super) fn hits(&self) -> u64 {
         let bits = self.word.load(Ordering::Relaxed);
-        let mut sum = self.handed.load(Ordering::Relaxed) + self.unreported.load(Ordering::Relaxed);
+        let mut sum =
+            self.drained.load(Ordering::Relaxed) + self.unreported.load(Ordering::Relaxed);
         for (i, line) in self.lines.iter().enumerate() {
             let pending: u64 = line.0.iter().map(|cell| cell.load().pending()).sum();
             assert!(pending == 0 || bits >> i & 1 == 1, "line {i} is not marked");

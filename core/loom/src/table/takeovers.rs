@@ -1,7 +1,7 @@
 //! Slots that one tag takes over while their own tag is hit: each is charged its own.
 
-use super::mistake::Mistake;
-use super::model::{Act, Actor, Ask, NOW, PAST, explore};
+use super::model::{Act, Actor, Charge, NOW, PAST, explore};
+use super::mutation::Mutation;
 
 const TAG: u64 = 2;
 const OTHER: u64 = 4;
@@ -18,7 +18,7 @@ fn crowd(actor: &Actor, tags: &[u64]) {
 }
 
 /// A slot that is past is hit by its own tag while another tag takes it over.
-fn past(mistake: Mistake, room_at_home: bool) {
+fn past(mutation: Mutation, room_at_home: bool) {
     let acts: &[Act] = &[|actor| actor.update(TAG, 3, 0), |actor| actor.update(OTHER, 5, 0)];
     let prepare = move |actor: &Actor| {
         crowd(actor, &CROWD[..2]);
@@ -28,7 +28,7 @@ fn past(mistake: Mistake, room_at_home: bool) {
             crowd(actor, &FAR[..3]);
         }
     };
-    explore(mistake, prepare, acts, move |model| {
+    explore(mutation, prepare, acts, move |model| {
         model.owes(TAG, 3);
         model.owes(OTHER, 5);
         CROWD.into_iter().take(2).for_each(|tag| model.owes(tag, 50));
@@ -37,14 +37,14 @@ fn past(mistake: Mistake, room_at_home: bool) {
 
 #[test]
 fn a_slot_hit_and_taken_over_charges_each_its_own() {
-    past(Mistake::None, true);
-    past(Mistake::None, false);
+    past(Mutation::None, true);
+    past(Mutation::None, false);
 }
 
 #[test]
 #[should_panic(expected = "debt of")]
 fn a_slot_taken_over_without_comparing_is_noticed() {
-    past(Mistake::NoCompare, false);
+    past(Mutation::NoCompare, false);
 }
 
 /// Two tags take over the same slot, whose own tag is hit.
@@ -60,7 +60,7 @@ fn a_slot_that_two_tags_want_charges_each_its_own() {
         actor.put(TAG, 2, PAST);
         actor.put(CROWD[3], 3, PAST);
     };
-    explore(Mistake::None, prepare, acts, |model| {
+    explore(Mutation::None, prepare, acts, |model| {
         model.owes(TAG, 3);
         model.owes(OTHER, 5);
         model.owes(6, 7);
@@ -68,29 +68,29 @@ fn a_slot_that_two_tags_want_charges_each_its_own() {
 }
 
 /// All slots are live, and that of the tag is worth least.
-fn evicted(mistake: Mistake, acts: &'static [Act]) {
+fn evicted(mutation: Mutation, acts: &'static [Act]) {
     let prepare = |actor: &Actor| {
         crowd(actor, &CROWD[..3]);
         actor.put(TAG, 3, NOW + 10);
         crowd(actor, &FAR);
     };
-    explore(mistake, prepare, acts, |_| {});
+    explore(mutation, prepare, acts, |_| {});
 }
 
-const HIT: Act = |actor| _ = actor.ask(Ask { evict: true, ..Ask::new(TAG, 3) });
-const EVICT: Act = |actor| _ = actor.ask(Ask { evict: true, ..Ask::new(OTHER, 60) });
-const EVICT_LESS: Act = |actor| _ = actor.ask(Ask { evict: true, ..Ask::new(6, 20) });
+const HIT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(TAG, 3) });
+const EVICT: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(OTHER, 60) });
+const EVICT_LESS: Act = |actor| _ = actor.charge(Charge { evict: true, ..Charge::new(6, 20) });
 
 /// The hit is counted, evicted with the slot, or the tag is claimed anew.
 #[test]
 fn a_hit_on_a_slot_that_is_evicted_is_counted_once() {
-    evicted(Mistake::None, &[HIT, EVICT]);
-    evicted(Mistake::None, &[EVICT_LESS, EVICT]);
-    evicted(Mistake::None, &[HIT, HIT, EVICT]);
+    evicted(Mutation::None, &[HIT, EVICT]);
+    evicted(Mutation::None, &[EVICT_LESS, EVICT]);
+    evicted(Mutation::None, &[HIT, HIT, EVICT]);
 }
 
 #[test]
 #[should_panic(expected = "debt of")]
 fn an_eviction_without_comparing_is_noticed() {
-    evicted(Mistake::NoCompare, &[HIT, EVICT]);
+    evicted(Mutation::NoCompare, &[HIT, EVICT]);
 }

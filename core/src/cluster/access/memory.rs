@@ -1,5 +1,5 @@
 //! What lies in the table for the next exchanger, and for all processes that want to know how the
-//! exchange goes. See `table/origins.rs`, `table/facts.rs` and `table/notes.rs`.
+//! exchange goes. See `table/origins.rs`, `table/facts.rs` and `table/exchange_state.rs`.
 
 use super::{Exchange, Facts, RawEvent};
 use crate::cluster::{Origin, PeerAddr, Window};
@@ -64,22 +64,22 @@ impl Exchange {
 
     /// Adds to one of the counters.
     pub fn count(&self, counter: usize, by: u64) {
-        self.host.table.count(counter, by);
+        self.host.table.add_to_counter(counter, by);
     }
 
     /// What a counter says.
     pub fn counted(&self, counter: usize) -> u64 {
-        self.host.table.counted(counter)
+        self.host.table.counter(counter)
     }
 
     /// Notes an event.
     pub fn note(&self, event: RawEvent) {
-        self.host.table.note(event);
+        self.host.table.push_event(event);
     }
 
     /// The events after a number that are still there, in order.
-    pub fn notes_since(&self, number: u64) -> Vec<RawEvent> {
-        self.host.table.notes_since(number)
+    pub fn events_since(&self, number: u64) -> Vec<RawEvent> {
+        self.host.table.events_since(number)
     }
 
     /// How many nodes there are, this one included; zero: not known.

@@ -17,7 +17,7 @@ use crate::domain::{Domain, Host};
 #[cfg(target_os = "linux")]
 pub use crate::os::exchange_lock::Lock;
 use crate::table::rule_users::{RuleHold, RuleUsers};
-use crate::table::{Bucket, Key, Step};
+use crate::table::{Bucket, BucketUpdate, Key};
 pub use crate::table::{Facts, RawEvent};
 
 /// How many entries ahead their lines are asked for.
@@ -106,7 +106,7 @@ impl Exchange {
     /// Says that the exchange goes on: without a word for 15 seconds, hits are no longer counted
     /// for peers, and checks have no tolerance.
     pub fn stay(&self, now: u64) {
-        self.host.table.exchange(now);
+        self.host.table.set_exchanged(now);
     }
 
     /// The right to run the exchange, unless another process of the table has it.
@@ -121,13 +121,13 @@ impl Exchange {
     }
 
     /// How long nobody has said so; nothing: nobody ever has.
-    pub fn idle_for(&self, now: u64) -> Option<u64> {
-        self.host.table.idle_for(now)
+    pub fn since_exchange(&self, now: u64) -> Option<u64> {
+        self.host.table.since_exchange(now)
     }
 
     /// Whether the fingerprint of every bucket can be told: a table may be too small.
-    pub fn tells_fingerprints(&self) -> bool {
-        self.host.table.tells_fingerprints()
+    pub fn has_full_fingerprints(&self) -> bool {
+        self.host.table.has_full_fingerprints()
     }
 
     /// The rule with this identity, whose index means it as long as the answer is kept: the
@@ -229,7 +229,7 @@ impl Exchange {
                 // Also if the bucket is full again by now: hits of other nodes from the same moment
                 // may still be on their way, and only the sum of all of them counts.
                 let next = if answer { scale.charge(tat, then, entry.units) } else { tat };
-                Step { tat: next, hits: 0, answer }
+                BucketUpdate { tat: next, hits: 0, answer }
             });
             match is_charged {
                 true => done.charged += 1,
@@ -270,7 +270,7 @@ impl Exchange {
     /// Takes a level over from a peer: at least so much of the burst is used.
     pub fn raise(&self, rule: &KnownRule, now: u64, fingerprint: u64, used_16ths: u64) {
         let level = rule.scale.level(now, used_16ths);
-        self.host.update(&rule.scale, rule.key(fingerprint), now, |tat| Step {
+        self.host.update(&rule.scale, rule.key(fingerprint), now, |tat| BucketUpdate {
             tat: tat.max(level),
             hits: 0,
             answer: (),

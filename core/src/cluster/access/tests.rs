@@ -371,7 +371,7 @@ fn a_learned_rule_is_used_only_while_its_index_means_it() {
     let reclaim = || {
         let (users, table) = (&host.rule_users, &host.table);
         let filler = |id: u64| (id, rig.rule().scale);
-        let rules: Vec<_> = (1..=crate::table::MOST_RULES as u64).map(filler).collect();
+        let rules: Vec<_> = (1..=crate::table::MAX_TABLE_RULES as u64).map(filler).collect();
         users.hold(table, || rig.now(), &rules).unwrap().is_none()
     };
     let first = other(5);
@@ -432,6 +432,8 @@ fn only_a_big_table_tells_fingerprints() {
         let builder = Throttle::builder().rule(Rule::per_second(1)).table(table);
         builder.clock(ManualClock::new()).build().unwrap()
     };
-    assert!(!build(TableConfig::private().tags(1000)).exchange().tells_fingerprints());
-    assert!(build(TableConfig::private().tags(1000).clustered()).exchange().tells_fingerprints());
+    assert!(!build(TableConfig::private().tags(1000)).exchange().has_full_fingerprints());
+    assert!(
+        build(TableConfig::private().tags(1000).clustered()).exchange().has_full_fingerprints()
+    );
 }

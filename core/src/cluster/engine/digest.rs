@@ -51,7 +51,7 @@ impl Engine {
             }
             let here = self.peers.get(origin).map_or(0, |peer| peer.window.top());
             if origin == sender || here == 0 || top <= here.saturating_add(FAR_AHEAD) {
-                self.repair.hear_of(now, &mut self.peers, origin, top);
+                self.repair.extend_to(now, &mut self.peers, origin, top);
             }
             if here > top && origin != sender {
                 ahead.push((origin, here));

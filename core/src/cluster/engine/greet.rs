@@ -140,7 +140,7 @@ impl Engine {
         if !matches!(peer.state, State::Up | State::Left) {
             self.membership.announce(now, Identity::new(hello.address, sender));
         }
-        self.repair.hear_of(now, &mut self.peers, sender, hello.top);
+        self.repair.extend_to(now, &mut self.peers, sender, hello.top);
     }
 
     /// Admits a sender that has echoed a challenge for the first time.
@@ -156,7 +156,7 @@ impl Engine {
         if !is_member {
             self.membership.announce(now, Identity::new(hello.address, sender));
         }
-        self.repair.hear_of(now, &mut self.peers, sender, hello.top);
+        self.repair.extend_to(now, &mut self.peers, sender, hello.top);
         if !rules_differ {
             self.snapshots.request(now, &mut self.context, &self.peers, sender);
         }

@@ -76,7 +76,7 @@ impl Engine {
         let mut rng = SmallRng::seed_from_u64(seed);
         let node = exchange.node_id(rng.random_range(1..=u64::MAX));
         let me = Origin { node, incarnation };
-        let idle = exchange.idle_for(now);
+        let idle = exchange.since_exchange(now);
         let mut peers = Peers::resume(&exchange, now);
         let mut context = Context::new(settings, exchange, me, rng);
         let membership = Membership::new(&mut context, &peers);

@@ -9,7 +9,7 @@ use crate::cluster::history::Kept;
 use crate::cluster::pace::{self, late_after};
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{Dropped, RELAYED, Report, Section};
-use crate::cluster::{Origin, Verdict};
+use crate::cluster::{Origin, ReportStatus};
 
 impl Engine {
     /// Applies a report, if it is new.
@@ -30,7 +30,7 @@ impl Engine {
         }
         // Whether the snapshot includes the report is not known before the snapshot is there.
         if self.snapshots.is_starting() {
-            self.repair.hear_of(now, &mut self.peers, origin, report.last);
+            self.repair.extend_to(now, &mut self.peers, origin, report.last);
             return Ok(());
         }
         if !self.is_new_report(now, origin, &report) {
@@ -52,13 +52,13 @@ impl Engine {
 
     /// Whether none of a report's numbers was applied before.
     fn is_new_report(&mut self, now: u64, origin: Origin, report: &Report<'_>) -> bool {
-        let verdict = self.peers.entry(now, origin).window.verdict(report.first, report.last);
-        if verdict == Verdict::New || !self.context.settings.mechanisms.dedupe {
+        let verdict = self.peers.entry(now, origin).window.status(report.first, report.last);
+        if verdict == ReportStatus::New || !self.context.settings.mechanisms.dedupe {
             return true;
         }
         self.context.count(Counter::Duplicates, 1);
-        if verdict == Verdict::Mixed {
-            self.repair.hear_of(now, &mut self.peers, origin, report.last);
+        if verdict == ReportStatus::PartlyApplied {
+            self.repair.extend_to(now, &mut self.peers, origin, report.last);
         }
         false
     }

@@ -33,13 +33,13 @@ impl Repair {
     }
 
     /// Notes that an origin's reports go up to `top`.
-    pub(super) fn hear_of(&mut self, now: u64, peers: &mut Peers, origin: Origin, top: u64) {
+    pub(super) fn extend_to(&mut self, now: u64, peers: &mut Peers, origin: Origin, top: u64) {
         if top > LAST_NUMBER || !peers.has_room_for(origin) {
             return;
         }
         let peer = peers.entry(now, origin);
         let before = peer.window.top();
-        peer.window.hear_of(top);
+        peer.window.extend_to(top);
         peer.note_gap(now, before);
         self.note_missing(peers, origin);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{ClusterConfig, Reports};
 use crate::config::{Config, Entry, Names, Value};
 use crate::error::{Error, ErrorKind};
-use crate::table::FEWEST_SHARED_LINES;
+use crate::table::MIN_SHARED_LINES;
 use crate::{ManualClock, Rule, TableConfig, Throttle};
 
 const SECRET: &str = "hunter2hunter2hunter2";
@@ -204,11 +204,11 @@ fn a_cluster_needs_lines() {
     };
     assert!(lines(Throttle::builder().table(small.clone())) < 100);
     let first = Throttle::builder().cluster(web()).table(small.clone());
-    assert_eq!(lines(first), FEWEST_SHARED_LINES);
+    assert_eq!(lines(first), MIN_SHARED_LINES);
     let last = Throttle::builder().table(small).cluster(web());
-    assert_eq!(lines(last), FEWEST_SHARED_LINES);
+    assert_eq!(lines(last), MIN_SHARED_LINES);
     let config = "table = { private = true, size = 1 }\ncluster = { name = \"web\" }\n";
-    assert_eq!(lines(Config::from_toml(config).unwrap().into()), FEWEST_SHARED_LINES);
+    assert_eq!(lines(Config::from_toml(config).unwrap().into()), MIN_SHARED_LINES);
 }
 
 /// The page's examples, which the tests of the documentation cannot open.

@@ -15,11 +15,11 @@ fn throttle(first: Rule, second: Rule) -> Throttle {
 fn a_lost_race_gives_everything_back() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
     let check = Check::of_several(&throttle.0, b"tag", Ask::cost(8));
-    let look = check.look();
-    assert_eq!(look.granted, Some(8));
+    let peeked = check.peek();
+    assert_eq!(peeked.granted, Some(8));
     // Another thread is faster.
     assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-    let decision = check.settle(look).decision();
+    let decision = check.commit(peeked).decision();
     assert!(!decision.allowed);
     assert_eq!((decision.rule, decision.balance), (Some(1), 7));
     assert_eq!(decision.retry_after, Duration::from_secs(1));
@@ -33,9 +33,9 @@ fn a_lost_race_is_a_refusal_that_costs() {
     let first = Rule::per_second(1).burst(20).charge_refused(true);
     let throttle = throttle(first, Rule::per_second(1).burst(10));
     let check = Check::of_several(&throttle.0, b"tag", Ask::cost(8));
-    let look = check.look();
+    let peeked = check.peek();
     assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
-    assert!(!check.settle(look).allowed());
+    assert!(!check.commit(peeked).allowed());
     assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
 }
 
@@ -43,10 +43,10 @@ fn a_lost_race_is_a_refusal_that_costs() {
 fn a_lost_race_gives_back_the_debt() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
     let check = Check::of_several(&throttle.0, b"tag", Ask::cost(30).allow_debt(true));
-    let look = check.look();
-    assert_eq!(look.granted, Some(30));
+    let peeked = check.peek();
+    assert_eq!(peeked.granted, Some(30));
     throttle.debit("tag", 1, Duration::ZERO).unwrap();
-    let decision = check.settle(look).decision();
+    let decision = check.commit(peeked).decision();
     assert_eq!((decision.allowed, decision.retry_after), (false, Duration::from_secs(1)));
     assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(1));
 }
@@ -65,14 +65,14 @@ fn a_debt_beyond_what_a_bucket_holds_is_clamped() {
 const SECOND: u64 = 1_000_000_000;
 
 /// A table that is exchanged, and a rule of a unit a second with a burst of 2 that knows tolerance.
-struct Rig {
+struct TestDomain {
     clock: ManualClock,
     throttle: Throttle,
     domain: Domain,
 }
 
-impl Rig {
-    fn new(tolerance_ns: u64, slack: bool) -> Rig {
+impl TestDomain {
+    fn new(tolerance_ns: u64, slack: bool) -> TestDomain {
         let clock = ManualClock::new();
         clock.advance(Duration::from_secs(1000));
         let builder = Throttle::builder().rule(Rule::per_second(1).burst(2));
@@ -83,10 +83,10 @@ impl Rig {
         let (name, hold, host) = (inner.name.clone(), inner.hold.clone(), inner.host.clone());
         let inner = Inner { name, dry_run: false, rules, hold, host, node: None };
         let domain = Domain(Arc::new(inner));
-        Rig { clock, throttle, domain }
+        TestDomain { clock, throttle, domain }
     }
 
-    fn stay(&self) {
+    fn start_exchange(&self) {
         let exchange = self.throttle.exchange();
         exchange.stay(exchange.now());
         // There are peers, however near.
@@ -101,59 +101,59 @@ impl Rig {
 
 #[test]
 fn tolerance_lets_pass_what_would_pass_that_much_later() {
-    let rig = Rig::new(3 * SECOND, false);
-    assert_eq!(rig.passes("alone"), 2, "nobody to wait for");
-    let exchange = rig.throttle.exchange();
+    let test = TestDomain::new(3 * SECOND, false);
+    assert_eq!(test.passes("alone"), 2, "nobody to wait for");
+    let exchange = test.throttle.exchange();
     exchange.stay(exchange.now());
-    assert_eq!(rig.passes("without peers"), 2, "nobody is there");
-    rig.stay();
-    rig.throttle.exchange().set_slack(4 * SECOND);
-    assert_eq!(rig.passes("tag"), 5);
-    let refused = rig.domain.check("tag").unwrap();
+    assert_eq!(test.passes("without peers"), 2, "nobody is there");
+    test.start_exchange();
+    test.throttle.exchange().set_slack(4 * SECOND);
+    assert_eq!(test.passes("tag"), 5);
+    let refused = test.domain.check("tag").unwrap();
     assert_eq!((refused.balance, refused.remaining), (-3, 0));
     assert_eq!(refused.retry_after, Duration::from_secs(4), "as if there were no tolerance");
     assert_eq!(refused.reset_after, Duration::from_secs(5));
-    rig.clock.advance(Duration::from_secs(1));
-    assert_eq!(rig.passes("tag"), 1, "the rate is as it was");
-    rig.clock.advance(Duration::from_secs(14));
-    assert_eq!(rig.passes("gone"), 2, "no exchanger for 15 seconds");
+    test.clock.advance(Duration::from_secs(1));
+    assert_eq!(test.passes("tag"), 1, "the rate is as it was");
+    test.clock.advance(Duration::from_secs(14));
+    assert_eq!(test.passes("gone"), 2, "no exchanger for 15 seconds");
 }
 
 /// Just as much, and not a nanosecond more.
 #[test]
 fn tolerance_is_exact() {
     for (tolerance, passes) in [(SECOND, 3), (SECOND - 1, 2)] {
-        let rig = Rig::new(tolerance, false);
-        rig.stay();
-        assert_eq!(rig.passes("tag"), passes);
-        assert!(rig.domain.peek("other").unwrap().allowed);
-        rig.domain.debit("other", 2, Duration::ZERO).unwrap();
-        assert_eq!(rig.domain.peek("other").unwrap().allowed, passes == 3);
+        let test = TestDomain::new(tolerance, false);
+        test.start_exchange();
+        assert_eq!(test.passes("tag"), passes);
+        assert!(test.domain.peek("other").unwrap().allowed);
+        test.domain.debit("other", 2, Duration::ZERO).unwrap();
+        assert_eq!(test.domain.peek("other").unwrap().allowed, passes == 3);
     }
 }
 
 #[test]
 fn slack_adds_to_tolerance_where_it_is_wanted() {
     for (slack, passes) in [(true, 5), (false, 3)] {
-        let rig = Rig::new(SECOND, slack);
-        rig.stay();
-        rig.throttle.exchange().set_slack(2 * SECOND);
-        assert_eq!(rig.passes("tag"), passes);
-        rig.throttle.exchange().set_slack(u64::MAX);
-        assert_eq!(rig.domain.allow("tag").unwrap(), slack, "no sum is too big");
+        let test = TestDomain::new(SECOND, slack);
+        test.start_exchange();
+        test.throttle.exchange().set_slack(2 * SECOND);
+        assert_eq!(test.passes("tag"), passes);
+        test.throttle.exchange().set_slack(u64::MAX);
+        assert_eq!(test.domain.allow("tag").unwrap(), slack, "no sum is too big");
     }
 }
 
 /// A wait is never longer than asked, though the turn may come later.
 #[test]
 fn a_wait_is_at_most_what_was_asked() {
-    let rig = Rig::new(3 * SECOND, false);
-    rig.stay();
+    let test = TestDomain::new(3 * SECOND, false);
+    test.start_exchange();
     let two = Ask::cost(2).max_wait(Duration::from_secs(1));
     let waits: Vec<Duration> = (0..4)
         .map_while(|_| {
-            let peek = rig.domain.peek_with("tag", two).unwrap();
-            let check = rig.domain.check_with("tag", two).unwrap();
+            let peek = test.domain.peek_with("tag", two).unwrap();
+            let check = test.domain.check_with("tag", two).unwrap();
             assert_eq!((peek.allowed, peek.wait), (check.allowed, check.wait));
             check.allowed.then_some(check.wait)
         })
@@ -164,9 +164,9 @@ fn a_wait_is_at_most_what_was_asked() {
 /// Several rules: each its own.
 #[test]
 fn every_rule_has_its_own_tolerance() {
-    let rig = Rig::new(3 * SECOND, false);
-    rig.stay();
-    let inner = &rig.domain.0;
+    let test = TestDomain::new(3 * SECOND, false);
+    test.start_exchange();
+    let inner = &test.domain.0;
     let strict = ActiveRule { tolerance_ns: SECOND, ..inner.rules[0].clone() };
     let fingerprints = crate::table::fingerprint::Fingerprints::new([1, 2], 3);
     let strict = ActiveRule { fingerprints, ..strict };

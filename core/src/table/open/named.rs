@@ -1,32 +1,34 @@
 //! Tables that every process finds which gives their name.
 
 use super::shared::{anonymous, fall_back};
-use super::{Opened, Wish};
+use super::{OpenOptions, Opened};
 use crate::clock::Clock;
 use crate::config::{MOST_KEYS, TableConfig};
 use crate::error::{Error, Result};
 use crate::os::lock::LockFile;
-use crate::os::named::{self, Asked, Refusal};
+use crate::os::named::{self, NamedOptions, OpenError};
 use crate::os::random;
 use crate::table::earlier::EarlierBuckets;
 use crate::table::rule_users::RuleUsers;
-use crate::table::{Birth, Region, Table};
+use crate::table::{Region, Table, TableParams};
 
 /// A table for every process that gives this name.
-pub(super) fn named(name: &str, wish: Wish<'_>) -> Result<Opened> {
+pub(super) fn named(name: &str, options: OpenOptions<'_>) -> Result<Opened> {
     if !Table::can_be_shared() {
-        return fall_back(wish, "this processor cannot share a table");
+        return fall_back(options, "this processor cannot share a table");
     }
-    let names = match wish {
-        Wish { config, key: Some(key), .. } if config.usual => usual_names(name, config, key),
+    let names = match options {
+        OpenOptions { config, key: Some(key), .. } if config.usual => {
+            default_names(name, config, key)
+        }
         _ => vec![name.to_string()],
     };
     for name in names {
-        if let Some(opened) = with_our_key(&name, wish)? {
+        if let Some(opened) = with_our_key(&name, options)? {
             return Ok(opened);
         }
     }
-    Err(other_key(name, wish.config))
+    Err(other_key(name, options.config))
 }
 
 /// The error that a named table has another fingerprint key than this cluster.
@@ -42,28 +44,28 @@ pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
 /// The names of a table that nobody chose, in the order in which all its processes try them. They
 /// are numbered, and tell nothing of the key: everybody can see them. One that is in use comes
 /// first: an older one may have been removed since.
-fn usual_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
+fn default_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
     let numbered = (2..=MOST_KEYS).map(|number| format!("{name}-{number}"));
     let mut names: Vec<String> = std::iter::once(name.to_string()).chain(numbered).collect();
     let (group, dir) = (config.group.as_deref(), config.dir.as_deref());
     let ours = names.iter().position(|name| {
-        named::find_named::<Region>(name, group, dir).is_some_and(|found| found.birth().key == key)
+        named::find_named::<Region>(name, group, dir).is_some_and(|found| found.params().key == key)
     });
     names[..=ours.unwrap_or(0)].rotate_right(1);
     names
 }
 
 /// The table of this name; nothing: it is there, with another key.
-fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
-    let Wish { config, key, zero_ns } = wish;
+fn with_our_key(name: &str, options: OpenOptions<'_>) -> Result<Option<Opened>> {
+    let OpenOptions { config, key, zero_ns } = options;
     let shape = config.shape();
-    let birth = Birth { zero_ns, key: key.unwrap_or_else(random::key), boot: named::boot() };
+    let params = TableParams { zero_ns, key: key.unwrap_or_else(random::key), boot: named::boot() };
     let dir = config.dir.as_deref();
     let group = config.group.as_deref();
-    match named::open::<Region>(&Asked { name, dir, group, shape, birth }) {
+    match named::open::<Region>(&NamedOptions { name, dir, group, shape, params }) {
         Ok(found) => {
             let (region, file, path) = (found.memory, found.file, found.path);
-            let found = region.birth();
+            let found = region.params();
             if key.is_some_and(|key| key != found.key) {
                 return Ok(None);
             }
@@ -78,7 +80,7 @@ fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
             }
             let lock = LockFile::of_table(file, path).map_err(|cause| no_lock(&cause))?;
             let table = Table::new(region);
-            let Birth { zero_ns, key, .. } = found;
+            let TableParams { zero_ns, key, .. } = found;
             let earlier = match lock.is_used() {
                 true => EarlierBuckets::default(),
                 false => EarlierBuckets::of(&table, Clock::System.now_ns().saturating_sub(zero_ns)),
@@ -87,9 +89,9 @@ fn with_our_key(name: &str, wish: Wish<'_>) -> Result<Option<Opened>> {
             let name = Some(name.to_string());
             Ok(Some(Opened { table, name, zero_ns, key, warnings, rule_users, earlier }))
         }
-        Err(Refusal::Wrong(error)) => Err(error),
-        Err(Refusal::Nowhere(why)) => {
-            let mut opened = anonymous(wish)?;
+        Err(OpenError::Invalid(error)) => Err(error),
+        Err(OpenError::Unavailable(why)) => {
+            let mut opened = anonymous(options)?;
             opened.warnings.push(format!(
                 "the table {name:?} is shared only with forked children, not by its name: \
                  {why}"

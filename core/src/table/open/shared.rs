@@ -1,6 +1,6 @@
 //! Tables in memory of the system, which forked children share.
 
-use super::{Opened, Wish, private};
+use super::{OpenOptions, Opened, private};
 use crate::error::Result;
 use crate::os::memory::Map;
 use crate::table::rule_users::RuleUsers;
@@ -25,21 +25,21 @@ pub(crate) fn anonymous_memory(bytes: usize) -> Option<Box<dyn Memory>> {
 }
 
 /// A table for this process and its children.
-pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {
-    let geometry = wish.config.shape();
+pub(super) fn anonymous(options: OpenOptions<'_>) -> Result<Opened> {
+    let geometry = options.config.shape();
     if !Table::can_be_shared() {
-        return fall_back(wish, "this processor cannot share a table");
+        return fall_back(options, "this processor cannot share a table");
     }
     let map = Map::anonymous(geometry.bytes()).ok();
     let Some(table) = map.and_then(|map| Table::in_memory(map, geometry)) else {
-        return fall_back(wish, "the system gave no shared memory");
+        return fall_back(options, "the system gave no shared memory");
     };
-    let mut opened = wish.fulfilled(table);
+    let mut opened = options.opened_with(table);
     opened.rule_users = RuleUsers::Unknown;
     #[cfg(target_os = "linux")]
     match crate::os::lock::LockFile::of_memory() {
         Ok(file) => opened.rule_users = RuleUsers::Locked(file),
-        Err(cause) if wish.config.clustered => return Err(named::no_lock(&cause)),
+        Err(cause) if options.config.clustered => return Err(named::no_lock(&cause)),
         // Without a lock no rule index is reused; everything else works.
         Err(_) => {}
     }
@@ -47,14 +47,14 @@ pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn named(_: &str, wish: Wish<'_>) -> Result<Opened> {
-    let mut opened = anonymous(wish)?;
+pub(super) fn named(_: &str, options: OpenOptions<'_>) -> Result<Opened> {
+    let mut opened = anonymous(options)?;
     opened.warnings.push("named tables need Linux; this one has no name".into());
     Ok(opened)
 }
 
-pub(super) fn fall_back(wish: Wish<'_>, why: &str) -> Result<Opened> {
-    let mut opened = private(wish)?;
+pub(super) fn fall_back(options: OpenOptions<'_>, why: &str) -> Result<Opened> {
+    let mut opened = private(options)?;
     opened.warnings.push(format!("{why}: this process counts for itself"));
     Ok(opened)
 }

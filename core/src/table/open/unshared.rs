@@ -1,7 +1,7 @@
 //! Stands for `shared.rs` and `named.rs` where nothing can share memory: a table belongs to its
 //! process.
 
-use super::{Opened, Wish, private};
+use super::{OpenOptions, Opened, private};
 use crate::error::Result;
 use crate::table::Memory;
 use crate::table::heap::Heap;
@@ -14,16 +14,16 @@ pub(crate) fn anonymous_memory(bytes: usize) -> Option<Box<dyn Memory>> {
     private_memory(bytes)
 }
 
-pub(super) fn anonymous(wish: Wish<'_>) -> Result<Opened> {
-    private(wish)
+pub(super) fn anonymous(options: OpenOptions<'_>) -> Result<Opened> {
+    private(options)
 }
 
-pub(super) fn named(_: &str, wish: Wish<'_>) -> Result<Opened> {
+pub(super) fn named(_: &str, options: OpenOptions<'_>) -> Result<Opened> {
     let why = match cfg!(feature = "shared") {
         true => "Linux",
         false => "the feature `shared` of the crate dthrottle",
     };
-    let mut opened = private(wish)?;
+    let mut opened = private(options)?;
     opened.warnings.push(format!("named tables need {why}; this one belongs to its process"));
     Ok(opened)
 }

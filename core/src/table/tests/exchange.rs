@@ -72,24 +72,24 @@ fn a_node_keeps_its_number() {
 fn what_is_counted_adds_up() {
     let table = exchanged();
     for counter in 0..COUNTERS + 2 {
-        table.count(counter, counter as u64);
-        table.count(counter, 1);
+        table.add_to_counter(counter, counter as u64);
+        table.add_to_counter(counter, 1);
     }
-    assert!((0..COUNTERS).all(|counter| table.counted(counter) == counter as u64 + 1));
-    assert_eq!((table.counted(COUNTERS), table.counted(usize::MAX)), (0, 0));
+    assert!((0..COUNTERS).all(|counter| table.counter(counter) == counter as u64 + 1));
+    assert_eq!((table.counter(COUNTERS), table.counter(usize::MAX)), (0, 0));
 }
 
 #[test]
 fn events_are_kept_until_others_need_the_room() {
     let table = exchanged();
-    let numbers = |since| table.notes_since(since).iter().map(|e| e.number).collect::<Vec<_>>();
+    let numbers = |since| table.events_since(since).iter().map(|e| e.number).collect::<Vec<_>>();
     assert_eq!(numbers(0), [] as [u64; 0]);
     for at_ns in 1..=3 {
-        table.note(RawEvent { at_ns, kind: 2, node: 3, value: 4, number: 99 });
+        table.push_event(RawEvent { at_ns, kind: 2, node: 3, value: 4, number: 99 });
     }
     let last = RawEvent { at_ns: 3, kind: 2, node: 3, value: 4, number: 3 };
-    assert_eq!((numbers(1), table.notes_since(2)), (vec![2, 3], vec![last]));
-    (4..=100).for_each(|_| table.note(RawEvent::default()));
+    assert_eq!((numbers(1), table.events_since(2)), (vec![2, 3], vec![last]));
+    (4..=100).for_each(|_| table.push_event(RawEvent::default()));
     assert_eq!(numbers(0), (37..=100).collect::<Vec<_>>());
     assert_eq!(numbers(98), [99, 100]);
 }
@@ -98,7 +98,7 @@ fn events_are_kept_until_others_need_the_room() {
 fn another_table_takes_it_all_over() {
     let (old, new) = (exchanged(), exchanged());
     old.node_id(7);
-    old.exchange(SECOND);
+    old.set_exchanged(SECOND);
     old.set_slack(5);
     old.take_seat(origin(1));
     let seat = old.take_seat(origin(2)).unwrap();

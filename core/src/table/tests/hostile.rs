@@ -52,16 +52,16 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
         let now = numbers.next() >> (number % 64);
         table.prefetch(key);
         let seen = table.read(key, scale, now);
-        assert!(seen <= crate::limit::bucket::LAST);
+        assert!(seen <= crate::limit::bucket::MAX_TAT);
         let hits = numbers.next() as i64 >> (number >> 8 & 63);
         let units = number >> 20;
-        let step = |tat| Step { tat: scale.charge(tat, now, units), hits, answer: tat };
+        let step = |tat| BucketUpdate { tat: scale.charge(tat, now, units), hits, answer: tat };
         let answer = table.update(key, scale, now, Some(now), step);
         assert!(answer.is_none_or(|tat| tat == seen));
-        let step = |tat| Step { tat: tat ^ 1, hits, answer: () };
+        let step = |tat| BucketUpdate { tat: tat ^ 1, hits, answer: () };
         table.update_at_home(key, scale, now, step);
         if number.is_multiple_of(32) {
-            table.exchange(now);
+            table.set_exchanged(now);
             table.drain(number.is_multiple_of(64), |bucket| bucket.hits % 3 > 0, |_| {});
         }
     }
@@ -71,7 +71,7 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
     other.copy_from(table, now);
     let mut hits = 0;
     other.drain(true, |_| true, |bucket| hits += bucket.hits);
-    assert!(hits <= MOST_PENDING * other.slots() as u64);
+    assert!(hits <= MAX_PENDING * other.slots() as u64);
 }
 
 /// Everything that an exchange reads makes sense, and can be written over.
@@ -98,14 +98,14 @@ fn exchange_all(table: &Table, numbers: &mut Numbers) {
     }
     table.node_id(numbers.next());
     table.exchanger();
-    table.count(0, u64::MAX);
+    table.add_to_counter(0, u64::MAX);
     for _ in 0..3 {
-        table.note(RawEvent { at_ns: 7, ..RawEvent::default() });
-        let events = table.notes_since(0);
+        table.push_event(RawEvent { at_ns: 7, ..RawEvent::default() });
+        let events = table.events_since(0);
         assert!(events.is_sorted_by(|a, b| a.number < b.number));
     }
     // The number before the first may have been the last there is.
-    assert!(table.notes_since(0).iter().any(|event| event.at_ns == 7));
+    assert!(table.events_since(0).iter().any(|event| event.at_ns == 7));
 }
 
 #[test]
@@ -129,9 +129,9 @@ fn garbage_is_not_opened_as_a_table() {
     let tables = if cfg!(miri) { 1 } else { 20 };
     for seed in 0..tables {
         let opened = Region::existing(Box::new(garbage(geometry, seed)));
-        assert!(matches!(opened, Err(Unfit::NotATable)));
+        assert!(matches!(opened, Err(RegionError::NotATable)));
     }
-    assert!(matches!(Region::existing(Box::new(Heap::new(64))), Err(Unfit::NotATable)));
+    assert!(matches!(Region::existing(Box::new(Heap::new(64))), Err(RegionError::NotATable)));
     let short = Heap::new(geometry.bytes() - PAGE);
     assert!(Table::in_memory(short, geometry).is_none(), "too short");
 }
@@ -153,19 +153,19 @@ fn a_region_is_opened_as_it_was_made() {
     let geometry = Geometry::new(5);
     let memory = Shared(Arc::new(Heap::new(geometry.bytes())));
     let existing = || Region::existing(Box::new(memory.clone()));
-    let birth = Birth { zero_ns: 1, key: [2, 3], boot: [4, 5] };
-    let made = Region::newborn(Box::new(memory.clone()), geometry, &birth).unwrap();
+    let params = TableParams { zero_ns: 1, key: [2, 3], boot: [4, 5] };
+    let made = Region::create(Box::new(memory.clone()), geometry, &params).unwrap();
     let opened = existing().unwrap_or_else(|_| panic!("a table"));
-    assert_eq!((opened.birth(), opened.geometry()), (birth, geometry));
+    assert_eq!((opened.params(), opened.geometry()), (params, geometry));
     let header = made.header();
     for lines in [0, 1, 500, 1 << 38, 1 << 39, u64::MAX] {
         header.lines.store(lines, Ordering::Relaxed);
-        assert!(matches!(existing(), Err(Unfit::NotATable)), "{lines} lines");
+        assert!(matches!(existing(), Err(RegionError::NotATable)), "{lines} lines");
     }
     header.lines.store(5, Ordering::Relaxed);
     assert!(existing().is_ok());
     header.seats.store(1024, Ordering::Relaxed);
-    assert!(matches!(existing(), Err(Unfit::NotATable)), "too short for origins");
+    assert!(matches!(existing(), Err(RegionError::NotATable)), "too short for origins");
     header.layout.store(9, Ordering::Relaxed);
-    assert!(matches!(existing(), Err(Unfit::Layout { found: 9, .. })));
+    assert!(matches!(existing(), Err(RegionError::Layout { found: 9, .. })));
 }

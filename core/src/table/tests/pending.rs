@@ -10,148 +10,149 @@ fn tags() -> Vec<u64> {
 }
 
 /// A table of eight slots, all with a hit that nobody has taken yet.
-fn full_of_hits() -> Rig {
-    let rig = Rig::new(2, 10);
-    rig.table.exchange(SECOND);
-    tags().iter().for_each(|tag| rig.charge(*tag, SECOND, 1).unwrap());
-    rig
+fn full_of_hits() -> TestTable {
+    let test = TestTable::new(2, 10);
+    test.table.set_exchanged(SECOND);
+    tags().iter().for_each(|tag| test.charge(*tag, SECOND, 1).unwrap());
+    test
 }
 
 #[test]
 fn alone_nothing_is_counted_for_peers() {
-    let rig = Rig::new(2, 10);
-    rig.charge(7, SECOND, 3).unwrap();
-    assert_eq!(rig.drain(true), []);
-    rig.table.exchange(2 * SECOND);
-    rig.charge(7, 17 * SECOND, 3).unwrap();
-    assert_eq!(rig.drain(true), [], "the exchanger has not been there for 15 seconds");
-    assert_eq!(rig.table.unreported.get(), 0);
+    let test = TestTable::new(2, 10);
+    test.charge(7, SECOND, 3).unwrap();
+    assert_eq!(test.drain(true), []);
+    test.table.set_exchanged(2 * SECOND);
+    test.charge(7, 17 * SECOND, 3).unwrap();
+    assert_eq!(test.drain(true), [], "the exchanger has not been there for 15 seconds");
+    assert_eq!(test.table.unreported.get(), 0);
 }
 
 #[test]
 fn every_hit_is_handed_over_once() {
-    let rig = full_of_hits();
-    rig.charge(tags()[5], SECOND, 4).unwrap();
+    let test = full_of_hits();
+    test.charge(tags()[5], SECOND, 4).unwrap();
     let mut expected: Vec<(u64, u64)> = tags().iter().map(|tag| (*tag, 1)).collect();
     expected[5].1 = 5;
-    assert_eq!(rig.drain(false), expected);
-    assert_eq!(rig.table.region.dirty()[0].load(Ordering::Relaxed), 0, "no longer marked");
-    assert_eq!((rig.drain(false), rig.drain(true)), (vec![], vec![]));
-    rig.charge(tags()[6], SECOND, 2).unwrap();
-    assert_eq!(rig.drain(false), [(tags()[6], 2)]);
-    assert_eq!(rig.used(tags()[5], SECOND), 5, "only the hits are taken");
+    assert_eq!(test.drain(false), expected);
+    assert_eq!(test.table.region.dirty()[0].load(Ordering::Relaxed), 0, "no longer marked");
+    assert_eq!((test.drain(false), test.drain(true)), (vec![], vec![]));
+    test.charge(tags()[6], SECOND, 2).unwrap();
+    assert_eq!(test.drain(false), [(tags()[6], 2)]);
+    assert_eq!(test.used(tags()[5], SECOND), 5, "only the hits are taken");
 }
 
 #[test]
 fn every_line_has_its_bit() {
     let lines = 130;
-    let rig = Rig::new(lines, 10);
-    rig.table.exchange(SECOND);
+    let test = TestTable::new(lines, 10);
+    test.table.set_exchanged(SECOND);
     for line in [0, 1, 63, 64, 127, 128, 129] {
         let tag = at_home(line, lines, 1);
-        rig.charge(tag, SECOND, 2).unwrap();
-        assert_eq!(rig.drain(false), [(tag, 2)], "line {line}");
+        test.charge(tag, SECOND, 2).unwrap();
+        assert_eq!(test.drain(false), [(tag, 2)], "line {line}");
     }
 }
 
 #[test]
 fn hits_that_are_not_due_are_kept() {
-    let rig = full_of_hits();
+    let test = full_of_hits();
     let late = tags()[2];
     let mut out = Vec::new();
     let due =
         |bucket: &crate::table::walk::Bucket| bucket.key.fingerprint != late && bucket.hits == 1;
-    rig.table.drain(false, due, |bucket| out.push(bucket.key));
+    test.table.drain(false, due, |bucket| out.push(bucket.key));
     assert_eq!(out.len(), 7);
-    assert!(out.iter().all(|key| key.rule == rig.rule));
-    assert_eq!(rig.drain(false), [(late, 1)]);
+    assert!(out.iter().all(|key| key.rule == test.rule));
+    assert_eq!(test.drain(false), [(late, 1)]);
 }
 
 /// What a process leaves that is killed between the swap of a slot and the bit of its line.
 #[test]
 fn a_slot_whose_line_is_not_marked_is_found_again() {
     let unmarked = || {
-        let rig = full_of_hits();
-        rig.table.region.dirty()[0].store(0, Ordering::Relaxed);
-        assert_eq!(rig.drain(false), []);
-        rig
+        let test = full_of_hits();
+        test.table.region.dirty()[0].store(0, Ordering::Relaxed);
+        assert_eq!(test.drain(false), []);
+        test
     };
     assert_eq!(unmarked().drain(true).len(), 8, "by looking at all");
-    let rig = unmarked();
-    rig.charge(tags()[0], SECOND, 1).unwrap();
-    assert_eq!(rig.drain(false).len(), rig.taken(0), "by the next hit of its line");
+    let test = unmarked();
+    test.charge(tags()[0], SECOND, 1).unwrap();
+    assert_eq!(test.drain(false).len(), test.taken(0), "by the next hit of its line");
 }
 
 #[test]
 fn a_slot_with_hits_is_kept_while_somebody_takes_them() {
-    let rig = full_of_hits();
-    let another = rig.key(at_home(1, 2, 1));
-    let step = |tat| Step { tat: rig.scale.charge(tat, 15 * SECOND, 1), hits: 1, answer: () };
-    let update = |evict| rig.table.update(another, &rig.scale, 15 * SECOND, evict, step);
+    let test = full_of_hits();
+    let another = test.key(at_home(1, 2, 1));
+    let step =
+        |tat| BucketUpdate { tat: test.scale.charge(tat, 15 * SECOND, 1), hits: 1, answer: () };
+    let update = |evict| test.table.update(another, &test.scale, 15 * SECOND, evict, step);
     assert_eq!(update(None), None, "all are full buckets, but not taken");
-    assert_eq!(rig.used(another.fingerprint, 15 * SECOND), 0);
-    assert_eq!(rig.drain(false).len(), 8);
+    assert_eq!(test.used(another.fingerprint, 15 * SECOND), 0);
+    assert_eq!(test.drain(false).len(), 8);
     update(None).unwrap();
-    assert_eq!((rig.table.evicted.get(), rig.table.unreported.get()), (0, 0));
+    assert_eq!((test.table.evicted.get(), test.table.unreported.get()), (0, 0));
 }
 
 /// Hits that no peer hears of are worth less than a debt that nobody remembers.
 #[test]
 fn a_flood_with_hits_does_not_wash_an_offender_away() {
-    let rig = Rig::new(2, 10);
-    rig.table.exchange(SECOND);
+    let test = TestTable::new(2, 10);
+    test.table.set_exchanged(SECOND);
     let offender = at_home(0, 2, 0);
-    rig.charge(offender, SECOND, 25).unwrap();
-    assert_eq!(rig.drain(false), [(offender, 25)]);
-    (1..=100).for_each(|n| rig.charge(at_home(n as usize % 2, 2, n), SECOND, 1).unwrap());
-    assert_eq!(rig.used(offender, SECOND), 25);
-    assert_eq!((rig.table.evicted.get(), rig.table.unreported.get()), (93, 93));
+    test.charge(offender, SECOND, 25).unwrap();
+    assert_eq!(test.drain(false), [(offender, 25)]);
+    (1..=100).for_each(|n| test.charge(at_home(n as usize % 2, 2, n), SECOND, 1).unwrap());
+    assert_eq!(test.used(offender, SECOND), 25);
+    assert_eq!((test.table.evicted.get(), test.table.unreported.get()), (93, 93));
 }
 
 #[test]
 fn a_slot_with_hits_is_not_kept_for_an_exchanger_that_is_gone() {
-    let rig = full_of_hits();
+    let test = full_of_hits();
     let another = at_home(1, 2, 1);
-    rig.charge(another, 16 * SECOND, 1).unwrap();
-    assert_eq!((rig.table.evicted.get(), rig.table.unreported.get()), (0, 1));
-    assert_eq!(rig.drain(false).len(), 7);
+    test.charge(another, 16 * SECOND, 1).unwrap();
+    assert_eq!((test.table.evicted.get(), test.table.unreported.get()), (0, 1));
+    assert_eq!(test.drain(false).len(), 7);
 }
 
 #[test]
 fn pending_hits_saturate() {
-    let rig = Rig::new(2, 10);
-    rig.table.exchange(SECOND);
-    rig.charge(7, SECOND, MOST_PENDING - 1).unwrap();
-    assert_eq!(rig.table.unreported.get(), 0);
-    rig.charge(7, SECOND, 5).unwrap();
-    assert_eq!(rig.table.unreported.get(), 4);
-    assert_eq!(rig.drain(false), [(0, MOST_PENDING)]);
-    rig.charge(8 << 20, SECOND, MOST_PENDING + 3).unwrap();
-    assert_eq!(rig.table.unreported.get(), 7, "also of a new bucket");
-    assert_eq!(rig.drain(false), [(8 << 20, MOST_PENDING)]);
+    let test = TestTable::new(2, 10);
+    test.table.set_exchanged(SECOND);
+    test.charge(7, SECOND, MAX_PENDING - 1).unwrap();
+    assert_eq!(test.table.unreported.get(), 0);
+    test.charge(7, SECOND, 5).unwrap();
+    assert_eq!(test.table.unreported.get(), 4);
+    assert_eq!(test.drain(false), [(0, MAX_PENDING)]);
+    test.charge(8 << 20, SECOND, MAX_PENDING + 3).unwrap();
+    assert_eq!(test.table.unreported.get(), 7, "also of a new bucket");
+    assert_eq!(test.drain(false), [(8 << 20, MAX_PENDING)]);
 }
 
 #[test]
 fn hits_that_were_given_back_are_not_reported() {
-    let rig = full_of_hits();
+    let test = full_of_hits();
     let back = |tag, hits| {
-        let step = |tat| Step { tat, hits, answer: () };
-        rig.table.update(rig.key(tag), &rig.scale, SECOND, Some(SECOND), step).unwrap();
+        let step = |tat| BucketUpdate { tat, hits, answer: () };
+        test.table.update(test.key(tag), &test.scale, SECOND, Some(SECOND), step).unwrap();
     };
-    rig.charge(tags()[1], SECOND, 4).unwrap();
+    test.charge(tags()[1], SECOND, 4).unwrap();
     back(tags()[1], -2);
     back(tags()[0], -7);
-    let drained = rig.drain(false);
+    let drained = test.drain(false);
     assert_eq!((drained.len(), drained[0]), (7, (tags()[1], 3)));
-    assert_eq!(rig.table.unreported.get(), 0);
+    assert_eq!(test.table.unreported.get(), 0);
 }
 
 #[test]
 fn the_hits_of_a_claim_that_is_lost_are_not_reported() {
-    let rig = Rig::new(2, 100);
-    rig.table.exchange(SECOND);
+    let test = TestTable::new(2, 100);
+    test.table.set_exchanged(SECOND);
     let tag = at_home(0, 2, 0);
-    rig.charge(tag, SECOND, 3).unwrap();
-    rig.claim_late(tag, SECOND, 5);
-    assert_eq!(rig.drain(false), [(tag, 3)]);
+    test.charge(tag, SECOND, 3).unwrap();
+    test.claim_late(tag, SECOND, 5);
+    assert_eq!(test.drain(false), [(tag, 3)]);
 }

@@ -4,99 +4,100 @@ use super::*;
 
 #[test]
 fn a_changed_rule_carries_the_balance_over() {
-    let rig = Rig::new(2, 10);
+    let test = TestTable::new(2, 10);
     let minute = Scale::new(&Rate::new(7, Duration::from_secs(60)), 20);
-    let rule = rig.table.rule_index(1, &minute).unwrap();
-    assert_ne!(rule, rig.rule);
+    let rule = test.table.rule_index(1, &minute).unwrap();
+    assert_ne!(rule, test.rule);
     let balance = |now| {
         let key = Key { fingerprint: 7, rule };
-        (minute.balance(rig.table.read(key, &minute, now), now), 10 - rig.used(7, now))
+        (minute.balance(test.table.read(key, &minute, now), now), 10 - test.used(7, now))
     };
     let charge = |units| {
-        let step = |tat| Step { tat: minute.charge(tat, SECOND, units), hits: 0, answer: () };
-        rig.table
+        let step =
+            |tat| BucketUpdate { tat: minute.charge(tat, SECOND, units), hits: 0, answer: () };
+        test.table
             .update(Key { fingerprint: 7, rule }, &minute, SECOND, Some(SECOND), step)
             .unwrap();
     };
-    rig.charge(7, SECOND, 4).unwrap();
+    test.charge(7, SECOND, 4).unwrap();
     assert_eq!(balance(SECOND), (6, 6));
     charge(2);
     assert_eq!(balance(SECOND), (4, 4), "two processes with different rules, in turns");
-    rig.charge(7, SECOND, 1).unwrap();
+    test.charge(7, SECOND, 1).unwrap();
     assert_eq!(balance(SECOND), (3, 3));
     charge(8);
     assert_eq!(balance(SECOND), (-5, -5), "debts too");
-    rig.charge(7, SECOND, 2).unwrap();
+    test.charge(7, SECOND, 2).unwrap();
     assert_eq!(balance(SECOND), (-7, -7));
-    assert_eq!(rig.table.live(SECOND), 1);
+    assert_eq!(test.table.live(SECOND), 1);
     assert_eq!(balance(60 * SECOND), (20, 10), "full is full");
 }
 
 /// What is found says by which rule it was counted last.
 #[test]
 fn a_slot_names_the_rule_that_charged_it_last() {
-    let rig = Rig::new(2, 10);
+    let test = TestTable::new(2, 10);
     let other = per_second(20);
-    let rule = rig.table.rule_index(2, &other).unwrap();
+    let rule = test.table.rule_index(2, &other).unwrap();
     let named = || {
         let mut rules = Vec::new();
-        rig.table.each(SECOND, |bucket, _, scale| rules.push((bucket.key.rule, *scale)));
+        test.table.each(SECOND, |bucket, _, scale| rules.push((bucket.key.rule, *scale)));
         rules
     };
-    rig.charge(7, SECOND, 4).unwrap();
-    assert_eq!(named(), [(rig.rule, rig.scale)]);
-    let step = |tat| Step { tat: other.charge(tat, SECOND, 1), hits: 0, answer: () };
-    rig.table.update(Key { fingerprint: 7, rule }, &other, SECOND, Some(SECOND), step).unwrap();
+    test.charge(7, SECOND, 4).unwrap();
+    assert_eq!(named(), [(test.rule, test.scale)]);
+    let step = |tat| BucketUpdate { tat: other.charge(tat, SECOND, 1), hits: 0, answer: () };
+    test.table.update(Key { fingerprint: 7, rule }, &other, SECOND, Some(SECOND), step).unwrap();
     assert_eq!(named(), [(rule, other)]);
-    assert_eq!(rig.table.rule(rule), Some((2, other)));
-    assert_eq!(rig.table.rule(rig.rule), Some((1, rig.scale)));
-    let rules: Vec<_> = rig.table.rules().collect();
-    assert_eq!(rules, [(rig.rule, 1, rig.scale), (rule, 2, other)]);
+    assert_eq!(test.table.rule(rule), Some((2, other)));
+    assert_eq!(test.table.rule(test.rule), Some((1, test.scale)));
+    let rules: Vec<_> = test.table.rules().collect();
+    assert_eq!(rules, [(test.rule, 1, test.scale), (rule, 2, other)]);
 }
 
 #[test]
 fn a_slot_of_a_rule_that_makes_no_sense_is_worth_nothing() {
-    let rig = Rig::new(2, 10);
-    let unknown = Key { rule: 77, ..rig.key(7) };
-    let step = |_| Step { tat: 1 << 50, hits: 0, answer: () };
-    rig.table.update(unknown, &rig.scale, SECOND, Some(SECOND), step).unwrap();
-    assert_eq!((rig.used(7, SECOND), rig.table.live(SECOND)), (0, 0));
-    assert_eq!((rig.table.rule(77), rig.table.rule(u16::MAX)), (None, None));
-    rig.charge(7, SECOND, 3).unwrap();
-    assert_eq!(rig.used(7, SECOND), 3);
+    let test = TestTable::new(2, 10);
+    let unknown = Key { rule: 77, ..test.key(7) };
+    let step = |_| BucketUpdate { tat: 1 << 50, hits: 0, answer: () };
+    test.table.update(unknown, &test.scale, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!((test.used(7, SECOND), test.table.live(SECOND)), (0, 0));
+    assert_eq!((test.table.rule(77), test.table.rule(u16::MAX)), (None, None));
+    test.charge(7, SECOND, 3).unwrap();
+    assert_eq!(test.used(7, SECOND), 3);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "millions of steps; `rules.rs` fills a shorter list")]
 fn the_list_of_rules_can_be_full() {
-    let rig = Rig::new(2, 10);
+    let test = TestTable::new(2, 10);
     let most = slot::RULES as u64 - 2;
     for id in 2..=most {
-        assert_eq!(rig.table.rule_index(id, &rig.scale), Some(id as u16));
+        assert_eq!(test.table.rule_index(id, &test.scale), Some(id as u16));
     }
-    assert_eq!(rig.table.rule_index(most + 1, &rig.scale), None);
-    assert_eq!(rig.table.rule_index(most, &rig.scale), Some(most as u16), "known");
-    assert_eq!(rig.table.rule_index(most, &per_second(20)), None, "changed");
+    assert_eq!(test.table.rule_index(most + 1, &test.scale), None);
+    assert_eq!(test.table.rule_index(most, &test.scale), Some(most as u16), "known");
+    assert_eq!(test.table.rule_index(most, &per_second(20)), None, "changed");
     let key = Key { fingerprint: 7, rule: most as u16 };
-    let step = |tat| Step { tat: rig.scale.charge(tat, SECOND, 4), hits: 0, answer: () };
-    rig.table.update(key, &rig.scale, SECOND, Some(SECOND), step).unwrap();
-    assert_eq!(rig.used(7, SECOND), 4, "the last rule counts like any other");
+    let step = |tat| BucketUpdate { tat: test.scale.charge(tat, SECOND, 4), hits: 0, answer: () };
+    test.table.update(key, &test.scale, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!(test.used(7, SECOND), 4, "the last rule counts like any other");
 }
 
 /// Hits that wait are units, however many of them the next rule counts as one.
 #[test]
 fn pending_hits_are_carried_over_to_another_quantum() {
-    let rig = Rig::new(2, 10);
-    rig.table.exchange(SECOND);
+    let test = TestTable::new(2, 10);
+    test.table.set_exchanged(SECOND);
     let coarse = per_second(1 << 20);
-    let rule = rig.table.rule_index(1, &coarse).unwrap();
+    let rule = test.table.rule_index(1, &coarse).unwrap();
     assert_eq!(coarse.quantum(), 16);
-    rig.charge(7, SECOND, 100).unwrap();
+    test.charge(7, SECOND, 100).unwrap();
     let key = Key { fingerprint: 7, rule };
-    let step = |tat| Step { tat, hits: 2, answer: () };
-    rig.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
-    assert_eq!(rig.drain(false), [(0, 6 + 2)]);
-    rig.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
-    rig.charge(7, SECOND, 1).unwrap();
-    assert_eq!(rig.drain(false), [(0, 33)]);
+    let step = |tat| BucketUpdate { tat, hits: 2, answer: () };
+    test.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
+    assert_eq!(test.drain(false), [(0, 6 + 2)]);
+    test.table.update(key, &coarse, SECOND, Some(SECOND), step).unwrap();
+    test.charge(7, SECOND, 1).unwrap();
+    assert_eq!(test.drain(false), [(0, 33)]);
 }

@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::cell::{Cell, full_fence};
 use super::line::{Claim, EvictionCost, Line, Pair};
-use super::mistake::Mistake;
+use super::mutation::Mutation;
 use super::slot::{Mark, Slot};
 
 const CROWDED: usize = 3;
@@ -15,21 +15,21 @@ pub(super) fn claim(
     new: Slot,
     token: u64,
     eviction_cost: impl Fn(Slot) -> EvictionCost,
-    lost: impl FnOnce(Slot),
+    on_replace: impl FnOnce(Slot),
 ) -> Claim {
     let Some((cell, slot, displaced)) = choose(pair, &eviction_cost) else { return Claim::Lost };
     let mark = if displaced { pair.mark.displaced() } else { pair.mark };
     let bucket = Slot::new(mark, new.rule(), new.pending(), new.tat());
-    let at_once = Mistake::NoReservation.is_made();
+    let at_once = Mutation::NoReservation.is_active();
     let reserved = if at_once { bucket } else { Slot::reserved(mark, token) };
     if !cell.replace(slot, reserved) {
         return Claim::Lost;
     }
-    lost(slot);
+    on_replace(slot);
     if at_once {
         return Claim::Taken { displaced };
     }
-    let alone = Mistake::NoSecondLook.is_made() || is_alone(pair, cell);
+    let alone = Mutation::NoSecondLook.is_active() || cancel_other_claims(pair, cell);
     let next = if alone { bucket } else { reserved.given_up() };
     match cell.replace(reserved, next) && alone {
         true => Claim::Taken { displaced },
@@ -37,9 +37,9 @@ pub(super) fn claim(
     }
 }
 
-fn is_alone(pair: &Pair<'_>, own: &Cell) -> bool {
+fn cancel_other_claims(pair: &Pair<'_>, own: &Cell) -> bool {
     full_fence();
-    let lines = if Mistake::HomeOnly.is_made() { 1 } else { 2 };
+    let lines = if Mutation::HomeOnly.is_active() { 1 } else { 2 };
     let marked = [(pair.home, pair.mark), (pair.second, pair.mark.displaced())];
     for (line, mark) in marked.into_iter().take(lines) {
         for cell in line.0.iter().filter(|cell| !ptr::eq(*cell, own)) {
@@ -51,7 +51,7 @@ fn is_alone(pair: &Pair<'_>, own: &Cell) -> bool {
                 if !slot.is_reserved() {
                     return false;
                 }
-                if Mistake::NoSilence.is_made() || cell.replace(slot, slot.given_up()) {
+                if Mutation::NoCancel.is_active() || cell.replace(slot, slot.given_up()) {
                     break;
                 }
             }

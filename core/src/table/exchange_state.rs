@@ -33,7 +33,7 @@ pub struct RawEvent {
 /// The shared part of it.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct ExchangeState {
     /// What the cluster knows this table as; zero: nobody has said.
     node_id: AtomicU64,
     /// How many nodes there are.
@@ -43,7 +43,7 @@ pub(super) struct Board {
     pid: AtomicU64,
     counters: [AtomicU64; COUNTERS],
     /// The number of the last event.
-    noted: AtomicU64,
+    last_event: AtomicU64,
     events: [SharedEvent; EVENTS],
 }
 
@@ -55,8 +55,8 @@ struct SharedEvent {
     words: [AtomicU64; 4],
 }
 
-impl Board {
-    pub(super) fn copy_node_to(&self, new: &Board) {
+impl ExchangeState {
+    pub(super) fn copy_node_to(&self, new: &ExchangeState) {
         // Relaxed: nobody else sees the new table yet.
         new.node_id.store(self.node_id.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -65,9 +65,9 @@ impl Board {
 impl Table {
     /// What the cluster knows this table as: from now on this, unless it has a number already.
     pub(crate) fn node_id(&self, fresh: u64) -> u64 {
-        let place = &self.region.header().board.node_id;
+        let node_id = &self.region.header().exchange.node_id;
         // Relaxed: only the number matters.
-        match place.compare_exchange(0, fresh.max(1), Ordering::Relaxed, Ordering::Relaxed) {
+        match node_id.compare_exchange(0, fresh.max(1), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => fresh.max(1),
             Err(known) => known,
         }
@@ -75,67 +75,67 @@ impl Table {
 
     /// The same; zero: it has none.
     pub(crate) fn known_node_id(&self) -> u64 {
-        self.region.header().board.node_id.load(Ordering::Relaxed)
+        self.region.header().exchange.node_id.load(Ordering::Relaxed)
     }
 
     /// Gives it another number.
     pub(crate) fn renew_node_id(&self, fresh: u64) {
-        self.region.header().board.node_id.store(fresh.max(1), Ordering::Relaxed);
+        self.region.header().exchange.node_id.store(fresh.max(1), Ordering::Relaxed);
     }
 
     /// How many nodes there are, this one included; zero: not known.
     pub(crate) fn nodes(&self) -> u64 {
-        self.region.header().board.nodes.load(Ordering::Relaxed)
+        self.region.header().exchange.nodes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_nodes(&self, nodes: u64) {
-        self.region.header().board.nodes.store(nodes, Ordering::Relaxed);
+        self.region.header().exchange.nodes.store(nodes, Ordering::Relaxed);
     }
 
     /// The life of the exchange and the process that ran it last.
     pub(crate) fn exchanger(&self) -> (u64, u64) {
-        let board = &self.region.header().board;
-        (board.incarnation.load(Ordering::Relaxed), board.pid.load(Ordering::Relaxed))
+        let state = &self.region.header().exchange;
+        (state.incarnation.load(Ordering::Relaxed), state.pid.load(Ordering::Relaxed))
     }
 
     pub(crate) fn set_exchanger(&self, incarnation: u64, pid: u64) {
-        let board = &self.region.header().board;
-        board.incarnation.store(incarnation, Ordering::Relaxed);
-        board.pid.store(pid, Ordering::Relaxed);
+        let state = &self.region.header().exchange;
+        state.incarnation.store(incarnation, Ordering::Relaxed);
+        state.pid.store(pid, Ordering::Relaxed);
     }
 
     /// Counts something. What there is no counter for is not counted.
-    pub(crate) fn count(&self, counter: usize, by: u64) {
-        if let Some(place) = self.region.header().board.counters.get(counter) {
+    pub(crate) fn add_to_counter(&self, counter: usize, by: u64) {
+        if let Some(counter) = self.region.header().exchange.counters.get(counter) {
             // Relaxed: a count orders nothing.
-            place.fetch_add(by, Ordering::Relaxed);
+            counter.fetch_add(by, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn counted(&self, counter: usize) -> u64 {
-        let place = self.region.header().board.counters.get(counter);
-        place.map_or(0, |place| place.load(Ordering::Relaxed))
+    pub(crate) fn counter(&self, counter: usize) -> u64 {
+        let counter = self.region.header().exchange.counters.get(counter);
+        counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
     /// Notes an event, whose number does not matter.
-    pub(crate) fn note(&self, event: RawEvent) {
-        let board = &self.region.header().board;
-        let number = board.noted.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        let place = &board.events[number as usize % EVENTS];
-        place.number.store(0, Ordering::Relaxed);
+    pub(crate) fn push_event(&self, event: RawEvent) {
+        let state = &self.region.header().exchange;
+        let number = state.last_event.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let event_slot = &state.events[number as usize % EVENTS];
+        event_slot.number.store(0, Ordering::Relaxed);
         // Who reads a word of this event sees that there is none, or that it is this one.
         fence(Ordering::Release);
         let words = [event.at_ns, event.kind, event.node, event.value];
-        for (place, word) in place.words.iter().zip(words) {
-            place.store(word, Ordering::Relaxed);
+        for (target, word) in event_slot.words.iter().zip(words) {
+            target.store(word, Ordering::Relaxed);
         }
         // Release: who sees the number sees the event.
-        place.number.store(number, Ordering::Release);
+        event_slot.number.store(number, Ordering::Release);
     }
 
     /// The events after this number that are still there, in order.
-    pub(crate) fn notes_since(&self, number: u64) -> Vec<RawEvent> {
-        let places = self.region.header().board.events.iter().enumerate();
+    pub(crate) fn events_since(&self, number: u64) -> Vec<RawEvent> {
+        let places = self.region.header().exchange.events.iter().enumerate();
         let is_later = |(place, event): &(usize, RawEvent)| {
             event.number > number && event.number as usize % EVENTS == *place
         };

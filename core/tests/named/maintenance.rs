@@ -16,7 +16,7 @@ fn resize(folder: &Folder, size: &str) -> dthrottle::Result<u64> {
 }
 
 /// A file of ours that is not a table.
-fn no_table(path: &Path) {
+fn write_invalid_file(path: &Path) {
     fs::write(path, "x").unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
@@ -30,7 +30,7 @@ fn all_tables_are_listed_with_their_faults() {
     take(&throttle, "one", 1);
     take(&throttle, "other", 1);
     let broken = file(&folder, "broken");
-    no_table(&broken);
+    write_invalid_file(&broken);
     fs::write(format!("{}/something-else", folder.path()), "x").unwrap();
     let listed = tables::list(None, dir).unwrap();
     let [fault, table] = &listed[..] else { panic!("{listed:?}") };
@@ -59,7 +59,7 @@ fn a_removed_table_lives_on_in_who_has_it() {
     assert_eq!(error.kind(), ErrorKind::File);
     assert!(error.to_string().contains("no table \"web\""), "{error}");
     // What is no table can be removed like one.
-    no_table(&file(&folder, "web"));
+    write_invalid_file(&file(&folder, "web"));
     tables::remove("web", None, dir).unwrap();
     assert_eq!(folder.files(), [""; 0]);
 }
@@ -111,17 +111,17 @@ fn a_process_works_on_while_the_size_changes() {
     let dir = format!("dir={}", folder.path());
     let words = ["name=web", "burst=1000000", "tags=1", &dir];
     let mut old = Worker::open(&words).unwrap();
-    assert_eq!(old.ask("allow before 300"), 300);
-    old.tell("allow during 200000");
+    assert_eq!(old.request("allow before 300"), 300);
+    old.send("allow during 200000");
     resize(&folder, "300000").unwrap();
-    assert_eq!(old.answer(), [200_000]);
+    assert_eq!(old.read_answer(), [200_000]);
     let mut new = Worker::open(&["name=web", "burst=1000000", &dir]).unwrap();
     assert_eq!(new.warnings, [""; 0]);
-    assert_eq!(new.ask("balance before"), 999_700);
-    let during = new.ask("balance during");
+    assert_eq!(new.request("balance before"), 999_700);
+    let during = new.request("balance during");
     assert!((800_000..=1_000_000).contains(&during), "{during}");
-    assert_eq!(old.ask("balance during"), 800_000);
-    assert_eq!((new.ask("allow before 5"), old.ask("balance before")), (5, 999_700));
+    assert_eq!(old.request("balance during"), 800_000);
+    assert_eq!((new.request("allow before 5"), old.request("balance before")), (5, 999_700));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use dthrottle::internals::udp::{Background, Setup};
 
 use crate::node::Node;
-use crate::probe::{Around, Probe, Shared, free, one, read, until};
+use crate::probe::{Environment, Probe, Shared, free_lock, read, to_one, until};
 
 fn setup() -> Setup {
     Setup {
@@ -40,23 +40,24 @@ impl Drop for Held {
 }
 
 /// A thread that exchanges while it has the lock.
-fn with_lock(lock: &Lock) -> (Arc<Shared>, Around, Background) {
-    let (shared, around, lock) = (Arc::<Shared>::default(), Around::default(), lock.clone());
+fn with_lock(lock: &Lock) -> (Arc<Shared>, Environment, Background) {
+    let (shared, environment, lock) =
+        (Arc::<Shared>::default(), Environment::default(), lock.clone());
     let engines = shared.clone();
     let make = move || Ok((Probe::new(&engines), setup()));
-    let background = Background::start(around.hooks(), move || Ok(lock.take()), make).unwrap();
-    (shared, around, background)
+    let background = Background::start(environment.hooks(), move || Ok(lock.take()), make).unwrap();
+    (shared, environment, background)
 }
 
 #[test]
 fn a_goodbye_is_said_and_everything_is_closed() {
     let (mut node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
     let address = node.address();
-    node.shared.goodbye.lock().unwrap().push(one(peer.address(), *b"goodbye"));
+    node.shared.goodbye.lock().unwrap().push(to_one(peer.address(), *b"goodbye"));
     node.background.stop();
-    assert_eq!(peer.hears(b"goodbye"), address);
-    until("end", || node.around.fds.lock().unwrap().is_empty().then_some(()));
-    assert_eq!(node.shared.lives.load(Ordering::Relaxed), 1);
+    assert_eq!(peer.receives(b"goodbye"), address);
+    until("end", || node.environment.fds.lock().unwrap().is_empty().then_some(()));
+    assert_eq!(node.shared.engines_started.load(Ordering::Relaxed), 1);
     node.background.stop();
 }
 
@@ -64,13 +65,13 @@ fn a_goodbye_is_said_and_everything_is_closed() {
 fn one_of_two_exchanges_and_the_other_takes_over() {
     let lock = Lock::default();
     let (first, _, mut background) = with_lock(&lock);
-    until("first", || (first.lives.load(Ordering::Relaxed) == 1).then_some(()));
-    let (second, around, _background) = with_lock(&lock);
+    until("first", || (first.engines_started.load(Ordering::Relaxed) == 1).then_some(()));
+    let (second, environment, _background) = with_lock(&lock);
     assert!(lock.take().is_none());
-    assert!(around.bound.lock().unwrap().is_empty());
-    assert_eq!(second.lives.load(Ordering::Relaxed), 0);
+    assert!(environment.bound.lock().unwrap().is_empty());
+    assert_eq!(second.engines_started.load(Ordering::Relaxed), 0);
     background.stop();
-    until("takeover", || (second.lives.load(Ordering::Relaxed) == 1).then_some(()));
+    until("takeover", || (second.engines_started.load(Ordering::Relaxed) == 1).then_some(()));
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn a_thread_that_waits_for_the_lock_ends_as_well() {
     drop(background);
     // The thread held the other one.
     until("end", || (Arc::strong_count(&shared) == 1).then_some(()));
-    assert_eq!(shared.lives.load(Ordering::Relaxed), 0);
+    assert_eq!(shared.engines_started.load(Ordering::Relaxed), 0);
     drop(held);
     assert!(lock.take().is_some());
 }
@@ -95,7 +96,7 @@ fn a_thread_that_sleeps_is_woken_to_end() {
         node.address();
         sleep(Duration::from_millis(20));
         node.background.stop();
-        node.around.fds.lock().unwrap().is_empty()
+        node.environment.fds.lock().unwrap().is_empty()
     });
     assert!(ends);
 }
@@ -121,36 +122,36 @@ fn a_stuck_engine_holds_nobody_up() {
     let mut node = Node::start("127.0.0.1:0");
     node.address();
     let shared = node.shared.clone();
-    let brake = shared.brake.lock().unwrap();
+    let stop_engine = shared.stop_engine.lock().unwrap();
     let before = shared.timeouts.load(Ordering::Relaxed);
     until("stuck engine", || (shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
     // Returns, or this test never ends.
     node.background.stop();
-    drop(brake);
-    until("end", || node.around.fds.lock().unwrap().is_empty().then_some(()));
+    drop(stop_engine);
+    until("end", || node.environment.fds.lock().unwrap().is_empty().then_some(()));
 }
 
 #[test]
 fn an_engine_that_panics_is_replaced() {
     let lock = Lock::default();
-    let (shared, around, _background) = with_lock(&lock);
+    let (shared, environment, _background) = with_lock(&lock);
     let peer = Node::start("127.0.0.1:0");
     for life in 1..4 {
         let address = until("socket", || {
-            let bound = around.bound.lock().unwrap();
+            let bound = environment.bound.lock().unwrap();
             (bound.len() == life).then(|| bound[life - 1])
         });
-        peer.say(one(address, *b"panic"));
-        until("panic", || (read(&around.counters.panics) == life as u64).then_some(()));
+        peer.send(to_one(address, *b"panic"));
+        until("panic", || (read(&environment.counters.panics) == life as u64).then_some(()));
     }
-    until("socket", || (around.bound.lock().unwrap().len() == 4).then_some(()));
-    assert_eq!(shared.lives.load(Ordering::Relaxed), 4);
-    assert_eq!(around.fds.lock().unwrap().len(), 1);
+    until("socket", || (environment.bound.lock().unwrap().len() == 4).then_some(()));
+    assert_eq!(shared.engines_started.load(Ordering::Relaxed), 4);
+    assert_eq!(environment.fds.lock().unwrap().len(), 1);
 }
 
 #[test]
 fn whatever_fails_at_the_start_is_tried_again() {
-    let (shared, around) = (Arc::<Shared>::default(), Around::default());
+    let (shared, environment) = (Arc::<Shared>::default(), Environment::default());
     let (engines, tries) = (shared.clone(), AtomicU64::new(0));
     let try_lock = {
         let mut tries = 0;
@@ -159,7 +160,7 @@ fn whatever_fails_at_the_start_is_tried_again() {
             match tries {
                 1 => Err(io::Error::other("no lock")),
                 2 => panic!("as it should"),
-                _ => free(),
+                _ => free_lock(),
             }
         }
     };
@@ -168,9 +169,9 @@ fn whatever_fails_at_the_start_is_tried_again() {
         1 => panic!("as it should"),
         _ => Ok((Probe::new(&engines), setup())),
     };
-    let _background = Background::start(around.hooks(), try_lock, make).unwrap();
-    until("socket", || around.bound.lock().unwrap().last().copied());
-    let counters = &around.counters;
+    let _background = Background::start(environment.hooks(), try_lock, make).unwrap();
+    until("socket", || environment.bound.lock().unwrap().last().copied());
+    let counters = &environment.counters;
     assert_eq!(read(&counters.lock_errors), 1);
     assert_eq!(read(&counters.start_errors), 1);
     assert_eq!(read(&counters.panics), 2);
@@ -179,7 +180,7 @@ fn whatever_fails_at_the_start_is_tried_again() {
 #[test]
 fn a_background_may_be_dropped_by_its_own_thread() {
     let slot: Arc<Mutex<Option<Background>>> = Arc::default();
-    let (around, dropped) = (Around::default(), Arc::new(AtomicBool::new(false)));
+    let (environment, dropped) = (Environment::default(), Arc::new(AtomicBool::new(false)));
     let (own, done) = (slot.clone(), dropped.clone());
     let try_lock = move || {
         match own.try_lock() {
@@ -190,9 +191,9 @@ fn a_background_may_be_dropped_by_its_own_thread() {
         Ok(None::<()>)
     };
     let make = || Err::<(Probe, Setup), _>(io::Error::other("never"));
-    *slot.lock().unwrap() = Some(Background::start(around.hooks(), try_lock, make).unwrap());
+    *slot.lock().unwrap() = Some(Background::start(environment.hooks(), try_lock, make).unwrap());
     until("drop", || dropped.load(Ordering::SeqCst).then_some(()));
     // All that the thread held goes with it.
     until("end", || (Arc::strong_count(&dropped) == 1).then_some(()));
-    assert_eq!(read(&around.counters.panics), 0);
+    assert_eq!(read(&environment.counters.panics), 0);
 }

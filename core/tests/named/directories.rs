@@ -13,10 +13,10 @@ fn falls_back(words: &[&str], reasons: &[&str]) {
     for reason in reasons {
         assert!(warning.contains(reason), "{reason}: {warning}");
     }
-    assert_eq!(worker.ask("allow tag 20"), 10);
+    assert_eq!(worker.request("allow tag 20"), 10);
     // Every page of a table that is larger than the file system.
-    assert_eq!(worker.ask("fill 200000"), 200_001);
-    assert_eq!(worker.ask("balance tag"), 0);
+    assert_eq!(worker.request("fill 200000"), 200_001);
+    assert_eq!(worker.request("balance tag"), 0);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_start_that_cannot_be_read_makes_no_table_old() {
     let dir = format!("dir={}", folder.path());
     let hide = "hide=/proc/sys/kernel/random/boot_id";
     let mut worker = Worker::open(&["name=web", "burst=10", "rule=limit", &dir, hide]).unwrap();
-    assert_eq!(worker.ask("allow tag 20"), 7);
+    assert_eq!(worker.request("allow tag 20"), 7);
     assert_eq!(balance(&throttle, "tag"), 0, "the same table");
 }
 
@@ -89,7 +89,7 @@ fn the_default_table_fits_into_64_megabytes() {
     let (dir, mount) = (format!("dir={}", folder.path()), format!("mount={}:64m", folder.path()));
     let mut worker = Worker::open(&["name=web", "burst=10", &dir, &mount]).unwrap();
     assert_eq!(worker.warnings, [""; 0]);
-    assert_eq!(worker.ask("fill 200000"), 200_000);
+    assert_eq!(worker.request("fill 200000"), 200_000);
 }
 
 /// Without the setting `dir`, and without `/run/dthrottle`, a table goes to /dev/shm or to /tmp.
@@ -105,7 +105,7 @@ fn default_directories_are_tried_in_turn() {
     for mounts in [shm, tmp] {
         let mut worker = Worker::open(&[&words[..], &mounts].concat()).unwrap();
         assert_eq!(worker.warnings, [""; 0]);
-        assert_eq!(worker.ask("allow tag 20"), 10);
+        assert_eq!(worker.request("allow tag 20"), 10);
     }
     let none = ["mount=/dev/shm:4m", "mount=/tmp:64m:ro"];
     let reasons = ["/dev/shm/", "No space left on device", "/tmp/", "Read-only file system"];

@@ -1,13 +1,13 @@
-//! Damage to bytes, the same every time: what fuzzers do, without their feedback.
+//! Corruption to bytes, the same every time: what fuzzers do, without their feedback.
 
-/// A stream of damage.
-pub(crate) struct Damage {
+/// A stream of corruption.
+pub(crate) struct Corruption {
     state: u64,
 }
 
-impl Damage {
-    pub(crate) fn new(seed: u64) -> Damage {
-        Damage { state: seed }
+impl Corruption {
+    pub(crate) fn new(seed: u64) -> Corruption {
+        Corruption { state: seed }
     }
 
     /// SplitMix64.
@@ -19,8 +19,8 @@ impl Damage {
         (mixed ^ mixed >> 31) as usize % below.max(1)
     }
 
-    /// One to four kinds of damage to the seed, or to its meeting with another.
-    pub(crate) fn done_to(&mut self, seed: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
+    /// One to four kinds of corruption to the seed, or to its meeting with another.
+    pub(crate) fn apply_to(&mut self, seed: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..=self.random(4) {
             let at = self.random(bytes.len() + 1);

@@ -9,10 +9,10 @@ use loom::thread::{self, ThreadId};
 use super::slot::Slot;
 
 /// What a dead thread leaves as its last word.
-pub(crate) struct Dead;
+pub(crate) struct Killed;
 
 #[derive(Default)]
-struct Witness {
+struct Monitor {
     /// The slots that were ever changed, by address.
     slots: Vec<(usize, Slot)>,
     /// A thread, and how many swaps it has yet to try.
@@ -22,22 +22,22 @@ struct Witness {
 thread_local! {
     // All threads of a model run in one thread of the system, and change places only at the next
     // operation: what is noted behind a swap belongs to it.
-    static WITNESS: RefCell<Witness> = RefCell::default();
+    static MONITOR: RefCell<Monitor> = RefCell::default();
 }
 
 /// Forgets all, for a new model.
 pub(crate) fn reset() {
-    WITNESS.take();
+    MONITOR.take();
 }
 
 /// The thread will die instead of trying one more swap after so many.
-pub(crate) fn dies_after(swaps: usize) {
-    WITNESS.with_borrow_mut(|witness| witness.dying = Some((thread::current().id(), swaps)));
+pub(crate) fn kill_after(swaps: usize) {
+    MONITOR.with_borrow_mut(|monitor| monitor.dying = Some((thread::current().id(), swaps)));
 }
 
 /// Before each swap.
-pub(crate) fn tries() {
-    let dead = WITNESS.with_borrow_mut(|witness| match &mut witness.dying {
+pub(crate) fn before_swap() {
+    let dead = MONITOR.with_borrow_mut(|monitor| match &mut monitor.dying {
         Some((thread, 0)) => *thread == thread::current().id(),
         Some((thread, left)) if *thread == thread::current().id() => {
             *left -= 1;
@@ -46,21 +46,21 @@ pub(crate) fn tries() {
         _ => false,
     });
     if dead {
-        panic::resume_unwind(Box::new(Dead));
+        panic::resume_unwind(Box::new(Killed));
     }
 }
 
 /// After each swap that changed something.
-pub(super) fn changed(address: usize, new: Slot) {
-    WITNESS.with_borrow_mut(|witness| {
-        match witness.slots.iter_mut().find(|(other, _)| *other == address) {
+pub(super) fn after_swap(address: usize, new: Slot) {
+    MONITOR.with_borrow_mut(|monitor| {
+        match monitor.slots.iter_mut().find(|(other, _)| *other == address) {
             Some((_, slot)) => *slot = new,
-            None => witness.slots.push((address, new)),
+            None => monitor.slots.push((address, new)),
         }
         let tag = new.mark().fingerprint_bits();
-        let slots = witness.slots.iter().map(|(_, slot)| slot);
+        let slots = monitor.slots.iter().map(|(_, slot)| slot);
         let own = slots.filter(|slot| slot.mark().fingerprint_bits() == tag);
         let buckets = own.filter(|slot| !slot.is_empty() && !slot.is_reserved()).count();
-        assert!(buckets < 2, "two buckets of {tag} in {:?}", witness.slots);
+        assert!(buckets < 2, "two buckets of {tag} in {:?}", monitor.slots);
     });
 }

@@ -6,30 +6,30 @@
 use super::slot::{FINGERPRINT_BITS, Mark};
 
 /// Fewer lines cannot say the upper bits of a fingerprint.
-pub(crate) const FEWEST_SHARED_LINES: usize = 1 << (BITS - FINGERPRINT_BITS);
+pub(crate) const MIN_SHARED_LINES: usize = 1 << (BITS - FINGERPRINT_BITS);
 
 const BITS: u32 = 54;
-const SPARE: u32 = u64::BITS - BITS;
+const UNUSED_BITS: u32 = u64::BITS - BITS;
 const STORED: u64 = (1 << FINGERPRINT_BITS) - 1;
 
 /// Where a tag can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) home: usize,
     pub(super) mark: Mark,
 }
 
-impl Place {
+impl Location {
     #[inline]
-    pub(super) fn of(fingerprint: u64, lines: usize) -> Place {
-        let fingerprint = fingerprint >> SPARE;
-        let home = high(fingerprint << SPARE, lines);
-        Place { home, mark: Mark::new(fingerprint & STORED) }
+    pub(super) fn of(fingerprint: u64, lines: usize) -> Location {
+        let fingerprint = fingerprint >> UNUSED_BITS;
+        let home = high(fingerprint << UNUSED_BITS, lines);
+        Location { home, mark: Mark::new(fingerprint & STORED) }
     }
 
     /// The part of a fingerprint that a table keeps.
     pub(super) fn stored(fingerprint: u64) -> u64 {
-        fingerprint >> SPARE << SPARE
+        fingerprint >> UNUSED_BITS << UNUSED_BITS
     }
 
     /// The tag's second line.
@@ -48,7 +48,7 @@ impl Place {
         let first = ((home as u128) << BITS).div_ceil(lines as u128) as u64;
         let found = (first & !STORED) | stored;
         let found = if found < first { found + STORED + 1 } else { found };
-        found << SPARE
+        found << UNUSED_BITS
     }
 }
 
@@ -71,16 +71,16 @@ mod tests {
     #[test]
     fn a_fingerprint_can_be_told_from_its_slot() {
         let mut fingerprint = 0x0123_4567_89ab_cdef_u64;
-        for lines in [FEWEST_SHARED_LINES, FEWEST_SHARED_LINES + 1, 436_907, 4_166_667] {
+        for lines in [MIN_SHARED_LINES, MIN_SHARED_LINES + 1, 436_907, 4_166_667] {
             for _ in 0..1000 {
                 fingerprint = fingerprint.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                let place = Place::of(fingerprint, lines);
-                let second = place.second(lines);
-                assert!(place.home < lines && second < lines && place.home != second);
-                let truth = Place::stored(fingerprint);
-                assert_eq!(Place::fingerprint(place.mark, place.home, lines), truth);
-                let displaced = place.mark.displaced();
-                assert_eq!(Place::fingerprint(displaced, second, lines), truth);
+                let location = Location::of(fingerprint, lines);
+                let second = location.second(lines);
+                assert!(location.home < lines && second < lines && location.home != second);
+                let truth = Location::stored(fingerprint);
+                assert_eq!(Location::fingerprint(location.mark, location.home, lines), truth);
+                let displaced = location.mark.displaced();
+                assert_eq!(Location::fingerprint(displaced, second, lines), truth);
             }
         }
     }
@@ -88,10 +88,10 @@ mod tests {
     #[test]
     fn the_ends_have_places_too() {
         for fingerprint in [0, u64::MAX] {
-            for lines in [2, 3, FEWEST_SHARED_LINES] {
-                let place = Place::of(fingerprint, lines);
-                let second = place.second(lines);
-                assert!(place.home < lines && second < lines && place.home != second);
+            for lines in [2, 3, MIN_SHARED_LINES] {
+                let location = Location::of(fingerprint, lines);
+                let second = location.second(lines);
+                assert!(location.home < lines && second < lines && location.home != second);
             }
         }
     }

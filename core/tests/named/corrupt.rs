@@ -18,7 +18,7 @@ const LINES: u64 = 16;
 const BOOT: u64 = 48;
 
 /// Makes a table something else.
-type Spoil = fn(&Path);
+type Corrupt = fn(&Path);
 
 /// A table in which a tag has used 3 of 10.
 fn used(folder: &Folder) -> std::path::PathBuf {
@@ -38,7 +38,7 @@ fn change(path: &Path, field: u64, change: impl Fn(u64) -> u64) {
 }
 
 /// The error that names the file.
-fn refusal(folder: &Folder) -> String {
+fn open_error(folder: &Folder) -> String {
     let error = open(web(folder), 10).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::File);
     let message = error.to_string();
@@ -58,7 +58,7 @@ fn the_control_a_table_that_was_let_alone_is_used() {
 
 #[test]
 fn what_is_not_a_table_is_refused() {
-    let faults: [(&str, Spoil); 7] = [
+    let faults: [(&str, Corrupt); 7] = [
         ("empty", |path| fs::write(path, "").unwrap()),
         ("text", |path| fs::write(path, "x".repeat(100)).unwrap()),
         ("a page of zeroes", |path| fs::write(path, [0; PAGE as usize]).unwrap()),
@@ -71,7 +71,7 @@ fn what_is_not_a_table_is_refused() {
         let folder = Folder::new();
         let path = used(&folder);
         make(&path);
-        let message = refusal(&folder);
+        let message = open_error(&folder);
         assert!(message.contains("not a table"), "{what}: {message}");
         assert!(path.exists(), "{what}: what is not ours is let alone");
     }
@@ -95,7 +95,7 @@ fn a_table_cut_short_is_refused() {
     // Without its end; a part of a page; only the header, which says that there is more.
     for bytes in [&whole[..whole.len() - PAGE as usize], &whole[..whole.len() - 1], header] {
         fs::write(&path, bytes).unwrap();
-        assert!(refusal(&folder).contains("not a table"));
+        assert!(open_error(&folder).contains("not a table"));
     }
 }
 
@@ -104,12 +104,12 @@ fn another_layout_is_told_and_let_alone() {
     let folder = Folder::new();
     let path = used(&folder);
     change(&path, LAYOUT, |layout| layout + 1);
-    let message = refusal(&folder);
+    let message = open_error(&folder);
     assert!(message.contains("another version of dthrottle (layout 9, this one has 8)"));
     assert!(message.contains("choose another name"), "{message}");
     // That of an early version, which had a shorter file.
     change(&path, LAYOUT, |_| 2);
-    assert!(refusal(&folder).contains("(layout 2, this one has 8)"));
+    assert!(open_error(&folder).contains("(layout 2, this one has 8)"));
     change(&path, LAYOUT, |_| 8);
     assert_eq!(balance(&open(web(&folder), 10).unwrap(), "tag"), 7, "nothing was touched");
 }
@@ -121,11 +121,11 @@ fn a_link_is_not_followed() {
     let elsewhere = file(&folder, "elsewhere");
     fs::rename(&path, &elsewhere).unwrap();
     symlink(&elsewhere, &path).unwrap();
-    assert!(refusal(&folder).contains("it is a link"));
+    assert!(open_error(&folder).contains("it is a link"));
     fs::remove_file(&path).unwrap();
     // Nor is one that leads nowhere, where a table could be made.
     symlink(folder.path().to_string() + "/nowhere", &path).unwrap();
-    refusal(&folder);
+    open_error(&folder);
     assert_eq!(folder.files().len(), 2);
 }
 
@@ -134,12 +134,12 @@ fn only_a_plain_file_is_a_table() {
     let folder = Folder::new();
     let path = file(&folder, "web");
     fs::create_dir(&path).unwrap();
-    refusal(&folder);
+    open_error(&folder);
     fs::remove_dir(&path).unwrap();
     let fifo = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: the text lives until the call is over.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
-    assert!(refusal(&folder).contains("not a plain file"));
+    assert!(open_error(&folder).contains("not a plain file"));
 }
 
 /// Times of another start of the machine mean nothing in this one.
