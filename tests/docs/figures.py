@@ -148,7 +148,9 @@ def commit() -> str:
             ["git", "-C", str(ROOT), *arguments], check=True, capture_output=True, text=True
         ).stdout.strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!README.md")
+    changed = git(
+        "status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!README.md"
+    )
     now, before = git("rev-parse", "HEAD"), os.environ.get("FIGURES_COMMIT")
     if before and now != before:
         raise SystemExit(f"HEAD moved from {before} to {now} during the run; measure again")
