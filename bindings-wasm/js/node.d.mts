@@ -1,1 +1,2 @@
 export * from './index.js';
+export { init as default } from './index.js';

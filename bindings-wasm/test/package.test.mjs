@@ -8,16 +8,18 @@ import builds from './builds.js';
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 
 const face = ['busy.js', 'clocks.js', 'errors.js', 'index.js', 'middleware.js', 'records.js', 'values.js', 'words.js'].map((name) => `face/${name}`);
-const glue = ['dthrottle.d.ts', 'dthrottle.js', 'dthrottle_bg.wasm', 'dthrottle_bg.wasm.d.ts'];
+const glue = ['dthrottle.d.ts', 'dthrottle.js', 'dthrottle_bg.wasm.d.ts'];
 const types = ['index.d.ts', 'links.d.ts', 'surface.d.ts', 'types.d.ts'];
 const common = [...face, ...glue, ...types, 'adapt.js', 'index.js', 'link.js'];
 
 shared.testPackage('dthrottle-wasm', builds.PACKAGE, {
   files: [
     ...['LICENSE-APACHE', 'LICENSE-MIT', 'README.md', 'package.json'],
-    ...[...common, 'index.d.mts', 'index.mjs'].map((name) => `node/${name}`),
-    ...[...common, 'package.json'].map((name) => `web/${name}`),
+    ...['busy', 'cluster', 'configuration', 'semantics', 'table'].map((page) => `docs/${page}.md`),
+    ...[...common, 'index.d.mts', 'index.mjs', 'module.js'].map((name) => `node/${name}`),
+    ...[...common, 'dthrottle_bg.wasm', 'package.json'].map((name) => `web/${name}`),
   ],
+  byDefault: 'required.init',
   types: [
     path('../../bindings-node/test/types/usage.mts'),
     path('../../bindings-node/test/types/usage.cts'),

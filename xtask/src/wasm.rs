@@ -46,7 +46,6 @@ const WEB: Copies = &[
 const PACKAGE: Copies = &[
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),
-    ("bindings-wasm/README.md", "README.md"),
     ("bindings-wasm/js/package.json", "package.json"),
 ];
 
@@ -59,6 +58,7 @@ pub(crate) fn build() -> Result<(), Box<dyn Error>> {
     }
     let node = package.join("node");
     bindgen(&root).nodejs(true)?.generate(&node)?;
+    embed_module(&node)?;
     copy(&root, COMMON, &node, Ok)?;
     copy(&root, NODE, &node, Ok)?;
 
@@ -83,6 +83,42 @@ fn bindgen(root: &Path) -> Bindgen {
         .remove_name_section(true)
         .remove_producers_section(true);
     bindgen
+}
+
+/// Puts the compiled module into a script, so that bundlers for Node need no loader for it, and no
+/// bundle looks for a file beside itself.
+fn embed_module(node: &Path) -> Result<(), Box<dyn Error>> {
+    const READ: &str = "const wasmPath = `${__dirname}/dthrottle_bg.wasm`;
+const wasmBytes = require('fs').readFileSync(wasmPath);";
+    let glue = node.join("dthrottle.js");
+    let text = fs::read_to_string(&glue)?;
+    if !text.contains(READ) {
+        return Err("wasm-bindgen's script for Node reads the module in another way than before".into());
+    }
+    fs::write(&glue, text.replace(READ, "const { wasmBytes } = require('./module.js');"))?;
+    let file = node.join("dthrottle_bg.wasm");
+    let module = to_base64(&fs::read(&file)?);
+    fs::remove_file(&file)?;
+    let script = format!(
+        "// The compiled module.\n'use strict';\n\n\
+         exports.wasmBytes = Buffer.from('{module}', 'base64');\n"
+    );
+    Ok(fs::write(node.join("module.js"), script)?)
+}
+
+fn to_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for part in bytes.chunks(3) {
+        let word = part.iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
+        let word = word << (8 * (3 - part.len()));
+        let digit = |i: usize| char::from(DIGITS[(word >> (18 - 6 * i)) as usize & 63]);
+        text.extend((0..=part.len()).map(digit));
+    }
+    while text.len() % 4 != 0 {
+        text.push('=');
+    }
+    text
 }
 
 fn copy(
@@ -139,7 +175,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_modules_use_is_turned_and_the_rest_refused() {
+    fn to_base64_pads_to_groups_of_four_digits() {
+        let texts = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        for (length, text) in texts.iter().enumerate() {
+            assert_eq!(to_base64(&b"foobar"[..length]), *text);
+        }
+        assert_eq!(to_base64(&[0xff, 0xfe, 0xfd]), "//79");
+    }
+
+    #[test]
+    fn es_line_converts_known_lines_and_refuses_others() {
         let turned = [
             ("const { a, b } = require('./x.js');", "import { a, b } from './x.js';"),
             ("module.exports = { a, b };", "export { a, b };"),
