@@ -1,4 +1,5 @@
-// dthrottle for Node, as an ES module. The classes are those that require() gives.
+// dthrottle for Node, as an ES module. It exports the classes that require() returns.
 import dthrottle from './index.js';
 
 export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = dthrottle;
+export default dthrottle;

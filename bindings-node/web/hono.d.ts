@@ -1,16 +1,23 @@
 // Middleware for Hono. The information is in `context.get('rateLimit')`.
 import type { Context, Env, MiddlewareHandler, Next } from 'hono';
-import type { Options, RateLimitInfo, Source, Tools } from './types.js';
+import type { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
-export type * from './types.js';
+/** Returns middleware that limits requests. `options` are for a source that is not an object. */
+declare function throttle<E extends Env = any>(options: throttle.HonoOptions<E>): MiddlewareHandler<E> & Tools;
+declare function throttle<E extends Env = any>(source: Source, options?: throttle.HonoOptions<E>): MiddlewareHandler<E> & Tools;
+declare const exported: typeof throttle;
 
-export type HonoOptions<E extends Env = any> = Options<[Context<E>], Next>;
+declare namespace throttle {
+  export { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
-/** For the type of an application: `new Hono<ThrottleEnv>()`. */
-export interface ThrottleEnv {
-  Variables: { rateLimit: RateLimitInfo };
+  export type HonoOptions<E extends Env = any> = Options<[Context<E>], Next>;
+
+  /** For the type of an application: `new Hono<ThrottleEnv>()`. */
+  export interface ThrottleEnv {
+    Variables: { rateLimit: RateLimitInfo };
+  }
+
+  export { exported as throttle, exported as default };
 }
 
-/** Asks a throttle about every request before the application sees it. */
-export function throttle<E extends Env = any>(options: HonoOptions<E>): MiddlewareHandler<E> & Tools;
-export function throttle<E extends Env = any>(source: Source, options?: HonoOptions<E>): MiddlewareHandler<E> & Tools;
+export = throttle;

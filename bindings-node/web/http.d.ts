@@ -1,23 +1,30 @@
-// A handler of Node's own servers, throttled.
+// Limits the requests to a handler of Node's own servers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Options, Source, Tools } from './types.js';
+import type { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
-export type * from './types.js';
-
-export type HttpOptions<Request, Response> = Options<[Request, Response]>;
-
-export interface ThrottledHandler<Request, Response> extends Tools {
-  /** Gives what the handler gives, or a promise of it for a request that is held. */
-  (request: Request, response: Response): unknown;
-}
-
-/** Asks a throttle about every request before the handler sees it. */
-export function throttle<Request = IncomingMessage, Response = ServerResponse>(
+/** Returns a handler that passes the allowed requests on to `handler`. */
+declare function throttle<Request = IncomingMessage, Response = ServerResponse>(
   handler: (request: Request, response: Response) => unknown,
-  options: HttpOptions<Request, Response>,
-): ThrottledHandler<Request, Response>;
-export function throttle<Request = IncomingMessage, Response = ServerResponse>(
+  options: throttle.HttpOptions<Request, Response>,
+): throttle.ThrottledHandler<Request, Response>;
+declare function throttle<Request = IncomingMessage, Response = ServerResponse>(
   handler: (request: Request, response: Response) => unknown,
   source: Source,
-  options?: HttpOptions<Request, Response>,
-): ThrottledHandler<Request, Response>;
+  options?: throttle.HttpOptions<Request, Response>,
+): throttle.ThrottledHandler<Request, Response>;
+declare const exported: typeof throttle;
+
+declare namespace throttle {
+  export { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
+
+  export type HttpOptions<Request, Response> = Options<[Request, Response]>;
+
+  export interface ThrottledHandler<Request, Response> extends Tools {
+    /** Returns what the handler returns, or a promise of it if the request is delayed. */
+    (request: Request, response: Response): unknown;
+  }
+
+  export { exported as throttle, exported as default };
+}
+
+export = throttle;

@@ -86,4 +86,7 @@ function throttle(source, options) {
   return withTools(throttled, middleware);
 }
 
-module.exports = { throttle };
+// For `import throttle` as well as `import { throttle }`. The last line shows Node the name.
+// @ts-expect-error TypeScript does not know a function with properties as a module.
+module.exports = Object.assign(throttle, { default: throttle });
+Object.defineProperty(module.exports, 'throttle', { enumerable: true, value: throttle });

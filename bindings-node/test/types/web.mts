@@ -6,13 +6,13 @@ import express, { type Request } from 'express';
 import { fastify } from 'fastify';
 import Koa from 'koa';
 
-import { Throttle } from 'dthrottle';
+import dthrottle, { Throttle } from 'dthrottle';
 import { clientAddress, parseAddress } from 'dthrottle/address';
-import { throttle, type ExpressOptions } from 'dthrottle/express';
+import expressThrottle, { throttle, type ExpressOptions } from 'dthrottle/express';
 import fastifyPlugin, { throttle as fastifyThrottle, type FastifyThrottleOptions, type RateLimitInfo } from 'dthrottle/fastify';
-import { throttle as honoThrottle, type ThrottleEnv } from 'dthrottle/hono';
-import { throttle as httpThrottle } from 'dthrottle/http';
-import { throttle as koaThrottle, type KoaOptions, type Tools } from 'dthrottle/koa';
+import honoDefault, { throttle as honoThrottle, type ThrottleEnv } from 'dthrottle/hono';
+import httpDefault, { throttle as httpThrottle } from 'dthrottle/http';
+import koaDefault, { throttle as koaThrottle, type KoaOptions, type Tools } from 'dthrottle/koa';
 
 declare global {
   namespace Express {
@@ -127,5 +127,11 @@ server.get('/told', async (request) => told(request.rateLimit));
 server.get('/login', { config: { throttle: { rate: '5/minute' } } }, async (request) => request.rateLimit?.remaining);
 server.get('/health', { config: { throttle: false } }, async () => 'fine');
 server.throttle.resetKey('t');
+
+// The default exports.
+app.use(expressThrottle({ throttle: new dthrottle.Throttle('100/s'), skip: (request) => request.path === '/health' }));
+koa.use(koaDefault('100/s', { tag: ({ ip }) => ip }));
+hono.use(honoDefault('100/s'));
+http.createServer(httpDefault((_request, response) => response.end(), '100/s'));
 
 export { passed };
