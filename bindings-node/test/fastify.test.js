@@ -131,6 +131,42 @@ describe('routes of Fastify', () => {
     assert.match(heard.message, /config\.throttle of \/ failed: allow: must be an address .*, got "root"/);
   });
 
+  it('pass a refusal to the nearest error handler, with the header fields already set', async () => {
+    const app = fastify();
+    const answer = (/** @type {string} */ by) => async (/** @type {Any} */ error) => ({ by, code: error.code, status: error.statusCode, rule: error.decision.rule });
+    app.setErrorHandler(answer('application'));
+    await app.register(throttle, { rate: '1/day', clock: new ManualClock() });
+    const own = { config: { throttle: '1/day' } };
+    app.get('/', async () => 'hello');
+    app.get('/route', { ...own, errorHandler: (/** @type {Any} */ _error, /** @type {Any} */ _request, /** @type {Any} */ reply) => reply.code(503).type('text/html').send('<p>route') }, async () => 'hello');
+    await app.register(async (/** @type {Any} */ child) => {
+      child.setErrorHandler(answer('child'));
+      child.get('/child', own, async () => 'hello');
+    });
+    for (const [url, status, type, body] of [
+      ['/', 429, 'application/json; charset=utf-8', '{"by":"application","code":"DTHROTTLE_REFUSED","status":429,"rule":"rule1"}'],
+      ['/child', 429, 'application/json; charset=utf-8', '{"by":"child","code":"DTHROTTLE_REFUSED","status":429,"rule":"rule1"}'],
+      ['/route', 503, 'text/html', '<p>route'],
+    ]) {
+      assert.equal((await app.inject(url)).statusCode, 200);
+      const { statusCode, headers, body: text } = await app.inject(url);
+      assert.deepEqual([statusCode, headers['content-type'], text, headers['retry-after']], [status, type, body, '86400']);
+      assert.match(headers.ratelimit, /;r=0;t=86400$/);
+    }
+  });
+
+  it('answer a refusal with the body of the application, which no error handler sees', async () => {
+    for (const [message, expected] of /** @type {[Any, string][]} */ ([[{ wait: true }, '{"wait":true}'], [async () => 'later', 'later']])) {
+      const app = fastify();
+      app.setErrorHandler(() => assert.fail('the error handler was called'));
+      await app.register(throttle, { rate: '1/day', message, clock: new ManualClock() });
+      app.get('/', async () => 'hello');
+      await app.inject('/');
+      const { statusCode, body } = await app.inject('/');
+      assert.deepEqual([statusCode, body], [429, expected]);
+    }
+  });
+
   it('answer by a handler', async () => {
     const handler = (/** @type {Any} */ _request, /** @type {Any} */ reply, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
       reply.code(418).send({ after: refused.decision.retryAfterMs });
