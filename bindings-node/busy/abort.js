@@ -1,21 +1,21 @@
-// Whether a request was given up while it waits. It is heard once and remembered: an emitter of events
-// does not say so again.
+// Notices that a request is aborted while it waits for its turn. The state is kept, because an event emitter
+// reports the abort only once.
 'use strict';
 
 /**
- * What may say it: an AbortSignal, an emitter with an event of that name (undici takes one), or a
- * CancelToken of axios.
+ * Something that can abort a request: an AbortSignal, an event emitter with the event `abort` (undici accepts
+ * one), or a CancelToken of axios.
  * @typedef {any} Source
  */
 
 class Abort {
   aborted = false;
-  /** @type {unknown} What the request is to fail with. */
+  /** @type {unknown} The error that the request fails with. */
   reason;
   /** @type {(() => void) | undefined} Ends the pause. */
   #wake;
   /** @type {(() => void)[]} */
-  #leave = [];
+  #removeListeners = [];
 
   /** @param {Source[]} sources */
   constructor(...sources) {
@@ -24,23 +24,23 @@ class Abort {
 
   /** @param {Source} source */
   #listen(source) {
-    const heard = () => this.tell(source.reason);
-    // A token that was cancelled has only the reason.
-    if (source.aborted || (source.throwIfRequested && source.reason)) heard();
+    const onAbort = () => this.abort(source.reason);
+    // A cancelled CancelToken has no property `aborted`, only a reason.
+    if (source.aborted || (source.throwIfRequested && source.reason)) onAbort();
     else if (source.addEventListener) {
-      source.addEventListener('abort', heard);
-      this.#leave.push(() => source.removeEventListener?.('abort', heard));
+      source.addEventListener('abort', onAbort);
+      this.#removeListeners.push(() => source.removeEventListener?.('abort', onAbort));
     } else if (source.on) {
-      source.on('abort', heard);
-      this.#leave.push(() => source.removeListener?.('abort', heard));
+      source.on('abort', onAbort);
+      this.#removeListeners.push(() => source.removeListener?.('abort', onAbort));
     } else if (source.subscribe) {
-      source.subscribe(heard);
-      this.#leave.push(() => source.unsubscribe?.(heard));
+      source.subscribe(onAbort);
+      this.#removeListeners.push(() => source.unsubscribe?.(onAbort));
     }
   }
 
   /** @param {unknown} [reason] */
-  tell(reason) {
+  abort(reason) {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason ?? new DOMException('This operation was aborted', 'AbortError');
@@ -52,7 +52,7 @@ class Abort {
   }
 
   /**
-   * Until so long is over, or it is given up.
+   * Waits for the time, or until the request is aborted.
    * @param {number} ms
    * @returns {Promise<void>}
    */
@@ -67,9 +67,9 @@ class Abort {
     });
   }
 
-  /** Listens no more: it waits no more. */
+  /** Removes all listeners. */
   end() {
-    for (const leave of this.#leave.splice(0)) leave();
+    for (const remove of this.#removeListeners.splice(0)) remove();
   }
 }
 

@@ -1,5 +1,5 @@
-// What all adapters have in common: whom a call is for, how it waits, and which answers are busy. It
-// knows nothing of any HTTP library.
+// Shared by all adapters: finds the service of a request, waits for its turn, and recognises busy responses.
+// Independent of any HTTP library.
 'use strict';
 
 const { BusyThrottle, DthrottleError } = require('../index.js');
@@ -12,12 +12,12 @@ const { LONGEST_MS, retryAfterMs } = require('./retry.js');
 
 const OPTIONS = ['throttle', 'maxWaitMs', 'statuses', 'service'];
 const BUSY = [429, 503];
-/** What setTimeout takes at most. */
+/** The longest time that setTimeout accepts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** For how long one does not ask again because of others that wait: the limit may rise meanwhile. */
-const BEHIND_MS = 1000;
+/** The longest extra wait because of other waiting requests. The limit may rise in the meantime. */
+const MAX_QUEUE_MS = 1000;
 
-/** A request was not sent, because the service is busy and its turn is not yet. */
+/** The error of a request that was not sent, because its service is busy. */
 class ServiceBusyError extends Error {
   /**
    * @param {string} service
@@ -31,7 +31,7 @@ class ServiceBusyError extends Error {
   }
 }
 
-// Not an own property: printing an error would show it twice.
+// Defined on the prototype, because Node prints an own property `name` in addition to the stack.
 Object.defineProperty(ServiceBusyError.prototype, 'name', {
   value: 'ServiceBusyError',
   configurable: true,
@@ -39,21 +39,21 @@ Object.defineProperty(ServiceBusyError.prototype, 'name', {
 });
 
 /**
- * The service of a URL: its host, and its port unless that is the scheme's own. Python's names.py has
- * the same rules.
+ * The service of a URL: its host, and its port unless it is the default port of the scheme. names.py in the
+ * Python package has the same rules. Returns '' for an invalid URL.
  * @param {string} url
  */
 function serviceOf(url) {
   try {
     return new URL(url).host;
   } catch {
-    // Not by URL.canParse(): once compiled, that of Node 20 errs about names such as bücher.example.
+    // URL.canParse() is wrong about names such as bücher.example in Node 20, once it is compiled.
     return '';
   }
 }
 
 /**
- * Asks or tells a throttle. Nothing if it is closed: then every request passes.
+ * Calls a throttle. Returns undefined if it is closed; every request is then allowed.
  * @template T
  * @param {() => T} call
  */
@@ -66,13 +66,13 @@ function unlessClosed(call) {
   }
 }
 
-/** One request on its way to its turn. */
+/** A request that waits for its turn. */
 class Wait {
-  /** When it has waited long enough, by performance.now(). */
+  /** The time by performance.now() at which the request is refused. */
   #end;
   #caller;
-  /** @type {Wait[] | undefined} Who waits for the service, the longest first. */
-  #line;
+  /** @type {Wait[] | undefined} The requests that wait for the same service, the oldest first. */
+  #queue;
 
   /**
    * @param {Caller} caller
@@ -84,38 +84,38 @@ class Wait {
     this.#end = performance.now() + caller.maxWaitMs;
   }
 
-  /** Milliseconds to wait before it is worth asking again; 0: it may be sent. */
+  /** Returns the milliseconds to wait before the next call, or 0 if the request may be sent. */
   next() {
     const { service } = this;
-    const { throttle, lines } = this.#caller;
+    const { throttle, queues } = this.#caller;
     const turn = unlessClosed(() => throttle.turn(service));
     if (turn === undefined || turn.allowed) return 0;
     const left = this.#end - performance.now();
     if (turn.waitMs > left) throw new ServiceBusyError(service, turn.waitMs);
-    if (this.#line === undefined) {
-      this.#line = lines.get(service) ?? [];
-      this.#line.push(this);
-      lines.set(service, this.#line);
+    if (this.#queue === undefined) {
+      this.#queue = queues.get(service) ?? [];
+      this.#queue.push(this);
+      queues.set(service, this.#queue);
     }
-    // If all asked again at the same time, all but one would have asked for nothing.
-    const behind = Math.min((this.#line.indexOf(this) * 1000) / turn.limit, BEHIND_MS);
-    // Not less than a timer can do.
-    return Math.min(Math.max(Math.min(turn.waitMs + behind, left), 1), LONGEST_TIMER_MS);
+    // Spaces the retries by the limit. At the same time, only one of them would get a turn.
+    const queued = Math.min((this.#queue.indexOf(this) * 1000) / turn.limit, MAX_QUEUE_MS);
+    // The shortest timer is 1 ms.
+    return Math.min(Math.max(Math.min(turn.waitMs + queued, left), 1), LONGEST_TIMER_MS);
   }
 
-  /** It waits no more. */
+  /** Leaves the queue. */
   leave() {
-    const line = this.#line;
-    if (line === undefined) return;
-    line.splice(line.indexOf(this), 1);
-    if (line.length === 0) this.#caller.lines.delete(this.service);
-    this.#line = undefined;
+    const queue = this.#queue;
+    if (queue === undefined) return;
+    queue.splice(queue.indexOf(this), 1);
+    if (queue.length === 0) this.#caller.queues.delete(this.service);
+    this.#queue = undefined;
   }
 }
 
 class Caller {
-  /** @type {Map<string, Wait[]>} Who waits, by service. */
-  lines = new Map();
+  /** @type {Map<string, Wait[]>} The waiting requests of each service. */
+  queues = new Map();
 
   /** @param {CallOptions} [options] */
   constructor(options) {
@@ -141,11 +141,11 @@ class Caller {
   }
 
   /**
-   * Waits until a request may be sent; rejects if that would take too long, or if it is given up.
+   * Waits until a request may be sent. Rejects if that would take too long, or if a signal aborts the request.
    * @param {string} service
-   * @param {any[]} signals Who may say so.
+   * @param {any[]} signals
    */
-  async hold(service, ...signals) {
+  async waitForTurn(service, ...signals) {
     const wait = new Wait(this, service);
     const abort = new Abort(...signals);
     try {
@@ -162,21 +162,21 @@ class Caller {
   }
 
   /**
-   * Tells the throttle what was answered.
+   * Reports a response to the throttle.
    * @param {string} service
    * @param {number} status
    * @param {string | null | undefined} retryAfter
    */
-  answered(service, status, retryAfter) {
-    if (!this.statuses.has(status)) this.good(service);
+  onResponse(service, status, retryAfter) {
+    if (!this.statuses.has(status)) this.onOk(service);
     else unlessClosed(() => this.throttle.onBusy(service, retryAfterMs(retryAfter)));
   }
 
   /**
-   * Tells the throttle of an answer that was not busy.
+   * Reports a response that was not busy.
    * @param {string} service
    */
-  good(service) {
+  onOk(service) {
     unlessClosed(() => this.throttle.onOk(service));
   }
 }

@@ -1,46 +1,46 @@
-// Adapters for those who make calls: fetch, undici, axios. docs/busy.md tells the whole story.
+// Adapters that slow HTTP clients down when a service answers 429 or 503: fetch, undici and axios. See docs/busy.md.
 
 import { BusyThrottle } from '../index.js';
 
 export { BusyThrottle };
 
-/** What every adapter takes. */
+/** The options of every adapter. */
 export interface CallOptions {
-  /** The throttle that is asked; by default one of its own. */
+  /** The busy throttle to use. Default: the adapter makes its own. */
   throttle?: BusyThrottle | undefined;
-  /** How long a request may wait for its turn before it is refused; by default not at all. */
+  /** The longest time a request may wait before it is refused, in milliseconds. Default: 0. */
   maxWaitMs?: number | undefined;
-  /** Which answers say busy: by default 429 and 503. */
+  /** The status codes of busy responses. Default: `[429, 503]`. */
   statuses?: readonly number[] | undefined;
-  /** The service's name from a URL: by default host and port. */
+  /** Returns the name of the service for a URL. Default: `serviceOf`, the host and port. */
   service?: ((url: string) => string) | undefined;
 }
 
-/** A request was not sent, because the service is busy and its turn is not yet. */
+/** The error of a request that was not sent, because its service is busy. */
 export class ServiceBusyError extends Error {
   constructor(service: string, waitMs: number);
   readonly code: 'SERVICE_BUSY';
   readonly service: string;
-  /** When it is worth trying again. */
+  /** The time until the request could be sent, in milliseconds. */
   readonly waitMs: number;
 }
 
-/** A fetch that asks a busy throttle first, around `fetch` or the global one. */
+/** Returns a fetch function that waits for a turn of a busy throttle. It calls `options.fetch`, or the global fetch. */
 export function busyFetch(options?: CallOptions & { fetch?: typeof fetch | undefined }): typeof fetch;
 
-/** An interceptor for the `compose` of an undici dispatcher. */
+/** Returns an interceptor for the method `compose` of an undici dispatcher. */
 export function busyInterceptor(
   options?: CallOptions,
 ): (dispatch: (options: any, handler: any) => boolean) => (options: any, handler: any) => boolean;
 
-/** Lets an axios instance ask a busy throttle first; gives the instance back. */
+/** Makes the requests of an axios instance wait for a turn of a busy throttle. Returns the instance. */
 export function busyAxios<T extends { getUri: Function; interceptors: any }>(
   instance: T,
   options?: CallOptions,
 ): T;
 
-/** The service of a URL: its host, and its port unless that is the scheme's own. */
+/** The service of a URL: its host, and its port unless it is the default port of the scheme. */
 export function serviceOf(url: string): string;
 
-/** A Retry-After header in milliseconds, by `Date.now()`; nothing if it cannot be read. */
+/** The value of Retry-After in milliseconds from `nowMs` (default: `Date.now()`). Undefined if it is invalid or past. */
 export function retryAfterMs(value: string | null | undefined, nowMs?: number): number | undefined;

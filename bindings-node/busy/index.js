@@ -1,4 +1,4 @@
-// Adapters for those who make calls: fetch, undici, axios. They need neither of the packages.
+// Adapters for HTTP clients: fetch, undici and axios. They import neither undici nor axios.
 'use strict';
 
 const { BusyThrottle } = require('../index.js');
@@ -10,7 +10,7 @@ const { busyInterceptor } = require('./undici.js');
 /** @import { CallOptions } from './index.js' */
 
 /**
- * A fetch that asks a busy throttle first.
+ * Returns a fetch function that waits for a turn of a busy throttle.
  * @param {CallOptions & { fetch?: typeof fetch }} [options]
  * @returns {typeof fetch}
  */
@@ -21,19 +21,19 @@ function busyFetch(options = {}) {
   return async (input, init) => {
     const request = typeof input === 'object' && 'url' in input ? input : undefined;
     const service = caller.service(request ? request.url : String(input));
-    // As for fetch itself, null takes away the signal of the request.
-    await caller.hold(service, init?.signal === undefined ? request?.signal : init.signal);
+    // As in fetch, null removes the signal of the request.
+    await caller.waitForTurn(service, init?.signal === undefined ? request?.signal : init.signal);
     const response = await inner(input, init);
-    // Who was asked first has sent it elsewhere, and that is a good answer.
+    // A redirect to another service is a good response of the first one.
     const last = response.redirected ? caller.service(response.url) : service;
-    if (last !== service) caller.good(service);
-    caller.answered(last, response.status, response.headers.get('retry-after'));
+    if (last !== service) caller.onOk(service);
+    caller.onResponse(last, response.status, response.headers.get('retry-after'));
     return response;
   };
 }
 
 /**
- * Lets an axios instance ask a busy throttle first; gives the instance back.
+ * Makes the requests of an axios instance wait for a turn of a busy throttle. Returns the instance.
  * @template {{ getUri: Function, interceptors: any }} T
  * @param {T} instance
  * @param {CallOptions} [options]
@@ -41,37 +41,37 @@ function busyFetch(options = {}) {
  */
 function busyAxios(instance, options) {
   if (typeof instance?.interceptors?.request?.use !== 'function') {
-    throw badArgument('instance: must be what axios.create() gives');
+    throw badArgument('instance: must be an instance of axios, as axios.create() returns it');
   }
   const caller = new Caller(options);
-  /** @type {WeakMap<object, string>} For whom each request was. */
+  /** @type {WeakMap<object, string>} The service of each request, by its config. */
   const services = new WeakMap();
   /** @param {any} response */
-  const answered = (response) => {
+  const onResponse = (response) => {
     if (!response?.config) return;
-    // Another interceptor may have put a copy in its place.
+    // Another interceptor may have replaced the config by a copy.
     const service =
       services.get(response.config) ?? caller.service(instance.getUri(response.config));
-    caller.answered(service, response.status, response.headers?.['retry-after']);
+    caller.onResponse(service, response.status, response.headers?.['retry-after']);
   };
   instance.interceptors.request.use(async (/** @type {any} */ config) => {
     const service = caller.service(instance.getUri(config));
     try {
-      await caller.hold(service, config.signal, config.cancelToken);
+      await caller.waitForTurn(service, config.signal, config.cancelToken);
       services.set(config, service);
     } catch (error) {
-      // Who is given up is left to axios, which has an error of its own for that, and sends nothing.
+      // axios itself rejects an aborted request, with its own error, and does not send it.
       if (!config.signal?.aborted && !config.cancelToken?.reason) throw error;
     }
     return config;
   });
   instance.interceptors.response.use(
     (/** @type {any} */ response) => {
-      answered(response);
+      onResponse(response);
       return response;
     },
     (/** @type {any} */ error) => {
-      answered(error?.response);
+      onResponse(error?.response);
       throw error;
     },
   );

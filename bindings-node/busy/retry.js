@@ -1,11 +1,10 @@
-// What a Retry-After says. The same forms as in Python: tests/vectors/calls.json.
+// Parses Retry-After, with the same results as in Python (tests/vectors/calls.json).
 'use strict';
 
-/** What it may say at most; the throttle's own limit is lower. */
+/** Longer times are cut to this. The limit of the throttle itself is lower. */
 const LONGEST_MS = 86_400_000 * 365;
 
-// The three forms of a date in RFC 9110, as they are written there. Date.parse() makes a date of almost
-// any word and number.
+// The three date formats of RFC 9110. Date.parse() accepts almost any word followed by a number.
 const TIME = '(?<hour>[01]\\d|2[0-3]):(?<minute>[0-5]\\d):(?<second>[0-5]\\d|60)';
 const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const WHOLE_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
@@ -19,7 +18,7 @@ const SECONDS = /^[ \t]*(\d+)[ \t]*$/;
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 
 /**
- * A Retry-After header in milliseconds: seconds, or a date; nothing if it cannot be read.
+ * The value of Retry-After, seconds or a date, in milliseconds from now. Undefined if it is invalid or past.
  * @param {string | null | undefined} value
  * @param {number} [nowMs]
  */
@@ -32,7 +31,7 @@ function retryAfterMs(value, nowMs = Date.now()) {
 }
 
 /**
- * A date in HTTP, as Date.now() counts; NaN: it is none.
+ * An HTTP date in milliseconds since 1970, or NaN if it is invalid.
  * @param {string} text
  * @param {number} nowMs
  */
@@ -43,11 +42,11 @@ function parseDate(text, nowMs) {
   const month = MONTHS.indexOf(groups.month) / 3;
   let year = Number(groups.year);
   if (groups.year.length === 2) {
-    // The latest that is not more than 50 years ahead.
+    // The latest year with these digits that is at most 50 years ahead.
     const latest = new Date(nowMs).getUTCFullYear() + 50;
     year = latest - ((latest - year) % 100);
   }
-  // A day that is not in its month would be one of the next.
+  // Date.UTC() accepts a day such as February 30 and returns one of the next month.
   if (new Date(Date.UTC(year, month, day)).getUTCDate() !== day) return NaN;
   return Date.UTC(year, month, day, hour, minute, second);
 }

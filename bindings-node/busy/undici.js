@@ -1,5 +1,5 @@
-// A busy throttle for undici: an interceptor for `compose`. Handlers of requests have one of two sets
-// of methods (undici 6 and 7); whichever they have is passed on.
+// The interceptor for undici's `compose`. A request handler has the methods of undici 6 or those of undici 7;
+// both are supported.
 'use strict';
 
 const { Abort } = require('./abort.js');
@@ -19,14 +19,14 @@ const METHODS = [
 ];
 
 /**
- * What a handler has in place of a connection's controller while its request waits. Only so undici's
- * fetch says that it was given up: its requests have no signal.
+ * The controller that a handler gets while its request waits, before there is a connection. undici's fetch
+ * aborts through it, because its requests have no signal.
  */
-class Waiting {
+class WaitingController {
   paused = false;
   rawHeaders = null;
   rawTrailers = null;
-  /** Handlers may keep the first that they are given, and read of redirects in it. */
+  /** Handlers may keep this first object and read redirects from it, so later values are copied into it. */
   context = {};
   #abort;
 
@@ -45,10 +45,10 @@ class Waiting {
 
   /** @param {unknown} [reason] */
   abort(reason) {
-    this.#abort.tell(reason);
+    this.#abort.abort(reason);
   }
 
-  // Nothing flows yet.
+  // There is no data yet.
   pause() {}
   resume() {}
 }
@@ -65,7 +65,7 @@ function busyInterceptor(options) {
      */
     function send(request, handler) {
       const abort = new Abort(request.signal);
-      /** @type {Waiting | undefined} */
+      /** @type {WaitingController | undefined} */
       let waiting;
       /** @type {InstanceType<typeof Wait> | undefined} */
       let wait;
@@ -79,17 +79,16 @@ function busyInterceptor(options) {
           const ms = wait.next();
           if (ms === 0) {
             leave();
-            return dispatch(request, watch(handler, answered, waiting));
+            return dispatch(request, observe(handler, onResponse, waiting));
           }
           if (waiting === undefined) {
-            waiting = new Waiting(abort);
+            waiting = new WaitingController(abort);
             start(handler, waiting);
           }
-          // Then it is given up, or it is worth asking again.
           abort.pause(ms).then(attempt);
         } catch (error) {
           leave();
-          // Whoever dispatches expects no error here, but there.
+          // undici expects errors in the handler, after dispatch() has returned.
           queueMicrotask(() => fail(handler, waiting, error));
         }
         return true;
@@ -102,8 +101,8 @@ function busyInterceptor(options) {
        * @param {number} status
        * @param {string | undefined} retryAfter
        */
-      function answered(status, retryAfter) {
-        caller.answered(service, status, retryAfter);
+      function onResponse(status, retryAfter) {
+        caller.onResponse(service, status, retryAfter);
       }
       return attempt();
     }
@@ -112,7 +111,7 @@ function busyInterceptor(options) {
 }
 
 /**
- * The URL of a request; the path of some is none.
+ * The URL of a request. The path of a CONNECT or OPTIONS request may not begin with a slash.
  * @param {{ origin?: string | URL, path?: string }} request
  */
 function urlOf({ origin, path }) {
@@ -121,9 +120,9 @@ function urlOf({ origin, path }) {
 }
 
 /**
- * A handler is told that its request begins for each attempt anew: what it is given last counts.
+ * Tells the handler that its request starts. undici does so again for the connection; the last controller counts.
  * @param {Handler} handler
- * @param {Waiting} waiting
+ * @param {WaitingController} waiting
  */
 function start(handler, waiting) {
   if (handler.onRequestStart) handler.onRequestStart(waiting, waiting.context);
@@ -131,48 +130,49 @@ function start(handler, waiting) {
 }
 
 /**
+ * Returns a handler that also reports the response to `onResponse`.
  * @param {Handler} handler
- * @param {(status: number, retryAfter: string | undefined) => void} answered
- * @param {Waiting | undefined} waiting
+ * @param {(status: number, retryAfter: string | undefined) => void} onResponse
+ * @param {WaitingController | undefined} waiting
  */
-function watch(handler, answered, waiting) {
+function observe(handler, onResponse, waiting) {
   /** @type {Handler} */
-  const watched = {};
+  const observed = {};
   for (const name of METHODS) {
-    if (typeof handler[name] === 'function') watched[name] = (...args) => handler[name](...args);
+    if (typeof handler[name] === 'function') observed[name] = (...args) => handler[name](...args);
   }
-  if (waiting) takeOver(watched, waiting);
-  if (watched.onResponseStart) {
-    watched.onResponseStart = (controller, status, headers, ...rest) => {
-      if (status >= 200) answered(status, single(headers?.['retry-after']));
+  if (waiting) replaceController(observed, waiting);
+  if (observed.onResponseStart) {
+    observed.onResponseStart = (controller, status, headers, ...rest) => {
+      if (status >= 200) onResponse(status, single(headers?.['retry-after']));
       return handler.onResponseStart(controller, status, headers, ...rest);
     };
   } else {
-    watched.onHeaders = (status, headers, ...rest) => {
-      if (status >= 200) answered(status, raw(headers, 'retry-after'));
+    observed.onHeaders = (status, headers, ...rest) => {
+      if (status >= 200) onResponse(status, raw(headers, 'retry-after'));
       return handler.onHeaders(status, headers, ...rest);
     };
   }
-  return watched;
+  return observed;
 }
 
 /**
- * Lets a connection take the place of what a handler had while it waited.
- * @param {Handler} watched
- * @param {Waiting} waiting
+ * Replaces the controller of a waiting request by that of its connection.
+ * @param {Handler} observed
+ * @param {WaitingController} waiting
  */
-function takeOver(watched, waiting) {
-  const { onRequestStart, onConnect } = watched;
+function replaceController(observed, waiting) {
+  const { onRequestStart, onConnect } = observed;
   if (onRequestStart) {
-    watched.onRequestStart = (controller, context) => {
+    observed.onRequestStart = (controller, context) => {
       Object.assign(waiting.context, context);
       onRequestStart(controller, context);
-      // Given up after its turn, before it had a connection.
+      // The request was aborted after its turn and before it had a connection.
       if (waiting.aborted) controller.abort(waiting.reason);
     };
   }
   if (onConnect) {
-    watched.onConnect = (abort, context) => {
+    observed.onConnect = (abort, context) => {
       Object.assign(waiting.context, context);
       onConnect(abort, context);
       if (waiting.aborted) abort(waiting.reason);
@@ -184,7 +184,7 @@ function takeOver(watched, waiting) {
 const single = (value) => (Array.isArray(value) ? value[0] : value);
 
 /**
- * A header in a list of names and values.
+ * The value of a header in a list of names and values.
  * @param {readonly (Buffer | string)[] | null | undefined} headers
  * @param {string} wanted
  */
@@ -197,7 +197,7 @@ function raw(headers, wanted) {
 
 /**
  * @param {Handler} handler
- * @param {Waiting | undefined} waiting
+ * @param {WaitingController | undefined} waiting
  * @param {unknown} error
  */
 function fail(handler, waiting, error) {
