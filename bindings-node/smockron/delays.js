@@ -1,35 +1,35 @@
-// Who is held until when: the gatekeeper's memory of what the master said, and the requests that
-// wait. Knows nothing of sockets or HTTP.
+// The delays that the master sent for clients, and the requests that wait. Independent of sockets and HTTP.
 //
-// The master names one time for a client, and another when it has heard who took that one. So a time
-// is given to one request; further ones wait until the master names the next. The turns of a client
-// are spaced as the master counts them, and a master that is silent holds nobody for much longer.
+// The master sends a time for a client, and sends another one when it hears that a request has used the first.
+// So each time is given to one request, as its turn; further requests wait until the master sends the next time.
+// The turns of a client are spaced as the master counts them. If the master stops sending, the requests that
+// wait for it pass after ANSWER_MS.
 'use strict';
 
 /**
- * @typedef {object} Held A request that waits.
- * @property {number} arrived In milliseconds since 1970, as all times here.
- * @property {(status: 'DELAYED', until: number) => void} given It has a turn, and waits for it.
- * @property {(status: 'ACCEPTED' | 'DELAYED') => void} pass Its turn has come.
- * @property {(until: number) => void} reject It would have to wait for too long.
+ * @typedef {object} Held A request that waits. All times are milliseconds since 1970.
+ * @property {number} arrived
+ * @property {(status: 'DELAYED', until: number) => void} given Called when the request gets a turn, for which it waits.
+ * @property {(status: 'ACCEPTED' | 'DELAYED') => void} pass Called when the request may pass.
+ * @property {(until: number) => void} reject Called if the request would have to wait for too long.
  * @property {number} [turn]
  * @property {NodeJS.Timeout} [timer]
  */
 
 /**
  * @typedef {object} Client
- * @property {number} until Nothing is let through before; never lowered.
+ * @property {number} until The latest time that the master sent. Requests do not pass before it.
  * @property {number} taken The latest time that was given to a request.
- * @property {number} toldAt When that was, and the master was told.
- * @property {Held[]} waiting Without a turn, the oldest first.
- * @property {Set<Held>} turns With one.
+ * @property {number} reportedAt When that was reported to the master.
+ * @property {Held[]} waiting The requests without a turn, the oldest first.
+ * @property {Set<Held>} turns The requests with a turn.
  */
 
-/** Clients that are remembered; of more the oldest are forgotten, and so let through. */
-const MOST_CLIENTS = 100_000;
-/** How long the master has to answer before those who wait for it go on. */
+/** The most clients that are kept. If there are more, the oldest are removed, and their requests pass. */
+const MAX_CLIENTS = 100_000;
+/** How long requests wait for the answer of the master to a report. */
 const ANSWER_MS = 250;
-/** What setTimeout takes at most. */
+/** The longest time that setTimeout accepts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 class Delays {
@@ -48,18 +48,18 @@ class Delays {
     this.#maxHeld = maxHeld;
   }
 
-  /** How many requests wait. */
+  /** The number of waiting requests. */
   get held() {
     return this.#held;
   }
 
-  /** How many clients are remembered. */
+  /** The number of clients. */
   get size() {
     return this.#clients.size;
   }
 
   /**
-   * Until when a client is to be held; 0: it is not.
+   * Returns the time until which the client's requests must wait, or 0 if they may pass.
    * @param {string} who
    * @param {number} now
    */
@@ -72,10 +72,9 @@ class Delays {
   }
 
   /**
-   * Holds a request of a client that is to be held, or says that it is to be rejected.
+   * Adds a waiting request. Returns false if the request must be rejected instead.
    * @param {string} who
    * @param {Held} held
-   * @returns {boolean} Whether it is held.
    */
   hold(who, held) {
     const client = this.#clients.get(who);
@@ -88,15 +87,15 @@ class Delays {
   }
 
   /**
-   * Forgets a request whose client is gone. The master counts its turn, so the next takes it.
+   * Removes a request whose client left. The master has counted its turn, so the next request gets it.
    * @param {string} who
    * @param {Held} held
    */
   leave(who, held) {
     const client = this.#clients.get(who);
     if (client === undefined) return;
-    const place = client.waiting.indexOf(held);
-    if (place >= 0) client.waiting.splice(place, 1);
+    const index = client.waiting.indexOf(held);
+    if (index >= 0) client.waiting.splice(index, 1);
     else if (!client.turns.delete(held)) return;
     clearTimeout(held.timer);
     this.#held -= 1;
@@ -105,22 +104,22 @@ class Delays {
   }
 
   /**
-   * The master named a time.
+   * Handles a time that the master sent.
    * @param {string} who
    * @param {number} until
    */
   delay(who, until) {
-    const client = this.#clients.get(who) ?? { until: 0, taken: 0, toldAt: 0, waiting: [], turns: new Set() };
+    const client = this.#clients.get(who) ?? { until: 0, taken: 0, reportedAt: 0, waiting: [], turns: new Set() };
     if (until <= client.until) return;
     client.until = until;
-    // Again at the end: those that nothing was heard of are forgotten first.
+    // Moves the client to the end, because the first in the map are removed first.
     this.#clients.delete(who);
     this.#clients.set(who, client);
     this.#give(client);
-    if (this.#clients.size > MOST_CLIENTS) this.#forget();
+    if (this.#clients.size > MAX_CLIENTS) this.#forget();
   }
 
-  /** Lets everything through that waits. */
+  /** Lets all waiting requests pass. */
   close() {
     for (const client of this.#clients.values()) {
       for (const held of client.turns) this.#pass(client, held, 'DELAYED');
@@ -133,7 +132,7 @@ class Delays {
   }
 
   /**
-   * Gives the time that the master named to the first that can wait for it, unless somebody has it.
+   * Gives the latest time to the first request that can wait for it, unless it is given already.
    * @param {Client} client
    */
   #give(client) {
@@ -144,7 +143,7 @@ class Delays {
         held.reject(client.until);
       } else {
         client.taken = client.until;
-        client.toldAt = Date.now();
+        client.reportedAt = Date.now();
         held.given('DELAYED', client.until);
         this.#wait(client, held, client.until);
       }
@@ -161,25 +160,25 @@ class Delays {
     client.turns.add(held);
     const ms = Math.min(Math.max(until - Date.now(), 0), LONGEST_TIMER_MS);
     held.timer = setTimeout(() => {
-      // A timer may be early by a fraction, and a turn must not be.
+      // A timer may fire a fraction of a millisecond early; a turn must not be early.
       if (until > Date.now()) {
         this.#wait(client, held, until);
         return;
       }
       this.#pass(client, held, 'DELAYED');
-      const left = client.toldAt + ANSWER_MS - Date.now();
-      if (left > 0 && client.waiting.length > 0) setTimeout(() => this.#goOn(client, until), left);
-      else this.#goOn(client, until);
+      const left = client.reportedAt + ANSWER_MS - Date.now();
+      if (left > 0 && client.waiting.length > 0) setTimeout(() => this.#passAll(client, until), left);
+      else this.#passAll(client, until);
     }, ms);
   }
 
   /**
-   * Lets pass who waits for the master, if it has said nothing since that time: it is gone, or did
-   * not get the message.
+   * Lets the waiting requests of a client pass if the master has sent no later time than `since`: it is gone, or
+   * did not get the report.
    * @param {Client} client
    * @param {number} since
    */
-  #goOn(client, since) {
+  #passAll(client, since) {
     if (client.until > since) return;
     for (const held of client.waiting.splice(0)) {
       this.#held -= 1;
@@ -199,7 +198,7 @@ class Delays {
     held.pass(status);
   }
 
-  /** Forgets what is over, and then what is oldest. */
+  /** Removes clients whose delay has passed, and then the oldest ones. */
   #forget() {
     const now = Date.now();
     for (const [who, client] of this.#clients) {
@@ -207,11 +206,11 @@ class Delays {
       if (idle && client.until <= now) this.#clients.delete(who);
     }
     for (const [who, client] of this.#clients) {
-      // Half of them, so that this is not done for each that comes.
-      if (this.#clients.size <= MOST_CLIENTS / 2) return;
+      // Removes down to half, so that the next new client does not cause another pass.
+      if (this.#clients.size <= MAX_CLIENTS / 2) return;
       if (client.waiting.length === 0 && client.turns.size === 0) this.#clients.delete(who);
     }
   }
 }
 
-module.exports = { Delays, MOST_CLIENTS };
+module.exports = { Delays, MAX_CLIENTS };

@@ -1,42 +1,42 @@
-// A gatekeeper of Smockron, as middleware for Express and Connect.
+// A gatekeeper for Smockron, as middleware for Express and Connect.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface GatekeeperOptions<Request = any> {
-  /** The master's accounting socket: host and port, such as '127.0.0.1:10004'. */
+  /** Host and port of the master's accounting socket, such as `'127.0.0.1:10004'`. */
   master: string;
-  /** Its control socket; on the next port by default. */
+  /** Host and port of its control socket. Default: the next port. */
   control?: string | undefined;
-  /** The domain at the master. */
+  /** The name of the domain at the master. */
   domain: string;
   /**
-   * The tag of a request: text, bytes or a whole number, at most 1,024 bytes. The client's address by
-   * default, and where the value cannot be a tag.
+   * Returns the tag of a request: text, bytes or a whole number, of at most 1,024 bytes. Default: the client's
+   * address. Another value counts the client's address, too.
    */
   tag?: ((request: Request) => string | number | bigint | Uint8Array | null | undefined) | undefined;
-  /** Text that the master may log; cut after 1,024 bytes. */
+  /** Returns text that the master may log. It is cut after 1,024 bytes. */
   logInfo?: ((request: Request) => string | number | bigint | null | undefined) | undefined;
-  /** A request that would have to wait for longer is rejected; 5000 by default. */
+  /** A request that would have to wait for longer is rejected. In milliseconds; default: 5000. */
   maxDelayMs?: number | undefined;
-  /** How many requests wait at once; more are rejected. 1000 by default. */
+  /** How many requests may wait at once; more are rejected. Default: 1000. */
   maxHeld?: number | undefined;
-  /** Of a rejection; 503 by default. */
+  /** The status of a rejection. Default: 503. */
   statusCode?: number | undefined;
-  /** The body of a rejection; 'Rejected\n' by default. */
+  /** The body of a rejection. Default: `'Rejected\n'`. */
   message?: string | undefined;
   /**
-   * The share of rejections that is reported to the master, drawn at random: a number from 0 to 1;
-   * true is 1, false is 0. True by default.
+   * The share of rejections that is reported to the master, chosen at random: a number from 0 to 1, `true` for 1 or
+   * `false` for 0. Default: `true`.
    */
   tellRejected?: boolean | number | undefined;
 }
 
-/** What became of requests in this process. */
+/** Numbers of requests in this process. */
 export interface GatekeeperCounts {
   accepted: number;
-  /** Those that were given a turn, and waited for it. */
+  /** Requests that waited for a turn. */
   delayed: number;
   rejected: number;
-  /** Clients that went away while they waited. */
+  /** Requests whose client left while they waited. */
   gaveUp: number;
   /** Requests counted by address, because `tag` returned a value that cannot be a tag. */
   untagged: number;
@@ -44,11 +44,14 @@ export interface GatekeeperCounts {
   failed: number;
 }
 
-/** What went to and came from the master. */
+/** Numbers of messages to and from the master. */
 export interface MasterCounts {
   sent: number;
+  /** Messages that were not sent, because too many were waiting. */
   dropped: number;
+  /** Delays that the master sent. */
   received: number;
+  /** Messages of the master that could not be read. */
   bad: number;
 }
 
@@ -56,13 +59,13 @@ export interface Gatekeeper<Request = any, Response = any> {
   (request: Request, response: Response, next: (error?: any) => void): void;
   readonly counts: Readonly<GatekeeperCounts>;
   readonly master: Readonly<MasterCounts>;
-  /** Until when the master wants a client held, in milliseconds since 1970; 0: it does not. */
+  /** The time until which the client must wait, in milliseconds since 1970, or 0 if it need not. */
   until(tag: string | number | bigint | Uint8Array): number;
-  /** Lets through what waits, and leaves the master; from then on everything passes. */
+  /** Lets the waiting requests pass and disconnects from the master. From then on all requests pass. */
   close(): void;
 }
 
-/** Tells the master of every request, and holds or rejects whom it names. Needs the package zeromq. */
+/** Returns middleware that reports requests to a master, and delays or rejects those of clients that the master names. Needs the package zeromq. */
 export function gatekeeper<Request extends IncomingMessage = IncomingMessage, Response extends ServerResponse = ServerResponse>(
   options: GatekeeperOptions<Request>,
 ): Gatekeeper<Request, Response>;

@@ -1,10 +1,9 @@
-// A gatekeeper of Smockron, as middleware for Express and Connect, for dthrottled or any other
-// master.
+// A gatekeeper for Smockron, as middleware for Express and Connect. Its master is dthrottled or another one.
 //
 //     app.use(gatekeeper({ master: '127.0.0.1:10004', domain: 'web' }));
 //
-// It never asks: it tells the master what it lets through, and holds or rejects whom the master
-// names. Without a master everything passes. docs/node.md has the options.
+// The gatekeeper reports the requests that it lets pass. The master sends the clients that must wait, and the
+// gatekeeper delays or rejects their requests. Without a master, all requests pass. docs/node.md has the options.
 'use strict';
 
 const { isTable } = require('../face/values.js');
@@ -21,7 +20,7 @@ const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
 const NAMES = [
   'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxHeld', 'statusCode', 'message', 'tellRejected',
 ];
-const PLACE = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
+const ADDRESS = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
 const EXAMPLE = "'127.0.0.1:10004'";
 
 /**
@@ -31,7 +30,7 @@ const EXAMPLE = "'127.0.0.1:10004'";
 function gatekeeper(options) {
   const { accounting, control, domain, tag, logInfo, maxDelayMs, maxHeld, statusCode, message, tellRejected } = read(options);
   const delays = new Delays(maxDelayMs, maxHeld);
-  const master = new Master(accounting, control, domain, (who, until) => delays.delay(who, until));
+  const master = new Master(accounting, control, domain, (client, until) => delays.delay(client, until));
   /** @type {GatekeeperCounts} */
   const counts = { accepted: 0, delayed: 0, rejected: 0, gaveUp: 0, untagged: 0, failed: 0 };
   const reader = new Reader(tag, logInfo, counts);
@@ -44,7 +43,7 @@ function gatekeeper(options) {
   function middleware(request, response, next) {
     const arrived = Date.now();
     const bytes = reader.tag(request);
-    // The address is unknown, and there is no other tag: the request passes, and no client is charged.
+    // The tag is the address, and the address is unknown: the request passes, and no client is charged.
     if (bytes === null) {
       next();
       return;
@@ -53,12 +52,12 @@ function gatekeeper(options) {
     const info = reader.logInfo(request);
     const accept = () => {
       counts.accepted += 1;
-      master.tell('ACCEPTED', bytes, arrived, '', info);
+      master.report('ACCEPTED', bytes, arrived, '', info);
       next();
     };
     const reject = (/** @type {number} */ until) => {
       counts.rejected += 1;
-      if (Math.random() < tellRejected) master.tell('REJECTED', bytes, arrived, '', info);
+      if (Math.random() < tellRejected) master.report('REJECTED', bytes, arrived, '', info);
       refuse(request, response, until);
     };
     const until = delays.until(who, arrived);
@@ -72,7 +71,7 @@ function gatekeeper(options) {
       arrived,
       given(status, turn) {
         counts.delayed += 1;
-        master.tell(status, bytes, arrived, turn, info);
+        master.report(status, bytes, arrived, turn, info);
       },
       pass(status) {
         stop();
@@ -127,9 +126,9 @@ function read(options) {
   if (!isTable(options)) throw wrong('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
   known('', Object.keys(options), NAMES);
   const { domain, tag = defaultTag, logInfo, message = 'Rejected\n', tellRejected = true } = options;
-  const accounting = toPlace('master', options.master);
+  const accounting = toHostAndPort('master', options.master);
   const next = { ...accounting, port: accounting.port + 1 };
-  const control = options.control === undefined ? next : toPlace('control', options.control);
+  const control = options.control === undefined ? next : toHostAndPort('control', options.control);
   if (typeof domain !== 'string' || domain === '' || domain.includes('\0')) {
     throw wrong('domain', domain, "the domain's name at the master, such as 'web'");
   }
@@ -158,31 +157,32 @@ function read(options) {
 /**
  * @param {Readonly<Record<string, any>>} options
  * @param {string} name
- * @param {number} usual
- * @param {number} least
- * @param {number} most
+ * @param {number} byDefault
+ * @param {number} min
+ * @param {number} max
  * @returns {number}
  */
-function toNumber(options, name, usual, least, most) {
-  const value = options[name] ?? usual;
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw wrong(name, value, `a whole number from ${least} to ${most}`);
+function toNumber(options, name, byDefault, min, max) {
+  const value = options[name] ?? byDefault;
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw wrong(name, value, `a whole number from ${min} to ${max}`);
 }
 
 /**
  * @param {string} name
  * @param {unknown} value
  */
-function toPlace(name, value) {
-  const parts = typeof value === 'string' ? PLACE.exec(value) : null;
+function toHostAndPort(name, value) {
+  const parts = typeof value === 'string' ? ADDRESS.exec(value) : null;
   if (parts === null) throw wrong(name, value, `a host and a port, such as ${EXAMPLE}`);
   const port = Number(parts[2]);
-  const most = name === 'master' ? 65534 : 65535;
-  if (port < 1 || port > most) throw misuse(name, `the port must be from 1 to ${most}, got ${port}`);
+  // The default control socket is on the next port.
+  const max = name === 'master' ? 65534 : 65535;
+  if (port < 1 || port > max) throw misuse(name, `the port must be from 1 to ${max}, got ${port}`);
   return { host: parts[1], port };
 }
 
-/** @param {{ host: string, port: number }} place */
+/** @param {{ host: string, port: number }} hostAndPort */
 function toAddress({ host, port }) {
   return `tcp://${host}:${port}`;
 }

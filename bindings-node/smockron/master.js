@@ -1,5 +1,5 @@
-// The two sockets to a master: accounting out, control in, as Smockron's document has them. Nothing
-// here waits for the master, and nothing that it says or does not say is an error.
+// The two sockets to a master, as Smockron's document describes them: reports go out on the accounting socket, and
+// delays come in on the control socket. Nothing here waits for the master, and a bad or missing message is no error.
 'use strict';
 
 const { debuglog } = require('node:util');
@@ -9,14 +9,14 @@ const { toKey } = require('./reader.js');
 
 /**
  * @typedef {object} MasterCounts
- * @property {number} sent Messages given to ZeroMQ.
- * @property {number} dropped Messages that nobody took.
- * @property {number} received Times that the master named.
+ * @property {number} sent Messages passed to ZeroMQ.
+ * @property {number} dropped Messages that were not sent, because too many were waiting or the socket was closed.
+ * @property {number} received Delays that the master sent.
  * @property {number} bad Messages of the master that could not be read.
  */
 
-/** Messages that wait for ZeroMQ, which is never long. */
-const MOST_WAITING = 10_000;
+/** The most messages that wait for ZeroMQ. */
+const MAX_WAITING = 10_000;
 
 const log = debuglog('dthrottle');
 
@@ -42,7 +42,7 @@ class Master {
     const { Publisher, Subscriber } = loadZeromq();
     this.#topic = `${domain}\0`;
     this.#delay = delay;
-    // A process that ends does not wait for a master that is not there.
+    // Without linger, the process does not wait for an absent master at its end.
     this.#accounting = new Publisher({ linger: 0 });
     this.#control = new Subscriber({ linger: 0 });
     this.#accounting.connect(accounting);
@@ -52,15 +52,15 @@ class Master {
   }
 
   /**
-   * Tells the master of a request.
+   * Reports a request to the master.
    * @param {'ACCEPTED' | 'DELAYED' | 'REJECTED'} status
    * @param {Uint8Array} who
    * @param {number} received
    * @param {number | ''} delayed
    * @param {Uint8Array | undefined} [info]
    */
-  tell(status, who, received, delayed, info) {
-    if (this.#closed || this.#waiting.length >= MOST_WAITING) {
+  report(status, who, received, delayed, info) {
+    if (this.#closed || this.#waiting.length >= MAX_WAITING) {
       this.counts.dropped += 1;
       return;
     }
@@ -77,7 +77,7 @@ class Master {
     this.#control.close();
   }
 
-  /** ZeroMQ takes one message at a time, and keeps or drops it by itself. */
+  /** Sends the waiting messages one at a time, as ZeroMQ requires. ZeroMQ itself queues or drops them. */
   async #send() {
     this.#sending = true;
     for (let frames = this.#waiting.shift(); frames; frames = this.#waiting.shift()) {
@@ -95,22 +95,22 @@ class Master {
   async #listen() {
     while (!this.#closed) {
       try {
-        this.#take(await this.#control.receive());
+        this.#handle(await this.#control.receive());
       } catch (error) {
         if (this.#closed) return;
         log('control: %s', error);
-        // Whatever it is, it must not keep the process busy.
+        // Avoids a busy loop if the error persists.
         await new Promise((resolve) => setTimeout(resolve, 1000).unref());
       }
     }
   }
 
   /** @param {Buffer[]} frames */
-  #take([topic, command, who, until]) {
-    // A topic is the beginning of others.
+  #handle([topic, command, who, until]) {
+    // A subscription also receives longer topics with this prefix.
     if (topic?.toString() !== this.#topic) return;
     const time = until?.toString() ?? '';
-    // Commands of later versions are none of ours.
+    // Later versions may have other commands.
     if (command?.toString() !== 'DELAY_UNTIL' || who === undefined || !/^\d{1,15}$/.test(time)) {
       this.counts.bad += 1;
       return;

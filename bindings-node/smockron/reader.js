@@ -12,10 +12,10 @@ const { Reports } = require('../web/validate.js');
 /** @import { GatekeeperCounts } from './index.js' */
 
 /** The longest tag and the longest log text, in bytes. A master closes connections or drops messages above 64 KB. */
-const MOST_BYTES = 1024;
+const MAX_BYTES = 1024;
 /** The most bytes that one UTF-16 unit has in UTF-8. */
 const UNIT_BYTES = 3;
-const BAD_TAG = `tag must return text (not empty, valid Unicode), bytes or a whole number, of at most ${MOST_BYTES} bytes`;
+const BAD_TAG = `tag must return text (not empty, valid Unicode), bytes or a whole number, of at most ${MAX_BYTES} bytes`;
 
 /**
  * Begins the tag of a client that is counted by address because it has no usable tag. No text contains the
@@ -78,7 +78,7 @@ class Reader {
    * @param {IncomingMessage & { ip?: string }} request
    */
   #byAddress(request) {
-    // Not before it is needed: it needs the addon.
+    // Loaded only when needed, because it loads the addon.
     this.#addresses ??= new (require('../web/address.js').ClientAddress)();
     const address = this.#addresses.tag(request.ip) ?? this.#addresses.tag(request.socket?.remoteAddress);
     return Buffer.concat([BY_ADDRESS, address ?? new Uint8Array()]);
@@ -100,7 +100,7 @@ class Reader {
   }
 
   /**
-   * Counts an error, and reports the first of each option.
+   * Counts an error. The first one of each option is reported.
    * @param {string} option
    * @param {unknown} error
    */
@@ -126,11 +126,11 @@ function defaultTag(request) {
  */
 function toBytes(value) {
   const tag = toTag(value);
-  // Every UTF-16 unit has at least one byte: a long text is not converted.
-  if (tag === null || tag.length > MOST_BYTES) return null;
-  // A copy: ZeroMQ sends it later, when the application may have changed its bytes.
+  // Every UTF-16 unit has at least one byte, so a long text need not be converted.
+  if (tag === null || tag.length > MAX_BYTES) return null;
+  // A copy, because ZeroMQ sends it later, and the application may change the bytes.
   const bytes = typeof tag === 'string' ? encoder.encode(tag) : Uint8Array.from(tag);
-  return bytes.length <= MOST_BYTES ? bytes : null;
+  return bytes.length <= MAX_BYTES ? bytes : null;
 }
 
 /**
@@ -146,8 +146,8 @@ function toKey(bytes) {
  * @param {string} text
  */
 function cut(text) {
-  const bytes = new Uint8Array(Math.min(MOST_BYTES, UNIT_BYTES * text.length));
+  const bytes = new Uint8Array(Math.min(MAX_BYTES, UNIT_BYTES * text.length));
   return bytes.subarray(0, encoder.encodeInto(text, bytes).written);
 }
 
-module.exports = { MOST_BYTES, Reader, defaultTag, toBytes, toKey };
+module.exports = { MAX_BYTES, Reader, defaultTag, toBytes, toKey };

@@ -9,7 +9,7 @@ const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
 
-const { Delays, MOST_CLIENTS } = require('../smockron/delays.js');
+const { Delays, MAX_CLIENTS } = require('../smockron/delays.js');
 const { gatekeeper } = require('../smockron/index.js');
 const { using, warnings } = require('./shared/web.js');
 
@@ -144,11 +144,11 @@ describe('who is held until when', () => {
     const { delays, request } = begin(t);
     delays.delay('held', 1000);
     assert.ok(delays.hold('held', request('one')));
-    for (let i = 0; i < MOST_CLIENTS + 10; i += 1) delays.delay(`client-${i}`, 1000);
-    assert.ok(delays.size <= MOST_CLIENTS);
+    for (let i = 0; i < MAX_CLIENTS + 10; i += 1) delays.delay(`client-${i}`, 1000);
+    assert.ok(delays.size <= MAX_CLIENTS);
     assert.equal(delays.until('held', 0), 1000);
     assert.equal(delays.until('client-0', 0), 0);
-    assert.equal(delays.until(`client-${MOST_CLIENTS + 9}`, 0), 1000);
+    assert.equal(delays.until(`client-${MAX_CLIENTS + 9}`, 0), 1000);
   });
 });
 
