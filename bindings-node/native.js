@@ -143,7 +143,8 @@ function loadForPlatform() {
   const path = join(__dirname, file);
   if (!existsSync(path)) {
     throw new Error(
-      `dthrottle: ${file} is missing from the package; in a checkout, make build-node builds it`,
+      `dthrottle: ${path} does not exist; in a checkout, make build-node builds it; ` +
+        'in a bundle, mark dthrottle as external (esbuild --external:dthrottle), because it has a native part',
     );
   }
   return load(path);

@@ -18,6 +18,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
     'README.md',
     'client.d.ts',
     'client.js',
+    ...['busy', 'cluster', 'configuration', 'daemon', 'http', 'node', 'semantics', 'table'].map((page) => `docs/${page}.md`),
     `dthrottle.${process.platform}-${process.arch}.node`,
     'busy/abort.js',
     'busy/caller.js',
@@ -48,6 +49,7 @@ testPackage('dthrottle', join(__dirname, '..'), {
   ],
   types,
   modes: { nodenext: PROGRAMS, node16: PROGRAMS, bundler: PROGRAMS.filter((name) => name.endsWith('.mts')) },
-  parts: ['address', 'express', 'fastify', 'hono', 'http', 'koa', 'smockron'],
+  byDefault: 'required',
+  parts: ['address', 'busy', 'client', 'express', 'fastify', 'hono', 'http', 'koa', 'smockron'],
   others: ['@types', 'express', 'fastify', 'hono'],
 });

@@ -3,7 +3,7 @@
 
 const assert = require('node:assert/strict');
 const { once } = require('node:events');
-const { readFileSync } = require('node:fs');
+const { readFileSync, readdirSync } = require('node:fs');
 const http = require('node:http');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
@@ -11,7 +11,7 @@ const { describe, it } = require('node:test');
 const { ManualClock, Throttle } = require('../index.js');
 const { throttle } = require('../web/express.js');
 const { CHECKS } = require('../web/validate.js');
-const { ask, kinds, start, warnings } = require('./shared/web.js');
+const { ask, kinds, start, using, warnings } = require('./shared/web.js');
 
 /** @typedef {any} Any */
 /** @type {Any} */
@@ -104,6 +104,26 @@ describe('misuse', () => {
     });
   }
 
+  it('a middleware made for every request refuses nobody with a private table, as its warning says, and counts in a named one', async () => {
+    /** @param {Any} options */
+    const statuses = async (options) => {
+      const app = need('express')();
+      app.use((/** @type {Any} */ request, /** @type {Any} */ response, /** @type {Any} */ next) => make({ rate: '1/day', ...options })(request, response, next));
+      const seen = /** @type {number[]} */ ([]);
+      const [warning] = await warnings(() => using(answering(app), async (get) => {
+        for (let i = 0; i < 3; i += 1) seen.push((await get()).status);
+      }));
+      return [seen, /with table: false, each has an empty table and refuses nobody/.test(warning.message)];
+    };
+    assert.deepEqual(await statuses({ table: false }), [[200, 200, 200], true]);
+    process.env.DTHROTTLE_FRESH_TABLES = '1';
+    try {
+      assert.deepEqual(await statuses({ table: 'created-in-handler' }), [[200, 429, 429], false]);
+    } finally {
+      delete process.env.DTHROTTLE_FRESH_TABLES;
+    }
+  });
+
   it('an IPv6 address is the tag', async () => {
     const app = answering(need('express')().use(make(many(), { keyGenerator: () => '2001:db8::1' })));
     assert.deepEqual(await codes(app), ['DTHROTTLE_IPV6_TAG']);
@@ -139,9 +159,13 @@ describe('misuse', () => {
     }
   });
 
-  it('has a page in the documentation', () => {
+  it('has a section in docs/node.md for every code that core or the package reports', () => {
     const page = readFileSync(join(__dirname, '../../docs/node.md'), 'utf8');
-    for (const code of [...Object.values(CHECKS), 'DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG']) {
+    const folder = join(__dirname, '../../core/src/web');
+    const sources = readdirSync(folder).filter((name) => name.endsWith('.rs')).map((name) => readFileSync(join(folder, name), 'utf8'));
+    const found = Array.from(sources.join('').matchAll(/"(DTHROTTLE_[A-Z0-9_]+)"/g), ([, code]) => code);
+    assert.ok(found.includes('DTHROTTLE_EARLIER_PROCESS'));
+    for (const code of new Set([...Object.values(CHECKS), 'DTHROTTLE_FAILED', 'DTHROTTLE_NO_TAG', ...found])) {
       assert.match(page, new RegExp(`^### ${code}$`, 'm'));
     }
     for (const check of Object.keys(CHECKS)) assert.ok(page.includes(`\`${check}\``), check);

@@ -91,7 +91,7 @@ class Middleware {
     const given = present(options);
     this.#given = given;
     this.#reader = reader;
-    this.#reports = new Reports(given.validate);
+    this.#reports = new Reports(given.validate, given.table === false);
     this.propertyName = toPropertyName(given);
     this.#property = lazyProperty(this.propertyName);
     this.#own = open(given, { place, within: within === undefined ? undefined : within.#own, isTemplate: !isComplete });

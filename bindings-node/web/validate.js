@@ -53,10 +53,13 @@ class Reports {
   #off;
   #left = WATCHED;
 
-  /** @param {unknown} [validate] The option. */
-  constructor(validate = true) {
+  /**
+   * @param {unknown} [validate] The option.
+   * @param {boolean} [isPrivate] Whether the middleware has a table of its own.
+   */
+  constructor(validate = true, isPrivate = false) {
     this.#off = new Set(toOff(validate).map((check) => CHECKS[check]));
-    this.#lookAtStack();
+    this.#lookAtStack(isPrivate);
   }
 
   /** Whether to look at a request; only the first ones are looked at. */
@@ -153,8 +156,11 @@ class Reports {
     buckets.add(key);
   }
 
-  /** Says so when a middleware is made within a handler. */
-  #lookAtStack() {
+  /**
+   * Reports a middleware that is made within a handler.
+   * @param {boolean} isPrivate
+   */
+  #lookAtStack(isPrivate) {
     if (this.#off.has(CHECKS.createdInHandler)) return;
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = DEEPEST;
@@ -164,9 +170,10 @@ class Reports {
     const place = stack.split('\n').slice(1).find((line) => !line.includes(__dirname)) ?? '';
     this.#said = saidInHandlers.get(place) ?? this.#said;
     saidInHandlers.set(place, this.#said);
+    const effect = isPrivate ? ': with table: false, each has an empty table and refuses nobody' : '';
     this.misuse(
       'createdInHandler',
-      'this middleware was made while a request was handled; make it once, where the application starts',
+      `this middleware was made while a request was handled; make it once, where the application starts${effect}`,
     );
   }
 }
@@ -202,7 +209,7 @@ function toOff(value) {
  * @param {string} [detail]
  */
 function say(code, text, detail) {
-  const message = `${text} (docs/node.md#${code.toLowerCase()})`;
+  const message = `${text} (see dthrottle/docs/node.md#${code.toLowerCase()})`;
   const options = { type: 'DthrottleWarning', code, detail };
   if (typeof process === 'object' && typeof process.emitWarning === 'function') {
     process.emitWarning(message, options);

@@ -146,9 +146,9 @@ RUNNERS: dict[str, Callable[[str, Path], str]] = {
     "sh daemon": with_daemon(run_sh),
     "sh start": run_start,
 }
-# Not run here: Rust blocks are doctests, and the tests of the core parse the cluster configurations,
-# which need the file of a secret and open ports.
-SKIPPED = {"rust", "sh", "text", "toml cluster", "toml daemon"}
+# Not run here: Rust blocks are doctests, the tests of the Node package run "js test", and the tests of
+# the core parse the cluster configurations, which need the file of a secret and open ports.
+SKIPPED = {"js test", "json", "rust", "sh", "text", "toml cluster", "toml daemon"}
 FILES = ("ini ", "json ", "python ")
 
 

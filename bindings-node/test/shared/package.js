@@ -6,7 +6,7 @@ const assert = require('node:assert/strict');
 const { execFileSync } = require('node:child_process');
 const { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
-const { join } = require('node:path');
+const { join, posix } = require('node:path');
 const { after, before, describe, it } = require('node:test');
 
 const ROOT = join(__dirname, '../../..');
@@ -37,14 +37,45 @@ const throttle = new dthrottle.Throttle({ rate: '1/s', clock: new dthrottle.Manu
 console.log(throttle.allow('t') && !throttle.allow('t') ? 'yes' : 'no');
 `;
 
+/** A link in Markdown. */
+const LINK = /\]\(([^)\s]+)\)/g;
+/** A page of the documentation, in code or in text. */
+const PAGE = /\bdocs\/[a-z-]+\.md(?:#[a-z_-]*[a-z])?/g;
+
+/**
+ * The path in the package that a link of a page leads to, with its anchor.
+ * @param {string} path
+ * @param {string} link
+ */
+function resolveLink(path, link) {
+  return link.startsWith('#') ? path + link : posix.join(posix.dirname(path), link);
+}
+
+/**
+ * The anchors of a page's headings.
+ * @param {string} path
+ */
+function anchors(path) {
+  const headings = readFileSync(path, 'utf8').matchAll(/^#+ (.*)$/gm);
+  return Array.from(headings, ([, title]) => title.toLowerCase().replaceAll(/[^\w\s-]/g, '').replaceAll(' ', '-'));
+}
+
+/**
+ * @typedef {object} Expected
+ * @property {string[]} files All files of the package.
+ * @property {string[]} types Programs in TypeScript.
+ * @property {Record<string, string[]>} modes Which of them compile in each mode of module resolution.
+ * @property {string} byDefault The default export for `import`, as an expression of `required`.
+ * @property {string[]} [parts] Modules with names of their own.
+ * @property {string[]} [others] Packages that the programs need.
+ */
+
 /**
  * @param {string} name
- * @param {string} path Where the package is.
- * @param {{ files: string[], types: string[], modes: Record<string, string[]>, parts?: string[], others?: string[] }} expected
- *   What it must contain; programs in TypeScript, and which of them each mode of resolution can
- *   compile; parts that are required by names of their own; what else the programs need.
+ * @param {string} path The folder of the package.
+ * @param {Expected} expected
  */
-function testPackage(name, path, { files, types, modes, parts = [], others = [] }) {
+function testPackage(name, path, { files, types, modes, byDefault, parts = [], others = [] }) {
   describe(`package ${name}`, () => {
     let folder = '';
     /** @type {{ filename: string, version: string, files: { path: string }[] }} */
@@ -81,36 +112,52 @@ function testPackage(name, path, { files, types, modes, parts = [], others = [] 
       assert.equal(run(folder, process.execPath, file), 'yes\n');
     });
 
-    it('works with import, and gives what require() gives', () => {
+    it('works with import, which returns the same exports as require()', () => {
       const file = join(folder, 'home/main.mjs');
       const same = `
         import { createRequire } from 'node:module';
         const required = createRequire(import.meta.url)('${name}');
-        const names = [Object.keys(dthrottle), Object.keys(required)];
-        console.log(JSON.stringify(names.map((list) => list.sort())));
-        console.log(Object.keys(required).every((key) => required[key] === dthrottle[key]));
+        const { default: byDefault, ...named } = dthrottle;
+        console.log(JSON.stringify([Object.keys(named), Object.keys(required)].map((list) => list.sort())));
+        console.log(Object.keys(required).every((key) => required[key] === named[key]));
+        console.log(byDefault === (${byDefault}));
       `;
       writeFileSync(file, `import * as dthrottle from '${name}';${USE}${same}`);
-      const [works, names, equal] = run(folder, process.execPath, file).trim().split('\n');
-      assert.equal(works, 'yes');
+      const [works, names, equal, isDefault] = run(folder, process.execPath, file).trim().split('\n');
+      assert.deepEqual([works, isDefault], ['yes', 'true']);
       const [imported, required] = JSON.parse(names);
       assert.deepEqual(imported, required);
       assert.equal(equal, 'true');
     });
 
     for (const part of parts) {
-      it(`has ${part} for require() and import, which give the same`, () => {
+      it(`has the module ${part}, which exports the same to require() and import`, () => {
         const file = join(folder, 'home/part.mjs');
         writeFileSync(file, `
           import * as imported from '${name}/${part}';
           import { createRequire } from 'node:module';
           const required = createRequire(import.meta.url)('${name}/${part}');
           const names = Object.keys(required);
-          console.log(names.length > 0 && names.every((key) => required[key] === imported[key]));
+          console.log(names.length > 0 && names.every((key) => key === 'default' || required[key] === imported[key]));
+          console.log(imported.default === required && (!('throttle' in required) || required === required.throttle));
         `);
-        assert.equal(run(folder, process.execPath, file), 'true\n');
+        assert.equal(run(folder, process.execPath, file), 'true\ntrue\n');
       });
     }
+
+    it('has links and file names only of files that it contains', () => {
+      const paths = packed.files.map((file) => file.path);
+      for (const page of paths.filter((each) => /\.(?:md|js|mjs|d\.ts)$/.test(each))) {
+        const text = readFileSync(join(folder, 'home/node_modules', name, page), 'utf8');
+        const links = page.endsWith('.md') ? Array.from(text.matchAll(LINK), ([, link]) => link) : [];
+        const targets = links.filter((link) => !link.includes('://')).map((link) => resolveLink(page, link));
+        for (const target of [...targets, ...Array.from(text.matchAll(PAGE), ([mention]) => mention)]) {
+          const [file, anchor] = target.split('#');
+          assert.ok(paths.includes(file), `${page} names ${target}, which is not in the package`);
+          if (anchor) assert.ok(anchors(join(folder, 'home/node_modules', name, file)).includes(anchor), `${page}: ${target}`);
+        }
+      }
+    });
 
     for (const [mode, programs] of Object.entries(modes)) {
       it(`has types for TypeScript, resolved by ${mode}`, () => {

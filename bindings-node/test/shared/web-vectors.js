@@ -88,6 +88,7 @@ function setUp(face, vector, isOwn) {
   const steps = toSteps(vector);
   /** @type {Json} The request that is asked about. */
   let asked = {};
+  /** @type {Json} */
   const options = { ...toOptions(vector.options), ...(isOwn ? {} : { throttle: openerOf(face) }), clock };
   if (steps.some(({ request }) => request?.cost !== undefined)) {
     Object.assign(options, { cost: () => asked.cost ?? 1 });
