@@ -41,7 +41,7 @@ function busyFetch(options = {}) {
  */
 function busyAxios(instance, options) {
   if (typeof instance?.interceptors?.request?.use !== 'function') {
-    throw badArgument('instance: must be an instance of axios, as axios.create() returns it');
+    throw badArgument('instance: must be an axios instance, such as axios.create() returns');
   }
   const caller = new Caller(options);
   /** @type {WeakMap<object, string>} The service of each request, by its config. */

@@ -310,7 +310,7 @@ describe('all adapters', () => {
         });
       }
     }
-    assert.throws(() => busyAxios(/** @type {any} */ ({})), /^.*instance: must be what axios.create/);
+    assert.throws(() => busyAxios(/** @type {any} */ ({})), /^.*instance: must be an axios instance/);
   });
 
   it('know a service by host and port, as Python does', () => {
