@@ -93,7 +93,9 @@ const wasmBytes = require('fs').readFileSync(wasmPath);";
     let glue = node.join("dthrottle.js");
     let text = fs::read_to_string(&glue)?;
     if !text.contains(READ) {
-        return Err("wasm-bindgen's script for Node reads the module in another way than before".into());
+        return Err(
+            "wasm-bindgen's script for Node reads the module in another way than before".into()
+        );
     }
     fs::write(&glue, text.replace(READ, "const { wasmBytes } = require('./module.js');"))?;
     let file = node.join("dthrottle_bg.wasm");

@@ -11,7 +11,7 @@ use super::{PeerAddr, pace};
 #[derive(Default)]
 pub(super) struct Peer {
     /// Its slot in the table, if there was a free one.
-    pub(super) seat: Option<usize>,
+    pub(super) peer_slot: Option<usize>,
     pub(super) window: Window,
     /// `None` until the peer answers a challenge, proving it is not a recording.
     pub(super) replay: Option<Replay>,

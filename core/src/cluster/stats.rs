@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::counter::Counter;
 use super::event::Event;
-use crate::cluster::access::{Exchange, Facts};
+use crate::cluster::access::{Exchange, PeerStatus};
 use crate::table::Table;
 
 crate::records!(ClusterStats, crate::records::define, Default);
@@ -20,9 +20,9 @@ impl ClusterStats {
 
     pub(crate) fn of(table: &Table, now: u64) -> ClusterStats {
         let (incarnation, pid) = table.exchanger();
-        let peers = table.seats().map(|(seat, origin)| {
-            let Facts { address, state, last_heard_ns, delay_ns, received, repaired, lost } =
-                table.facts(seat);
+        let peers = table.peer_slots().map(|(peer_slot, origin)| {
+            let PeerStatus { address, state, last_heard_ns, delay_ns, received, repaired, lost } =
+                table.peer_status(peer_slot);
             PeerStats {
                 node: origin.node,
                 incarnation: origin.incarnation,

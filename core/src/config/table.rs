@@ -180,7 +180,7 @@ impl TableConfig {
     fn geometry(&self, size: Size) -> Geometry {
         // A named table may be used by a clustered process at any time.
         let (fewest, kind) = match self.clustered || matches!(self.kind, Kind::Named(_)) {
-            true => (MIN_SHARED_LINES, Geometry::new(0).with_seats()),
+            true => (MIN_SHARED_LINES, Geometry::new(0).with_peer_slots()),
             false => (0, Geometry::new(0)),
         };
         match size {

@@ -2,7 +2,7 @@
 
 use super::cell::AtomicU64;
 use super::line::{Line, SLOTS};
-use super::origins::Seat;
+use super::origins::PeerSlot;
 use super::rules::SharedRule;
 use super::slot::RULES;
 
@@ -11,14 +11,14 @@ pub(crate) const PAGE: usize = 4096;
 /// Lines in a page: each has a bit of one word.
 pub(super) const PAGE_LINES: usize = PAGE / size_of::<Line>();
 /// Places for origins, where there are any: as many nodes as a cluster may have.
-const SEATS: usize = 1024;
+const PEER_SLOTS: usize = 1024;
 
 /// How big everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub(super) lines: usize,
     /// Places for the origins of reports: none where there is no exchange.
-    pub(super) seats: usize,
+    pub(super) peer_slots: usize,
 }
 
 impl Geometry {
@@ -28,14 +28,15 @@ impl Geometry {
     const MAX_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
 
     pub(crate) fn new(lines: usize) -> Geometry {
-        Geometry { lines: lines.clamp(Geometry::MIN_LINES, Geometry::MAX_LINES), seats: 0 }
+        Geometry { lines: lines.clamp(Geometry::MIN_LINES, Geometry::MAX_LINES), peer_slots: 0 }
     }
 
     /// What a header says, if it can be.
-    pub(super) fn from_header(lines: u64, seats: u64) -> Option<Geometry> {
+    pub(super) fn from_header(lines: u64, peer_slots: u64) -> Option<Geometry> {
         let geometry = Geometry::new(usize::try_from(lines).ok()?);
-        let is_possible = geometry.lines as u64 == lines && [0, SEATS as u64].contains(&seats);
-        is_possible.then_some(Geometry { seats: seats as usize, ..geometry })
+        let is_possible =
+            geometry.lines as u64 == lines && [0, PEER_SLOTS as u64].contains(&peer_slots);
+        is_possible.then_some(Geometry { peer_slots: peer_slots as usize, ..geometry })
     }
 
     /// The biggest of its kind that takes at most so many bytes.
@@ -56,8 +57,8 @@ impl Geometry {
     }
 
     /// The same with room for what an exchange remembers.
-    pub(crate) fn with_seats(self) -> Geometry {
-        Geometry { seats: SEATS, ..self }
+    pub(crate) fn with_peer_slots(self) -> Geometry {
+        Geometry { peer_slots: PEER_SLOTS, ..self }
     }
 
     fn with_lines(self, lines: usize) -> Geometry {
@@ -87,12 +88,12 @@ impl Geometry {
         self.used_at() + self.words().div_ceil(64) * size_of::<AtomicU64>()
     }
 
-    pub(super) fn seats_at(self) -> usize {
-        (self.rules_at() + RULES * size_of::<SharedRule>()).next_multiple_of(align_of::<Seat>())
+    pub(super) fn peer_slots_at(self) -> usize {
+        (self.rules_at() + RULES * size_of::<SharedRule>()).next_multiple_of(align_of::<PeerSlot>())
     }
 
     pub(super) fn header_at(self) -> usize {
-        (self.seats_at() + self.seats * size_of::<Seat>()).next_multiple_of(PAGE)
+        (self.peer_slots_at() + self.peer_slots * size_of::<PeerSlot>()).next_multiple_of(PAGE)
     }
 
     /// Bytes of the whole region.

@@ -11,7 +11,6 @@ pub(crate) mod cell;
 mod dirty;
 pub(crate) mod earlier;
 mod exchange_state;
-mod facts;
 pub(crate) mod fingerprint;
 mod geometry;
 #[cfg(any(test, not(all(feature = "shared", unix))))]
@@ -20,6 +19,7 @@ mod line;
 mod location;
 pub(crate) mod open;
 mod origins;
+mod peer_status;
 mod pending;
 mod reclaim;
 mod region;
@@ -45,10 +45,10 @@ use crate::stats::Counter;
 
 pub(crate) use self::exchange_state::COUNTERS;
 pub use self::exchange_state::RawEvent;
-pub use self::facts::Facts;
 use self::geometry::PAGE_LINES;
 pub(crate) use self::geometry::{Geometry, PAGE};
 pub(crate) use self::location::MIN_SHARED_LINES;
+pub use self::peer_status::PeerStatus;
 pub(crate) use self::region::{Memory, Region, RegionError, TableParams};
 pub(crate) use self::walk::Bucket;
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::Table;
 use super::cell::AtomicU64;
-use super::facts::SharedFacts;
+use super::peer_status::SharedPeerStatus;
 use super::window::{Origin, Ranges, Window};
 
 /// Missing ranges in a copy.
@@ -25,7 +25,7 @@ const READ_ATTEMPTS: usize = 100;
 /// The place of one origin.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
-pub(super) struct Seat {
+pub(super) struct PeerSlot {
     /// One when all else is written.
     taken: AtomicU64,
     node: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) struct Seat {
     /// How often the copies changed places; the last bit says which is in force.
     turns: AtomicU64,
     copies: [SharedWindow; 2],
-    pub(super) facts: SharedFacts,
+    pub(super) status: SharedPeerStatus,
 }
 
 /// A window: what is missing is told by how far below the base it begins and how long it is.
@@ -48,42 +48,42 @@ struct SharedWindow {
 
 impl Table {
     /// The places that are taken.
-    pub(crate) fn seats(&self) -> impl Iterator<Item = (usize, Origin)> {
-        let seats = self.region.seats().iter().enumerate();
-        seats.filter_map(|(place, seat)| Some((place, seat.origin()?)))
+    pub(crate) fn peer_slots(&self) -> impl Iterator<Item = (usize, Origin)> {
+        let peer_slots = self.region.peer_slots().iter().enumerate();
+        peer_slots.filter_map(|(place, peer_slot)| Some((place, peer_slot.origin()?)))
     }
 
     /// The place of an origin, which is given one if it has none. `None`: all are taken.
-    pub(crate) fn take_seat(&self, origin: Origin) -> Option<usize> {
-        let seats = self.region.seats();
-        seats.iter().position(|seat| seat.origin() == Some(origin)).or_else(|| {
-            let free = seats.iter().position(|seat| seat.origin().is_none())?;
-            seats[free].take(origin);
+    pub(crate) fn claim_peer_slot(&self, origin: Origin) -> Option<usize> {
+        let peer_slots = self.region.peer_slots();
+        peer_slots.iter().position(|peer_slot| peer_slot.origin() == Some(origin)).or_else(|| {
+            let free = peer_slots.iter().position(|peer_slot| peer_slot.origin().is_none())?;
+            peer_slots[free].take(origin);
             Some(free)
         })
     }
 
     /// Gives a place back, and forgets what was known.
-    pub(crate) fn free_seat(&self, seat: usize) {
-        if let Some(seat) = self.region.seats().get(seat) {
-            seat.taken.store(0, Ordering::Release);
+    pub(crate) fn free_peer_slot(&self, peer_slot: usize) {
+        if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
+            peer_slot.taken.store(0, Ordering::Release);
         }
     }
 
     /// Which reports of the origin have been applied.
-    pub(crate) fn window(&self, seat: usize) -> Window {
-        self.region.seats().get(seat).map_or_else(Window::default, Seat::window)
+    pub(crate) fn window(&self, peer_slot: usize) -> Window {
+        self.region.peer_slots().get(peer_slot).map_or_else(Window::default, PeerSlot::window)
     }
 
     /// Notes which reports of the origin have been applied.
-    pub(crate) fn set_window(&self, seat: usize, window: &Window) {
-        if let Some(seat) = self.region.seats().get(seat) {
-            seat.set_window(window);
+    pub(crate) fn set_window(&self, peer_slot: usize, window: &Window) {
+        if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
+            peer_slot.set_window(window);
         }
     }
 }
 
-impl Seat {
+impl PeerSlot {
     fn origin(&self) -> Option<Origin> {
         // Acquire: pairs with `take`.
         (self.taken.load(Ordering::Acquire) == 1).then(|| Origin {
@@ -97,7 +97,7 @@ impl Seat {
         self.node.store(origin.node, Ordering::Relaxed);
         self.incarnation.store(origin.incarnation, Ordering::Relaxed);
         self.set_window(&Window::default());
-        self.facts.clear();
+        self.status.clear();
         // Release: who sees it taken sees all of it.
         self.taken.store(1, Ordering::Release);
     }
@@ -187,7 +187,7 @@ fn holes(window: &Window, base: u64) -> [u64; HOLES] {
     words
 }
 
-const _: () = assert!(size_of::<Seat>() == 384);
+const _: () = assert!(size_of::<PeerSlot>() == 384);
 
 #[cfg(test)]
 mod tests {
@@ -197,14 +197,14 @@ mod tests {
         Window::new(top, missing.to_vec())
     }
 
-    fn turns(seat: &Seat) -> u64 {
-        seat.turns.load(Ordering::Relaxed)
+    fn turns(peer_slot: &PeerSlot) -> u64 {
+        peer_slot.turns.load(Ordering::Relaxed)
     }
 
     #[test]
     fn a_window_is_read_as_it_was_written() {
-        let seat = Seat::default();
-        assert_eq!(seat.window(), Window::default());
+        let peer_slot = PeerSlot::default();
+        assert_eq!(peer_slot.window(), Window::default());
         let far = 1 << 40;
         for window in [
             window(1, &[]),
@@ -214,23 +214,23 @@ mod tests {
             window(u64::MAX, &[(u64::MAX - 9, u64::MAX - 9)]),
             Window::default(),
         ] {
-            seat.set_window(&window);
-            assert_eq!(seat.window(), window);
+            peer_slot.set_window(&window);
+            assert_eq!(peer_slot.window(), window);
         }
     }
 
     #[test]
     fn the_next_reports_are_one_store() {
-        let seat = Seat::default();
+        let peer_slot = PeerSlot::default();
         let mut window = Window::default();
         let mut go_on = |reports: &[(u64, u64)], expected: u64| {
-            let before = turns(&seat);
+            let before = turns(&peer_slot);
             for (first, last) in reports {
                 window.mark(*first, *last);
-                seat.set_window(&window);
-                assert_eq!(seat.window(), window);
+                peer_slot.set_window(&window);
+                assert_eq!(peer_slot.window(), window);
             }
-            assert_eq!(turns(&seat) - before, expected, "{reports:?}");
+            assert_eq!(turns(&peer_slot) - before, expected, "{reports:?}");
         };
         go_on(&[(1, 1), (2, 2), (3, 5)], 0);
         go_on(&[(8, 8)], 1);
@@ -242,34 +242,34 @@ mod tests {
     /// One hole filled and another torn, at once: as words they could look alike.
     #[test]
     fn a_hole_above_the_base_is_not_one_at_the_base() {
-        let seat = Seat::default();
+        let peer_slot = PeerSlot::default();
         for (top, hole) in [(9, 9), (11, 10), (u64::MAX, 1 << 40)] {
-            seat.set_window(&window(top, &[(hole, hole)]));
-            assert_eq!(seat.window().top(), top);
-            assert!(top == u64::MAX || seat.window().missing() == [(hole, hole)]);
+            peer_slot.set_window(&window(top, &[(hole, hole)]));
+            assert_eq!(peer_slot.window().top(), top);
+            assert!(top == u64::MAX || peer_slot.window().missing() == [(hole, hole)]);
         }
     }
 
     #[test]
     fn what_does_not_fit_counts_as_applied() {
-        let seat = Seat::default();
+        let peer_slot = PeerSlot::default();
         let many: Ranges = (1..=20).map(|n| (10 * n, 10 * n + 3)).collect();
-        seat.set_window(&window(500, &many));
-        assert_eq!(seat.window(), window(500, &many[5..]));
+        peer_slot.set_window(&window(500, &many));
+        assert_eq!(peer_slot.window(), window(500, &many[5..]));
         let top = 1 << 33;
-        seat.set_window(&window(top, &[(1, 5), (8, top - 1)]));
-        assert_eq!(seat.window(), window(top, &[(top - REACH, top - 1)]));
+        peer_slot.set_window(&window(top, &[(1, 5), (8, top - 1)]));
+        assert_eq!(peer_slot.window(), window(top, &[(top - REACH, top - 1)]));
     }
 
     /// A writer that is killed before the copies change places has done nothing.
     #[test]
     fn a_copy_half_written_is_not_in_force() {
-        let seat = Seat::default();
+        let peer_slot = PeerSlot::default();
         let before = window(9, &[(3, 4)]);
-        seat.set_window(&before);
-        seat.copies[(turns(&seat) as usize + 1) % 2].write(&window(70, &[(50, 60)]));
-        assert_eq!(seat.window(), before);
-        seat.set_window(&window(12, &[(3, 4), (11, 11)]));
-        assert_eq!(seat.window(), window(12, &[(3, 4), (11, 11)]));
+        peer_slot.set_window(&before);
+        peer_slot.copies[(turns(&peer_slot) as usize + 1) % 2].write(&window(70, &[(50, 60)]));
+        assert_eq!(peer_slot.window(), before);
+        peer_slot.set_window(&window(12, &[(3, 4), (11, 11)]));
+        assert_eq!(peer_slot.window(), window(12, &[(3, 4), (11, 11)]));
     }
 }

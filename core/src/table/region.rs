@@ -13,7 +13,7 @@ use super::cell::AtomicU64;
 use super::exchange_state::ExchangeState;
 use super::geometry::{Geometry, PAGE, PAGE_LINES};
 use super::line::Line;
-use super::origins::Seat;
+use super::origins::PeerSlot;
 use super::rules::SharedRule;
 use super::slot::RULES;
 
@@ -49,7 +49,7 @@ pub(super) struct Header {
     /// How many claims were begun.
     pub(super) claims: AtomicU64,
     /// How many places there are for origins.
-    pub(super) seats: AtomicU64,
+    pub(super) peer_slots: AtomicU64,
     /// What the processes of the table tell each other about the exchange.
     pub(super) exchange: ExchangeState,
 }
@@ -124,7 +124,7 @@ impl Region {
         // Relaxed: the file has no name yet, so nobody looks.
         header.layout.store(LAYOUT, Ordering::Relaxed);
         header.lines.store(geometry.lines as u64, Ordering::Relaxed);
-        header.seats.store(geometry.seats as u64, Ordering::Relaxed);
+        header.peer_slots.store(geometry.peer_slots as u64, Ordering::Relaxed);
         header.zero_ns.store(params.zero_ns, Ordering::Relaxed);
         for i in 0..2 {
             header.key[i].store(params.key[i], Ordering::Relaxed);
@@ -151,7 +151,7 @@ impl Region {
             return Err(RegionError::Layout { found, ours: LAYOUT });
         }
         let lines = header.lines.load(Ordering::Relaxed);
-        let geometry = Geometry::from_header(lines, header.seats.load(Ordering::Relaxed));
+        let geometry = Geometry::from_header(lines, header.peer_slots.load(Ordering::Relaxed));
         let geometry = geometry.filter(|geometry| geometry.bytes() == len);
         let geometry = geometry.ok_or(RegionError::NotATable)?;
         Region::new(memory, geometry).ok_or(RegionError::NotATable)
@@ -198,8 +198,8 @@ impl Region {
     }
 
     /// What is known of the origins of reports; there may be no room for that.
-    pub(super) fn seats(&self) -> &[Seat] {
-        self.part(self.geometry.seats_at(), self.geometry.seats)
+    pub(super) fn peer_slots(&self) -> &[PeerSlot] {
+        self.part(self.geometry.peer_slots_at(), self.geometry.peer_slots)
     }
 
     #[inline]
@@ -260,7 +260,7 @@ trait Part {}
 impl Part for Line {}
 impl Part for AtomicU64 {}
 impl Part for SharedRule {}
-impl Part for Seat {}
+impl Part for PeerSlot {}
 
 const _: () = {
     assert!(size_of::<Line>() == 64);

@@ -50,10 +50,10 @@ impl Table {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         from.exchange.copy_node_to(&to.exchange);
-        for (seat, origin) in old.seats() {
-            if let Some(place) = self.take_seat(origin) {
-                self.set_window(place, &old.window(seat));
-                self.set_facts(place, &old.facts(seat));
+        for (peer_slot, origin) in old.peer_slots() {
+            if let Some(place) = self.claim_peer_slot(origin) {
+                self.set_window(place, &old.window(peer_slot));
+                self.set_peer_status(place, &old.peer_status(peer_slot));
             }
         }
     }

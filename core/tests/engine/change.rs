@@ -80,12 +80,12 @@ fn who_takes_over_charges_nothing_twice() {
 /// There is a place in the table for some 1,000 peers. Reports of others are not known to whoever
 /// takes over, and must not be charged again all the same.
 #[test]
-fn without_a_seat_nothing_is_charged_twice() {
+fn a_takeover_without_peer_slots_charges_nothing_twice() {
     let mut net = Net::new();
     net.start(rule(), |_| {});
     let exchange = internals::exchange(&net.nodes[0].throttle);
-    let seats = (1..).map(|node| Origin { node, incarnation: 1 });
-    assert!(seats.map_while(|origin| exchange.take_seat(origin)).count() > 500);
+    let peer_slots = (1..).map(|node| Origin { node, incarnation: 1 });
+    assert!(peer_slots.map_while(|origin| exchange.claim_peer_slot(origin)).count() > 500);
     net.start(rule(), |_| {});
     net.run(3 * SECOND);
     admit(&net, 1, 10);

@@ -19,7 +19,11 @@ fn slacks(net: &Net) -> Vec<u64> {
 /// The longest delay that a node has measured itself.
 fn longest_delay(net: &Net, node: usize) -> u64 {
     let exchange = internals::exchange(&net.nodes[node].throttle);
-    exchange.seats().map(|(seat, _)| exchange.facts(seat).delay_ns).max().unwrap()
+    exchange
+        .peer_slots()
+        .map(|(peer_slot, _)| exchange.peer_status(peer_slot).delay_ns)
+        .max()
+        .unwrap()
 }
 
 /// Only the link between the last two of six nodes is long.

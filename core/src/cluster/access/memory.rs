@@ -1,7 +1,7 @@
 //! What lies in the table for the next exchanger, and for all processes that want to know how the
-//! exchange goes. See `table/origins.rs`, `table/facts.rs` and `table/exchange_state.rs`.
+//! exchange goes. See `table/origins.rs`, `table/peer_status.rs` and `table/exchange_state.rs`.
 
-use super::{Exchange, Facts, RawEvent};
+use super::{Exchange, PeerStatus, RawEvent};
 use crate::cluster::{Origin, PeerAddr, Window};
 
 impl Exchange {
@@ -21,45 +21,45 @@ impl Exchange {
     }
 
     /// The origins that have a place.
-    pub fn seats(&self) -> impl Iterator<Item = (usize, Origin)> {
-        self.host.table.seats()
+    pub fn peer_slots(&self) -> impl Iterator<Item = (usize, Origin)> {
+        self.host.table.peer_slots()
     }
 
     /// The place of an origin, which is given one if it has none. `None`: all are taken.
-    pub fn take_seat(&self, origin: Origin) -> Option<usize> {
-        self.host.table.take_seat(origin)
+    pub fn claim_peer_slot(&self, origin: Origin) -> Option<usize> {
+        self.host.table.claim_peer_slot(origin)
     }
 
     /// Gives a place back.
-    pub fn free_seat(&self, seat: usize) {
-        self.host.table.free_seat(seat);
+    pub fn free_peer_slot(&self, peer_slot: usize) {
+        self.host.table.free_peer_slot(peer_slot);
     }
 
     /// Which reports of an origin have been applied.
-    pub fn window(&self, seat: usize) -> Window {
-        self.host.table.window(seat)
+    pub fn window(&self, peer_slot: usize) -> Window {
+        self.host.table.window(peer_slot)
     }
 
     /// Notes which reports have been applied. Of more than 15 missing ranges the newest are kept,
     /// and nothing that lies more than 2^32 numbers back: the rest counts as applied.
-    pub fn set_window(&self, seat: usize, window: &Window) {
-        self.host.table.set_window(seat, window);
+    pub fn set_window(&self, peer_slot: usize, window: &Window) {
+        self.host.table.set_window(peer_slot, window);
     }
 
     /// What is known of an origin.
-    pub fn facts(&self, seat: usize) -> Facts {
-        self.host.table.facts(seat)
+    pub fn peer_status(&self, peer_slot: usize) -> PeerStatus {
+        self.host.table.peer_status(peer_slot)
     }
 
-    /// Where an origin was reached, if `set_facts` kept that.
-    pub fn address(&self, seat: usize) -> Option<PeerAddr> {
-        self.facts(seat).address.map(PeerAddr::from)
+    /// Where an origin was reached, if `set_peer_status` kept that.
+    pub fn address(&self, peer_slot: usize) -> Option<PeerAddr> {
+        self.peer_status(peer_slot).address.map(PeerAddr::from)
     }
 
     /// Notes what is known of an origin, and where it is reached. Only IP addresses are kept.
-    pub fn set_facts(&self, seat: usize, address: Option<PeerAddr>, facts: Facts) {
+    pub fn set_peer_status(&self, peer_slot: usize, address: Option<PeerAddr>, status: PeerStatus) {
         let address = address.and_then(|address| address.socket_addr());
-        self.host.table.set_facts(seat, &Facts { address, ..facts });
+        self.host.table.set_peer_status(peer_slot, &PeerStatus { address, ..status });
     }
 
     /// Adds to one of the counters.

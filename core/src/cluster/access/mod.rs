@@ -18,7 +18,7 @@ use crate::domain::{Domain, Host};
 pub use crate::os::exchange_lock::Lock;
 use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{Bucket, BucketUpdate, Key};
-pub use crate::table::{Facts, RawEvent};
+pub use crate::table::{PeerStatus, RawEvent};
 
 /// How many entries ahead their lines are asked for.
 const AHEAD: usize = 16;

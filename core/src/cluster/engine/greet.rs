@@ -147,7 +147,7 @@ impl Engine {
     fn welcome(&mut self, now: u64, sender: Origin, hello: &Hello) {
         let rules_differ = hello.rules != self.reports.rules_hash;
         let is_member = self.peers.entry(now, sender).state == State::Up;
-        self.peers.take_seat(&self.context.exchange, sender);
+        self.peers.claim_peer_slot(&self.context.exchange, sender);
         self.peers.skip_unknown_past(sender, hello.top);
         self.supersede(now, sender, hello.address);
         if rules_differ {

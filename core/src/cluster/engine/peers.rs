@@ -21,12 +21,12 @@ pub(super) struct Peers {
 impl Peers {
     /// The peers that an earlier exchanger of the table left there.
     pub(super) fn resume(exchange: &Exchange, now: u64) -> Peers {
-        let seats = exchange.seats().map(|(seat, origin)| {
-            let (window, address) = (exchange.window(seat), exchange.address(seat));
-            let seat = Some(seat);
-            (origin, Peer { seat, window, address, heard_at: now, ..Peer::default() })
+        let peer_slots = exchange.peer_slots().map(|(peer_slot, origin)| {
+            let (window, address) = (exchange.window(peer_slot), exchange.address(peer_slot));
+            let peer_slot = Some(peer_slot);
+            (origin, Peer { peer_slot, window, address, heard_at: now, ..Peer::default() })
         });
-        let known: BTreeMap<Origin, Peer> = seats.collect();
+        let known: BTreeMap<Origin, Peer> = peer_slots.collect();
         Peers { is_resumed: !known.is_empty(), known }
     }
 
@@ -95,20 +95,20 @@ impl Peers {
             self.iter().filter(|(_, peer)| is_old(peer)).map(|(origin, _)| origin).collect();
         for origin in &old {
             let peer = self.known.remove(origin);
-            if let Some(seat) = peer.and_then(|peer| peer.seat) {
-                exchange.free_seat(seat);
+            if let Some(peer_slot) = peer.and_then(|peer| peer.peer_slot) {
+                exchange.free_peer_slot(peer_slot);
             }
         }
         old
     }
 
     /// Gives a peer a slot in the table, so that another process could continue with it.
-    pub(super) fn take_seat(&mut self, exchange: &Exchange, origin: Origin) {
+    pub(super) fn claim_peer_slot(&mut self, exchange: &Exchange, origin: Origin) {
         let Some(peer) = self.get_mut(origin) else { return };
-        if peer.seat.is_none() {
-            peer.seat = exchange.take_seat(origin);
-            if let Some(seat) = peer.seat {
-                exchange.set_window(seat, &peer.window);
+        if peer.peer_slot.is_none() {
+            peer.peer_slot = exchange.claim_peer_slot(origin);
+            if let Some(peer_slot) = peer.peer_slot {
+                exchange.set_window(peer_slot, &peer.window);
             }
         }
     }
@@ -116,8 +116,8 @@ impl Peers {
     /// Copies a peer's window into the table.
     pub(super) fn store_window(&self, exchange: &Exchange, origin: Origin) {
         let Some(peer) = self.get(origin) else { return };
-        if let Some(seat) = peer.seat {
-            exchange.set_window(seat, &peer.window);
+        if let Some(peer_slot) = peer.peer_slot {
+            exchange.set_window(peer_slot, &peer.window);
         }
     }
 
@@ -126,7 +126,7 @@ impl Peers {
     pub(super) fn skip_unknown_past(&mut self, origin: Origin, top: u64) {
         let is_resumed = self.is_resumed;
         let Some(peer) = self.get_mut(origin) else { return };
-        if is_resumed && peer.seat.is_none() && peer.window.top() == 0 && top <= LAST_NUMBER {
+        if is_resumed && peer.peer_slot.is_none() && peer.window.top() == 0 && top <= LAST_NUMBER {
             peer.window = Window::new(top, Vec::new());
         }
     }

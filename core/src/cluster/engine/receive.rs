@@ -80,7 +80,7 @@ impl Engine {
         if is_repaired {
             peer.asked = 0;
         }
-        self.peers.take_seat(&self.context.exchange, origin);
+        self.peers.claim_peer_slot(&self.context.exchange, origin);
         self.repair.note_missing(&mut self.peers, origin);
         self.peers.store_window(&self.context.exchange, origin);
         if let Some(applied) = &mut self.reports.applied {

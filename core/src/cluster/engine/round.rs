@@ -1,7 +1,7 @@
 //! What is done about once a second.
 
 use super::{Engine, To};
-use crate::cluster::access::Facts;
+use crate::cluster::access::PeerStatus;
 use crate::cluster::pace;
 use crate::cluster::peer::State;
 use crate::cluster::slack::Slack;
@@ -70,22 +70,22 @@ impl Engine {
     /// Writes into the table what other processes may want to see.
     fn publish_peers(&mut self, now: u64) {
         for peer in self.peers.values_mut() {
-            let Some(seat) = peer.seat else { continue };
+            let Some(peer_slot) = peer.peer_slot else { continue };
             let heard = peer.heard_at;
             if !peer.changed && now.saturating_sub(heard) > 2 * pace::ROUND {
                 continue;
             }
             peer.changed = false;
-            let facts = Facts {
+            let status = PeerStatus {
                 state: peer.state.number(),
                 last_heard_ns: heard,
                 delay_ns: peer.delay.unwrap_or(0),
                 received: peer.received,
                 repaired: peer.repaired,
                 lost: peer.lost,
-                ..Facts::default()
+                ..PeerStatus::default()
             };
-            self.context.exchange.set_facts(seat, peer.address, facts);
+            self.context.exchange.set_peer_status(peer_slot, peer.address, status);
         }
     }
 }

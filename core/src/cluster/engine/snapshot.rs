@@ -235,7 +235,7 @@ impl Engine {
             return;
         }
         self.peers.entry(now, origin).window.fast_forward(window);
-        self.peers.take_seat(&self.context.exchange, origin);
+        self.peers.claim_peer_slot(&self.context.exchange, origin);
         self.peers.store_window(&self.context.exchange, origin);
         self.repair.note_missing(&mut self.peers, origin);
     }

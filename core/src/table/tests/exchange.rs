@@ -7,7 +7,7 @@ use super::*;
 use crate::cluster::{Origin, Window};
 
 fn exchanged() -> Table {
-    let geometry = Geometry::new(2).with_seats();
+    let geometry = Geometry::new(2).with_peer_slots();
     Table::in_memory(Heap::new(geometry.bytes()), geometry).unwrap()
 }
 
@@ -16,45 +16,46 @@ fn origin(node: u64) -> Origin {
 }
 
 #[test]
-fn an_origin_has_one_seat() {
+fn an_origin_has_one_peer_slot() {
     let table = exchanged();
-    assert_eq!(table.seats().count(), 0);
-    let seats: Vec<usize> = (1..=5).map(|node| table.take_seat(origin(node)).unwrap()).collect();
-    assert_eq!(table.take_seat(origin(3)), Some(seats[2]));
-    table.set_window(seats[2], &Window::new(9, vec![(2, 3)]));
-    table.set_facts(seats[2], &Facts { received: 7, ..Facts::default() });
-    table.free_seat(seats[2]);
-    assert_eq!(table.seats().count(), 4);
-    let again = table.take_seat(origin(6)).unwrap();
-    assert_eq!(again, seats[2], "a free one is used again");
-    assert_eq!((table.window(again), table.facts(again)), Default::default());
+    assert_eq!(table.peer_slots().count(), 0);
+    let peer_slots: Vec<usize> =
+        (1..=5).map(|node| table.claim_peer_slot(origin(node)).unwrap()).collect();
+    assert_eq!(table.claim_peer_slot(origin(3)), Some(peer_slots[2]));
+    table.set_window(peer_slots[2], &Window::new(9, vec![(2, 3)]));
+    table.set_peer_status(peer_slots[2], &PeerStatus { received: 7, ..PeerStatus::default() });
+    table.free_peer_slot(peer_slots[2]);
+    assert_eq!(table.peer_slots().count(), 4);
+    let again = table.claim_peer_slot(origin(6)).unwrap();
+    assert_eq!(again, peer_slots[2], "a free one is used again");
+    assert_eq!((table.window(again), table.peer_status(again)), Default::default());
     let later = Origin { incarnation: 11, ..origin(1) };
-    assert_ne!(table.take_seat(later), Some(seats[0]), "another life");
-    let nodes: Vec<u64> = table.seats().map(|(_, origin)| origin.node).collect();
+    assert_ne!(table.claim_peer_slot(later), Some(peer_slots[0]), "another life");
+    let nodes: Vec<u64> = table.peer_slots().map(|(_, origin)| origin.node).collect();
     assert_eq!(nodes, [1, 2, 6, 4, 5, 1]);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "a million steps; nothing in it is new to Miri")]
-fn seats_can_run_out() {
+fn claiming_fails_when_all_peer_slots_are_taken() {
     let table = exchanged();
-    assert!((1..=1024).all(|node| table.take_seat(origin(node)).is_some()));
-    assert_eq!(table.take_seat(origin(1025)), None);
-    assert!(table.take_seat(origin(1024)).is_some(), "known");
-    table.free_seat(77);
-    assert_eq!(table.take_seat(origin(1025)), Some(77));
+    assert!((1..=1024).all(|node| table.claim_peer_slot(origin(node)).is_some()));
+    assert_eq!(table.claim_peer_slot(origin(1025)), None);
+    assert!(table.claim_peer_slot(origin(1024)).is_some(), "known");
+    table.free_peer_slot(77);
+    assert_eq!(table.claim_peer_slot(origin(1025)), Some(77));
 }
 
 /// Where there is no exchange there is nothing to take, and nobody minds.
 #[test]
-fn a_table_without_seats_has_none() {
+fn a_table_without_exchange_has_no_peer_slots() {
     let table = empty(2);
-    assert_eq!((table.take_seat(origin(1)), table.seats().count()), (None, 0));
+    assert_eq!((table.claim_peer_slot(origin(1)), table.peer_slots().count()), (None, 0));
     table.set_window(0, &Window::new(9, vec![]));
-    table.set_facts(usize::MAX, &Facts::default());
-    table.free_seat(5);
-    assert_eq!((table.window(0), table.facts(7)), Default::default());
-    assert_eq!((Geometry::new(2).seats, exchanged().region.seats().len()), (0, 1024));
+    table.set_peer_status(usize::MAX, &PeerStatus::default());
+    table.free_peer_slot(5);
+    assert_eq!((table.window(0), table.peer_status(7)), Default::default());
+    assert_eq!((Geometry::new(2).peer_slots, exchanged().region.peer_slots().len()), (0, 1024));
 }
 
 #[test]
@@ -100,17 +101,17 @@ fn another_table_takes_it_all_over() {
     old.node_id(7);
     old.set_exchanged(SECOND);
     old.set_slack(5);
-    old.take_seat(origin(1));
-    let seat = old.take_seat(origin(2)).unwrap();
+    old.claim_peer_slot(origin(1));
+    let peer_slot = old.claim_peer_slot(origin(2)).unwrap();
     let window = Window::new(50, vec![(3, 4), (8, 8)]);
-    let facts = Facts { lost: 3, address: "[::1]:5".parse().ok(), ..Facts::default() };
-    old.set_window(seat, &window);
-    old.set_facts(seat, &facts);
-    old.free_seat(0);
+    let status = PeerStatus { lost: 3, address: "[::1]:5".parse().ok(), ..PeerStatus::default() };
+    old.set_window(peer_slot, &window);
+    old.set_peer_status(peer_slot, &status);
+    old.free_peer_slot(0);
     new.copy_from(&old, SECOND);
-    assert_eq!((new.node_id(9), new.seats().count()), (7, 1));
-    let seat = new.take_seat(origin(2)).unwrap();
-    assert_eq!((new.window(seat), new.facts(seat)), (window, facts));
+    assert_eq!((new.node_id(9), new.peer_slots().count()), (7, 1));
+    let peer_slot = new.claim_peer_slot(origin(2)).unwrap();
+    assert_eq!((new.window(peer_slot), new.peer_status(peer_slot)), (window, status));
     assert_eq!(new.region.header().slack_ns.load(Ordering::Relaxed), 5);
     empty(2).copy_from(&old, SECOND);
 }
@@ -119,7 +120,7 @@ fn another_table_takes_it_all_over() {
 #[test]
 fn readers_see_whole_windows() {
     let table = exchanged();
-    let seat = table.take_seat(origin(1)).unwrap();
+    let peer_slot = table.claim_peer_slot(origin(1)).unwrap();
     let (done, rounds) = (AtomicBool::new(false), if cfg!(miri) { 20 } else { 50_000 });
     let expected = |top: u64| {
         Window::new(top, (1..=top % 10).map(|n| (top - 30 + 3 * n, top - 30 + 3 * n + 1)).collect())
@@ -127,14 +128,14 @@ fn readers_see_whole_windows() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for top in 100..100 + rounds {
-                table.set_window(seat, &expected(top));
+                table.set_window(peer_slot, &expected(top));
             }
             done.store(true, Ordering::Relaxed);
         });
         while !done.load(Ordering::Relaxed) {
-            let window = table.window(seat);
+            let window = table.window(peer_slot);
             assert!(window.top() == 0 || window == expected(window.top()), "{window:?}");
         }
     });
-    assert_eq!(table.window(seat), expected(99 + rounds));
+    assert_eq!(table.window(peer_slot), expected(99 + rounds));
 }

@@ -76,25 +76,25 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
 
 /// Everything that an exchange reads makes sense, and can be written over.
 fn exchange_all(table: &Table, numbers: &mut Numbers) {
-    let seats: Vec<_> = table.seats().collect();
+    let peer_slots: Vec<_> = table.peer_slots().collect();
     let made_up = [0, usize::MAX, numbers.next() as usize % 2000];
-    for seat in seats.iter().map(|(seat, _)| *seat).chain(made_up) {
-        let window = table.window(seat);
+    for peer_slot in peer_slots.iter().map(|(peer_slot, _)| *peer_slot).chain(made_up) {
+        let window = table.window(peer_slot);
         let mut end = 0;
         for (first, last) in window.missing() {
             assert!(end < *first && first <= last && *last <= window.top(), "{window:?}");
             end = *last;
         }
-        table.facts(seat);
+        table.peer_status(peer_slot);
         let (top, first) = (numbers.next() >> 1, numbers.next() >> 2);
-        table.set_window(seat, &Window::new(top, vec![(first.min(top), top)]));
-        if seat < table.region.seats().len() {
-            assert_eq!(table.window(seat).top(), top);
+        table.set_window(peer_slot, &Window::new(top, vec![(first.min(top), top)]));
+        if peer_slot < table.region.peer_slots().len() {
+            assert_eq!(table.window(peer_slot).top(), top);
         }
     }
     let origin = Origin { node: numbers.next(), incarnation: numbers.next() };
-    if let Some(seat) = table.take_seat(origin) {
-        assert_eq!((table.window(seat), table.facts(seat)), Default::default());
+    if let Some(peer_slot) = table.claim_peer_slot(origin) {
+        assert_eq!((table.window(peer_slot), table.peer_status(peer_slot)), Default::default());
     }
     table.node_id(numbers.next());
     table.exchanger();
@@ -116,7 +116,7 @@ fn there_is_an_answer_whatever_is_in_memory() {
         let table = |geometry, seed| Table::in_memory(garbage(geometry, seed), geometry).unwrap();
         use_all(&table(small, seed), &table(big, !seed), seed, steps);
         if seed.is_multiple_of(8) {
-            let (small, big) = (small.with_seats(), big.with_seats());
+            let (small, big) = (small.with_peer_slots(), big.with_peer_slots());
             use_all(&table(small, seed), &table(big, !seed), seed, steps / 10);
         }
     }
@@ -164,7 +164,7 @@ fn a_region_is_opened_as_it_was_made() {
     }
     header.lines.store(5, Ordering::Relaxed);
     assert!(existing().is_ok());
-    header.seats.store(1024, Ordering::Relaxed);
+    header.peer_slots.store(1024, Ordering::Relaxed);
     assert!(matches!(existing(), Err(RegionError::NotATable)), "too short for origins");
     header.layout.store(9, Ordering::Relaxed);
     assert!(matches!(existing(), Err(RegionError::Layout { found: 9, .. })));

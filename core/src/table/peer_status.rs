@@ -9,7 +9,7 @@ use super::cell::AtomicU64;
 
 /// What is known of the origin of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct PeerStatus {
     /// Where it sends from.
     pub address: Option<SocketAddr>,
     /// A number of the engine's choice.
@@ -29,7 +29,7 @@ pub struct Facts {
 /// The same in the region.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(super) struct SharedFacts {
+pub(super) struct SharedPeerStatus {
     /// From below: kind, port, scope, and how often it was written; no kind: none. Then the
     /// number, in two words.
     address: [AtomicU64; 3],
@@ -43,26 +43,29 @@ const V6: u64 = 6;
 
 impl Table {
     /// What is known of the origin in a place.
-    pub(crate) fn facts(&self, seat: usize) -> Facts {
-        self.region.seats().get(seat).map_or_else(Facts::default, |seat| seat.facts.read())
+    pub(crate) fn peer_status(&self, peer_slot: usize) -> PeerStatus {
+        self.region
+            .peer_slots()
+            .get(peer_slot)
+            .map_or_else(PeerStatus::default, |peer_slot| peer_slot.status.read())
     }
 
     /// Notes what is known of it.
-    pub(crate) fn set_facts(&self, seat: usize, facts: &Facts) {
-        if let Some(seat) = self.region.seats().get(seat) {
-            seat.facts.write(facts);
+    pub(crate) fn set_peer_status(&self, peer_slot: usize, status: &PeerStatus) {
+        if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
+            peer_slot.status.write(status);
         }
     }
 }
 
-impl SharedFacts {
+impl SharedPeerStatus {
     pub(super) fn clear(&self) {
-        self.write(&Facts::default());
+        self.write(&PeerStatus::default());
     }
 
-    fn write(&self, facts: &Facts) {
-        self.write_address(facts.address.map_or([0; 3], words));
-        let Facts { state, last_heard_ns, delay_ns, received, repaired, lost, .. } = *facts;
+    fn write(&self, status: &PeerStatus) {
+        self.write_address(status.address.map_or([0; 3], words));
+        let PeerStatus { state, last_heard_ns, delay_ns, received, repaired, lost, .. } = *status;
         let numbers = [state, last_heard_ns, delay_ns, received, repaired, lost];
         for (target, number) in self.numbers.iter().zip(numbers) {
             target.store(number, Ordering::Relaxed);
@@ -86,7 +89,7 @@ impl SharedFacts {
         kind.store(times | new[0], Ordering::Release);
     }
 
-    fn read(&self) -> Facts {
+    fn read(&self) -> PeerStatus {
         let [kind, high, low] = &self.address;
         // Acquire: pairs with the last store of `write_address`.
         let seen = kind.load(Ordering::Acquire);
@@ -97,7 +100,7 @@ impl SharedFacts {
         let [state, last_heard_ns, delay_ns, received, repaired, lost] =
             self.numbers.each_ref().map(|word| word.load(Ordering::Relaxed));
         let address = if is_whole { socket_address(words) } else { None };
-        Facts { address, state, last_heard_ns, delay_ns, received, repaired, lost }
+        PeerStatus { address, state, last_heard_ns, delay_ns, received, repaired, lost }
     }
 }
 
@@ -137,10 +140,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_read_as_they_were_written() {
-        let shared = SharedFacts::default();
-        assert_eq!(shared.read(), Facts::default());
-        let numbers = Facts {
+    fn a_peer_status_is_read_as_it_was_written() {
+        let shared = SharedPeerStatus::default();
+        assert_eq!(shared.read(), PeerStatus::default());
+        let numbers = PeerStatus {
             state: 1,
             last_heard_ns: 2,
             delay_ns: 3,
@@ -150,9 +153,9 @@ mod tests {
             address: None,
         };
         for text in ["203.0.113.7:65535", "[2001:db8::7]:1", "[fe80::1%4294967295]:7946"] {
-            let facts = Facts { address: Some(text.parse().unwrap()), ..numbers };
-            shared.write(&facts);
-            assert_eq!(shared.read(), facts);
+            let status = PeerStatus { address: Some(text.parse().unwrap()), ..numbers };
+            shared.write(&status);
+            assert_eq!(shared.read(), status);
         }
         shared.write(&numbers);
         assert_eq!(shared.read(), numbers);
@@ -160,9 +163,9 @@ mod tests {
 
     #[test]
     fn an_address_half_written_is_none() {
-        let shared = SharedFacts::default();
+        let shared = SharedPeerStatus::default();
         let address = Some("[2001:db8::7]:1".parse().unwrap());
-        shared.write(&Facts { address, ..Facts::default() });
+        shared.write(&PeerStatus { address, ..PeerStatus::default() });
         shared.address[0].store(0, Ordering::Relaxed);
         shared.address[1].store(77, Ordering::Relaxed);
         assert_eq!(shared.read().address, None);
@@ -174,13 +177,13 @@ mod tests {
 
     #[test]
     fn readers_see_whole_addresses() {
-        let shared = SharedFacts::default();
+        let shared = SharedPeerStatus::default();
         let rounds = if cfg!(miri) { 20 } else { 50_000 };
         let both = ["[1::1]:5", "[2::2]:5"].map(|text| text.parse().ok());
         thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for i in 0..rounds {
-                    shared.write(&Facts { address: both[i % 2], ..Facts::default() });
+                    shared.write(&PeerStatus { address: both[i % 2], ..PeerStatus::default() });
                 }
             });
             while !writer.is_finished() {
