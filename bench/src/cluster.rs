@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{
-    Envelope, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section,
+    DatagramKind, Envelope, Keys, ReportEntry, ReportWriter, Secrets, Section,
 };
 use dthrottle::internals::cluster::{Counter, Engine, Origin, Output, PeerAddr, Settings};
 use dthrottle::{ClusterConfig, Rule, Throttle};
@@ -48,7 +48,7 @@ pub(crate) fn encode() -> Done<f64> {
         let mut seal = |writer: &mut ReportWriter| {
             sent += 1;
             let sender = Origin { node: 1, incarnation: 1 };
-            let envelope = Envelope { kind: Kind::Report, flags: 0, sender, packet: sent };
+            let envelope = Envelope { kind: DatagramKind::Report, flags: 0, sender, packet: sent };
             keys.seal(&envelope, writer.finish(sent, sent, true), &mut out);
             writer.clear(None);
         };
@@ -148,7 +148,7 @@ impl Pair {
             reports.extend(self.sent(0));
         }
         // Only full ones: the others are the exchange's, not the entries'.
-        reports.retain(|bytes| bytes[3] == Kind::Report as u8);
+        reports.retain(|bytes| bytes[3] == DatagramKind::Report as u8);
         Ok(reports)
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use dthrottle::internals::cluster::Origin;
 use dthrottle::internals::cluster::wire::{
-    Envelope, Keys, Kind, Report, ReportEntry, ReportWriter, Secrets, Section,
+    DatagramKind, Envelope, Keys, Report, ReportEntry, ReportWriter, Secrets, Section,
 };
 
 const ENTRIES: u64 = 1_000_000;
@@ -54,7 +54,7 @@ fn write(keys: &Keys, entries: &[ReportEntry]) -> Vec<Vec<u8>> {
     let mut datagram = Vec::new();
     let mut send = |writer: &mut ReportWriter| {
         let packet = datagrams.len() as u64 + 1;
-        let envelope = Envelope { kind: Kind::Report, flags: 0, sender, packet };
+        let envelope = Envelope { kind: DatagramKind::Report, flags: 0, sender, packet };
         keys.seal(&envelope, writer.finish(packet, packet, true), &mut datagram);
         datagrams.push(datagram.clone());
         writer.clear(None);

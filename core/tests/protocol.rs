@@ -9,9 +9,9 @@ use std::path::Path;
 
 use dthrottle::internals::busy::{BusyEntry, parse_busy, write_busy};
 use dthrottle::internals::cluster::wire::{
-    Dropped, Envelope, Hello, Keys, Kind, Report, ReportEntry, ReportWriter, Secrets, Section,
-    Snapshot, SnapshotWriter, parse_digest, parse_gaps, parse_payload, write_digest, write_gaps,
-    write_payload,
+    DatagramKind, DropCause, Envelope, Hello, Keys, Report, ReportEntry, ReportWriter, Secrets,
+    Section, Snapshot, SnapshotWriter, parse_digest, parse_gaps, parse_payload, write_digest,
+    write_gaps, write_payload,
 };
 use dthrottle::internals::cluster::{Origin, Ranges, Window};
 use serde_json::{Value as Json, json};
@@ -52,17 +52,17 @@ fn all_keys(vectors: &Json) -> BTreeMap<&str, Keys> {
     list(vectors, "keys").iter().map(|each| (each["name"].as_str().unwrap(), keys(each))).collect()
 }
 
-const KINDS: [(&str, Kind); 10] = [
-    ("report", Kind::Report),
-    ("gap", Kind::Gap),
-    ("gone", Kind::Gone),
-    ("digest", Kind::Digest),
-    ("snapshot_request", Kind::SnapshotRequest),
-    ("snapshot", Kind::Snapshot),
-    ("swim", Kind::Swim),
-    ("hello", Kind::Hello),
-    ("leave", Kind::Leave),
-    ("payload", Kind::Payload),
+const KINDS: [(&str, DatagramKind); 10] = [
+    ("report", DatagramKind::Report),
+    ("gap", DatagramKind::Gap),
+    ("gone", DatagramKind::Gone),
+    ("digest", DatagramKind::Digest),
+    ("snapshot_request", DatagramKind::SnapshotRequest),
+    ("snapshot", DatagramKind::Snapshot),
+    ("swim", DatagramKind::Swim),
+    ("hello", DatagramKind::Hello),
+    ("leave", DatagramKind::Leave),
+    ("payload", DatagramKind::Payload),
 ];
 
 fn envelope(json: &Json) -> Envelope {
@@ -83,22 +83,22 @@ fn ranges(json: &Json, key: &str) -> Ranges {
 }
 
 /// A body from its meaning.
-fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
+fn write(kind: DatagramKind, meaning: &Json) -> Vec<u8> {
     let mut out = Vec::new();
     match kind {
-        Kind::Report => return write_report(meaning),
-        Kind::Snapshot => return write_snapshot(meaning),
-        Kind::Gap | Kind::Gone => {
+        DatagramKind::Report => return write_report(meaning),
+        DatagramKind::Snapshot => return write_snapshot(meaning),
+        DatagramKind::Gap | DatagramKind::Gone => {
             let of = |each| (origin(each), ranges(each, "ranges"));
             let list: Vec<_> = list(meaning, "origins").iter().map(of).collect();
             assert_eq!(write_gaps(&list, &mut out), list.len());
         }
-        Kind::Digest => {
+        DatagramKind::Digest => {
             let of = |each| (origin(each), number(each, "top"));
             let list: Vec<_> = list(meaning, "origins").iter().map(of).collect();
             assert_eq!(write_digest(&list, &mut out), list.len());
         }
-        Kind::Hello => {
+        DatagramKind::Hello => {
             let [challenge, echo, top, rules, slack_us, slack_age_us] =
                 ["challenge", "echo", "top", "rules", "slack_us", "slack_age_us"]
                     .map(|key| number(meaning, key));
@@ -106,7 +106,7 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
             let address = address.into();
             Hello { challenge, echo, top, rules, slack_us, slack_age_us, address }.write(&mut out);
         }
-        Kind::Payload => {
+        DatagramKind::Payload => {
             let of = |each| BusyEntry {
                 service: number(each, "service"),
                 answers: number(each, "answers").try_into().unwrap(),
@@ -117,8 +117,8 @@ fn write(kind: Kind, meaning: &Json) -> Vec<u8> {
             let busy = write_busy(&entries);
             write_payload(number(meaning, "number"), number(meaning, "age_us"), &busy, &mut out);
         }
-        Kind::Swim => out = bytes(&meaning["bytes_hex"]),
-        Kind::SnapshotRequest | Kind::Leave => {}
+        DatagramKind::Swim => out = bytes(&meaning["bytes_hex"]),
+        DatagramKind::SnapshotRequest | DatagramKind::Leave => {}
     }
     out
 }
@@ -159,9 +159,9 @@ fn write_snapshot(meaning: &Json) -> Vec<u8> {
 }
 
 /// The meaning of a body.
-fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
+fn read(kind: DatagramKind, flags: u8, body: &[u8]) -> Result<Json, DropCause> {
     Ok(match kind {
-        Kind::Report => {
+        DatagramKind::Report => {
             let report = Report::parse(body, flags)?;
             let sections = report.sections().map(|(head, entries)| {
                 let entries: Vec<_> = entries
@@ -176,18 +176,18 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
                 "origin": origin, "first": report.first, "last": report.last, "sections": sections,
             })
         }
-        Kind::Gap | Kind::Gone => {
+        DatagramKind::Gap | DatagramKind::Gone => {
             let list = parse_gaps(body)?.into_iter();
             let list: Vec<_> =
                 list.map(|(of, ranges)| with(of, &[("ranges", json!(ranges))])).collect();
             json!({ "origins": list })
         }
-        Kind::Digest => {
+        DatagramKind::Digest => {
             let list = parse_digest(body)?.into_iter();
             let list: Vec<_> = list.map(|(of, top)| with(of, &[("top", json!(top))])).collect();
             json!({ "origins": list })
         }
-        Kind::Hello => {
+        DatagramKind::Hello => {
             let Hello { challenge, echo, top, rules, slack_us, slack_age_us, address } =
                 Hello::parse(body)?;
             json!({
@@ -196,7 +196,7 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
                 "address": address.socket_addr().unwrap().to_string(),
             })
         }
-        Kind::Snapshot => {
+        DatagramKind::Snapshot => {
             let snapshot = Snapshot::parse(body)?;
             let windows = snapshot.windows().map(|(of, window)| {
                 with(of, &[("top", json!(window.top())), ("missing", json!(window.missing()))])
@@ -211,9 +211,9 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
                 "sections": sections,
             })
         }
-        Kind::Payload => {
+        DatagramKind::Payload => {
             let (number, age_us, payload) = parse_payload(body)?;
-            let entries = parse_busy(payload).ok_or(Dropped::Malformed)?;
+            let entries = parse_busy(payload).ok_or(DropCause::Malformed)?;
             let entries = entries.into_iter().map(|BusyEntry { service, answers, age_us, pause_us }| {
                 json!({
                     "service": service, "answers": answers, "age_us": age_us, "pause_us": pause_us,
@@ -221,10 +221,10 @@ fn read(kind: Kind, flags: u8, body: &[u8]) -> Result<Json, Dropped> {
             });
             json!({"number": number, "age_us": age_us, "entries": entries.collect::<Vec<_>>()})
         }
-        Kind::Swim => {
+        DatagramKind::Swim => {
             json!({"bytes_hex": body.iter().map(|byte| format!("{byte:02x}")).collect::<String>()})
         }
-        Kind::SnapshotRequest | Kind::Leave => json!({}),
+        DatagramKind::SnapshotRequest | DatagramKind::Leave => json!({}),
     })
 }
 
@@ -251,7 +251,7 @@ fn keys_are_derived() {
         assert_eq!(fingerprint_key, bytes(&each["fingerprint_key_hex"]), "{}", each["name"]);
         let sender = Origin::default();
         let mut datagram = Vec::new();
-        let envelope = Envelope { kind: Kind::Leave, flags: 0, sender, packet: 1 };
+        let envelope = Envelope { kind: DatagramKind::Leave, flags: 0, sender, packet: 1 };
         keys.seal(&envelope, &[], &mut datagram);
         assert_eq!(u64::from(datagram[5]), number(each, "key_id"), "{}", each["name"]);
         assert_eq!(datagram[6..8], bytes(&each["cluster_id_hex"]), "{}", each["name"]);
@@ -298,5 +298,5 @@ fn datagrams_are_dropped() {
         assert_eq!(cause.name(), each["cause"], "{}", each["name"]);
         causes.insert(cause.index());
     }
-    assert_eq!(causes.len(), Dropped::COUNT, "every cause has a vector");
+    assert_eq!(causes.len(), DropCause::COUNT, "every cause has a vector");
 }

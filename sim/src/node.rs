@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dthrottle::config::ClusterConfig;
 use dthrottle::internals;
-use dthrottle::internals::cluster::wire::{Keys, Kind, Report};
+use dthrottle::internals::cluster::wire::{DatagramKind, Keys, Report};
 use dthrottle::internals::cluster::{self, Engine, Origin, PeerAddr, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
@@ -170,7 +170,7 @@ impl Node {
     /// The number of a report that is sent for the first time, alone or summed up with others.
     fn new_report(&self, datagram: &mut [u8]) -> Option<u64> {
         let (envelope, body) = self.keys.open(datagram).ok()?;
-        if envelope.kind != Kind::Report {
+        if envelope.kind != DatagramKind::Report {
             return None;
         }
         let report = Report::parse(body, envelope.flags).ok()?;

@@ -1,6 +1,6 @@
 //! What the exchange counts. The counts are in the table, for every process to see.
 
-use super::wire::Dropped;
+use super::wire::DropCause;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
@@ -81,7 +81,7 @@ counters! {
 
 impl Counter {
     /// How many there are, with those that say why a datagram was dropped.
-    pub const COUNT: usize = NAMES.len() + Dropped::COUNT;
+    pub const COUNT: usize = NAMES.len() + DropCause::COUNT;
 
     /// Its place in the table.
     pub fn place(self) -> usize {
@@ -89,27 +89,27 @@ impl Counter {
     }
 
     /// The place of the datagrams dropped for a cause.
-    pub fn dropped(cause: Dropped) -> usize {
+    pub fn dropped(cause: DropCause) -> usize {
         NAMES.len() + cause.index()
     }
 
     /// The names of all counts, by place.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().copied().chain(Dropped::ALL.map(dropped_name))
+        NAMES.iter().copied().chain(DropCause::ALL.map(dropped_name))
     }
 }
 
-fn dropped_name(cause: Dropped) -> &'static str {
+fn dropped_name(cause: DropCause) -> &'static str {
     match cause {
-        Dropped::Short => "dropped_short",
-        Dropped::Long => "dropped_long",
-        Dropped::Magic => "dropped_magic",
-        Dropped::Version => "dropped_version",
-        Dropped::Cluster => "dropped_cluster",
-        Dropped::Key => "dropped_key",
-        Dropped::Auth => "dropped_auth",
-        Dropped::Kind => "dropped_kind",
-        Dropped::Malformed => "dropped_malformed",
+        DropCause::Short => "dropped_short",
+        DropCause::Long => "dropped_long",
+        DropCause::Magic => "dropped_magic",
+        DropCause::Version => "dropped_version",
+        DropCause::Cluster => "dropped_cluster",
+        DropCause::Key => "dropped_key",
+        DropCause::Auth => "dropped_auth",
+        DropCause::Kind => "dropped_kind",
+        DropCause::Malformed => "dropped_malformed",
     }
 }
 

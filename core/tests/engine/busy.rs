@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dthrottle::busy::{Mode, Recover};
 use dthrottle::internals::busy::{BusyEntry, MOST_ENTRIES, write_busy};
-use dthrottle::internals::cluster::wire::{Envelope, Kind, write_payload};
+use dthrottle::internals::cluster::wire::{DatagramKind, Envelope, write_payload};
 use dthrottle::{BusyConfig, BusyThrottle, Clock, Config, Rule};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
@@ -49,7 +49,7 @@ fn send(net: &mut Net, busy: &[BusyThrottle], time: u64) {
 }
 
 fn sent_by(net: &Net, node: usize) -> usize {
-    let is_busy = |sent: &&Datagram| sent.bytes[3] == Kind::Payload as u8;
+    let is_busy = |sent: &&Datagram| sent.bytes[3] == DatagramKind::Payload as u8;
     net.sent.iter().filter(is_busy).filter(|sent| sent.from == address(node)).count()
 }
 
@@ -167,7 +167,7 @@ fn a_payload_that_is_lost_once_arrives() {
         let (mut net, busy) = net(&[true, true], &BusyConfig::new());
         let mut seen = 0;
         net.lose = Box::new(move |datagram| {
-            let is_busy = datagram.bytes[3] == Kind::Payload as u8;
+            let is_busy = datagram.bytes[3] == DatagramKind::Payload as u8;
             seen += i32::from(is_busy);
             is_busy && seen - 1 == lost
         });
@@ -239,7 +239,7 @@ fn send_hostile(net: &mut Net, to: usize, entries: &[BusyEntry]) {
     let number = 1_000_000 + net.sent.len() as u64;
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     write_payload(number, 0, &write_busy(entries), &mut body);
-    let envelope = Envelope { kind: Kind::Payload, flags: 0, sender: liar, packet: number };
+    let envelope = Envelope { kind: DatagramKind::Payload, flags: 0, sender: liar, packet: number };
     keys().seal(&envelope, &body, &mut bytes);
     net.send(Datagram { from: address(0), to: address(to), bytes });
     net.run(2 * MILLI);

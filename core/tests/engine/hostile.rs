@@ -3,7 +3,8 @@
 use dthrottle::Rule;
 use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{
-    Dropped, Envelope, Hello, Keys, Kind, ReportEntry, ReportWriter, Secrets, Section, write_digest,
+    DatagramKind, DropCause, Envelope, Hello, Keys, ReportEntry, ReportWriter, Secrets, Section,
+    write_digest,
 };
 use dthrottle::internals::cluster::{Counter, Origin};
 
@@ -70,7 +71,7 @@ fn strangers_are_dropped_and_counted() {
     let secrets =
         Secrets::Shared { cluster: "test", secret: b"another secret..", packet_keys: &[] };
     let sender = Origin { node: 9, incarnation: 9 };
-    let envelope = Envelope { kind: Kind::Leave, flags: 0, sender, packet: 1 };
+    let envelope = Envelope { kind: DatagramKind::Leave, flags: 0, sender, packet: 1 };
     let mut sealed = Vec::new();
     Keys::new(&secrets).seal(&envelope, &[], &mut sealed);
     let mut other_cluster = Vec::new();
@@ -80,11 +81,11 @@ fn strangers_are_dropped_and_counted() {
         net.send(Datagram { from, to: address(0), bytes });
     }
     net.run(10 * MILLI);
-    let causes = [Dropped::Cluster, Dropped::Magic, Dropped::Short, Dropped::Long];
+    let causes = [DropCause::Cluster, DropCause::Magic, DropCause::Short, DropCause::Long];
     let counts = causes.map(|cause| counted(&net, 0, Counter::dropped(cause)));
     assert_eq!(counts, [1; 4], "by cause");
     let wrong_key =
-        [Dropped::Key, Dropped::Auth].map(|cause| counted(&net, 0, Counter::dropped(cause)));
+        [DropCause::Key, DropCause::Auth].map(|cause| counted(&net, 0, Counter::dropped(cause)));
     assert_eq!(wrong_key.iter().sum::<u64>(), 1);
     assert_eq!(net.nodes[0].engine.peers(), 1);
 }
@@ -97,7 +98,7 @@ fn impossible_claims_are_bounded() {
     let mut packet = 1_000_000;
     let mut send = |net: &mut Net, body: &[u8]| {
         packet += 1;
-        let envelope = Envelope { kind: Kind::Report, flags: 0, sender: liar, packet };
+        let envelope = Envelope { kind: DatagramKind::Report, flags: 0, sender: liar, packet };
         let mut bytes = Vec::new();
         super::net::keys().seal(&envelope, body, &mut bytes);
         net.send(Datagram { from: address(1), to: address(0), bytes });
@@ -123,7 +124,7 @@ fn impossible_claims_are_bounded() {
     many[21..23].fill(0xff);
     many[..8].copy_from_slice(&((1_u64 << 60) + 2).to_be_bytes());
     send(&mut net, &many);
-    assert_eq!(counted(&net, 0, Counter::dropped(Dropped::Malformed)), 1, "a count too many");
+    assert_eq!(counted(&net, 0, Counter::dropped(DropCause::Malformed)), 1, "a count too many");
     net.run(30 * SECOND);
     assert!(net.allow(0, "tag"), "others are not hurt");
 }
@@ -144,7 +145,7 @@ fn recorded_greetings_are_answered_in_measure() {
     };
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     hello.write(&mut body);
-    let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: 1 };
+    let envelope = Envelope { kind: DatagramKind::Hello, flags: 0, sender, packet: 1 };
     super::net::keys().seal(&envelope, &body, &mut bytes);
     net.sent.clear();
     for _ in 0..5000 {
@@ -170,7 +171,7 @@ fn nodes_without_end_are_bounded() {
         let (mut body, mut bytes) = (Vec::new(), Vec::new());
         write_digest(&list, &mut body);
         let packet = 1_000_000 + round;
-        let envelope = Envelope { kind: Kind::Digest, flags: 1, sender: liar, packet };
+        let envelope = Envelope { kind: DatagramKind::Digest, flags: 1, sender: liar, packet };
         super::net::keys().seal(&envelope, &body, &mut bytes);
         let now = net.now;
         net.nodes[0].engine.handle_datagram(now, address(1), &mut bytes);
@@ -187,7 +188,8 @@ fn one_wrong_digest_silences_nobody() {
     let (honest, liar) = (net.nodes[2].engine.origin(), net.nodes[1].engine.origin());
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     write_digest(&[(honest, 1 << 61)], &mut body);
-    let envelope = Envelope { kind: Kind::Digest, flags: 1, sender: liar, packet: 1_000_000 };
+    let envelope =
+        Envelope { kind: DatagramKind::Digest, flags: 1, sender: liar, packet: 1_000_000 };
     super::net::keys().seal(&envelope, &body, &mut bytes);
     net.send(Datagram { from: address(1), to: address(0), bytes });
     net.run(20 * SECOND);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dthrottle::Rule;
 use dthrottle::internals::cluster::Settings;
-use dthrottle::internals::cluster::wire::Kind;
+use dthrottle::internals::cluster::wire::DatagramKind;
 
 use super::net::{MILLI, Net, SECOND, address, keys};
 
@@ -30,7 +30,7 @@ fn two_nodes() -> Net {
 fn reports(net: &Net, node: usize) -> usize {
     let of = |bytes: &[u8]| keys().open(&mut bytes.to_vec()).unwrap().0.kind;
     let sent = net.sent.iter().filter(|datagram| datagram.from == address(node));
-    sent.filter(|datagram| of(&datagram.bytes) == Kind::Report).count()
+    sent.filter(|datagram| of(&datagram.bytes) == DatagramKind::Report).count()
 }
 
 /// The example of the document, row by row, in whole seconds.

@@ -3,7 +3,7 @@
 
 use dthrottle::Rule;
 use dthrottle::internals;
-use dthrottle::internals::cluster::wire::{Envelope, Hello, Kind};
+use dthrottle::internals::cluster::wire::{DatagramKind, Envelope, Hello};
 use dthrottle::internals::cluster::{Origin, rounded_slack};
 
 use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
@@ -101,7 +101,7 @@ fn a_recorded_greeting_does_not_raise_the_slack() {
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     hello.write(&mut body);
     let sender = Origin { node: 4242, incarnation: 1 };
-    let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: 1 };
+    let envelope = Envelope { kind: DatagramKind::Hello, flags: 0, sender, packet: 1 };
     keys().seal(&envelope, &body, &mut bytes);
     let now = net.now;
     net.nodes[0].engine.handle_datagram(now, address(7), &mut bytes);

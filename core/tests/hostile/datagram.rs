@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use dthrottle::internals::busy::{MOST_ENTRIES, parse_busy, write_busy};
 use dthrottle::internals::cluster::wire::{
-    Envelope, Hello, Keys, Kind, MAX_BODY, Report, ReportWriter, Secrets, Snapshot, SnapshotWriter,
-    parse_digest, parse_gaps, parse_payload, write_digest, write_gaps, write_payload,
+    DatagramKind, Envelope, Hello, Keys, MAX_BODY, Report, ReportWriter, Secrets, Snapshot,
+    SnapshotWriter, parse_digest, parse_gaps, parse_payload, write_digest, write_gaps,
+    write_payload,
 };
 
 /// The sealed one is `shared` of the vectors.
@@ -27,9 +28,9 @@ pub(crate) fn try_all(bytes: &[u8]) {
 }
 
 /// A kind, flags and a body that a datagram could have.
-pub(crate) fn as_body(bytes: &[u8]) -> Option<(Kind, u8, &[u8])> {
+pub(crate) fn as_body(bytes: &[u8]) -> Option<(DatagramKind, u8, &[u8])> {
     let (&[kind, flags], body) = bytes.split_first_chunk()?;
-    let kind = Kind::ALL[usize::from(kind.wrapping_sub(1)) % Kind::ALL.len()];
+    let kind = DatagramKind::ALL[usize::from(kind.wrapping_sub(1)) % DatagramKind::ALL.len()];
     (body.len() <= MAX_BODY).then_some((kind, flags, body))
 }
 
@@ -64,47 +65,49 @@ pub(crate) fn read_only(bytes: &mut [u8]) {
 }
 
 /// Whether a body is what its kind says.
-pub(crate) fn understood(kind: Kind, flags: u8, body: &[u8]) -> bool {
+pub(crate) fn understood(kind: DatagramKind, flags: u8, body: &[u8]) -> bool {
     match kind {
-        Kind::Report => Report::parse(body, flags).is_ok(),
-        Kind::Gap | Kind::Gone => parse_gaps(body).is_ok(),
-        Kind::Digest => parse_digest(body).is_ok(),
-        Kind::Snapshot => Snapshot::parse(body).map(|all| all.windows().count()).is_ok(),
-        Kind::Hello => Hello::parse(body).is_ok(),
-        Kind::Payload => parse_payload(body).is_ok_and(|(.., busy)| parse_busy(busy).is_some()),
-        Kind::Swim | Kind::SnapshotRequest | Kind::Leave => true,
+        DatagramKind::Report => Report::parse(body, flags).is_ok(),
+        DatagramKind::Gap | DatagramKind::Gone => parse_gaps(body).is_ok(),
+        DatagramKind::Digest => parse_digest(body).is_ok(),
+        DatagramKind::Snapshot => Snapshot::parse(body).map(|all| all.windows().count()).is_ok(),
+        DatagramKind::Hello => Hello::parse(body).is_ok(),
+        DatagramKind::Payload => {
+            parse_payload(body).is_ok_and(|(.., busy)| parse_busy(busy).is_some())
+        }
+        DatagramKind::Swim | DatagramKind::SnapshotRequest | DatagramKind::Leave => true,
     }
 }
 
-fn try_body(kind: Kind, flags: u8, body: &[u8]) {
+fn try_body(kind: DatagramKind, flags: u8, body: &[u8]) {
     let mut out = Vec::new();
     match kind {
-        Kind::Report => try_report(flags, body),
-        Kind::Snapshot => try_snapshot(body),
-        Kind::Gap | Kind::Gone => {
+        DatagramKind::Report => try_report(flags, body),
+        DatagramKind::Snapshot => try_snapshot(body),
+        DatagramKind::Gap | DatagramKind::Gone => {
             let Ok(list) = parse_gaps(body) else { return };
             assert_eq!(write_gaps(&list, &mut out), list.len());
             assert!(is_beginning(&out, body));
         }
-        Kind::Digest => {
+        DatagramKind::Digest => {
             let Ok(list) = parse_digest(body) else { return };
             assert_eq!(write_digest(&list, &mut out), list.len());
             assert!(is_beginning(&out, body));
         }
-        Kind::Hello => {
+        DatagramKind::Hello => {
             let Ok(hello) = Hello::parse(body) else { return };
             hello.write(&mut out);
             // The slack may be left out; it is zero then.
             assert!(is_beginning(&out, body) || out == [body, &[0, 0]].concat());
         }
-        Kind::Payload => {
+        DatagramKind::Payload => {
             let Ok((number, age_us, payload)) = parse_payload(body) else { return };
             write_payload(number, age_us, payload, &mut out);
             assert_eq!(out, body);
             let Some(entries) = parse_busy(payload) else { return };
             assert!(entries.len() > MOST_ENTRIES || payload.starts_with(&write_busy(&entries)));
         }
-        Kind::Swim | Kind::SnapshotRequest | Kind::Leave => {}
+        DatagramKind::Swim | DatagramKind::SnapshotRequest | DatagramKind::Leave => {}
     }
 }
 

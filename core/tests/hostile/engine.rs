@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dthrottle::internals;
-use dthrottle::internals::cluster::wire::{Envelope, Hello, Keys, Kind, MAX_BODY, MAX_DATAGRAM};
+use dthrottle::internals::cluster::wire::{
+    DatagramKind, Envelope, Hello, Keys, MAX_BODY, MAX_DATAGRAM,
+};
 use dthrottle::internals::cluster::{Engine, Origin, Output, PeerAddr, Settings};
 use dthrottle::{
     BusyConfig, BusyThrottle, ClusterConfig, ManualClock, Rule, TableConfig, Throttle,
@@ -68,7 +70,7 @@ impl TestNode {
         self.drain_outputs();
     }
 
-    fn receive(&mut self, kind: Kind, flags: u8, body: &[u8]) {
+    fn receive(&mut self, kind: DatagramKind, flags: u8, body: &[u8]) {
         self.packet += 1;
         let envelope = Envelope { kind, flags, sender: self.peer, packet: self.packet };
         let mut bytes = Vec::new();
@@ -99,7 +101,7 @@ impl TestNode {
                     assert!(transmit.bytes.len() <= MAX_DATAGRAM);
                     let mut bytes = transmit.bytes;
                     let (envelope, body) = keys().open(&mut bytes).expect("its own words");
-                    if envelope.kind == Kind::Hello
+                    if envelope.kind == DatagramKind::Hello
                         && let Ok(hello) = Hello::parse(body)
                         && hello.challenge != 0
                     {
@@ -125,7 +127,8 @@ impl TestNode {
         answer.write(&mut body);
         self.packet += 1;
         let sender = self.peer;
-        let envelope = Envelope { kind: Kind::Hello, flags: 0, sender, packet: self.packet };
+        let envelope =
+            Envelope { kind: DatagramKind::Hello, flags: 0, sender, packet: self.packet };
         let mut bytes = Vec::new();
         keys().seal(&envelope, &body, &mut bytes);
         self.engine.handle_datagram(self.now, address(2), &mut bytes);
@@ -141,7 +144,7 @@ pub(crate) fn try_engine(mut bytes: &[u8]) {
         let (body, rest) = rest.split_at(length);
         bytes = rest;
         match usize::from(*kind) % 14 {
-            known @ 0..10 => node.receive(Kind::ALL[known], *flags, body),
+            known @ 0..10 => node.receive(DatagramKind::ALL[known], *flags, body),
             10 => {
                 node.throttle.allow(body).expect("an answer");
             }

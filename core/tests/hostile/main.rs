@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use corruption::Corruption;
-use dthrottle::internals::cluster::wire::Kind;
+use dthrottle::internals::cluster::wire::DatagramKind;
 use serde_json::Value as Json;
 
 /// How often each seed is damaged.
@@ -100,7 +100,7 @@ fn damaged_datagrams_take_no_memory() {
 fn damage_is_neither_total_nor_none() {
     let seeds = seeds();
     let mut corruption = Corruption::new(3);
-    let (mut good, mut bad) = ([0; Kind::ALL.len()], [0; Kind::ALL.len()]);
+    let (mut good, mut bad) = ([0; DatagramKind::ALL.len()], [0; DatagramKind::ALL.len()]);
     for seed in &seeds {
         for _ in 0..40 {
             let bytes = corruption.apply_to(seed, &seeds);

@@ -10,7 +10,7 @@ use super::{Output, To, Transmit};
 use crate::cluster::access::Exchange;
 use crate::cluster::counter::Counter;
 use crate::cluster::settings::Settings;
-use crate::cluster::wire::{Envelope, Kind};
+use crate::cluster::wire::{DatagramKind, Envelope};
 use crate::cluster::{Event, Origin, PeerAddr};
 
 pub(super) struct Context {
@@ -42,7 +42,7 @@ impl Context {
     }
 
     /// Seals a datagram and queues it.
-    pub(super) fn send(&mut self, to: To, kind: Kind, flags: u8, body: &[u8]) {
+    pub(super) fn send(&mut self, to: To, kind: DatagramKind, flags: u8, body: &[u8]) {
         let receivers = match &to {
             To::Each(addresses) => addresses.len() as u64,
             To::One(_) | To::Group => 1,
@@ -60,7 +60,7 @@ impl Context {
     }
 
     /// Sends a datagram to the multicast group, or else to all receivers of reports.
-    pub(super) fn broadcast(&mut self, kind: Kind, flags: u8, body: &[u8]) {
+    pub(super) fn broadcast(&mut self, kind: DatagramKind, flags: u8, body: &[u8]) {
         let to = match self.settings.multicast {
             true => To::Group,
             false => To::Each(Arc::clone(&self.receivers)),

@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 use super::{Engine, To};
-use crate::cluster::wire::{ANSWER, Dropped, Kind, parse_digest, write_digest};
+use crate::cluster::wire::{ANSWER, DatagramKind, DropCause, parse_digest, write_digest};
 use crate::cluster::{Origin, PeerAddr};
 
 /// A number that is further above the known ones is not believed unless its origin says it.
@@ -24,7 +24,7 @@ impl Engine {
         list.insert(0, (self.context.me, self.reports.top));
         let mut body = Vec::new();
         write_digest(&list, &mut body);
-        self.context.send(To::One(to), Kind::Digest, 0, &body);
+        self.context.send(To::One(to), DatagramKind::Digest, 0, &body);
     }
 
     /// Origins whose reports some node may still keep, and their last numbers.
@@ -43,7 +43,7 @@ impl Engine {
         from: PeerAddr,
         flags: u8,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let mut ahead = Vec::new();
         for (origin, top) in parse_digest(body)? {
             if origin.node == self.context.me.node {
@@ -60,7 +60,7 @@ impl Engine {
         if flags & ANSWER == 0 && !ahead.is_empty() {
             let mut body = Vec::new();
             write_digest(&ahead, &mut body);
-            self.context.send(To::One(from), Kind::Digest, ANSWER, &body);
+            self.context.send(To::One(from), DatagramKind::Digest, ANSWER, &body);
         }
         Ok(())
     }

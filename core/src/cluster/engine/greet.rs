@@ -9,7 +9,7 @@ use crate::cluster::members::Identity;
 use crate::cluster::pace;
 use crate::cluster::peer::State;
 use crate::cluster::replay::Replay;
-use crate::cluster::wire::{Dropped, Envelope, Hello, Kind};
+use crate::cluster::wire::{DatagramKind, DropCause, Envelope, Hello};
 use crate::cluster::{Event, Origin, PeerAddr};
 
 /// The most challenges that wait for an answer.
@@ -80,7 +80,7 @@ impl Engine {
         };
         let mut body = Vec::new();
         hello.write(&mut body);
-        self.context.send(to, Kind::Hello, 0, &body);
+        self.context.send(to, DatagramKind::Hello, 0, &body);
     }
 
     pub(super) fn handle_hello(
@@ -89,7 +89,7 @@ impl Engine {
         from: PeerAddr,
         envelope: &Envelope,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let hello = Hello::parse(body)?;
         let sender = envelope.sender;
         if !self.peers.has_room_for(sender) {

@@ -13,7 +13,7 @@ use super::peers::Peers;
 use crate::cluster::counter::Counter;
 use crate::cluster::members::{Change, Identity, Members};
 use crate::cluster::peer::State;
-use crate::cluster::wire::{Dropped, Kind};
+use crate::cluster::wire::{DatagramKind, DropCause};
 use crate::cluster::{Event, Origin, PeerAddr, To};
 
 pub(super) struct Membership {
@@ -73,8 +73,8 @@ impl Membership {
         self.swim.announce(now, to);
     }
 
-    pub(super) fn handle(&mut self, now: u64, body: &[u8]) -> Result<(), Dropped> {
-        if self.swim.handle(now, body) { Ok(()) } else { Err(Dropped::Malformed) }
+    pub(super) fn handle(&mut self, now: u64, body: &[u8]) -> Result<(), DropCause> {
+        if self.swim.handle(now, body) { Ok(()) } else { Err(DropCause::Malformed) }
     }
 
     pub(super) fn handle_timeout(&mut self, now: u64) {
@@ -111,7 +111,7 @@ impl Engine {
             self.update_receivers(now);
         }
         while let Some((to, data)) = self.membership.swim.next_send() {
-            self.context.send(To::One(to), Kind::Swim, 0, &data);
+            self.context.send(To::One(to), DatagramKind::Swim, 0, &data);
         }
     }
 

@@ -38,7 +38,7 @@ use super::pace::{self, TICK};
 use super::peer::State;
 use super::settings::Settings;
 use super::slack::Slack;
-use super::wire::{Dropped, Envelope, Kind};
+use super::wire::{DatagramKind, DropCause, Envelope};
 use super::{Origin, PeerAddr};
 use crate::cluster::access::Exchange;
 
@@ -163,7 +163,7 @@ impl Engine {
         self.report(now, true);
         self.send_payloads(now, true);
         let receivers = To::Each(Arc::clone(&self.context.receivers));
-        self.context.send(receivers, Kind::Leave, 0, &[]);
+        self.context.send(receivers, DatagramKind::Leave, 0, &[]);
         self.membership.leave(now);
         self.apply_membership(now);
         self.has_left = true;
@@ -196,11 +196,11 @@ impl Engine {
     fn is_accepted(&mut self, now: u64, from: PeerAddr, envelope: &Envelope) -> bool {
         let peer = self.peers.get_mut(envelope.sender);
         let Some(replay) = peer.and_then(|peer| peer.replay.as_mut()) else {
-            if envelope.kind != Kind::Hello {
+            if envelope.kind != DatagramKind::Hello {
                 self.context.count(Counter::DroppedUnproven, 1);
                 self.challenge(now, from, envelope.sender);
             }
-            return envelope.kind == Kind::Hello;
+            return envelope.kind == DatagramKind::Hello;
         };
         if !replay.is_new(envelope.packet) && self.context.settings.mechanisms.dedupe {
             self.context.count(Counter::DroppedReplay, 1);
@@ -215,25 +215,25 @@ impl Engine {
         from: PeerAddr,
         envelope: &Envelope,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let sender = envelope.sender;
         if let Some(peer) = self.peers.get_mut(sender) {
             peer.heard_at = now;
         }
         match envelope.kind {
-            Kind::Hello => self.handle_hello(now, from, envelope, body),
-            Kind::Report => self.handle_report(now, sender, envelope.flags, body),
-            Kind::Gap => self.handle_gap(now, from, body),
-            Kind::Gone => self.handle_gone(now, sender, body),
-            Kind::Digest => self.handle_digest(now, sender, from, envelope.flags, body),
-            Kind::SnapshotRequest => {
+            DatagramKind::Hello => self.handle_hello(now, from, envelope, body),
+            DatagramKind::Report => self.handle_report(now, sender, envelope.flags, body),
+            DatagramKind::Gap => self.handle_gap(now, from, body),
+            DatagramKind::Gone => self.handle_gone(now, sender, body),
+            DatagramKind::Digest => self.handle_digest(now, sender, from, envelope.flags, body),
+            DatagramKind::SnapshotRequest => {
                 self.handle_snapshot_request(now, from);
                 Ok(())
             }
-            Kind::Snapshot => self.handle_snapshot(now, sender, body),
-            Kind::Swim => self.membership.handle(now, body),
-            Kind::Payload => self.handle_payload(now, sender, body),
-            Kind::Leave => {
+            DatagramKind::Snapshot => self.handle_snapshot(now, sender, body),
+            DatagramKind::Swim => self.membership.handle(now, body),
+            DatagramKind::Payload => self.handle_payload(now, sender, body),
+            DatagramKind::Leave => {
                 self.set_state(now, sender, State::Left);
                 Ok(())
             }

@@ -8,7 +8,7 @@ use crate::cluster::counter::Counter;
 use crate::cluster::pace;
 use crate::cluster::payload::Payload;
 use crate::cluster::replay::Replay;
-use crate::cluster::wire::{Dropped, Kind, parse_payload, write_payload};
+use crate::cluster::wire::{DatagramKind, DropCause, parse_payload, write_payload};
 
 /// The most payloads that wait to be sent again.
 const MOST_REPEATS: usize = 16;
@@ -68,7 +68,7 @@ impl Engine {
         let mut body = Vec::new();
         let age_us = now.saturating_sub(sent.at) / 1000;
         write_payload(sent.number, age_us, &sent.bytes, &mut body);
-        self.context.broadcast(Kind::Payload, 0, &body);
+        self.context.broadcast(DatagramKind::Payload, 0, &body);
     }
 
     /// Delivers a payload of a peer.
@@ -77,7 +77,7 @@ impl Engine {
         now: u64,
         sender: Origin,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let (number, age_us, bytes) = parse_payload(body)?;
         let peer = self.peers.entry(now, sender);
         let age_ns = age_us.saturating_mul(1000).saturating_add(peer.delay.unwrap_or(0));
@@ -87,7 +87,7 @@ impl Engine {
         }
         let Some(host) = &mut self.payloads.host else { return Ok(()) };
         if !host.apply(age_ns, bytes) {
-            return Err(Dropped::Malformed);
+            return Err(DropCause::Malformed);
         }
         self.context.count(Counter::PayloadsReceived, 1);
         Ok(())

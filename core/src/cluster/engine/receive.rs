@@ -8,7 +8,7 @@ use crate::cluster::counter::Counter;
 use crate::cluster::history::Kept;
 use crate::cluster::pace::{self, late_after};
 use crate::cluster::window::LAST_NUMBER;
-use crate::cluster::wire::{Dropped, RELAYED, Report, Section};
+use crate::cluster::wire::{DropCause, RELAYED, Report, Section};
 use crate::cluster::{Origin, ReportStatus};
 
 impl Engine {
@@ -19,11 +19,11 @@ impl Engine {
         sender: Origin,
         flags: u8,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let report = Report::parse(body, flags)?;
         let origin = report.origin.unwrap_or(sender);
         if report.last > LAST_NUMBER {
-            return Err(Dropped::Malformed);
+            return Err(DropCause::Malformed);
         }
         if origin.node == self.context.me.node || !self.peers.has_room_for(origin) {
             return Ok(());

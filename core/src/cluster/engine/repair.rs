@@ -10,7 +10,7 @@ use super::{Engine, To};
 use crate::cluster::counter::Counter;
 use crate::cluster::history::History;
 use crate::cluster::window::LAST_NUMBER;
-use crate::cluster::wire::{Dropped, Kind, RELAYED, parse_gaps, write_gaps};
+use crate::cluster::wire::{DatagramKind, DropCause, RELAYED, parse_gaps, write_gaps};
 use crate::cluster::{Event, Origin, PeerAddr, Ranges};
 
 /// Ranges of one origin in one request.
@@ -118,7 +118,7 @@ impl Engine {
             // Ranges that do not fit are requested next time.
             write_gaps(&list, &mut body);
             self.context.count(Counter::Asked, 1);
-            self.context.send(To::One(target), Kind::Gap, 0, &body);
+            self.context.send(To::One(target), DatagramKind::Gap, 0, &body);
         }
     }
 
@@ -183,7 +183,7 @@ impl Engine {
         now: u64,
         from: PeerAddr,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let mut left = MOST_ANSWERS;
         let mut gone = Vec::new();
         for (origin, ranges) in parse_gaps(body)? {
@@ -203,13 +203,13 @@ impl Engine {
             self.context.count(Counter::Answered, answers.len() as u64);
             let flags = if relayed.is_none() { 0 } else { RELAYED };
             for body in answers {
-                self.context.send(To::One(from), Kind::Report, flags, &body);
+                self.context.send(To::One(from), DatagramKind::Report, flags, &body);
             }
         }
         if !gone.is_empty() {
             let mut body = Vec::new();
             write_gaps(&gone, &mut body);
-            self.context.send(To::One(from), Kind::Gone, 0, &body);
+            self.context.send(To::One(from), DatagramKind::Gone, 0, &body);
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Engine {
         now: u64,
         sender: Origin,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         for (origin, ranges) in parse_gaps(body)? {
             if origin == sender {
                 let lost = self.peers.entry(now, origin).give_up_ranges(&ranges);

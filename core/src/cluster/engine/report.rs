@@ -12,7 +12,9 @@ use crate::cluster::access::{Drained, KnownRule, Level};
 use crate::cluster::counter::Counter;
 use crate::cluster::history::{History, Kept};
 use crate::cluster::pace::{self, age_class};
-use crate::cluster::wire::{ANSWER, Kind, ReportEntry, ReportWriter, Section, write_digest};
+use crate::cluster::wire::{
+    ANSWER, DatagramKind, ReportEntry, ReportWriter, Section, write_digest,
+};
 
 /// Half the burst, as a level counts.
 const HALF: u64 = 1 << 31;
@@ -173,7 +175,7 @@ impl Reports {
         let body = self.writer.finish(number, number, is_full);
         let kept = Kept { last: number, at: now, flags: 0, body: body.into() };
         history.keep(now, context.me, number, kept);
-        context.broadcast(Kind::Report, 0, body);
+        context.broadcast(DatagramKind::Report, 0, body);
         context.count(Counter::ReportsSent, 1);
         self.writer.clear(None);
         self.tail = Tail { reported_at: now, said: 0, due_at: Some(now + pace::TAILS[0]) };
@@ -192,7 +194,7 @@ impl Reports {
         self.tail.due_at = after.map(|after| now + after);
         let mut body = Vec::new();
         write_digest(&[(context.me, self.top)], &mut body);
-        context.broadcast(Kind::Digest, ANSWER, &body);
+        context.broadcast(DatagramKind::Digest, ANSWER, &body);
     }
 }
 

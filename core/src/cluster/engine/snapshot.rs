@@ -13,7 +13,7 @@ use crate::cluster::counter::Counter;
 use crate::cluster::pace;
 use crate::cluster::peer::Peer;
 use crate::cluster::window::LAST_NUMBER;
-use crate::cluster::wire::{Dropped, Kind, Snapshot, SnapshotWriter};
+use crate::cluster::wire::{DatagramKind, DropCause, Snapshot, SnapshotWriter};
 use crate::cluster::{Event, Origin, PeerAddr, Window};
 
 /// Datagrams of one snapshot.
@@ -76,7 +76,7 @@ impl Snapshots {
         let Some(address) = peers.get(origin).and_then(|peer| peer.address) else { return };
         start.asked = Some((origin, now));
         start.parts.clear();
-        context.send(To::One(address), Kind::SnapshotRequest, 0, &[]);
+        context.send(To::One(address), DatagramKind::SnapshotRequest, 0, &[]);
     }
 }
 
@@ -149,7 +149,7 @@ impl Engine {
         let sent = self.snapshots.sent.take().filter(|(at, _)| now < at + pace::SNAPSHOT_AGAIN);
         let (at, pages) = sent.unwrap_or_else(|| (now, self.write_snapshot(now).into()));
         for body in pages.iter() {
-            self.context.send(To::One(from), Kind::Snapshot, 0, body);
+            self.context.send(To::One(from), DatagramKind::Snapshot, 0, body);
         }
         self.snapshots.sent = Some((at, pages));
     }
@@ -187,7 +187,7 @@ impl Engine {
         now: u64,
         sender: Origin,
         body: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let snapshot = Snapshot::parse(body)?;
         let Some(start) = &mut self.snapshots.start else { return Ok(()) };
         if start.asked.is_none_or(|(peer, _)| peer != sender)

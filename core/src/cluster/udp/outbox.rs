@@ -183,14 +183,14 @@ fn run(sizes: &[usize], most: usize) -> usize {
 
 /// Whether another socket could do better: the others are about where a datagram was to go.
 fn is_of_socket(error: &io::Error) -> bool {
-    use io::ErrorKind as Kind;
+    use io::ErrorKind;
     let elsewhere = matches!(
         error.kind(),
-        Kind::WouldBlock
-            | Kind::ConnectionRefused
-            | Kind::HostUnreachable
-            | Kind::NetworkUnreachable
-            | Kind::PermissionDenied
+        ErrorKind::WouldBlock
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::PermissionDenied
     );
     !elsewhere && !quinn_udp::is_msg_size_err(error)
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Dropped;
+use super::DropCause;
 use super::bytes::Reader;
 use crate::cluster::PeerAddr;
 
@@ -21,7 +21,7 @@ const OTHER: u8 = 0;
 
 /// An address in SWIM messages: the first two variants match serde's form of `SocketAddr`.
 #[derive(Serialize, Deserialize)]
-enum Form {
+enum SerializedAddr {
     V4([u8; 4], u16),
     V6([u8; 16], u16),
     Other(Vec<u8>),
@@ -77,15 +77,15 @@ impl PeerAddr {
     }
 
     /// Reads what `put` wrote.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<PeerAddr, Dropped> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<PeerAddr, DropCause> {
         let ip = match reader.u8()? {
             V4 => IpAddr::from(reader.array::<4>()?),
             V6 => IpAddr::from(reader.array::<16>()?),
             OTHER => {
                 let len = reader.u8()?;
-                return PeerAddr::other(reader.take(len.into())?).ok_or(Dropped::Malformed);
+                return PeerAddr::other(reader.take(len.into())?).ok_or(DropCause::Malformed);
             }
-            _ => return Err(Dropped::Malformed),
+            _ => return Err(DropCause::Malformed),
         };
         Ok(SocketAddr::new(ip, reader.u16()?).into())
     }
@@ -121,9 +121,9 @@ impl From<SocketAddr> for PeerAddr {
 impl Serialize for PeerAddr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let form = match self.socket_addr() {
-            Some(SocketAddr::V4(v4)) => Form::V4(v4.ip().octets(), v4.port()),
-            Some(SocketAddr::V6(v6)) => Form::V6(v6.ip().octets(), v6.port()),
-            None => Form::Other(self.as_bytes().to_vec()),
+            Some(SocketAddr::V4(v4)) => SerializedAddr::V4(v4.ip().octets(), v4.port()),
+            Some(SocketAddr::V6(v6)) => SerializedAddr::V6(v6.ip().octets(), v6.port()),
+            None => SerializedAddr::Other(self.as_bytes().to_vec()),
         };
         form.serialize(serializer)
     }
@@ -131,10 +131,10 @@ impl Serialize for PeerAddr {
 
 impl<'de> Deserialize<'de> for PeerAddr {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PeerAddr, D::Error> {
-        match Form::deserialize(deserializer)? {
-            Form::V4(ip, port) => Ok(SocketAddr::from((ip, port)).into()),
-            Form::V6(ip, port) => Ok(SocketAddr::from((ip, port)).into()),
-            Form::Other(bytes) => PeerAddr::other(&bytes)
+        match SerializedAddr::deserialize(deserializer)? {
+            SerializedAddr::V4(ip, port) => Ok(SocketAddr::from((ip, port)).into()),
+            SerializedAddr::V6(ip, port) => Ok(SocketAddr::from((ip, port)).into()),
+            SerializedAddr::Other(bytes) => PeerAddr::other(&bytes)
                 .ok_or_else(|| D::Error::custom("an address has 1 to 31 bytes")),
         }
     }
@@ -203,9 +203,9 @@ mod tests {
         ip("[fe80::1%3]:9").put(&mut out);
         assert_eq!(PeerAddr::read(&mut Reader::new(&out)), Ok(ip("[fe80::1]:9")));
         for wrong in [&b"\0\0"[..], b"\0\x07node-7", b"\0\x07\x04\x7f\0\0\x01\0\x07", b"\x05"] {
-            assert_eq!(PeerAddr::read(&mut Reader::new(wrong)), Err(Dropped::Malformed));
+            assert_eq!(PeerAddr::read(&mut Reader::new(wrong)), Err(DropCause::Malformed));
         }
         let long = [&[OTHER, 32][..], &[7; 32]].concat();
-        assert_eq!(PeerAddr::read(&mut Reader::new(&long)), Err(Dropped::Malformed));
+        assert_eq!(PeerAddr::read(&mut Reader::new(&long)), Err(DropCause::Malformed));
     }
 }

@@ -3,7 +3,7 @@
 //! A varint has one form only: at most ten bytes, the last of them not zero unless it is the only
 //! one.
 
-use super::Dropped;
+use super::DropCause;
 use crate::cluster::{Origin, Ranges};
 
 /// An origin's bytes.
@@ -32,39 +32,39 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Dropped> {
-        let (array, rest) = self.rest.split_first_chunk().ok_or(Dropped::Malformed)?;
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DropCause> {
+        let (array, rest) = self.rest.split_first_chunk().ok_or(DropCause::Malformed)?;
         self.rest = rest;
         Ok(*array)
     }
 
-    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], Dropped> {
-        let (taken, rest) = self.rest.split_at_checked(len).ok_or(Dropped::Malformed)?;
+    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], DropCause> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(DropCause::Malformed)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Dropped> {
+    pub(crate) fn u8(&mut self) -> Result<u8, DropCause> {
         self.array().map(u8::from_be_bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16, Dropped> {
+    pub(super) fn u16(&mut self) -> Result<u16, DropCause> {
         self.array().map(u16::from_be_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Dropped> {
+    pub(super) fn u32(&mut self) -> Result<u32, DropCause> {
         self.array().map(u32::from_be_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Dropped> {
+    pub(crate) fn u64(&mut self) -> Result<u64, DropCause> {
         self.array().map(u64::from_be_bytes)
     }
 
-    pub(super) fn origin(&mut self) -> Result<Origin, Dropped> {
+    pub(super) fn origin(&mut self) -> Result<Origin, DropCause> {
         Ok(Origin { node: self.u64()?, incarnation: self.u64()? })
     }
 
-    pub(crate) fn varint(&mut self) -> Result<u64, Dropped> {
+    pub(crate) fn varint(&mut self) -> Result<u64, DropCause> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -76,28 +76,28 @@ impl<'a> Reader<'a> {
             value |= bits << shift;
             if byte < 0x80 {
                 let over_long = byte == 0 && shift > 0;
-                return if over_long { Err(Dropped::Malformed) } else { Ok(value) };
+                return if over_long { Err(DropCause::Malformed) } else { Ok(value) };
             }
         }
-        Err(Dropped::Malformed)
+        Err(DropCause::Malformed)
     }
 
     /// A number of things of at least `size` bytes each, all of which can be there.
-    pub(crate) fn count(&mut self, size: usize) -> Result<usize, Dropped> {
-        let count = usize::try_from(self.varint()?).map_err(|_| Dropped::Malformed)?;
-        if count > self.rest.len() / size { Err(Dropped::Malformed) } else { Ok(count) }
+    pub(crate) fn count(&mut self, size: usize) -> Result<usize, DropCause> {
+        let count = usize::try_from(self.varint()?).map_err(|_| DropCause::Malformed)?;
+        if count > self.rest.len() / size { Err(DropCause::Malformed) } else { Ok(count) }
     }
 
     /// Ranges in order, apart from each other, none of them above `top`.
-    pub(super) fn ranges(&mut self, top: u64) -> Result<Ranges, Dropped> {
+    pub(super) fn ranges(&mut self, top: u64) -> Result<Ranges, DropCause> {
         let count = self.count(2)?;
         let mut ranges = Ranges::with_capacity(count);
         let mut least = Some(1);
         for _ in 0..count {
             let first = self.varint()?;
-            let last = first.checked_add(self.varint()?).ok_or(Dropped::Malformed)?;
+            let last = first.checked_add(self.varint()?).ok_or(DropCause::Malformed)?;
             if last > top || least.is_none_or(|least| first < least) {
-                return Err(Dropped::Malformed);
+                return Err(DropCause::Malformed);
             }
             ranges.push((first, last));
             least = last.checked_add(2);
@@ -107,15 +107,15 @@ impl<'a> Reader<'a> {
 
     /// A fingerprint and a varint. The fingerprint's seven bytes and a varint's first are one word.
     #[inline]
-    pub(super) fn entry(&mut self) -> Result<(u64, u64), Dropped> {
-        let (word, rest) = self.rest.split_first_chunk().ok_or(Dropped::Malformed)?;
+    pub(super) fn entry(&mut self) -> Result<(u64, u64), DropCause> {
+        let (word, rest) = self.rest.split_first_chunk().ok_or(DropCause::Malformed)?;
         let word = u64::from_be_bytes(*word);
         let fingerprint = word & !0xff;
         if word & 0x80 == 0 {
             self.rest = rest;
             return Ok((fingerprint, word & 0x7f));
         }
-        self.rest = self.rest.get(ENTRY - 1..).ok_or(Dropped::Malformed)?;
+        self.rest = self.rest.get(ENTRY - 1..).ok_or(DropCause::Malformed)?;
         Ok((fingerprint, self.varint()?))
     }
 }
@@ -185,7 +185,7 @@ pub(super) fn put_entry(out: &mut Vec<u8>, fingerprint: u64, value: u64) {
 mod tests {
     use super::*;
 
-    fn varint(bytes: &[u8]) -> Result<u64, Dropped> {
+    fn varint(bytes: &[u8]) -> Result<u64, DropCause> {
         Reader::new(bytes).varint()
     }
 
@@ -197,23 +197,23 @@ mod tests {
             put_varint(&mut out, value);
             assert_eq!(out.len(), varint_len(value), "{value}");
             assert_eq!(varint(&out), Ok(value));
-            assert_eq!(varint(&out[..out.len() - 1]), Err(Dropped::Malformed));
+            assert_eq!(varint(&out[..out.len() - 1]), Err(DropCause::Malformed));
         }
     }
 
     #[test]
     fn a_varint_has_one_form() {
         assert_eq!(varint(&[0xac, 0x02]), Ok(300));
-        assert_eq!(varint(&[0x80, 0x00]), Err(Dropped::Malformed));
-        assert_eq!(varint(&[0xac, 0x82, 0x00]), Err(Dropped::Malformed));
+        assert_eq!(varint(&[0x80, 0x00]), Err(DropCause::Malformed));
+        assert_eq!(varint(&[0xac, 0x82, 0x00]), Err(DropCause::Malformed));
         let mut most = [0xff; 10];
         most[9] = 1;
         assert_eq!(varint(&most), Ok(u64::MAX));
         most[9] = 2;
-        assert_eq!(varint(&most), Err(Dropped::Malformed));
-        assert_eq!(varint(&[0x80; 11]), Err(Dropped::Malformed));
+        assert_eq!(varint(&most), Err(DropCause::Malformed));
+        assert_eq!(varint(&[0x80; 11]), Err(DropCause::Malformed));
         most[9] = 0x81;
-        assert_eq!(varint(&[&most[..], &[0]].concat()), Err(Dropped::Malformed));
+        assert_eq!(varint(&[&most[..], &[0]].concat()), Err(DropCause::Malformed));
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         };
         let good = [(1, 1), (3, 9), (u64::MAX, u64::MAX)];
         assert_eq!(read(&good, u64::MAX), Ok(good.to_vec()));
-        assert_eq!(read(&good, u64::MAX - 1), Err(Dropped::Malformed));
+        assert_eq!(read(&good, u64::MAX - 1), Err(DropCause::Malformed));
         for bad in [
             [(0, 0), (5, 5)],
             [(1, 2), (3, 3)],
@@ -233,17 +233,17 @@ mod tests {
             [(1, u64::MAX), (5, 5)],
             [(1, u64::MAX - 1), (u64::MAX, u64::MAX)],
         ] {
-            assert_eq!(read(&bad, u64::MAX), Err(Dropped::Malformed), "{bad:?}");
+            assert_eq!(read(&bad, u64::MAX), Err(DropCause::Malformed), "{bad:?}");
         }
         let overflow = [&[1][..], &[0xff; 9], &[1, 1]].concat();
-        assert_eq!(Reader::new(&overflow).ranges(u64::MAX), Err(Dropped::Malformed));
+        assert_eq!(Reader::new(&overflow).ranges(u64::MAX), Err(DropCause::Malformed));
     }
 
     #[test]
     fn no_count_is_believed() {
         assert_eq!(Reader::new(&[2, 0, 0, 0, 0]).count(2), Ok(2));
-        assert_eq!(Reader::new(&[3, 0, 0, 0, 0]).count(2), Err(Dropped::Malformed));
+        assert_eq!(Reader::new(&[3, 0, 0, 0, 0]).count(2), Err(DropCause::Malformed));
         let huge = [&[0xff; 9][..], &[1]].concat();
-        assert_eq!(Reader::new(&huge).count(1), Err(Dropped::Malformed));
+        assert_eq!(Reader::new(&huge).count(1), Err(DropCause::Malformed));
     }
 }

@@ -1,7 +1,7 @@
 //! DIGEST: how far the reports of each origin are known.
 
 use super::bytes::{ORIGIN, Reader, put_origin, put_varint, varint_len};
-use super::{Dropped, MAX_BODY};
+use super::{DropCause, MAX_BODY};
 use crate::cluster::Origin;
 
 /// Flag of the envelope: it answers a digest, and wants no answer.
@@ -24,7 +24,7 @@ pub fn write_digest(list: &[(Origin, u64)], out: &mut Vec<u8>) -> usize {
 }
 
 /// Reads all of a body.
-pub fn parse_digest(body: &[u8]) -> Result<Vec<(Origin, u64)>, Dropped> {
+pub fn parse_digest(body: &[u8]) -> Result<Vec<(Origin, u64)>, DropCause> {
     let mut reader = Reader::new(body);
     let count = reader.count(ORIGIN + 1)?;
     let mut list = Vec::with_capacity(count);
@@ -69,7 +69,7 @@ mod tests {
         let mut out = Vec::new();
         write_digest(&list(3, 1 << 20), &mut out);
         for len in 0..out.len() {
-            assert_eq!(parse_digest(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
+            assert_eq!(parse_digest(&out[..len]), Err(DropCause::Malformed), "{len} bytes");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! GAP and GONE: reports of some origins, by their numbers.
 
 use super::bytes::{ORIGIN, Reader, put_origin, put_ranges, ranges_fitting};
-use super::{Dropped, MAX_BODY};
+use super::{DropCause, MAX_BODY};
 use crate::cluster::{Origin, Ranges};
 
 /// Writes as many of the list as fit, and says how many.
@@ -26,7 +26,7 @@ pub fn write_gaps(list: &[(Origin, Ranges)], out: &mut Vec<u8>) -> usize {
 }
 
 /// Reads all of a body.
-pub fn parse_gaps(body: &[u8]) -> Result<Vec<(Origin, Ranges)>, Dropped> {
+pub fn parse_gaps(body: &[u8]) -> Result<Vec<(Origin, Ranges)>, DropCause> {
     let mut reader = Reader::new(body);
     let count = reader.count(ORIGIN + 1)?;
     let mut list = Vec::with_capacity(count);
@@ -93,7 +93,7 @@ mod tests {
         let mut out = Vec::new();
         write_gaps(&[(origin(1), holes(3)), (origin(2), vec![])], &mut out);
         for len in 0..out.len() {
-            assert_eq!(parse_gaps(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
+            assert_eq!(parse_gaps(&out[..len]), Err(DropCause::Malformed), "{len} bytes");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! HELLO: a challenge, its echo, or both. It shows that a sender is there now, and is not a
 //! recording.
 
-use super::Dropped;
+use super::DropCause;
 use super::bytes::{Reader, put_varint};
 use crate::cluster::PeerAddr;
 
@@ -38,7 +38,7 @@ impl Hello {
     }
 
     /// Reads all of a body. A sender that knows nothing of the slack leaves out both fields.
-    pub fn parse(body: &[u8]) -> Result<Hello, Dropped> {
+    pub fn parse(body: &[u8]) -> Result<Hello, DropCause> {
         let mut reader = Reader::new(body);
         let mut hello = Hello {
             challenge: reader.u64()?,
@@ -83,7 +83,7 @@ mod tests {
         let older = Hello { slack_us: 0, slack_age_us: 0, ..hello };
         assert_eq!(Hello::parse(&out[..without_slack]), Ok(older), "a sender without slack");
         for len in (0..out.len()).filter(|len| *len != without_slack) {
-            assert_eq!(Hello::parse(&out[..len]), Err(Dropped::Malformed), "{len} bytes");
+            assert_eq!(Hello::parse(&out[..len]), Err(DropCause::Malformed), "{len} bytes");
         }
         out.push(5);
         assert_eq!(Hello::parse(&out), Ok(hello), "what is added later is ignored");

@@ -9,7 +9,9 @@ use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use hkdf::Hkdf;
 use sha2::{Digest, Sha256};
 
-use super::{Dropped, ENVELOPE, Envelope, Kind, MAGIC, MAX_BODY, MAX_DATAGRAM, TAG, VERSION};
+use super::{
+    DatagramKind, DropCause, ENVELOPE, Envelope, MAGIC, MAX_BODY, MAX_DATAGRAM, TAG, VERSION,
+};
 use crate::cluster::Origin;
 
 const SALT: &[u8] = b"dthrottle 1";
@@ -102,25 +104,25 @@ impl Keys {
     }
 
     /// Opens a datagram in place. What is not authentic is left as it was.
-    pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<(Envelope, &'a [u8]), Dropped> {
+    pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<(Envelope, &'a [u8]), DropCause> {
         if datagram.len() > MAX_DATAGRAM {
-            return Err(Dropped::Long);
+            return Err(DropCause::Long);
         }
-        let (head, rest) = datagram.split_first_chunk_mut::<ENVELOPE>().ok_or(Dropped::Short)?;
-        let (body, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(Dropped::Short)?;
+        let (head, rest) = datagram.split_first_chunk_mut::<ENVELOPE>().ok_or(DropCause::Short)?;
+        let (body, tag) = rest.split_last_chunk_mut::<TAG>().ok_or(DropCause::Short)?;
         if head[..2] != MAGIC {
-            return Err(Dropped::Magic);
+            return Err(DropCause::Magic);
         }
         if head[2] != VERSION {
-            return Err(Dropped::Version);
+            return Err(DropCause::Version);
         }
         if head[6..8] != self.cluster {
-            return Err(Dropped::Cluster);
+            return Err(DropCause::Cluster);
         }
         self.decrypt(head, body, tag)?;
         let word = |at| head[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
         let envelope = Envelope {
-            kind: Kind::of(head[3]).ok_or(Dropped::Kind)?,
+            kind: DatagramKind::of(head[3]).ok_or(DropCause::Kind)?,
             flags: head[4],
             sender: Origin { node: word(8), incarnation: word(16) },
             packet: word(24),
@@ -133,21 +135,21 @@ impl Keys {
         head: &[u8; ENVELOPE],
         body: &mut [u8],
         tag: &[u8; TAG],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropCause> {
         let id = head[5];
         let Sealing::With { first, others } = &self.sealing else {
             return match id {
                 0 if *tag == [0; TAG] => Ok(()),
-                0 => Err(Dropped::Auth),
-                _ => Err(Dropped::Key),
+                0 => Err(DropCause::Auth),
+                _ => Err(DropCause::Key),
             };
         };
-        let mut cause = Dropped::Key;
+        let mut cause = DropCause::Key;
         for key in std::iter::once(first).chain(others).filter(|key| key.id == id) {
             if key.decrypt(head, body, tag) {
                 return Ok(());
             }
-            cause = Dropped::Auth;
+            cause = DropCause::Auth;
         }
         Err(cause)
     }

@@ -42,7 +42,7 @@ const VERSION: u8 = 1;
 /// What a datagram is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum DatagramKind {
     /// What a node admitted.
     Report = 1,
     /// Which reports are missing.
@@ -65,23 +65,23 @@ pub enum Kind {
     Payload,
 }
 
-impl Kind {
+impl DatagramKind {
     /// All kinds, in order of their numbers, from 1.
-    pub const ALL: [Kind; 10] = [
-        Kind::Report,
-        Kind::Gap,
-        Kind::Gone,
-        Kind::Digest,
-        Kind::SnapshotRequest,
-        Kind::Snapshot,
-        Kind::Swim,
-        Kind::Hello,
-        Kind::Leave,
-        Kind::Payload,
+    pub const ALL: [DatagramKind; 10] = [
+        DatagramKind::Report,
+        DatagramKind::Gap,
+        DatagramKind::Gone,
+        DatagramKind::Digest,
+        DatagramKind::SnapshotRequest,
+        DatagramKind::Snapshot,
+        DatagramKind::Swim,
+        DatagramKind::Hello,
+        DatagramKind::Leave,
+        DatagramKind::Payload,
     ];
 
-    fn of(byte: u8) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| *kind as u8 == byte)
+    fn of(byte: u8) -> Option<DatagramKind> {
+        DatagramKind::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -89,7 +89,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// What the body is.
-    pub kind: Kind,
+    pub kind: DatagramKind,
     /// What they mean depends on the kind; unknown ones mean nothing.
     pub flags: u8,
     /// Who sent it.
@@ -113,7 +113,7 @@ impl Envelope {
 
 /// Why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dropped {
+pub enum DropCause {
     /// Too short for an envelope and a tag.
     Short,
     /// Longer than any datagram may be.
@@ -134,20 +134,20 @@ pub enum Dropped {
     Malformed,
 }
 
-impl Dropped {
+impl DropCause {
     /// How many causes there are.
-    pub const COUNT: usize = Dropped::ALL.len();
+    pub const COUNT: usize = DropCause::ALL.len();
     /// All causes, in order of their index.
-    pub const ALL: [Dropped; 9] = [
-        Dropped::Short,
-        Dropped::Long,
-        Dropped::Magic,
-        Dropped::Version,
-        Dropped::Cluster,
-        Dropped::Key,
-        Dropped::Auth,
-        Dropped::Kind,
-        Dropped::Malformed,
+    pub const ALL: [DropCause; 9] = [
+        DropCause::Short,
+        DropCause::Long,
+        DropCause::Magic,
+        DropCause::Version,
+        DropCause::Cluster,
+        DropCause::Key,
+        DropCause::Auth,
+        DropCause::Kind,
+        DropCause::Malformed,
     ];
 
     /// Its place in a list of counters.
@@ -158,15 +158,15 @@ impl Dropped {
     /// Its name, for counters and logs.
     pub fn name(self) -> &'static str {
         match self {
-            Dropped::Short => "short",
-            Dropped::Long => "long",
-            Dropped::Magic => "magic",
-            Dropped::Version => "version",
-            Dropped::Cluster => "cluster",
-            Dropped::Key => "key",
-            Dropped::Auth => "auth",
-            Dropped::Kind => "kind",
-            Dropped::Malformed => "malformed",
+            DropCause::Short => "short",
+            DropCause::Long => "long",
+            DropCause::Magic => "magic",
+            DropCause::Version => "version",
+            DropCause::Cluster => "cluster",
+            DropCause::Key => "key",
+            DropCause::Auth => "auth",
+            DropCause::Kind => "kind",
+            DropCause::Malformed => "malformed",
         }
     }
 }
@@ -182,17 +182,17 @@ mod tests {
 
     #[test]
     fn every_cause_has_its_counter() {
-        for (index, cause) in Dropped::ALL.into_iter().enumerate() {
+        for (index, cause) in DropCause::ALL.into_iter().enumerate() {
             assert_eq!(cause.index(), index);
         }
-        let names: std::collections::BTreeSet<_> = Dropped::ALL.map(Dropped::name).into();
-        assert_eq!(names.len(), Dropped::COUNT);
+        let names: std::collections::BTreeSet<_> = DropCause::ALL.map(DropCause::name).into();
+        assert_eq!(names.len(), DropCause::COUNT);
     }
 
     #[test]
     fn kinds_are_numbered() {
-        assert_eq!(Kind::ALL.map(|kind| kind as u8), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-        assert!((1..=10).all(|byte| Kind::of(byte).is_some_and(|kind| kind as u8 == byte)));
-        assert!([0, 11, 255].into_iter().all(|byte| Kind::of(byte).is_none()));
+        assert_eq!(DatagramKind::ALL.map(|kind| kind as u8), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        assert!((1..=10).all(|byte| DatagramKind::of(byte).is_some_and(|kind| kind as u8 == byte)));
+        assert!([0, 11, 255].into_iter().all(|byte| DatagramKind::of(byte).is_none()));
     }
 }

@@ -1,6 +1,6 @@
 //! PAYLOAD: data of the host.
 
-use super::Dropped;
+use super::DropCause;
 use super::bytes::{Reader, put_varint};
 
 /// The greatest age of a payload, in microseconds: 12 days.
@@ -15,11 +15,11 @@ pub fn write_payload(number: u64, age_us: u64, payload: &[u8], out: &mut Vec<u8>
 }
 
 /// Reads a body: the payload's number, its age in microseconds, and the payload.
-pub fn parse_payload(body: &[u8]) -> Result<(u64, u64, &[u8]), Dropped> {
+pub fn parse_payload(body: &[u8]) -> Result<(u64, u64, &[u8]), DropCause> {
     let mut reader = Reader::new(body);
     let (number, age_us) = (reader.varint()?, reader.varint()?);
     match number == 0 || age_us > MAX_AGE_US {
-        true => Err(Dropped::Malformed),
+        true => Err(DropCause::Malformed),
         false => Ok((number, age_us, reader.rest())),
     }
 }

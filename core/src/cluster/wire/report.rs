@@ -5,7 +5,7 @@
 use super::bytes::{
     ENTRY, ORIGIN, Reader, entry_len, put_entry, put_origin, put_varint, varint_len,
 };
-use super::{Dropped, MAX_BODY};
+use super::{DropCause, MAX_BODY};
 use crate::cluster::Origin;
 
 /// Flag of the envelope: the report is not the sender's own, and its body begins with the origin.
@@ -190,13 +190,13 @@ pub struct Report<'a> {
 
 impl<'a> Report<'a> {
     /// Checks all of a body.
-    pub fn parse(body: &'a [u8], flags: u8) -> Result<Report<'a>, Dropped> {
+    pub fn parse(body: &'a [u8], flags: u8) -> Result<Report<'a>, DropCause> {
         let mut reader = Reader::new(body);
         let origin = if flags & RELAYED == 0 { None } else { Some(reader.origin()?) };
         let first = reader.u64()?;
-        let last = first.checked_add(reader.u32()?.into()).ok_or(Dropped::Malformed)?;
+        let last = first.checked_add(reader.u32()?.into()).ok_or(DropCause::Malformed)?;
         if first == 0 {
-            return Err(Dropped::Malformed);
+            return Err(DropCause::Malformed);
         }
         let sections = reader.u8()?;
         let rest = reader;
@@ -214,18 +214,18 @@ impl<'a> Report<'a> {
 }
 
 /// Checks a section and goes past it.
-fn section<'a>(reader: &mut Reader<'a>) -> Result<(Section, Entries<'a>), Dropped> {
+fn section<'a>(reader: &mut Reader<'a>) -> Result<(Section, Entries<'a>), DropCause> {
     let rule = reader.u64()?;
     let count = reader.u16()?;
     let (quantum, age_us) = (reader.varint()?, reader.varint()?);
     if !(1..=MAX_QUANTUM).contains(&quantum) || age_us > MAX_AGE_US {
-        return Err(Dropped::Malformed);
+        return Err(DropCause::Malformed);
     }
     let entries = Entries { reader: *reader, left: count };
     for _ in 0..count {
         let (_, value) = reader.entry()?;
         if !(1..=MAX_HITS).contains(&(value >> 1)) {
-            return Err(Dropped::Malformed);
+            return Err(DropCause::Malformed);
         }
     }
     Ok((Section { rule, quantum, age_us }, entries))

@@ -6,7 +6,7 @@ use super::bytes::{
     ENTRY, ORIGIN, Reader, entry_len, put_entry, put_origin, put_ranges, put_varint,
     ranges_fitting, varint_len,
 };
-use super::{Dropped, MAX_BODY};
+use super::{DropCause, MAX_BODY};
 use crate::cluster::{Origin, Window};
 
 /// The most that a bucket can have used, in sixteenths of a unit.
@@ -158,11 +158,11 @@ pub struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     /// Checks all of a body.
-    pub fn parse(body: &'a [u8]) -> Result<Snapshot<'a>, Dropped> {
+    pub fn parse(body: &'a [u8]) -> Result<Snapshot<'a>, DropCause> {
         let mut reader = Reader::new(body);
         let (part, parts) = (reader.u16()?, reader.u16()?);
         if part >= parts {
-            return Err(Dropped::Malformed);
+            return Err(DropCause::Malformed);
         }
         let windows = reader.count(ORIGIN + 2)?;
         let windows_at = reader;
@@ -190,19 +190,19 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-fn window(reader: &mut Reader<'_>) -> Result<(Origin, Window), Dropped> {
+fn window(reader: &mut Reader<'_>) -> Result<(Origin, Window), DropCause> {
     let (origin, top) = (reader.origin()?, reader.varint()?);
     Ok((origin, Window::new(top, reader.ranges(top)?)))
 }
 
 /// Checks a section and goes past it.
-fn section<'a>(reader: &mut Reader<'a>) -> Result<(u64, Buckets<'a>), Dropped> {
+fn section<'a>(reader: &mut Reader<'a>) -> Result<(u64, Buckets<'a>), DropCause> {
     let (rule, count) = (reader.u64()?, reader.u16()?);
     let buckets = Buckets { reader: *reader, left: count };
     for _ in 0..count {
         let (_, used) = reader.entry()?;
         if used > MAX_USED {
-            return Err(Dropped::Malformed);
+            return Err(DropCause::Malformed);
         }
     }
     Ok((rule, buckets))

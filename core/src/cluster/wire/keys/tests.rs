@@ -1,7 +1,7 @@
 use super::*;
 
 const ENVELOPE_1: Envelope = Envelope {
-    kind: Kind::Hello,
+    kind: DatagramKind::Hello,
     flags: 0x81,
     sender: Origin { node: 0x0102_0304_0506_0708, incarnation: 0x1112_1314_1516_1718 },
     packet: 0x2122_2324_2526_2728,
@@ -22,7 +22,7 @@ fn seal(keys: &Keys, body: &[u8]) -> Vec<u8> {
     out
 }
 
-fn opened(keys: &Keys, datagram: &[u8]) -> Result<(Envelope, Vec<u8>), Dropped> {
+fn opened(keys: &Keys, datagram: &[u8]) -> Result<(Envelope, Vec<u8>), DropCause> {
     let mut datagram = datagram.to_vec();
     keys.open(&mut datagram).map(|(envelope, body)| (envelope, body.to_vec()))
 }
@@ -65,11 +65,11 @@ fn every_bit_counts() {
         let mut changed = datagram.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
         let cause = match bit / 8 {
-            0 | 1 => Dropped::Magic,
-            2 => Dropped::Version,
-            5 => Dropped::Key,
-            6 | 7 => Dropped::Cluster,
-            _ => Dropped::Auth,
+            0 | 1 => DropCause::Magic,
+            2 => DropCause::Version,
+            5 => DropCause::Key,
+            6 | 7 => DropCause::Cluster,
+            _ => DropCause::Auth,
         };
         let before = changed.clone();
         assert_eq!(keys.open(&mut changed), Err(cause), "bit {bit}");
@@ -82,11 +82,11 @@ fn lengths_are_checked_first() {
     let keys = shared("s", &[]);
     let datagram = seal(&keys, b"");
     for len in 0..48 {
-        assert_eq!(opened(&keys, &datagram[..len]), Err(Dropped::Short));
+        assert_eq!(opened(&keys, &datagram[..len]), Err(DropCause::Short));
     }
-    assert_eq!(opened(&keys, &[0; 48]), Err(Dropped::Magic));
-    assert_eq!(opened(&keys, &[0; MAX_DATAGRAM]), Err(Dropped::Magic));
-    assert_eq!(opened(&keys, &[0; MAX_DATAGRAM + 1]), Err(Dropped::Long));
+    assert_eq!(opened(&keys, &[0; 48]), Err(DropCause::Magic));
+    assert_eq!(opened(&keys, &[0; MAX_DATAGRAM]), Err(DropCause::Magic));
+    assert_eq!(opened(&keys, &[0; MAX_DATAGRAM + 1]), Err(DropCause::Long));
 }
 
 #[test]
@@ -94,22 +94,22 @@ fn a_new_kind_is_told_from_a_forged_one() {
     let keys = Keys::unsealed("web");
     let mut datagram = seal(&keys, b"body");
     datagram[3] = 11;
-    assert_eq!(opened(&keys, &datagram), Err(Dropped::Kind));
+    assert_eq!(opened(&keys, &datagram), Err(DropCause::Kind));
     datagram[47] = 1;
-    assert_eq!(opened(&keys, &datagram), Err(Dropped::Auth));
+    assert_eq!(opened(&keys, &datagram), Err(DropCause::Auth));
 }
 
 #[test]
 fn other_clusters_and_secrets_are_strangers() {
     let datagram = seal(&shared("s", &[]), b"body");
     let elsewhere = Keys::new(&Secrets::Shared { cluster: "mail", secret: b"s", packet_keys: &[] });
-    assert_eq!(opened(&elsewhere, &datagram), Err(Dropped::Cluster));
+    assert_eq!(opened(&elsewhere, &datagram), Err(DropCause::Cluster));
     for keys in &all()[1..] {
-        assert!(matches!(opened(keys, &datagram), Err(Dropped::Key | Dropped::Auth)));
+        assert!(matches!(opened(keys, &datagram), Err(DropCause::Key | DropCause::Auth)));
     }
     let unsealed = seal(&Keys::unsealed("web"), b"body");
     for keys in &all()[..3] {
-        assert!(matches!(opened(keys, &unsealed), Err(Dropped::Key | Dropped::Auth)));
+        assert!(matches!(opened(keys, &unsealed), Err(DropCause::Key | DropCause::Auth)));
     }
 }
 
@@ -134,7 +134,7 @@ fn equal_ids_are_no_trouble() {
     let id = |key: &str| PacketKey::new(derive(key.as_bytes(), "packet key", "web")).id;
     let twin = (0..10_000).map(|n| n.to_string()).find(|key| id(key) == id("one")).unwrap();
     let datagram = seal(&shared("s", &[&twin]), b"body");
-    assert_eq!(opened(&shared("s", &["one"]), &datagram), Err(Dropped::Auth));
+    assert_eq!(opened(&shared("s", &["one"]), &datagram), Err(DropCause::Auth));
     assert!(opened(&shared("s", &["one", &twin]), &datagram).is_ok());
 }
 

@@ -150,7 +150,7 @@ fn values_out_of_range_are_malformed() {
         for &(first, span, quantum, age_us, value) in list {
             let body = body(first, span, quantum, age_us, value);
             let parsed = Report::parse(&body, 0).map(|_| ());
-            assert_eq!(parsed == Err(Dropped::Malformed), malformed, "{list:?}");
+            assert_eq!(parsed == Err(DropCause::Malformed), malformed, "{list:?}");
         }
     }
 }

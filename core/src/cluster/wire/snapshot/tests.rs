@@ -131,8 +131,8 @@ fn values_out_of_range_are_malformed() {
     };
     let parsed = |body: &[u8]| Snapshot::parse(body).map(|_| ());
     assert_eq!(parsed(&body(0, 1, (1, 9), MAX_USED)), Ok(()));
-    assert_eq!(parsed(&body(0, 0, (1, 9), 1)), Err(Dropped::Malformed));
-    assert_eq!(parsed(&body(2, 2, (1, 9), 1)), Err(Dropped::Malformed));
-    assert_eq!(parsed(&body(0, 1, (1, 10), 1)), Err(Dropped::Malformed));
-    assert_eq!(parsed(&body(0, 1, (1, 9), MAX_USED + 1)), Err(Dropped::Malformed));
+    assert_eq!(parsed(&body(0, 0, (1, 9), 1)), Err(DropCause::Malformed));
+    assert_eq!(parsed(&body(2, 2, (1, 9), 1)), Err(DropCause::Malformed));
+    assert_eq!(parsed(&body(0, 1, (1, 10), 1)), Err(DropCause::Malformed));
+    assert_eq!(parsed(&body(0, 1, (1, 9), MAX_USED + 1)), Err(DropCause::Malformed));
 }
