@@ -153,7 +153,7 @@ impl Pair {
     }
 
     fn applied(&self) -> u64 {
-        internals::exchange(&self.throttles[1]).counted(Counter::EntriesReceived.place())
+        internals::exchange(&self.throttles[1]).counter(Counter::EntriesReceived.index())
     }
 }
 
@@ -206,11 +206,11 @@ pub(crate) fn slowdown() -> Done<f64> {
             let feeder = scope.spawn(|| {
                 let (start, before) = (
                     Instant::now(),
-                    internals::exchange(throttle).counted(Counter::EntriesReceived.place()),
+                    internals::exchange(throttle).counter(Counter::EntriesReceived.index()),
                 );
                 while !done.load(Ordering::Relaxed) {
                     let exchange = internals::exchange(throttle);
-                    let fed = exchange.counted(Counter::EntriesReceived.place()) - before;
+                    let fed = exchange.counter(Counter::EntriesReceived.index()) - before;
                     if fed as f64 > start.elapsed().as_secs_f64() * STREAM {
                         thread::sleep(Duration::from_micros(200));
                         continue;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use dthrottle::internals;
-use dthrottle::internals::access::{Charge, Drained};
+use dthrottle::internals::access::{DrainedEntry, PeerEntry};
 use dthrottle::{Rule, Throttle};
 
 use crate::rivals::{Done, dthrottle, fill, median, table_for, time};
@@ -44,7 +44,7 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
     let rule = Rule::per_second(1).burst(10_000);
     let throttle = Throttle::builder().rule(rule).table(table_for(2 * count)).build()?;
     let exchange = internals::exchange(&throttle);
-    exchange.stay(exchange.now());
+    exchange.keep_alive(exchange.now());
     let rule = *exchange.rules().first().ok_or("a rule")?;
     let (mut applied, mut drained) = (Vec::new(), Vec::new());
     let mut entries = Vec::new();
@@ -56,10 +56,10 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
         let start = Instant::now();
         exchange.drain(exchange.now(), false, |_, _| true, |entry| entries.push(entry));
         let drain = entries.len() as f64 / start.elapsed().as_secs_f64();
-        hits += entries.iter().map(|entry: &Drained| entry.hits * entry.quantum).sum::<u64>();
+        hits += entries.iter().map(|entry: &DrainedEntry| entry.hits * entry.quantum).sum::<u64>();
         // Peers' entries come in any order, not in that of our lines.
         shuffle(&mut entries);
-        let charges = entries.iter().map(|entry| Charge {
+        let charges = entries.iter().map(|entry| PeerEntry {
             fingerprint: entry.fingerprint,
             units: entry.hits * entry.quantum,
             saturated: entry.saturated,
@@ -67,7 +67,7 @@ pub(crate) fn exchange() -> Done<(f64, f64)> {
         let (start, now) = (Instant::now(), exchange.now());
         exchange.charge(&rule, now, now, false, charges);
         let apply = entries.len() as f64 / start.elapsed().as_secs_f64();
-        exchange.stay(now);
+        exchange.keep_alive(now);
         if round > 0 {
             applied.push(apply);
             drained.push(drain);
@@ -88,7 +88,7 @@ pub(crate) fn bytes_per_tag() -> Done<f64> {
     Ok(bytes as f64 / (slots as f64 * 0.6))
 }
 
-fn shuffle(entries: &mut [Drained]) {
+fn shuffle(entries: &mut [DrainedEntry]) {
     let mut seed = 0x5eed_u64;
     for i in (1..entries.len()).rev() {
         seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);

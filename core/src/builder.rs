@@ -7,7 +7,7 @@ use crate::Throttle;
 #[cfg(all(feature = "busy", feature = "cluster", target_os = "linux"))]
 use crate::busy;
 use crate::clock::{Clock, TableClock};
-use crate::cluster::node::Node;
+use crate::cluster::node::ClusterNode;
 use crate::config::{Config, DomainConfig, TableConfig};
 use crate::domain::{ActiveRule, Domain, Host, Inner};
 use crate::error::{Error, Result};
@@ -76,11 +76,11 @@ impl Builder {
     /// Builds the throttle, or says what is wrong with its rules.
     pub fn build(mut self) -> Result<Throttle> {
         self.config.prepare()?;
-        let node = self.config.cluster.map(Node::new);
+        let node = self.config.cluster.map(ClusterNode::new);
         let clock = self.clock.unwrap_or(Clock::System);
         clock.check()?;
         // All nodes of a cluster know a tag by the same fingerprint.
-        let key = node.as_ref().map(Node::fingerprint_key).or(self.key);
+        let key = node.as_ref().map(ClusterNode::fingerprint_key).or(self.key);
         let opened = open(&self.config.table, &clock, key)?;
         let Opened { table, name, zero_ns, key, mut warnings, rule_users, earlier } = opened;
         warnings.extend(self.config.warnings);
@@ -111,7 +111,7 @@ impl Builder {
 pub(crate) fn rebuild(old: &Throttle, mut config: Config) -> Result<Throttle> {
     let host = &old.0.host;
     config.prepare()?;
-    let node = config.cluster.map(Node::new);
+    let node = config.cluster.map(ClusterNode::new);
     if node.is_some() != old.0.node.is_some() {
         let message = "a throttle joins or leaves a cluster only when it is made; make a new one";
         return Err(Error::config("cluster", message));
@@ -132,7 +132,7 @@ fn on_table(
     host: &Arc<Host>,
     domains: &[DomainConfig],
     dry_run: bool,
-    node: Option<Node>,
+    node: Option<ClusterNode>,
 ) -> Result<Throttle> {
     let rules = domains.iter().map(|domain| active_rules(domain, host, node.as_ref()));
     let mut rules: Vec<_> = rules.collect::<Result<_>>()?;
@@ -145,7 +145,7 @@ fn on_table(
     });
     let throttle = Throttle::of(domains.collect());
     if let Some(node) = node {
-        node.belong_to(&throttle);
+        node.attach(&throttle);
     }
     Ok(throttle)
 }
@@ -183,7 +183,7 @@ fn hold_rules<'a>(
 fn active_rules(
     domain: &DomainConfig,
     host: &Host,
-    node: Option<&Node>,
+    node: Option<&ClusterNode>,
 ) -> Result<Vec<ActiveRule>> {
     let rules = domain.rules.iter().zip(domain.rule_names()).enumerate();
     rules

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::clock::TableClock;
-use crate::cluster::node::Node;
+use crate::cluster::node::ClusterNode;
 use crate::config::TableConfig;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limit::batch::{self, BATCH};
@@ -34,7 +34,7 @@ pub(crate) struct Inner {
     pub(crate) hold: Arc<RuleHold>,
     pub(crate) host: Arc<Host>,
     /// Its part in a cluster.
-    pub(crate) node: Option<Arc<Node>>,
+    pub(crate) node: Option<Arc<ClusterNode>>,
 }
 
 /// What all domains of a throttle share.

@@ -31,7 +31,8 @@ pub fn table_size(throttle: &Throttle) -> (usize, usize) {
 pub mod cluster {
     pub use crate::cluster::{
         Counter, Engine, Event, MAX_PAYLOAD, MAX_PEER_ADDR, Mechanisms, Origin, Output, Payload,
-        PeerAddr, Ranges, ReportStatus, Settings, State, To, Transmit, Window, rounded_slack, wire,
+        PeerAddr, PeerState, Ranges, ReportStatus, Settings, To, Transmit, Window, rounded_slack,
+        wire,
     };
 }
 

@@ -19,10 +19,10 @@ pub(crate) mod node {
     use crate::throttle::Throttle;
 
     /// A node of a cluster.
-    pub(crate) enum Node {}
+    pub(crate) enum ClusterNode {}
 
-    impl Node {
-        pub(crate) fn new(config: ClusterConfig) -> Node {
+    impl ClusterNode {
+        pub(crate) fn new(config: ClusterConfig) -> ClusterNode {
             match config {}
         }
 
@@ -38,7 +38,7 @@ pub(crate) mod node {
             match *self {}
         }
 
-        pub(crate) fn belong_to(&self, _: &Throttle) {
+        pub(crate) fn attach(&self, _: &Throttle) {
             match *self {}
         }
 
@@ -46,7 +46,7 @@ pub(crate) mod node {
             match *self {}
         }
 
-        pub(crate) fn retire(&self) {
+        pub(crate) fn disable(&self) {
             match *self {}
         }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::builder::{Builder, rebuild};
-use crate::cluster::node::Node;
+use crate::cluster::node::ClusterNode;
 use crate::config::Config;
 use crate::domain::{Domain, Host};
 use crate::error::{Error, ErrorKind, Result};
@@ -104,7 +104,7 @@ impl Throttle {
     /// have begun.
     pub fn stop(&self) {
         if let Some(node) = self.node() {
-            node.retire();
+            node.disable();
         }
     }
 
@@ -132,7 +132,7 @@ impl Throttle {
         }
     }
 
-    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
+    pub(crate) fn node(&self) -> Option<&Arc<ClusterNode>> {
         self.default.0.node.as_ref()
     }
 
@@ -192,7 +192,7 @@ mod tests {
             for _ in 0..2 {
                 clock.advance(std::time::Duration::from_secs(30_000_000));
                 let now = exchange.now();
-                exchange.stay(now);
+                exchange.keep_alive(now);
                 throttle.charge("a", units).unwrap();
                 let mut sum = 0;
                 exchange.drain(now, false, |_, _| true, |entry| sum += entry.hits * entry.quantum);

@@ -84,7 +84,7 @@ fn no_check_allocates() {
         assert_eq!(allocations(|| ask(&two, 0..20)), 0);
         // The same when peers have to hear of it.
         let exchange = internals::exchange(&throttle);
-        exchange.stay(exchange.now());
+        exchange.keep_alive(exchange.now());
         assert_eq!(allocations(|| ask(&throttle, 0..50)), 0);
         assert_eq!(allocations(|| ask(&two, 0..20)), 0);
         // The control: a list has to be somewhere.

@@ -97,7 +97,7 @@ impl Node {
         settings.mechanisms = scenario.mechanisms;
         let mut engine =
             Engine::new(settings, internals::exchange(&throttle), seed, incarnation, now);
-        engine.keep_ledger();
+        engine.record_applied();
         Node { clock, throttle, engine, keys: keys(), reported: 0 }
     }
 
@@ -179,7 +179,10 @@ impl Node {
 
     /// What it charged since it was asked last: reports of whom, first and last number.
     pub fn applied(&mut self) -> impl Iterator<Item = (Life, u64, u64)> + use<> {
-        self.engine.applied().into_iter().map(|(origin, first, last)| (life(origin), first, last))
+        self.engine
+            .take_applied()
+            .into_iter()
+            .map(|(origin, first, last)| (life(origin), first, last))
     }
 
     fn set(&mut self, now: Ns) {

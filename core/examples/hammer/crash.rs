@@ -249,7 +249,7 @@ impl Shared {
 /// The table for peers, who orders of every hit from now on.
 fn exchange(throttle: &Throttle) -> Exchange {
     let exchange = internals::exchange(throttle);
-    exchange.stay(exchange.now());
+    exchange.keep_alive(exchange.now());
     exchange
 }
 

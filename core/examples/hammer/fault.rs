@@ -27,7 +27,7 @@ pub(crate) fn die() -> TaskResult {
     ] {
         let throttle = Throttle::builder().rule(slow(BURST)).build()?;
         let exchange = internals::exchange(&throttle);
-        exchange.stay(exchange.now());
+        exchange.keep_alive(exchange.now());
         throttle.allow("tag")?;
         let first = drained(&exchange, false);
         let child = fork(|| {

@@ -7,7 +7,7 @@ use super::named::existing;
 use super::open::open;
 use super::share::BusyPayload;
 use crate::clock::Clock;
-use crate::cluster::node::Node;
+use crate::cluster::node::ClusterNode;
 use crate::cluster::payload::Payload;
 use crate::config::TableConfig;
 use crate::error::Result;
@@ -17,7 +17,11 @@ const LOOK_NS: u64 = 1_000_000_000;
 
 /// Lets the engine of a throttle share the busy answers of the processes that use its named table.
 /// Returns warnings.
-pub(crate) fn join_cluster(node: &Node, table: &TableConfig, key: [u64; 2]) -> Result<Vec<String>> {
+pub(crate) fn join_cluster(
+    node: &ClusterNode,
+    table: &TableConfig,
+    key: [u64; 2],
+) -> Result<Vec<String>> {
     if node.shares_busy() {
         let opened = open(table, Clock::System, Some(key))?;
         // With a warning, no other process sees this memory.

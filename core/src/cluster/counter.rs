@@ -40,11 +40,11 @@ counters! {
     /// Reports that nobody has any more.
     Lost = "reports_lost",
     /// How often something missing was asked for.
-    Asked = "repairs_asked",
+    RepairsRequested = "repairs_asked",
     /// Reports sent again.
-    Answered = "repairs_sent",
+    RepairsSent = "repairs_sent",
     /// Entries too late to charge those who could not know.
-    Spared = "entries_late",
+    EntriesLate = "entries_late",
     /// Entries of a rule that is not known here.
     UnknownRule = "entries_unknown_rule",
     /// Snapshots given to nodes that start.
@@ -84,12 +84,12 @@ impl Counter {
     pub const COUNT: usize = NAMES.len() + DropCause::COUNT;
 
     /// Its place in the table.
-    pub fn place(self) -> usize {
+    pub fn index(self) -> usize {
         self as usize
     }
 
     /// The place of the datagrams dropped for a cause.
-    pub fn dropped(cause: DropCause) -> usize {
+    pub fn dropped_index(cause: DropCause) -> usize {
         NAMES.len() + cause.index()
     }
 

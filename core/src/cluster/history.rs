@@ -9,14 +9,14 @@ const OVERHEAD: usize = 128;
 
 /// Reports, in the order in which they came.
 pub(super) struct History {
-    kept: BTreeMap<(Origin, u64), Kept>,
+    reports: BTreeMap<(Origin, u64), StoredReport>,
     order: VecDeque<(u64, (Origin, u64))>,
     bytes: usize,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 /// A report.
-pub(super) struct Kept {
+pub(super) struct StoredReport {
     pub(super) last: u64,
     /// When the ages in it were true.
     pub(super) at: u64,
@@ -26,14 +26,14 @@ pub(super) struct Kept {
 }
 
 impl History {
-    pub(super) fn new(most_bytes: usize) -> History {
-        History { kept: BTreeMap::new(), order: VecDeque::new(), bytes: 0, most_bytes }
+    pub(super) fn new(max_bytes: usize) -> History {
+        History { reports: BTreeMap::new(), order: VecDeque::new(), bytes: 0, max_bytes }
     }
 
-    pub(super) fn keep(&mut self, now: u64, origin: Origin, first: u64, report: Kept) {
+    pub(super) fn insert(&mut self, now: u64, origin: Origin, first: u64, report: StoredReport) {
         let key = (origin, first);
         self.bytes += report.body.len() + OVERHEAD;
-        if let Some(before) = self.kept.insert(key, report) {
+        if let Some(before) = self.reports.insert(key, report) {
             self.bytes -= before.body.len() + OVERHEAD;
         } else {
             self.order.push_back((now, key));
@@ -44,9 +44,9 @@ impl History {
     /// Forgets what is older than a time, and the oldest of what is too much.
     pub(super) fn expire(&mut self, before: u64) {
         while let Some((at, key)) = self.order.front()
-            && (*at < before || self.bytes > self.most_bytes)
+            && (*at < before || self.bytes > self.max_bytes)
         {
-            if let Some(report) = self.kept.remove(key) {
+            if let Some(report) = self.reports.remove(key) {
                 self.bytes -= report.body.len() + OVERHEAD;
             }
             self.order.pop_front();
@@ -54,14 +54,14 @@ impl History {
     }
 
     /// The reports of an origin that lie wholly in a range, by their first number.
-    pub(super) fn within(
+    pub(super) fn in_range(
         &self,
         origin: Origin,
         (first, last): (u64, u64),
-    ) -> impl Iterator<Item = (u64, &Kept)> {
+    ) -> impl Iterator<Item = (u64, &StoredReport)> {
         let range = (origin, first)..=(origin, last.max(first));
-        let found = self.kept.range(range).filter(move |(_, kept)| kept.last <= last);
-        found.map(|((_, first), kept)| (*first, kept))
+        let found = self.reports.range(range).filter(move |(_, stored)| stored.last <= last);
+        found.map(|((_, first), stored)| (*first, stored))
     }
 }
 
@@ -69,27 +69,27 @@ impl History {
 mod tests {
     use super::*;
 
-    fn kept(last: u64, bytes: usize) -> Kept {
-        Kept { last, at: 0, flags: 0, body: vec![0; bytes].into() }
+    fn stored(last: u64, bytes: usize) -> StoredReport {
+        StoredReport { last, at: 0, flags: 0, body: vec![0; bytes].into() }
     }
 
     #[test]
     fn time_and_bytes_bound_it() {
         let mut history = History::new(usize::MAX);
         let origin = Origin { node: 1, incarnation: 1 };
-        (1..=10).for_each(|n| history.keep(n * 100, origin, n, kept(n, 872)));
+        (1..=10).for_each(|n| history.insert(n * 100, origin, n, stored(n, 872)));
         let numbers = |history: &History| -> Vec<u64> {
-            history.within(origin, (1, 99)).map(|(first, _)| first).collect()
+            history.in_range(origin, (1, 99)).map(|(first, _)| first).collect()
         };
         history.expire(301);
         assert_eq!(numbers(&history), (4..=10).collect::<Vec<_>>());
-        history.most_bytes = 3000;
+        history.max_bytes = 3000;
         history.expire(301);
         assert_eq!(numbers(&history), [8, 9, 10]);
-        history.most_bytes = 5000;
-        history.keep(2000, origin, 9, kept(9, 2872));
+        history.max_bytes = 5000;
+        history.insert(2000, origin, 9, stored(9, 2872));
         assert_eq!(history.bytes, 5000, "the same report again counts once");
-        history.keep(2000, origin, 11, kept(11, 1));
+        history.insert(2000, origin, 11, stored(11, 1));
         assert_eq!(numbers(&history), [9, 10, 11]);
     }
 
@@ -98,10 +98,10 @@ mod tests {
         let mut history = History::new(usize::MAX);
         let origin = Origin { node: 1, incarnation: 1 };
         let other = Origin { node: 1, incarnation: 2 };
-        history.keep(0, origin, 3, kept(5, 1));
-        history.keep(0, origin, 6, kept(6, 1));
-        history.keep(0, other, 4, kept(4, 1));
-        let find = |range| history.within(origin, range).map(|(n, _)| n).collect::<Vec<_>>();
+        history.insert(0, origin, 3, stored(5, 1));
+        history.insert(0, origin, 6, stored(6, 1));
+        history.insert(0, other, 4, stored(4, 1));
+        let find = |range| history.in_range(origin, range).map(|(n, _)| n).collect::<Vec<_>>();
         assert_eq!(find((3, 6)), [3, 6]);
         assert_eq!(find((3, 4)), [] as [u64; 0]);
         assert_eq!(find((4, 6)), [6]);

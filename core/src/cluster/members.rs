@@ -53,7 +53,7 @@ impl foca::Identity for Identity {
 
 /// What became of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum MembershipChange {
     Up(Identity),
     Down(Identity),
 }
@@ -61,32 +61,34 @@ pub(super) enum Change {
 /// All members but this one.
 pub(super) struct Members {
     foca: Foca<Identity, PostcardCodec, SmallRng, NoCustomBroadcast>,
-    desk: Desk,
+    runtime: FocaRuntime,
     /// The number of members that the configuration was made for.
     size: u32,
 }
 
 /// What foca asks for, until somebody does it.
 #[derive(Default)]
-struct Desk {
+struct FocaRuntime {
     now: u64,
     sends: VecDeque<(PeerAddr, Vec<u8>)>,
-    changes: VecDeque<Change>,
+    changes: VecDeque<MembershipChange>,
     timers: BTreeMap<(u64, u64), Timer<Identity>>,
     count: u64,
 }
 
-impl Runtime<Identity> for &mut Desk {
+impl Runtime<Identity> for &mut FocaRuntime {
     fn notify(&mut self, notification: Notification<'_, Identity>) {
         match notification {
-            Notification::MemberUp(member) => self.changes.push_back(Change::Up(member.clone())),
+            Notification::MemberUp(member) => {
+                self.changes.push_back(MembershipChange::Up(member.clone()))
+            }
             Notification::MemberDown(member) => {
-                self.changes.push_back(Change::Down(member.clone()));
+                self.changes.push_back(MembershipChange::Down(member.clone()));
             }
             // The same address, another life.
             Notification::Rename(before, after) => {
-                self.changes.push_back(Change::Down(before.clone()));
-                self.changes.push_back(Change::Up(after.clone()));
+                self.changes.push_back(MembershipChange::Down(before.clone()));
+                self.changes.push_back(MembershipChange::Up(after.clone()));
             }
             _ => {}
         }
@@ -107,7 +109,7 @@ impl Members {
     pub(super) fn new(me: Identity, rng: SmallRng) -> Members {
         let size = 16;
         let foca = Foca::new(me, config(size), rng, PostcardCodec);
-        Members { foca, desk: Desk::default(), size }
+        Members { foca, runtime: FocaRuntime::default(), size }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -116,47 +118,47 @@ impl Members {
 
     /// Tells a member at an address that this one is there.
     pub(super) fn announce(&mut self, now: u64, to: Identity) {
-        self.desk.now = now;
+        self.runtime.now = now;
         // Errors are about what others sent, or about codecs that cannot fail: nothing to do.
-        self.foca.announce(to, &mut self.desk).ok();
+        self.foca.announce(to, &mut self.runtime).ok();
     }
 
     /// Whether it could be understood.
     pub(super) fn handle(&mut self, now: u64, data: &[u8]) -> bool {
-        self.desk.now = now;
-        self.foca.handle_data(data, &mut self.desk).is_ok()
+        self.runtime.now = now;
+        self.foca.handle_data(data, &mut self.runtime).is_ok()
     }
 
     pub(super) fn handle_timeout(&mut self, now: u64) {
-        self.desk.now = now;
-        while let Some(entry) = self.desk.timers.first_entry()
+        self.runtime.now = now;
+        while let Some(entry) = self.runtime.timers.first_entry()
             && entry.key().0 <= now
         {
             let timer = entry.remove();
-            self.foca.handle_timer(timer, &mut self.desk).ok();
+            self.foca.handle_timer(timer, &mut self.runtime).ok();
         }
-        self.fit();
+        self.adjust_config();
     }
 
     pub(super) fn leave(&mut self, now: u64) {
-        self.desk.now = now;
-        self.foca.leave_cluster(&mut self.desk).ok();
+        self.runtime.now = now;
+        self.foca.leave_cluster(&mut self.runtime).ok();
     }
 
     pub(super) fn next_timeout(&self) -> Option<u64> {
-        self.desk.timers.first_key_value().map(|((at, _), _)| *at)
+        self.runtime.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
     pub(super) fn next_send(&mut self) -> Option<(PeerAddr, Vec<u8>)> {
-        self.desk.sends.pop_front()
+        self.runtime.sends.pop_front()
     }
 
-    pub(super) fn next_change(&mut self) -> Option<Change> {
-        self.desk.changes.pop_front()
+    pub(super) fn next_change(&mut self) -> Option<MembershipChange> {
+        self.runtime.changes.pop_front()
     }
 
     /// How long to suspect and how often to repeat depend on how many there are.
-    fn fit(&mut self) {
+    fn adjust_config(&mut self) {
         let members = u32::try_from(self.len()).unwrap_or(u32::MAX);
         let size = members.max(16).next_power_of_two();
         if size != self.size && self.foca.set_config(config(size)).is_ok() {

@@ -35,7 +35,7 @@ pub use counter::Counter;
 pub use engine::{Engine, Output, To, Transmit};
 pub use event::Event;
 pub use payload::{MAX_PAYLOAD, Payload};
-pub use peer::State;
+pub use peer::PeerState;
 pub use peer_addr::{MAX_PEER_ADDR, PeerAddr};
 pub use settings::{Mechanisms, Settings};
 pub use slack::rounded as rounded_slack;

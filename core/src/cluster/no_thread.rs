@@ -16,7 +16,7 @@ impl NodeThread {
 
     pub(crate) fn start(&self, _: &OnceLock<MakePayload>) {}
 
-    pub(crate) fn retire(&self) {}
+    pub(crate) fn disable(&self) {}
 
     pub(crate) fn stop(&self) {}
 }

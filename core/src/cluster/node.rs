@@ -16,16 +16,16 @@ use crate::cluster::no_thread::NodeThread;
 use crate::cluster::udp::NodeThread;
 
 /// A node of a cluster.
-pub(crate) struct Node {
+pub(crate) struct ClusterNode {
     config: ClusterConfig,
     payload: OnceLock<MakePayload>,
     thread: NodeThread,
 }
 
-impl Node {
+impl ClusterNode {
     /// The configuration has been checked, and its secret loaded.
-    pub(crate) fn new(config: ClusterConfig) -> Node {
-        Node { config, payload: OnceLock::new(), thread: NodeThread::default() }
+    pub(crate) fn new(config: ClusterConfig) -> ClusterNode {
+        ClusterNode { config, payload: OnceLock::new(), thread: NodeThread::default() }
     }
 
     pub(crate) fn fingerprint_key(&self) -> [u64; 2] {
@@ -67,7 +67,7 @@ impl Node {
     }
 
     /// Learns whose node it is.
-    pub(crate) fn belong_to(&self, throttle: &Throttle) {
+    pub(crate) fn attach(&self, throttle: &Throttle) {
         self.thread.prepare(&self.config, throttle);
     }
 
@@ -78,8 +78,8 @@ impl Node {
     }
 
     /// Leaves the exchange to other processes.
-    pub(crate) fn retire(&self) {
-        self.thread.retire();
+    pub(crate) fn disable(&self) {
+        self.thread.disable();
     }
 
     /// Says goodbye.

@@ -23,15 +23,15 @@ pub(super) struct Peer {
     pub(super) rules: u64,
     pub(super) challenged_at: Option<u64>,
     pub(super) answered_at: Option<u64>,
-    pub(super) heard_at: u64,
+    pub(super) last_heard_at: u64,
     /// When one of its reports was last applied.
     pub(super) applied_at: Option<u64>,
     /// Half the round trip, smoothed.
     pub(super) delay: Option<u64>,
-    pub(super) state: State,
+    pub(super) state: PeerState,
     /// When to request missing reports next, and how often that has been done.
-    pub(super) ask_at: Option<u64>,
-    pub(super) asked: u32,
+    pub(super) request_at: Option<u64>,
+    pub(super) requests: u32,
     /// (time, highest report number then), kept while reports are missing.
     pub(super) high_water_marks: VecDeque<(u64, u64)>,
     pub(super) received: u64,
@@ -43,7 +43,7 @@ pub(super) struct Peer {
 
 /// What membership says about a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum PeerState {
     /// Heard of, but not a member.
     #[default]
     Known,
@@ -55,14 +55,14 @@ pub enum State {
     Left,
 }
 
-impl State {
+impl PeerState {
     /// How it stands in the table.
     pub(crate) fn number(self) -> u64 {
         match self {
-            State::Known => 0,
-            State::Up => 1,
-            State::Down(_) => 2,
-            State::Left => 3,
+            PeerState::Known => 0,
+            PeerState::Up => 1,
+            PeerState::Down(_) => 2,
+            PeerState::Left => 3,
         }
     }
 }
@@ -76,16 +76,17 @@ impl Peer {
     /// most peers that go down come back.
     pub(super) fn receives_reports(&self, now: u64, retention: u64) -> bool {
         match self.state {
-            State::Up => true,
-            State::Down(at) => now < at.saturating_add(retention),
-            State::Known | State::Left => false,
+            PeerState::Up => true,
+            PeerState::Down(at) => now < at.saturating_add(retention),
+            PeerState::Known | PeerState::Left => false,
         }
     }
 
     /// Takes a round trip into account. A clock that jumps ahead between a challenge and its echo
     /// makes one sample far too long, so a sample may not raise the delay by much.
     pub(super) fn record_round_trip(&mut self, round_trip: u64) {
-        let longest = self.delay.map_or(pace::FIRST_DELAY, |before| 2 * before + pace::DELAY_STEP);
+        let longest =
+            self.delay.map_or(pace::MAX_FIRST_DELAY, |before| 2 * before + pace::MAX_DELAY_STEP);
         let sample = (round_trip / 2).min(longest);
         self.delay = Some(match self.delay {
             // Decay slowly after a long delay, since the tolerance must cover long delays.
@@ -100,9 +101,9 @@ impl Peer {
         if self.window.top() == before {
             return;
         }
-        if self.ask_at.is_none() {
-            self.ask_at = Some(now + pace::REORDERED);
-            self.asked = 0;
+        if self.request_at.is_none() {
+            self.request_at = Some(now + pace::REORDER_WAIT);
+            self.requests = 0;
         }
         let soon = self.high_water_marks.back().is_some_and(|(at, _)| now < at + 100 * pace::MILLI);
         match self.high_water_marks.back_mut() {
@@ -147,10 +148,10 @@ impl Peer {
     }
 
     /// Schedules the next request, after reports were requested just now.
-    pub(super) fn ask_again_later(&mut self, now: u64) {
+    pub(super) fn schedule_next_request(&mut self, now: u64) {
         let round_trip = 2 * self.delay.unwrap_or(0);
-        let patience = (pace::ASK_AGAIN + round_trip) << self.asked.min(6);
-        self.ask_at = Some(now + patience.min(pace::ASK_AT_LAST.max(2 * round_trip)));
-        self.asked = self.asked.saturating_add(1);
+        let wait = (pace::REQUEST_RETRY + round_trip) << self.requests.min(6);
+        self.request_at = Some(now + wait.min(pace::MAX_REQUEST_RETRY.max(2 * round_trip)));
+        self.requests = self.requests.saturating_add(1);
     }
 }

@@ -42,7 +42,7 @@ impl ClusterStats {
             incarnation,
             pid,
             peers: peers.collect(),
-            counts: counts.map(|(place, name)| (name, table.counter(place))).collect(),
+            counts: counts.map(|(index, name)| (name, table.counter(index))).collect(),
         }
     }
 

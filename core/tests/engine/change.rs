@@ -173,11 +173,11 @@ fn a_snapshot_leaves_out_what_is_pending() {
     let net = Net::of(1, &rule());
     admit(&net, 0, 8);
     let exchange = internals::exchange(&net.nodes[0].throttle);
-    assert!(exchange.levels(net.now, 10).iter().all(|level| level.used_16ths == 0));
+    assert!(exchange.bucket_levels(net.now, 10).iter().all(|level| level.used_16ths == 0));
     let mut hits = 0;
     exchange.drain(net.now, false, |_, _| true, |drained| hits += drained.hits);
     assert_eq!(hits, 8);
-    assert_eq!(exchange.levels(net.now, 10)[0].used_16ths, 8 * 16);
+    assert_eq!(exchange.bucket_levels(net.now, 10)[0].used_16ths, 8 * 16);
 }
 
 /// Who has other rules has seen all reports, and kept nothing of them.

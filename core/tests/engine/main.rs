@@ -64,7 +64,7 @@ fn what_is_lost_is_repaired_once() {
     let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
     assert_eq!(balances, [800; 3], "300 were taken, 100 came back");
     for node in 0..3 {
-        let mut applied = net.nodes[node].engine.applied();
+        let mut applied = net.nodes[node].engine.take_applied();
         applied.sort_unstable();
         let overlap = applied.windows(2).any(|two| two[0].0 == two[1].0 && two[0].2 >= two[1].1);
         assert!(!overlap, "a report was applied twice: {applied:?}");

@@ -111,7 +111,7 @@ impl Net {
         let seed = self.now + index as u64;
         let mut engine =
             Engine::new(settings, internals::exchange(&throttle), seed, self.now, self.now);
-        engine.keep_ledger();
+        engine.record_applied();
         let peers: Vec<PeerAddr> = (0..self.nodes.len()).map(self.address).collect();
         engine.join(self.now, &peers);
         let (events, next) = (Vec::new(), self.now);

@@ -3,8 +3,8 @@
 //!
 //! Tags are known by fingerprint only. Times are nanoseconds since the table's zero.
 
-mod memory;
 mod rule;
+mod shared_state;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use self::rule::Rules;
-pub use self::rule::{KnownRule, RuleInUse};
+pub use self::rule::{ExchangeRule, RuleInUse};
 use crate::domain::{Domain, Host};
 #[cfg(target_os = "linux")]
 pub use crate::os::exchange_lock::Lock;
@@ -23,7 +23,7 @@ pub use crate::table::{PeerStatus, RawEvent};
 /// How many entries ahead their lines are asked for.
 const AHEAD: usize = 16;
 /// Hits are never told to be older.
-const OLDEST_NS: u64 = 15_000_000_000;
+const MAX_AGE_NS: u64 = 15_000_000_000;
 
 /// A throttle's table.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub struct Exchange {
 
 /// What waits to be reported of one bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct PendingBucket {
     /// Hits: quanta of the rule.
     pub hits: u64,
     /// How much of the burst is used, in 2^-32 of it; above 2^32 in debt.
@@ -45,7 +45,7 @@ pub struct Level {
 
 /// What was admitted for one tag under one rule since the last time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainedEntry {
     /// The identity of the rule.
     pub rule: u64,
     /// Units to a hit.
@@ -62,7 +62,7 @@ pub struct Drained {
 
 /// What a peer admitted for one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub struct PeerEntry {
     /// Stands for domain, rule and tag.
     pub fingerprint: u64,
     /// Units.
@@ -73,16 +73,16 @@ pub struct Charge {
 
 /// What became of peers' entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Charged {
+pub struct ChargeCounts {
     /// Entries charged.
     pub charged: u64,
     /// Entries that were too late to be charged.
-    pub spared: u64,
+    pub skipped: u64,
 }
 
 /// How much of its burst a tag has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelOf {
+pub struct BucketLevel {
     /// The identity of the rule.
     pub rule: u64,
     /// Stands for domain, rule and tag.
@@ -105,7 +105,7 @@ impl Exchange {
 
     /// Says that the exchange goes on: without a word for 15 seconds, hits are no longer counted
     /// for peers, and checks have no tolerance.
-    pub fn stay(&self, now: u64) {
+    pub fn keep_alive(&self, now: u64) {
         self.host.table.set_exchanged(now);
     }
 
@@ -140,18 +140,18 @@ impl Exchange {
         self.in_use(*rule).or_else(|| {
             // Its index means another rule by now.
             let mut found = self.host.table.rules().filter(|(_, found, _)| *found == id);
-            found.find_map(|(index, id, scale)| self.in_use(KnownRule::new(id, index, scale)))
+            found.find_map(|(index, id, scale)| self.in_use(ExchangeRule::new(id, index, scale)))
         })
     }
 
-    fn in_use(&self, rule: KnownRule) -> Option<RuleInUse> {
+    fn in_use(&self, rule: ExchangeRule) -> Option<RuleInUse> {
         let (users, table) = (&self.host.rule_users, &self.host.table);
         let hold = users.hold_one(table, rule.index, (rule.id, rule.scale))?;
-        Some(RuleInUse::learned(rule, hold))
+        Some(RuleInUse::held(rule, hold))
     }
 
     /// The throttle's rules, and those that were learned.
-    pub fn rules(&self) -> &[KnownRule] {
+    pub fn rules(&self) -> &[ExchangeRule] {
         self.rules.all()
     }
 
@@ -163,9 +163,9 @@ impl Exchange {
 
     /// Looks in the table for rules of other processes, whose buckets peers report as well. Those
     /// that are gone are forgotten.
-    pub fn learn(&mut self) {
+    pub fn refresh_rules(&mut self) {
         let found = self.host.table.rules();
-        self.rules.learn_all(found.map(|(index, id, scale)| KnownRule::new(id, index, scale)));
+        self.rules.refresh(found.map(|(index, id, scale)| ExchangeRule::new(id, index, scale)));
     }
 
     /// Hands over all hits that were not handed over before and that `due` says are due. Hits of a
@@ -175,8 +175,8 @@ impl Exchange {
         &self,
         now: u64,
         all: bool,
-        mut due: impl FnMut(&KnownRule, &Level) -> bool,
-        mut out: impl FnMut(Drained),
+        mut due: impl FnMut(&ExchangeRule, &PendingBucket) -> bool,
+        mut out: impl FnMut(DrainedEntry),
     ) {
         let table = &self.host.table;
         // Read while the bucket is in its slot: only so long its index means that rule.
@@ -184,23 +184,23 @@ impl Exchange {
         let is_due = |bucket: &Bucket| {
             let rule = self.rule_of(bucket.key);
             rule_of_last.set(rule);
-            let known = rule.filter(|rule| self.rules.knows(rule));
+            let known = rule.filter(|rule| self.rules.contains(rule));
             known.is_none_or(|rule| {
                 let used = rule.scale.share_used(bucket.tat, now);
-                due(&rule, &Level { hits: bucket.hits, used })
+                due(&rule, &PendingBucket { hits: bucket.hits, used })
             })
         };
         table.drain(all, is_due, |bucket| match rule_of_last.get() {
-            Some(rule) => out(drained(&rule, &bucket, now)),
+            Some(rule) => out(drained_entry(&rule, &bucket, now)),
             None => table.unreported.add(bucket.hits),
         });
     }
 
     /// The rule of a bucket, also of one that another process has.
-    fn rule_of(&self, key: Key) -> Option<KnownRule> {
+    fn rule_of(&self, key: Key) -> Option<ExchangeRule> {
         self.rules.own_of_index(key.rule).copied().or_else(|| {
             let (id, scale) = self.host.table.rule(key.rule)?;
-            Some(KnownRule::new(id, key.rule, scale))
+            Some(ExchangeRule::new(id, key.rule, scale))
         })
     }
 
@@ -208,18 +208,18 @@ impl Exchange {
     /// charged only where it matters: if less than a tenth of the burst is left, there or here.
     pub fn charge(
         &self,
-        rule: &KnownRule,
+        rule: &ExchangeRule,
         now: u64,
         then: u64,
         late: bool,
-        entries: impl Iterator<Item = Charge> + Clone,
-    ) -> Charged {
+        entries: impl Iterator<Item = PeerEntry> + Clone,
+    ) -> ChargeCounts {
         let (host, scale) = (&self.host, &rule.scale);
         let mut ahead = entries.clone();
         for entry in ahead.by_ref().take(AHEAD) {
             host.table.prefetch(rule.key(entry.fingerprint));
         }
-        let mut done = Charged::default();
+        let mut done = ChargeCounts::default();
         for entry in entries {
             if let Some(next) = ahead.next() {
                 host.table.prefetch(rule.key(next.fingerprint));
@@ -233,30 +233,30 @@ impl Exchange {
             });
             match is_charged {
                 true => done.charged += 1,
-                false => done.spared += 1,
+                false => done.skipped += 1,
             }
         }
         done
     }
 
     /// Whether less than a tenth of a tag's burst is left.
-    pub fn is_saturated(&self, rule: &KnownRule, now: u64, fingerprint: u64) -> bool {
+    pub fn is_saturated(&self, rule: &ExchangeRule, now: u64, fingerprint: u64) -> bool {
         let tat = self.host.table.read(rule.key(fingerprint), &rule.scale, now);
         rule.scale.is_saturated(tat, now)
     }
 
     /// The tags whose buckets are not full, those that have used most of their burst first. Looks
     /// at the whole table.
-    pub fn levels(&self, now: u64, most: usize) -> Vec<LevelOf> {
+    pub fn bucket_levels(&self, now: u64, most: usize) -> Vec<BucketLevel> {
         let mut levels = Vec::new();
-        let sort = |levels: &mut Vec<(u64, LevelOf)>| {
+        let sort = |levels: &mut Vec<(u64, BucketLevel)>| {
             levels.sort_unstable_by_key(|(used, level)| (u64::MAX - used, level.fingerprint));
             levels.truncate(most);
         };
         self.host.table.each(now, |Bucket { key, hits, tat }, rule, scale| {
             // Without what is yet to be reported: it will be charged by that report.
             let used_16ths = scale.used_16ths(scale.before(tat, hits), now);
-            let level = LevelOf { rule, fingerprint: key.fingerprint, used_16ths };
+            let level = BucketLevel { rule, fingerprint: key.fingerprint, used_16ths };
             levels.push((scale.share_used(tat, now), level));
             // Twice as many as are wanted, so that sorting is seldom.
             if levels.len() >= most.max(1000).saturating_mul(2) {
@@ -268,7 +268,7 @@ impl Exchange {
     }
 
     /// Takes a level over from a peer: at least so much of the burst is used.
-    pub fn raise(&self, rule: &KnownRule, now: u64, fingerprint: u64, used_16ths: u64) {
+    pub fn raise_level(&self, rule: &ExchangeRule, now: u64, fingerprint: u64, used_16ths: u64) {
         let level = rule.scale.level(now, used_16ths);
         self.host.update(&rule.scale, rule.key(fingerprint), now, |tat| BucketUpdate {
             tat: tat.max(level),
@@ -278,15 +278,15 @@ impl Exchange {
     }
 }
 
-fn drained(rule: &KnownRule, bucket: &Bucket, now: u64) -> Drained {
+fn drained_entry(rule: &ExchangeRule, bucket: &Bucket, now: u64) -> DrainedEntry {
     let Bucket { key, hits, tat } = *bucket;
     let start = rule.scale.start(tat, hits);
-    Drained {
+    DrainedEntry {
         rule: rule.id,
         quantum: rule.quantum(),
         fingerprint: key.fingerprint,
         hits,
-        start_ns: start.clamp(now.saturating_sub(OLDEST_NS), now),
+        start_ns: start.clamp(now.saturating_sub(MAX_AGE_NS), now),
         saturated: rule.scale.is_saturated(tat, now),
     }
 }

@@ -13,7 +13,7 @@ use crate::table::rule_users::RuleHold;
 
 /// A rule, as an exchanger knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownRule {
+pub struct ExchangeRule {
     /// Its identity, equal wherever domain and rule have these names.
     pub id: u64,
     /// Its index in the table.
@@ -21,9 +21,9 @@ pub struct KnownRule {
     pub(crate) scale: Scale,
 }
 
-impl KnownRule {
-    pub(super) fn new(id: u64, index: u16, scale: Scale) -> KnownRule {
-        KnownRule { id, index, scale }
+impl ExchangeRule {
+    pub(super) fn new(id: u64, index: u16, scale: Scale) -> ExchangeRule {
+        ExchangeRule { id, index, scale }
     }
 
     /// The burst in units.
@@ -54,25 +54,25 @@ impl KnownRule {
 /// A rule whose index means it as long as this is kept.
 #[derive(Debug)]
 pub struct RuleInUse {
-    rule: KnownRule,
+    rule: ExchangeRule,
     /// `None`: the exchange holds it.
     _hold: Option<RuleHold>,
 }
 
 impl RuleInUse {
-    pub(super) fn own(rule: KnownRule) -> RuleInUse {
+    pub(super) fn own(rule: ExchangeRule) -> RuleInUse {
         RuleInUse { rule, _hold: None }
     }
 
-    pub(super) fn learned(rule: KnownRule, hold: RuleHold) -> RuleInUse {
+    pub(super) fn held(rule: ExchangeRule, hold: RuleHold) -> RuleInUse {
         RuleInUse { rule, _hold: Some(hold) }
     }
 }
 
 impl Deref for RuleInUse {
-    type Target = KnownRule;
+    type Target = ExchangeRule;
 
-    fn deref(&self) -> &KnownRule {
+    fn deref(&self) -> &ExchangeRule {
         &self.rule
     }
 }
@@ -80,7 +80,7 @@ impl Deref for RuleInUse {
 /// Rules by identity and by index.
 #[derive(Clone, Default)]
 pub(super) struct Rules {
-    all: Vec<KnownRule>,
+    all: Vec<ExchangeRule>,
     /// How many of them are the throttle's own; these come first.
     own: usize,
     /// Places in the list.
@@ -91,68 +91,70 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new<'a>(own: impl Iterator<Item = &'a ActiveRule>) -> Rules {
         let mut rules = Rules::default();
-        own.for_each(|rule| rules.learn(KnownRule::new(rule.id, rule.index, rule.scale)));
+        own.for_each(|rule| rules.add(ExchangeRule::new(rule.id, rule.index, rule.scale)));
         rules.own = rules.all.len();
         rules
     }
 
     /// Takes over all rules of the table. Those learned before whose index means another rule by
     /// now are forgotten.
-    pub(super) fn learn_all(&mut self, found: impl Iterator<Item = KnownRule>) {
-        let found: Vec<KnownRule> = found.collect();
-        let is_there = |rule: &KnownRule| {
-            let place = found.binary_search_by_key(&rule.index, |found| found.index);
-            place.is_ok_and(|place| found[place] == *rule)
+    pub(super) fn refresh(&mut self, found: impl Iterator<Item = ExchangeRule>) {
+        let found: Vec<ExchangeRule> = found.collect();
+        let is_current = |rule: &ExchangeRule| {
+            let position = found.binary_search_by_key(&rule.index, |found| found.index);
+            position.is_ok_and(|position| found[position] == *rule)
         };
-        if !self.all[self.own..].iter().all(is_there) {
+        if !self.all[self.own..].iter().all(is_current) {
             let Rules { mut all, own, .. } = mem::take(self);
-            let learned = all.split_off(own);
+            let discovered = all.split_off(own);
             self.own = own;
-            all.into_iter().chain(learned.into_iter().filter(is_there)).for_each(|r| self.learn(r));
+            all.into_iter()
+                .chain(discovered.into_iter().filter(is_current))
+                .for_each(|r| self.add(r));
         }
-        found.into_iter().for_each(|rule| self.learn(rule));
+        found.into_iter().for_each(|rule| self.add(rule));
     }
 
     /// Adds a rule. If one of this identity is known, that one counts on: it is the throttle's own,
     /// or was at work when this one was looked for first.
-    fn learn(&mut self, rule: KnownRule) {
+    fn add(&mut self, rule: ExchangeRule) {
         let index = usize::from(rule.index);
         if self.by_index.len() <= index {
             self.by_index.resize(index + 1, None);
         }
         // No list has more places than there are indexes.
-        let Ok(place) = u16::try_from(self.all.len()) else { return };
+        let Ok(position) = u16::try_from(self.all.len()) else { return };
         if self.by_index[index].is_none() {
-            self.by_index[index] = Some(place);
-            self.by_id.entry(rule.id).or_insert(usize::from(place));
+            self.by_index[index] = Some(position);
+            self.by_id.entry(rule.id).or_insert(usize::from(position));
             self.all.push(rule);
         }
     }
 
-    pub(super) fn all(&self) -> &[KnownRule] {
+    pub(super) fn all(&self) -> &[ExchangeRule] {
         &self.all
     }
 
     /// The rule of this identity, and whether it is the throttle's own.
-    pub(super) fn of_id(&self, id: u64) -> Option<(&KnownRule, bool)> {
-        let place = *self.by_id.get(&id)?;
-        self.all.get(place).map(|rule| (rule, place < self.own))
+    pub(super) fn of_id(&self, id: u64) -> Option<(&ExchangeRule, bool)> {
+        let position = *self.by_id.get(&id)?;
+        self.all.get(position).map(|rule| (rule, position < self.own))
     }
 
     /// The throttle's own rule with this index.
-    pub(super) fn own_of_index(&self, index: u16) -> Option<&KnownRule> {
+    pub(super) fn own_of_index(&self, index: u16) -> Option<&ExchangeRule> {
         self.of_index(index, self.own)
     }
 
     /// Whether a rule is known, by its index too.
-    pub(super) fn knows(&self, rule: &KnownRule) -> bool {
+    pub(super) fn contains(&self, rule: &ExchangeRule) -> bool {
         self.of_index(rule.index, self.all.len()) == Some(rule)
     }
 
     /// The rule with this index, if it is one of so many.
-    fn of_index(&self, index: u16, many: usize) -> Option<&KnownRule> {
-        let place = self.by_index.get(usize::from(index)).copied().flatten()?;
-        self.all[..many].get(usize::from(place))
+    fn of_index(&self, index: u16, count: usize) -> Option<&ExchangeRule> {
+        let position = self.by_index.get(usize::from(index)).copied().flatten()?;
+        self.all[..count].get(usize::from(position))
     }
 
     /// The same for the same own rules, in whatever order, on every machine.

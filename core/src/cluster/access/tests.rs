@@ -7,38 +7,38 @@ use crate::{Ask, Builder, ManualClock, Rule, TableConfig, Throttle};
 
 const SECOND: u64 = 1_000_000_000;
 
-struct Rig {
+struct Fixture {
     clock: ManualClock,
     throttle: Throttle,
     exchange: Exchange,
 }
 
-impl Rig {
+impl Fixture {
     /// A unit a second.
-    fn new(burst: u64) -> Rig {
-        Rig::with(Rule::per_second(1).burst(burst))
+    fn new(burst: u64) -> Fixture {
+        Fixture::with(Rule::per_second(1).burst(burst))
     }
 
-    fn with(rule: Rule) -> Rig {
+    fn with(rule: Rule) -> Fixture {
         let clock = ManualClock::new();
         clock.advance(Duration::from_secs(1000));
         let table = TableConfig::private().clustered().tags(1);
         let builder = Throttle::builder().rule(rule).table(table).clock(clock.clone());
         let throttle = builder.build().unwrap();
         let exchange = throttle.exchange();
-        exchange.stay(exchange.now());
-        Rig { clock, throttle, exchange }
+        exchange.keep_alive(exchange.now());
+        Fixture { clock, throttle, exchange }
     }
 
     fn now(&self) -> u64 {
         self.exchange.now()
     }
 
-    fn rule(&self) -> &KnownRule {
+    fn rule(&self) -> &ExchangeRule {
         &self.exchange.rules()[0]
     }
 
-    fn drain(&self) -> Vec<Drained> {
+    fn drain(&self) -> Vec<DrainedEntry> {
         let mut out = Vec::new();
         self.exchange.drain(self.now(), false, |_, _| true, |entry| out.push(entry));
         out.sort_unstable_by_key(|entry| entry.fingerprint);
@@ -59,8 +59,8 @@ impl Rig {
         self.throttle.peek(tag).unwrap().balance
     }
 
-    fn charge(&self, tag: &str, units: u64, age: u64, late: bool, saturated: bool) -> Charged {
-        let charge = Charge { fingerprint: self.fingerprint(tag), units, saturated };
+    fn charge(&self, tag: &str, units: u64, age: u64, late: bool, saturated: bool) -> ChargeCounts {
+        let charge = PeerEntry { fingerprint: self.fingerprint(tag), units, saturated };
         let then = self.now() - age;
         self.exchange.charge(self.rule(), self.now(), then, late, std::iter::once(charge))
     }
@@ -68,96 +68,99 @@ impl Rig {
 
 #[test]
 fn what_was_admitted_is_drained_once() {
-    let rig = Rig::new(100);
+    let fixture = Fixture::new(100);
     for _ in 0..5 {
-        assert!(rig.throttle.allow("a").unwrap());
+        assert!(fixture.throttle.allow("a").unwrap());
     }
-    assert!(rig.throttle.check_with("a", Ask::cost(3)).unwrap().allowed);
-    assert!(rig.throttle.allow("b").unwrap());
-    rig.throttle.refund("a", 1).unwrap();
-    rig.throttle.debit("b", 50, Duration::ZERO).unwrap();
-    let entry = |tag: &str, hits, saturated| Drained {
-        rule: rig.rule().id,
+    assert!(fixture.throttle.check_with("a", Ask::cost(3)).unwrap().allowed);
+    assert!(fixture.throttle.allow("b").unwrap());
+    fixture.throttle.refund("a", 1).unwrap();
+    fixture.throttle.debit("b", 50, Duration::ZERO).unwrap();
+    let entry = |tag: &str, hits, saturated| DrainedEntry {
+        rule: fixture.rule().id,
         quantum: 1,
-        fingerprint: rig.fingerprint(tag),
+        fingerprint: fixture.fingerprint(tag),
         hits,
-        start_ns: rig.now(),
+        start_ns: fixture.now(),
         saturated,
     };
     let mut expected = [entry("a", 7, false), entry("b", 1, false)];
     expected.sort_unstable_by_key(|entry| entry.fingerprint);
-    assert_eq!(rig.drain(), expected);
-    assert_eq!(rig.drain(), []);
-    assert_eq!(rig.throttle.stats().unreported, 0);
+    assert_eq!(fixture.drain(), expected);
+    assert_eq!(fixture.drain(), []);
+    assert_eq!(fixture.throttle.stats().unreported, 0);
 }
 
 #[test]
 fn a_debt_is_reported_in_full() {
-    let rig = Rig::new(100);
+    let fixture = Fixture::new(100);
     let ask = Ask::cost(250).allow_debt(true);
-    assert_eq!(rig.throttle.check_with("tag", ask).unwrap().balance, -150);
-    assert!(!rig.throttle.check_with("tag", ask).unwrap().allowed);
-    assert_eq!(rig.units(), 250);
-    rig.throttle.refund("tag", 250).unwrap();
-    assert_eq!(rig.balance("tag"), 100);
+    assert_eq!(fixture.throttle.check_with("tag", ask).unwrap().balance, -150);
+    assert!(!fixture.throttle.check_with("tag", ask).unwrap().allowed);
+    assert_eq!(fixture.units(), 250);
+    fixture.throttle.refund("tag", 250).unwrap();
+    assert_eq!(fixture.balance("tag"), 100);
 }
 
 /// The short way of a check, when the exchanger has been gone for 15 seconds and comes back.
 #[test]
 fn hits_are_counted_while_somebody_drains() {
-    let rig = Rig::new(100);
-    rig.clock.advance(Duration::from_secs(15));
-    rig.throttle.allow("tag").unwrap();
-    rig.throttle.allow("tag").unwrap();
-    assert_eq!(rig.units(), 0);
-    rig.exchange.stay(rig.now());
-    rig.throttle.allow("tag").unwrap();
-    assert_eq!(rig.units(), 1);
+    let fixture = Fixture::new(100);
+    fixture.clock.advance(Duration::from_secs(15));
+    fixture.throttle.allow("tag").unwrap();
+    fixture.throttle.allow("tag").unwrap();
+    assert_eq!(fixture.units(), 0);
+    fixture.exchange.keep_alive(fixture.now());
+    fixture.throttle.allow("tag").unwrap();
+    assert_eq!(fixture.units(), 1);
 }
 
 /// A bucket that never is full in between: every unit is told, but for less than a hit at each end.
 #[test]
 fn large_costs_are_told_to_the_hit() {
     let burst = 10_000_000;
-    let rig = Rig::with(Rule::per_second(1000).burst(burst));
-    let quantum = rig.rule().quantum();
+    let fixture = Fixture::with(Rule::per_second(1000).burst(burst));
+    let quantum = fixture.rule().quantum();
     assert_eq!(quantum, 153);
-    rig.throttle.debit("tag", 2_000_000, Duration::ZERO).unwrap();
-    let (mut taken, mut told, mut number) = (0, 0, 1_u64);
+    fixture.throttle.debit("tag", 2_000_000, Duration::ZERO).unwrap();
+    let (mut taken, mut reported, mut number) = (0, 0, 1_u64);
     for _ in 0..3000 {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let cost = 1 + (number >> 40) % 3000;
-        let decision = rig.throttle.check_with("tag", Ask::cost(cost)).unwrap();
+        let decision = fixture.throttle.check_with("tag", Ask::cost(cost)).unwrap();
         taken += decision.granted;
         match number >> 60 {
-            0 => told += rig.units(),
+            0 => reported += fixture.units(),
             1 if decision.allowed => {
-                rig.throttle.refund("tag", cost / 2).unwrap();
+                fixture.throttle.refund("tag", cost / 2).unwrap();
                 taken -= cost / 2;
             }
-            _ => rig.clock.advance(Duration::from_millis(number >> 54)),
+            _ => fixture.clock.advance(Duration::from_millis(number >> 54)),
         }
-        rig.exchange.stay(rig.now());
+        fixture.exchange.keep_alive(fixture.now());
     }
-    told += rig.units();
-    assert!(taken > 4_000_000 && told.abs_diff(taken) <= quantum, "{taken} taken, {told} told");
+    reported += fixture.units();
+    assert!(
+        taken > 4_000_000 && reported.abs_diff(taken) <= quantum,
+        "{taken} taken, {reported} reported"
+    );
 }
 
 /// Many buckets that are charged in the same moments: the rounding of each must not be that of all.
 #[test]
 fn small_costs_of_many_tags_at_one_moment_are_reported_on_average() {
-    let rig = Rig::with(Rule::per_second(1000).burst(2_000_000));
-    let quantum = rig.rule().quantum();
+    let fixture = Fixture::with(Rule::per_second(1000).burst(2_000_000));
+    let quantum = fixture.rule().quantum();
     assert_eq!(quantum, 31);
     let (mut taken, mut reported) = (0, 0);
     for _ in 0..4 {
-        rig.clock.advance(Duration::from_secs(1));
-        rig.exchange.stay(rig.now());
+        fixture.clock.advance(Duration::from_secs(1));
+        fixture.exchange.keep_alive(fixture.now());
         for number in 0..20_000 {
-            assert!(rig.throttle.allow(format!("tag{number}")).unwrap());
+            assert!(fixture.throttle.allow(format!("tag{number}")).unwrap());
             taken += 1;
         }
-        reported += rig.units();
+        reported += fixture.units();
         // The standard error of the last comparison is 2 %.
         assert!(reported.abs_diff(taken) < taken / 5, "{reported} of {taken} were reported");
     }
@@ -166,218 +169,222 @@ fn small_costs_of_many_tags_at_one_moment_are_reported_on_average() {
 /// A bucket that is full again and again: what is told is right on average.
 #[test]
 fn small_costs_are_told_on_average() {
-    let rig = Rig::with(Rule::per_second(1_000_000).burst(10_000_000));
-    let (mut taken, mut told, mut number) = (0, 0, 1_u64);
+    let fixture = Fixture::with(Rule::per_second(1_000_000).burst(10_000_000));
+    let (mut taken, mut reported, mut number) = (0, 0, 1_u64);
     for _ in 0..100_000 {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let cost = 1 + (number >> 40) % 100;
-        taken += rig.throttle.check_with("tag", Ask::cost(cost)).unwrap().granted;
-        rig.clock.advance(Duration::from_nanos(number >> 46));
-        rig.exchange.stay(rig.now());
-        told += if number >> 60 == 0 { rig.units() } else { 0 };
+        taken += fixture.throttle.check_with("tag", Ask::cost(cost)).unwrap().granted;
+        fixture.clock.advance(Duration::from_nanos(number >> 46));
+        fixture.exchange.keep_alive(fixture.now());
+        reported += if number >> 60 == 0 { fixture.units() } else { 0 };
     }
-    told += rig.units();
-    assert!(told.abs_diff(taken) < taken / 100, "{taken} taken, {told} told");
+    reported += fixture.units();
+    assert!(reported.abs_diff(taken) < taken / 100, "{taken} taken, {reported} reported");
 }
 
 #[test]
 fn hits_that_do_not_fit_are_counted() {
     let burst = 1 << 40;
-    let rig = Rig::new(burst);
+    let fixture = Fixture::new(burst);
     for _ in 0..3 {
-        rig.throttle.debit("tag", 0, Duration::ZERO).unwrap();
-        assert!(rig.throttle.check_with("tag", Ask::cost(burst)).unwrap().allowed);
-        rig.throttle.reset("tag").unwrap();
+        fixture.throttle.debit("tag", 0, Duration::ZERO).unwrap();
+        assert!(fixture.throttle.check_with("tag", Ask::cost(burst)).unwrap().allowed);
+        fixture.throttle.reset("tag").unwrap();
     }
-    let quantum = rig.rule().quantum();
-    let (told, unreported) = (rig.units(), rig.throttle.stats().unreported);
-    assert_eq!(told, ((1 << 17) - 1) * quantum);
-    assert!((told + unreported).abs_diff(3 * burst) <= 3 * quantum);
+    let quantum = fixture.rule().quantum();
+    let (reported, unreported) = (fixture.units(), fixture.throttle.stats().unreported);
+    assert_eq!(reported, ((1 << 17) - 1) * quantum);
+    assert!((reported + unreported).abs_diff(3 * burst) <= 3 * quantum);
 }
 
 #[test]
 fn what_is_not_due_is_kept() {
-    let rig = Rig::new(10);
+    let fixture = Fixture::new(10);
     for (tag, cost) in [("a", 2), ("b", 5), ("c", 10)] {
-        rig.throttle.check_with(tag, Ask::cost(cost)).unwrap();
+        fixture.throttle.check_with(tag, Ask::cost(cost)).unwrap();
     }
     let mut seen = Vec::new();
     let mut out = Vec::new();
-    let due = |rule: &KnownRule, level: &Level| {
-        assert_eq!(rule, rig.rule());
+    let due = |rule: &ExchangeRule, level: &PendingBucket| {
+        assert_eq!(rule, fixture.rule());
         seen.push((level.hits, level.used));
         level.used >= 1 << 31
     };
-    rig.exchange.drain(rig.now(), false, due, |entry| out.push((entry.hits, entry.saturated)));
+    fixture
+        .exchange
+        .drain(fixture.now(), false, due, |entry| out.push((entry.hits, entry.saturated)));
     seen.sort_unstable();
     out.sort_unstable();
     assert_eq!(seen, [(2, (1 << 32) / 5), (5, 1 << 31), (10, 1 << 32)]);
     assert_eq!(out, [(5, false), (10, true)]);
-    assert_eq!(rig.units(), 2);
+    assert_eq!(fixture.units(), 2);
 }
 
 /// Hits began when the bucket was full before them, if it was this node's alone.
 #[test]
 fn hits_are_told_with_their_age() {
-    let rig = Rig::new(100);
-    let start = |rig: &Rig| {
-        let [entry] = rig.drain()[..] else { panic!("one entry") };
-        rig.now() - entry.start_ns
+    let fixture = Fixture::new(100);
+    let start = |fixture: &Fixture| {
+        let [entry] = fixture.drain()[..] else { panic!("one entry") };
+        fixture.now() - entry.start_ns
     };
-    rig.throttle.check_with("tag", Ask::cost(20)).unwrap();
-    assert_eq!(start(&rig), 0);
-    rig.throttle.allow("tag").unwrap();
-    assert_eq!(start(&rig), 0, "in a bucket that is not full: never in the future");
-    rig.clock.advance(Duration::from_secs(50));
-    rig.exchange.stay(rig.now());
-    rig.throttle.allow("tag").unwrap();
-    rig.clock.advance(Duration::from_secs(3));
-    assert_eq!(start(&rig), 3 * SECOND);
-    rig.exchange.stay(rig.now());
-    rig.throttle.allow("tag").unwrap();
-    rig.clock.advance(Duration::from_secs(60));
-    assert_eq!(start(&rig), 15 * SECOND, "never older than this");
+    fixture.throttle.check_with("tag", Ask::cost(20)).unwrap();
+    assert_eq!(start(&fixture), 0);
+    fixture.throttle.allow("tag").unwrap();
+    assert_eq!(start(&fixture), 0, "in a bucket that is not full: never in the future");
+    fixture.clock.advance(Duration::from_secs(50));
+    fixture.exchange.keep_alive(fixture.now());
+    fixture.throttle.allow("tag").unwrap();
+    fixture.clock.advance(Duration::from_secs(3));
+    assert_eq!(start(&fixture), 3 * SECOND);
+    fixture.exchange.keep_alive(fixture.now());
+    fixture.throttle.allow("tag").unwrap();
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!(start(&fixture), 15 * SECOND, "never older than this");
 }
 
 #[test]
 fn peers_hits_are_charged_from_when_they_began() {
-    let rig = Rig::new(100);
-    assert_eq!(rig.charge("tag", 30, 0, false, false), Charged { charged: 1, spared: 0 });
-    assert_eq!(rig.balance("tag"), 70);
-    rig.charge("other", 30, 10 * SECOND, false, false);
-    assert_eq!(rig.balance("other"), 80, "ten came back meanwhile");
-    rig.charge("tag", 100, 10 * SECOND, false, false);
-    assert_eq!(rig.balance("tag"), -30, "into debt, and the age does not matter twice");
-    assert_eq!(rig.drain(), [], "nobody is told what others told us");
+    let fixture = Fixture::new(100);
+    assert_eq!(fixture.charge("tag", 30, 0, false, false), ChargeCounts { charged: 1, skipped: 0 });
+    assert_eq!(fixture.balance("tag"), 70);
+    fixture.charge("other", 30, 10 * SECOND, false, false);
+    assert_eq!(fixture.balance("other"), 80, "ten came back meanwhile");
+    fixture.charge("tag", 100, 10 * SECOND, false, false);
+    assert_eq!(fixture.balance("tag"), -30, "into debt, and the age does not matter twice");
+    assert_eq!(fixture.drain(), [], "nobody is reported what others reported us");
 }
 
 /// Ten nodes far away admit two each at one moment. Each report alone would leave a full bucket by
 /// the time it arrives.
 #[test]
 fn hits_of_many_nodes_add_up_although_each_bucket_would_be_full_again() {
-    let rig = Rig::new(20);
+    let fixture = Fixture::new(20);
     for _ in 0..10 {
-        assert_eq!(rig.charge("tag", 2, 3 * SECOND, false, false).charged, 1);
+        assert_eq!(fixture.charge("tag", 2, 3 * SECOND, false, false).charged, 1);
     }
-    assert_eq!(rig.balance("tag"), 3, "20 units, of which 3 came back");
+    assert_eq!(fixture.balance("tag"), 3, "20 units, of which 3 came back");
 }
 
 #[test]
 fn many_entries_are_charged_in_order() {
-    let rig = Rig::new(1000);
+    let fixture = Fixture::new(1000);
     let tags: Vec<String> = (0..100).map(|n| format!("tag{n}")).collect();
-    let charges = tags.iter().zip(1..).map(|(tag, units)| Charge {
-        fingerprint: rig.fingerprint(tag),
+    let charges = tags.iter().zip(1..).map(|(tag, units)| PeerEntry {
+        fingerprint: fixture.fingerprint(tag),
         units,
         saturated: false,
     });
-    let done = rig.exchange.charge(rig.rule(), rig.now(), rig.now(), false, charges);
-    assert_eq!(done, Charged { charged: 100, spared: 0 });
-    assert!(tags.iter().zip(1..).all(|(tag, units)| rig.balance(tag) == 1000 - units));
+    let done =
+        fixture.exchange.charge(fixture.rule(), fixture.now(), fixture.now(), false, charges);
+    assert_eq!(done, ChargeCounts { charged: 100, skipped: 0 });
+    assert!(tags.iter().zip(1..).all(|(tag, units)| fixture.balance(tag) == 1000 - units));
 }
 
 /// What comes late is charged only where it matters.
 #[test]
 fn late_hits_are_charged_to_offenders_only() {
-    let rig = Rig::new(100);
-    let spared = Charged { charged: 0, spared: 1 };
-    let charged = Charged { charged: 1, spared: 0 };
-    assert_eq!(rig.charge("tag", 5, 0, true, false), spared);
-    assert_eq!(rig.balance("tag"), 100);
-    assert_eq!(rig.charge("tag", 5, 0, true, true), charged, "an offender there");
-    rig.throttle.check_with("tag", Ask::cost(85)).unwrap();
-    assert_eq!(rig.balance("tag"), 10);
-    assert_eq!(rig.charge("tag", 5, 0, true, false), spared, "a tenth is left");
-    let saturated =
-        |tag: &str| rig.exchange.is_saturated(rig.rule(), rig.now(), rig.fingerprint(tag));
+    let fixture = Fixture::new(100);
+    let skipped = ChargeCounts { charged: 0, skipped: 1 };
+    let charged = ChargeCounts { charged: 1, skipped: 0 };
+    assert_eq!(fixture.charge("tag", 5, 0, true, false), skipped);
+    assert_eq!(fixture.balance("tag"), 100);
+    assert_eq!(fixture.charge("tag", 5, 0, true, true), charged, "an offender there");
+    fixture.throttle.check_with("tag", Ask::cost(85)).unwrap();
+    assert_eq!(fixture.balance("tag"), 10);
+    assert_eq!(fixture.charge("tag", 5, 0, true, false), skipped, "a tenth is left");
+    let saturated = |tag: &str| {
+        fixture.exchange.is_saturated(fixture.rule(), fixture.now(), fixture.fingerprint(tag))
+    };
     assert!(!saturated("tag") && !saturated("other"));
-    rig.throttle.allow("tag").unwrap();
+    fixture.throttle.allow("tag").unwrap();
     assert!(saturated("tag"));
-    assert_eq!(rig.charge("tag", 5, 0, true, false), charged, "an offender here");
-    assert_eq!(rig.balance("tag"), 4);
+    assert_eq!(fixture.charge("tag", 5, 0, true, false), charged, "an offender here");
+    assert_eq!(fixture.balance("tag"), 4);
 }
 
 #[test]
 fn levels_are_taken_over() {
-    let (rig, other) = (Rig::new(16), Rig::new(16));
+    let (fixture, other) = (Fixture::new(16), Fixture::new(16));
     for (tag, units) in [("a", 7), ("b", 8), ("c", 20), ("d", 16)] {
-        rig.throttle.debit(tag, units, Duration::ZERO).unwrap();
+        fixture.throttle.debit(tag, units, Duration::ZERO).unwrap();
     }
-    let levels = rig.exchange.levels(rig.now(), 10);
-    let expected = [("c", 20), ("d", 16), ("b", 8), ("a", 7)].map(|(tag, units)| LevelOf {
-        rule: rig.rule().id,
-        fingerprint: rig.fingerprint(tag),
+    let levels = fixture.exchange.bucket_levels(fixture.now(), 10);
+    let expected = [("c", 20), ("d", 16), ("b", 8), ("a", 7)].map(|(tag, units)| BucketLevel {
+        rule: fixture.rule().id,
+        fingerprint: fixture.fingerprint(tag),
         used_16ths: units * 16,
     });
     assert_eq!(levels, expected);
-    assert_eq!(rig.exchange.levels(rig.now(), 1), expected[..1]);
-    assert_eq!(rig.exchange.levels(rig.now(), 0), []);
+    assert_eq!(fixture.exchange.bucket_levels(fixture.now(), 1), expected[..1]);
+    assert_eq!(fixture.exchange.bucket_levels(fixture.now(), 0), []);
     other.throttle.debit("b", 12, Duration::ZERO).unwrap();
     for level in [("b", 8), ("c", 20), ("e", 4), ("f", 0)] {
         let fingerprint = other.fingerprint(level.0);
-        other.exchange.raise(other.rule(), other.now(), fingerprint, level.1 * 16);
+        other.exchange.raise_level(other.rule(), other.now(), fingerprint, level.1 * 16);
     }
     let balances = ["b", "c", "e", "f"].map(|tag| other.balance(tag));
     assert_eq!(balances, [4, -4, 12, 16], "never lowered");
-    other.exchange.raise(other.rule(), other.now(), 0, u64::MAX);
+    other.exchange.raise_level(other.rule(), other.now(), 0, u64::MAX);
     assert_eq!(other.drain(), []);
 }
 
 /// Buckets of another process, whose rules this throttle does not have.
 #[test]
 fn unknown_rules_are_reported_and_learned() {
-    let rig = Rig::new(10);
-    let host = std::sync::Arc::clone(&rig.throttle.0.host);
+    let fixture = Fixture::new(10);
+    let host = std::sync::Arc::clone(&fixture.throttle.0.host);
     let mut stranger = Exchange::new(host, &[]);
-    rig.throttle.check_with("tag", Ask::cost(9)).unwrap();
+    fixture.throttle.check_with("tag", Ask::cost(9)).unwrap();
     let mut out = Vec::new();
-    stranger.drain(rig.now(), false, |_, _| panic!("not known"), |entry| out.push(entry));
-    assert_eq!((out.len(), out[0].rule, out[0].hits), (1, rig.rule().id, 9));
-    assert_eq!(stranger.levels(rig.now(), 9)[0].rule, rig.rule().id);
-    assert!(stranger.rule(rig.rule().id).is_none());
-    stranger.learn();
-    stranger.learn();
-    assert_eq!(stranger.rules(), rig.exchange.rules());
-    assert_eq!(stranger.rule(rig.rule().id).as_deref(), Some(rig.rule()));
-    assert_ne!(stranger.rules_hash(), rig.exchange.rules_hash(), "it has none of its own");
+    stranger.drain(fixture.now(), false, |_, _| panic!("not known"), |entry| out.push(entry));
+    assert_eq!((out.len(), out[0].rule, out[0].hits), (1, fixture.rule().id, 9));
+    assert_eq!(stranger.bucket_levels(fixture.now(), 9)[0].rule, fixture.rule().id);
+    assert!(stranger.rule(fixture.rule().id).is_none());
+    stranger.refresh_rules();
+    stranger.refresh_rules();
+    assert_eq!(stranger.rules(), fixture.exchange.rules());
+    assert_eq!(stranger.rule(fixture.rule().id).as_deref(), Some(fixture.rule()));
+    assert_ne!(stranger.rules_hash(), fixture.exchange.rules_hash(), "it has none of its own");
 }
 
 /// A rule that has changed: its old buckets are reported, and peers' entries go by the new one.
 #[test]
 fn of_two_rules_of_a_name_the_own_one_counts() {
-    let rig = Rig::new(10);
-    let table = &rig.throttle.0.host.table;
+    let fixture = Fixture::new(10);
+    let table = &fixture.throttle.0.host.table;
     let other = crate::limit::bucket::Scale::new(&crate::Rate::new(2, Duration::from_secs(1)), 5);
-    let index = table.rule_index(rig.rule().id, &other).unwrap();
-    let mut exchange = rig.throttle.exchange();
-    exchange.learn();
+    let index = table.rule_index(fixture.rule().id, &other).unwrap();
+    let mut exchange = fixture.throttle.exchange();
+    exchange.refresh_rules();
     assert_eq!(exchange.rules().len(), 2);
-    assert_eq!(exchange.rule(rig.rule().id).as_deref(), Some(rig.rule()));
+    assert_eq!(exchange.rule(fixture.rule().id).as_deref(), Some(fixture.rule()));
     assert_eq!(exchange.rules()[1].index, index);
-    assert_eq!(exchange.rules_hash(), rig.exchange.rules_hash());
+    assert_eq!(exchange.rules_hash(), fixture.exchange.rules_hash());
 }
 
 /// Another process's rule is gone, and its index means another one.
 #[test]
 fn a_learned_rule_is_used_only_while_its_index_means_it() {
-    let rig = Rig::new(10);
+    let fixture = Fixture::new(10);
     let other = |burst: u64| {
         let mut config = crate::Config::default();
         config.add_rule(crate::Config::DEFAULT, Rule::per_second(1).name("rule1"));
         config.add_rule("other", Rule::per_second(1).burst(burst).name("other"));
-        rig.throttle.reload(config).unwrap()
+        fixture.throttle.reload(config).unwrap()
     };
-    let host = &rig.throttle.0.host;
+    let host = &fixture.throttle.0.host;
     let reclaim = || {
         let (users, table) = (&host.rule_users, &host.table);
-        let filler = |id: u64| (id, rig.rule().scale);
+        let filler = |id: u64| (id, fixture.rule().scale);
         let rules: Vec<_> = (1..=crate::table::MAX_TABLE_RULES as u64).map(filler).collect();
-        users.hold(table, || rig.now(), &rules).unwrap().is_none()
+        users.hold(table, || fixture.now(), &rules).unwrap().is_none()
     };
     let first = other(5);
     let known = *first.exchange().rules().last().unwrap();
-    let mut exchange = rig.throttle.exchange();
-    exchange.learn();
+    let mut exchange = fixture.throttle.exchange();
+    exchange.refresh_rules();
     assert_eq!(exchange.rule(known.id).as_deref(), Some(&known));
     drop(first);
     // As long as it is in use here, it is not given to another.
@@ -391,7 +398,7 @@ fn a_learned_rule_is_used_only_while_its_index_means_it() {
     let second = other(7);
     let rule = exchange.rule(known.id).map(|rule| rule.burst());
     assert_eq!(rule, Some(7), "found without being learned anew");
-    exchange.learn();
+    exchange.refresh_rules();
     assert!(!exchange.rules().contains(&known));
     assert!(exchange.rules().iter().any(|rule| rule.id == known.id && rule.burst() == 7));
     drop(second);
@@ -416,12 +423,12 @@ fn the_hash_of_the_rules_tells_them_apart() {
 fn a_rule_says_how_fast_it_is() {
     for (rate, seconds, burst) in [(1, 1, 10), (100, 1, 250), (7, 60, 3), (9_999_991, 1, 1)] {
         let rule = Rule::new(crate::Rate::new(rate, Duration::from_secs(seconds))).burst(burst);
-        let rig = Rig::with(rule);
+        let fixture = Fixture::with(rule);
         let expected = rate as f64 / seconds as f64;
-        assert!((rig.rule().rate() / expected - 1.0).abs() < 1e-9);
+        assert!((fixture.rule().rate() / expected - 1.0).abs() < 1e-9);
         let fill = burst as f64 / expected * 1e9;
-        assert!((rig.rule().fill_ns() as f64 - fill).abs() <= 1.0);
-        assert_eq!((rig.rule().burst(), rig.rule().quantum()), (burst, 1));
+        assert!((fixture.rule().fill_ns() as f64 - fill).abs() <= 1.0);
+        assert_eq!((fixture.rule().burst(), fixture.rule().quantum()), (burst, 1));
     }
 }
 

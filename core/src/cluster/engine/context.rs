@@ -17,7 +17,7 @@ pub(super) struct Context {
     pub(super) settings: Settings,
     pub(super) exchange: Exchange,
     /// This node, in this life.
-    pub(super) me: Origin,
+    pub(super) origin: Origin,
     pub(super) rng: SmallRng,
     /// The addresses that reports are sent to.
     pub(super) receivers: Arc<[PeerAddr]>,
@@ -30,11 +30,11 @@ impl Context {
     pub(super) fn new(
         settings: Settings,
         exchange: Exchange,
-        me: Origin,
+        origin: Origin,
         rng: SmallRng,
     ) -> Context {
         let (receivers, outputs) = (Arc::new([]), VecDeque::new());
-        Context { settings, exchange, me, rng, receivers, packet: 0, outputs }
+        Context { settings, exchange, origin, rng, receivers, packet: 0, outputs }
     }
 
     pub(super) fn next_output(&mut self) -> Option<Output> {
@@ -52,7 +52,7 @@ impl Context {
             return;
         }
         let mut bytes = Vec::new();
-        let envelope = Envelope { kind, flags, sender: self.me, packet: self.packet };
+        let envelope = Envelope { kind, flags, sender: self.origin, packet: self.packet };
         self.settings.keys.seal(&envelope, body, &mut bytes);
         self.count(Counter::DatagramsSent, receivers);
         self.count(Counter::BytesSent, receivers * bytes.len() as u64);
@@ -75,12 +75,12 @@ impl Context {
 
     /// Notes an event in the table and queues it.
     pub(super) fn emit(&mut self, now: u64, event: Event) {
-        self.exchange.note(event.raw(now));
+        self.exchange.push_event(event.raw(now));
         self.outputs.push_back(Output::Event(event));
     }
 
     pub(super) fn count(&self, counter: Counter, by: u64) {
-        self.exchange.count(counter.place(), by);
+        self.exchange.add_to_counter(counter.index(), by);
     }
 
     /// How long reports are kept for repair, in nanoseconds.

@@ -9,7 +9,7 @@ use crate::cluster::{Origin, PeerAddr};
 /// A number that is further above the known ones is not believed unless its origin says it.
 const FAR_AHEAD: u64 = 1 << 20;
 /// Origins in a digest.
-const MOST_IN_DIGEST: usize = 60;
+const MAX_DIGEST_ORIGINS: usize = 60;
 
 impl Engine {
     /// Sends a digest to a random member.
@@ -17,11 +17,11 @@ impl Engine {
         let Some(to) = self.context.choose(&self.peers.proven_addresses()) else { return };
         let mut list = self.fresh_tops(now);
         // Over time, every origin is in some digest.
-        while list.len() >= MOST_IN_DIGEST {
+        while list.len() >= MAX_DIGEST_ORIGINS {
             let out = self.context.rng.random_range(0..list.len());
             list.swap_remove(out);
         }
-        list.insert(0, (self.context.me, self.reports.top));
+        list.insert(0, (self.context.origin, self.reports.top));
         let mut body = Vec::new();
         write_digest(&list, &mut body);
         self.context.send(To::One(to), DatagramKind::Digest, 0, &body);
@@ -46,7 +46,7 @@ impl Engine {
     ) -> Result<(), DropCause> {
         let mut ahead = Vec::new();
         for (origin, top) in parse_digest(body)? {
-            if origin.node == self.context.me.node {
+            if origin.node == self.context.origin.node {
                 continue;
             }
             let here = self.peers.get(origin).map_or(0, |peer| peer.window.top());

@@ -7,13 +7,13 @@ use rand::RngExt;
 use super::{Engine, To};
 use crate::cluster::members::Identity;
 use crate::cluster::pace;
-use crate::cluster::peer::State;
+use crate::cluster::peer::PeerState;
 use crate::cluster::replay::Replay;
 use crate::cluster::wire::{DatagramKind, DropCause, Envelope, Hello};
 use crate::cluster::{Event, Origin, PeerAddr};
 
 /// The most challenges that wait for an answer.
-const MOST_CHALLENGES: usize = 4096;
+const MAX_CHALLENGES: usize = 4096;
 
 /// The challenges that were sent lately, and when.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct Challenges {
 impl Challenges {
     fn add(&mut self, now: u64, challenge: u64) {
         while let Some((at, oldest)) = self.order.front()
-            && (self.order.len() >= MOST_CHALLENGES || now >= at + pace::CHALLENGE)
+            && (self.order.len() >= MAX_CHALLENGES || now >= at + pace::CHALLENGE_LIFETIME)
         {
             self.at.remove(oldest);
             self.order.pop_front();
@@ -36,7 +36,7 @@ impl Challenges {
 
     /// When a challenge was sent, if it has not expired.
     fn get(&self, now: u64, challenge: u64) -> Option<u64> {
-        self.at.get(&challenge).copied().filter(|at| now < at + pace::CHALLENGE)
+        self.at.get(&challenge).copied().filter(|at| now < at + pace::CHALLENGE_LIFETIME)
     }
 }
 
@@ -53,7 +53,7 @@ impl Engine {
             return;
         }
         let peer = self.peers.entry(now, origin);
-        let lately = |at: u64| now < at + pace::CHALLENGE_AGAIN;
+        let lately = |at: u64| now < at + pace::CHALLENGE_INTERVAL;
         if peer.challenged_at.is_some_and(lately) {
             return;
         }
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     fn send_hello(&mut self, now: u64, to: To, challenge: u64, echo: u64) {
-        let (slack_us, slack_age_us) = self.slack.announced(now);
+        let (slack_us, slack_age_us) = self.slack.announcement(now);
         let hello = Hello {
             challenge,
             echo,
@@ -97,12 +97,14 @@ impl Engine {
         }
         if let Some(at) = self.membership.challenges.get(now, hello.echo) {
             let address = hello.address.reachable_from(from);
-            self.prove(now, envelope, &Hello { address, ..hello }, now.saturating_sub(at));
+            self.mark_proven(now, envelope, &Hello { address, ..hello }, now.saturating_sub(at));
         }
         let is_proven = self.peers.is_proven(sender);
         // A recording could announce any slack, so only a proven sender is believed.
         let delay = self.peers.delay_of(sender);
-        if is_proven && self.slack.heard(now, hello.slack_us, hello.slack_age_us, delay) {
+        if is_proven
+            && self.slack.record_announcement(now, hello.slack_us, hello.slack_age_us, delay)
+        {
             self.publish_slack(now);
         }
         match hello.challenge {
@@ -116,7 +118,7 @@ impl Engine {
     /// Answers a sender that may be a recording sent from any address: not every time.
     fn answer_unproven(&mut self, now: u64, from: PeerAddr, sender: Origin, echo: u64) {
         let peer = self.peers.entry(now, sender);
-        if peer.answered_at.is_none_or(|at| now >= at + pace::ANSWER_AGAIN) {
+        if peer.answered_at.is_none_or(|at| now >= at + pace::ANSWER_INTERVAL) {
             peer.answered_at = Some(now);
             let challenge = self.new_challenge(now);
             self.send_hello(now, To::One(from), challenge, echo);
@@ -124,10 +126,10 @@ impl Engine {
     }
 
     /// Notes that a sender has echoed a challenge.
-    fn prove(&mut self, now: u64, envelope: &Envelope, hello: &Hello, round_trip: u64) {
+    fn mark_proven(&mut self, now: u64, envelope: &Envelope, hello: &Hello, round_trip: u64) {
         let sender = envelope.sender;
         let peer = self.peers.entry(now, sender);
-        peer.heard_at = now;
+        peer.last_heard_at = now;
         peer.record_round_trip(round_trip);
         peer.address = Some(hello.address);
         peer.rules = hello.rules;
@@ -135,18 +137,18 @@ impl Engine {
         if !peer.is_proven() {
             // What the sender sent before may come from a recording. Otherwise it can be repaired.
             peer.replay = Some(Replay::after(envelope.packet));
-            return self.welcome(now, sender, hello);
+            return self.admit(now, sender, hello);
         }
-        if !matches!(peer.state, State::Up | State::Left) {
+        if !matches!(peer.state, PeerState::Up | PeerState::Left) {
             self.membership.announce(now, Identity::new(hello.address, sender));
         }
         self.repair.extend_to(now, &mut self.peers, sender, hello.top);
     }
 
     /// Admits a sender that has echoed a challenge for the first time.
-    fn welcome(&mut self, now: u64, sender: Origin, hello: &Hello) {
+    fn admit(&mut self, now: u64, sender: Origin, hello: &Hello) {
         let rules_differ = hello.rules != self.reports.rules_hash;
-        let is_member = self.peers.entry(now, sender).state == State::Up;
+        let is_member = self.peers.entry(now, sender).state == PeerState::Up;
         self.peers.claim_peer_slot(&self.context.exchange, sender);
         self.peers.skip_unknown_past(sender, hello.top);
         self.supersede(now, sender, hello.address);

@@ -11,8 +11,8 @@ use super::context::Context;
 use super::greet::Challenges;
 use super::peers::Peers;
 use crate::cluster::counter::Counter;
-use crate::cluster::members::{Change, Identity, Members};
-use crate::cluster::peer::State;
+use crate::cluster::members::{Identity, Members, MembershipChange};
+use crate::cluster::peer::PeerState;
 use crate::cluster::wire::{DatagramKind, DropCause};
 use crate::cluster::{Event, Origin, PeerAddr, To};
 
@@ -29,7 +29,7 @@ pub(super) struct Membership {
 
 impl Membership {
     pub(super) fn new(context: &mut Context, peers: &Peers) -> Membership {
-        let identity = Identity::new(context.settings.address, context.me);
+        let identity = Identity::new(context.settings.address, context.origin);
         Membership {
             swim: Members::new(identity, SmallRng::seed_from_u64(context.rng.random())),
             candidates: Vec::new(),
@@ -95,13 +95,13 @@ impl Engine {
     pub(super) fn apply_membership(&mut self, now: u64) {
         while let Some(change) = self.membership.swim.next_change() {
             match change {
-                Change::Up(identity) => self.handle_up(now, &identity),
-                Change::Down(identity) => {
+                MembershipChange::Up(identity) => self.handle_up(now, &identity),
+                MembershipChange::Down(identity) => {
                     let origin = identity.origin();
                     let address = self.peers.get(origin).and_then(|peer| peer.address);
                     // Otherwise the peer has moved.
                     if address == Some(identity.address) {
-                        self.set_state(now, origin, State::Down(now));
+                        self.set_state(now, origin, PeerState::Down(now));
                     }
                 }
             }
@@ -118,32 +118,34 @@ impl Engine {
     fn handle_up(&mut self, now: u64, identity: &Identity) {
         let origin = identity.origin();
         // This node at an earlier address, or more peers than a node knows.
-        if origin.node == self.context.me.node || !self.peers.has_room_for(origin) {
+        if origin.node == self.context.origin.node || !self.peers.has_room_for(origin) {
             return;
         }
         self.peers.entry(now, origin).address = Some(identity.address);
-        self.set_state(now, origin, State::Up);
+        self.set_state(now, origin, PeerState::Up);
         if !self.peers.is_proven(origin) {
             self.challenge(now, identity.address, origin);
         }
     }
 
     /// Changes a peer's state, and reports the change as an event.
-    pub(super) fn set_state(&mut self, now: u64, origin: Origin, state: State) {
+    pub(super) fn set_state(&mut self, now: u64, origin: Origin, state: PeerState) {
         let peer = self.peers.entry(now, origin);
         let before = peer.state;
-        if matches!((before, state), (State::Left, State::Down(_))) {
+        if matches!((before, state), (PeerState::Left, PeerState::Down(_))) {
             return;
         }
         peer.state = state;
         peer.changed = true;
         let (counter, event) = match (before, state) {
-            (State::Up, State::Up) => return,
-            (_, State::Up) => (Some(Counter::PeersUp), Event::PeerUp(origin)),
-            (State::Up, State::Left) => (Some(Counter::PeersDown), Event::PeerLeft(origin)),
+            (PeerState::Up, PeerState::Up) => return,
+            (_, PeerState::Up) => (Some(Counter::PeersUp), Event::PeerUp(origin)),
+            (PeerState::Up, PeerState::Left) => (Some(Counter::PeersDown), Event::PeerLeft(origin)),
             // It was counted when it went down.
-            (State::Down(_), State::Left) => (None, Event::PeerLeft(origin)),
-            (State::Up, State::Down(_)) => (Some(Counter::PeersDown), Event::PeerDown(origin)),
+            (PeerState::Down(_), PeerState::Left) => (None, Event::PeerLeft(origin)),
+            (PeerState::Up, PeerState::Down(_)) => {
+                (Some(Counter::PeersDown), Event::PeerDown(origin))
+            }
             _ => return,
         };
         if let Some(counter) = counter {
@@ -168,13 +170,13 @@ impl Engine {
     pub(super) fn supersede(&mut self, now: u64, newer: Origin, address: PeerAddr) {
         let older = self.peers.iter().filter(|(origin, peer)| {
             let same = origin.node == newer.node || peer.address == Some(address);
-            same && origin.incarnation < newer.incarnation && peer.state != State::Left
+            same && origin.incarnation < newer.incarnation && peer.state != PeerState::Left
         });
         for origin in older.map(|(origin, _)| origin).collect::<Vec<_>>() {
             match self.peers.get_mut(origin) {
                 // It was known to be down: no event.
-                Some(peer) if peer.state != State::Up => peer.state = State::Left,
-                _ => self.set_state(now, origin, State::Left),
+                Some(peer) if peer.state != PeerState::Up => peer.state = PeerState::Left,
+                _ => self.set_state(now, origin, PeerState::Left),
             }
             self.membership.receivers_changed = true;
         }

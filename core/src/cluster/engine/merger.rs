@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cluster::Origin;
 use crate::cluster::access::Exchange;
-use crate::cluster::history::Kept;
+use crate::cluster::history::StoredReport;
 use crate::cluster::pace::age_class;
 use crate::cluster::wire::{
     MAX_BODY, MAX_ENTRY, MAX_HEAD, MAX_SECTION, Report, ReportEntry, ReportWriter, Section,
@@ -19,7 +19,7 @@ pub(super) struct Merger<'a> {
     range: Option<(u64, u64)>,
     sections: BTreeMap<(u64, u64, u64), MergedSection>,
     entries: usize,
-    done: Vec<Vec<u8>>,
+    finished: Vec<Vec<u8>>,
 }
 
 /// The hits under one rule that are about as old as each other.
@@ -27,45 +27,45 @@ pub(super) struct Merger<'a> {
 struct MergedSection {
     /// When the oldest of them began.
     start: Option<u64>,
-    tags: BTreeMap<u64, Sum>,
+    tags: BTreeMap<u64, TagHits>,
 }
 
 /// The hits of one tag.
 #[derive(Default)]
-struct Sum {
+struct TagHits {
     hits: u64,
     saturated: bool,
 }
 
 impl<'a> Merger<'a> {
     pub(super) fn new(now: u64, relayed: Option<Origin>, exchange: &'a Exchange) -> Merger<'a> {
-        let (sections, done) = (BTreeMap::new(), Vec::new());
-        Merger { now, relayed, exchange, range: None, sections, entries: 0, done }
+        let (sections, finished) = (BTreeMap::new(), Vec::new());
+        Merger { now, relayed, exchange, range: None, sections, entries: 0, finished }
     }
 
     /// The number of finished reports.
     pub(super) fn len(&self) -> usize {
-        self.done.len()
+        self.finished.len()
     }
 
     /// The finished reports.
     pub(super) fn into_reports(self) -> Vec<Vec<u8>> {
-        self.done
+        self.finished
     }
 
     /// Adds the report that begins with this number.
-    pub(super) fn add(&mut self, first: u64, kept: &Kept) {
+    pub(super) fn add(&mut self, first: u64, stored: &StoredReport) {
         // Reports are parsed before they are kept.
-        let Ok(report) = Report::parse(&kept.body, kept.flags) else { return };
+        let Ok(report) = Report::parse(&stored.body, stored.flags) else { return };
         let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
         // One report alone always fits: room was left for that.
-        if !follows || !self.has_room_for(&report, kept.at) {
+        if !follows || !self.has_room_for(&report, stored.at) {
             self.flush();
         }
-        let (start, _) = *self.range.get_or_insert((first, kept.last));
-        self.range = Some((start, kept.last));
+        let (start, _) = *self.range.get_or_insert((first, stored.last));
+        self.range = Some((start, stored.last));
         for (section, entries) in report.sections() {
-            let begun = kept.at.saturating_sub(section.age_us.saturating_mul(1000));
+            let begun = stored.at.saturating_sub(section.age_us.saturating_mul(1000));
             let part = self.sections.entry(self.key(&section, begun)).or_default();
             part.start = Some(part.start.map_or(begun, |start| start.min(begun)));
             for entry in entries {
@@ -105,12 +105,12 @@ impl<'a> Merger<'a> {
             let age_us = self.now.saturating_sub(part.start.unwrap_or(self.now)) / 1000;
             let section = Section { rule, quantum, age_us };
             let known = self.exchange.rule(rule);
-            for (fingerprint, Sum { hits, saturated }) in part.tags {
+            for (fingerprint, TagHits { hits, saturated }) in part.tags {
                 let is_now = |rule| self.exchange.is_saturated(rule, self.now, fingerprint);
                 let saturated = saturated || known.as_deref().is_some_and(is_now);
                 writer.push(&section, ReportEntry { fingerprint, hits, saturated });
             }
         }
-        self.done.push(writer.finish(first, last, false).to_vec());
+        self.finished.push(writer.finish(first, last, false).to_vec());
     }
 }

@@ -7,6 +7,7 @@
 mod context;
 mod digest;
 mod greet;
+mod housekeeping;
 mod membership;
 mod merger;
 mod output;
@@ -15,7 +16,6 @@ mod peers;
 mod receive;
 mod repair;
 mod report;
-mod round;
 mod rule_pace;
 mod snapshot;
 
@@ -35,7 +35,7 @@ use self::snapshot::Snapshots;
 use super::counter::Counter;
 use super::members::Identity;
 use super::pace::{self, TICK};
-use super::peer::State;
+use super::peer::PeerState;
 use super::settings::Settings;
 use super::slack::Slack;
 use super::wire::{DatagramKind, DropCause, Envelope};
@@ -60,7 +60,7 @@ pub struct Engine {
 /// When the periodic work is due.
 struct Schedule {
     tick_at: u64,
-    round_at: u64,
+    housekeeping_at: u64,
 }
 
 impl Engine {
@@ -75,16 +75,16 @@ impl Engine {
     ) -> Engine {
         let mut rng = SmallRng::seed_from_u64(seed);
         let node = exchange.node_id(rng.random_range(1..=u64::MAX));
-        let me = Origin { node, incarnation };
+        let origin = Origin { node, incarnation };
         let idle = exchange.since_exchange(now);
         let mut peers = Peers::resume(&exchange, now);
-        let mut context = Context::new(settings, exchange, me, rng);
+        let mut context = Context::new(settings, exchange, origin, rng);
         let membership = Membership::new(&mut context, &peers);
         let reports = Reports::new(&mut context, now);
-        context.exchange.stay(now);
+        context.exchange.keep_alive(now);
         let schedule = Schedule {
             tick_at: now + context.rng.random_range(1..=TICK),
-            round_at: now + context.rng.random_range(1..=pace::ROUND),
+            housekeeping_at: now + context.rng.random_range(1..=pace::HOUSEKEEPING),
         };
         // Repair cannot bring back all that was missed in a long pause: other nodes send buckets.
         let is_cold = !peers.is_resumed() || idle.is_none_or(|idle| idle > context.retention());
@@ -106,7 +106,7 @@ impl Engine {
 
     /// This node, in this life.
     pub fn origin(&self) -> Origin {
-        self.context.me
+        self.context.origin
     }
 
     /// The number of other members of the cluster.
@@ -120,12 +120,12 @@ impl Engine {
     }
 
     /// Starts to record which reports are applied.
-    pub fn keep_ledger(&mut self) {
+    pub fn record_applied(&mut self) {
         self.reports.applied = Some(Vec::new());
     }
 
     /// The reports applied since the last call: origin, first and last number.
-    pub fn applied(&mut self) -> Vec<(Origin, u64, u64)> {
+    pub fn take_applied(&mut self) -> Vec<(Origin, u64, u64)> {
         self.reports.applied.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -133,11 +133,11 @@ impl Engine {
     pub fn set_address(&mut self, address: PeerAddr) {
         if address != self.context.settings.address {
             self.context.settings.address = address;
-            let identity = Identity::new(address, self.context.me);
+            let identity = Identity::new(address, self.context.origin);
             self.membership.restart(identity, &mut self.context.rng);
             // Peers know the old address: they have to be greeted again.
-            for peer in self.peers.values_mut().filter(|peer| peer.state == State::Up) {
-                peer.state = State::Known;
+            for peer in self.peers.values_mut().filter(|peer| peer.state == PeerState::Up) {
+                peer.state = PeerState::Known;
                 self.membership.receivers_changed = true;
             }
         }
@@ -178,15 +178,17 @@ impl Engine {
         self.context.count(Counter::BytesReceived, datagram.len() as u64);
         let (envelope, body) = match self.context.settings.keys.open(datagram) {
             Ok(opened) => opened,
-            Err(cause) => return self.context.exchange.count(Counter::dropped(cause), 1),
+            Err(cause) => {
+                return self.context.exchange.add_to_counter(Counter::dropped_index(cause), 1);
+            }
         };
-        if envelope.sender.node == self.context.me.node {
+        if envelope.sender.node == self.context.origin.node {
             return self.context.count(Counter::DroppedOwn, 1);
         }
         if self.is_accepted(now, from, &envelope)
             && let Err(cause) = self.handle_message(now, from, &envelope, body)
         {
-            self.context.exchange.count(Counter::dropped(cause), 1);
+            self.context.exchange.add_to_counter(Counter::dropped_index(cause), 1);
         }
         self.apply_membership(now);
     }
@@ -218,7 +220,7 @@ impl Engine {
     ) -> Result<(), DropCause> {
         let sender = envelope.sender;
         if let Some(peer) = self.peers.get_mut(sender) {
-            peer.heard_at = now;
+            peer.last_heard_at = now;
         }
         match envelope.kind {
             DatagramKind::Hello => self.handle_hello(now, from, envelope, body),
@@ -234,7 +236,7 @@ impl Engine {
             DatagramKind::Swim => self.membership.handle(now, body),
             DatagramKind::Payload => self.handle_payload(now, sender, body),
             DatagramKind::Leave => {
-                self.set_state(now, sender, State::Left);
+                self.set_state(now, sender, PeerState::Left);
                 Ok(())
             }
         }
@@ -246,8 +248,8 @@ impl Engine {
             return;
         }
         if now >= self.schedule.tick_at {
-            self.context.exchange.stay(now);
-            self.continue_start(now);
+            self.context.exchange.keep_alive(now);
+            self.continue_warm_start(now);
             self.report(now, false);
             self.send_payloads(now, false);
             self.reports.announce_top(now, &mut self.context);
@@ -255,9 +257,9 @@ impl Engine {
             // Timers of nodes must never align.
             self.schedule.tick_at = now + self.context.rng.random_range(TICK * 8 / 10..=TICK);
         }
-        if now >= self.schedule.round_at {
-            self.round(now);
-            self.schedule.round_at = now + self.context.jittered(pace::ROUND);
+        if now >= self.schedule.housekeeping_at {
+            self.housekeeping(now);
+            self.schedule.housekeeping_at = now + self.context.jittered(pace::HOUSEKEEPING);
         }
         self.membership.handle_timeout(now);
         self.apply_membership(now);
@@ -269,7 +271,7 @@ impl Engine {
             if self.has_left {
                 return Output::Timeout(u64::MAX);
             }
-            let first = self.schedule.tick_at.min(self.schedule.round_at);
+            let first = self.schedule.tick_at.min(self.schedule.housekeeping_at);
             Output::Timeout(self.membership.next_timeout().map_or(first, |at| first.min(at)))
         })
     }

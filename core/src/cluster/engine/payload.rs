@@ -11,7 +11,7 @@ use crate::cluster::replay::Replay;
 use crate::cluster::wire::{DatagramKind, DropCause, parse_payload, write_payload};
 
 /// The most payloads that wait to be sent again.
-const MOST_REPEATS: usize = 16;
+const MAX_REPEATS: usize = 16;
 
 /// The host's payloads.
 #[derive(Default)]
@@ -45,7 +45,7 @@ impl Engine {
             return;
         }
         while self.send_next_payload(now) && all {}
-        let is_due = |sent: &mut Sent| all || now >= sent.at + pace::PAYLOAD_AGAIN;
+        let is_due = |sent: &mut Sent| all || now >= sent.at + pace::PAYLOAD_REPEAT;
         while let Some(sent) = self.payloads.repeats.pop_front_if(is_due) {
             self.send_payload(now, &sent);
         }
@@ -58,7 +58,7 @@ impl Engine {
         let sent = Sent { at: now, number: payloads.number, bytes };
         self.send_payload(now, &sent);
         self.context.count(Counter::PayloadsSent, 1);
-        if self.payloads.repeats.len() < MOST_REPEATS {
+        if self.payloads.repeats.len() < MAX_REPEATS {
             self.payloads.repeats.push_back(sent);
         }
         true

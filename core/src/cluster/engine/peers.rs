@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::access::Exchange;
-use crate::cluster::peer::{Peer, State};
+use crate::cluster::peer::{Peer, PeerState};
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::{Origin, PeerAddr, Window};
 
 /// The most origins that are known at a time.
-const MOST_PEERS: usize = 4096;
+const MAX_PEERS: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct Peers {
@@ -24,7 +24,7 @@ impl Peers {
         let peer_slots = exchange.peer_slots().map(|(peer_slot, origin)| {
             let (window, address) = (exchange.window(peer_slot), exchange.address(peer_slot));
             let peer_slot = Some(peer_slot);
-            (origin, Peer { peer_slot, window, address, heard_at: now, ..Peer::default() })
+            (origin, Peer { peer_slot, window, address, last_heard_at: now, ..Peer::default() })
         });
         let known: BTreeMap<Origin, Peer> = peer_slots.collect();
         Peers { is_resumed: !known.is_empty(), known }
@@ -48,13 +48,13 @@ impl Peers {
 
     /// The peer, which is added if it is not known.
     pub(super) fn entry(&mut self, now: u64, origin: Origin) -> &mut Peer {
-        self.known.entry(origin).or_insert_with(|| Peer { heard_at: now, ..Peer::default() })
+        self.known.entry(origin).or_insert_with(|| Peer { last_heard_at: now, ..Peer::default() })
     }
 
     /// Whether an origin is known or can be added. Any node with the key may name any number of
     /// origins.
     pub(super) fn has_room_for(&self, origin: Origin) -> bool {
-        self.known.len() < MOST_PEERS || self.known.contains_key(&origin)
+        self.known.len() < MAX_PEERS || self.known.contains_key(&origin)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Origin, &Peer)> {
@@ -67,7 +67,7 @@ impl Peers {
 
     /// The members of the cluster.
     pub(super) fn up(&self) -> impl Iterator<Item = &Peer> {
-        self.known.values().filter(|peer| peer.state == State::Up)
+        self.known.values().filter(|peer| peer.state == PeerState::Up)
     }
 
     /// Where the members are that have answered a challenge.

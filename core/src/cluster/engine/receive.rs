@@ -3,9 +3,9 @@
 use super::Engine;
 use super::context::Context;
 use super::report::Reports;
-use crate::cluster::access::Charge;
+use crate::cluster::access::PeerEntry;
 use crate::cluster::counter::Counter;
-use crate::cluster::history::Kept;
+use crate::cluster::history::StoredReport;
 use crate::cluster::pace::{self, late_after};
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{DropCause, RELAYED, Report, Section};
@@ -25,7 +25,7 @@ impl Engine {
         if report.last > LAST_NUMBER {
             return Err(DropCause::Malformed);
         }
-        if origin.node == self.context.me.node || !self.peers.has_room_for(origin) {
+        if origin.node == self.context.origin.node || !self.peers.has_room_for(origin) {
             return Ok(());
         }
         // Whether the snapshot includes the report is not known before the snapshot is there.
@@ -38,15 +38,15 @@ impl Engine {
         }
         let delay = self.peers.delay_of(sender);
         self.mark_applied(now, origin, (report.first, report.last));
-        self.learn_rules_of(now, &report);
+        self.refresh_rules_for(now, &report);
         self.reports.charge(now, &self.context, &report, delay);
-        let kept = Kept {
+        let stored = StoredReport {
             last: report.last,
             at: now.saturating_sub(delay),
             flags: flags & RELAYED,
             body: body.into(),
         };
-        self.repair.history.keep(now, origin, report.first, kept);
+        self.repair.history.insert(now, origin, report.first, stored);
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Engine {
             peer.note_gap(now, before);
         }
         if is_repaired {
-            peer.asked = 0;
+            peer.requests = 0;
         }
         self.peers.claim_peer_slot(&self.context.exchange, origin);
         self.repair.note_missing(&mut self.peers, origin);
@@ -91,11 +91,13 @@ impl Engine {
     }
 
     /// Looks for the rules of a report in the table, if some are not known.
-    fn learn_rules_of(&mut self, now: u64, report: &Report<'_>) {
+    fn refresh_rules_for(&mut self, now: u64, report: &Report<'_>) {
         let exchange = &self.context.exchange;
         let is_known = |(section, _): (Section, _)| exchange.rule(section.rule).is_some();
-        if !report.sections().all(is_known) && now >= self.reports.learned_at + pace::LEARN_AGAIN {
-            self.reports.learn(now, &mut self.context);
+        if !report.sections().all(is_known)
+            && now >= self.reports.rules_refreshed_at + pace::RULE_REFRESH_INTERVAL
+        {
+            self.reports.refresh_rules(now, &mut self.context);
         }
     }
 }
@@ -104,7 +106,7 @@ impl Reports {
     /// Charges the entries of a report that took `delay` to arrive.
     fn charge(&self, now: u64, context: &Context, report: &Report<'_>, delay: u64) {
         let exchange = &context.exchange;
-        let (mut charged, mut spared, mut unknown) = (0, 0, 0);
+        let (mut charged, mut skipped, mut unknown) = (0, 0, 0);
         for (section, entries) in report.sections() {
             let Some(rule) = exchange.rule(section.rule) else {
                 unknown += entries.len() as u64;
@@ -113,17 +115,17 @@ impl Reports {
             let age = section.age_us.saturating_mul(1000).saturating_add(delay);
             let late_from = late_after(self.period(&rule), rule.fill_ns()).saturating_add(delay);
             let is_late = context.settings.mechanisms.forgive_late_hits && age > late_from;
-            let entries = entries.map(|entry| Charge {
+            let entries = entries.map(|entry| PeerEntry {
                 fingerprint: entry.fingerprint,
                 units: entry.hits.saturating_mul(section.quantum),
                 saturated: entry.saturated,
             });
             let done = exchange.charge(&rule, now, now.saturating_sub(age), is_late, entries);
             charged += done.charged;
-            spared += done.spared;
+            skipped += done.skipped;
         }
         context.count(Counter::EntriesReceived, charged);
-        context.count(Counter::Spared, spared);
+        context.count(Counter::EntriesLate, skipped);
         context.count(Counter::UnknownRule, unknown);
     }
 }

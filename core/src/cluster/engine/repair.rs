@@ -14,11 +14,11 @@ use crate::cluster::wire::{DatagramKind, DropCause, RELAYED, parse_gaps, write_g
 use crate::cluster::{Event, Origin, PeerAddr, Ranges};
 
 /// Ranges of one origin in one request.
-const MOST_RANGES: usize = 32;
+const MAX_RANGES: usize = 32;
 /// Reports in answer to one request.
-const MOST_ANSWERS: usize = 64;
+const MAX_REPAIRS: usize = 64;
 /// Requests to the origin itself before others are asked.
-const ASK_ORIGIN: u32 = 3;
+const MAX_ORIGIN_REQUESTS: u32 = 3;
 
 pub(super) struct Repair {
     /// Reports that peers may request.
@@ -48,7 +48,7 @@ impl Repair {
     pub(super) fn note_missing(&mut self, peers: &mut Peers, origin: Origin) {
         let Some(peer) = peers.get_mut(origin) else { return };
         if peer.window.missing().is_empty() {
-            peer.ask_at = None;
+            peer.request_at = None;
             peer.high_water_marks.clear();
             self.incomplete.remove(&origin);
         } else {
@@ -79,7 +79,7 @@ impl Repair {
         let mut absent = Ranges::new();
         for range in ranges {
             let mut next = range.0;
-            for (first, kept) in self.history.within(origin, range) {
+            for (first, stored) in self.history.in_range(origin, range) {
                 if merger.len() >= most {
                     next = u64::MAX;
                     break;
@@ -87,8 +87,8 @@ impl Repair {
                 if first > next {
                     absent.push((next, first - 1));
                 }
-                merger.add(first, kept);
-                next = kept.last.saturating_add(1);
+                merger.add(first, stored);
+                next = stored.last.saturating_add(1);
             }
             if next <= range.1 {
                 absent.push((next, range.1));
@@ -117,7 +117,7 @@ impl Engine {
             let mut body = Vec::new();
             // Ranges that do not fit are requested next time.
             write_gaps(&list, &mut body);
-            self.context.count(Counter::Asked, 1);
+            self.context.count(Counter::RepairsRequested, 1);
             self.context.send(To::One(target), DatagramKind::Gap, 0, &body);
         }
     }
@@ -133,18 +133,18 @@ impl Engine {
         let retention = self.context.retention();
         let peer = self.peers.get_mut(origin)?;
         // The gaps came with a window from the table or from a snapshot.
-        if peer.ask_at.is_none() && !peer.window.missing().is_empty() {
-            peer.ask_at = Some(now);
+        if peer.request_at.is_none() && !peer.window.missing().is_empty() {
+            peer.request_at = Some(now);
             peer.high_water_marks.push_back((now, peer.window.top()));
         }
-        let is_due = peer.ask_at.is_some_and(|at| now >= at);
+        let is_due = peer.request_at.is_some_and(|at| now >= at);
         if !is_due || !self.context.settings.mechanisms.repair {
             return None;
         }
-        let ranges = peer.window.missing().iter().take(MOST_RANGES).copied().collect();
-        let is_there = peer.receives_reports(now, retention) && peer.asked < ASK_ORIGIN;
+        let ranges = peer.window.missing().iter().take(MAX_RANGES).copied().collect();
+        let is_there = peer.receives_reports(now, retention) && peer.requests < MAX_ORIGIN_REQUESTS;
         let address = peer.address;
-        peer.ask_again_later(now);
+        peer.schedule_next_request(now);
         let target = match address.filter(|_| is_there) {
             Some(address) => Some(address),
             None => {
@@ -184,10 +184,10 @@ impl Engine {
         from: PeerAddr,
         body: &[u8],
     ) -> Result<(), DropCause> {
-        let mut left = MOST_ANSWERS;
+        let mut left = MAX_REPAIRS;
         let mut gone = Vec::new();
         for (origin, ranges) in parse_gaps(body)? {
-            let relayed = (origin != self.context.me).then_some(origin);
+            let relayed = (origin != self.context.origin).then_some(origin);
             let merger = Merger::new(now, relayed, &self.context.exchange);
             let (answers, mut absent) = self.repair.collect(merger, origin, ranges, left);
             // Reports that do not exist yet are not gone.
@@ -200,7 +200,7 @@ impl Engine {
                 gone.push((origin, absent));
             }
             left = left.saturating_sub(answers.len());
-            self.context.count(Counter::Answered, answers.len() as u64);
+            self.context.count(Counter::RepairsSent, answers.len() as u64);
             let flags = if relayed.is_none() { 0 } else { RELAYED };
             for body in answers {
                 self.context.send(To::One(from), DatagramKind::Report, flags, &body);

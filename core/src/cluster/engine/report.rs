@@ -8,16 +8,16 @@ use super::Engine;
 use super::context::Context;
 use super::rule_pace::RulePace;
 use crate::cluster::Origin;
-use crate::cluster::access::{Drained, KnownRule, Level};
+use crate::cluster::access::{DrainedEntry, ExchangeRule, PendingBucket};
 use crate::cluster::counter::Counter;
-use crate::cluster::history::{History, Kept};
+use crate::cluster::history::{History, StoredReport};
 use crate::cluster::pace::{self, age_class};
 use crate::cluster::wire::{
     ANSWER, DatagramKind, ReportEntry, ReportWriter, Section, write_digest,
 };
 
 /// Half the burst, as a level counts.
-const HALF: u64 = 1 << 31;
+const HALF_USED: u64 = 1 << 31;
 
 pub(super) struct Reports {
     /// The number of the last report.
@@ -27,32 +27,32 @@ pub(super) struct Reports {
     /// The number of nodes, this one included.
     pub(super) nodes: u64,
     /// When rules of other processes were last looked for.
-    pub(super) learned_at: u64,
+    pub(super) rules_refreshed_at: u64,
     /// The reports of peers that were applied, if somebody wants to know.
     pub(super) applied: Option<Vec<(Origin, u64, u64)>>,
     /// When each rule is due, by its index in the table.
     paces: BTreeMap<u16, RulePace>,
     groups: Groups,
     writer: ReportWriter,
-    tail: Tail,
+    announcements: TopAnnouncements,
     /// When the whole table is searched next.
     sweep_at: u64,
 }
 
 /// Entries that can stand in one section: rule, quantum, class of age.
-type Groups = BTreeMap<(u64, u64, u64), Vec<Drained>>;
+type Groups = BTreeMap<(u64, u64, u64), Vec<DrainedEntry>>;
 
 /// After the last report, the node says a few times how far its reports go.
-struct Tail {
+struct TopAnnouncements {
     reported_at: u64,
-    said: usize,
+    sent: usize,
     due_at: Option<u64>,
 }
 
 impl Reports {
     pub(super) fn new(context: &mut Context, now: u64) -> Reports {
         let Context { settings, exchange, rng, .. } = context;
-        let mut pace = |rule: &KnownRule| {
+        let mut pace = |rule: &ExchangeRule| {
             RulePace::new(rule, settings, |period| match settings.periodic {
                 true => now + period,
                 false => now + rng.random_range(1..=period),
@@ -62,20 +62,20 @@ impl Reports {
             top: 0,
             rules_hash: exchange.rules_hash(),
             nodes: 1,
-            learned_at: now,
+            rules_refreshed_at: now,
             applied: None,
             paces: exchange.rules().iter().map(|rule| (rule.index, pace(rule))).collect(),
             groups: Groups::new(),
             writer: ReportWriter::new(),
-            tail: Tail { reported_at: now, said: 0, due_at: None },
-            sweep_at: now + pace::SWEEP,
+            announcements: TopAnnouncements { reported_at: now, sent: 0, due_at: None },
+            sweep_at: now + pace::SWEEP_INTERVAL,
         }
     }
 
     /// Looks for rules that other processes of the table have.
-    pub(super) fn learn(&mut self, now: u64, context: &mut Context) {
-        self.learned_at = now;
-        context.exchange.learn();
+    pub(super) fn refresh_rules(&mut self, now: u64, context: &mut Context) {
+        self.rules_refreshed_at = now;
+        context.exchange.refresh_rules();
         let Context { settings, exchange, .. } = context;
         // All rules of a node with periodic reports are due at the same time.
         let common = self.paces.values().map(|pace| pace.due_at).max();
@@ -91,7 +91,7 @@ impl Reports {
     }
 
     /// The period of a rule.
-    pub(super) fn period(&self, rule: &KnownRule) -> u64 {
+    pub(super) fn period(&self, rule: &ExchangeRule) -> u64 {
         self.paces.get(&rule.index).map_or(0, |pace| pace.period)
     }
 
@@ -101,15 +101,15 @@ impl Reports {
         let any_due = self.update_paces(now, context, eager, all);
         let sweep = all || now >= self.sweep_at;
         if sweep {
-            self.sweep_at = now + pace::SWEEP;
+            self.sweep_at = now + pace::SWEEP_INTERVAL;
         }
         let mut groups = std::mem::take(&mut self.groups);
-        let is_due = |rule: &KnownRule, level: &Level| {
+        let is_due = |rule: &ExchangeRule, level: &PendingBucket| {
             self.paces.get(&rule.index).is_none_or(|pace| {
-                pace.is_due || level.hits >= pace.urgent || eager && level.used > HALF
+                pace.is_due || level.hits >= pace.urgent || eager && level.used > HALF_USED
             })
         };
-        context.exchange.drain(now, sweep, is_due, |entry: Drained| {
+        context.exchange.drain(now, sweep, is_due, |entry: DrainedEntry| {
             let class = age_class(now.saturating_sub(entry.start_ns));
             groups.entry((entry.rule, entry.quantum, class)).or_default().push(entry);
         });
@@ -153,7 +153,7 @@ impl Reports {
             let Some(oldest) = entries.iter().map(|entry| entry.start_ns).min() else { continue };
             let age_us = now.saturating_sub(oldest) / 1000;
             let section = Section { rule: *rule, quantum: *quantum, age_us };
-            for Drained { fingerprint, hits, saturated, .. } in entries.iter().copied() {
+            for DrainedEntry { fingerprint, hits, saturated, .. } in entries.iter().copied() {
                 let entry = ReportEntry { fingerprint, hits, saturated };
                 if !self.writer.push(&section, entry) {
                     self.send(now, context, history, true);
@@ -173,27 +173,31 @@ impl Reports {
         self.top += 1;
         let number = self.top;
         let body = self.writer.finish(number, number, is_full);
-        let kept = Kept { last: number, at: now, flags: 0, body: body.into() };
-        history.keep(now, context.me, number, kept);
+        let stored = StoredReport { last: number, at: now, flags: 0, body: body.into() };
+        history.insert(now, context.origin, number, stored);
         context.broadcast(DatagramKind::Report, 0, body);
         context.count(Counter::ReportsSent, 1);
         self.writer.clear(None);
-        self.tail = Tail { reported_at: now, said: 0, due_at: Some(now + pace::TAILS[0]) };
+        self.announcements = TopAnnouncements {
+            reported_at: now,
+            sent: 0,
+            due_at: Some(now + pace::TOP_ANNOUNCEMENTS[0]),
+        };
     }
 
     /// Says how far the reports go, a few times after the last report.
     pub(super) fn announce_top(&mut self, now: u64, context: &mut Context) {
-        if self.tail.due_at.is_none_or(|at| now < at) {
+        if self.announcements.due_at.is_none_or(|at| now < at) {
             return;
         }
-        self.tail.said += 1;
+        self.announcements.sent += 1;
         // Nodes must also notice what is missing if the network heals in silence.
-        let is_kept = now < self.tail.reported_at + context.retention();
-        let later = is_kept.then_some(pace::ROUND.max(self.nodes * pace::TICK));
-        let after = pace::TAILS.get(self.tail.said).copied().or(later);
-        self.tail.due_at = after.map(|after| now + after);
+        let is_kept = now < self.announcements.reported_at + context.retention();
+        let later = is_kept.then_some(pace::HOUSEKEEPING.max(self.nodes * pace::TICK));
+        let after = pace::TOP_ANNOUNCEMENTS.get(self.announcements.sent).copied().or(later);
+        self.announcements.due_at = after.map(|after| now + after);
         let mut body = Vec::new();
-        write_digest(&[(context.me, self.top)], &mut body);
+        write_digest(&[(context.origin, self.top)], &mut body);
         context.broadcast(DatagramKind::Digest, ANSWER, &body);
     }
 }

@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-use crate::cluster::access::KnownRule;
+use crate::cluster::access::ExchangeRule;
 use crate::cluster::pace::rule_period;
 use crate::cluster::settings::Settings;
 
@@ -18,7 +18,7 @@ pub(super) struct RulePace {
 
 impl RulePace {
     pub(super) fn new(
-        rule: &KnownRule,
+        rule: &ExchangeRule,
         settings: &Settings,
         due_at: impl FnOnce(u64) -> u64,
     ) -> RulePace {

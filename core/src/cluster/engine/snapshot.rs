@@ -17,9 +17,9 @@ use crate::cluster::wire::{DatagramKind, DropCause, Snapshot, SnapshotWriter};
 use crate::cluster::{Event, Origin, PeerAddr, Window};
 
 /// Datagrams of one snapshot.
-const MOST_PARTS: usize = 128;
+const MAX_PARTS: usize = 128;
 /// Buckets of one snapshot.
-const MOST_LEVELS: usize = 12_000;
+const MAX_LEVELS: usize = 12_000;
 
 pub(super) struct Snapshots {
     /// `None` once the node applies reports.
@@ -33,7 +33,7 @@ struct WarmStart {
     until: u64,
     greet_at: u64,
     /// Who was asked last, and when.
-    asked: Option<(Origin, u64)>,
+    requested_from: Option<(Origin, u64)>,
     parts: BTreeMap<u16, Vec<u8>>,
 }
 
@@ -41,9 +41,9 @@ impl Snapshots {
     /// `is_cold`: the node needs the buckets of another.
     pub(super) fn new(now: u64, is_cold: bool) -> Snapshots {
         let start = is_cold.then(|| WarmStart {
-            until: now + pace::WARM_START,
-            greet_at: now + pace::GREET_AGAIN,
-            asked: None,
+            until: now + pace::WARM_START_TIMEOUT,
+            greet_at: now + pace::GREET_INTERVAL,
+            requested_from: None,
             parts: BTreeMap::new(),
         });
         Snapshots { start, sent: None }
@@ -57,7 +57,7 @@ impl Snapshots {
     /// Waits from now on: there was no peer to ask before.
     pub(super) fn restart_wait(&mut self, now: u64) {
         if let Some(start) = &mut self.start {
-            start.until = now + pace::WARM_START;
+            start.until = now + pace::WARM_START_TIMEOUT;
         }
     }
 
@@ -70,11 +70,11 @@ impl Snapshots {
         origin: Origin,
     ) {
         let Some(start) = &mut self.start else { return };
-        if start.asked.is_some_and(|(_, at)| now < at + pace::WARM_START_AGAIN) {
+        if start.requested_from.is_some_and(|(_, at)| now < at + pace::WARM_START_RETRY) {
             return;
         }
         let Some(address) = peers.get(origin).and_then(|peer| peer.address) else { return };
-        start.asked = Some((origin, now));
+        start.requested_from = Some((origin, now));
         start.parts.clear();
         context.send(To::One(address), DatagramKind::SnapshotRequest, 0, &[]);
     }
@@ -82,18 +82,18 @@ impl Snapshots {
 
 impl WarmStart {
     /// Whether another greeting is due: one may have been lost.
-    fn takes_greeting(&mut self, now: u64) -> bool {
-        let is_due = self.asked.is_none() && now >= self.greet_at;
+    fn is_greeting_due(&mut self, now: u64) -> bool {
+        let is_due = self.requested_from.is_none() && now >= self.greet_at;
         if is_due {
-            self.greet_at = now + pace::GREET_AGAIN;
+            self.greet_at = now + pace::GREET_INTERVAL;
         }
         is_due
     }
 
     /// Takes the snapshot, with the peer that sent it, if all of its windows are there. They come
     /// first: all are there once every part up to the first one with buckets is.
-    fn take(&mut self) -> Option<(Origin, Vec<Vec<u8>>)> {
-        let (peer, _) = self.asked?;
+    fn take_parts(&mut self) -> Option<(Origin, Vec<Vec<u8>>)> {
+        let (peer, _) = self.requested_from?;
         let parts: Vec<Vec<u8>> = std::mem::take(&mut self.parts).into_values().collect();
         let parsed = parts.iter().filter_map(|body| Snapshot::parse(body).ok());
         let has_all = parsed
@@ -106,33 +106,35 @@ impl WarmStart {
 
 /// Whom to ask for buckets. A peer with other rules has applied all reports, but kept no buckets
 /// of these rules: it is asked only if there is no other.
-fn next_to_ask(now: u64, peers: &Peers, rules_hash: u64) -> Option<Origin> {
+fn next_source(now: u64, peers: &Peers, rules_hash: u64) -> Option<Origin> {
     let mut proven: Vec<_> = peers.iter().filter(|(_, peer)| peer.is_proven()).collect();
     let has_our_rules = |peer: &Peer| peer.rules == rules_hash;
     if proven.iter().any(|(_, peer)| has_our_rules(peer)) {
         proven.retain(|(_, peer)| has_our_rules(peer));
     }
-    let turn = (now / pace::WARM_START_AGAIN) as usize;
+    let turn = (now / pace::WARM_START_RETRY) as usize;
     turn.checked_rem(proven.len()).map(|turn| proven[turn].0)
 }
 
 impl Engine {
     /// Goes on with a warm start, and ends it when its time is over.
-    pub(super) fn continue_start(&mut self, now: u64) {
+    pub(super) fn continue_warm_start(&mut self, now: u64) {
         let Some(start) = &mut self.snapshots.start else { return };
         let is_over = now >= start.until;
-        let was_asked = start.asked.is_some();
-        let last = start.asked.map_or(start.until.saturating_sub(pace::WARM_START), |(_, at)| at);
-        if start.takes_greeting(now) {
+        let was_requested = start.requested_from.is_some();
+        let last = start
+            .requested_from
+            .map_or(start.until.saturating_sub(pace::WARM_START_TIMEOUT), |(_, at)| at);
+        if start.is_greeting_due(now) {
             self.greet_missing(now);
         }
         if is_over {
             self.apply_snapshot(now);
             self.snapshots.start = None;
-        } else if now >= last + pace::WARM_START_AGAIN {
-            if was_asked && self.apply_snapshot(now) {
+        } else if now >= last + pace::WARM_START_RETRY {
+            if was_requested && self.apply_snapshot(now) {
                 self.snapshots.start = None;
-            } else if let Some(peer) = next_to_ask(now, &self.peers, self.reports.rules_hash) {
+            } else if let Some(peer) = next_source(now, &self.peers, self.reports.rules_hash) {
                 self.snapshots.request(now, &mut self.context, &self.peers, peer);
             }
         }
@@ -146,7 +148,7 @@ impl Engine {
         }
         self.context.count(Counter::Snapshots, 1);
         // Many nodes may start at once, and each snapshot looks at the whole table.
-        let sent = self.snapshots.sent.take().filter(|(at, _)| now < at + pace::SNAPSHOT_AGAIN);
+        let sent = self.snapshots.sent.take().filter(|(at, _)| now < at + pace::SNAPSHOT_LIFETIME);
         let (at, pages) = sent.unwrap_or_else(|| (now, self.write_snapshot(now).into()));
         for body in pages.iter() {
             self.context.send(To::One(from), DatagramKind::Snapshot, 0, body);
@@ -160,16 +162,16 @@ impl Engine {
         let own = Window::new(self.reports.top, Vec::new());
         let windows = self.peers.iter().map(|(origin, peer)| (origin, &peer.window));
         let windows = windows.filter(|(_, window)| window.top() > 0);
-        for (origin, window) in windows.chain([(self.context.me, &own)]) {
+        for (origin, window) in windows.chain([(self.context.origin, &own)]) {
             if !writer.push_window(origin, window) {
                 pages.push(std::mem::take(&mut writer));
                 writer.push_window(origin, window);
             }
         }
-        for level in self.context.exchange.levels(now, MOST_LEVELS) {
+        for level in self.context.exchange.bucket_levels(now, MAX_LEVELS) {
             if !writer.push(level.rule, level.fingerprint, level.used_16ths) {
                 pages.push(std::mem::take(&mut writer));
-                if pages.len() == MOST_PARTS {
+                if pages.len() == MAX_PARTS {
                     break;
                 }
                 writer.push(level.rule, level.fingerprint, level.used_16ths);
@@ -190,8 +192,8 @@ impl Engine {
     ) -> Result<(), DropCause> {
         let snapshot = Snapshot::parse(body)?;
         let Some(start) = &mut self.snapshots.start else { return Ok(()) };
-        if start.asked.is_none_or(|(peer, _)| peer != sender)
-            || usize::from(snapshot.parts) > MOST_PARTS + 1
+        if start.requested_from.is_none_or(|(peer, _)| peer != sender)
+            || usize::from(snapshot.parts) > MAX_PARTS + 1
         {
             return Ok(());
         }
@@ -205,12 +207,12 @@ impl Engine {
     /// Applies what has arrived of a snapshot. Without all of its windows nothing is applied: a
     /// report could be charged twice.
     fn apply_snapshot(&mut self, now: u64) -> bool {
-        let taken = self.snapshots.start.as_mut().and_then(WarmStart::take);
+        let taken = self.snapshots.start.as_mut().and_then(WarmStart::take_parts);
         let Some((peer, parts)) = taken else { return false };
         let parts: Vec<Snapshot<'_>> =
             parts.iter().filter_map(|body| Snapshot::parse(body).ok()).collect();
         // Buckets of rules that are not known now are dropped.
-        self.reports.learn(now, &mut self.context);
+        self.reports.refresh_rules(now, &mut self.context);
         for (origin, window) in parts.iter().flat_map(Snapshot::windows) {
             self.apply_window(now, origin, &window);
         }
@@ -218,7 +220,7 @@ impl Engine {
         for (rule, levels) in parts.iter().flat_map(Snapshot::sections) {
             let Some(rule) = self.context.exchange.rule(rule) else { continue };
             for (fingerprint, used_16ths) in levels {
-                self.context.exchange.raise(&rule, now, fingerprint, used_16ths);
+                self.context.exchange.raise_level(&rule, now, fingerprint, used_16ths);
                 count += 1;
             }
         }
@@ -228,7 +230,7 @@ impl Engine {
 
     /// Takes the reports in a snapshot's window as applied.
     fn apply_window(&mut self, now: u64, origin: Origin, window: &Window) {
-        if origin.node == self.context.me.node
+        if origin.node == self.context.origin.node
             || window.top() > LAST_NUMBER
             || !self.peers.has_room_for(origin)
         {

@@ -63,7 +63,7 @@ impl Background {
     }
 
     /// The same as `stop`, which may come later, but waits for nothing.
-    pub(crate) fn retire(&self) {
+    pub(crate) fn request_stop(&self) {
         if self.is_here() {
             self.stop.want();
         }

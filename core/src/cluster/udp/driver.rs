@@ -21,10 +21,10 @@ use super::{Group, Hooks, Inbox, Outbox, Socket};
 use crate::cluster::Output;
 
 /// The most outputs, and the most datagrams sent, between two looks at the sockets.
-const MOST_OUTPUTS: usize = 1024;
-const MOST_SENDS: usize = 16 * MOST_OUTPUTS;
+const MAX_OUTPUTS: usize = 1024;
+const MAX_SENDS: usize = 16 * MAX_OUTPUTS;
 /// The most datagrams handled between two looks at the time.
-const MOST_DATAGRAMS: usize = 256;
+const MAX_DATAGRAMS: usize = 256;
 /// How long a sleep may be. The table's clock goes on while the host is suspended; timers do not.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How long the goodbye may take.
@@ -174,8 +174,8 @@ impl<E: Driven> Driver<E> {
     /// say.
     async fn send(&mut self) -> Option<u64> {
         let mut due = None;
-        for _ in 0..MOST_OUTPUTS {
-            if self.outbox.sends() >= MOST_SENDS {
+        for _ in 0..MAX_OUTPUTS {
+            if self.outbox.sends() >= MAX_SENDS {
                 break;
             }
             match self.engine.poll() {
@@ -223,7 +223,7 @@ impl<E: Driven> Driver<E> {
 
     /// Hands the engine what has come, up to a limit.
     fn receive(&mut self) {
-        let mut left = MOST_DATAGRAMS;
+        let mut left = MAX_DATAGRAMS;
         loop {
             while let Some((from, datagram)) = self.inbox.next() {
                 self.engine.handle_datagram((self.hooks.now)(), from, datagram);

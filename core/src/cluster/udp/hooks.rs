@@ -99,6 +99,6 @@ pub(crate) fn count(tally: &Tally, more: usize) {
     // Relaxed: a count orders nothing.
     tally.count.fetch_add(more as u64, Ordering::Relaxed);
     if let Some((exchange, counter)) = &tally.shared {
-        exchange.count(counter.place(), more as u64);
+        exchange.add_to_counter(counter.index(), more as u64);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct NodeThread {
     /// The generation of the process in which it was started, and one; zero: it was not.
     started: AtomicU32,
     /// The same of the process in which it shall have ended.
-    retired: AtomicU32,
+    disabled: AtomicU32,
     background: Mutex<Option<Background>>,
 }
 
@@ -66,7 +66,7 @@ impl NodeThread {
         let (Some(plan), Ok(_)) = (self.plan.get(), claim) else { return };
         // Whatever the system does not give cannot be had by asking at every check.
         let Ok(background) = plan.clone().start(payload.cloned()) else {
-            return plan.exchange.count(Counter::StartErrors.place(), 1);
+            return plan.exchange.add_to_counter(Counter::StartErrors.index(), 1);
         };
         match self.background.try_lock() {
             // A parent's is dropped, which does nothing in a child.
@@ -74,38 +74,38 @@ impl NodeThread {
             // Held by a thread that a fork has left behind: nobody can stop it, or has to. Or by one
             // that retires what is not there yet.
             Err(_) => {
-                if self.is_retired(here) {
-                    background.retire();
+                if self.is_disabled(here) {
+                    background.request_stop();
                 }
                 mem::forget(background);
             }
         }
         // Who retired it meanwhile may have found nothing there.
-        if self.is_retired(here) {
-            self.retire_found();
+        if self.is_disabled(here) {
+            self.request_stop_if_started();
         }
     }
 
-    fn is_retired(&self, here: u32) -> bool {
+    fn is_disabled(&self, here: u32) -> bool {
         // Pairs with the fence in `retire`: either that finds the thread, or this finds the wish.
         fence(Ordering::SeqCst);
-        self.retired.load(Ordering::Relaxed) == here
+        self.disabled.load(Ordering::Relaxed) == here
     }
 
-    fn retire_found(&self) {
+    fn request_stop_if_started(&self) {
         if let Ok(place) = self.background.try_lock() {
-            place.as_ref().map(Background::retire);
+            place.as_ref().map(Background::request_stop);
         }
     }
 
     /// The thread shall end, now or before it has started in this process.
-    pub(crate) fn retire(&self) {
+    pub(crate) fn disable(&self) {
         let here = fork::generation().wrapping_add(1);
         // As if it had been started.
         self.started.store(here, Ordering::Relaxed);
-        self.retired.store(here, Ordering::Relaxed);
+        self.disabled.store(here, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.retire_found();
+        self.request_stop_if_started();
     }
 
     /// Says goodbye and ends the thread.

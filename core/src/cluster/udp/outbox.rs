@@ -15,7 +15,7 @@ use super::hooks::{Counters, count};
 use crate::cluster::{PeerAddr, To, Transmit};
 
 /// The most bytes in one call: less than fits a datagram, of which the system makes them.
-const MOST_BYTES: usize = 64_000;
+const MAX_BYTES: usize = 64_000;
 /// How long a round may wait for room in the socket before the rest of it is dropped.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -175,7 +175,7 @@ fn run(sizes: &[usize], most: usize) -> usize {
     if size == 0 {
         return 1;
     }
-    let most = most.min(MOST_BYTES / size).max(1);
+    let most = most.min(MAX_BYTES / size).max(1);
     let equal = sizes.iter().take(most).take_while(|next| **next == size).count();
     let shorter = sizes.get(equal).is_some_and(|next| (1..size).contains(next));
     equal + usize::from(shorter && equal < most)

@@ -7,7 +7,7 @@ use super::backoff::Backoff;
 use super::hooks::count;
 
 /// So many errors in a row, and the socket is no good.
-const MOST_FAILURES: u32 = 16;
+const MAX_FAILURES: u32 = 16;
 
 /// What a socket was used for. What it can do of one says nothing about the other.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl<T> Port<T> {
     pub(crate) fn failed(&mut self, what: Use, now: u64) {
         let failures = &mut self.failures[what as usize];
         *failures += 1;
-        if *failures >= MOST_FAILURES && self.held.take().is_some() {
+        if *failures >= MAX_FAILURES && self.held.take().is_some() {
             self.due = later(now, self.backoff.wait_after(now.saturating_sub(self.opened)));
         }
     }

@@ -88,7 +88,7 @@ impl TestDomain {
 
     fn start_exchange(&self) {
         let exchange = self.throttle.exchange();
-        exchange.stay(exchange.now());
+        exchange.keep_alive(exchange.now());
         // There are peers, however near.
         exchange.set_slack(1);
     }
@@ -104,7 +104,7 @@ fn tolerance_lets_pass_what_would_pass_that_much_later() {
     let test = TestDomain::new(3 * SECOND, false);
     assert_eq!(test.passes("alone"), 2, "nobody to wait for");
     let exchange = test.throttle.exchange();
-    exchange.stay(exchange.now());
+    exchange.keep_alive(exchange.now());
     assert_eq!(test.passes("without peers"), 2, "nobody is there");
     test.start_exchange();
     test.throttle.exchange().set_slack(4 * SECOND);

@@ -3,12 +3,12 @@
 use super::{Engine, To};
 use crate::cluster::access::PeerStatus;
 use crate::cluster::pace;
-use crate::cluster::peer::State;
+use crate::cluster::peer::PeerState;
 use crate::cluster::slack::Slack;
 
 impl Engine {
-    pub(super) fn round(&mut self, now: u64) {
-        self.reports.learn(now, &mut self.context);
+    pub(super) fn housekeeping(&mut self, now: u64) {
+        self.reports.refresh_rules(now, &mut self.context);
         self.repair.history.expire(now.saturating_sub(self.context.retention()));
         self.forget_peers(now);
         self.greet_missing(now);
@@ -29,7 +29,7 @@ impl Engine {
             self.greet(now, To::Group);
         }
         let unproven = self.peers.iter().filter_map(|(origin, peer)| {
-            let is_unproven = peer.state == State::Up && !peer.is_proven();
+            let is_unproven = peer.state == PeerState::Up && !peer.is_proven();
             peer.address.filter(|_| is_unproven).map(|address| (origin, address))
         });
         for (origin, address) in unproven.collect::<Vec<_>>() {
@@ -49,9 +49,10 @@ impl Engine {
 
     /// Forgets peers long after any node has reports of them that could be charged again.
     fn forget_peers(&mut self, now: u64) {
-        let before = now.saturating_sub(self.context.retention() + pace::FORGET);
+        let before = now.saturating_sub(self.context.retention() + pace::FORGET_AFTER);
         let forgotten = self.peers.forget(&self.context.exchange, |peer| {
-            peer.state != State::Up && peer.heard_at.max(peer.applied_at.unwrap_or(0)) < before
+            peer.state != PeerState::Up
+                && peer.last_heard_at.max(peer.applied_at.unwrap_or(0)) < before
         });
         forgotten.into_iter().for_each(|origin| self.repair.forget(origin));
     }
@@ -60,7 +61,7 @@ impl Engine {
     /// peers there is none.
     pub(super) fn publish_slack(&mut self, now: u64) {
         match self.peers.up().map(|peer| peer.delay.unwrap_or(0)).max() {
-            Some(delay) => self.slack.measured(now, delay),
+            Some(delay) => self.slack.record_measurement(now, delay),
             None => self.slack = Slack::default(),
         }
         self.context.exchange.set_slack(self.slack.ns());
@@ -71,8 +72,8 @@ impl Engine {
     fn publish_peers(&mut self, now: u64) {
         for peer in self.peers.values_mut() {
             let Some(peer_slot) = peer.peer_slot else { continue };
-            let heard = peer.heard_at;
-            if !peer.changed && now.saturating_sub(heard) > 2 * pace::ROUND {
+            let heard = peer.last_heard_at;
+            if !peer.changed && now.saturating_sub(heard) > 2 * pace::HOUSEKEEPING {
                 continue;
             }
             peer.changed = false;

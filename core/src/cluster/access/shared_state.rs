@@ -63,17 +63,17 @@ impl Exchange {
     }
 
     /// Adds to one of the counters.
-    pub fn count(&self, counter: usize, by: u64) {
+    pub fn add_to_counter(&self, counter: usize, by: u64) {
         self.host.table.add_to_counter(counter, by);
     }
 
     /// What a counter says.
-    pub fn counted(&self, counter: usize) -> u64 {
+    pub fn counter(&self, counter: usize) -> u64 {
         self.host.table.counter(counter)
     }
 
     /// Notes an event.
-    pub fn note(&self, event: RawEvent) {
+    pub fn push_event(&self, event: RawEvent) {
         self.host.table.push_event(event);
     }
 
