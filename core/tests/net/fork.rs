@@ -1,12 +1,12 @@
 //! A forked child has the thread's owner but not the thread: it must not wait for it, and can have
 //! its own.
 
-use crate::node::Node;
-use crate::probe::to_one;
+use crate::test_engine::to_one;
+use crate::test_node::TestNode;
 
 #[test]
 fn a_child_starts_its_own() {
-    let (mut node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
+    let (mut node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let (address, to) = (node.address(), peer.address());
     assert!(node.background.is_here());
     // SAFETY: the child uses nothing that another thread of the parent may have locked, except
@@ -16,7 +16,7 @@ fn a_child_starts_its_own() {
     if child == 0 {
         let foreign = !node.background.is_here();
         node.background.stop();
-        let own = Node::start("127.0.0.1:0");
+        let own = TestNode::start("127.0.0.1:0");
         own.send(to_one(to, own.address().to_string()));
         own.send(to_one(own.address(), *b"to itself"));
         own.receives(b"to itself");

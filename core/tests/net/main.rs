@@ -6,8 +6,9 @@
 
 mod fork;
 mod multicast;
-mod node;
-mod probe;
+
 mod repair;
 mod sockets;
+mod test_engine;
+mod test_node;
 mod thread;

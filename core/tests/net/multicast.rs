@@ -4,23 +4,23 @@
 use std::net::SocketAddr;
 
 use dthrottle::internals::cluster::{To, Transmit};
-use dthrottle::internals::udp::Group;
+use dthrottle::internals::udp::MulticastGroup;
 
-use crate::node::Node;
-use crate::probe::{read, until};
+use crate::test_engine::{read, until};
+use crate::test_node::TestNode;
 
 /// A port of this run alone: others on this host would hear it.
 fn port(test: u32) -> u16 {
     u16::try_from(20_000 + (std::process::id() * 16 + test) % 12_000).unwrap()
 }
 
-fn group(address: &str, test: u32, interface: Option<&str>) -> Option<Group> {
+fn group(address: &str, test: u32, interface: Option<&str>) -> Option<MulticastGroup> {
     let address = SocketAddr::new(address.parse().unwrap(), port(test));
-    Some(Group { address, interface: interface.map(Into::into), ttl: 1 })
+    Some(MulticastGroup { address, interface: interface.map(Into::into), ttl: 1 })
 }
 
 /// Repeats it: nobody knows when the others have joined.
-fn all_hear(nodes: &[Node], port_only: bool) {
+fn all_receive(nodes: &[TestNode], port_only: bool) {
     for (i, sender) in nodes.iter().enumerate() {
         let text = format!("node {i} speaks").into_bytes();
         for receiver in nodes {
@@ -42,26 +42,26 @@ fn all_hear(nodes: &[Node], port_only: bool) {
 
 #[test]
 fn ipv4_by_the_address_listened_on() {
-    let start = || Node::with("127.0.0.1:0", group("239.255.77.1", 1, None), &[]);
-    all_hear(&[start(), start(), start()], false);
+    let start = || TestNode::with("127.0.0.1:0", group("239.255.77.1", 1, None), &[]);
+    all_receive(&[start(), start(), start()], false);
 }
 
 #[test]
 fn ipv4_by_the_name_of_the_interface() {
-    let start = || Node::with("127.0.0.1:0", group("239.255.77.2", 2, Some("lo")), &[]);
-    all_hear(&[start(), start()], false);
+    let start = || TestNode::with("127.0.0.1:0", group("239.255.77.2", 2, Some("lo")), &[]);
+    all_receive(&[start(), start()], false);
 }
 
 #[test]
 fn ipv4_by_the_address_of_the_interface_from_any_address() {
-    let start = |listen| Node::with(listen, group("239.255.77.3", 3, Some("127.0.0.1")), &[]);
-    all_hear(&[start("0.0.0.0:0"), start("[::]:0"), start("127.0.0.1:0")], true);
+    let start = |listen| TestNode::with(listen, group("239.255.77.3", 3, Some("127.0.0.1")), &[]);
+    all_receive(&[start("0.0.0.0:0"), start("[::]:0"), start("127.0.0.1:0")], true);
 }
 
 /// Only a real interface needs to be told that this host shall hear it as well.
 #[test]
 fn ipv4_on_any_interface() {
-    let start = || Node::with("0.0.0.0:0", group("239.255.77.7", 9, None), &[]);
+    let start = || TestNode::with("0.0.0.0:0", group("239.255.77.7", 9, None), &[]);
     let (sender, receiver) = (start(), start());
     let counters = &sender.environment.counters;
     until("word, or an error where there is no interface", || {
@@ -83,9 +83,9 @@ fn ipv6_interface() -> Option<(String, String)> {
 }
 
 /// On a host without it, that is counted.
-fn all_hear_by_ipv6(nodes: &[Node]) {
+fn all_receive_by_ipv6(nodes: &[TestNode]) {
     if ipv6_interface().is_some() {
-        return all_hear(nodes, true);
+        return all_receive(nodes, true);
     }
     let counters = &nodes[0].environment.counters;
     until("error", || {
@@ -97,8 +97,8 @@ fn all_hear_by_ipv6(nodes: &[Node]) {
 #[test]
 fn ipv6_on_any_interface() {
     for address in ["ff15::7:1", "ff12::7:1"] {
-        let start = || Node::with("[::]:0", group(address, 4, None), &[]);
-        all_hear_by_ipv6(&[start(), start(), start()]);
+        let start = || TestNode::with("[::]:0", group(address, 4, None), &[]);
+        all_receive_by_ipv6(&[start(), start(), start()]);
     }
 }
 
@@ -106,25 +106,27 @@ fn ipv6_on_any_interface() {
 fn ipv6_by_the_name_or_address_of_the_interface() {
     let (name, address) = ipv6_interface().unwrap_or(("lo".into(), "::1".into()));
     for group_address in ["ff15::7:2", "ff12::7:2"] {
-        let start = |interface| Node::with("[::]:0", group(group_address, 5, Some(interface)), &[]);
-        all_hear_by_ipv6(&[start(&name), start(&address)]);
+        let start =
+            |interface| TestNode::with("[::]:0", group(group_address, 5, Some(interface)), &[]);
+        all_receive_by_ipv6(&[start(&name), start(&address)]);
     }
 }
 
 #[test]
 fn the_group_may_have_the_port_of_a_listener_whoever_comes_first() {
     let group = group("239.255.77.4", 6, Some("lo"));
-    let other = || Node::with("127.0.0.1:0", group.clone(), &[]);
+    let other = || TestNode::with("127.0.0.1:0", group.clone(), &[]);
     let first = other();
-    all_hear(std::slice::from_ref(&first), false);
-    let receiver = Node::with(&format!("0.0.0.0:{}", port(6)), group.clone(), &[]);
-    all_hear(&[first, receiver, other()], true);
+    all_receive(std::slice::from_ref(&first), false);
+    let receiver = TestNode::with(&format!("0.0.0.0:{}", port(6)), group.clone(), &[]);
+    all_receive(&[first, receiver, other()], true);
 }
 
 #[test]
 fn two_nodes_cannot_listen_at_the_port_of_the_group() {
-    let start =
-        || Node::with(&format!("0.0.0.0:{}", port(8)), group("239.255.77.6", 8, Some("lo")), &[]);
+    let start = || {
+        TestNode::with(&format!("0.0.0.0:{}", port(8)), group("239.255.77.6", 8, Some("lo")), &[])
+    };
     let first = start();
     first.address();
     let second = start();
@@ -136,9 +138,9 @@ fn two_nodes_cannot_listen_at_the_port_of_the_group() {
 
 #[test]
 fn without_its_interface_a_node_is_heard_all_the_same() {
-    let lost = Node::with("127.0.0.1:0", group("239.255.77.5", 7, Some("no-such0")), &[]);
-    let other = Node::start("127.0.0.1:0");
-    lost.send(crate::probe::to_one(other.address(), *b"I am here"));
+    let lost = TestNode::with("127.0.0.1:0", group("239.255.77.5", 7, Some("no-such0")), &[]);
+    let other = TestNode::start("127.0.0.1:0");
+    lost.send(crate::test_engine::to_one(other.address(), *b"I am here"));
     assert_eq!(other.receives(b"I am here"), lost.address());
     until("second attempt", || (read(&lost.environment.counters.bind_errors) >= 2).then_some(()));
 }

@@ -4,21 +4,21 @@ use std::fs::File;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use crate::node::Node;
-use crate::probe::{read, to_one, until};
+use crate::test_engine::{read, to_one, until};
+use crate::test_node::TestNode;
 
 #[test]
 fn a_port_in_use_is_taken_when_it_is_free() {
     for any in ["127.0.0.1:0", "[::1]:0"] {
         let other = UdpSocket::bind(any).unwrap();
         let address = other.local_addr().unwrap();
-        let node = Node::start(&address.to_string());
+        let node = TestNode::start(&address.to_string());
         let errors = &node.environment.counters.bind_errors;
         until("second attempt", || (read(errors) >= 2).then_some(()));
         assert!(node.environment.bound.lock().unwrap().is_empty());
         drop(other);
         assert_eq!(node.address(), address);
-        let peer = Node::start(any);
+        let peer = TestNode::start(any);
         peer.send(to_one(address, *b"there you are"));
         assert_eq!(node.receives(b"there you are"), peer.address());
     }
@@ -26,7 +26,7 @@ fn a_port_in_use_is_taken_when_it_is_free() {
 
 #[test]
 fn a_socket_that_no_longer_works_is_replaced_at_the_same_port() {
-    let (node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
+    let (node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let address = node.address();
     node.send(to_one(peer.address(), *b"before"));
     peer.receives(b"before");
@@ -48,7 +48,7 @@ fn a_socket_that_no_longer_works_is_replaced_at_the_same_port() {
 
 #[test]
 fn a_peer_that_is_gone_costs_nothing() {
-    let (node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
+    let (node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for _ in 0..100 {
         node.send(to_one(gone, *b"anybody?"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dthrottle::internals::cluster::{PeerAddr, To, Transmit};
 use dthrottle::internals::udp::{Inbox, Outbox, Socket};
 
-use crate::probe::{Environment, to_one};
+use crate::test_engine::{Environment, to_one};
 
 const ROUNDS: u32 = 60;
 const EACH_ROUND: u32 = 100;
@@ -138,10 +138,10 @@ fn what_cannot_be_sent_is_counted_and_stops_nothing() {
         }
         outbox.push(Transmit { to: To::Group, bytes: vec![2; 9] });
         assert!(!outbox.send(Some(&sender), None, &environment.counters).await.unwrap());
-        assert_eq!(crate::probe::read(&environment.counters.send_errors), 9);
+        assert_eq!(crate::test_engine::read(&environment.counters.send_errors), 9);
         outbox.push(to_one(receiver.local(), *b"still here"));
         assert!(!outbox.send(None, None, &environment.counters).await.unwrap());
-        assert_eq!(crate::probe::read(&environment.counters.send_errors), 10);
+        assert_eq!(crate::test_engine::read(&environment.counters.send_errors), 10);
         outbox.push(to_one(receiver.local(), *b"still here"));
         assert!(outbox.send(Some(&sender), None, &environment.counters).await.unwrap());
         assert_eq!(next(&mut Inbox::default(), &receiver).await.1, b"still here");

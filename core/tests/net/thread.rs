@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use dthrottle::internals::udp::{Background, Setup};
+use dthrottle::internals::udp::{Background, DriverConfig};
 
-use crate::node::Node;
-use crate::probe::{Environment, Probe, Shared, free_lock, read, to_one, until};
+use crate::test_engine::{Environment, Shared, TestEngine, free_lock, read, to_one, until};
+use crate::test_node::TestNode;
 
-fn setup() -> Setup {
-    Setup {
+fn setup() -> DriverConfig {
+    DriverConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         advertise: None,
         is_local: false,
@@ -25,15 +25,15 @@ fn setup() -> Setup {
 #[derive(Clone, Default)]
 struct Lock(Arc<AtomicBool>);
 
-struct Held(Lock);
+struct TestLockGuard(Lock);
 
 impl Lock {
-    fn take(&self) -> Option<Held> {
-        (!self.0.swap(true, Ordering::SeqCst)).then(|| Held(self.clone()))
+    fn take(&self) -> Option<TestLockGuard> {
+        (!self.0.swap(true, Ordering::SeqCst)).then(|| TestLockGuard(self.clone()))
     }
 }
 
-impl Drop for Held {
+impl Drop for TestLockGuard {
     fn drop(&mut self) {
         self.0.0.store(false, Ordering::SeqCst);
     }
@@ -44,16 +44,16 @@ fn with_lock(lock: &Lock) -> (Arc<Shared>, Environment, Background) {
     let (shared, environment, lock) =
         (Arc::<Shared>::default(), Environment::default(), lock.clone());
     let engines = shared.clone();
-    let make = move || Ok((Probe::new(&engines), setup()));
+    let make = move || Ok((TestEngine::new(&engines), setup()));
     let background = Background::start(environment.hooks(), move || Ok(lock.take()), make).unwrap();
     (shared, environment, background)
 }
 
 #[test]
 fn a_goodbye_is_said_and_everything_is_closed() {
-    let (mut node, peer) = (Node::start("127.0.0.1:0"), Node::start("127.0.0.1:0"));
+    let (mut node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let address = node.address();
-    node.shared.goodbye.lock().unwrap().push(to_one(peer.address(), *b"goodbye"));
+    node.shared.last_datagrams.lock().unwrap().push(to_one(peer.address(), *b"goodbye"));
     node.background.stop();
     assert_eq!(peer.receives(b"goodbye"), address);
     until("end", || node.environment.fds.lock().unwrap().is_empty().then_some(()));
@@ -91,8 +91,8 @@ fn a_thread_that_waits_for_the_lock_ends_as_well() {
 fn a_thread_that_sleeps_is_woken_to_end() {
     // It could sleep for a second. One of many, for hosts that are busy.
     let ends = (0..20).any(|_| {
-        let mut node = Node::start("127.0.0.1:0");
-        node.shared.quiet.store(true, Ordering::Relaxed);
+        let mut node = TestNode::start("127.0.0.1:0");
+        node.shared.never_wakes.store(true, Ordering::Relaxed);
         node.address();
         sleep(Duration::from_millis(20));
         node.background.stop();
@@ -103,7 +103,7 @@ fn a_thread_that_sleeps_is_woken_to_end() {
 
 #[test]
 fn the_thread_has_a_name_and_leaves_signals_to_others() {
-    let node = Node::start("127.0.0.1:0");
+    let node = TestNode::start("127.0.0.1:0");
     node.address();
     let status = node.shared.status.lock().unwrap();
     let field = |name: &str| {
@@ -119,7 +119,7 @@ fn the_thread_has_a_name_and_leaves_signals_to_others() {
 
 #[test]
 fn a_stuck_engine_holds_nobody_up() {
-    let mut node = Node::start("127.0.0.1:0");
+    let mut node = TestNode::start("127.0.0.1:0");
     node.address();
     let shared = node.shared.clone();
     let stop_engine = shared.stop_engine.lock().unwrap();
@@ -135,7 +135,7 @@ fn a_stuck_engine_holds_nobody_up() {
 fn an_engine_that_panics_is_replaced() {
     let lock = Lock::default();
     let (shared, environment, _background) = with_lock(&lock);
-    let peer = Node::start("127.0.0.1:0");
+    let peer = TestNode::start("127.0.0.1:0");
     for life in 1..4 {
         let address = until("socket", || {
             let bound = environment.bound.lock().unwrap();
@@ -167,7 +167,7 @@ fn whatever_fails_at_the_start_is_tried_again() {
     let make = move || match tries.fetch_add(1, Ordering::Relaxed) {
         0 => Err(io::Error::other("no engine")),
         1 => panic!("as it should"),
-        _ => Ok((Probe::new(&engines), setup())),
+        _ => Ok((TestEngine::new(&engines), setup())),
     };
     let _background = Background::start(environment.hooks(), try_lock, make).unwrap();
     until("socket", || environment.bound.lock().unwrap().last().copied());
@@ -190,7 +190,7 @@ fn a_background_may_be_dropped_by_its_own_thread() {
         }
         Ok(None::<()>)
     };
-    let make = || Err::<(Probe, Setup), _>(io::Error::other("never"));
+    let make = || Err::<(TestEngine, DriverConfig), _>(io::Error::other("never"));
     *slot.lock().unwrap() = Some(Background::start(environment.hooks(), try_lock, make).unwrap());
     until("drop", || dropped.load(Ordering::SeqCst).then_some(()));
     // All that the thread held goes with it.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
 /// What a socket bound to an address can send to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum SocketFamily {
     /// This host, by IPv4.
     Loopback,
     V4,
@@ -13,31 +13,30 @@ pub(crate) enum Reach {
     Both,
 }
 
-impl Reach {
-    pub(crate) fn of(bound: IpAddr) -> Reach {
+impl SocketFamily {
+    pub(crate) fn of(bound: IpAddr) -> SocketFamily {
         match bound {
-            IpAddr::V4(ip) if ip.is_loopback() => Reach::Loopback,
-            IpAddr::V4(_) => Reach::V4,
-            IpAddr::V6(ip) if ip.is_unspecified() => Reach::Both,
-            IpAddr::V6(_) => Reach::V6,
+            IpAddr::V4(ip) if ip.is_loopback() => SocketFamily::Loopback,
+            IpAddr::V4(_) => SocketFamily::V4,
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketFamily::Both,
+            IpAddr::V6(_) => SocketFamily::V6,
         }
     }
 
     /// The address as the socket needs it, if it can be sent to at all. To ask here first is not
     /// only cheaper: the system refuses most of these in the same words as segments that it cannot
     /// send, and then the socket gives up on segments for good.
-    pub(crate) fn outward(self, to: SocketAddr) -> Option<SocketAddr> {
+    pub(crate) fn map_destination(self, to: SocketAddr) -> Option<SocketAddr> {
         if to.port() == 0 || to.ip().is_unspecified() {
             return None;
         }
         match (self, to) {
-            (Reach::Loopback, SocketAddr::V4(v4)) => {
+            (SocketFamily::Loopback, SocketAddr::V4(v4)) => {
                 (v4.ip().is_loopback() || v4.ip().is_multicast()).then_some(to)
             }
-            (Reach::V4, SocketAddr::V4(_)) | (Reach::V6 | Reach::Both, SocketAddr::V6(_)) => {
-                Some(to)
-            }
-            (Reach::Both, SocketAddr::V4(to)) => {
+            (SocketFamily::V4, SocketAddr::V4(_))
+            | (SocketFamily::V6 | SocketFamily::Both, SocketAddr::V6(_)) => Some(to),
+            (SocketFamily::Both, SocketAddr::V4(to)) => {
                 Some(SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port()))
             }
             _ => None,
@@ -47,7 +46,7 @@ impl Reach {
 
 /// The address of this machine from which one is reached; without one, from which most are. Sends
 /// nothing.
-pub(crate) fn own_address(towards: Option<SocketAddr>, bound: SocketAddr) -> IpAddr {
+pub(crate) fn local_address(towards: Option<SocketAddr>, bound: SocketAddr) -> IpAddr {
     // Addresses that belong to nobody: all the system has to know is where the way begins.
     let (any, nobody) = match bound {
         SocketAddr::V4(_) => (([0; 4], 0).into(), ([192, 0, 2, 1], 9).into()),
@@ -70,7 +69,7 @@ pub(crate) fn own_address(towards: Option<SocketAddr>, bound: SocketAddr) -> IpA
 }
 
 /// An address as the engine knows it.
-pub(crate) fn inward(from: SocketAddr) -> SocketAddr {
+pub(crate) fn canonical_address(from: SocketAddr) -> SocketAddr {
     match (from.ip().to_canonical(), from) {
         (IpAddr::V6(ip), SocketAddr::V6(from)) => {
             SocketAddrV6::new(ip, from.port(), 0, from.scope_id()).into()
@@ -89,13 +88,16 @@ mod tests {
 
     #[test]
     fn a_socket_for_both_sees_ipv4_in_disguise() {
-        let reach = Reach::of("::".parse().unwrap());
-        let outward = reach.outward(address("192.0.2.7:9")).unwrap();
-        assert_eq!(outward, address("[::ffff:192.0.2.7]:9"));
-        assert_eq!(inward(outward), address("192.0.2.7:9"));
-        assert_eq!(reach.outward(address("[2001:db8::1]:9")), Some(address("[2001:db8::1]:9")));
-        assert_eq!(inward(address("[2001:db8::1]:9")), address("[2001:db8::1]:9"));
-        assert_eq!(inward(address("[fe80::1%3]:9")), address("[fe80::1%3]:9"));
+        let family = SocketFamily::of("::".parse().unwrap());
+        let mapped = family.map_destination(address("192.0.2.7:9")).unwrap();
+        assert_eq!(mapped, address("[::ffff:192.0.2.7]:9"));
+        assert_eq!(canonical_address(mapped), address("192.0.2.7:9"));
+        assert_eq!(
+            family.map_destination(address("[2001:db8::1]:9")),
+            Some(address("[2001:db8::1]:9"))
+        );
+        assert_eq!(canonical_address(address("[2001:db8::1]:9")), address("[2001:db8::1]:9"));
+        assert_eq!(canonical_address(address("[fe80::1%3]:9")), address("[fe80::1%3]:9"));
     }
 
     #[test]
@@ -109,9 +111,9 @@ mod tests {
             ("::1", "[ff02::1]:9", "[::1]:0"),
             ("::", "[::1]:9", "[::]:9"),
         ] {
-            let reach = Reach::of(bound.parse().unwrap());
-            assert_eq!(reach.outward(address(good)), Some(address(good)), "{bound}");
-            assert_eq!(reach.outward(address(bad)), None, "{bound} {bad}");
+            let family = SocketFamily::of(bound.parse().unwrap());
+            assert_eq!(family.map_destination(address(good)), Some(address(good)), "{bound}");
+            assert_eq!(family.map_destination(address(bad)), None, "{bound} {bad}");
         }
     }
 }

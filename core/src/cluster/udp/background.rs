@@ -12,21 +12,21 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::backoff::Backoff;
-use super::driven::Driven;
-use super::driver::{self, Setup};
+use super::driver::{self, DriverConfig};
 use super::hooks::{Hooks, count};
-use super::stop::Stop;
+use super::stop::StopSignal;
+use super::udp_engine::UdpEngine;
 use crate::os::signals;
 
 /// How often the lock is tried.
-const LOCK_PERIOD: Duration = Duration::from_millis(250);
+const LOCK_RETRY: Duration = Duration::from_millis(250);
 /// How long to wait for the end of the thread.
-const PATIENCE: Duration = Duration::from_millis(300);
+const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The thread, which stops when this is dropped.
 pub struct Background {
     thread: Option<JoinHandle<()>>,
-    stop: Arc<Stop>,
+    stop: Arc<StopSignal>,
     hooks: Hooks,
     generation: u64,
 }
@@ -37,12 +37,12 @@ impl Background {
     ///
     /// # Errors
     /// There is no thread to be had.
-    pub fn start<G, E: Driven>(
+    pub fn start<G, E: UdpEngine>(
         hooks: Hooks,
         try_lock: impl FnMut() -> io::Result<Option<G>> + Send + 'static,
-        make: impl FnMut() -> io::Result<(E, Setup)> + Send + 'static,
+        make: impl FnMut() -> io::Result<(E, DriverConfig)> + Send + 'static,
     ) -> io::Result<Background> {
-        let stop = Arc::new(Stop::default());
+        let stop = Arc::new(StopSignal::default());
         let generation = (hooks.generation)();
         let worker = Worker { hooks: hooks.clone(), stop: stop.clone(), try_lock, make };
         let builder = thread::Builder::new().name("dthrottle".into());
@@ -50,7 +50,7 @@ impl Background {
             builder.spawn(move || {
                 let stop = worker.stop.clone();
                 worker.run();
-                stop.ended();
+                stop.set_ended();
             })
         })?;
         Ok(Background { thread: Some(thread), stop, hooks, generation })
@@ -65,7 +65,7 @@ impl Background {
     /// The same as `stop`, which may come later, but waits for nothing.
     pub(crate) fn request_stop(&self) {
         if self.is_here() {
-            self.stop.want();
+            self.stop.request();
         }
     }
 
@@ -77,8 +77,8 @@ impl Background {
             mem::forget(thread);
             return;
         }
-        self.stop.want();
-        if self.stop.wait_ended(PATIENCE) {
+        self.stop.request();
+        if self.stop.wait_ended(STOP_TIMEOUT) {
             // It has nothing more to do. A panic outside of the engine's was shown already.
             let _ = thread.join();
         }
@@ -94,15 +94,15 @@ impl Drop for Background {
 /// What the thread runs.
 struct Worker<L, M> {
     hooks: Hooks,
-    stop: Arc<Stop>,
+    stop: Arc<StopSignal>,
     try_lock: L,
     make: M,
 }
 
 /// Why an attempt ended.
-enum End {
+enum AttemptEnd {
     /// Another process exchanges.
-    Taken,
+    LockTaken,
     /// The thread shall stop.
     Stopped,
 }
@@ -110,23 +110,23 @@ enum End {
 impl<L, M, G, E> Worker<L, M>
 where
     L: FnMut() -> io::Result<Option<G>>,
-    M: FnMut() -> io::Result<(E, Setup)>,
-    E: Driven,
+    M: FnMut() -> io::Result<(E, DriverConfig)>,
+    E: UdpEngine,
 {
     fn run(mut self) {
         let mut backoff = Backoff::new();
         loop {
             let started = (self.hooks.now)();
             let wait = match catch_unwind(AssertUnwindSafe(|| self.attempt())) {
-                Ok(Some(End::Stopped)) => return,
-                Ok(Some(End::Taken)) => LOCK_PERIOD,
+                Ok(Some(AttemptEnd::Stopped)) => return,
+                Ok(Some(AttemptEnd::LockTaken)) => LOCK_RETRY,
                 failed => {
                     count(&self.hooks.counters.panics, usize::from(failed.is_err()));
-                    let worked = (self.hooks.now)().saturating_sub(started);
-                    backoff.wait_after(worked)
+                    let uptime = (self.hooks.now)().saturating_sub(started);
+                    backoff.next_delay_after(uptime)
                 }
             };
-            if self.stop.wait_wanted(wait) {
+            if self.stop.wait_requested(wait) {
                 return;
             }
         }
@@ -134,14 +134,14 @@ where
 
     /// Exchanges if no other process does. The lock is let go before anything else: whatever went
     /// wrong here may go well elsewhere.
-    fn attempt(&mut self) -> Option<End> {
+    fn attempt(&mut self) -> Option<AttemptEnd> {
         let counters = &self.hooks.counters;
         let lock = (self.try_lock)().inspect_err(|_| count(&counters.lock_errors, 1));
-        let Some(_held) = lock.ok()? else { return Some(End::Taken) };
+        let Some(_guard) = lock.ok()? else { return Some(AttemptEnd::LockTaken) };
         (self.make)()
             .and_then(|(engine, setup)| driver::run(engine, setup, self.hooks.clone(), &self.stop))
             .inspect_err(|_| count(&counters.start_errors, 1))
             .ok()
-            .map(|()| End::Stopped)
+            .map(|()| AttemptEnd::Stopped)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_millis(50);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 /// What has worked for so long may be tried again soon.
-const PROVEN: u64 = 10_000_000_000;
+const STABLE_NS: u64 = 10_000_000_000;
 
 /// Waits that double.
 #[derive(Debug)]
@@ -13,22 +13,22 @@ pub(crate) struct Backoff(Duration);
 
 impl Backoff {
     pub(crate) fn new() -> Backoff {
-        Backoff(FIRST)
+        Backoff(FIRST_DELAY)
     }
 
     /// How long to wait this time.
-    pub(crate) fn wait(&mut self) -> Duration {
-        let wait = self.0;
-        self.0 = (wait * 2).min(LONGEST);
-        wait
+    pub(crate) fn next_delay(&mut self) -> Duration {
+        let delay = self.0;
+        self.0 = (delay * 2).min(MAX_DELAY);
+        delay
     }
 
     /// The same after something that had worked for so many nanoseconds.
-    pub(crate) fn wait_after(&mut self, worked: u64) -> Duration {
-        if worked >= PROVEN {
-            self.0 = FIRST;
+    pub(crate) fn next_delay_after(&mut self, uptime_ns: u64) -> Duration {
+        if uptime_ns >= STABLE_NS {
+            self.0 = FIRST_DELAY;
         }
-        self.wait()
+        self.next_delay()
     }
 }
 
@@ -39,10 +39,10 @@ mod tests {
     #[test]
     fn waits_double_up_to_a_limit_and_start_anew_after_what_worked() {
         let mut backoff = Backoff::new();
-        let waits: Vec<u128> = (0..9).map(|_| backoff.wait().as_millis()).collect();
-        assert_eq!(waits, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        assert_eq!(backoff.wait_after(PROVEN - 1).as_millis(), 5000);
-        assert_eq!(backoff.wait_after(PROVEN).as_millis(), 50);
-        assert_eq!(backoff.wait().as_millis(), 100);
+        let delays: Vec<u128> = (0..9).map(|_| backoff.next_delay().as_millis()).collect();
+        assert_eq!(delays, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        assert_eq!(backoff.next_delay_after(STABLE_NS - 1).as_millis(), 5000);
+        assert_eq!(backoff.next_delay_after(STABLE_NS).as_millis(), 50);
+        assert_eq!(backoff.next_delay().as_millis(), 100);
     }
 }

@@ -10,14 +10,14 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::address::{inward, own_address};
-use super::driven::Driven;
+use super::address::{canonical_address, local_address};
 use super::hooks::count;
-use super::multicast::Joined;
-use super::names::Names;
-use super::port::{Port, Use};
-use super::stop::Stop;
-use super::{Group, Hooks, Inbox, Outbox, Socket};
+use super::managed_socket::{Direction, ManagedSocket};
+use super::multicast::JoinedGroup;
+use super::resolver::Resolver;
+use super::stop::StopSignal;
+use super::udp_engine::UdpEngine;
+use super::{Hooks, Inbox, MulticastGroup, Outbox, Socket};
 use crate::cluster::Output;
 
 /// The most outputs, and the most datagrams sent, between two looks at the sockets.
@@ -26,13 +26,13 @@ const MAX_SENDS: usize = 16 * MAX_OUTPUTS;
 /// The most datagrams handled between two looks at the time.
 const MAX_DATAGRAMS: usize = 256;
 /// How long a sleep may be. The table's clock goes on while the host is suspended; timers do not.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 /// How long the goodbye may take.
-const LEAVE: Duration = Duration::from_millis(100);
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Where to listen, and whom to try.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct DriverConfig {
     /// The address of the socket. For `[::]` it serves IPv4 as well. Port 0: any that is free.
     pub listen: SocketAddr,
     /// Where peers reach it, if that is somewhere else. Port 0: that of the socket.
@@ -40,7 +40,7 @@ pub struct Setup {
     /// Nothing may go beyond this machine, whatever a name means.
     pub is_local: bool,
     /// The multicast group.
-    pub group: Option<Group>,
+    pub group: Option<MulticastGroup>,
     /// Addresses and names, each with its port.
     pub peers: Vec<String>,
 }
@@ -49,7 +49,12 @@ pub struct Setup {
 ///
 /// # Errors
 /// The system has no room for it.
-pub(crate) fn run(engine: impl Driven, setup: Setup, hooks: Hooks, stop: &Stop) -> io::Result<()> {
+pub(crate) fn run(
+    engine: impl UdpEngine,
+    setup: DriverConfig,
+    hooks: Hooks,
+    stop: &StopSignal,
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(Driver::new(engine, setup, hooks).run(stop));
     Ok(())
@@ -57,41 +62,41 @@ pub(crate) fn run(engine: impl Driven, setup: Setup, hooks: Hooks, stop: &Stop) 
 
 struct Driver<E> {
     engine: E,
-    setup: Setup,
+    setup: DriverConfig,
     hooks: Hooks,
-    names: Names,
-    unicast: Port<Socket>,
-    group: Port<Joined>,
+    resolver: Resolver,
+    unicast: ManagedSocket<Socket>,
+    group: ManagedSocket<JoinedGroup>,
     inbox: Inbox,
     outbox: Outbox,
     /// Whether the group is read before the unicast socket: they take turns.
     group_first: bool,
 }
 
-impl<E: Driven> Driver<E> {
-    fn new(engine: E, setup: Setup, hooks: Hooks) -> Driver<E> {
+impl<E: UdpEngine> Driver<E> {
+    fn new(engine: E, setup: DriverConfig, hooks: Hooks) -> Driver<E> {
         Driver {
             engine,
-            names: Names::new(&setup.peers),
+            resolver: Resolver::new(&setup.peers),
             setup,
             hooks,
-            unicast: Port::new(),
-            group: Port::new(),
+            unicast: ManagedSocket::new(),
+            group: ManagedSocket::new(),
             inbox: Inbox::default(),
             outbox: Outbox::default(),
             group_first: false,
         }
     }
 
-    async fn run(mut self, stop: &Stop) {
-        while !stop.is_wanted() {
-            self.open();
+    async fn run(mut self, stop: &StopSignal) {
+        while !stop.is_requested() {
+            self.open_sockets();
             let due = self.send().await;
             let wake = due
                 .unwrap_or(0)
                 .min(self.unicast.due())
                 .min(self.group_due())
-                .min(self.names.due());
+                .min(self.resolver.due());
             self.wait(wake, stop).await;
             // What came is heard once everything was said: answers must not pile up.
             if due.is_some() {
@@ -107,7 +112,7 @@ impl<E: Driven> Driver<E> {
 
     /// Says goodbye. Late is as good as lost: peers notice by themselves.
     async fn leave(&mut self) {
-        let end = Instant::now() + LEAVE;
+        let end = Instant::now() + LEAVE_TIMEOUT;
         self.engine.leave(self.now());
         while let Ok(None) = timeout_at(end, self.send()).await
             && Instant::now() < end
@@ -119,10 +124,11 @@ impl<E: Driven> Driver<E> {
     }
 
     /// Opens sockets and asks for names where that is due.
-    fn open(&mut self) {
+    fn open_sockets(&mut self) {
         let Driver { setup, hooks, unicast, group, .. } = self;
         let wanted = setup.group.as_ref();
-        let opened = unicast.open(hooks, || Group::open_unicast(wanted, setup.listen, hooks));
+        let opened =
+            unicast.open(hooks, || MulticastGroup::open_unicast(wanted, setup.listen, hooks));
         if opened && let Some(socket) = unicast.get() {
             // Peers know the port: a later socket must have the same.
             setup.listen.set_port(socket.local().port());
@@ -133,28 +139,29 @@ impl<E: Driven> Driver<E> {
             group.open(hooks, || wanted.join(socket, hooks));
         }
         let now = self.now();
-        if self.names.look(now, &self.hooks.counters) || opened {
-            let reach = self.unicast.get().map(Socket::reach);
+        if self.resolver.update(now, &self.hooks.counters) || opened {
+            let family = self.unicast.get().map(Socket::family);
             let is_local = self.setup.is_local;
             let can = |to: &SocketAddr| {
                 (to.ip().is_loopback() || !is_local)
-                    && reach.is_none_or(|reach| reach.outward(*to).is_some())
+                    && family.is_none_or(|family| family.map_destination(*to).is_some())
             };
-            let peers: Vec<SocketAddr> = self.names.addresses().into_iter().filter(can).collect();
+            let peers: Vec<SocketAddr> =
+                self.resolver.addresses().into_iter().filter(can).collect();
             let beyond = peers.iter().find(|peer| !peer.ip().is_loopback());
-            self.tell_address(beyond.or(peers.first()).copied());
+            self.update_address(beyond.or(peers.first()).copied());
             self.engine.join(now, &peers);
         }
     }
 
     /// Tells the engine where it is reached: at an address of its own, if it listens on all of
     /// them that from which a peer is reached.
-    fn tell_address(&mut self, peer: Option<SocketAddr>) {
+    fn update_address(&mut self, peer: Option<SocketAddr>) {
         let Some(socket) = self.unicast.get() else { return };
-        let mut address = self.setup.advertise.unwrap_or_else(|| inward(socket.local()));
+        let mut address = self.setup.advertise.unwrap_or_else(|| canonical_address(socket.local()));
         if address.ip().is_unspecified() {
             let towards = peer.or(self.group.get().map(|joined| joined.to));
-            address.set_ip(own_address(towards, address));
+            address.set_ip(local_address(towards, address));
         }
         if address.port() == 0 {
             address.set_port(socket.local().port());
@@ -189,23 +196,23 @@ impl<E: Driven> Driver<E> {
         }
         let group = self.group.get().map(|joined| joined.to);
         match self.outbox.send(self.unicast.get(), group, &self.hooks.counters).await {
-            Ok(true) => self.unicast.worked(Use::Send),
+            Ok(true) => self.unicast.record_success(Direction::Send),
             Ok(false) => {}
-            Err(_) => self.unicast.failed(Use::Send, self.now()),
+            Err(_) => self.unicast.record_failure(Direction::Send, self.now()),
         }
         due
     }
 
     /// Waits for a datagram, a name, the stop, or the time.
-    async fn wait(&mut self, until: u64, stop: &Stop) {
+    async fn wait(&mut self, until: u64, stop: &StopSignal) {
         let nanos = until.saturating_sub(self.now());
         if nanos == 0 || !self.inbox.is_empty() {
             // Lets the runtime look at sockets and timers all the same.
             return yield_now().await;
         }
-        let mut time = pin!(sleep(Duration::from_nanos(nanos).min(LONGEST_SLEEP)));
-        let mut stop = pin!(stop.wanted());
-        let Driver { unicast, group, names, .. } = self;
+        let mut time = pin!(sleep(Duration::from_nanos(nanos).min(MAX_SLEEP)));
+        let mut stop = pin!(stop.requested());
+        let Driver { unicast, group, resolver, .. } = self;
         let receiver = group.get().and_then(|joined| joined.receiver.as_ref());
         poll_fn(|cx| {
             let readable = [unicast.get(), receiver]
@@ -214,7 +221,7 @@ impl<E: Driven> Driver<E> {
                 .any(|socket| socket.poll_readable(cx).is_ready());
             let woken = readable
                 || stop.as_mut().poll(cx).is_ready()
-                || names.poll_answered(cx).is_ready()
+                || resolver.poll_lookup(cx).is_ready()
                 || time.as_mut().poll(cx).is_ready();
             if woken { Poll::Ready(()) } else { Poll::Pending }
         })
@@ -252,10 +259,10 @@ impl<E: Driven> Driver<E> {
             let now = self.now();
             count(&self.hooks.counters.receive_errors, usize::from(filled.is_err()));
             match (filled, group) {
-                (Ok(()), true) => self.group.worked(Use::Receive),
-                (Ok(()), false) => self.unicast.worked(Use::Receive),
-                (Err(_), true) => self.group.failed(Use::Receive, now),
-                (Err(_), false) => self.unicast.failed(Use::Receive, now),
+                (Ok(()), true) => self.group.record_success(Direction::Receive),
+                (Ok(()), false) => self.unicast.record_success(Direction::Receive),
+                (Err(_), true) => self.group.record_failure(Direction::Receive, now),
+                (Err(_), false) => self.unicast.record_failure(Direction::Receive, now),
             }
             return !self.inbox.is_empty();
         }

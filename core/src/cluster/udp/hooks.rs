@@ -27,13 +27,13 @@ pub struct Hooks {
     /// The unicast socket is open at this address.
     pub bound: Arc<dyn Fn(SocketAddr) + Send + Sync>,
     /// What went wrong.
-    pub counters: Arc<Counters>,
+    pub counters: Arc<ErrorCounters>,
 }
 
 impl Hooks {
     /// Those of a driver at work for a table.
     pub(crate) fn of_table(exchange: Exchange) -> Hooks {
-        let counters = Arc::new(Counters::of_table(&exchange));
+        let counters = Arc::new(ErrorCounters::of_table(&exchange));
         Hooks {
             now: Arc::new(move || exchange.now()),
             generation: Arc::new(|| fork::generation().into()),
@@ -47,28 +47,30 @@ impl Hooks {
 
 /// What went wrong, how often.
 #[derive(Default)]
-pub struct Counters {
+pub struct ErrorCounters {
     /// Datagrams that the system did not take.
-    pub send_errors: Tally,
+    pub send_errors: ErrorCounter,
     /// Calls that should have received something.
-    pub receive_errors: Tally,
+    pub receive_errors: ErrorCounter,
     /// Sockets that could not be opened.
-    pub bind_errors: Tally,
+    pub bind_errors: ErrorCounter,
     /// Names without an address.
-    pub resolve_errors: Tally,
+    pub resolve_errors: ErrorCounter,
     /// Locks that could neither be taken nor were taken by others.
-    pub lock_errors: Tally,
+    pub lock_errors: ErrorCounter,
     /// Exchanges that could not begin.
-    pub start_errors: Tally,
+    pub start_errors: ErrorCounter,
     /// Exchanges that ended in a panic.
-    pub panics: Tally,
+    pub panics: ErrorCounter,
 }
 
-impl Counters {
-    fn of_table(exchange: &Exchange) -> Counters {
-        let tally =
-            |counter| Tally { shared: Some((exchange.clone(), counter)), ..Tally::default() };
-        Counters {
+impl ErrorCounters {
+    fn of_table(exchange: &Exchange) -> ErrorCounters {
+        let tally = |counter| ErrorCounter {
+            shared: Some((exchange.clone(), counter)),
+            ..ErrorCounter::default()
+        };
+        ErrorCounters {
             send_errors: tally(Counter::SendErrors),
             receive_errors: tally(Counter::ReceiveErrors),
             bind_errors: tally(Counter::BindErrors),
@@ -82,12 +84,12 @@ impl Counters {
 
 /// A count, here and for all processes of the table to see.
 #[derive(Default)]
-pub struct Tally {
+pub struct ErrorCounter {
     count: AtomicU64,
     shared: Option<(Exchange, Counter)>,
 }
 
-impl Tally {
+impl ErrorCounter {
     /// What was counted here.
     pub fn get(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
@@ -95,7 +97,7 @@ impl Tally {
 }
 
 /// Adds to a counter.
-pub(crate) fn count(tally: &Tally, more: usize) {
+pub(crate) fn count(tally: &ErrorCounter, more: usize) {
     // Relaxed: a count orders nothing.
     tally.count.fetch_add(more as u64, Ordering::Relaxed);
     if let Some((exchange, counter)) = &tally.shared {

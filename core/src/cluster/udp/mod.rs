@@ -8,26 +8,26 @@
 mod address;
 mod background;
 mod backoff;
-mod driven;
 mod driver;
 mod hooks;
 mod inbox;
+mod managed_socket;
 mod multicast;
-mod names;
 #[cfg(target_os = "linux")]
 mod node_thread;
 mod outbox;
-mod port;
+mod resolver;
 mod socket;
 mod stop;
+mod udp_engine;
 
 pub use background::Background;
-pub use driven::Driven;
-pub use driver::Setup;
-pub use hooks::{Counters, FdHook, Hooks, Tally};
+pub use driver::DriverConfig;
+pub use hooks::{ErrorCounter, ErrorCounters, FdHook, Hooks};
 pub use inbox::Inbox;
-pub use multicast::Group;
+pub use multicast::MulticastGroup;
 #[cfg(target_os = "linux")]
 pub(crate) use node_thread::NodeThread;
 pub use outbox::Outbox;
 pub use socket::Socket;
+pub use udp_engine::UdpEngine;

@@ -11,7 +11,7 @@ use crate::os::interface::{self, Interface};
 
 /// A multicast group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct MulticastGroup {
     /// Its address and port.
     pub address: SocketAddr,
     /// The name or an address of the interface; otherwise that of the address listened on, and if
@@ -22,21 +22,21 @@ pub struct Group {
 }
 
 /// A group that was joined.
-pub(crate) struct Joined {
+pub(crate) struct JoinedGroup {
     /// Hears the group, unless the unicast socket does.
     pub(crate) receiver: Option<Socket>,
     /// Where to send.
     pub(crate) to: SocketAddr,
 }
 
-impl Group {
+impl MulticastGroup {
     /// Opens the unicast socket.
     pub(crate) fn open_unicast(
-        group: Option<&Group>,
+        group: Option<&MulticastGroup>,
         listen: SocketAddr,
         hooks: &Hooks,
     ) -> io::Result<Socket> {
-        if !group.is_some_and(|group| group.is_shared(listen)) {
+        if !group.is_some_and(|group| group.shares_port_with(listen)) {
             return Socket::open(listen, hooks);
         }
         // Other nodes of this host may hear the group, now or later, by sockets that allow both
@@ -49,26 +49,26 @@ impl Group {
     }
 
     /// Whether the listener has the group's port for itself, and so must hear the group.
-    fn is_shared(&self, listen: SocketAddr) -> bool {
+    fn shares_port_with(&self, listen: SocketAddr) -> bool {
         listen.ip().is_unspecified() && listen.port() == self.address.port()
     }
 
     /// Joins the group, to be sent to by the unicast socket.
-    pub(crate) fn join(&self, unicast: &Socket, hooks: &Hooks) -> io::Result<Joined> {
+    pub(crate) fn join(&self, unicast: &Socket, hooks: &Hooks) -> io::Result<JoinedGroup> {
         let chosen = self.interfaces(unicast.local().ip())?;
-        self.prepare(&unicast.options(), chosen.as_deref())?;
+        self.set_send_options(&unicast.options(), chosen.as_deref())?;
         let to = match (self.address, chosen.as_deref()) {
             (SocketAddr::V6(v6), Some([first, ..])) => {
                 SocketAddrV6::new(*v6.ip(), v6.port(), 0, first.index).into()
             }
             (address, _) => address,
         };
-        if unicast.reach().outward(to).is_none() {
+        if unicast.family().map_destination(to).is_none() {
             return Err(io::Error::other("the group and the listener are of different kinds"));
         }
-        if self.is_shared(unicast.local()) {
-            self.enter(&unicast.options(), chosen.as_deref())?;
-            return Ok(Joined { receiver: None, to });
+        if self.shares_port_with(unicast.local()) {
+            self.join_interfaces(&unicast.options(), chosen.as_deref())?;
+            return Ok(JoinedGroup { receiver: None, to });
         }
         // Bound to the group itself, it hears nothing else. On any interface that is not possible
         // for all groups.
@@ -83,8 +83,8 @@ impl Group {
             socket.set_reuse_address(true)?;
             socket.set_reuse_port(true)
         })?;
-        self.enter(&receiver.options(), chosen.as_deref())?;
-        Ok(Joined { receiver: Some(receiver), to })
+        self.join_interfaces(&receiver.options(), chosen.as_deref())?;
+        Ok(JoinedGroup { receiver: Some(receiver), to })
     }
 
     /// The addresses of the interface, or none: any.
@@ -116,7 +116,11 @@ impl Group {
     }
 
     /// How a socket sends to the group.
-    fn prepare(&self, socket: &SockRef<'_>, chosen: Option<&[Interface]>) -> io::Result<()> {
+    fn set_send_options(
+        &self,
+        socket: &SockRef<'_>,
+        chosen: Option<&[Interface]>,
+    ) -> io::Result<()> {
         let first = chosen.and_then(|chosen| chosen.first());
         if self.address.is_ipv4() {
             let address = first.map_or(Ipv4Addr::UNSPECIFIED, v4);
@@ -131,25 +135,29 @@ impl Group {
     }
 
     /// Makes a socket hear the group, on one interface at least.
-    fn enter(&self, socket: &SockRef<'_>, chosen: Option<&[Interface]>) -> io::Result<()> {
+    fn join_interfaces(
+        &self,
+        socket: &SockRef<'_>,
+        chosen: Option<&[Interface]>,
+    ) -> io::Result<()> {
         let Some(chosen) = chosen else {
-            let any = self.enter_on(socket, None);
+            let any = self.join_interface(socket, None);
             let all = interface::all().unwrap_or_default();
             // Most are joined twice, by another address or above, which is an error.
-            let more = all.iter().map(|one| self.enter_on(socket, Some(one)).is_ok());
+            let more = all.iter().map(|one| self.join_interface(socket, Some(one)).is_ok());
             return if more.fold(false, |joined, one| joined | one) { Ok(()) } else { any };
         };
         let mut result = Err(io::Error::other("no interface"));
         for one in chosen {
-            let entered = self.enter_on(socket, Some(one));
+            let joined = self.join_interface(socket, Some(one));
             if result.is_err() {
-                result = entered;
+                result = joined;
             }
         }
         result
     }
 
-    fn enter_on(&self, socket: &SockRef<'_>, on: Option<&Interface>) -> io::Result<()> {
+    fn join_interface(&self, socket: &SockRef<'_>, on: Option<&Interface>) -> io::Result<()> {
         match self.address.ip() {
             IpAddr::V4(group) => {
                 if on.is_some_and(|on| on.address.is_ipv6()) {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::background::Background;
-use super::driver::Setup;
+use super::driver::DriverConfig;
 use super::hooks::Hooks;
-use super::multicast::Group;
+use super::multicast::MulticastGroup;
 use crate::clock::Clock;
 use crate::cluster::access::Exchange;
 use crate::cluster::payload::MakePayload;
@@ -20,7 +20,7 @@ use crate::throttle::Throttle;
 /// The thread of a node.
 #[derive(Default)]
 pub(crate) struct NodeThread {
-    plan: OnceLock<Plan>,
+    factory: OnceLock<EngineFactory>,
     /// The generation of the process in which it was started, and one; zero: it was not.
     started: AtomicU32,
     /// The same of the process in which it shall have ended.
@@ -30,7 +30,7 @@ pub(crate) struct NodeThread {
 
 /// All that the thread needs.
 #[derive(Clone)]
-struct Plan {
+struct EngineFactory {
     config: Arc<ClusterConfig>,
     exchange: Exchange,
 }
@@ -44,7 +44,7 @@ impl NodeThread {
         let _ = fork::watch();
         if matches!(host.clock.clock(), Clock::System) {
             let config = Arc::new(config.clone());
-            let _ = self.plan.set(Plan { config, exchange: throttle.exchange() });
+            let _ = self.factory.set(EngineFactory { config, exchange: throttle.exchange() });
         }
     }
 
@@ -63,14 +63,14 @@ impl NodeThread {
     fn start_here(&self, before: u32, here: u32, payload: Option<&MakePayload>) {
         let claim =
             self.started.compare_exchange(before, here, Ordering::Relaxed, Ordering::Relaxed);
-        let (Some(plan), Ok(_)) = (self.plan.get(), claim) else { return };
+        let (Some(factory), Ok(_)) = (self.factory.get(), claim) else { return };
         // Whatever the system does not give cannot be had by asking at every check.
-        let Ok(background) = plan.clone().start(payload.cloned()) else {
-            return plan.exchange.add_to_counter(Counter::StartErrors.index(), 1);
+        let Ok(background) = factory.clone().start(payload.cloned()) else {
+            return factory.exchange.add_to_counter(Counter::StartErrors.index(), 1);
         };
         match self.background.try_lock() {
             // A parent's is dropped, which does nothing in a child.
-            Ok(mut place) => *place = Some(background),
+            Ok(mut current) => *current = Some(background),
             // Held by a thread that a fork has left behind: nobody can stop it, or has to. Or by one
             // that retires what is not there yet.
             Err(_) => {
@@ -93,8 +93,8 @@ impl NodeThread {
     }
 
     fn request_stop_if_started(&self) {
-        if let Ok(place) = self.background.try_lock() {
-            place.as_ref().map(Background::request_stop);
+        if let Ok(current) = self.background.try_lock() {
+            current.as_ref().map(Background::request_stop);
         }
     }
 
@@ -110,12 +110,12 @@ impl NodeThread {
 
     /// Says goodbye and ends the thread.
     pub(crate) fn stop(&self) {
-        let taken = self.background.try_lock().ok().and_then(|mut place| place.take());
-        drop(taken);
+        let background = self.background.try_lock().ok().and_then(|mut current| current.take());
+        drop(background);
     }
 }
 
-impl Plan {
+impl EngineFactory {
     fn start(self, payload: Option<MakePayload>) -> std::io::Result<Background> {
         let exchange = self.exchange.clone();
         let hooks = Hooks::of_table(exchange.clone());
@@ -152,13 +152,13 @@ impl Plan {
         Engine::new(self.config.settings(), exchange, seed, incarnation, now)
     }
 
-    fn setup(&self) -> Setup {
+    fn setup(&self) -> DriverConfig {
         let config = &self.config;
-        Setup {
+        DriverConfig {
             listen: config.listen_address(),
             advertise: config.advertise,
             is_local: config.is_loopback_only(),
-            group: config.multicast.map(|address| Group {
+            group: config.multicast.map(|address| MulticastGroup {
                 address,
                 interface: config.interface.clone(),
                 ttl: config.ttl(),

@@ -11,25 +11,25 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use super::Socket;
-use super::hooks::{Counters, count};
+use super::hooks::{ErrorCounters, count};
 use crate::cluster::{PeerAddr, To, Transmit};
 
 /// The most bytes in one call: less than fits a datagram, of which the system makes them.
 const MAX_BYTES: usize = 64_000;
 /// How long a round may wait for room in the socket before the rest of it is dropped.
-const PATIENCE: Duration = Duration::from_millis(20);
+const SEND_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Datagrams to be sent.
 #[derive(Default)]
 pub struct Outbox {
-    packs: Vec<Pack>,
+    batches: Vec<Batch>,
     /// Where the pack of a destination is.
-    places: BTreeMap<Place, usize>,
+    batch_indexes: BTreeMap<DestinationKey, usize>,
     sends: usize,
 }
 
 /// Datagrams for the same destination, one after the other.
-struct Pack {
+struct Batch {
     to: To,
     bytes: Vec<u8>,
     sizes: Vec<usize>,
@@ -37,7 +37,7 @@ struct Pack {
 
 /// Tells destinations apart. Lists by where they are: they stay there while they are in a pack.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum DestinationKey {
     One(PeerAddr),
     Each(usize),
     Group,
@@ -51,19 +51,19 @@ impl Outbox {
 
     /// Adds a datagram.
     pub fn push(&mut self, transmit: Transmit) {
-        let place = match &transmit.to {
-            To::One(address) => Place::One(*address),
-            To::Each(list) => Place::Each(Arc::as_ptr(list).addr()),
-            To::Group => Place::Group,
+        let key = match &transmit.to {
+            To::One(address) => DestinationKey::One(*address),
+            To::Each(list) => DestinationKey::Each(Arc::as_ptr(list).addr()),
+            To::Group => DestinationKey::Group,
         };
-        let at = *self.places.entry(place).or_insert(self.packs.len());
-        if at == self.packs.len() {
-            self.packs.push(Pack { to: transmit.to, bytes: Vec::new(), sizes: Vec::new() });
+        let at = *self.batch_indexes.entry(key).or_insert(self.batches.len());
+        if at == self.batches.len() {
+            self.batches.push(Batch { to: transmit.to, bytes: Vec::new(), sizes: Vec::new() });
         }
-        let pack = &mut self.packs[at];
-        self.sends += if let To::Each(list) = &pack.to { list.len() } else { 1 };
-        pack.bytes.extend_from_slice(&transmit.bytes);
-        pack.sizes.push(transmit.bytes.len());
+        let batch = &mut self.batches[at];
+        self.sends += if let To::Each(list) = &batch.to { list.len() } else { 1 };
+        batch.bytes.extend_from_slice(&transmit.bytes);
+        batch.sizes.push(transmit.bytes.len());
     }
 
     /// Sends everything. What cannot be sent is counted and forgotten. Gives the last error that
@@ -75,25 +75,25 @@ impl Outbox {
         &mut self,
         socket: Option<&Socket>,
         group: Option<SocketAddr>,
-        counters: &Counters,
+        counters: &ErrorCounters,
     ) -> io::Result<bool> {
-        self.places.clear();
+        self.batch_indexes.clear();
         self.sends = 0;
         let mut sender = Sender::new(socket, counters);
         let group = group.map(PeerAddr::from);
-        for pack in self.packs.drain(..) {
-            let to = match &pack.to {
+        for batch in self.batches.drain(..) {
+            let to = match &batch.to {
                 To::One(address) => slice::from_ref(address),
                 To::Each(list) => list,
                 To::Group => group.as_slice(),
             };
-            if to.is_empty() && matches!(pack.to, To::Group) {
-                count(&counters.send_errors, pack.sizes.len());
+            if to.is_empty() && matches!(batch.to, To::Group) {
+                count(&counters.send_errors, batch.sizes.len());
             }
             for address in to {
                 match address.socket_addr() {
-                    Some(address) => sender.send(address, &pack.bytes, &pack.sizes).await,
-                    None => count(&counters.send_errors, pack.sizes.len()),
+                    Some(address) => sender.send(address, &batch.bytes, &batch.sizes).await,
+                    None => count(&counters.send_errors, batch.sizes.len()),
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Outbox {
 /// Sends to one destination after the other.
 struct Sender<'a> {
     socket: Option<&'a Socket>,
-    counters: &'a Counters,
+    counters: &'a ErrorCounters,
     /// When to stop waiting for room. Set when room is first missing.
     until: Option<Instant>,
     sent: bool,
@@ -112,7 +112,7 @@ struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    fn new(socket: Option<&'a Socket>, counters: &'a Counters) -> Sender<'a> {
+    fn new(socket: Option<&'a Socket>, counters: &'a ErrorCounters) -> Sender<'a> {
         Sender { socket, counters, until: None, sent: false, error: None }
     }
 
@@ -128,7 +128,7 @@ impl<'a> Sender<'a> {
         let (mut bytes, mut sizes) = (bytes, sizes);
         while !sizes.is_empty() {
             let most = socket.most_segments();
-            let datagrams = run(sizes, most);
+            let datagrams = segment_count(sizes, most);
             let (now, later) = sizes.split_at(datagrams);
             let (contents, rest) = bytes.split_at(now.iter().sum());
             let segment_size = (datagrams > 1).then(|| now[0]);
@@ -137,7 +137,7 @@ impl<'a> Sender<'a> {
                 Err(_) if datagrams > 1 && socket.most_segments() < most => continue,
                 Err(error) => {
                     count(&self.counters.send_errors, datagrams);
-                    if is_of_socket(&error) {
+                    if is_socket_error(&error) {
                         self.error = Some(error);
                     }
                 }
@@ -157,7 +157,7 @@ impl<'a> Sender<'a> {
         loop {
             match socket.try_send(to, contents, segment_size) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let until = *self.until.get_or_insert_with(|| Instant::now() + PATIENCE);
+                    let until = *self.until.get_or_insert_with(|| Instant::now() + SEND_TIMEOUT);
                     match timeout_at(until, socket.writable()).await {
                         Ok(writable) => writable?,
                         Err(_) => return Err(error),
@@ -170,7 +170,7 @@ impl<'a> Sender<'a> {
 }
 
 /// How many of the first datagrams can go out by one call: of one size, and a shorter one at last.
-fn run(sizes: &[usize], most: usize) -> usize {
+fn segment_count(sizes: &[usize], most: usize) -> usize {
     let size = sizes.first().copied().unwrap_or(0);
     if size == 0 {
         return 1;
@@ -182,7 +182,7 @@ fn run(sizes: &[usize], most: usize) -> usize {
 }
 
 /// Whether another socket could do better: the others are about where a datagram was to go.
-fn is_of_socket(error: &io::Error) -> bool {
+fn is_socket_error(error: &io::Error) -> bool {
     use io::ErrorKind;
     let elsewhere = matches!(
         error.kind(),
@@ -216,7 +216,7 @@ mod tests {
             (vec![65_000, 65_000], 64, 1),
             (vec![4; 100], 64, 64),
         ] {
-            assert_eq!(run(&sizes, most), expected, "{sizes:?} {most}");
+            assert_eq!(segment_count(&sizes, most), expected, "{sizes:?} {most}");
         }
     }
 
@@ -239,8 +239,8 @@ mod tests {
         for (i, to) in (1..).zip(to) {
             outbox.push(Transmit { to, bytes: vec![i; usize::from(i)] });
         }
-        let sizes: Vec<_> = outbox.packs.iter().map(|pack| pack.sizes.as_slice()).collect();
+        let sizes: Vec<_> = outbox.batches.iter().map(|batch| batch.sizes.as_slice()).collect();
         assert_eq!(sizes, [&[1, 5][..], &[2, 6], &[3], &[4, 8], &[7]]);
-        assert_eq!(outbox.packs[0].bytes, [1, 5, 5, 5, 5, 5]);
+        assert_eq!(outbox.batches[0].bytes, [1, 5, 5, 5, 5, 5]);
     }
 }

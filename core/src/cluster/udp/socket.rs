@@ -11,7 +11,7 @@ use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
 use super::Hooks;
-use super::address::{Reach, inward};
+use super::address::{SocketFamily, canonical_address};
 
 /// What the system is asked to hold in each direction. It may give less.
 const BUFFER: usize = 4 << 20;
@@ -22,7 +22,7 @@ pub struct Socket {
     _registered: Registered,
     io: UdpSocket,
     state: UdpSocketState,
-    reach: Reach,
+    family: SocketFamily,
     local: SocketAddr,
 }
 
@@ -46,9 +46,9 @@ impl Socket {
         let raw = socket2::Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
         let registered = Registered::new(raw.as_raw_fd(), hooks);
         raw.set_nonblocking(true)?;
-        let reach = Reach::of(address.ip());
+        let family = SocketFamily::of(address.ip());
         if address.is_ipv6() {
-            raw.set_only_v6(reach != Reach::Both)?;
+            raw.set_only_v6(family != SocketFamily::Both)?;
         }
         // An answer is not needed: with less room bursts are lost earlier, and repaired.
         let _ = raw.set_recv_buffer_size(BUFFER);
@@ -58,7 +58,7 @@ impl Socket {
         let io = UdpSocket::from_std(raw.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         let local = io.local_addr()?;
-        Ok(Socket { _registered: registered, io, state, reach, local })
+        Ok(Socket { _registered: registered, io, state, family, local })
     }
 
     /// Where it is bound.
@@ -71,8 +71,8 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    pub(crate) fn reach(&self) -> Reach {
-        self.reach
+    pub(crate) fn family(&self) -> SocketFamily {
+        self.family
     }
 
     pub(crate) fn options(&self) -> SockRef<'_> {
@@ -90,7 +90,7 @@ impl Socket {
         segment_size: Option<usize>,
     ) -> io::Result<()> {
         let unreachable = || io::Error::from(io::ErrorKind::NetworkUnreachable);
-        let destination = self.reach.outward(to).ok_or_else(unreachable)?;
+        let destination = self.family.map_destination(to).ok_or_else(unreachable)?;
         let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
         self.io.try_io(Interest::WRITABLE, || {
             self.state.try_send(UdpSockRef::from(&self.io), &transmit)
@@ -107,7 +107,7 @@ impl Socket {
             self.state.recv(UdpSockRef::from(&self.io), buffers, meta)
         })?;
         for meta in meta.iter_mut().take(received) {
-            meta.addr = inward(meta.addr);
+            meta.addr = canonical_address(meta.addr);
         }
         Ok(received)
     }

@@ -11,34 +11,40 @@ const MAX_FAILURES: u32 = 16;
 
 /// What a socket was used for. What it can do of one says nothing about the other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Use {
+pub(crate) enum Direction {
     Send,
     Receive,
 }
 
 /// A place for a socket.
-pub(crate) struct Port<T> {
-    held: Option<T>,
+pub(crate) struct ManagedSocket<T> {
+    socket: Option<T>,
     /// In a row, for each use.
     failures: [u32; 2],
     backoff: Backoff,
-    opened: u64,
+    opened_at: u64,
     /// When to open it.
     due: u64,
 }
 
-impl<T> Port<T> {
-    pub(crate) fn new() -> Port<T> {
-        Port { held: None, failures: [0; 2], backoff: Backoff::new(), opened: 0, due: 0 }
+impl<T> ManagedSocket<T> {
+    pub(crate) fn new() -> ManagedSocket<T> {
+        ManagedSocket {
+            socket: None,
+            failures: [0; 2],
+            backoff: Backoff::new(),
+            opened_at: 0,
+            due: 0,
+        }
     }
 
     pub(crate) fn get(&self) -> Option<&T> {
-        self.held.as_ref()
+        self.socket.as_ref()
     }
 
     /// When there is something to do here.
     pub(crate) fn due(&self) -> u64 {
-        if self.held.is_some() { u64::MAX } else { self.due }
+        if self.socket.is_some() { u64::MAX } else { self.due }
     }
 
     /// Opens it if that is due. Says whether it is newly open.
@@ -48,34 +54,35 @@ impl<T> Port<T> {
             return false;
         }
         match open() {
-            Ok(held) => {
-                (self.held, self.failures, self.opened) = (Some(held), [0; 2], now);
+            Ok(socket) => {
+                (self.socket, self.failures, self.opened_at) = (Some(socket), [0; 2], now);
                 true
             }
             Err(_) => {
                 count(&hooks.counters.bind_errors, 1);
-                self.due = later(now, self.backoff.wait());
+                self.due = later(now, self.backoff.next_delay());
                 false
             }
         }
     }
 
-    pub(crate) fn worked(&mut self, what: Use) {
-        self.failures[what as usize] = 0;
+    pub(crate) fn record_success(&mut self, direction: Direction) {
+        self.failures[direction as usize] = 0;
     }
 
     /// An error that the socket is the cause of.
-    pub(crate) fn failed(&mut self, what: Use, now: u64) {
-        let failures = &mut self.failures[what as usize];
+    pub(crate) fn record_failure(&mut self, direction: Direction, now: u64) {
+        let failures = &mut self.failures[direction as usize];
         *failures += 1;
-        if *failures >= MAX_FAILURES && self.held.take().is_some() {
-            self.due = later(now, self.backoff.wait_after(now.saturating_sub(self.opened)));
+        if *failures >= MAX_FAILURES && self.socket.take().is_some() {
+            self.due =
+                later(now, self.backoff.next_delay_after(now.saturating_sub(self.opened_at)));
         }
     }
 
     /// Closes it, to be opened at once.
     pub(crate) fn reopen(&mut self) {
-        (self.held, self.due) = (None, 0);
+        (self.socket, self.due) = (None, 0);
     }
 }
 

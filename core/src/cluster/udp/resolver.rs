@@ -13,7 +13,7 @@ use std::thread;
 
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use super::hooks::{Counters, count};
+use super::hooks::{ErrorCounters, count};
 
 const SECOND: u64 = 1_000_000_000;
 /// How often names are asked for.
@@ -22,28 +22,28 @@ const PERIOD: u64 = 30 * SECOND;
 const RETRY: u64 = SECOND;
 
 /// All addresses of a name.
-type Answer = io::Result<Vec<SocketAddr>>;
+type LookupResult = io::Result<Vec<SocketAddr>>;
 
 /// Where peers may be.
-pub(crate) struct Names {
+pub(crate) struct Resolver {
     /// Without those below.
     fixed: Vec<SocketAddr>,
     /// Each with the addresses that it had when it last had any.
     names: Vec<(String, Vec<SocketAddr>)>,
-    resolve: fn(&str) -> Answer,
-    asked: Option<oneshot::Receiver<Vec<Answer>>>,
-    answers: Option<Vec<Answer>>,
+    resolve: fn(&str) -> LookupResult,
+    pending: Option<oneshot::Receiver<Vec<LookupResult>>>,
+    answers: Option<Vec<LookupResult>>,
     due: u64,
     retry: u64,
 }
 
-impl Names {
+impl Resolver {
     /// Each peer is an address or a name, with its port.
-    pub(crate) fn new(peers: &[String]) -> Names {
-        Names::with(peers, |name| Ok(name.to_socket_addrs()?.collect()))
+    pub(crate) fn new(peers: &[String]) -> Resolver {
+        Resolver::with(peers, |name| Ok(name.to_socket_addrs()?.collect()))
     }
 
-    fn with(peers: &[String], resolve: fn(&str) -> Answer) -> Names {
+    fn with(peers: &[String], resolve: fn(&str) -> LookupResult) -> Resolver {
         let (mut fixed, mut names) = (Vec::new(), Vec::new());
         for peer in peers {
             match peer.parse() {
@@ -51,7 +51,7 @@ impl Names {
                 Err(_) => names.push((peer.clone(), Vec::new())),
             }
         }
-        Names { fixed, names, resolve, asked: None, answers: None, due: 0, retry: RETRY }
+        Resolver { fixed, names, resolve, pending: None, answers: None, due: 0, retry: RETRY }
     }
 
     /// When there is something to do here.
@@ -66,13 +66,13 @@ impl Names {
     }
 
     /// Asks if that is due, and says whether there is news: the addresses are to be tried again.
-    pub(crate) fn look(&mut self, now: u64, counters: &Counters) -> bool {
+    pub(crate) fn update(&mut self, now: u64, counters: &ErrorCounters) -> bool {
         let answered = self.answers.take().or_else(|| {
-            let answers = match self.asked.as_mut()?.try_recv() {
+            let answers = match self.pending.as_mut()?.try_recv() {
                 Err(TryRecvError::Empty) => return None,
                 answers => answers.ok(),
             };
-            Some(self.answered(answers))
+            Some(self.finish_lookup(answers))
         });
         if let Some(answers) = &answered {
             let failed = answers.iter().filter(|answer| answer.is_err()).count();
@@ -87,44 +87,44 @@ impl Names {
                 known.clone_from(addresses);
             }
         }
-        let due = now >= self.due && self.asked.is_none();
+        let due = now >= self.due && self.pending.is_none();
         if due {
             self.due = now.saturating_add(PERIOD);
             if !self.names.is_empty() {
-                self.asked = self.ask();
-                count(&counters.resolve_errors, usize::from(self.asked.is_none()));
+                self.pending = self.start_lookup();
+                count(&counters.resolve_errors, usize::from(self.pending.is_none()));
             }
         }
         answered.is_some() || due && !self.fixed.is_empty()
     }
 
-    fn ask(&self) -> Option<oneshot::Receiver<Vec<Answer>>> {
-        let (tell, asked) = oneshot::channel();
+    fn start_lookup(&self) -> Option<oneshot::Receiver<Vec<LookupResult>>> {
+        let (sender, receiver) = oneshot::channel();
         let names: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
         let resolve = self.resolve;
-        let ask = move || {
+        let lookup = move || {
             // Nobody may want to know any more.
-            let _ = tell.send(names.iter().map(|name| non_empty(resolve(name))).collect());
+            let _ = sender.send(names.iter().map(|name| non_empty(resolve(name))).collect());
         };
-        thread::Builder::new().name("dthrottle names".into()).spawn(ask).ok().map(|_| asked)
+        thread::Builder::new().name("dthrottle names".into()).spawn(lookup).ok().map(|_| receiver)
     }
 
     /// Waits for answers. Then it is time to look.
-    pub(crate) fn poll_answered(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(asked) = &mut self.asked else { return Poll::Pending };
-        let Poll::Ready(answers) = Pin::new(asked).poll(cx) else { return Poll::Pending };
-        self.answers = Some(self.answered(answers.ok()));
+    pub(crate) fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(pending) = &mut self.pending else { return Poll::Pending };
+        let Poll::Ready(answers) = Pin::new(pending).poll(cx) else { return Poll::Pending };
+        self.answers = Some(self.finish_lookup(answers.ok()));
         Poll::Ready(())
     }
 
-    fn answered(&mut self, answers: Option<Vec<Answer>>) -> Vec<Answer> {
-        self.asked = None;
+    fn finish_lookup(&mut self, answers: Option<Vec<LookupResult>>) -> Vec<LookupResult> {
+        self.pending = None;
         let lost = || self.names.iter().map(|_| Err(io::Error::other("no answer"))).collect();
         answers.unwrap_or_else(lost)
     }
 }
 
-fn non_empty(answer: Answer) -> Answer {
+fn non_empty(answer: LookupResult) -> LookupResult {
     match answer {
         Ok(addresses) if addresses.is_empty() => Err(io::Error::other("no address")),
         answer => answer,
@@ -141,43 +141,43 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
     }
 
-    fn answered(names: &mut Names, now: u64, counters: &Counters) -> bool {
-        block_on(poll_fn(|cx| names.poll_answered(cx)));
-        names.look(now, counters)
+    fn wait_and_update(resolver: &mut Resolver, now: u64, counters: &ErrorCounters) -> bool {
+        block_on(poll_fn(|cx| resolver.poll_lookup(cx)));
+        resolver.update(now, counters)
     }
 
-    fn texts(names: &Names) -> Vec<String> {
-        names.addresses().iter().map(ToString::to_string).collect()
+    fn texts(resolver: &Resolver) -> Vec<String> {
+        resolver.addresses().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_real_name_has_addresses() {
-        let counters = Counters::default();
-        let mut names = Names::new(&["localhost:7".into(), "192.0.2.1:9".into()]);
-        assert!(names.look(1, &counters), "the address needs no answer");
-        assert_eq!(texts(&names), ["192.0.2.1:9"]);
-        assert!(answered(&mut names, 2, &counters));
+        let counters = ErrorCounters::default();
+        let mut resolver = Resolver::new(&["localhost:7".into(), "192.0.2.1:9".into()]);
+        assert!(resolver.update(1, &counters), "the address needs no answer");
+        assert_eq!(texts(&resolver), ["192.0.2.1:9"]);
+        assert!(wait_and_update(&mut resolver, 2, &counters));
         let loopback = |address: &SocketAddr| address.ip().is_loopback() && address.port() == 7;
-        assert!(names.addresses().iter().any(loopback), "{:?}", texts(&names));
-        assert_eq!(names.due(), 2 + PERIOD);
+        assert!(resolver.addresses().iter().any(loopback), "{:?}", texts(&resolver));
+        assert_eq!(resolver.due(), 2 + PERIOD);
     }
 
     #[test]
     fn addresses_alone_start_no_thread_and_are_tried_again_each_period() {
-        let counters = Counters::default();
-        let mut names = Names::with(&["[::1]:9".into()], |_| unreachable!());
-        assert!(names.look(5, &counters));
-        assert!(names.asked.is_none());
-        assert!(!names.look(6, &counters));
-        assert!(!names.look(4 + PERIOD, &counters));
-        assert!(names.look(5 + PERIOD, &counters));
-        assert_eq!(texts(&names), ["[::1]:9"]);
+        let counters = ErrorCounters::default();
+        let mut resolver = Resolver::with(&["[::1]:9".into()], |_| unreachable!());
+        assert!(resolver.update(5, &counters));
+        assert!(resolver.pending.is_none());
+        assert!(!resolver.update(6, &counters));
+        assert!(!resolver.update(4 + PERIOD, &counters));
+        assert!(resolver.update(5 + PERIOD, &counters));
+        assert_eq!(texts(&resolver), ["[::1]:9"]);
     }
 
     /// What the name of the test below means.
     static ANSWER: Mutex<Option<u16>> = Mutex::new(None);
 
-    fn moving(name: &str) -> Answer {
+    fn moving_name(name: &str) -> LookupResult {
         match *ANSWER.lock().unwrap() {
             Some(0) => Ok(Vec::new()),
             Some(port) if name == "moves:1" => Ok(vec![([192, 0, 2, 1], port).into()]),
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_addresses_until_it_has_others_and_is_asked_for_soon_if_it_has_none() {
-        let counters = Counters::default();
-        let mut names = Names::with(&["moves:1".into()], moving);
+        let counters = ErrorCounters::default();
+        let mut resolver = Resolver::with(&["moves:1".into()], moving_name);
         let errors = || counters.resolve_errors.get();
         let mut now = 1;
         for (answer, addresses, wait, failed) in [
@@ -200,16 +200,16 @@ mod tests {
             (Some(8), vec!["192.0.2.1:8"], 30, 4),
         ] {
             *ANSWER.lock().unwrap() = answer;
-            assert!(!names.look(now, &counters));
-            assert!(names.asked.is_some());
-            assert!(answered(&mut names, now, &counters));
+            assert!(!resolver.update(now, &counters));
+            assert!(resolver.pending.is_some());
+            assert!(wait_and_update(&mut resolver, now, &counters));
             assert_eq!(
-                (texts(&names), errors()),
+                (texts(&resolver), errors()),
                 (addresses.iter().map(ToString::to_string).collect(), failed)
             );
-            assert_eq!(names.due(), now + wait * SECOND);
-            assert!(!names.look(names.due() - 1, &counters) && names.asked.is_none());
-            now = names.due();
+            assert_eq!(resolver.due(), now + wait * SECOND);
+            assert!(!resolver.update(resolver.due() - 1, &counters) && resolver.pending.is_none());
+            now = resolver.due();
         }
     }
 
@@ -217,18 +217,18 @@ mod tests {
     fn only_one_thread_asks_at_a_time() {
         static STARTED: Mutex<u32> = Mutex::new(0);
         static GO: Mutex<()> = Mutex::new(());
-        let counters = Counters::default();
-        let mut names = Names::with(&["slow:1".into()], |_| {
+        let counters = ErrorCounters::default();
+        let mut resolver = Resolver::with(&["slow:1".into()], |_| {
             *STARTED.lock().unwrap() += 1;
             drop(GO.lock().unwrap());
             Err(io::Error::other("late"))
         });
         let go = GO.lock().unwrap();
         for period in 1..5 {
-            assert!(!names.look(period * PERIOD, &counters));
+            assert!(!resolver.update(period * PERIOD, &counters));
         }
         drop(go);
-        assert!(answered(&mut names, 5 * PERIOD, &counters));
+        assert!(wait_and_update(&mut resolver, 5 * PERIOD, &counters));
         assert_eq!(*STARTED.lock().unwrap(), 1);
     }
 }

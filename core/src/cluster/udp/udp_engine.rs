@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::cluster::{Engine, Output, PeerAddr};
 
 /// An engine, or a test's replacement for one.
-pub trait Driven {
+pub trait UdpEngine {
     /// A datagram arrived.
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]);
     /// The time that `poll` named has come.
@@ -20,7 +20,7 @@ pub trait Driven {
     fn poll(&mut self) -> Output;
 }
 
-impl Driven for Engine {
+impl UdpEngine for Engine {
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
         Engine::handle_datagram(self, now, from.into(), datagram);
     }

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use dthrottle::internals::cluster::{Output, To, Transmit};
-use dthrottle::internals::udp::{Counters, Driven, Hooks, Tally};
+use dthrottle::internals::udp::{ErrorCounter, ErrorCounters, Hooks, UdpEngine};
 
 /// What the test and the engine share.
 #[derive(Default)]
@@ -18,13 +18,13 @@ pub(crate) struct Shared {
     pub(crate) received: Mutex<Vec<(SocketAddr, Vec<u8>)>>,
     pub(crate) joined: Mutex<Vec<Vec<SocketAddr>>>,
     /// Said at the end.
-    pub(crate) goodbye: Mutex<Vec<Transmit>>,
+    pub(crate) last_datagrams: Mutex<Vec<Transmit>>,
     /// Engines made.
     pub(crate) engines_started: AtomicU64,
     /// What the system says of the thread.
     pub(crate) status: Mutex<String>,
     /// Whether it never asks for the time.
-    pub(crate) quiet: AtomicBool,
+    pub(crate) never_wakes: AtomicBool,
     /// How often the engine was polls what to do before it received each of them.
     pub(crate) polls: Mutex<Vec<u64>>,
     /// Timeouts begun.
@@ -33,20 +33,20 @@ pub(crate) struct Shared {
     pub(crate) stop_engine: Mutex<()>,
 }
 
-pub(crate) struct Probe {
+pub(crate) struct TestEngine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) now: u64,
     pub(crate) polls: u64,
 }
 
-impl Probe {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Probe {
+impl TestEngine {
+    pub(crate) fn new(shared: &Arc<Shared>) -> TestEngine {
         shared.engines_started.fetch_add(1, Ordering::Relaxed);
-        Probe { shared: shared.clone(), now: 0, polls: 0 }
+        TestEngine { shared: shared.clone(), now: 0, polls: 0 }
     }
 }
 
-impl Driven for Probe {
+impl UdpEngine for TestEngine {
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
         self.now = now;
         assert_ne!(datagram, b"panic", "as it was told to");
@@ -65,14 +65,18 @@ impl Driven for Probe {
     }
 
     fn leave(&mut self, _: u64) {
-        self.shared.to_send.lock().unwrap().extend(self.shared.goodbye.lock().unwrap().drain(..));
+        self.shared
+            .to_send
+            .lock()
+            .unwrap()
+            .extend(self.shared.last_datagrams.lock().unwrap().drain(..));
     }
 
     fn poll(&mut self) -> Output {
         self.polls += 1;
         match self.shared.to_send.lock().unwrap().pop_front() {
             Some(transmit) => Output::Transmit(transmit),
-            None if self.shared.quiet.load(Ordering::Relaxed) => Output::Timeout(u64::MAX),
+            None if self.shared.never_wakes.load(Ordering::Relaxed) => Output::Timeout(u64::MAX),
             None => Output::Timeout(self.now + 5_000_000),
         }
     }
@@ -83,7 +87,7 @@ impl Driven for Probe {
 pub(crate) struct Environment {
     pub(crate) fds: Arc<Mutex<Vec<i32>>>,
     pub(crate) bound: Arc<Mutex<Vec<SocketAddr>>>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<ErrorCounters>,
 }
 
 impl Environment {
@@ -121,7 +125,7 @@ pub(crate) fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-pub(crate) fn read(counter: &Tally) -> u64 {
+pub(crate) fn read(counter: &ErrorCounter) -> u64 {
     counter.get()
 }
 

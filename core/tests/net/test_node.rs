@@ -7,24 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dthrottle::internals::cluster::{PeerAddr, To, Transmit};
-use dthrottle::internals::udp::{Background, Group, Setup};
+use dthrottle::internals::udp::{Background, DriverConfig, MulticastGroup};
 
-use crate::probe::{Environment, Probe, Shared, free_lock, to_one, until};
+use crate::test_engine::{Environment, Shared, TestEngine, free_lock, to_one, until};
 
-pub(crate) struct Node {
+pub(crate) struct TestNode {
     pub(crate) shared: Arc<Shared>,
     pub(crate) environment: Environment,
     pub(crate) background: Background,
 }
 
-impl Node {
-    pub(crate) fn start(listen: &str) -> Node {
-        Node::with(listen, None, &[])
+impl TestNode {
+    pub(crate) fn start(listen: &str) -> TestNode {
+        TestNode::with(listen, None, &[])
     }
 
-    pub(crate) fn with(listen: &str, group: Option<Group>, peers: &[&str]) -> Node {
+    pub(crate) fn with(listen: &str, group: Option<MulticastGroup>, peers: &[&str]) -> TestNode {
         let (shared, environment) = (Arc::<Shared>::default(), Environment::default());
-        let setup = Setup {
+        let setup = DriverConfig {
             listen: listen.parse().unwrap(),
             advertise: None,
             is_local: false,
@@ -35,11 +35,11 @@ impl Node {
             let shared = shared.clone();
             move || {
                 *shared.status.lock().unwrap() = fs::read_to_string("/proc/thread-self/status")?;
-                Ok((Probe::new(&shared), setup.clone()))
+                Ok((TestEngine::new(&shared), setup.clone()))
             }
         };
         let background = Background::start(environment.hooks(), free_lock, make).unwrap();
-        Node { shared, environment, background }
+        TestNode { shared, environment, background }
     }
 
     /// Where it listens, once it does.
@@ -63,8 +63,8 @@ impl Node {
 #[test]
 fn nodes_hear_each_other_and_know_who_spoke() {
     for listen in ["127.0.0.1:0", "[::1]:0"] {
-        let nodes = [(); 3].map(|()| Node::start(listen));
-        let addresses = nodes.each_ref().map(Node::address);
+        let nodes = [(); 3].map(|()| TestNode::start(listen));
+        let addresses = nodes.each_ref().map(TestNode::address);
         nodes[0].send(to_one(addresses[1], *b"to one"));
         assert_eq!(nodes[1].receives(b"to one"), addresses[0]);
         let each: Arc<[PeerAddr]> = Arc::new([addresses[1].into(), addresses[2].into()]);
@@ -82,7 +82,7 @@ fn nodes_hear_each_other_and_know_who_spoke() {
 #[test]
 fn a_node_on_any_address_speaks_both_kinds_of_ip() {
     let (both, v4, v6) =
-        (Node::start("[::]:0"), Node::start("127.0.0.1:0"), Node::start("[::1]:0"));
+        (TestNode::start("[::]:0"), TestNode::start("127.0.0.1:0"), TestNode::start("[::1]:0"));
     let port = both.address().port();
     both.send(to_one(v4.address(), *b"to v4"));
     both.send(to_one(v6.address(), *b"to v6"));
@@ -96,7 +96,7 @@ fn a_node_on_any_address_speaks_both_kinds_of_ip() {
 
 #[test]
 fn a_flood_does_not_keep_a_node_from_speaking() {
-    let node = Node::start("127.0.0.1:0");
+    let node = TestNode::start("127.0.0.1:0");
     let (address, peer) = (node.address(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let stop_engine = node.shared.stop_engine.lock().unwrap();
     let before = node.shared.timeouts.load(Ordering::Relaxed);
@@ -115,7 +115,7 @@ fn a_flood_does_not_keep_a_node_from_speaking() {
 #[test]
 fn peers_are_tried_by_address_and_by_name() {
     let peers = ["127.0.0.1:7001", "localhost:7002", "[::1]:7003", "192.0.2.1:7004"];
-    let node = Node::with("127.0.0.1:0", None, &peers);
+    let node = TestNode::with("127.0.0.1:0", None, &peers);
     let joined = |ports: &[u16]| {
         let joined = node.shared.joined.lock().unwrap();
         let found = joined.iter().any(|peers| {
