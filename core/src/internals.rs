@@ -39,7 +39,7 @@ pub mod cluster {
 /// Busy answers as bytes between nodes.
 #[cfg(feature = "busy")]
 pub mod busy {
-    pub use crate::busy::wire::{BusyEntry, MOST_ENTRIES, parse_busy, write_busy};
+    pub use crate::busy::wire::{BusyEntry, MAX_ENTRIES, parse_busy, write_busy};
 }
 
 /// The bucket table as the exchange sees it.

@@ -8,9 +8,9 @@ use super::meter::SECOND;
 /// The limit of who has seen no busy answer, and the highest there is.
 pub const NO_LIMIT: f64 = 9_999_999.0;
 /// More busy answers of one second do not count.
-const MOST_HALVINGS: u32 = 20;
+const MAX_HALVINGS: u32 = 20;
 /// After so many seconds any limit has recovered that a factor can bring back.
-const MOST_SECONDS: u64 = 4096;
+const MAX_SECONDS: u64 = 4096;
 
 /// How the limit recovers, every second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,14 +29,14 @@ impl Recover {
             Recover::Value(value) => limit + value,
         };
         // A power of two: exact.
-        let halvings = busy.min(MOST_HALVINGS.into()) as i32;
+        let halvings = busy.min(MAX_HALVINGS.into()) as i32;
         (recovered / 2_f64.powi(halvings)).min(NO_LIMIT)
     }
 }
 
 /// The limit of a second, and the busy answers in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Second {
+pub(crate) struct SecondState {
     pub(crate) limit: f64,
     second: u64,
     busy: u8,
@@ -44,20 +44,20 @@ pub(crate) struct Second {
 
 const BUSY_BITS: u32 = 8;
 
-impl Second {
+impl SecondState {
     /// What it is without any busy answer.
-    fn new(second: u64) -> Second {
-        Second { limit: NO_LIMIT, second, busy: 0 }
+    fn new(second: u64) -> SecondState {
+        SecondState { limit: NO_LIMIT, second, busy: 0 }
     }
 
     /// As it was stored; zero: nothing was.
-    pub(crate) fn from_bits(bits: u128, now: u64, floor: f64) -> Second {
+    pub(crate) fn from_bits(bits: u128, now: u64, floor: f64) -> SecondState {
         let (limit, rest) = (f64::from_bits((bits >> 64) as u64), bits as u64);
         if bits == 0 || limit.is_nan() {
-            return Second::new(now / SECOND);
+            return SecondState::new(now / SECOND);
         }
         let limit = limit.clamp(floor, NO_LIMIT);
-        Second { limit, second: rest >> BUSY_BITS, busy: rest as u8 }
+        SecondState { limit, second: rest >> BUSY_BITS, busy: rest as u8 }
     }
 
     pub(crate) fn to_bits(self) -> u128 {
@@ -67,23 +67,23 @@ impl Second {
 
     /// The second that it is now. Where time goes back, it is still this one; where it goes back
     /// far, its limit begins to recover now.
-    pub(crate) fn at(self, now: u64, recover: Recover, floor: f64) -> Second {
+    pub(crate) fn at(self, now: u64, recover: Recover, floor: f64) -> SecondState {
         let second = now / SECOND;
         let Some(passed) = second.checked_sub(self.second) else {
-            return if self.is_ahead(now) { Second { second, ..self } } else { self };
+            return if self.is_ahead(now) { SecondState { second, ..self } } else { self };
         };
         let mut next = self;
-        for _ in 0..passed.min(MOST_SECONDS) {
+        for _ in 0..passed.min(MAX_SECONDS) {
             if next.limit >= NO_LIMIT && next.busy == 0 {
                 break;
             }
             let limit = recover.next(next.limit, next.busy.into()).max(floor);
-            next = Second { limit, busy: 0, ..next };
+            next = SecondState { limit, busy: 0, ..next };
         }
-        if passed > MOST_SECONDS {
-            next = Second::new(second);
+        if passed > MAX_SECONDS {
+            next = SecondState::new(second);
         }
-        Second { second, ..next }
+        SecondState { second, ..next }
     }
 
     /// Whether it is left over from a clock that was set back.
@@ -91,17 +91,17 @@ impl Second {
         self.second > now / SECOND + 1
     }
 
-    pub(crate) fn with_busy(self) -> Second {
-        Second { busy: self.busy.saturating_add(1), ..self }
+    pub(crate) fn with_busy(self) -> SecondState {
+        SecondState { busy: self.busy.saturating_add(1), ..self }
     }
 
     /// Nanoseconds until the first second in which a request may pass.
     pub(crate) fn wait(self, now: u64, recover: Recover, floor: f64) -> u64 {
         let mut next = self;
         let mut seconds = 0;
-        while seconds < MOST_SECONDS {
+        while seconds < MAX_SECONDS {
             let limit = recover.next(next.limit, next.busy.into()).max(floor);
-            next = Second { limit, busy: 0, ..next };
+            next = SecondState { limit, busy: 0, ..next };
             seconds += 1;
             if limit >= 1.0 {
                 break;
@@ -117,9 +117,9 @@ mod tests {
 
     #[test]
     fn a_second_is_read_as_it_was_written() {
-        let second = Second { limit: 38.5, second: 1 << 40, busy: 7 };
-        assert_eq!(Second::from_bits(second.to_bits(), 0, 0.0), second);
-        let fresh = Second::from_bits(0, 5 * SECOND, 0.0);
+        let second = SecondState { limit: 38.5, second: 1 << 40, busy: 7 };
+        assert_eq!(SecondState::from_bits(second.to_bits(), 0, 0.0), second);
+        let fresh = SecondState::from_bits(0, 5 * SECOND, 0.0);
         assert_eq!((fresh.limit, fresh.second), (NO_LIMIT, 5));
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn nonsense_is_no_limit_or_between_floor_and_none() {
         for bits in [f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, 0.0] {
             let bits = u128::from(bits.to_bits()) << 64 | 0xff;
-            let second = Second::from_bits(bits, 0, 0.5);
+            let second = SecondState::from_bits(bits, 0, 0.5);
             assert!((0.5..=NO_LIMIT).contains(&second.limit), "{second:?}");
             let later = second.at(u64::MAX, Recover::Rate(3.0), 0.5);
             assert_eq!(later.limit, NO_LIMIT);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn time_that_goes_back_keeps_the_limit_and_then_it_recovers() {
         let recover = Recover::Rate(3.0);
-        let low = Second { limit: 2.0, second: 1000, busy: 0 };
+        let low = SecondState { limit: 2.0, second: 1000, busy: 0 };
         assert_eq!(low.at(999 * SECOND, recover, 1.0), low);
         let moved = low.at(5 * SECOND, recover, 1.0);
         assert_eq!((moved.limit, moved.second), (2.0, 5));
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_wait_ends_in_a_second_with_room() {
-        let second = Second { limit: 0.1, second: 7, busy: 0 };
+        let second = SecondState { limit: 0.1, second: 7, busy: 0 };
         let now = 7 * SECOND + SECOND / 4;
         let wait = second.wait(now, Recover::Rate(3.0), 0.0001);
         assert_eq!(wait, SECOND + SECOND * 3 / 4);

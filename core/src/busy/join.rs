@@ -13,7 +13,7 @@ use crate::config::TableConfig;
 use crate::error::Result;
 
 /// How often an exchange looks for memory that another process may have made.
-const LOOK_NS: u64 = 1_000_000_000;
+const SEARCH_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Lets the engine of a throttle share the busy answers of the processes that use its named table.
 /// Returns warnings.
@@ -50,7 +50,7 @@ impl Payload for LazyPayload {
     fn tick(&mut self, peers: usize) {
         let now = Clock::System.now_ns();
         if self.found.is_none() && now >= self.look_at {
-            self.look_at = now.saturating_add(LOOK_NS);
+            self.look_at = now.saturating_add(SEARCH_INTERVAL_NS);
             self.found = existing(&self.table, self.key)
                 .map(|store| BusyPayload::new(Arc::new(store), false));
         }

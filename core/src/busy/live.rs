@@ -9,17 +9,17 @@
 use super::meter::SECOND;
 
 /// Where a limit is none: more than anybody sends.
-const HIGHEST: f64 = 1e7;
+const MAX_LIMIT: f64 = 1e7;
 /// Between two cuts at least.
-pub(crate) const HOLD_NS: u64 = SECOND;
+pub(crate) const MIN_CUT_INTERVAL_NS: u64 = SECOND;
 /// How long the limit stays where a cut has put it.
-const STAY_NS: u64 = 700_000_000;
+const HOLD_LIMIT_NS: u64 = 700_000_000;
 /// How long nothing is sent after a cut: a server that counts in seconds has nothing left for the
 /// rest of its own.
 pub(crate) const SILENCE_NS: u64 = 300_000_000;
 /// The share of the limit from which on it is what holds requests back. A limit that doubles was,
 /// over its last second, 0.7 of what it is.
-const USED_UP: f64 = 0.6;
+const USED_SHARE: f64 = 0.6;
 
 /// The settings of the live throttle.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Cut {
     pub(crate) fn from_bits(bits: u128, floor: f64) -> Option<Cut> {
         let sane = |bits: u128, least: f32| match f32::from_bits(bits as u32) {
             value if value.is_nan() => least,
-            value => value.clamp(least, HIGHEST as f32),
+            value => value.clamp(least, MAX_LIMIT as f32),
         };
         let (limit, good) = (sane(bits >> 32, floor as f32), sane(bits, 0.0));
         (bits != 0).then_some(Cut { at: (bits >> 64) as u64, limit, good })
@@ -67,11 +67,11 @@ impl Cut {
 
     /// Whether it is left over from a clock that was set back.
     pub(crate) fn is_ahead(self, now: u64) -> bool {
-        self.at > now.saturating_add(HOLD_NS)
+        self.at > now.saturating_add(MIN_CUT_INTERVAL_NS)
     }
 
     /// The same at another time.
-    pub(crate) fn moved(self, at: u64) -> Cut {
+    pub(crate) fn with_time(self, at: u64) -> Cut {
         Cut { at, ..self }
     }
 
@@ -85,10 +85,10 @@ impl Live {
     /// The limit so long after a cut; nothing: none.
     pub(crate) fn limit(&self, cut: Cut, after_ns: u64) -> Option<f64> {
         let limit = f64::from(cut.limit);
-        let Some(quick_ns) = after_ns.checked_sub(STAY_NS) else { return Some(limit) };
+        let Some(quick_ns) = after_ns.checked_sub(HOLD_LIMIT_NS) else { return Some(limit) };
         let quick = quick_ns as f64 / SECOND as f64;
         let grown = |from: f64, seconds: f64| {
-            Some(from * self.growth.powf(seconds)).filter(|limit| *limit < HIGHEST)
+            Some(from * self.growth.powf(seconds)).filter(|limit| *limit < MAX_LIMIT)
         };
         if cut.good == 0.0 {
             return grown(limit, quick);
@@ -107,15 +107,15 @@ impl Live {
     }
 
     /// What a busy answer makes of it.
-    pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Seen, floor: f64) -> Cut {
-        let Seen { sent, good, limit, heard, open_ns } = seen;
+    pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Observation, floor: f64) -> Cut {
+        let Observation { sent, good, limit, from_peer, unpaused_ns } = seen;
         // Each node sees only its share of what was sent, and few are few by chance: whoever only
         // heard of it goes half as far, and takes its limit for what it sends unless it is far off.
-        let (left, used) = match heard {
-            true => (self.cut.sqrt(), USED_UP / 2.0),
-            false => (self.cut, USED_UP),
+        let (left, used) = match from_peer {
+            true => (self.cut.sqrt(), USED_SHARE / 2.0),
+            false => (self.cut, USED_SHARE),
         };
-        let open = open_ns.min(SECOND) as f64 / SECOND as f64;
+        let open = unpaused_ns.min(SECOND) as f64 / SECOND as f64;
         // Where the limit is used up it tells the rate of this moment, not of the last second.
         let rate = limit.filter(|limit| sent >= limit * open * used).unwrap_or(sent);
         let share = good.map_or(1.0, |good| (good / sent).min(1.0));
@@ -127,14 +127,14 @@ impl Live {
             // A moment in which it goes out of order must not look like what it can bear.
             Some(before) => (rate * share).max(f64::from(before.good) * self.cut),
         };
-        let limit = (rate * left).clamp(floor, HIGHEST) as f32;
-        Cut { at: now, limit, good: good.min(HIGHEST) as f32 }
+        let limit = (rate * left).clamp(floor, MAX_LIMIT) as f32;
+        Cut { at: now, limit, good: good.min(MAX_LIMIT) as f32 }
     }
 }
 
 /// The last second, as a busy answer finds it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     /// Requests.
     pub(crate) sent: f64,
     /// Good answers; nothing: nobody says which are good.
@@ -142,9 +142,9 @@ pub(crate) struct Seen {
     /// The limit at this moment, if there is one.
     pub(crate) limit: Option<f64>,
     /// Another node was told.
-    pub(crate) heard: bool,
+    pub(crate) from_peer: bool,
     /// Since the last pause.
-    pub(crate) open_ns: u64,
+    pub(crate) unpaused_ns: u64,
 }
 
 #[cfg(test)]
@@ -169,14 +169,14 @@ mod tests {
         for word in [f32::NAN, f32::INFINITY, -1.0, f32::MIN_POSITIVE] {
             let cut = Cut { at: 1, limit: word, good: word };
             let cut = Cut::from_bits(cut.to_bits(), 2.0).unwrap();
-            assert!((2.0..=HIGHEST).contains(&limit(cut, 0.0)), "{word}: {cut:?}");
+            assert!((2.0..=MAX_LIMIT).contains(&limit(cut, 0.0)), "{word}: {cut:?}");
             assert!(cut.good >= 0.0);
             assert!(limit(cut, 1e4).is_infinite(), "it recovers");
         }
     }
 
-    fn seen(sent: f64, good: Option<f64>) -> Seen {
-        Seen { sent, good, limit: None, heard: false, open_ns: SECOND }
+    fn seen(sent: f64, good: Option<f64>) -> Observation {
+        Observation { sent, good, limit: None, from_peer: false, unpaused_ns: SECOND }
     }
 
     #[test]
@@ -219,12 +219,12 @@ mod tests {
         assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "not less than half at once");
         assert_eq!(next(seen(50.0, None)), (25.0, 50.0), "nobody says");
         assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "more than were asked for");
-        let used = Seen { limit: Some(70.0), ..seen(50.0, Some(45.0)) };
+        let used = Observation { limit: Some(70.0), ..seen(50.0, Some(45.0)) };
         assert_eq!(next(used), (35.0, 63.0), "the limit of this moment");
-        let unused = Seen { limit: Some(500.0), ..seen(50.0, Some(45.0)) };
+        let unused = Observation { limit: Some(500.0), ..seen(50.0, Some(45.0)) };
         assert_eq!(next(unused), (25.0, 45.0));
-        let heard = Seen { limit: Some(70.0), heard: true, ..seen(30.0, Some(30.0)) };
-        assert_eq!(next(heard), (70.0 * 0.5_f32.sqrt(), 70.0), "less, and by the limit");
+        let reported = Observation { limit: Some(70.0), from_peer: true, ..seen(30.0, Some(30.0)) };
+        assert_eq!(next(reported), (70.0 * 0.5_f32.sqrt(), 70.0), "less, and by the limit");
     }
 
     #[test]

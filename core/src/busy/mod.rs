@@ -72,7 +72,7 @@ use crate::throttle::Throttle;
 pub use crate::config::Mode;
 
 /// How many services are remembered at once.
-pub const MOST_SERVICES: usize = region::SERVICES;
+pub const MAX_SERVICES: usize = region::SERVICES;
 
 /// Slows down what this client sends to services that say they are busy.
 ///
@@ -91,11 +91,11 @@ struct Inner {
     /// Stands for the arithmetic: throttles with different settings have separate records.
     settings: u64,
     fingerprints: Fingerprints,
-    counts: Counts,
+    counts: BusyCounters,
 }
 
 #[derive(Default)]
-struct Counts {
+struct BusyCounters {
     sent: Counter,
     held: Counter,
     good: Counter,
@@ -164,7 +164,7 @@ impl BusyThrottle {
         Ok(BusyThrottle(Arc::new(Inner {
             fingerprints: Fingerprints::new(store.key, rule_id("", "busy")),
             settings: hash_of(format!("{arithmetic:?}").as_bytes()),
-            counts: Counts::default(),
+            counts: BusyCounters::default(),
             closed: AtomicBool::new(false),
             store,
             node,
@@ -254,11 +254,11 @@ impl BusyThrottle {
     pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
         let now = self.time(now);
         let key = self.key(service.as_ref());
-        self.is_busy(self.record(key, now), key, now, retry_after.map(nanoseconds));
+        self.apply_busy(self.record(key, now), key, now, retry_after.map(nanoseconds));
     }
 
     /// Like `on_busy`, for a service whose record was found a moment ago.
-    fn is_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, retry_after: Option<u64>) {
+    fn apply_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, retry_after: Option<u64>) {
         let (cut, report) =
             record.service.step(key, |writer| record.on_busy(writer, now, retry_after));
         if let Some(report) = report {
@@ -278,13 +278,13 @@ impl BusyThrottle {
     /// The limit of a service in requests a second; `None` if there is none.
     pub fn limit(&self, service: impl AsRef<[u8]>, now: Duration) -> Option<f64> {
         let now = self.time(now);
-        self.known(self.key(service.as_ref()), now).and_then(|record| record.limit(now))
+        self.find_record(self.key(service.as_ref()), now).and_then(|record| record.limit(now))
     }
 
     /// How many requests were sent to a service in the last second.
     pub fn rate(&self, service: impl AsRef<[u8]>, now: Duration) -> f64 {
         let now = self.time(now);
-        self.known(self.key(service.as_ref()), now).map_or(0.0, |record| record.rate(now))
+        self.find_record(self.key(service.as_ref()), now).map_or(0.0, |record| record.rate(now))
     }
 
     /// Forgets a service, with its limit and what peers have reported of it so far.
@@ -336,7 +336,7 @@ impl BusyThrottle {
     }
 
     /// The record of a service that is in use.
-    fn known(&self, key: ServiceKey, now: u64) -> Option<Record<'_>> {
+    fn find_record(&self, key: ServiceKey, now: u64) -> Option<Record<'_>> {
         let record = self.record_of(self.0.store.find(key)?);
         // A query takes no report of an idle service: the next request would reset the record.
         match record.is_idle(now) {

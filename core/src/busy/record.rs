@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Turn;
-use super::document::{NO_LIMIT, Recover, Second};
-use super::live::{Cut, HOLD_NS, Live, SILENCE_NS, Seen};
+use super::document::{NO_LIMIT, Recover, SecondState};
+use super::live::{Cut, Live, MIN_CUT_INTERVAL_NS, Observation, SILENCE_NS};
 use super::meter::{Meter, SECOND};
 use super::report::BusyReport;
 use super::service::{IDLE_NS, Service, Writer};
@@ -16,13 +16,13 @@ use crate::config::{BusyConfig, Mode};
 
 /// The document's arithmetic, which counts in seconds, has recovered from a busy answer of a peer
 /// after this time.
-const DOCUMENT_LATE_NS: u64 = 2 * SECOND;
+const MAX_DOCUMENT_AGE_NS: u64 = 2 * SECOND;
 /// A pause is reported to peers if it ends later than the one before by more than this.
-const SAME_PAUSE_NS: u64 = SECOND / 10;
+const MIN_PAUSE_CHANGE_NS: u64 = SECOND / 10;
 /// Requests that may be sent at once under a limit, as the time in which they pass; at least one.
-const AT_ONCE_NS: u64 = SECOND / 20;
+const BURST_NS: u64 = SECOND / 20;
 /// Added to the value of a record with a limit, so that it is higher than any without.
-const LIMITED: u64 = 1 << 63;
+const HAS_LIMIT: u64 = 1 << 63;
 
 /// The settings that decide.
 #[derive(Clone, Debug)]
@@ -67,9 +67,13 @@ impl Record<'_> {
         let used = self.service.used_ns.load(Ordering::Relaxed);
         // A time in the future was written before the clock was set back: such a record must go before
         // those of the present.
-        let used = if used > now.saturating_add(HOLD_NS) { 1 } else { used.clamp(1, LIMITED - 1) };
+        let used = if used > now.saturating_add(MIN_CUT_INTERVAL_NS) {
+            1
+        } else {
+            used.clamp(1, HAS_LIMIT - 1)
+        };
         let has_limit = self.limit(now).is_some() && !self.is_ahead(now);
-        if has_limit || self.paused_until(now) > now { LIMITED | used } else { used }
+        if has_limit || self.paused_until(now) > now { HAS_LIMIT | used } else { used }
     }
 
     /// Whether what limits it was written before the clock was set back.
@@ -78,7 +82,7 @@ impl Record<'_> {
         let floor = self.arithmetic.floor;
         match self.arithmetic.mode {
             Mode::Live(_) => Cut::from_bits(bits, floor).is_some_and(|cut| cut.is_ahead(now)),
-            Mode::Document(_) => Second::from_bits(bits, now, floor).is_ahead(now),
+            Mode::Document(_) => SecondState::from_bits(bits, now, floor).is_ahead(now),
         }
     }
 
@@ -124,7 +128,7 @@ impl Record<'_> {
             Mode::Live(live) => self.live_busy(&live, writer, now, now, before, false),
             Mode::Document(recover) => self.document_busy(recover, writer, now),
         };
-        let is_new = cut || until > before.saturating_add(SAME_PAUSE_NS);
+        let is_new = cut || until > before.saturating_add(MIN_PAUSE_CHANGE_NS);
         (cut, is_new.then_some(BusyReport { at_ns: now, answers: 1, until_ns: until }))
     }
 
@@ -139,7 +143,7 @@ impl Record<'_> {
             Mode::Live(live) if now - at <= IDLE_NS => {
                 self.live_busy(&live, writer, now, at, before, true);
             }
-            Mode::Document(recover) if now - at < DOCUMENT_LATE_NS => {
+            Mode::Document(recover) if now - at < MAX_DOCUMENT_AGE_NS => {
                 for _ in 0..report.answers {
                     self.document_busy(recover, writer, now);
                 }
@@ -151,7 +155,7 @@ impl Record<'_> {
     /// Starts a pause, or extends it. Returns its end.
     fn pause(self, writer: &Writer<'_>, now: u64, pause_ns: u64) -> u64 {
         let until = now.saturating_add(pause_ns.min(self.arithmetic.max_pause_ns));
-        writer.pause(|before| until.max(self.believed(before, now)));
+        writer.pause(|before| until.max(self.valid_pause(before, now)));
         until
     }
 
@@ -165,13 +169,14 @@ impl Record<'_> {
 
     /// Until when the service asked for a pause.
     fn paused_until(self, now: u64) -> u64 {
-        self.believed(self.service.paused_ns.load(Ordering::Relaxed), now)
+        self.valid_pause(self.service.paused_ns.load(Ordering::Relaxed), now)
     }
 
     /// A pause that is longer than any can be is left over from a clock that was set back. Others
     /// may have looked at the clock a little later.
-    fn believed(self, until: u64, now: u64) -> u64 {
-        let longest = now.saturating_add(self.arithmetic.max_pause_ns).saturating_add(HOLD_NS);
+    fn valid_pause(self, until: u64, now: u64) -> u64 {
+        let longest =
+            now.saturating_add(self.arithmetic.max_pause_ns).saturating_add(MIN_CUT_INTERVAL_NS);
         if until <= longest { until } else { 0 }
     }
 
@@ -183,10 +188,10 @@ impl Record<'_> {
     }
 
     fn live_turn(self, live: &Live, now: u64) -> (Option<f64>, Option<u64>) {
-        self.mend(&Writer::new(self.service), now);
+        self.repair_future_cut(&Writer::new(self.service), now);
         let limit = self.live_limit(live, now);
         let wait = limit
-            .and_then(|limit| self.silent_for(limit, now).or_else(|| self.take_turn(limit, now)));
+            .and_then(|limit| self.silence_left(limit, now).or_else(|| self.take_turn(limit, now)));
         if wait.is_none() {
             count(&self.service.sent, now);
         }
@@ -194,7 +199,7 @@ impl Record<'_> {
     }
 
     /// How long nothing is sent yet after a cut, unless the limit is as low as it can be.
-    fn silent_for(self, limit: f64, now: u64) -> Option<u64> {
+    fn silence_left(self, limit: f64, now: u64) -> Option<u64> {
         let floor = self.arithmetic.floor;
         let cut = Cut::from_bits(self.service.state.load(Ordering::Relaxed), floor)?;
         let left = cut.at.saturating_add(SILENCE_NS).checked_sub(now)?;
@@ -210,9 +215,9 @@ impl Record<'_> {
         now: u64,
         at: u64,
         paused: u64,
-        heard: bool,
+        from_peer: bool,
     ) -> bool {
-        self.mend(writer, now);
+        self.repair_future_cut(writer, now);
         let floor = self.arithmetic.floor;
         let sent = self.rate(now);
         let good = Meter(self.service.good.load(Ordering::Relaxed));
@@ -220,14 +225,16 @@ impl Record<'_> {
         let cut = writer.change(|bits| {
             let before = Cut::from_bits(bits, floor);
             // Answers to what was sent before the cut, or before a pause, say nothing new.
-            if at < paused || before.is_some_and(|cut| at.saturating_sub(cut.at) < HOLD_NS) {
+            if at < paused
+                || before.is_some_and(|cut| at.saturating_sub(cut.at) < MIN_CUT_INTERVAL_NS)
+            {
                 return None;
             }
             let limit =
                 before.and_then(|cut| live.limit(cut, at.saturating_sub(cut.at.max(paused))));
             // Of a second that began with a pause, only the rest could be used.
-            let open_ns = at - paused;
-            let seen = Seen { sent, good, limit, heard, open_ns };
+            let unpaused_ns = at - paused;
+            let seen = Observation { sent, good, limit, from_peer, unpaused_ns };
             Some(live.cut(before, at, seen, floor).to_bits())
         });
         let until = self.paused_until(now);
@@ -244,10 +251,10 @@ impl Record<'_> {
     }
 
     /// A cut in the future is left over from a clock that was set back: it was just now.
-    fn mend(self, writer: &Writer<'_>, now: u64) {
+    fn repair_future_cut(self, writer: &Writer<'_>, now: u64) {
         writer.change(|bits| {
             let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
-            cut.is_ahead(now).then(|| cut.moved(now).to_bits())
+            cut.is_ahead(now).then(|| cut.with_time(now).to_bits())
         });
     }
 
@@ -276,25 +283,25 @@ impl Record<'_> {
         (limit, sent.is_err().then(wait))
     }
 
-    fn second(self, now: u64, recover: Recover) -> Second {
+    fn second(self, now: u64, recover: Recover) -> SecondState {
         self.second_of(self.service.state.load(Ordering::Relaxed), now, recover)
     }
 
-    fn second_of(self, bits: u128, now: u64, recover: Recover) -> Second {
+    fn second_of(self, bits: u128, now: u64, recover: Recover) -> SecondState {
         let floor = self.arithmetic.floor;
-        Second::from_bits(bits, now, floor).at(now, recover, floor)
+        SecondState::from_bits(bits, now, floor).at(now, recover, floor)
     }
 }
 
 /// Whether a record of this value had a limit.
 pub(super) fn had_limit(value: u64) -> bool {
-    value >= LIMITED
+    value >= HAS_LIMIT
 }
 
 /// Between two requests under a limit, and what may be sent at once, both as times.
 fn spacing(limit: f64) -> (u64, u64) {
     let unit = (SECOND as f64 / limit).max(1.0) as u64;
-    (unit, unit.max(AT_ONCE_NS))
+    (unit, unit.max(BURST_NS))
 }
 
 fn count(word: &std::sync::atomic::AtomicU64, now: u64) {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::report::BusyReport;
 use super::store::Store;
-use super::wire::{BusyEntry, MOST_ENTRIES, parse_busy, write_busy};
+use super::wire::{BusyEntry, MAX_ENTRIES, parse_busy, write_busy};
 use crate::cluster::payload::{MakePayload, Payload};
 
 /// A report older than this is neither sent nor used, unless its pause goes on.
-const OLD_NS: u64 = 10_000_000_000;
+const MAX_AGE_NS: u64 = 10_000_000_000;
 
 /// The payloads of one store.
 pub(super) struct BusyPayload {
@@ -52,7 +52,7 @@ impl Payload for BusyPayload {
         }
         loop {
             let mut reports = Vec::new();
-            self.from = self.store.take_local_busy(self.from, MOST_ENTRIES, |service, report| {
+            self.from = self.store.take_local_busy(self.from, MAX_ENTRIES, |service, report| {
                 reports.push((service, report));
             });
             if reports.is_empty() {
@@ -63,7 +63,7 @@ impl Payload for BusyPayload {
             let entries = reports.into_iter().filter_map(|(service, report)| {
                 let age_ns = now.saturating_sub(report.at_ns);
                 // Older ones were added while no process ran the exchange.
-                let is_new = age_ns <= OLD_NS || report.until_ns > now;
+                let is_new = age_ns <= MAX_AGE_NS || report.until_ns > now;
                 is_new.then(|| BusyEntry {
                     service,
                     answers: report.answers.clamp(1, 255) as u8,
@@ -87,7 +87,7 @@ impl Payload for BusyPayload {
         for entry in entries {
             let answer_age_ns = entry.age_us.saturating_mul(1000).saturating_add(age_ns);
             let pause_ns = entry.pause_us.saturating_mul(1000).saturating_sub(age_ns);
-            if answer_age_ns > OLD_NS && pause_ns == 0 {
+            if answer_age_ns > MAX_AGE_NS && pause_ns == 0 {
                 continue;
             }
             let report = BusyReport {

@@ -9,9 +9,9 @@ use super::set;
 use crate::clock::TableClock;
 
 /// How long a request to share busy answers is valid.
-const SHARED_NS: u64 = 2_000_000_000;
+const SHARING_REQUEST_NS: u64 = 2_000_000_000;
 /// How long the number of peers is valid.
-const EXCHANGED_NS: u64 = 15_000_000_000;
+const PEER_COUNT_NS: u64 = 15_000_000_000;
 
 /// A region, and the clock and the key that belong to it. Times are nanoseconds since its zero.
 pub(crate) struct Store {
@@ -107,7 +107,7 @@ impl Store {
     pub(super) fn is_sharing_requested(&self) -> bool {
         let asked = self.region.header().shared_ns.load(Ordering::Relaxed);
         // Not if the time was written with another clock and is far ahead either.
-        asked != 0 && self.now().abs_diff(asked) < SHARED_NS
+        asked != 0 && self.now().abs_diff(asked) < SHARING_REQUEST_NS
     }
 
     /// Writes the number of peers that the process that runs the exchange has.
@@ -121,7 +121,7 @@ impl Store {
     pub(super) fn peers(&self, now: u64) -> u64 {
         let header = self.region.header();
         let written = header.exchanged_ns.load(Ordering::Relaxed);
-        let is_valid = written != 0 && now.abs_diff(written) < EXCHANGED_NS;
+        let is_valid = written != 0 && now.abs_diff(written) < PEER_COUNT_NS;
         if is_valid { header.peers.load(Ordering::Relaxed) } else { 0 }
     }
 

@@ -6,10 +6,10 @@ use crate::cluster::wire::bytes::{Reader, put_varint};
 /// The longest age or pause, in microseconds: 12 days.
 const MAX_US: u64 = 1 << 40;
 /// The fewest and the most bytes of an entry.
-const SHORTEST_ENTRY: usize = 8 + 1 + 1 + 1;
-const LONGEST_ENTRY: usize = 8 + 1 + 6 + 6;
+const MIN_ENTRY_LEN: usize = 8 + 1 + 1 + 1;
+const MAX_ENTRY_LEN: usize = 8 + 1 + 6 + 6;
 /// The most entries of a payload: all of them fit, whatever their times.
-pub const MOST_ENTRIES: usize = (MAX_PAYLOAD - 1) / LONGEST_ENTRY;
+pub const MAX_ENTRIES: usize = (MAX_PAYLOAD - 1) / MAX_ENTRY_LEN;
 
 /// Busy answers of one service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub struct BusyEntry {
     pub pause_us: u64,
 }
 
-/// Writes entries, the first [`MOST_ENTRIES`] of them. Longer times are shortened.
+/// Writes entries, the first [`MAX_ENTRIES`] of them. Longer times are shortened.
 pub fn write_busy(entries: &[BusyEntry]) -> Vec<u8> {
-    let entries = &entries[..entries.len().min(MOST_ENTRIES)];
+    let entries = &entries[..entries.len().min(MAX_ENTRIES)];
     let mut out = Vec::new();
     put_varint(&mut out, entries.len() as u64);
     for entry in entries {
@@ -41,7 +41,7 @@ pub fn write_busy(entries: &[BusyEntry]) -> Vec<u8> {
 /// Reads entries. Returns `None` if they are malformed. Bytes behind them are ignored.
 pub fn parse_busy(bytes: &[u8]) -> Option<Vec<BusyEntry>> {
     let mut reader = Reader::new(bytes);
-    let count = reader.count(SHORTEST_ENTRY).ok()?;
+    let count = reader.count(MIN_ENTRY_LEN).ok()?;
     let mut read = || {
         let entry = BusyEntry {
             service: reader.u64().ok()?,
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn the_most_entries_with_the_longest_times_fit_into_a_payload() {
         let bytes = write_busy(&entries(200, u64::MAX));
-        assert!(bytes.len() <= MAX_PAYLOAD && bytes.len() + LONGEST_ENTRY > MAX_PAYLOAD);
-        assert_eq!(parse_busy(&bytes), Some(entries(MOST_ENTRIES as u64, MAX_US)));
+        assert!(bytes.len() <= MAX_PAYLOAD && bytes.len() + MAX_ENTRY_LEN > MAX_PAYLOAD);
+        assert_eq!(parse_busy(&bytes), Some(entries(MAX_ENTRIES as u64, MAX_US)));
     }
 
     #[test]

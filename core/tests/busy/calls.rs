@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dthrottle::BusyConfig;
-use dthrottle::busy::{MOST_SERVICES, Recover};
+use dthrottle::busy::{MAX_SERVICES, Recover};
 
 use crate::{at, document, live, passed, throttle};
 
@@ -169,7 +169,7 @@ fn a_million_services_fit_in_the_room_of_a_thousand() {
         assert!(busy.should_send(i.to_le_bytes(), at(1.0 + f64::from(i) / 1e6)));
     }
     let stats = busy.stats(at(2.0));
-    assert_eq!(stats.services, MOST_SERVICES as u64);
+    assert_eq!(stats.services, MAX_SERVICES as u64);
     assert_eq!((stats.sent, stats.held, stats.forgotten), (1_000_100, 0, 0));
     assert!(!busy.should_send("busy", at(2.0)), "those with a limit are the last to go");
 }
@@ -177,7 +177,7 @@ fn a_million_services_fit_in_the_room_of_a_thousand() {
 #[test]
 fn forgotten_are_those_that_had_a_limit() {
     let busy = live();
-    let services = 2 * MOST_SERVICES as u32;
+    let services = 2 * MAX_SERVICES as u32;
     for i in 0..services {
         busy.on_busy(i.to_le_bytes(), at(1.0), Some(at(600.0)));
     }

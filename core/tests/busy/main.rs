@@ -4,13 +4,13 @@
 
 mod calls;
 mod document;
+mod eviction;
 mod figures;
 #[cfg(target_os = "linux")]
 #[path = "../processes/folder.rs"]
 mod folder;
 mod laws;
 mod model;
-mod places;
 mod shared;
 mod world;
 

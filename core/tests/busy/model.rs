@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dthrottle::busy::{Live, Mode, Recover};
 
-use crate::world::{Server, Tally, World, over};
+use crate::world::{SecondCounts, Server, World, average};
 
 const RECOVERED: usize = 30;
 
@@ -15,15 +15,16 @@ const RECOVERED: usize = 30;
 /// of its capacity that was used, the share of busy answers, and the seconds to nine tenths.
 pub(crate) fn overload(world: &World, capacity: f64) -> (f64, f64, usize) {
     let capacities = vec![(0.0, capacity), (RECOVERED as f64, world.demand * 2.0)];
-    let tallies = World { capacity: capacities, seconds: RECOVERED + 12, ..world.clone() }.run();
-    let (good, busy) = over(&tallies[..RECOVERED]);
-    (good / capacity, busy, back(&tallies, RECOVERED, world.demand))
+    let seconds_counts =
+        World { capacity: capacities, seconds: RECOVERED + 12, ..world.clone() }.run();
+    let (good, busy) = average(&seconds_counts[..RECOVERED]);
+    (good / capacity, busy, seconds_to_recover(&seconds_counts, RECOVERED, world.demand))
 }
 
 /// Seconds until nine tenths of the demand are served.
-fn back(tallies: &[Tally], from: usize, demand: f64) -> usize {
-    let is_back = |second: &usize| tallies[*second].good as f64 >= 0.9 * demand;
-    (from..tallies.len()).find(is_back).map_or(usize::MAX, |second| second - from)
+fn seconds_to_recover(seconds_counts: &[SecondCounts], from: usize, demand: f64) -> usize {
+    let is_back = |second: &usize| seconds_counts[*second].good as f64 >= 0.9 * demand;
+    (from..seconds_counts.len()).find(is_back).map_or(usize::MAX, |second| second - from)
 }
 
 pub(crate) fn live() -> Option<Mode> {
@@ -78,7 +79,7 @@ fn it_holds_in_a_cluster() {
         {
             for seed in 1..=2 {
                 let world = World { clients, demand, seed, server, ..World::new(live()) };
-                let (good, busy, seconds) = overload(&World { tells: true, ..world }, capacity);
+                let (good, busy, seconds) = overload(&World { shares: true, ..world }, capacity);
                 println!("{server:?}, cluster of {clients}: {good:.2} {busy:.3} {seconds}");
                 assert!(good >= 0.7, "{clients} nodes, seed {seed}: {good} of the capacity");
                 assert!(busy < 0.05, "{clients} nodes, seed {seed}: {busy} busy");
@@ -103,10 +104,10 @@ fn the_document_keeps_less_and_none_is_mostly_busy() {
 #[test]
 fn it_comes_back_after_an_outage() {
     let capacity = vec![(0.0, 2000.0), (10.0, 0.0), (20.0, 2000.0)];
-    let tallies = World { capacity, ..World::new(live()) }.run();
-    let asked: u64 = tallies[14..20].iter().map(|tally| tally.busy).sum();
+    let seconds_counts = World { capacity, ..World::new(live()) }.run();
+    let asked: u64 = seconds_counts[14..20].iter().map(|counts| counts.busy).sum();
     assert!(asked <= 6000 / 50, "{asked} of 6000 requests to a dead server");
-    let seconds = back(&tallies, 20, 1000.0);
+    let seconds = seconds_to_recover(&seconds_counts, 20, 1000.0);
     assert!(seconds <= 10, "back after {seconds} s");
 }
 
@@ -118,14 +119,17 @@ fn it_adapts_to_a_drop_also_with_pauses() {
         for seed in 1..=2 {
             for (retry_after, most_busy) in [(None, 0.13), (Some(0), 0.13), (Some(1), 0.05)] {
                 let world = World { clients, seed, ..World::new(live()) };
-                let tallies = World {
+                let seconds_counts = World {
                     retry_after: retry_after.map(Duration::from_secs),
                     capacity: vec![(0.0, 2000.0), (5.0, 100.0), (40.0, 2000.0)],
                     seconds: 55,
                     ..world
                 }
                 .run();
-                let ((good, busy), seconds) = (over(&tallies[5..40]), back(&tallies, 40, 1000.0));
+                let ((good, busy), seconds) = (
+                    average(&seconds_counts[5..40]),
+                    seconds_to_recover(&seconds_counts, 40, 1000.0),
+                );
                 println!("drop, {clients} clients, {retry_after:?}: {good:.0} {busy:.3} {seconds}");
                 assert!(good >= 70.0, "{clients} clients, {retry_after:?}: {good} of 100");
                 assert!(busy < most_busy, "{clients} clients, {retry_after:?}: {busy} busy");

@@ -27,7 +27,7 @@ pub(crate) struct World {
     /// Nothing: no throttle at all.
     pub mode: Option<Mode>,
     /// The clients are nodes of a cluster, and tell each other.
-    pub tells: bool,
+    pub shares: bool,
     pub clients: usize,
     /// Requests a second of all clients together.
     pub demand: f64,
@@ -42,7 +42,7 @@ pub(crate) struct World {
 
 /// What happened in every second.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct SecondCounts {
     pub good: u64,
     pub busy: u64,
     pub held: u64,
@@ -53,7 +53,7 @@ impl World {
         World {
             server: Server::Even,
             mode,
-            tells: false,
+            shares: false,
             clients: 4,
             demand: 1000.0,
             capacity: vec![(0.0, 400.0)],
@@ -64,29 +64,29 @@ impl World {
         }
     }
 
-    pub(crate) fn run(&self) -> Vec<Tally> {
+    pub(crate) fn run(&self) -> Vec<SecondCounts> {
         // With a clock moved by hand nothing runs by itself: the world carries the payloads.
         let clock = ManualClock::new();
         let config = |mode: Mode| BusyConfig::new().mode(mode).cluster(ClusterConfig::new("world"));
         let throttle = |mode| BusyThrottle::with_clock(config(mode), clock.clone()).unwrap();
         let throttles: Vec<Option<BusyThrottle>> =
             (0..self.clients).map(|_| self.mode.map(throttle)).collect();
-        let mut tallies = vec![Tally::default(); self.seconds];
+        let mut seconds_counts = vec![SecondCounts::default(); self.seconds];
         let mut random = Random(self.seed);
         let mut payloads: Vec<Option<Box<dyn Payload>>> =
             throttles.iter().map(|it| it.as_ref().map(|it| it.payload(true))).collect();
         let mut broadcasts: VecDeque<(f64, usize, Vec<u8>)> = VecDeque::new();
         // Answers under way: when, whose, whether good.
-        let mut under_way: VecDeque<(f64, usize, bool)> = VecDeque::new();
-        let mut state = State { second: 0, counted: 0.0, room: 0.0, at: 0.0 };
+        let mut in_flight: VecDeque<(f64, usize, bool)> = VecDeque::new();
+        let mut state = ServerState { second: 0, counted: 0.0, tokens: 0.0, at: 0.0 };
         let mut now = 0.0;
         loop {
             now += random.pause(self.demand);
             if now >= self.seconds as f64 {
-                return tallies;
+                return seconds_counts;
             }
-            while under_way.front().is_some_and(|(at, ..)| *at <= now) {
-                let Some((at, client, good)) = under_way.pop_front() else { break };
+            while in_flight.front().is_some_and(|(at, ..)| *at <= now) {
+                let Some((at, client, good)) = in_flight.pop_front() else { break };
                 let Some(throttle) = &throttles[client] else { continue };
                 let at = Duration::from_secs_f64(at);
                 match good {
@@ -95,7 +95,7 @@ impl World {
                 }
             }
             clock.set(Duration::from_secs_f64(now)).unwrap();
-            if self.tells {
+            if self.shares {
                 for (client, payload) in payloads.iter_mut().flatten().enumerate() {
                     while let Some(bytes) = payload.take() {
                         broadcasts.push_back((now + PAYLOAD_S, client, bytes));
@@ -111,20 +111,20 @@ impl World {
                 }
             }
             let client = random.below(self.clients);
-            let tally = &mut tallies[now as usize];
+            let counts = &mut seconds_counts[now as usize];
             let at = Duration::from_secs_f64(now);
             if throttles[client].as_ref().is_some_and(|it| !it.should_send("service", at)) {
-                tally.held += 1;
+                counts.held += 1;
                 continue;
             }
             let good = self.serves(&mut state, now);
-            tally.good += u64::from(good);
-            tally.busy += u64::from(!good);
-            under_way.push_back((now + self.latency_ms as f64 / 1000.0, client, good));
+            counts.good += u64::from(good);
+            counts.busy += u64::from(!good);
+            in_flight.push_back((now + self.latency_ms as f64 / 1000.0, client, good));
         }
     }
 
-    fn serves(&self, state: &mut State, now: f64) -> bool {
+    fn serves(&self, state: &mut ServerState, now: f64) -> bool {
         let capacity = self.capacity.iter().rev().find(|(from, _)| *from <= now).unwrap().1;
         match self.server {
             Server::Seconds => {
@@ -137,28 +137,28 @@ impl World {
             }
             Server::Even => {
                 let most = (capacity / 10.0).max(1.0);
-                state.room = (state.room + (now - state.at) * capacity).min(most);
+                state.tokens = (state.tokens + (now - state.at) * capacity).min(most);
                 state.at = now;
-                let good = state.room >= 1.0;
-                state.room -= f64::from(u8::from(good));
+                let good = state.tokens >= 1.0;
+                state.tokens -= f64::from(u8::from(good));
                 good
             }
         }
     }
 }
 
-struct State {
+struct ServerState {
     second: u64,
     counted: f64,
-    room: f64,
+    tokens: f64,
     at: f64,
 }
 
 /// Good answers a second, and the share of busy answers, over some seconds.
-pub(crate) fn over(tallies: &[Tally]) -> (f64, f64) {
-    let good: u64 = tallies.iter().map(|tally| tally.good).sum();
-    let busy: u64 = tallies.iter().map(|tally| tally.busy).sum();
-    (good as f64 / tallies.len() as f64, busy as f64 / (good + busy).max(1) as f64)
+pub(crate) fn average(seconds_counts: &[SecondCounts]) -> (f64, f64) {
+    let good: u64 = seconds_counts.iter().map(|counts| counts.good).sum();
+    let busy: u64 = seconds_counts.iter().map(|counts| counts.busy).sum();
+    (good as f64 / seconds_counts.len() as f64, busy as f64 / (good + busy).max(1) as f64)
 }
 
 /// Numbers that look random, the same in every run.

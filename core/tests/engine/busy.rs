@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dthrottle::busy::{Mode, Recover};
-use dthrottle::internals::busy::{BusyEntry, MOST_ENTRIES, write_busy};
+use dthrottle::internals::busy::{BusyEntry, MAX_ENTRIES, write_busy};
 use dthrottle::internals::cluster::wire::{DatagramKind, Envelope, write_payload};
 use dthrottle::{BusyConfig, BusyThrottle, Clock, Config, Rule};
 
@@ -262,7 +262,7 @@ fn a_peer_that_names_services_without_end_evicts_none() {
             word = word.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             BusyEntry { service: word, answers: 1, age_us: 0, pause_us: 1 << 40 }
         };
-        send_hostile(&mut net, 1, &(0..MOST_ENTRIES).map(entry).collect::<Vec<_>>());
+        send_hostile(&mut net, 1, &(0..MAX_ENTRIES).map(entry).collect::<Vec<_>>());
     }
     let after = busy[1].stats(busy[1].now());
     assert_eq!((after.services, after.forgotten), (before.services, before.forgotten));

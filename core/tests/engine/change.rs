@@ -101,7 +101,7 @@ fn a_table_that_nobody_exchanged_for_long_starts_warm() {
     let mut net = Net::of(2, &rule());
     let now = net.now;
     net.nodes[1].engine.leave(now);
-    net.settle(1);
+    net.drain_outputs(1);
     net.nodes[1].next = u64::MAX;
     net.run(100 * MILLI);
     admit(&net, 0, 9);

@@ -156,7 +156,7 @@ fn recorded_greetings_are_answered_in_measure() {
         let now = net.now;
         net.nodes[0].engine.handle_datagram(now, address(77), &mut bytes.clone());
     }
-    net.settle(0);
+    net.drain_outputs(0);
     let answers = net.sent.iter().filter(|datagram| datagram.to == address(77)).count();
     assert_eq!(answers, 1);
     net.start(rule(), |_| {});

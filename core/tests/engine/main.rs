@@ -128,7 +128,7 @@ fn a_node_that_leaves_is_not_told_any_more() {
     assert!(net.allow(2, "tag"));
     let now = net.now;
     net.nodes[2].engine.leave(now);
-    net.settle(2);
+    net.drain_outputs(2);
     net.nodes[2].next = u64::MAX;
     net.run(100 * MILLI);
     assert_eq!(net.balance(0, "tag"), 9, "its last hits are known");

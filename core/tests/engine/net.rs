@@ -14,7 +14,7 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 /// One way.
 pub(crate) const DELAY: u64 = MILLI;
 
-pub(crate) struct Node {
+pub(crate) struct TestNode {
     pub(crate) throttle: Throttle,
     pub(crate) engine: Engine,
     pub(crate) events: Vec<Event>,
@@ -32,10 +32,10 @@ pub(crate) struct Datagram {
 }
 
 pub(crate) struct Net {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<TestNode>,
     pub(crate) now: u64,
     /// What arrives when, and in which order.
-    under_way: BTreeMap<(u64, u64), Datagram>,
+    in_flight: BTreeMap<(u64, u64), Datagram>,
     count: u64,
     /// Everything that was ever sent.
     pub(crate) sent: Vec<Datagram>,
@@ -62,7 +62,7 @@ impl Net {
         Net {
             nodes: Vec::new(),
             now: 1000 * SECOND,
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             count: 0,
             sent: Vec::new(),
             lose: Box::new(|_| false),
@@ -95,7 +95,12 @@ impl Net {
         self.nodes[index] = self.node(index, Some(rule), |_| {});
     }
 
-    fn node(&self, index: usize, rule: Option<Rule>, change: impl FnOnce(&mut Settings)) -> Node {
+    fn node(
+        &self,
+        index: usize,
+        rule: Option<Rule>,
+        change: impl FnOnce(&mut Settings),
+    ) -> TestNode {
         let clock = ManualClock::new();
         clock.set(Duration::from_nanos(self.now)).unwrap();
         let mut settings = Settings::new(keys(), (self.address)(index));
@@ -116,7 +121,7 @@ impl Net {
         engine.join(self.now, &peers);
         let (events, next) = (Vec::new(), self.now);
         let address = (self.address)(index);
-        Node { throttle, engine, events, next, clock, address }
+        TestNode { throttle, engine, events, next, clock, address }
     }
 
     pub(crate) fn allow(&self, node: usize, tag: &str) -> bool {
@@ -136,7 +141,7 @@ impl Net {
         let arrival = self.now + (self.delay)(&datagram);
         for _ in 0..self.copies {
             self.count += 1;
-            self.under_way.insert((arrival, self.count), datagram.clone());
+            self.in_flight.insert((arrival, self.count), datagram.clone());
         }
     }
 
@@ -145,9 +150,9 @@ impl Net {
         let end = self.now + time;
         loop {
             for index in 0..self.nodes.len() {
-                self.settle(index);
+                self.drain_outputs(index);
             }
-            let arrival = self.under_way.first_key_value().map(|((at, _), _)| *at);
+            let arrival = self.in_flight.first_key_value().map(|((at, _), _)| *at);
             let timeout = self.nodes.iter().map(|node| node.next).min();
             let next = arrival.into_iter().chain(timeout).min().unwrap_or(end).max(self.now);
             if next > end {
@@ -155,7 +160,7 @@ impl Net {
             }
             self.move_clocks(next);
             if arrival.is_some_and(|at| at <= next) {
-                let (_, mut datagram) = self.under_way.pop_first().unwrap();
+                let (_, mut datagram) = self.in_flight.pop_first().unwrap();
                 let node = self.nodes.iter_mut().find(|node| node.address == datagram.to);
                 if let Some(node) = node {
                     node.engine.handle_datagram(next, datagram.from, &mut datagram.bytes);
@@ -177,7 +182,7 @@ impl Net {
     }
 
     /// Does what an engine asks for.
-    pub(crate) fn settle(&mut self, index: usize) {
+    pub(crate) fn drain_outputs(&mut self, index: usize) {
         loop {
             let from = self.nodes[index].address;
             match self.nodes[index].engine.poll() {

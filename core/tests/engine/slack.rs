@@ -57,7 +57,7 @@ fn a_node_without_peers_has_no_slack() {
     assert!(slacks(&net)[0] > 0);
     let now = net.now;
     net.nodes[1].engine.leave(now);
-    net.settle(1);
+    net.drain_outputs(1);
     net.nodes[1].next = u64::MAX;
     net.run(SECOND);
     assert_eq!(slacks(&net)[0], 0);

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use dthrottle::internals::busy::{MOST_ENTRIES, parse_busy, write_busy};
+use dthrottle::internals::busy::{MAX_ENTRIES, parse_busy, write_busy};
 use dthrottle::internals::cluster::wire::{
     DatagramKind, Envelope, Hello, Keys, MAX_BODY, Report, ReportWriter, Secrets, Snapshot,
     SnapshotWriter, parse_digest, parse_gaps, parse_payload, write_digest, write_gaps,
@@ -55,17 +55,17 @@ pub(crate) fn opened(bytes: &mut [u8]) -> Option<Vec<u8>> {
 /// Opens and reads, and nothing else.
 pub(crate) fn read_only(bytes: &mut [u8]) {
     if let Some((kind, flags, body)) = as_body(bytes) {
-        understood(kind, flags, body);
+        is_valid(kind, flags, body);
     }
     for keys in KEYS.iter() {
         if let Ok((Envelope { kind, flags, .. }, body)) = keys.open(bytes) {
-            understood(kind, flags, body);
+            is_valid(kind, flags, body);
         }
     }
 }
 
 /// Whether a body is what its kind says.
-pub(crate) fn understood(kind: DatagramKind, flags: u8, body: &[u8]) -> bool {
+pub(crate) fn is_valid(kind: DatagramKind, flags: u8, body: &[u8]) -> bool {
     match kind {
         DatagramKind::Report => Report::parse(body, flags).is_ok(),
         DatagramKind::Gap | DatagramKind::Gone => parse_gaps(body).is_ok(),
@@ -105,7 +105,7 @@ fn try_body(kind: DatagramKind, flags: u8, body: &[u8]) {
             write_payload(number, age_us, payload, &mut out);
             assert_eq!(out, body);
             let Some(entries) = parse_busy(payload) else { return };
-            assert!(entries.len() > MOST_ENTRIES || payload.starts_with(&write_busy(&entries)));
+            assert!(entries.len() > MAX_ENTRIES || payload.starts_with(&write_busy(&entries)));
         }
         DatagramKind::Swim | DatagramKind::SnapshotRequest | DatagramKind::Leave => {}
     }

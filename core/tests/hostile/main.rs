@@ -16,7 +16,7 @@ use dthrottle::internals::cluster::wire::DatagramKind;
 use serde_json::Value as Json;
 
 /// How often each seed is damaged.
-const TIMES: usize = 150;
+const DAMAGES_PER_SEED: usize = 150;
 /// How many plays an engine hears, and of how many scenes.
 const SCRIPTS: usize = 40;
 const SCRIPT_MESSAGES: usize = 120;
@@ -74,7 +74,7 @@ fn damaged_datagrams_do_no_harm() {
     let mut corruption = Corruption::new(1);
     for seed in &seeds {
         datagram::try_all(seed);
-        for _ in 0..TIMES {
+        for _ in 0..DAMAGES_PER_SEED {
             datagram::try_all(&corruption.apply_to(seed, &seeds));
         }
     }
@@ -85,7 +85,7 @@ fn damaged_datagrams_take_no_memory() {
     let seeds = seeds();
     let mut corruption = Corruption::new(2);
     for seed in &seeds {
-        for _ in 0..TIMES {
+        for _ in 0..DAMAGES_PER_SEED {
             let mut bytes = corruption.apply_to(seed, &seeds);
             let before = ALLOCATED.get();
             datagram::read_only(&mut bytes);
@@ -105,7 +105,7 @@ fn damage_is_neither_total_nor_none() {
         for _ in 0..40 {
             let bytes = corruption.apply_to(seed, &seeds);
             let Some((kind, flags, body)) = datagram::as_body(&bytes) else { continue };
-            let read = datagram::understood(kind, flags, body);
+            let read = datagram::is_valid(kind, flags, body);
             if read { good[kind as usize - 1] += 1 } else { bad[kind as usize - 1] += 1 }
         }
     }

@@ -42,7 +42,7 @@ struct Model {
     cuts: [std::sync::atomic::AtomicU64; 6],
 }
 
-type Act = fn(&Model);
+type Action = fn(&Model);
 
 impl Model {
     /// The record of a service that is called now.
@@ -63,32 +63,32 @@ impl Model {
     }
 
     /// The state of a service shows its name, too. As in core, a cut is not repeated.
-    fn cut_at(&self, place: &Service, name: u64) {
+    fn cut_at(&self, record: &Service, name: u64) {
         let write = |writer: &Writer<'_>| {
             let cut = writer.change(|bits| (bits == 0).then_some(u128::from(name)));
             self.cuts[name as usize].fetch_add(cut.into(), Ordering::Relaxed);
         };
         match Mutation::NoSecondLook.is_active() {
-            true => write(&Writer::new(place)),
-            false => place.step(key(name), write),
+            true => write(&Writer::new(record)),
+            false => record.step(key(name), write),
         }
     }
 
     /// A service that was cut, and still has its record, has its limit.
-    fn keeps(&self, name: u64) {
+    fn assert_cut_kept(&self, name: u64) {
         let cuts = self.cuts[name as usize].load(Ordering::Relaxed);
-        if let Some(place) = find(&self.set, key(name)) {
-            let state = place.state.load(Ordering::Relaxed);
+        if let Some(record) = find(&self.set, key(name)) {
+            let state = record.state.load(Ordering::Relaxed);
             assert_eq!((cuts, state), (1, name.into()), "a cut of {name} is lost");
         }
     }
 
     fn add_local_busy(&self, name: u64) {
-        let place = self.take(name);
+        let record = self.take(name);
         if Mutation::FlagFirst.is_active() {
             self.has_local_busy.swap(1, Ordering::Release);
         }
-        place.add_local_busy(name, report(name));
+        record.add_local_busy(name, report(name));
         if !Mutation::FlagFirst.is_active() {
             self.has_local_busy.swap(1, Ordering::Release);
         }
@@ -115,9 +115,9 @@ impl Model {
     }
 
     /// A service that finds its record finds nothing of another one in it.
-    fn check(&self, name: u64) {
-        if let Some(place) = find(&self.set, key(name)) {
-            let state = place.state.load(Ordering::Relaxed);
+    fn assert_no_foreign_state(&self, name: u64) {
+        if let Some(record) = find(&self.set, key(name)) {
+            let state = record.state.load(Ordering::Relaxed);
             assert!([0, name.into()].contains(&state), "numbers of another: {state}");
         }
     }
@@ -128,7 +128,7 @@ impl Model {
 }
 
 /// Runs all interleavings of threads, each of which does one act, and checks the end of each.
-fn explore(mutation: Mutation, prepare: Act, acts: &'static [Act], check: Act) {
+fn explore(mutation: Mutation, prepare: Action, actions: &'static [Action], check: Action) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
     builder.check(move || {
@@ -137,9 +137,9 @@ fn explore(mutation: Mutation, prepare: Act, acts: &'static [Act], check: Act) {
         let model = Arc::new(Model::default());
         prepare(&model);
         mutation.activate();
-        let threads = acts.iter().map(|act| {
+        let threads = actions.iter().map(|action| {
             let model = model.clone();
-            loom::thread::spawn(move || act(&model))
+            loom::thread::spawn(move || action(&model))
         });
         for thread in threads.collect::<Vec<_>>() {
             thread.join().unwrap();
@@ -149,10 +149,10 @@ fn explore(mutation: Mutation, prepare: Act, acts: &'static [Act], check: Act) {
     });
 }
 
-/// Runs `act`, but the thread dies instead of making one more change after this number.
-fn or_die(changes: usize, act: impl FnOnce()) {
+/// Runs `action`, but the thread dies instead of making one more change after this number.
+fn or_die(changes: usize, action: impl FnOnce()) {
     monitor::kill_after(changes);
-    if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(act))
+    if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(action))
         && !cause.is::<monitor::Killed>()
     {
         panic::resume_unwind(cause);
@@ -177,59 +177,59 @@ fn used_by_others(model: &Model) {
 
 #[test]
 fn two_threads_that_take_one_service_get_the_same_record() {
-    let check: Act = |model| {
+    let check: Action = |model| {
         assert_eq!(model.records(A), 1);
         assert_eq!(model.take(A).state.load(Ordering::Relaxed), A.into());
     };
     explore(Mutation::None, |_| {}, &[|model| model.cut(A), |model| _ = model.take(A)], check);
 }
 
-fn want_one_place(mutation: Mutation) {
-    let acts: &[Act] = &[|model| model.cut(A), |model| model.cut(B)];
+fn two_services_take_one_record(mutation: Mutation) {
+    let actions: &[Action] = &[|model| model.cut(A), |model| model.cut(B)];
     explore(
         mutation,
         |_| {},
-        acts,
+        actions,
         |model| {
             assert_eq!((model.records(A), model.records(B)), (1, 1), "records of both");
-            model.check(A);
-            model.check(B);
+            model.assert_no_foreign_state(A);
+            model.assert_no_foreign_state(B);
         },
     );
 }
 
 #[test]
 fn two_services_that_take_one_record_both_get_one() {
-    want_one_place(Mutation::None);
+    two_services_take_one_record(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "records of both")]
 fn the_model_notices_a_record_taken_without_comparing() {
-    want_one_place(Mutation::NoCompare);
+    two_services_take_one_record(Mutation::NoCompare);
 }
 
-fn changes_hands(mutation: Mutation) {
-    let acts: &[Act] = &[|model| model.cut(B), |model| model.check(B)];
-    explore(mutation, used, acts, |model| {
+fn record_changes_owner(mutation: Mutation) {
+    let actions: &[Action] = &[|model| model.cut(B), |model| model.assert_no_foreign_state(B)];
+    explore(mutation, used, actions, |model| {
         assert_eq!((model.records(A), model.records(B), model.records(C)), (0, 1, 1));
     });
 }
 
 #[test]
 fn a_found_record_contains_nothing_of_another_service() {
-    changes_hands(Mutation::None);
+    record_changes_owner(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_a_record_found_without_order() {
-    changes_hands(Mutation::NoOrder);
+    record_changes_owner(Mutation::NoOrder);
 }
 
-fn is_told(mutation: Mutation) {
-    let acts: &[Act] = &[|model| model.add_local_busy(B), |model| model.take_local_busy()];
-    explore(mutation, used, acts, |model| {
+fn report_is_taken(mutation: Mutation) {
+    let actions: &[Action] = &[|model| model.add_local_busy(B), |model| model.take_local_busy()];
+    explore(mutation, used, actions, |model| {
         model.take_local_busy();
         assert_eq!(model.taken(B), 1, "reports of B");
         assert!(model.taken(A) <= 1);
@@ -238,141 +238,141 @@ fn is_told(mutation: Mutation) {
 
 #[test]
 fn a_report_is_taken_once_and_for_its_service() {
-    is_told(Mutation::None);
+    report_is_taken(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "reports of B")]
 fn the_model_notices_a_flag_set_before_the_report() {
-    is_told(Mutation::FlagFirst);
+    report_is_taken(Mutation::FlagFirst);
 }
 
 #[test]
 #[should_panic(expected = "reports of B")]
 fn the_model_notices_a_flag_cleared_after_the_search() {
-    is_told(Mutation::ReadFirst);
+    report_is_taken(Mutation::ReadFirst);
 }
 
 /// One thread takes a record, while another takes it away, gets a busy answer, and dies after it has
 /// taken it back.
-fn change_hands_twice(mutation: Mutation) {
-    let acts: &[Act] = &[
+fn record_changes_owner_twice(mutation: Mutation) {
+    let actions: &[Action] = &[
         |model| _ = model.take(B),
         |model| {
             model.cut(D);
             or_die(1, || _ = model.take(B));
         },
     ];
-    explore(mutation, used_by_others, acts, |model| model.check(B));
+    explore(mutation, used_by_others, actions, |model| model.assert_no_foreign_state(B));
 }
 
 #[test]
 fn a_record_taken_twice_contains_nothing_of_another_service() {
-    change_hands_twice(Mutation::None);
+    record_changes_owner_twice(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_claims_with_equal_tokens() {
-    change_hands_twice(Mutation::OneToken);
+    record_changes_owner_twice(Mutation::OneToken);
 }
 
 /// Two threads get busy answers. Both take A's record, or one service takes it twice.
-fn are_cut(acts: &'static [Act]) {
-    explore(Mutation::None, used, acts, |model| {
-        model.keeps(B);
-        model.keeps(D);
+fn both_are_cut(actions: &'static [Action]) {
+    explore(Mutation::None, used, actions, |model| {
+        model.assert_cut_kept(B);
+        model.assert_cut_kept(D);
     });
 }
 
 #[test]
 fn a_claim_wipes_no_cut_of_another_claim() {
-    are_cut(&[|model| model.cut(B), |model| model.cut(D)]);
+    both_are_cut(&[|model| model.cut(B), |model| model.cut(D)]);
 }
 
 #[test]
 fn a_claim_wipes_no_cut_of_the_same_service() {
-    are_cut(&[|model| model.cut(B), |model| model.cut(B)]);
+    both_are_cut(&[|model| model.cut(B), |model| model.cut(B)]);
 }
 
 /// A second thread takes a record that the first has not cleaned yet, because C was called later.
 #[test]
 fn a_service_that_loses_its_record_wipes_no_cut_of_the_next_owner() {
-    let acts: &[Act] = &[|model| _ = model.take(B), |model| model.cut(D)];
-    explore(Mutation::None, used_by_others, acts, |model| model.keeps(D));
+    let actions: &[Action] = &[|model| _ = model.take(B), |model| model.cut(D)];
+    explore(Mutation::None, used_by_others, actions, |model| model.assert_cut_kept(D));
 }
 
 /// Two threads get busy answers of a service that was idle.
 #[test]
 fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
     fn come_back(model: &Model) {
-        let place = model.take(A);
-        place.touch(NOW, || place.is_unused(NOW));
-        model.cut_at(place, A);
+        let record = model.take(A);
+        record.touch(NOW, || record.is_unused(NOW));
+        model.cut_at(record, A);
     }
-    let prepare: Act = |model| {
+    let prepare: Action = |model| {
         model.take(A).state.swap(7, Ordering::Relaxed);
         model.set[0].used_ns.store(0, Ordering::Relaxed);
     };
-    explore(Mutation::None, prepare, &[come_back, come_back], |model| model.keeps(A));
+    explore(Mutation::None, prepare, &[come_back, come_back], |model| model.assert_cut_kept(A));
 }
 
 /// The thread that gets a busy answer has found the record long ago.
-fn comes_late(mutation: Mutation) {
-    let acts: &[Act] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
-    let prepare: Act = |model| {
+fn cut_comes_late(mutation: Mutation) {
+    let actions: &[Action] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
+    let prepare: Action = |model| {
         used(model);
         model.set[0].state.swap(0, Ordering::Relaxed);
     };
-    explore(mutation, prepare, acts, |model| {
-        model.check(B);
+    explore(mutation, prepare, actions, |model| {
+        model.assert_no_foreign_state(B);
         // B may find A's state for a moment, and is not cut then; but a cut that was made stays.
         if model.cuts[B as usize].load(Ordering::Relaxed) > 0 {
-            model.keeps(B);
+            model.assert_cut_kept(B);
         }
     });
 }
 
 #[test]
 fn a_late_cut_does_not_limit_the_new_owner() {
-    comes_late(Mutation::None);
+    cut_comes_late(Mutation::None);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_a_late_cut_without_a_second_check() {
-    comes_late(Mutation::NoSecondLook);
+    cut_comes_late(Mutation::NoSecondLook);
 }
 
 #[test]
 #[should_panic(expected = "numbers of another")]
 fn the_model_notices_a_second_check_without_a_fence() {
-    comes_late(Mutation::NoFence);
+    cut_comes_late(Mutation::NoFence);
 }
 
 /// The thread that adds a report has found the record long ago.
 #[test]
 fn a_late_report_is_dropped() {
-    let acts: &[Act] = &[
+    let actions: &[Action] = &[
         |model| {
             model.set[0].add_local_busy(A, report(A));
             model.has_local_busy.swap(1, Ordering::Release);
         },
         |model| _ = model.take(B),
     ];
-    explore(Mutation::None, used, acts, Model::take_local_busy);
+    explore(Mutation::None, used, actions, Model::take_local_busy);
 }
 
 #[test]
 fn a_remote_report_of_a_new_service_is_kept_for_it() {
-    let acts: &[Act] = &[
+    let actions: &[Action] = &[
         |model| assert!(add_remote_busy(&model.set, A, || model.stamp(), report(A))),
         |model| _ = model.take(A),
     ];
     explore(
         Mutation::None,
         |_| {},
-        acts,
+        actions,
         |model| {
             assert_eq!(model.take(A).take_remote_busy(A), Some(report(A)));
             assert_eq!(model.records(A), 1);
@@ -389,13 +389,18 @@ fn a_thread_that_dies_leaves_a_record_that_works() {
         for swaps in 0..12 {
             or_die(swaps, || model.add_local_busy(B));
             monitor::reset();
-            model.check(A);
-            model.check(B);
+            model.assert_no_foreign_state(A);
+            model.assert_no_foreign_state(B);
             model.take_local_busy();
         }
     }
-    explore(Mutation::None, used_by_others, &[die, |model| model.check(B)], |model| {
-        assert_eq!((model.records(B), model.records(C)), (1, 1));
-        assert!(model.taken(B) > 0);
-    });
+    explore(
+        Mutation::None,
+        used_by_others,
+        &[die, |model| model.assert_no_foreign_state(B)],
+        |model| {
+            assert_eq!((model.records(B), model.records(C)), (1, 1));
+            assert!(model.taken(B) > 0);
+        },
+    );
 }

@@ -24,7 +24,7 @@ fn with_lost_record(act: impl FnOnce(&BusyThrottle, Record<'_>, ServiceKey)) {
         })
         .unwrap();
     act(&busy, record, key);
-    let other = busy.known(other, now).unwrap();
+    let other = busy.find_record(other, now).unwrap();
     assert!(std::ptr::eq(other.service, record.service));
     assert_eq!(other.limit(now), None);
     assert!(other.turn(now).allowed, "the busy answer of another service does not limit it");
@@ -32,8 +32,8 @@ fn with_lost_record(act: impl FnOnce(&BusyThrottle, Record<'_>, ServiceKey)) {
 
 #[test]
 fn a_late_busy_answer_does_not_limit_the_new_owner() {
-    with_lost_record(|busy, record, key| busy.is_busy(record, key, NOW, None));
-    with_lost_record(|busy, record, key| busy.is_busy(record, key, NOW, Some(NOW)));
+    with_lost_record(|busy, record, key| busy.apply_busy(record, key, NOW, None));
+    with_lost_record(|busy, record, key| busy.apply_busy(record, key, NOW, Some(NOW)));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Who keeps its place where there are more services than places, at any time.
 
 use dthrottle::BusyConfig;
-use dthrottle::busy::{BusyThrottle, MOST_SERVICES, Recover};
+use dthrottle::busy::{BusyThrottle, MAX_SERVICES, Recover};
 
 use crate::{at, document, live, throttle};
 
-const COMERS: u32 = 40 * MOST_SERVICES as u32 / 8;
+const OTHERS: u32 = 40 * MAX_SERVICES as u32 / 8;
 
 /// How many of so many services that are told busy have a limit in the next second.
 fn kept(busy: &BusyThrottle, name: &str, services: u32, now: f64) -> usize {
@@ -46,14 +46,14 @@ fn limits_from_the_future_are_worth_nothing() {
 #[test]
 fn those_used_longest_ago_go_first() {
     let busy = live();
-    for i in 0..COMERS {
+    for i in 0..OTHERS {
         let now = at(1.0 + f64::from(i) / 1e6);
         assert!(busy.should_send("used", now) && busy.should_send(i.to_le_bytes(), now));
     }
-    assert_eq!(busy.rate("used", at(1.5)), f64::from(COMERS), "it was never forgotten");
+    assert_eq!(busy.rate("used", at(1.5)), f64::from(OTHERS), "it was never forgotten");
     let limited = live();
     limited.on_busy("used", at(1.0), None);
-    for i in 0..COMERS {
+    for i in 0..OTHERS {
         let now = at(1.0 + f64::from(i) / 1e6);
         limited.turn("used", now);
         assert!(limited.limit("used", now).is_some(), "after {i} others");
