@@ -31,7 +31,7 @@ pub enum Scale {
 
 impl Scale {
     /// Where a value is, from 0 to 1.
-    fn place(self, value: f64) -> f64 {
+    fn position(self, value: f64) -> f64 {
         match self {
             Scale::Linear(from, to) => (value - from) / (to - from),
             Scale::Log(from, to) => (value / from).ln() / (to / from).ln(),
@@ -210,12 +210,12 @@ impl Panel {
     }
 
     fn x_at(&self, value: f64) -> f64 {
-        LEFT + self.x.1.place(value).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+        LEFT + self.x.1.position(value).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
     fn y_at(&self, top: f64, value: f64) -> f64 {
         let (low, high) = self.ends(top);
-        high + (1.0 - self.y.1.place(value).clamp(0.0, 1.0)) * (low - high)
+        high + (1.0 - self.y.1.position(value).clamp(0.0, 1.0)) * (low - high)
     }
 }
 

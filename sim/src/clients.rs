@@ -7,7 +7,7 @@ use rand::RngExt;
 
 use crate::bound::rule_period;
 use crate::measure::{Limit, Reference};
-use crate::scenario::{Kind, Load, Scenario};
+use crate::scenario::{ClientKind, Load, Scenario};
 use crate::{Ns, Random, SEC, random};
 
 /// The number of a tag in a run.
@@ -26,7 +26,7 @@ pub struct Request {
 
 /// Something planned: to ask a node so often, or until it refuses.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+struct PlannedRequests {
     at: Ns,
     node: usize,
     times: u64,
@@ -34,7 +34,7 @@ struct Plan {
 
 /// One client.
 pub struct Client {
-    kind: Kind,
+    kind: ClientKind,
     limit: Limit,
     nodes: usize,
     first: Tag,
@@ -42,7 +42,7 @@ pub struct Client {
     demand: f64,
     end: Ns,
     random: Random,
-    plans: VecDeque<Plan>,
+    plans: VecDeque<PlannedRequests>,
     /// What a conforming client may still ask for.
     reference: Reference,
     /// Where a hopper is.
@@ -53,13 +53,13 @@ pub struct Client {
 }
 
 /// All clients of a scenario, and what kind of load each tag has.
-pub fn clients(scenario: &Scenario) -> (Vec<Client>, Vec<Kind>) {
+pub fn clients(scenario: &Scenario) -> (Vec<Client>, Vec<ClientKind>) {
     let (mut clients, mut kinds) = (Vec::new(), Vec::new());
     for load in &scenario.loads {
         let first = kinds.len() as Tag;
         kinds.extend((0..load.tags).map(|_| load.kind));
         let tags = match load.kind {
-            Kind::Zipf { .. } => 1,
+            ClientKind::Zipf { .. } => 1,
             _ => load.tags,
         };
         clients.extend((0..tags).map(|tag| Client::new(scenario, load, first + tag)));
@@ -70,12 +70,12 @@ pub fn clients(scenario: &Scenario) -> (Vec<Client>, Vec<Kind>) {
 impl Client {
     fn new(scenario: &Scenario, load: &Load, first: Tag) -> Client {
         let mut limit = scenario.limit;
-        if let Kind::Conforming { share } = load.kind {
+        if let ClientKind::Conforming { share } = load.kind {
             limit.rate = ((limit.rate as f64 * share.0) as u64).max(1);
             limit.burst = ((limit.burst as f64 * share.1) as u64).max(2 * scenario.cost);
         }
         let shares = match load.kind {
-            Kind::Zipf { exponent } => zipf(load.tags, exponent),
+            ClientKind::Zipf { exponent } => zipf(load.tags, exponent),
             _ => Vec::new(),
         };
         Client {
@@ -102,27 +102,27 @@ impl Client {
     }
 
     /// Asks as it likes, and says when it will ask again.
-    pub fn act(&mut self, now: Ns, mut ask: impl FnMut(Request) -> bool) -> Option<Ns> {
+    pub fn act(&mut self, now: Ns, mut send: impl FnMut(Request) -> bool) -> Option<Ns> {
         let next = match self.kind {
-            Kind::Greedy => {
-                ask(self.request());
+            ClientKind::Greedy => {
+                send(self.request());
                 now + self.pause()
             }
-            Kind::Zipf { .. } => {
+            ClientKind::Zipf { .. } => {
                 let share = self.random.random_range(0.0..1.0);
                 let rank = self.shares.partition_point(|sum| *sum < share);
                 let rank = rank.min(self.shares.len() - 1) as Tag;
-                ask(Request { tag: self.first + rank, ..self.request() });
+                send(Request { tag: self.first + rank, ..self.request() });
                 now + self.pause()
             }
-            Kind::Hopper => {
-                if !ask(Request { node: self.at, ..self.request() }) {
+            ClientKind::Hopper => {
+                if !send(Request { node: self.at, ..self.request() }) {
                     self.at = (self.at + 1) % self.nodes;
                 }
                 now + self.pause()
             }
-            Kind::Conforming { .. } => self.conform(now, &mut ask),
-            Kind::Trickle | Kind::Blast => self.follow_plans(now, &mut ask),
+            ClientKind::Conforming { .. } => self.conform(now, &mut send),
+            ClientKind::Trickle | ClientKind::Blast => self.follow_plans(now, &mut send),
         };
         (next < self.end).then_some(next)
     }
@@ -139,18 +139,18 @@ impl Client {
 
     /// Singles, pairs, all there is, or nothing for a while; always within the limit, and often
     /// exactly at it.
-    fn conform(&mut self, now: Ns, ask: &mut impl FnMut(Request) -> bool) -> Ns {
-        let room = self.reference.room(self.limit, now) / self.cost;
+    fn conform(&mut self, now: Ns, send: &mut impl FnMut(Request) -> bool) -> Ns {
+        let available = self.reference.available(self.limit, now) / self.cost;
         let mode = self.random.random_range(0..20);
         let (units, times) = match mode {
-            0 => (1, room),
-            1..4 => (room.min(2), 1),
+            0 => (1, available),
+            1..4 => (available.min(2), 1),
             _ => (1, 1),
         };
-        for _ in 0..times.min(room) {
+        for _ in 0..times.min(available) {
             let request = Request { units: units * self.cost, ..self.request() };
             self.reference.add(self.limit, now, request.units);
-            ask(request);
+            send(request);
         }
         let unit = (self.cost * SEC).div_ceil(self.limit.rate);
         let burst = unit * self.limit.burst / self.cost;
@@ -159,13 +159,13 @@ impl Client {
             1..10 => self.random.random_range(0..=2 * unit),
             _ => 1,
         };
-        self.reference.when(self.limit, now + pause, self.cost)
+        self.reference.available_at(self.limit, now + pause, self.cost)
     }
 
-    fn follow_plans(&mut self, now: Ns, ask: &mut impl FnMut(Request) -> bool) -> Ns {
+    fn follow_plans(&mut self, now: Ns, send: &mut impl FnMut(Request) -> bool) -> Ns {
         if let Some(plan) = self.plans.pop_front() {
             for _ in 0..plan.times {
-                if !ask(Request { node: plan.node, ..self.request() }) {
+                if !send(Request { node: plan.node, ..self.request() }) {
                     break;
                 }
             }
@@ -181,18 +181,23 @@ impl Client {
         let pause = self.random.random_range(0..=2 * full);
         let mut at = now + 1 + pause;
         let target = self.random.random_range(0..self.nodes);
-        if self.kind == Kind::Trickle {
+        if self.kind == ClientKind::Trickle {
             let span = self.random.random_range(1..=3 * self.period);
             let times = (self.limit.burst / 4 / self.cost).max(1);
             for i in 0..times {
                 let node = (target + 1 + i as usize) % self.nodes;
-                self.plans.push_back(Plan { at: at + span * i / times, node, times: 1 });
+                self.plans.push_back(PlannedRequests { at: at + span * i / times, node, times: 1 });
             }
             at += span;
         }
-        let targets = if self.kind == Kind::Blast { 0..self.nodes } else { target..target + 1 };
+        let targets =
+            if self.kind == ClientKind::Blast { 0..self.nodes } else { target..target + 1 };
         for node in targets {
-            self.plans.push_back(Plan { at, node, times: 2 * self.limit.burst / self.cost });
+            self.plans.push_back(PlannedRequests {
+                at,
+                node,
+                times: 2 * self.limit.burst / self.cost,
+            });
         }
     }
 }
@@ -215,7 +220,7 @@ mod tests {
     use super::*;
     use crate::measure::Meter;
 
-    fn run(kind: Kind, demand: f64, mut answer: impl FnMut(Ns, Request) -> bool) {
+    fn run(kind: ClientKind, demand: f64, mut answer: impl FnMut(Ns, Request) -> bool) {
         let scenario = Scenario::new("clients", 5, 4).load(kind, 1, demand);
         let (mut clients, _) = clients(&scenario);
         let mut next = clients[0].begin(0);
@@ -229,8 +234,8 @@ mod tests {
     fn conforming_clients_conform_and_use_all_of_it() {
         let limit = Scenario::new("", 1, 1).limit;
         let mut meter = Meter::new(limit, 4, (0, 15 * SEC));
-        run(Kind::CONFORMING, 10.0, |now, request| {
-            meter.ask(now, request.node, request.units, true);
+        run(ClientKind::CONFORMING, 10.0, |now, request| {
+            meter.record(now, request.node, request.units, true);
             true
         });
         assert!(meter.excess() <= 0.0, "{}", meter.excess());
@@ -241,7 +246,7 @@ mod tests {
     #[test]
     fn greedy_clients_ask_as_often_as_said() {
         let mut asked = [0; 4];
-        run(Kind::Greedy, 1000.0, |_, request| {
+        run(ClientKind::Greedy, 1000.0, |_, request| {
             asked[request.node] += 1;
             false
         });
@@ -251,7 +256,7 @@ mod tests {
     #[test]
     fn hoppers_hop_when_refused() {
         let mut last = None;
-        run(Kind::Hopper, 1000.0, |now, request| {
+        run(ClientKind::Hopper, 1000.0, |now, request| {
             let allowed = now % 7 != 0;
             if let Some((node, allowed)) = last {
                 assert_eq!(request.node == node, allowed);

@@ -27,7 +27,7 @@ impl LocalClock {
     }
 
     /// The first moment at which it shows that.
-    pub fn when(&self, local: Ns) -> Ns {
+    pub fn virtual_time(&self, local: Ns) -> Ns {
         let passed = i128::from(local.saturating_sub(self.local)) * MILLION;
         let speed = MILLION + i128::from(self.drift_ppm);
         self.anchor + ((passed + speed - 1) / speed) as Ns
@@ -50,7 +50,7 @@ mod tests {
             let mut clock = LocalClock::new(12_345, ppm);
             clock.jump(3 * SEC, 7 * SEC);
             for local in [10, 12 * SEC, 20 * SEC + 1, 1000 * SEC + 17] {
-                let at = clock.when(local);
+                let at = clock.virtual_time(local);
                 assert!(clock.local(at) >= local, "{ppm} {local}");
                 assert!(at == 3 * SEC || clock.local(at - 1) < local, "{ppm} {local}");
             }

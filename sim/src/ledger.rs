@@ -7,7 +7,7 @@ use crate::Ns;
 
 /// One life of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Life {
+pub struct OriginId {
     /// The node.
     pub node: u64,
     /// Which of its lives.
@@ -20,21 +20,21 @@ type Ranges = BTreeMap<u64, u64>;
 /// What each life of each node charged of every other.
 #[derive(Default)]
 pub struct Ledger {
-    charged: HashMap<(Life, Life), Ranges>,
+    charged: HashMap<(OriginId, OriginId), Ranges>,
     /// When each report was made, by its number less one.
-    made: HashMap<Life, Vec<Ns>>,
+    made: HashMap<OriginId, Vec<Ns>>,
     slowest: Ns,
-    faults: Vec<String>,
+    errors: Vec<String>,
     entries: u64,
 }
 
 impl Ledger {
     /// `of` sent the report of this number. Those before it that were never sent were made when
     /// nobody else was there.
-    pub fn report(&mut self, of: Life, number: u64, now: Ns) {
+    pub fn report(&mut self, of: OriginId, number: u64, now: Ns) {
         let made = self.made.entry(of).or_default();
         if made.len() as u64 >= number {
-            self.faults.push(format!("{of:?} made report {number} after {}", made.len()));
+            self.errors.push(format!("{of:?} made report {number} after {}", made.len()));
         } else {
             made.resize(number as usize, now);
         }
@@ -42,7 +42,14 @@ impl Ledger {
 
     /// `by` charged the reports `first` to `last` of `of`, which it could have had since `since` at
     /// the earliest.
-    pub fn charge(&mut self, by: Life, of: Life, (first, last): (u64, u64), now: Ns, since: Ns) {
+    pub fn charge(
+        &mut self,
+        by: OriginId,
+        of: OriginId,
+        (first, last): (u64, u64),
+        now: Ns,
+        since: Ns,
+    ) {
         self.entries += 1;
         let made = self.made.get(&of).map_or(&[][..], Vec::as_slice);
         match made.get(first.saturating_sub(1) as usize) {
@@ -50,28 +57,28 @@ impl Ledger {
                 self.slowest = self.slowest.max(now - since.max(*at));
             }
             _ => {
-                self.faults.push(format!("{by:?} charged {first} to {last}, never made by {of:?}"));
+                self.errors.push(format!("{by:?} charged {first} to {last}, never made by {of:?}"));
             }
         }
         if by.node == of.node && by.incarnation == of.incarnation {
-            self.faults.push(format!("{by:?} charged reports {first} to {last} of its own"));
+            self.errors.push(format!("{by:?} charged reports {first} to {last} of its own"));
         }
         if first > last || first == 0 {
-            self.faults.push(format!("{by:?} charged reports {first} to {last} of {of:?}"));
+            self.errors.push(format!("{by:?} charged reports {first} to {last} of {of:?}"));
             return;
         }
         let ranges = self.charged.entry((by, of)).or_default();
         let before = ranges.range(..=last).next_back().map(|(first, last)| (*first, *last));
         if before.is_some_and(|(_, end)| end >= first) {
-            self.faults.push(format!("{by:?} charged reports {first} to {last} of {of:?} again"));
+            self.errors.push(format!("{by:?} charged reports {first} to {last} of {of:?} again"));
             return;
         }
         insert(ranges, first, last);
     }
 
     /// What is wrong.
-    pub fn faults(&self) -> &[String] {
-        &self.faults
+    pub fn errors(&self) -> &[String] {
+        &self.errors
     }
 
     /// The longest that a report was under way.
@@ -103,14 +110,14 @@ fn insert(ranges: &mut Ranges, first: u64, last: u64) {
 mod tests {
     use super::*;
 
-    const A: Life = Life { node: 1, incarnation: 1 };
-    const B: Life = Life { node: 2, incarnation: 1 };
-    const LATER: Life = Life { node: 2, incarnation: 2 };
+    const A: OriginId = OriginId { node: 1, incarnation: 1 };
+    const B: OriginId = OriginId { node: 2, incarnation: 1 };
+    const LATER: OriginId = OriginId { node: 2, incarnation: 2 };
 
     fn ledger() -> Ledger {
         let mut ledger = Ledger::default();
-        for life in [A, B, LATER] {
-            (1..=20).for_each(|number| ledger.report(life, number, number));
+        for id in [A, B, LATER] {
+            (1..=20).for_each(|number| ledger.report(id, number, number));
         }
         ledger
     }
@@ -124,7 +131,7 @@ mod tests {
         assert_eq!(ledger.charged[&(A, B)], Ranges::from([(1, 12)]));
         ledger.charge(B, A, (3, 3), 30, 0);
         ledger.charge(A, LATER, (3, 3), 30, 0);
-        assert!(ledger.faults().is_empty(), "{:?}", ledger.faults());
+        assert!(ledger.errors().is_empty(), "{:?}", ledger.errors());
         assert_eq!(ledger.slowest(), 29);
     }
 
@@ -134,7 +141,7 @@ mod tests {
             let mut ledger = ledger();
             ledger.charge(A, B, (5, 9), 30, 0);
             ledger.charge(A, B, range, 30, 0);
-            assert_eq!(ledger.faults().len(), 1, "{range:?}");
+            assert_eq!(ledger.errors().len(), 1, "{range:?}");
         }
     }
 
@@ -143,7 +150,7 @@ mod tests {
         for (of, range) in [(A, (1, 1)), (B, (20, 21)), (B, (5, 4)), (B, (0, 1))] {
             let mut ledger = ledger();
             ledger.charge(A, of, range, 30, 0);
-            assert!(!ledger.faults().is_empty(), "{of:?} {range:?}");
+            assert!(!ledger.errors().is_empty(), "{of:?} {range:?}");
         }
     }
 

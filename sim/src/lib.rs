@@ -5,18 +5,18 @@
 #![forbid(unsafe_code)]
 
 pub mod bound;
-mod change;
 pub mod clients;
 pub mod clock;
-pub mod judge;
+mod fault_actions;
 pub mod ledger;
+mod machine;
 pub mod measure;
 pub mod network;
 pub mod node;
 pub mod outcome;
 pub mod parallel;
-mod place;
 pub mod plots;
+pub mod properties;
 pub mod queue;
 pub mod random;
 pub mod report;

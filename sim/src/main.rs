@@ -4,8 +4,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use dthrottle_sim::judge::judge;
 use dthrottle_sim::outcome::Outcome;
+use dthrottle_sim::properties::check;
 use dthrottle_sim::report::{Row, heading, json, line};
 use dthrottle_sim::scenario::Scenario;
 use dthrottle_sim::soak::soak;
@@ -58,16 +58,16 @@ fn show_table(name: Option<&str>) -> Result<(), String> {
         let scenario = &scenarios[*i];
         let outcome = run(scenario);
         eprint!(".");
-        (*i, Row::new(scenario, &outcome), judge(scenario, &outcome))
+        (*i, Row::new(scenario, &outcome), check(scenario, &outcome))
     });
     eprintln!();
     results.sort_by_key(|(i, _, _)| *i);
     println!("{}", heading());
     let mut broken = 0;
-    for (_, row, breaches) in &results {
+    for (_, row, violations) in &results {
         println!("{}", line(row));
-        broken += breaches.len();
-        breaches.iter().for_each(|breach| println!("    {breach}"));
+        broken += violations.len();
+        violations.iter().for_each(|violation| println!("    {violation}"));
     }
     if name.is_none() {
         let rows: Vec<Row> = results.into_iter().map(|(_, row, _)| row).collect();
@@ -116,9 +116,9 @@ fn show(scenario: &Scenario) -> Result<(), String> {
     println!("{scenario:#?}");
     let outcome = run(scenario);
     show_outcome(scenario, &outcome);
-    let breaches = judge(scenario, &outcome);
-    breaches.iter().for_each(|breach| println!("{breach}"));
-    if breaches.is_empty() { Ok(()) } else { Err("a property did not hold".into()) }
+    let violations = check(scenario, &outcome);
+    violations.iter().for_each(|violation| println!("{violation}"));
+    if violations.is_empty() { Ok(()) } else { Err("a property did not hold".into()) }
 }
 
 fn show_outcome(scenario: &Scenario, outcome: &Outcome) {

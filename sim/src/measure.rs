@@ -45,14 +45,14 @@ impl Reference {
     }
 
     /// Whole units that a perfect bucket would still give.
-    pub fn room(&self, limit: Limit, now: Ns) -> u64 {
+    pub fn available(&self, limit: Limit, now: Ns) -> u64 {
         let used = self.full_at.saturating_sub(u128::from(now) * u128::from(limit.rate));
         let burst = u128::from(limit.burst) * u128::from(SEC);
         (burst.saturating_sub(used) / u128::from(SEC)) as u64
     }
 
     /// The first moment from now on at which there is room for so many.
-    pub fn when(&self, limit: Limit, now: Ns, units: u64) -> Ns {
+    pub fn available_at(&self, limit: Limit, now: Ns, units: u64) -> Ns {
         let most = u128::from(limit.burst - units) * u128::from(SEC);
         let at = self.full_at.saturating_sub(most).div_ceil(u128::from(limit.rate));
         now.max(at as Ns)
@@ -132,7 +132,7 @@ impl Meter {
     }
 
     /// A client asked a node.
-    pub fn ask(&mut self, now: Ns, node: usize, units: u64, allowed: bool) {
+    pub fn record(&mut self, now: Ns, node: usize, units: u64, allowed: bool) {
         self.asked += units;
         self.demand.push((now, units));
         if !allowed {
@@ -172,7 +172,7 @@ impl Meter {
     }
 
     /// When it was asked last.
-    pub fn last_asked(&self) -> Ns {
+    pub fn last_request(&self) -> Ns {
         self.demand.last().map_or(0, |(at, _)| *at)
     }
 
@@ -233,7 +233,7 @@ mod tests {
             for _ in 0..60 {
                 now += random(SEC);
                 let units = 1 + random(8);
-                meter.ask(now, 0, units, true);
+                meter.record(now, 0, units, true);
                 seen.push((now, units));
             }
             let mut most = f64::MIN;
@@ -254,11 +254,11 @@ mod tests {
         let mut reference = Reference::default();
         let mut now = SEC;
         for units in [3, 7, 1, 2, 10, 5] {
-            now = reference.when(LIMIT, now, units);
-            assert!(reference.room(LIMIT, now) >= units);
-            let early = Reference::when(&reference, LIMIT, now, LIMIT.burst);
+            now = reference.available_at(LIMIT, now, units);
+            assert!(reference.available(LIMIT, now) >= units);
+            let early = Reference::available_at(&reference, LIMIT, now, LIMIT.burst);
             if early > now {
-                assert!(reference.room(LIMIT, early - 1) < LIMIT.burst);
+                assert!(reference.available(LIMIT, early - 1) < LIMIT.burst);
             }
             reference.add(LIMIT, now, units);
         }
@@ -268,7 +268,7 @@ mod tests {
     fn peaks_and_spells() {
         let mut meter = Meter::new(LIMIT, 2, (SEC, 3 * SEC));
         for at in [5, 9, 14, 16, 1500, 1501, 2400] {
-            meter.ask(at * MS, (at % 2) as usize, 1, true);
+            meter.record(at * MS, (at % 2) as usize, 1, true);
         }
         assert_eq!(meter.peak_demand(10 * MS), 3, "5, 9 and 14");
         assert_eq!(meter.dry_spell(), 899 * MS);

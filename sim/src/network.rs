@@ -19,7 +19,7 @@ pub struct Conditions {
     /// The share of datagrams that arrive twice.
     pub duplicates: f64,
     /// The share of datagrams that are held up, and for how long at most.
-    pub held: (f64, Ns),
+    pub delayed: (f64, Ns),
 }
 
 /// Losses in bursts: a link is deaf for a while, now and then.
@@ -40,7 +40,7 @@ impl Default for Conditions {
             loss: 0.0,
             bursts: None,
             duplicates: 0.0,
-            held: (0.0, 0),
+            delayed: (0.0, 0),
         }
     }
 }
@@ -48,8 +48,8 @@ impl Default for Conditions {
 impl Conditions {
     /// The longest time between sending and arriving.
     pub fn longest_delay(&self) -> Ns {
-        let held = if self.held.0 > 0.0 { self.held.1 } else { 0 };
-        self.delay.1 + self.jitter + held
+        let delayed = if self.delayed.0 > 0.0 { self.delayed.1 } else { 0 };
+        self.delay.1 + self.jitter + delayed
     }
 
     /// Whether anything is lost at all.
@@ -76,7 +76,7 @@ pub struct Network {
     random: Random,
     /// The delay of each link.
     links: Vec<u32>,
-    deaf: Vec<Deaf>,
+    link_states: Vec<LinkState>,
     sides: Option<Vec<u8>>,
     /// Since the beginning of the measurement.
     pub counts: Counts,
@@ -84,8 +84,8 @@ pub struct Network {
 
 /// Whether a link is deaf, and until when it stays as it is.
 #[derive(Clone, Copy)]
-struct Deaf {
-    deaf: bool,
+struct LinkState {
+    is_down: bool,
     until: Ns,
 }
 
@@ -95,12 +95,20 @@ impl Network {
         let mut random = random(seed, 1);
         let (least, most) = conditions.delay;
         let links = (0..nodes * nodes).map(|_| random.random_range(least..=most) as u32).collect();
-        let deaf = match conditions.bursts {
+        let link_states = match conditions.bursts {
             None => Vec::new(),
-            Some(_) => vec![Deaf { deaf: true, until: 0 }; nodes * nodes],
+            Some(_) => vec![LinkState { is_down: true, until: 0 }; nodes * nodes],
         };
         let conditions = conditions.clone();
-        Network { conditions, nodes, random, links, deaf, sides: None, counts: Counts::default() }
+        Network {
+            conditions,
+            nodes,
+            random,
+            links,
+            link_states,
+            sides: None,
+            counts: Counts::default(),
+        }
     }
 
     /// Divides the nodes; `None` heals.
@@ -116,7 +124,7 @@ impl Network {
 
     /// When a datagram arrives, once or twice or never.
     pub fn send(&mut self, now: Ns, from: usize, to: usize) -> [Option<Ns>; 2] {
-        if self.is_cut(from, to) || self.is_deaf(now, from, to) {
+        if self.is_cut(from, to) || self.is_link_down(now, from, to) {
             self.counts.lost += 1;
             return [None, None];
         }
@@ -127,7 +135,7 @@ impl Network {
     }
 
     fn copy(&mut self, now: Ns, from: usize, to: usize) -> Option<Ns> {
-        let Conditions { loss, jitter, held, .. } = self.conditions;
+        let Conditions { loss, jitter, delayed, .. } = self.conditions;
         if loss > 0.0 && self.random.random_bool(loss) {
             self.counts.lost += 1;
             return None;
@@ -136,8 +144,8 @@ impl Network {
         if jitter > 0 {
             at += self.random.random_range(0..=jitter);
         }
-        if held.0 > 0.0 && self.random.random_bool(held.0) {
-            at += self.random.random_range(0..=held.1);
+        if delayed.0 > 0.0 && self.random.random_bool(delayed.0) {
+            at += self.random.random_range(0..=delayed.1);
         }
         Some(at)
     }
@@ -146,15 +154,15 @@ impl Network {
         self.sides.as_ref().is_some_and(|sides| sides[from] != sides[to])
     }
 
-    fn is_deaf(&mut self, now: Ns, from: usize, to: usize) -> bool {
+    fn is_link_down(&mut self, now: Ns, from: usize, to: usize) -> bool {
         let Some(Bursts { every, longest }) = self.conditions.bursts else { return false };
-        let link = &mut self.deaf[from * self.nodes + to];
+        let link = &mut self.link_states[from * self.nodes + to];
         while link.until <= now {
-            link.deaf = !link.deaf;
-            let most = if link.deaf { longest } else { 2 * every };
+            link.is_down = !link.is_down;
+            let most = if link.is_down { longest } else { 2 * every };
             link.until += self.random.random_range(1..=most);
         }
-        link.deaf
+        link.is_down
     }
 }
 
@@ -187,7 +195,7 @@ mod tests {
         let conditions = Conditions {
             delay: (5 * MS, 9 * MS),
             duplicates: 0.5,
-            held: (0.2, 50 * MS),
+            delayed: (0.2, 50 * MS),
             ..Conditions::default()
         };
         let mut network = Network::new(&conditions, 3, 7);

@@ -12,7 +12,7 @@ use dthrottle::internals::cluster::{self, Engine, Origin, PeerAddr, Settings};
 use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::Ns;
-use crate::ledger::Life;
+use crate::ledger::OriginId;
 use crate::scenario::Scenario;
 
 const CLUSTER: &str = "sim";
@@ -69,7 +69,7 @@ pub enum Output {
 }
 
 /// A node at work. All times are those of its own clock.
-pub struct Node {
+pub struct SimNode {
     clock: ManualClock,
     throttle: Throttle,
     engine: Engine,
@@ -79,9 +79,9 @@ pub struct Node {
     reported: u64,
 }
 
-impl Node {
+impl SimNode {
     /// Starts a node that knows no peer yet.
-    pub fn start(scenario: &Scenario, me: usize, incarnation: u64, seed: u64, now: Ns) -> Node {
+    pub fn start(scenario: &Scenario, me: usize, incarnation: u64, seed: u64, now: Ns) -> SimNode {
         let clock = ManualClock::new();
         clock.advance(Duration::from_nanos(now));
         let throttle = Throttle::builder()
@@ -98,7 +98,7 @@ impl Node {
         let mut engine =
             Engine::new(settings, internals::exchange(&throttle), seed, incarnation, now);
         engine.record_applied();
-        Node { clock, throttle, engine, keys: keys(), reported: 0 }
+        SimNode { clock, throttle, engine, keys: keys(), reported: 0 }
     }
 
     /// Tells it where others may be.
@@ -115,8 +115,8 @@ impl Node {
     }
 
     /// Its name in ledgers.
-    pub fn life(&self) -> Life {
-        life(self.engine.origin())
+    pub fn origin_id(&self) -> OriginId {
+        origin_id(self.engine.origin())
     }
 
     /// How many peers it knows to be there.
@@ -125,7 +125,7 @@ impl Node {
     }
 
     /// A client asks.
-    pub fn ask(&mut self, now: Ns, tag: &[u8], units: u64) -> bool {
+    pub fn allow(&mut self, now: Ns, tag: &[u8], units: u64) -> bool {
         self.set(now);
         self.throttle
             .allow_with(tag, Ask::cost(units))
@@ -178,11 +178,11 @@ impl Node {
     }
 
     /// What it charged since it was asked last: reports of whom, first and last number.
-    pub fn applied(&mut self) -> impl Iterator<Item = (Life, u64, u64)> + use<> {
+    pub fn applied(&mut self) -> impl Iterator<Item = (OriginId, u64, u64)> + use<> {
         self.engine
             .take_applied()
             .into_iter()
-            .map(|(origin, first, last)| (life(origin), first, last))
+            .map(|(origin, first, last)| (origin_id(origin), first, last))
     }
 
     fn set(&mut self, now: Ns) {
@@ -214,6 +214,6 @@ fn to(to: cluster::To) -> To {
     }
 }
 
-fn life(origin: Origin) -> Life {
-    Life { node: origin.node, incarnation: origin.incarnation }
+fn origin_id(origin: Origin) -> OriginId {
+    OriginId { node: origin.node, incarnation: origin.incarnation }
 }

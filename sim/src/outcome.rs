@@ -4,16 +4,16 @@ use crate::Ns;
 use crate::clients::Tag;
 use crate::measure::Meter;
 use crate::network::Counts;
-use crate::scenario::Kind;
+use crate::scenario::ClientKind;
 
 /// What came of a run.
 pub struct Outcome {
     /// All about each tag, and who used it.
-    pub tags: Vec<(Kind, Meter)>,
+    pub tags: Vec<(ClientKind, Meter)>,
     /// How often conforming clients asked, and were refused.
     pub conforming: (u64, u64),
     /// What is wrong with the ledger.
-    pub ledger_faults: Vec<String>,
+    pub ledger_errors: Vec<String>,
     /// How often something was charged.
     pub ledger_entries: u64,
     /// The longest that a report was under way between nodes that could reach each other.
@@ -34,11 +34,11 @@ pub struct Outcome {
 
 impl Outcome {
     /// Before anything happened.
-    pub fn new(tags: Vec<(Kind, Meter)>) -> Outcome {
+    pub fn new(tags: Vec<(ClientKind, Meter)>) -> Outcome {
         Outcome {
             tags,
             conforming: (0, 0),
-            ledger_faults: Vec::new(),
+            ledger_errors: Vec::new(),
             ledger_entries: 0,
             slowest: 0,
             fewest_peers: 0,

@@ -4,7 +4,7 @@ use rand::RngExt;
 
 use crate::measure::Limit;
 use crate::network::{Bursts, Conditions};
-use crate::scenario::{Fault, Kind, Load, Look, Promises, Scenario};
+use crate::scenario::{ClientKind, Expectations, Fault, Inspection, Load, Scenario};
 use crate::{MS, Ns, Random, SEC, random};
 
 /// How many kinds of scenarios there are: as many seeds in a row see all of them.
@@ -51,24 +51,24 @@ fn calm(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("calm", seed, random);
     let demand = overload(&scenario, random);
     let total = scenario.limit.rate as f64 * 3.0;
-    scenario.promises = Promises { conforming: true, ..Promises::default() };
+    scenario.expectations = Expectations { conforming: true, ..Expectations::default() };
     let exponent = random.random_range(0.6..1.3);
     scenario
-        .load(Kind::Greedy, 1, demand)
-        .load(Kind::CONFORMING, random.random_range(1..6), 1.0)
-        .load(Kind::Zipf { exponent }, random.random_range(5..300), total)
+        .load(ClientKind::Greedy, 1, demand)
+        .load(ClientKind::CONFORMING, random.random_range(1..6), 1.0)
+        .load(ClientKind::Zipf { exponent }, random.random_range(5..300), total)
 }
 
 /// Clients that know how it works and make the most of it.
 fn adversaries(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("adversaries", seed, random);
-    scenario.promises.conforming = true;
+    scenario.expectations.conforming = true;
     let demand = overload(&scenario, random);
     scenario
-        .load(Kind::Hopper, random.random_range(1..3), demand)
-        .load(Kind::Trickle, random.random_range(1..4), 1.0)
-        .load(Kind::Blast, 1, 1.0)
-        .load(Kind::CONFORMING, 2, 1.0)
+        .load(ClientKind::Hopper, random.random_range(1..3), demand)
+        .load(ClientKind::Trickle, random.random_range(1..4), 1.0)
+        .load(ClientKind::Blast, 1, 1.0)
+        .load(ClientKind::CONFORMING, 2, 1.0)
 }
 
 /// Datagrams get lost, each by itself or in bursts.
@@ -83,8 +83,8 @@ fn losses(seed: u64, random: &mut Random) -> Scenario {
         scenario.network.bursts = Some(Bursts { every, longest });
     }
     let demand = overload(&scenario, random);
-    scenario.load(Kind::Greedy, 2, demand).load(Kind::Trickle, 1, 1.0).load(
-        Kind::CONFORMING,
+    scenario.load(ClientKind::Greedy, 2, demand).load(ClientKind::Trickle, 1, 1.0).load(
+        ClientKind::CONFORMING,
         2,
         1.0,
     )
@@ -98,12 +98,12 @@ fn disorder(seed: u64, random: &mut Random) -> Scenario {
         delay: (slowest / 4, slowest),
         jitter: random.random_range(0..=10 * MS),
         duplicates: random.random_range(0.0..0.5),
-        held: (random.random_range(0.0..0.2), random.random_range(0..=50 * MS)),
+        delayed: (random.random_range(0.0..0.2), random.random_range(0..=50 * MS)),
         ..Conditions::default()
     };
     let demand = overload(&scenario, random);
-    scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
-        Kind::CONFORMING,
+    scenario.load(ClientKind::Greedy, 2, demand).load(ClientKind::Hopper, 1, demand).load(
+        ClientKind::CONFORMING,
         2,
         1.0,
     )
@@ -122,14 +122,15 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     }
     // Saturated on every side, also where a node is alone.
     let demand = overload(&scenario, random) * scenario.nodes as f64;
-    look_after(&mut scenario, heal);
+    inspect_after(&mut scenario, heal);
     // Who is far from the limit does not notice: not the partition, and not what comes after it.
-    scenario.promises.conforming = !scenario.network.loses();
-    let mut scenario = scenario.load(Kind::Greedy, 1, demand).load(Kind::MODEST, 2, 1.0);
+    scenario.expectations.conforming = !scenario.network.loses();
+    let mut scenario =
+        scenario.load(ClientKind::Greedy, 1, demand).load(ClientKind::MODEST, 2, 1.0);
     // Nobody may say anything any more when the network heals.
     let end = random.random_bool(0.5).then(|| at + (heal - at) * 3 / 4);
-    scenario.loads.push(Load { kind: Kind::Greedy, tags: 1, demand, end });
-    scenario.loads.push(Load { kind: Kind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
+    scenario.loads.push(Load { kind: ClientKind::Greedy, tags: 1, demand, end });
+    scenario.loads.push(Load { kind: ClientKind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
     if end.is_some() {
         scenario.loads.iter_mut().for_each(|load| load.end = end);
     }
@@ -137,12 +138,12 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
 }
 
 /// Looks at all views when they must be equal again; everybody has been quiet for a moment then.
-pub fn look_after(scenario: &mut Scenario, heal: Ns) {
+pub fn inspect_after(scenario: &mut Scenario, heal: Ns) {
     let full = scenario.limit.fill();
     scenario.end = heal + 3 * SEC / 2;
-    scenario.looks = vec![
-        Look { at: heal + 2 * SEC, saturated: true },
-        Look { at: heal + full.max(2 * SEC), saturated: false },
+    scenario.inspections = vec![
+        Inspection { at: heal + 2 * SEC, saturated: true },
+        Inspection { at: heal + full.max(2 * SEC), saturated: false },
     ];
 }
 
@@ -160,10 +161,10 @@ fn restarts(seed: u64, random: &mut Random) -> Scenario {
         });
     }
     scenario.end = 13 * SEC;
-    scenario.looks = vec![Look { at: 14 * SEC, saturated: true }];
+    scenario.inspections = vec![Inspection { at: 14 * SEC, saturated: true }];
     let demand = overload(&scenario, random);
-    scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
-        Kind::CONFORMING,
+    scenario.load(ClientKind::Greedy, 2, demand).load(ClientKind::Hopper, 1, demand).load(
+        ClientKind::CONFORMING,
         2,
         1.0,
     )
@@ -181,8 +182,8 @@ fn clocks(seed: u64, random: &mut Random) -> Scenario {
         });
     }
     let demand = overload(&scenario, random);
-    scenario.load(Kind::Greedy, 2, demand).load(Kind::Hopper, 1, demand).load(
-        Kind::Conforming { share: (0.9, 0.9) },
+    scenario.load(ClientKind::Greedy, 2, demand).load(ClientKind::Hopper, 1, demand).load(
+        ClientKind::Conforming { share: (0.9, 0.9) },
         2,
         1.0,
     )
@@ -196,8 +197,8 @@ fn long_run(seed: u64, random: &mut Random) -> Scenario {
     scenario.network.loss = if random.random_bool(0.5) { 0.1 } else { 0.0 };
     scenario.network.duplicates = random.random_range(0.0..0.1);
     (scenario.settled, scenario.end) = (6 * SEC, 66 * SEC);
-    scenario.promises = Promises { rate: true, conforming: !scenario.network.loses() };
-    scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::CONFORMING, 1, 1.0)
+    scenario.expectations = Expectations { rate: true, conforming: !scenario.network.loses() };
+    scenario.load(ClientKind::Greedy, 1, 1000.0).load(ClientKind::CONFORMING, 1, 1.0)
 }
 
 /// Bytes instead of requests: more units than a bucket can count one by one.
@@ -207,13 +208,13 @@ fn large_units(seed: u64, random: &mut Random) -> Scenario {
     let burst = rate * random.random_range(2..=30) / 10;
     scenario.limit = Limit { rate, burst };
     scenario.cost = burst / random.random_range(20..=500);
-    scenario.promises.conforming = true;
+    scenario.expectations.conforming = true;
     let demand = overload(&scenario, random) / scenario.cost as f64;
     scenario
-        .load(Kind::Greedy, 1, demand)
-        .load(Kind::Hopper, 1, demand)
-        .load(Kind::Trickle, 1, 1.0)
-        .load(Kind::CONFORMING, 2, 1.0)
+        .load(ClientKind::Greedy, 1, demand)
+        .load(ClientKind::Hopper, 1, demand)
+        .load(ClientKind::Trickle, 1, 1.0)
+        .load(ClientKind::CONFORMING, 2, 1.0)
 }
 
 /// All that can go wrong, at once: also partitions that last longer than anything is kept.
@@ -222,7 +223,7 @@ fn everything(seed: u64, random: &mut Random) -> Scenario {
     (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 6 * SEC, 24 * SEC);
     scenario.network.loss = random.random_range(0.0..0.1);
     scenario.network.duplicates = random.random_range(0.0..0.2);
-    scenario.network.held = (random.random_range(0.0..0.1), random.random_range(0..=30 * MS));
+    scenario.network.delayed = (random.random_range(0.0..0.1), random.random_range(0..=30 * MS));
     scenario.drift_ppm = (0..scenario.nodes).map(|_| random.random_range(-100..=100)).collect();
     let at = random.random_range(5 * SEC..7 * SEC);
     let until = at + random.random_range(SEC..=17 * SEC);
@@ -247,8 +248,8 @@ fn everything(seed: u64, random: &mut Random) -> Scenario {
     scenario.faults.push(Fault::Jump { at: random.random_range(5 * SEC..20 * SEC), node, by });
     let demand = overload(&scenario, random);
     scenario
-        .load(Kind::Greedy, 1, demand)
-        .load(Kind::Hopper, 1, demand)
-        .load(Kind::Trickle, 1, 1.0)
-        .load(Kind::MODEST, 2, 10.0)
+        .load(ClientKind::Greedy, 1, demand)
+        .load(ClientKind::Hopper, 1, demand)
+        .load(ClientKind::Trickle, 1, 1.0)
+        .load(ClientKind::MODEST, 2, 10.0)
 }

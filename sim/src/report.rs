@@ -136,13 +136,13 @@ pub fn line(row: &Row) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Kind;
+    use crate::scenario::ClientKind;
     use crate::world::run;
 
     #[test]
     fn table_and_json_say_the_same() {
-        let scenario = Scenario::new("a name", 1, 2).load(Kind::Greedy, 1, 300.0);
-        let scenario = scenario.load(Kind::CONFORMING, 1, 10.0);
+        let scenario = Scenario::new("a name", 1, 2).load(ClientKind::Greedy, 1, 300.0);
+        let scenario = scenario.load(ClientKind::CONFORMING, 1, 10.0);
         let row = Row::new(&scenario, &run(&scenario));
         let parsed: Value = serde_json::from_str(&json(std::slice::from_ref(&row))).unwrap();
         assert_eq!(parsed[0]["scenario"], "a name");

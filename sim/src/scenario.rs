@@ -45,16 +45,16 @@ pub struct Scenario {
     pub end: Ns,
     /// When the views of all nodes are compared: of saturated tags and of the others. The run lasts
     /// until the last look, if that is after `end`.
-    pub looks: Vec<Look>,
+    pub inspections: Vec<Inspection>,
     /// Which properties must hold besides those that always must.
-    pub promises: Promises,
+    pub expectations: Expectations,
     /// How often levels and admissions are written down for plots.
     pub sample: Option<Ns>,
 }
 
 /// What holds only in runs that are made for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Promises {
+pub struct Expectations {
     /// The rate of saturated tags is within one percent.
     pub rate: bool,
     /// No conforming client is refused.
@@ -65,7 +65,7 @@ pub struct Promises {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// How they behave.
-    pub kind: Kind,
+    pub kind: ClientKind,
     /// So many tags; each has a client of its own, except where one load spreads over all.
     pub tags: u32,
     /// Requests a second: of each tag, or of a load that spreads over all.
@@ -76,7 +76,7 @@ pub struct Load {
 
 /// How clients behave.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ClientKind {
     /// Asks at random times, at any node, far more often than allowed. Its tag is saturated.
     Greedy,
     /// One stream of requests over all its tags, most for the first.
@@ -98,20 +98,20 @@ pub enum Kind {
     Blast,
 }
 
-impl Kind {
+impl ClientKind {
     /// Takes all that is allowed.
-    pub const CONFORMING: Kind = Kind::Conforming { share: (1.0, 1.0) };
+    pub const CONFORMING: ClientKind = ClientKind::Conforming { share: (1.0, 1.0) };
     /// Never comes near its limit.
-    pub const MODEST: Kind = Kind::Conforming { share: (0.5, 0.5) };
+    pub const MODEST: ClientKind = ClientKind::Conforming { share: (0.5, 0.5) };
 
     /// Whether its tag is so busy that its bucket never fills up.
     pub fn saturates(self) -> bool {
-        matches!(self, Kind::Greedy | Kind::Hopper)
+        matches!(self, ClientKind::Greedy | ClientKind::Hopper)
     }
 
     /// Whether it keeps to its limit.
     pub fn conforms(self) -> bool {
-        matches!(self, Kind::Conforming { .. })
+        matches!(self, ClientKind::Conforming { .. })
     }
 }
 
@@ -151,7 +151,7 @@ pub enum Fault {
 
 /// A look at the views of all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Inspection {
     /// When.
     pub at: Ns,
     /// At the saturated tags, or at the others that nobody has asked about for as long as a bucket
@@ -180,22 +180,22 @@ impl Scenario {
             begin: 2 * SEC,
             settled: 5 * SEC,
             end: 15 * SEC,
-            looks: Vec::new(),
-            promises: Promises::default(),
+            inspections: Vec::new(),
+            expectations: Expectations::default(),
             sample: None,
         }
     }
 
     /// With more clients.
     #[must_use]
-    pub fn load(mut self, kind: Kind, tags: u32, demand: f64) -> Scenario {
+    pub fn load(mut self, kind: ClientKind, tags: u32, demand: f64) -> Scenario {
         self.loads.push(Load { kind, tags, demand, end: None });
         self
     }
 
     /// When nothing happens any more.
     pub fn last(&self) -> Ns {
-        self.looks.iter().map(|look| look.at).max().unwrap_or(0).max(self.end)
+        self.inspections.iter().map(|inspection| inspection.at).max().unwrap_or(0).max(self.end)
     }
 
     /// The sides into which the nodes are cut: alternating ones would hide nodes that listen only

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::judge::judge;
+use crate::properties::check;
 use crate::report::round;
-use crate::scenario::{Fault, Kind, Scenario};
+use crate::scenario::{ClientKind, Fault, Scenario};
 use crate::world::run;
 use crate::{Ns, SEC, parallel};
 
@@ -20,7 +20,7 @@ pub fn series() -> Value {
 
 /// Ten nodes for a minute, at ten times the rate.
 fn lossy(percent: u64, repair: bool) -> Scenario {
-    let mut scenario = Scenario::new("losses", 7, 10).load(Kind::Greedy, 1, 1000.0);
+    let mut scenario = Scenario::new("losses", 7, 10).load(ClientKind::Greedy, 1, 1000.0);
     (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 8 * SEC, 68 * SEC);
     scenario.network.loss = percent as f64 / 100.0;
     scenario.mechanisms.repair = repair;
@@ -38,7 +38,7 @@ fn losses() -> Value {
 
 /// A partition in detail.
 fn cut_in_two() -> Scenario {
-    let mut scenario = Scenario::new("partition", 7, 10).load(Kind::Greedy, 1, 3000.0);
+    let mut scenario = Scenario::new("partition", 7, 10).load(ClientKind::Greedy, 1, 3000.0);
     (scenario.begin, scenario.settled, scenario.end) = (2 * SEC, 4 * SEC, CUT.2);
     let sides = Scenario::sides(10, 2);
     scenario.faults = vec![Fault::Cut { at: CUT.0, until: CUT.1, sides }];
@@ -49,7 +49,7 @@ fn cut_in_two() -> Scenario {
 fn partition() -> Value {
     let scenario = cut_in_two();
     let outcome = run(&scenario);
-    debug_assert!(judge(&scenario, &outcome).is_empty());
+    debug_assert!(check(&scenario, &outcome).is_empty());
     let seconds = |at: Ns| round(at as f64 / SEC as f64, 3);
     let samples = &outcome.samples;
     let figures = |figure: &dyn Fn(usize) -> Value| -> Vec<Value> {

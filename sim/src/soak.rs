@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::judge::{Breach, judge};
 use crate::parallel;
+use crate::properties::{Violation, check};
 use crate::random::scenario;
 use crate::world::run;
 
@@ -17,13 +17,13 @@ pub struct Failure {
     /// What its scenario is called.
     pub name: String,
     /// What broke.
-    pub breaches: Vec<Breach>,
+    pub violations: Vec<Violation>,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {} ({}):", self.seed, self.name)?;
-        self.breaches.iter().try_for_each(|breach| write!(f, "\n    {breach}"))
+        self.violations.iter().try_for_each(|violation| write!(f, "\n    {violation}"))
     }
 }
 
@@ -33,9 +33,9 @@ pub fn soak(seeds: Range<u64>, done: impl Fn(u64) + Sync) -> Vec<Failure> {
     let seeds: Vec<u64> = seeds.collect();
     let results = parallel::each(&seeds, |seed| {
         let scenario = scenario(*seed);
-        let breaches = judge(&scenario, &run(&scenario));
+        let violations = check(&scenario, &run(&scenario));
         done(count.fetch_add(1, Ordering::Relaxed) + 1);
-        (!breaches.is_empty()).then_some(Failure { seed: *seed, name: scenario.name, breaches })
+        (!violations.is_empty()).then_some(Failure { seed: *seed, name: scenario.name, violations })
     });
     results.into_iter().flatten().collect()
 }

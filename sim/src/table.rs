@@ -1,17 +1,17 @@
 //! The scenarios of the table: each for several sizes of clusters.
 
 use crate::network::{Bursts, Conditions};
-use crate::scenario::{Fault, Kind, Promises, Scenario};
+use crate::scenario::{ClientKind, Expectations, Fault, Scenario};
 use crate::{MS, Ns, SEC};
 
 /// The sizes.
 pub const SIZES: [usize; 4] = [2, 10, 50, 200];
 
 /// How a scenario differs from the plain one.
-type Twist = fn(Scenario) -> Scenario;
+type Variation = fn(Scenario) -> Scenario;
 
 /// All of them by name.
-const TWISTS: [(&str, Twist); 13] = [
+const VARIATIONS: [(&str, Variation); 13] = [
     ("10x overload", |scenario| scenario),
     ("100x overload", |mut scenario| {
         scenario.loads[0].demand *= 10.0;
@@ -21,12 +21,12 @@ const TWISTS: [(&str, Twist); 13] = [
     ("10x, paced", |scenario| Scenario { pacing: true, ..scenario }),
     ("loss 10 %", |mut scenario| {
         scenario.network.loss = 0.1;
-        scenario.promises.conforming = false;
+        scenario.expectations.conforming = false;
         scenario
     }),
     ("loss in bursts", |mut scenario| {
         scenario.network.bursts = Some(Bursts { every: SEC, longest: 200 * MS });
-        scenario.promises.conforming = false;
+        scenario.expectations.conforming = false;
         scenario
     }),
     ("delay 10 to 40 ms", |mut scenario| {
@@ -34,15 +34,15 @@ const TWISTS: [(&str, Twist); 13] = [
         scenario
     }),
     ("duplicates, disorder", |mut scenario| {
-        (scenario.network.duplicates, scenario.network.held) = (0.2, (0.2, 30 * MS));
-        scenario.promises.conforming = false;
+        (scenario.network.duplicates, scenario.network.delayed) = (0.2, (0.2, 30 * MS));
+        scenario.expectations.conforming = false;
         scenario
     }),
     ("partition of 5 s", |mut scenario| {
         let sides = Scenario::sides(scenario.nodes, 2);
         let at = scenario.settled + 2 * SEC;
         scenario.faults = vec![Fault::Cut { at, until: at + 5 * SEC, sides }];
-        scenario.promises = Promises::default();
+        scenario.expectations = Expectations::default();
         scenario
     }),
     ("restarts", |mut scenario| {
@@ -53,28 +53,30 @@ const TWISTS: [(&str, Twist); 13] = [
             graceful: i % 2 == 1,
         };
         scenario.faults = (0..3).map(restart).collect();
-        scenario.promises = Promises::default();
+        scenario.expectations = Expectations::default();
         scenario
     }),
     ("clocks drift and jump", |mut scenario| {
         scenario.drift_ppm = (0..scenario.nodes as i64).map(|node| node * 37 % 201 - 100).collect();
         let at = scenario.settled + 3 * SEC;
         scenario.faults = vec![Fault::Jump { at, node: 1, by: SEC }];
-        scenario.promises = Promises::default();
+        scenario.expectations = Expectations::default();
         scenario
     }),
     ("hopper, trickle, blast", |mut scenario| {
-        scenario.loads[0].kind = Kind::Hopper;
-        scenario.load(Kind::Trickle, 2, 1.0).load(Kind::Blast, 1, 1.0)
+        scenario.loads[0].kind = ClientKind::Hopper;
+        scenario.load(ClientKind::Trickle, 2, 1.0).load(ClientKind::Blast, 1, 1.0)
     }),
-    ("zipf over 2,000 tags", |scenario| scenario.load(Kind::Zipf { exponent: 1.0 }, 2000, 2000.0)),
+    ("zipf over 2,000 tags", |scenario| {
+        scenario.load(ClientKind::Zipf { exponent: 1.0 }, 2000, 2000.0)
+    }),
 ];
 
 /// All scenarios of the table: by kind, then by size.
 pub fn scenarios() -> Vec<Scenario> {
-    let each = TWISTS
-        .iter()
-        .flat_map(|(name, twist)| SIZES.iter().map(move |nodes| twist(plain(name, *nodes))));
+    let each = VARIATIONS.iter().flat_map(|(name, variation)| {
+        SIZES.iter().map(move |nodes| variation(plain(name, *nodes)))
+    });
     each.chain([thousand()]).collect()
 }
 
@@ -84,9 +86,9 @@ fn plain(name: &str, nodes: usize) -> Scenario {
     scenario.begin = 3 * SEC;
     scenario.settled = 8 * SEC;
     scenario.end = scenario.settled + measured(nodes);
-    scenario.promises = Promises { rate: true, conforming: true };
+    scenario.expectations = Expectations { rate: true, conforming: true };
     let demand = 10.0 * scenario.limit.rate as f64;
-    scenario.load(Kind::Greedy, 1, demand).load(Kind::CONFORMING, 5, 1.0)
+    scenario.load(ClientKind::Greedy, 1, demand).load(ClientKind::CONFORMING, 5, 1.0)
 }
 
 /// Large clusters take longer to simulate, and need it less: everything averages out.
@@ -99,5 +101,5 @@ fn thousand() -> Scenario {
     let mut scenario = Scenario::new("1,000 nodes", 7, 1000);
     (scenario.begin, scenario.settled, scenario.end) = (3 * SEC, 5 * SEC, 10 * SEC);
     scenario.period = 500 * MS;
-    scenario.load(Kind::Greedy, 1, 1000.0)
+    scenario.load(ClientKind::Greedy, 1, 1000.0)
 }

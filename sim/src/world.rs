@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use crate::Ns;
-use crate::change::{Change, changes};
 use crate::clients::{Client, Tag, clients};
+use crate::fault_actions::{FaultAction, fault_actions};
 use crate::ledger::Ledger;
+use crate::machine::{Machine, first_peers, send_request};
 use crate::measure::Meter;
 use crate::network::{Counts, Network};
-use crate::node::{Node, Output, To};
+use crate::node::{Output, SimNode, To};
 use crate::outcome::{Outcome, Sample, View};
-use crate::place::{Place, ask, first_peers};
 use crate::queue::Queue;
 use crate::scenario::Scenario;
 
@@ -18,21 +18,21 @@ enum Event {
     Deliver { to: u32, from: u32, bytes: Rc<[u8]> },
     Wake(u32),
     Act(u32),
-    Change(u32),
-    Look(u32),
+    FaultAction(u32),
+    Inspect(u32),
     Sample,
     Begin,
     End,
 }
 
-struct World<'a> {
+struct Simulation<'a> {
     scenario: &'a Scenario,
     now: Ns,
     queue: Queue<Event>,
-    places: Vec<Place>,
+    machines: Vec<Machine>,
     network: Network,
     clients: Vec<Client>,
-    changes: Vec<(Ns, Change)>,
+    fault_actions: Vec<(Ns, FaultAction)>,
     ledger: Ledger,
     outcome: Outcome,
     scratch: Vec<u8>,
@@ -43,33 +43,33 @@ struct World<'a> {
 
 /// Runs a scenario to its end.
 pub fn run(scenario: &Scenario) -> Outcome {
-    let mut world = World::new(scenario);
-    world.begin();
-    while let Some((at, event)) = world.queue.pop()
+    let mut simulation = Simulation::new(scenario);
+    simulation.begin();
+    while let Some((at, event)) = simulation.queue.pop()
         && at <= scenario.last()
     {
-        world.now = at;
-        world.handle(event);
+        simulation.now = at;
+        simulation.handle(event);
     }
-    world.finish()
+    simulation.finish()
 }
 
-impl<'a> World<'a> {
-    fn new(scenario: &'a Scenario) -> World<'a> {
+impl<'a> Simulation<'a> {
+    fn new(scenario: &'a Scenario) -> Simulation<'a> {
         let (clients, kinds) = clients(scenario);
         let span = (scenario.settled, scenario.end);
         let meter = || Meter::new(scenario.limit, scenario.nodes, span);
         let outcome = Outcome::new(kinds.into_iter().map(|kind| (kind, meter())).collect());
         let drift = |index| scenario.drift_ppm.get(index).copied().unwrap_or(0);
-        let places = (0..scenario.nodes).map(|index| Place::new(index, drift(index)));
-        World {
+        let machines = (0..scenario.nodes).map(|index| Machine::new(index, drift(index)));
+        Simulation {
             scenario,
             now: 0,
             queue: Queue::default(),
-            places: places.collect(),
+            machines: machines.collect(),
             network: Network::new(&scenario.network, scenario.nodes, scenario.seed),
             clients,
-            changes: changes(&scenario.faults),
+            fault_actions: fault_actions(&scenario.faults),
             ledger: Ledger::default(),
             outcome,
             scratch: Vec::new(),
@@ -82,11 +82,11 @@ impl<'a> World<'a> {
         for index in 0..self.scenario.nodes {
             self.start(index);
         }
-        for i in 0..self.changes.len() {
-            self.queue.push(self.changes[i].0, Event::Change(i as u32));
+        for i in 0..self.fault_actions.len() {
+            self.queue.push(self.fault_actions[i].0, Event::FaultAction(i as u32));
         }
-        for (i, look) in self.scenario.looks.iter().enumerate() {
-            self.queue.push(look.at, Event::Look(i as u32));
+        for (i, inspection) in self.scenario.inspections.iter().enumerate() {
+            self.queue.push(inspection.at, Event::Inspect(i as u32));
         }
         if let Some(every) = self.scenario.sample {
             self.queue.push(every, Event::Sample);
@@ -100,8 +100,8 @@ impl<'a> World<'a> {
             Event::Deliver { to, from, bytes } => self.deliver(to as usize, from as usize, &bytes),
             Event::Wake(index) => self.wake(index as usize),
             Event::Act(client) => self.act(client as usize),
-            Event::Change(i) => self.change(i as usize),
-            Event::Look(i) => self.look(i as usize),
+            Event::FaultAction(i) => self.apply_fault(i as usize),
+            Event::Inspect(i) => self.inspect(i as usize),
             Event::Sample => self.sample(),
             Event::Begin => self.begin_clients(),
             Event::End => self.outcome.counts = self.network.counts,
@@ -109,8 +109,8 @@ impl<'a> World<'a> {
     }
 
     fn begin_clients(&mut self) {
-        let up = self.places.iter().filter_map(|place| place.node.as_ref());
-        self.outcome.fewest_peers = up.map(Node::peers).min().unwrap_or(0);
+        let up = self.machines.iter().filter_map(|machine| machine.node.as_ref());
+        self.outcome.fewest_peers = up.map(SimNode::peers).min().unwrap_or(0);
         self.network.counts = Counts::default();
         for i in 0..self.clients.len() {
             if let Some(at) = self.clients[i].begin(self.now) {
@@ -120,65 +120,65 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self, index: usize) {
-        let place = &mut self.places[index];
-        place.lives += 1;
-        place.started = self.now;
+        let machine = &mut self.machines[index];
+        machine.starts += 1;
+        machine.started = self.now;
         // Later lives have greater numbers, and no two nodes the same.
-        let incarnation = (self.now / 1000) << 20 | place.lives << 10 | (index as u64 % 1024);
-        let seed = self.scenario.seed ^ (index as u64) << 20 ^ place.lives << 50;
-        let local = place.clock.local(self.now);
-        let mut node = Node::start(self.scenario, index, incarnation, seed, local);
+        let incarnation = (self.now / 1000) << 20 | machine.starts << 10 | (index as u64 % 1024);
+        let seed = self.scenario.seed ^ (index as u64) << 20 ^ machine.starts << 50;
+        let local = machine.clock.local(self.now);
+        let mut node = SimNode::start(self.scenario, index, incarnation, seed, local);
         node.join(local, &first_peers(self.scenario.nodes, index));
-        place.node = Some(node);
-        (place.due, place.woken) = (Ns::MAX, Ns::MAX);
+        machine.node = Some(node);
+        (machine.due, machine.woken) = (Ns::MAX, Ns::MAX);
         self.flush(index);
     }
 
     fn deliver(&mut self, to: usize, from: usize, bytes: &[u8]) {
-        let place = &mut self.places[to];
-        let Some(node) = &mut place.node else { return };
+        let machine = &mut self.machines[to];
+        let Some(node) = &mut machine.node else { return };
         // The engine opens datagrams in place, and others get the same one.
         self.scratch.clear();
         self.scratch.extend_from_slice(bytes);
-        node.datagram(place.clock.local(self.now), from, &mut self.scratch);
-        let life = node.life();
-        let since = self.healed.max(place.started);
+        node.datagram(machine.clock.local(self.now), from, &mut self.scratch);
+        let id = node.origin_id();
+        let since = self.healed.max(machine.started);
         for (of, first, last) in node.applied() {
-            self.ledger.charge(life, of, (first, last), self.now, since);
+            self.ledger.charge(id, of, (first, last), self.now, since);
         }
         self.flush(to);
     }
 
     fn wake(&mut self, index: usize) {
-        let place = &mut self.places[index];
-        if place.woken != self.now {
+        let machine = &mut self.machines[index];
+        if machine.woken != self.now {
             return;
         }
-        place.woken = Ns::MAX;
-        if place.due <= self.now
-            && let Some(node) = &mut place.node
+        machine.woken = Ns::MAX;
+        if machine.due <= self.now
+            && let Some(node) = &mut machine.node
         {
-            node.timeout(place.clock.local(self.now));
+            node.timeout(machine.clock.local(self.now));
         }
         self.flush(index);
     }
 
     /// Sends what a node has to send, and sees to it that it is woken in time.
     fn flush(&mut self, index: usize) {
-        let place = &mut self.places[index];
-        let Some(node) = &mut place.node else { return };
+        let machine = &mut self.machines[index];
+        let Some(node) = &mut machine.node else { return };
         let mut out = Vec::new();
-        let (now, life) = (self.now, node.life());
+        let (now, id) = (self.now, node.origin_id());
         let due = node.poll(|output| match output {
             Output::Send(to, bytes) => out.push((to, bytes)),
-            Output::Reported(number) => self.ledger.report(life, number, now),
+            Output::Reported(number) => self.ledger.report(id, number, now),
             Output::Event(event) => self.outcome.events.push((now, index, event)),
         });
         // What is due already happens in the next nanosecond: time must go on.
-        place.due = place.clock.when(due).max(self.now + 1);
-        if place.due < place.woken {
-            place.woken = place.due;
-            let at = place.due;
+        machine.due = machine.clock.virtual_time(due).max(self.now + 1);
+        if machine.due < machine.woken {
+            machine.woken = machine.due;
+            let at = machine.due;
             self.queue.push(at, Event::Wake(index as u32));
         }
         for (to, bytes) in out {
@@ -200,14 +200,14 @@ impl<'a> World<'a> {
             }
             To::Group => {
                 self.network.count(1, bytes.len());
-                let all = (0..self.places.len()).filter(|to| *to != from);
+                let all = (0..self.machines.len()).filter(|to| *to != from);
                 all.for_each(|to| self.send_one(from, to, &bytes));
             }
         }
     }
 
     fn send_one(&mut self, from: usize, to: usize, bytes: &Rc<[u8]>) {
-        if to >= self.places.len() {
+        if to >= self.machines.len() {
             return;
         }
         for at in self.network.send(self.now, from, to).into_iter().flatten() {
@@ -217,48 +217,48 @@ impl<'a> World<'a> {
     }
 
     fn act(&mut self, i: usize) {
-        let World { clients, places, outcome, now, .. } = self;
-        let next = clients[i].act(*now, |request| ask(places, outcome, *now, request));
+        let Simulation { clients, machines, outcome, now, .. } = self;
+        let next = clients[i].act(*now, |request| send_request(machines, outcome, *now, request));
         if let Some(at) = next {
             self.queue.push(at, Event::Act(i as u32));
         }
     }
 
-    fn change(&mut self, i: usize) {
-        match &self.changes[i].1 {
-            Change::Divide(sides) => {
+    fn apply_fault(&mut self, i: usize) {
+        match &self.fault_actions[i].1 {
+            FaultAction::Partition(sides) => {
                 self.network.divide(sides.clone());
                 self.healed = self.now;
             }
-            Change::Stop { node, graceful } => {
+            FaultAction::Stop { node, graceful } => {
                 let (index, graceful) = (*node, *graceful);
-                let place = &mut self.places[index];
-                let local = place.clock.local(self.now);
-                if let Some(node) = &mut place.node
+                let machine = &mut self.machines[index];
+                let local = machine.clock.local(self.now);
+                if let Some(node) = &mut machine.node
                     && graceful
                 {
                     node.leave(local);
                     self.flush(index);
                 }
-                self.places[index].node = None;
+                self.machines[index].node = None;
             }
-            Change::Start(index) => self.start(*index),
-            Change::Jump { node, by } => {
+            FaultAction::Start(index) => self.start(*index),
+            FaultAction::Jump { node, by } => {
                 let (index, by) = (*node, *by);
-                self.places[index].clock.jump(self.now, by);
+                self.machines[index].clock.jump(self.now, by);
                 self.flush(index);
             }
         }
     }
 
-    fn look(&mut self, i: usize) {
-        let look = self.scenario.looks[i];
+    fn inspect(&mut self, i: usize) {
+        let inspection = self.scenario.inspections[i];
         let burst = self.scenario.limit.burst;
         let full = self.scenario.limit.fill();
         for tag in 0..self.outcome.tags.len() {
             let (kind, meter) = &self.outcome.tags[tag];
-            let quiet = self.now.saturating_sub(meter.last_asked());
-            if kind.saturates() != look.saturated || !look.saturated && quiet < full {
+            let quiet = self.now.saturating_sub(meter.last_request());
+            if kind.saturates() != inspection.saturated || !inspection.saturated && quiet < full {
                 continue;
             }
             let truth = burst as f64 - meter.level(self.now);
@@ -266,7 +266,7 @@ impl<'a> World<'a> {
             self.outcome.views.push(View {
                 at: self.now,
                 tag: tag as Tag,
-                saturated: look.saturated,
+                saturated: inspection.saturated,
                 truth,
                 balances,
             });
@@ -275,9 +275,9 @@ impl<'a> World<'a> {
 
     fn balances(&mut self, tag: Tag) -> Vec<i64> {
         let now = self.now;
-        let up = self.places.iter_mut().filter_map(|place| {
-            let local = place.clock.local(now);
-            place.node.as_mut().map(|node| node.balance(local, &tag.to_le_bytes()))
+        let up = self.machines.iter_mut().filter_map(|machine| {
+            let local = machine.clock.local(now);
+            machine.node.as_mut().map(|node| node.balance(local, &tag.to_le_bytes()))
         });
         up.collect()
     }
@@ -296,7 +296,7 @@ impl<'a> World<'a> {
     fn finish(mut self) -> Outcome {
         self.outcome.slowest = self.ledger.slowest();
         self.outcome.ledger_entries = self.ledger.entries();
-        self.outcome.ledger_faults = self.ledger.faults().to_vec();
+        self.outcome.ledger_errors = self.ledger.errors().to_vec();
         self.outcome
     }
 }

@@ -1,14 +1,14 @@
 //! Negative controls: with a part of the engine left out, the property that it is there for must
 //! fail, or the property says nothing. Each is run twice: with the part, and without.
 
-use dthrottle_sim::judge::{Property, judge};
-use dthrottle_sim::random::look_after;
-use dthrottle_sim::scenario::{Fault, Kind, Promises, Scenario};
+use dthrottle_sim::properties::{Property, check};
+use dthrottle_sim::random::inspect_after;
+use dthrottle_sim::scenario::{ClientKind, Expectations, Fault, Scenario};
 use dthrottle_sim::world::run;
 use dthrottle_sim::{MS, SEC};
 
 fn broken(scenario: &Scenario) -> Vec<Property> {
-    judge(scenario, &run(scenario)).iter().map(|breach| breach.property).collect()
+    check(scenario, &run(scenario)).iter().map(|violation| violation.property).collect()
 }
 
 /// Holds as it is, and breaks the properties when something is left out.
@@ -26,8 +26,8 @@ fn breaks(scenario: &Scenario, leave_out: impl Fn(&mut Scenario), properties: &[
 fn minute(seed: u64, nodes: usize) -> Scenario {
     let mut scenario = Scenario::new("control", seed, nodes);
     (scenario.begin, scenario.settled, scenario.end) = (3 * SEC, 6 * SEC, 66 * SEC);
-    scenario.promises.rate = true;
-    scenario.load(Kind::Greedy, 1, 1000.0)
+    scenario.expectations.rate = true;
+    scenario.load(ClientKind::Greedy, 1, 1000.0)
 }
 
 /// The network falls apart into two sides for four seconds.
@@ -35,15 +35,15 @@ fn partition(seed: u64) -> Scenario {
     let mut scenario = Scenario::new("control", seed, 4);
     let (at, until) = (4 * SEC, 8 * SEC);
     scenario.faults = vec![Fault::Cut { at, until, sides: vec![0, 1, 0, 1] }];
-    look_after(&mut scenario, until);
-    scenario.promises.conforming = true;
-    scenario.load(Kind::Greedy, 1, 1000.0).load(Kind::MODEST, 5, 10.0)
+    inspect_after(&mut scenario, until);
+    scenario.expectations.conforming = true;
+    scenario.load(ClientKind::Greedy, 1, 1000.0).load(ClientKind::MODEST, 5, 10.0)
 }
 
 #[test]
 fn without_tolerance_the_innocent_are_refused() {
-    let mut scenario = Scenario::new("control", 1, 8).load(Kind::CONFORMING, 10, 1.0);
-    scenario.promises = Promises { conforming: true, ..Promises::default() };
+    let mut scenario = Scenario::new("control", 1, 8).load(ClientKind::CONFORMING, 10, 1.0);
+    scenario.expectations = Expectations { conforming: true, ..Expectations::default() };
     breaks(&scenario, |scenario| scenario.tolerance = Some(0), &[Property::Conforming]);
 }
 
@@ -85,10 +85,10 @@ fn without_forgiving_late_hits_the_innocent_pay_for_a_partition() {
 /// The bound is no larger than it has to be: with twice the tolerance it breaks.
 #[test]
 fn more_tolerance_than_the_bound_counts_with_is_noticed() {
-    let scenario = Scenario::new("control", 7, 2).load(Kind::Blast, 1, 1.0);
+    let scenario = Scenario::new("control", 7, 2).load(ClientKind::Blast, 1, 1.0);
     let outcome = run(&Scenario { tolerance: Some(300 * MS), ..scenario.clone() });
     let broken: Vec<Property> =
-        judge(&scenario, &outcome).iter().map(|breach| breach.property).collect();
+        check(&scenario, &outcome).iter().map(|violation| violation.property).collect();
     assert!(broken.contains(&Property::Excess), "{broken:?}");
     assert_eq!(self::broken(&scenario), []);
 }
@@ -96,6 +96,6 @@ fn more_tolerance_than_the_bound_counts_with_is_noticed() {
 #[test]
 fn a_cluster_that_does_not_form_is_noticed() {
     let cut = Fault::Cut { at: 0, until: 9 * SEC, sides: vec![0, 1] };
-    let scenario = Scenario::new("control", 8, 2).load(Kind::Greedy, 1, 300.0);
+    let scenario = Scenario::new("control", 8, 2).load(ClientKind::Greedy, 1, 300.0);
     breaks(&scenario, |scenario| scenario.faults.push(cut.clone()), &[Property::Formed]);
 }

@@ -1,9 +1,9 @@
 //! Every property in every run, over some hundred seeds. `make sim-soak` runs many more.
 
 use dthrottle_sim::MS;
-use dthrottle_sim::judge::judge;
+use dthrottle_sim::properties::check;
 use dthrottle_sim::random::{FAMILIES, scenario};
-use dthrottle_sim::scenario::{Kind, Scenario};
+use dthrottle_sim::scenario::{ClientKind, Scenario};
 use dthrottle_sim::soak::soak;
 use dthrottle_sim::world::run;
 
@@ -26,12 +26,12 @@ fn all_properties_hold() {
 /// long to arrive must add up, or one node admits nearly everything.
 #[test]
 fn a_hundred_distant_nodes_keep_the_bound_and_share_the_load() {
-    let mut scenario = Scenario::new("distant", 7, 100).load(Kind::Greedy, 1, 1000.0);
+    let mut scenario = Scenario::new("distant", 7, 100).load(ClientKind::Greedy, 1, 1000.0);
     scenario.network.delay = (10 * MS, 40 * MS);
     let outcome = run(&scenario);
-    let breaches: Vec<String> =
-        judge(&scenario, &outcome).iter().map(ToString::to_string).collect();
-    assert!(breaches.is_empty(), "{breaches:?}");
+    let violations: Vec<String> =
+        check(&scenario, &outcome).iter().map(ToString::to_string).collect();
+    assert!(violations.is_empty(), "{violations:?}");
     let fairness = outcome.tags[0].1.fairness();
     assert!(fairness > 0.5, "Jain fairness {fairness}");
 }

@@ -36,55 +36,55 @@ pub enum Property {
 
 /// A property that did not hold.
 #[derive(Clone, Debug)]
-pub struct Breach {
+pub struct Violation {
     /// Which.
     pub property: Property,
     /// What was seen.
     pub seen: String,
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.property, self.seen)
     }
 }
 
 /// All properties that a run broke.
-pub fn judge(scenario: &Scenario, outcome: &Outcome) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    let mut breach = |property, seen| breaches.push(Breach { property, seen });
+pub fn check(scenario: &Scenario, outcome: &Outcome) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut violation = |property, seen| violations.push(Violation { property, seen });
     if outcome.fewest_peers + 1 != scenario.nodes {
         let seen = format!("a node knew {} of {} others", outcome.fewest_peers, scenario.nodes - 1);
-        breach(Property::Formed, seen);
+        violation(Property::Formed, seen);
     }
     for (tag, (kind, meter)) in outcome.tags.iter().enumerate() {
         if let Some(seen) = too_much(scenario, outcome, meter) {
-            breach(Property::Excess, format!("tag {tag} ({kind:?}): {seen}"));
+            violation(Property::Excess, format!("tag {tag} ({kind:?}): {seen}"));
         }
-        if scenario.promises.rate
+        if scenario.expectations.rate
             && kind.saturates()
             && let Some(seen) = wrong_rate(scenario, meter)
         {
-            breach(Property::Rate, format!("tag {tag} ({kind:?}): {seen}"));
+            violation(Property::Rate, format!("tag {tag} ({kind:?}): {seen}"));
         }
     }
     let (asked, refused) = outcome.conforming;
-    if scenario.promises.conforming && refused > 0 {
-        breach(Property::Conforming, format!("{refused} of {asked} refused"));
+    if scenario.expectations.conforming && refused > 0 {
+        violation(Property::Conforming, format!("{refused} of {asked} refused"));
     }
-    if let Some(first) = outcome.ledger_faults.first() {
-        let seen = format!("{} faults, the first: {first}", outcome.ledger_faults.len());
-        breach(Property::Ledger, seen);
+    if let Some(first) = outcome.ledger_errors.first() {
+        let seen = format!("{} faults, the first: {first}", outcome.ledger_errors.len());
+        violation(Property::Ledger, seen);
     }
     if let Some(seen) = too_slow(scenario, outcome) {
-        breach(Property::Repair, seen);
+        violation(Property::Repair, seen);
     }
     for view in &outcome.views {
         if let Some(seen) = differs(scenario, view) {
-            breach(Property::Views, seen);
+            violation(Property::Views, seen);
         }
     }
-    breaches
+    violations
 }
 
 fn too_much(scenario: &Scenario, outcome: &Outcome, meter: &Meter) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use crate::clients::Request;
 use crate::clock::LocalClock;
-use crate::node::Node;
+use crate::node::SimNode;
 use crate::outcome::{Outcome, mix};
 use crate::{Ns, SEC};
 
@@ -15,22 +15,22 @@ const ALL_KNOWN: usize = 50;
 const SEEDS: usize = 5;
 
 /// A place for a node, which may be down.
-pub(crate) struct Place {
-    pub(crate) node: Option<Node>,
+pub(crate) struct Machine {
+    pub(crate) node: Option<SimNode>,
     pub(crate) clock: LocalClock,
-    pub(crate) lives: u64,
+    pub(crate) starts: u64,
     pub(crate) started: Ns,
     /// When the node wants to be woken, and when it will be.
     pub(crate) due: Ns,
     pub(crate) woken: Ns,
 }
 
-impl Place {
-    pub(crate) fn new(index: usize, drift_ppm: i64) -> Place {
-        Place {
+impl Machine {
+    pub(crate) fn new(index: usize, drift_ppm: i64) -> Machine {
+        Machine {
             node: None,
             clock: LocalClock::new((index as Ns % 64 + 1) * CLOCK_STEP, drift_ppm),
-            lives: 0,
+            starts: 0,
             started: 0,
             due: Ns::MAX,
             woken: Ns::MAX,
@@ -45,17 +45,22 @@ pub(crate) fn first_peers(nodes: usize, me: usize) -> Vec<usize> {
 }
 
 /// A client's request, at the node it chose or the next one that is up.
-pub(crate) fn ask(places: &mut [Place], outcome: &mut Outcome, now: Ns, request: Request) -> bool {
+pub(crate) fn send_request(
+    machines: &mut [Machine],
+    outcome: &mut Outcome,
+    now: Ns,
+    request: Request,
+) -> bool {
     let Request { node, tag, units } = request;
-    let count = places.len();
-    let up = (0..count).map(|i| (node + i) % count).find(|i| places[*i].node.is_some());
+    let count = machines.len();
+    let up = (0..count).map(|i| (node + i) % count).find(|i| machines[*i].node.is_some());
     let Some(index) = up else { return false };
-    let place = &mut places[index];
-    let local = place.clock.local(now);
-    let Some(node) = &mut place.node else { return false };
-    let allowed = node.ask(local, &tag.to_le_bytes(), units);
+    let machine = &mut machines[index];
+    let local = machine.clock.local(now);
+    let Some(node) = &mut machine.node else { return false };
+    let allowed = node.allow(local, &tag.to_le_bytes(), units);
     let (kind, meter) = &mut outcome.tags[tag as usize];
-    meter.ask(now, index, units, allowed);
+    meter.record(now, index, units, allowed);
     if kind.conforms() {
         outcome.conforming.0 += 1;
         outcome.conforming.1 += u64::from(!allowed);
