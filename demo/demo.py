@@ -1,7 +1,8 @@
-"""Three nodes in three languages, one client that asks all of them, and one limit.
+"""Shows one client that sends requests to three nodes in three languages, which share one limit.
 
-Each node is a process of its own on this machine; beside each runs the same without the exchange.
-Shows what every node admits while it happens, and fails unless the limit was kept. Needs no root.
+Each node is a process on this machine. Beside each runs a process that does not share. The program
+prints live how many requests each of them admits, and fails if the limit is not kept. It does not
+need root.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ ROOT = Path(__file__).resolve().parents[1]
 HAMMERS = ROOT / "tests" / "cluster"
 
 RATE, BURST = 100, 100
-# The client asks each node more than twice as often as the limit allows for all of them.
-ASKS = 250
+# Requests per second to each node: more than twice the limit for all nodes together.
+REQUESTS = 250
 SECONDS = 12
 TAG = "203.0.113.7"
 TENTHS = 10 * SECONDS
-# How far the total may be from the limit.
-NEAR = 0.05
+# The largest share by which the total may differ from the limit.
+MAX_DEVIATION = 0.05
 
 NAMES = ("Python", "JavaScript", "C")
 
 
 class Node:
-    """A process that takes orders; tests/cluster/hammer.py says which."""
+    """A process that is controlled through a pipe; tests/cluster/hammer.py lists its commands."""
 
     def __init__(self, name: str, cluster: dict[str, Any] | None) -> None:
         config: dict[str, Any] = {"rate": f"{RATE}/s", "burst": BURST}
@@ -44,7 +45,8 @@ class Node:
             "JavaScript": ["node", str(HAMMERS / "hammer.js"), json.dumps(config)],
             "C": [str(ROOT / "target" / "hammer"), toml],
         }[name]
-        self.asked = self.admitted = 0
+        self.name = name
+        self.requests = self.admitted = 0
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
 
@@ -53,40 +55,40 @@ class Node:
         assert self.process.stdout
         line = self.process.stdout.readline().strip()
         if not line:
-            sys.exit("a node has ended before its time")
+            sys.exit(f"the node in {self.name} ended unexpectedly")
         return line
 
-    def tell(self, order: str) -> None:
-        """Give an order."""
+    def send(self, command: str) -> None:
+        """Send a command."""
         assert self.process.stdin
-        self.process.stdin.write(f"{order}\n")
+        self.process.stdin.write(f"{command}\n")
         self.process.stdin.flush()
 
     def balance(self, tag: str) -> int:
-        """Give what is left in a bucket."""
-        self.tell(f"balance {tag}")
+        """Return the units left in a bucket."""
+        self.send(f"balance {tag}")
         return int(self.line())
 
     def read_row(self) -> None:
-        """Count what happened in a tenth of a second."""
-        _tenth, asked, admitted, _balance = map(int, self.line().split())
-        self.asked += asked
+        """Add the counts of a tenth of a second."""
+        _tenth, requests, admitted, _balance = map(int, self.line().split())
+        self.requests += requests
         self.admitted += admitted
 
     def end(self) -> None:
-        """End it."""
+        """Close the pipes, and wait for the process to end."""
         self.process.communicate()
 
 
 def inline(value: Any) -> str:
-    """Write a value as TOML."""
+    """Return a value as TOML."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {inline(item)}" for key, item in value.items()) + " }"
     return json.dumps(value)
 
 
 def clusters() -> Iterator[dict[str, Any]]:
-    """Give the configurations of nodes that know each other's addresses."""
+    """Yield the configurations of nodes that have each other's addresses."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in NAMES]
         for each in sockets:
@@ -96,36 +98,36 @@ def clusters() -> Iterator[dict[str, Any]]:
         yield {"name": "demo", "listen": address, "peers": addresses}
 
 
-def soon() -> int:
-    """Give a time of day for all to begin at, in milliseconds."""
+def start_time() -> int:
+    """Return the time at which all nodes start together, in milliseconds since 1970."""
     return (int(time.time() * 1000) // 100 + 3) * 100
 
 
-def meet(nodes: list[Node]) -> None:
-    """Wait until all nodes see what is asked of each."""
+def wait_for_exchange(nodes: list[Node]) -> None:
+    """Wait until each node knows of the requests to the others."""
     for number, node in enumerate(nodes):
         for attempt in range(60):
-            # Far more than flows in meanwhile.
-            tag = f"meeting-{number}-{attempt}"
-            node.tell(f"run {soon()} {5 * RATE} 200 {tag}")
+            # Far more requests than the bucket gets back meanwhile.
+            tag = f"exchange-{number}-{attempt}"
+            node.send(f"run {start_time()} {5 * RATE} 200 {tag}")
             while node.line() != "done":
                 pass
             if all(peer.balance(tag) < 0.9 * BURST for peer in nodes):
                 break
         else:
-            sys.exit("the nodes do not find each other")
+            sys.exit("the nodes did not connect to each other within 60 attempts")
 
 
 def table(tenths: int, nodes: list[Node], alone: list[Node]) -> list[str]:
-    """Draw all that is known after so many tenths of a second."""
+    """Return the lines that show the state after this many tenths of a second."""
     limit = BURST + RATE * tenths // 10
     total, without = sum(n.admitted for n in nodes), sum(n.admitted for n in alone)
-    lines = [f"{'node':<12}{'requests':>10}{'admitted':>10}{'without the exchange':>24}"]
+    lines = [f"{'node':<12}{'requests':>10}{'admitted':>10}{'without sharing':>24}"]
     for name, node, lone in zip(NAMES, nodes, alone, strict=True):
-        lines.append(f"{name:<12}{node.asked:>10}{node.admitted:>10}{lone.admitted:>24}")
-    asked = sum(node.asked for node in nodes)
-    lines += [f"{'total':<12}{asked:>10}{total:>10}{without:>24}", ""]
-    for name, count in (("limit", limit), ("admitted", total), ("without", without)):
+        lines.append(f"{name:<12}{node.requests:>10}{node.admitted:>10}{lone.admitted:>24}")
+    requests = sum(node.requests for node in nodes)
+    lines += [f"{'total':<12}{requests:>10}{total:>10}{without:>24}", ""]
+    for name, count in (("limit", limit), ("shared", total), ("not shared", without)):
         share = 20 * count // (BURST + RATE * SECONDS)
         lines.append(f"{name:<12}{count:>10}  {'#' * share}")
     lines.append(f"{tenths / 10:.1f} of {SECONDS} s")
@@ -133,11 +135,11 @@ def table(tenths: int, nodes: list[Node], alone: list[Node]) -> list[str]:
 
 
 def show(nodes: list[Node], alone: list[Node]) -> list[dict[str, float]]:
-    """Let the client ask all of them, and show it as it happens. Returns the totals over time."""
+    """Send the client's requests and show the counts live. Returns the totals over time."""
     live = sys.stdout.isatty()
-    order = f"run {soon()} {ASKS} {SECONDS * 1000} {TAG}"
+    command = f"run {start_time()} {REQUESTS} {SECONDS * 1000} {TAG}"
     for node in (*nodes, *alone):
-        node.tell(order)
+        node.send(command)
     record: list[dict[str, float]] = [{"seconds": 0, "limit": BURST, "shared": 0, "alone": 0}]
     for tenths in range(1, TENTHS + 1):
         for node in (*nodes, *alone):
@@ -163,11 +165,11 @@ def show(nodes: list[Node], alone: list[Node]) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    """Start everything, show it, and judge."""
+    """Start the nodes, show the counts, and check the total."""
     print(
-        f"One client, three nodes, one limit: {RATE} requests a second, and {BURST} at once.\n"
-        f"Each node is a process in another language. The client asks each {ASKS} times a second.\n"
-        "The nodes decide by themselves and tell each other over UDP what they admitted.\n"
+        f"The limit for the client is {RATE} requests per second, with a burst of {BURST}.\n"
+        f"It sends {REQUESTS} requests per second to each of three nodes in different languages.\n"
+        "Each node decides on its own, and reports over UDP to the others what it admitted.\n"
     )
     with ExitStack() as stack:
         nodes = [Node(name, cluster) for name, cluster in zip(NAMES, clusters(), strict=True)]
@@ -176,20 +178,24 @@ def main() -> None:
             stack.callback(node.end)
         for node in (*nodes, *alone):
             node.line()
-        meet(nodes)
+        wait_for_exchange(nodes)
         record = show(nodes, alone)
     limit = BURST + RATE * SECONDS
     total, without = sum(n.admitted for n in nodes), sum(n.admitted for n in alone)
     print(
         f"\nIn {SECONDS} s the limit is {BURST} + {RATE} x {SECONDS} = {limit}. The three nodes "
-        f"admitted {total}: {100 * total / limit - 100:+.1f} %.\n"
-        "Which of them admits a request is up to chance; that all of them count it is not.\n"
-        f"Without the exchange each would hold the client to a limit of its own: {without} in all."
+        f"admitted {total} ({100 * total / limit - 100:+.1f} %).\n"
+        "How they divide these requests among themselves is random.\n"
+        f"Nodes that do not share admitted {without}, because each has the limit for itself."
     )
-    if abs(total - limit) > NEAR * limit or without < 2 * limit:
-        sys.exit("that is not what it should be")
+    if abs(total - limit) > MAX_DEVIATION * limit:
+        sys.exit(f"the total must be within {MAX_DEVIATION:.0%} of the limit")
+    if without < 2 * limit:
+        sys.exit(
+            "nodes that do not share must admit at least twice the limit; is the machine busy?"
+        )
     if sys.argv[1:]:
-        # The figures of the picture in README.md: two a second.
+        # The figures of the picture in README.md: two per second.
         Path(sys.argv[1]).write_text(json.dumps(record[::5]))
 
 
