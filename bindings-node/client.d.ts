@@ -25,8 +25,8 @@ export interface ClientAskOptions {
   cost?: number;
   /** The domain's name; the default domain if none is given. */
   domain?: string;
-  /** Be allowed also when the turn comes within this time; `waitMs` says when. */
-  maxWaitMs?: number;
+  /** Be allowed also when the turn comes within this time; `delayMs` says when. */
+  maxDelayMs?: number;
   /** Take as many units as there are; `granted` says how many. */
   partial?: boolean;
 }

@@ -21,7 +21,7 @@ const { toAnswer } = require('./face/records.js');
  */
 
 const OPTIONS = ['path', 'host', 'port', 'timeoutMs', 'backoffMs', 'maxBackoffMs', 'maxPending', 'token'];
-const ASK_OPTIONS = ['cost', 'domain', 'maxWaitMs', 'partial'];
+const ASK_OPTIONS = ['cost', 'domain', 'maxDelayMs', 'partial'];
 const LONGEST_ANSWER = 1 << 20;
 const ANSWER = /^(?:OK|NO)(?: |$)|^ERROR [a-z]+ /;
 
@@ -309,7 +309,7 @@ function toLine(tag) {
  * @param {ClientAskOptions} options
  * @param {string} [token]
  */
-function toQuery(verb, tag, { domain, cost, maxWaitMs, partial }, token) {
+function toQuery(verb, tag, { domain, cost, maxDelayMs, partial }, token) {
   const fields = [verb];
   if (domain !== undefined) {
     if (typeof domain !== 'string' || /[\0\n]/.test(domain)) {
@@ -323,11 +323,11 @@ function toQuery(verb, tag, { domain, cost, maxWaitMs, partial }, token) {
     }
     fields.push(`cost=${cost}`);
   }
-  if (maxWaitMs !== undefined) {
-    if (!(maxWaitMs >= 0 && maxWaitMs < Infinity)) {
-      throw badArgument('maxWaitMs: give a number of milliseconds');
+  if (maxDelayMs !== undefined) {
+    if (!(maxDelayMs >= 0 && maxDelayMs < Infinity)) {
+      throw badArgument('maxDelayMs: give a number of milliseconds');
     }
-    fields.push(`max_wait_ms=${Math.floor(maxWaitMs)}`);
+    fields.push(`max_delay_ms=${Math.floor(maxDelayMs)}`);
   }
   if (partial) fields.push('partial=1');
   if (token !== undefined) fields.push(`token=${token}`);

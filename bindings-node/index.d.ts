@@ -133,8 +133,8 @@ export interface ThrottleOptions extends DomainOptions, OpenOptions {
 export interface AskOptions {
   /** Units; 1 by default. */
   cost?: number | undefined;
-  /** Be allowed also when the turn comes within this time; `waitMs` says when. */
-  maxWaitMs?: number | undefined;
+  /** Be allowed also when the turn comes within this time; `delayMs` says when. */
+  maxDelayMs?: number | undefined;
   /** Take as many units as there are, if not all; `granted` says how many. */
   partial?: boolean | undefined;
   /**
@@ -158,7 +158,7 @@ export interface Decision {
   /** Units taken (by a peek: that would be). */
   readonly granted: number;
   /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
-  readonly waitMs: number;
+  readonly delayMs: number;
   /**
    * When refused, or spared a wait by dry run: time until this check would pass without waiting.
    * Otherwise 0.

@@ -30,7 +30,7 @@ const { join } = require('node:path');
  * The first place holds two integers, an id and flags. `src/hot.rs` has the same layout and flags.
  */
 const COST = 1;
-const MAX_WAIT_MS = 2;
+const MAX_DELAY_MS = 2;
 const DECISION = 3;
 
 /** Flags of `allow`, `check` and `peek`. BYTES: the tag is bytes, given as a latin1 string. */
@@ -92,12 +92,12 @@ function load(path) {
    * @param {(tag: Tag) => void} call
    * @returns {Native['check']}
    */
-  const withDecision = (call) => (id, tag, cost = 1, maxWaitMs = 0, partial = false, allowDebt = false) => {
+  const withDecision = (call) => (id, tag, cost = 1, maxDelayMs = 0, partial = false, allowDebt = false) => {
     const isShort = isShortBytes(tag);
     integers[0] = /** @type {any} */ (id);
     integers[1] = (isShort ? BYTES : 0) | (partial ? PARTIAL : 0) | (allowDebt ? ALLOW_DEBT : 0);
     numbers[COST] = cost;
-    numbers[MAX_WAIT_MS] = maxWaitMs;
+    numbers[MAX_DELAY_MS] = maxDelayMs;
     call(isShort ? latin1Slice.call(tag) : tag);
     return decision;
   };

@@ -54,7 +54,7 @@ export interface Native {
     id: DomainId,
     tag: Tag,
     cost: number | undefined,
-    maxWaitMs: number | undefined,
+    maxDelayMs: number | undefined,
     partial: boolean | undefined,
     allowDebt?: boolean | undefined,
   ): ArrayLike<number>;
@@ -63,7 +63,7 @@ export interface Native {
     id: DomainId,
     tag: Tag,
     cost: number | undefined,
-    maxWaitMs: number | undefined,
+    maxDelayMs: number | undefined,
     partial: boolean | undefined,
     allowDebt?: boolean | undefined,
   ): ArrayLike<number>;

@@ -299,7 +299,7 @@ typedef struct {
     /** Units taken (by a peek: that would be). */
     uint64_t granted;
     /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
-    uint64_t wait_ns;
+    uint64_t delay_ns;
     /**
      * When refused, or spared a wait by dry run: time until this check would pass without waiting.
      * Otherwise 0.
@@ -324,9 +324,9 @@ typedef struct {
     uint64_t cost;
     /**
      * Be allowed also when the turn comes within this time. The units are taken at once, and
-     * the decision's wait_ns says how long to wait. Who gives up calls dthrottle_refund().
+     * the decision's delay_ns says how long to wait. Who gives up calls dthrottle_refund().
      */
-    uint64_t max_wait_ns;
+    uint64_t max_delay_ns;
     /**
      * 1: allow a cost above the burst. The check then needs a full bucket of that rule and leaves
      * it in debt, in one atomic step. Has no effect together with partial.
@@ -613,7 +613,7 @@ typedef struct {
     /** Units taken (by a peek: that would be). */
     uint64_t granted;
     /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
-    uint64_t wait_ns;
+    uint64_t delay_ns;
     /**
      * When refused, or spared a wait by dry run: time until this check would pass without waiting.
      * Otherwise 0.
@@ -1130,20 +1130,20 @@ int32_t dthrottle_busy_start(const dthrottle_busy_t *busy);
 int32_t dthrottle_busy_now(const dthrottle_busy_t *busy, uint64_t *now_ns);
 
 /**
- * Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and wait_ns,
+ * Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and delay_ns,
  * unless it is NULL, says when it is worth asking again.
  */
 int32_t dthrottle_busy_should_send(const dthrottle_busy_t *busy,
                                    const char *service,
                                    size_t service_len,
-                                   uint64_t *wait_ns);
+                                   uint64_t *delay_ns);
 
 /** The same at a time. */
 int32_t dthrottle_busy_should_send_at(const dthrottle_busy_t *busy,
                                       const char *service,
                                       size_t service_len,
                                       uint64_t now_ns,
-                                      uint64_t *wait_ns);
+                                      uint64_t *delay_ns);
 
 /**
  * The service said that it is busy, and for how long nothing should be sent; 0: it did not say.

@@ -124,7 +124,7 @@ class Kind:
         load = use = log = ""
         apache = APACHE
         if self.logs:
-            seen = " %{dthrottle-decision}n %{dthrottle-remaining}n %{dthrottle-wait}n"
+            seen = " %{dthrottle-decision}n %{dthrottle-remaining}n %{dthrottle-delay}n"
             log = f'CustomLog {folder}/access.log "{LOG}{seen if self.limiter == "ours" else ""}"'
         if self.limiter == "ours":
             load = f"LoadModule dthrottle_module {MODULES}/apache/.libs/mod_dthrottle.so"

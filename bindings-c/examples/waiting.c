@@ -40,11 +40,11 @@ int main(void)
 
     /* Five workers at the same moment, each ready to wait a quarter of a second. */
     dthrottle_ask_t patient = DTHROTTLE_ASK_INIT;
-    patient.max_wait_ns = 250 * MS;
+    patient.max_delay_ns = 250 * MS;
     for (int worker = 1; worker <= 5; worker++) {
         must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
         if (decision.allowed)
-            printf("worker %d: go after %" PRIu64 " ms\n", worker, decision.wait_ns / MS);
+            printf("worker %d: go after %" PRIu64 " ms\n", worker, decision.delay_ns / MS);
         else
             printf("worker %d: try again in %" PRIu64 " ms\n", worker,
                    decision.retry_after_ns / MS);
@@ -53,7 +53,7 @@ int main(void)
     /* The last one in the queue gives up: its turn is free again. */
     must(dthrottle_refund(domain, tag, tag_len, 1));
     must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
-    printf("worker 6: go after %" PRIu64 " ms\n", decision.wait_ns / MS);
+    printf("worker 6: go after %" PRIu64 " ms\n", decision.delay_ns / MS);
 
     /* Later, a batch of 50 takes as many as there are. */
     must(dthrottle_clock_advance(clock, 1000 * MS));

@@ -21,8 +21,8 @@ pub struct Ask {
     /// Units.
     pub cost: u64,
     /// Be allowed also when the turn comes within this time. The units are taken at once, and
-    /// the decision's wait_ns says how long to wait. Who gives up calls dthrottle_refund().
-    pub max_wait_ns: u64,
+    /// the decision's delay_ns says how long to wait. Who gives up calls dthrottle_refund().
+    pub max_delay_ns: u64,
     /// 1: allow a cost above the burst. The check then needs a full bucket of that rule and leaves
     /// it in debt, in one atomic step. Has no effect together with partial.
     pub allow_debt: u64,
@@ -248,14 +248,14 @@ fn decide(
 
 impl Ask {
     pub(crate) fn cost(cost: u64) -> Ask {
-        Ask { size: Ask::FIRST, partial: 0, cost, max_wait_ns: 0, allow_debt: 0 }
+        Ask { size: Ask::FIRST, partial: 0, cost, max_delay_ns: 0, allow_debt: 0 }
     }
 }
 
 impl From<Ask> for dthrottle_core::Ask {
     fn from(ask: Ask) -> dthrottle_core::Ask {
         dthrottle_core::Ask::cost(ask.cost)
-            .max_wait(Duration::from_nanos(ask.max_wait_ns))
+            .max_delay(Duration::from_nanos(ask.max_delay_ns))
             .partial(ask.partial != 0)
             .allow_debt(ask.allow_debt != 0)
     }
@@ -272,7 +272,7 @@ impl From<Decision> for dthrottle_core::Decision {
         core.deciding = usize::try_from(decision.deciding).ok();
         (core.limit, core.remaining) = (decision.limit, decision.remaining);
         core.balance = decision.balance;
-        core.wait = time(decision.wait_ns);
+        core.delay = time(decision.delay_ns);
         core.retry_after = time(decision.retry_after_ns);
         core.reset_after = time(decision.reset_after_ns);
         core

@@ -44,8 +44,8 @@ pub(crate) fn query(
             return Err(bad("allow_debt: a daemon does not take this option"));
         }
         line += &format!("\0cost={}", ask.cost);
-        if ask.max_wait_ns > 0 {
-            line += &format!("\0max_wait_ms={}", ask.max_wait_ns / 1_000_000);
+        if ask.max_delay_ns > 0 {
+            line += &format!("\0max_delay_ms={}", ask.max_delay_ns / 1_000_000);
         }
         if ask.partial != 0 {
             line += "\0partial=1";
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn the_longer_form() {
-        let ask = Ask { max_wait_ns: 2_500_000, partial: 1, ..Ask::cost(2) };
+        let ask = Ask { max_delay_ns: 2_500_000, partial: 1, ..Ask::cost(2) };
         assert_eq!(
             query("check", Some("log in"), Some(ask), None, b"x\0y").unwrap(),
-            b"\0check\0domain=log in\0cost=2\0max_wait_ms=2\0partial=1\0tag=x\0y\n"
+            b"\0check\0domain=log in\0cost=2\0max_delay_ms=2\0partial=1\0tag=x\0y\n"
         );
         assert_eq!(query("reset", None, None, None, b"").unwrap(), b"\0reset\0tag=\n");
         let reset = query("reset", None, None, Some("t0ken"), b"x").unwrap();

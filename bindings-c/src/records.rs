@@ -50,7 +50,7 @@ pub struct Decision {
     /// Units taken (by a peek: that would be).
     pub granted: u64,
     /// How long to wait before going on; 0 unless a longest wait was given, and in dry run.
-    pub wait_ns: u64,
+    pub delay_ns: u64,
     /// When refused, or spared a wait by dry run: time until this check would pass without waiting.
     /// Otherwise 0.
     pub retry_after_ns: u64,
@@ -202,7 +202,7 @@ pub struct ClientDecision {
     /// Units taken (by a peek: that would be).
     pub granted: u64,
     /// How long to wait before going on; 0 unless a longest wait was given, and in dry run.
-    pub wait_ns: u64,
+    pub delay_ns: u64,
     /// When refused, or spared a wait by dry run: time until this check would pass without waiting.
     /// Otherwise 0.
     pub retry_after_ns: u64,
@@ -226,7 +226,7 @@ impl Decision {
             remaining: it.remaining,
             balance: it.balance,
             granted: it.granted,
-            wait_ns: ns(it.wait),
+            delay_ns: ns(it.delay),
             retry_after_ns: ns(it.retry_after),
             reset_after_ns: ns(it.reset_after),
             deciding: index(it.deciding),
@@ -321,7 +321,7 @@ impl ClientDecision {
             remaining: it.remaining,
             balance: it.balance,
             granted: it.granted,
-            wait_ns: ns(it.wait),
+            delay_ns: ns(it.delay),
             retry_after_ns: ns(it.retry_after),
             reset_after_ns: ns(it.reset_after),
             rule: it.rule.map_or([0; 256], |_| chars(rule)),

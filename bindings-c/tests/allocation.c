@@ -56,7 +56,7 @@ int main(void)
     int refused = 0;
     unsigned long before = allocations;
     ask.partial = true;
-    ask.max_wait_ns = 1;
+    ask.max_delay_ns = 1;
     for (int i = 0; i < 20; i++) {
         dthrottle_check(domain, "t", 1, 1, &decision);
         refused += !decision.allowed;

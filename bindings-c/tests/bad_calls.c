@@ -23,7 +23,7 @@ static void check_open(const dthrottle_decision_t *decision, uint64_t granted)
     EQUAL(decision->granted, granted);
     CHECK(decision->limit == DTHROTTLE_UNLIMITED && decision->remaining == DTHROTTLE_UNLIMITED);
     EQUAL(decision->balance, INT64_MAX);
-    CHECK(!decision->wait_ns && !decision->retry_after_ns && !decision->reset_after_ns);
+    CHECK(!decision->delay_ns && !decision->retry_after_ns && !decision->reset_after_ns);
     EQUAL(decision->deciding, -1);
 }
 

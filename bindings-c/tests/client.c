@@ -100,9 +100,9 @@ static void test_full_answers(const dthrottle_client_t *client)
     CHECK(decision.allowed && decision.granted == 2 && decision.remaining == 0);
     ask.partial = false;
     ask.cost = 1;
-    ask.max_wait_ns = UINT64_C(20000000000000);
+    ask.max_delay_ns = UINT64_C(20000000000000);
     OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
-    CHECK(decision.allowed && decision.wait_ns > UINT64_C(10000000000000));
+    CHECK(decision.allowed && decision.delay_ns > UINT64_C(10000000000000));
     OK(dthrottle_client_peek(client, "log in", 6, "a b", 3, NULL, &decision, NULL, 0));
     EQUAL(decision.balance, -1);
     EQUAL(dthrottle_client_refund(client, "log in", 6, "a b", 3, 2, NULL, 0), 1);

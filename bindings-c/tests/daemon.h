@@ -56,7 +56,7 @@ static inline void daemon_open(const char *binary, const char *rules)
     MUST(file != NULL);
     fprintf(file, "table = { name = \"c\", dir = \"%s\" }\n%s\n[daemon]\nhttp = false\n"
                   "listen = [\"%s\", \"127.0.0.1:0\"]\n"
-                  "token = \"" DAEMON_TOKEN "\"\nmax_wait = \"1 day\"\nmax_connections = 64\n",
+                  "token = \"" DAEMON_TOKEN "\"\nmax_delay = \"1 day\"\nmax_connections = 64\n",
             daemon_.folder, rules, daemon_.socket);
     fclose(file);
     daemon_start();

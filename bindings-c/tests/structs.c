@@ -174,7 +174,7 @@ static void test_init(void)
     OK(dthrottle_check(domain, "init b", 6, 1, &other));
     EQUAL(decision.granted, other.granted);
     EQUAL(decision.remaining, other.remaining);
-    EQUAL(decision.wait_ns, other.wait_ns);
+    EQUAL(decision.delay_ns, other.delay_ns);
 }
 
 static void test_error_text(void)

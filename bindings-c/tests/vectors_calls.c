@@ -43,7 +43,7 @@ static void check_decision(const dthrottle_domain_t *domain, const dthrottle_dec
     check_units(decision->granted, expect, "granted");
     check_units(decision->limit, expect, "limit");
     check_units(decision->remaining, expect, "remaining");
-    check_time(decision->wait_ns, expect, "wait_ns");
+    check_time(decision->delay_ns, expect, "delay_ns");
     check_time(decision->retry_after_ns, expect, "retry_after_ns");
     check_time(decision->reset_after_ns, expect, "reset_after_ns");
     const cJSON *balance = json_get(expect, "balance");
@@ -72,10 +72,10 @@ static void call(const dthrottle_domain_t *domain, const char *name, const cJSON
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
     dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
     ask.cost = json_u64(json_get(args, "cost"), ask.cost);
-    ask.max_wait_ns = time_of(args, "max_wait_ns", "max_wait_ms");
+    ask.max_delay_ns = time_of(args, "max_delay_ns", "max_delay_ms");
     ask.partial = cJSON_IsTrue(json_get(args, "partial"));
     ask.allow_debt = cJSON_IsTrue(json_get(args, "allow_debt"));
-    const bool plain = !ask.max_wait_ns && !ask.partial && !ask.allow_debt;
+    const bool plain = !ask.max_delay_ns && !ask.partial && !ask.allow_debt;
     int32_t got;
     if (strcmp(name, "check") == 0) {
         got = plain ? dthrottle_check(domain, tag.bytes, tag.len, ask.cost, &decision)

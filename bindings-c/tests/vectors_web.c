@@ -94,7 +94,7 @@ static void check_response(const dthrottle_response_t *response,
     size_t i = 0;
 
     TEXT(response->tag ? actions[response->action] : "none", json_word(expect, "action"));
-    EQUAL(response->hold_ns, json_u64(json_get(expect, "wait_ns"), 0));
+    EQUAL(response->hold_ns, json_u64(json_get(expect, "delay_ns"), 0));
     EQUAL(response->status, json_u64(json_get(expect, "status"), 0));
     cJSON_ArrayForEach(want, json_get(expect, "fields")) {
         if (!CHECK(i < response->field_count))

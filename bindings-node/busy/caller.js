@@ -10,7 +10,7 @@ const { LONGEST_MS, retryAfterMs } = require('./retry.js');
 
 /** @import { CallOptions } from './index.js' */
 
-const OPTIONS = ['throttle', 'maxWaitMs', 'statuses', 'service'];
+const OPTIONS = ['throttle', 'maxDelayMs', 'statuses', 'service'];
 const BUSY = [429, 503];
 /** The longest time that setTimeout accepts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -81,7 +81,7 @@ class Wait {
   constructor(caller, service) {
     this.#caller = caller;
     this.service = service;
-    this.#end = performance.now() + caller.maxWaitMs;
+    this.#end = performance.now() + caller.maxDelayMs;
   }
 
   /** Returns the milliseconds to wait before the next call, or 0 if the request may be sent. */
@@ -120,13 +120,13 @@ class Caller {
   /** @param {CallOptions} [options] */
   constructor(options) {
     const given = toOptions(options, OPTIONS);
-    const { throttle = new BusyThrottle(), maxWaitMs = 0 } = given;
+    const { throttle = new BusyThrottle(), maxDelayMs = 0 } = given;
     const { statuses = BUSY, service = serviceOf } = given;
     if (!(throttle instanceof BusyThrottle)) {
       throw badArgument(`throttle: must be a BusyThrottle, not ${describe(throttle)}`);
     }
-    if (!(toNumber('maxWaitMs', maxWaitMs) >= 0 && Number(maxWaitMs) <= LONGEST_MS)) {
-      throw badArgument(`maxWaitMs ${maxWaitMs}: must be milliseconds from 0 to a year`);
+    if (!(toNumber('maxDelayMs', maxDelayMs) >= 0 && Number(maxDelayMs) <= LONGEST_MS)) {
+      throw badArgument(`maxDelayMs ${maxDelayMs}: must be milliseconds from 0 to a year`);
     }
     if (!Array.isArray(statuses) || !statuses.every((status) => Number.isInteger(status))) {
       throw badArgument(`statuses: must be a list such as [429, 503], not ${describe(statuses)}`);
@@ -135,7 +135,7 @@ class Caller {
       throw badArgument(`service: must be a function from URL to name, not ${describe(service)}`);
     }
     this.throttle = throttle;
-    this.maxWaitMs = Number(maxWaitMs);
+    this.maxDelayMs = Number(maxDelayMs);
     this.statuses = new Set(statuses);
     this.service = /** @type {(url: string) => string} */ (service);
   }

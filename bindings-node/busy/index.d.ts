@@ -9,7 +9,7 @@ export interface CallOptions {
   /** The busy throttle to use. Default: the adapter makes its own. */
   throttle?: BusyThrottle | undefined;
   /** The longest time a request may wait before it is refused, in milliseconds. Default: 0. */
-  maxWaitMs?: number | undefined;
+  maxDelayMs?: number | undefined;
   /** The status codes of busy responses. Default: `[429, 503]`. */
   statuses?: readonly number[] | undefined;
   /** Returns the name of the service for a URL. Default: `serviceOf`, the host and port. */

@@ -18,7 +18,7 @@ const { toWords } = require('./words.js');
 
 const UNLIMITED = Infinity;
 
-const ASK_OPTIONS = ['cost', 'maxWaitMs', 'partial', 'allowDebt'];
+const ASK_OPTIONS = ['cost', 'maxDelayMs', 'partial', 'allowDebt'];
 const FILE_OPTIONS = ['clock', 'table'];
 
 /** What a throttle or a domain is made of. Users cannot make one, so they make no domains. */
@@ -235,20 +235,20 @@ function makeFace(native, defaultNow, extend) {
       const { id } = this.#parts.present();
       const who = toTag(tag);
       let units;
-      let wait;
+      let delay;
       let some;
       let debt;
       if (isTable(ask)) {
-        const { cost, maxWaitMs, partial, allowDebt } = toOptions(ask, ASK_OPTIONS);
+        const { cost, maxDelayMs, partial, allowDebt } = toOptions(ask, ASK_OPTIONS);
         units = toCost(cost);
-        if (maxWaitMs !== undefined) wait = toNumber('maxWaitMs', maxWaitMs);
+        if (maxDelayMs !== undefined) delay = toNumber('maxDelayMs', maxDelayMs);
         if (partial !== undefined) some = toTruth('partial', partial);
         if (allowDebt !== undefined) debt = toTruth('allowDebt', allowDebt);
       } else {
         units = toCost(ask);
       }
       try {
-        return this.#decision(call(id, who, units, wait, some, debt));
+        return this.#decision(call(id, who, units, delay, some, debt));
       } catch (caught) {
         throw explain(caught);
       }

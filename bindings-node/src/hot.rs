@@ -16,7 +16,7 @@ use crate::raw::{Call, Environment, HotCall, JsReturn, TagBuffer, TagKind, UNDEF
 // The layout of the buffer; `native.js` has the same. The first place holds two integers: the id of a
 // domain or middleware, and flags.
 const COST: usize = 1;
-const MAX_WAIT_MS: usize = 2;
+const MAX_DELAY_MS: usize = 2;
 const DECISION: usize = 3;
 
 /// How many numbers the buffer has.
@@ -156,13 +156,13 @@ impl HotCall for Decide {
 /// The question that the buffer holds.
 #[inline(always)]
 fn ask(call: &Call<'_>) -> Result<Ask, Fault> {
-    let (cost, max_wait_ms) = (call.number(COST), call.number(MAX_WAIT_MS));
+    let (cost, max_delay_ms) = (call.number(COST), call.number(MAX_DELAY_MS));
     let flag = |flag| call.flags() & flag != 0;
     // The usual question needs no conversion of its numbers.
-    if cost == DEFAULT_COST as f64 && max_wait_ms == 0.0 && call.flags() & !BYTES == 0 {
+    if cost == DEFAULT_COST as f64 && max_delay_ms == 0.0 && call.flags() & !BYTES == 0 {
         return Ok(Ask::default());
     }
-    Ok(common::ask(Some(cost), Some(max_wait_ms), Some(flag(PARTIAL)), Some(flag(ALLOW_DEBT)))?)
+    Ok(common::ask(Some(cost), Some(max_delay_ms), Some(flag(PARTIAL)), Some(flag(ALLOW_DEBT)))?)
 }
 
 #[inline(always)]

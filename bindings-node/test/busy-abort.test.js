@@ -44,7 +44,7 @@ after(() => {
 
 /** @param {any[]} others Other interceptors. */
 function dispatcher(...others) {
-  return new undici.Agent().compose(busyInterceptor({ throttle, maxWaitMs: 10_000 }), ...others);
+  return new undici.Agent().compose(busyInterceptor({ throttle, maxDelayMs: 10_000 }), ...others);
 }
 
 /** Somebody who gives up soon. */
@@ -58,8 +58,8 @@ function soon() {
   return { emitter, token: source.token, signal: AbortSignal.timeout(AFTER_MS) };
 }
 
-const fetching = () => busyFetch({ throttle, maxWaitMs: 10_000 });
-const instance = () => busyAxios(axios.create(), { throttle, maxWaitMs: 10_000 });
+const fetching = () => busyFetch({ throttle, maxDelayMs: 10_000 });
+const instance = () => busyAxios(axios.create(), { throttle, maxDelayMs: 10_000 });
 
 /** @type {Record<string, [() => Promise<unknown>, any]>} The call, and what it fails with. */
 const ways = {
@@ -159,7 +159,7 @@ describe('who waits to the end', () => {
     throttle.onBusy(host, 100);
     const first = new undici.Agent().compose(
       undici.interceptors.redirect({ maxRedirections: 3 }),
-      busyInterceptor({ throttle, maxWaitMs: 10_000 }),
+      busyInterceptor({ throttle, maxDelayMs: 10_000 }),
     );
     const { context, body } = await undici.request(`${url}moved`, { dispatcher: first });
     await body.text();
@@ -174,7 +174,7 @@ describe('who waits to the end', () => {
       /** @type {any} */
       let real;
       let starts = 0;
-      const send = busyInterceptor({ throttle, maxWaitMs: 10_000 })((_, watched) => {
+      const send = busyInterceptor({ throttle, maxDelayMs: 10_000 })((_, watched) => {
         real = watched;
         return true;
       });

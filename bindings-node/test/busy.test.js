@@ -125,7 +125,7 @@ for (const [name, make] of Object.entries(makers)) {
     });
 
     it('waits for its turn if it may', async () => {
-      const get = make({ maxWaitMs: 5000 });
+      const get = make({ maxDelayMs: 5000 });
       answers = [[429, { 'Retry-After': '1' }]];
       assert.equal(await get(url), 429);
       const begun = performance.now();
@@ -183,11 +183,11 @@ describe('all adapters', () => {
     const throttle = new BusyThrottle();
     throttle.onBusy(host, 60_000);
     const signal = AbortSignal.timeout(50);
-    const get = busyFetch({ throttle, maxWaitMs: 100_000 });
+    const get = busyFetch({ throttle, maxDelayMs: 100_000 });
     await assert.rejects(get(url, { signal }), { name: 'TimeoutError' });
-    const instance = busyAxios(axios.create(), { throttle, maxWaitMs: 100_000 });
+    const instance = busyAxios(axios.create(), { throttle, maxDelayMs: 100_000 });
     await assert.rejects(instance.get(url, { signal: AbortSignal.timeout(50) }), axios.isCancel);
-    const options = { throttle, maxWaitMs: 100_000 };
+    const options = { throttle, maxDelayMs: 100_000 };
     const dispatcher = new undici.Agent().compose(busyInterceptor(options));
     const given = { dispatcher, signal: AbortSignal.timeout(50) };
     await assert.rejects(undici.request(url, given), { name: 'TimeoutError' });
@@ -202,7 +202,7 @@ describe('all adapters', () => {
     for (const name of ['fetch', 'undici request', 'axios']) {
       const throttle = new BusyThrottle({ floor: 200 });
       throttle.onBusy(host);
-      const get = makers[name]({ throttle, maxWaitMs: 60_000 });
+      const get = makers[name]({ throttle, maxDelayMs: 60_000 });
       await Promise.all(Array.from({ length: 200 }, () => get(url)));
       const { sent, held } = throttle.stats();
       assert(sent === 200 && held < 2000, `${name}: ${held}`);
@@ -211,7 +211,7 @@ describe('all adapters', () => {
 
   it('ask again when axios is told to try again', async () => {
     const throttle = new BusyThrottle({ floor: 50 });
-    const instance = busyAxios(axios.create(), { throttle, maxWaitMs: 5000 });
+    const instance = busyAxios(axios.create(), { throttle, maxDelayMs: 5000 });
     instance.interceptors.response.use(undefined, (error) => instance.request(error.config));
     answers = [
       [503, {}],
@@ -294,12 +294,12 @@ describe('all adapters', () => {
     /** @type {[any, RegExp][]} */
     const wrongs = [
       [{ throttle: 7 }, /^throttle: must be a BusyThrottle, not 7$/],
-      [{ maxWaitMs: -1 }, /^maxWaitMs -1: must be milliseconds from 0 to a year$/],
-      [{ maxWaitMs: NaN }, /^maxWaitMs NaN: /],
-      [{ maxWaitMs: '1' }, /^maxWaitMs: must be a number, not "1"$/],
+      [{ maxDelayMs: -1 }, /^maxDelayMs -1: must be milliseconds from 0 to a year$/],
+      [{ maxDelayMs: NaN }, /^maxDelayMs NaN: /],
+      [{ maxDelayMs: '1' }, /^maxDelayMs: must be a number, not "1"$/],
       [{ statuses: 503 }, /^statuses: must be a list such as \[429, 503\], not 503$/],
       [{ service: 'api' }, /^service: must be a function from URL to name, not "api"$/],
-      [{ maxWait: 1 }, /^unknown option "maxWait"/],
+      [{ maxDelay: 1 }, /^unknown option "maxDelay"/],
     ];
     for (const [options, message] of wrongs) {
       for (const make of [busyFetch, busyInterceptor, (/** @type {any} */ o) => busyAxios(axios.create(), o)]) {

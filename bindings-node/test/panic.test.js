@@ -67,12 +67,12 @@ describe('panics', () => {
      * @param {number} domain
      * @param {any} tag
      * @param {number} [cost]
-     * @param {number} [maxWaitMs]
+     * @param {number} [maxDelayMs]
      * @param {number} [flags]
      */
-    const ask = (call, domain, tag, cost = 1, maxWaitMs = 0, flags = 0) => {
+    const ask = (call, domain, tag, cost = 1, maxDelayMs = 0, flags = 0) => {
       new Uint32Array(buffer).set([domain, flags]);
-      numbers.set([cost, maxWaitMs], 1);
+      numbers.set([cost, maxDelayMs], 1);
       return call(tag);
     };
     assert.equal(ask(allow, id, 't'), undefined);

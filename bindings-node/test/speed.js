@@ -42,4 +42,4 @@ measure('allow', (i) => system.allow(TAGS[i % 1000]));
 measure('allow, bytes', (i) => system.allow(BYTES[i % 1000]));
 measure('allow, manual clock', (i) => manual.allow(TAGS[i % 1000]));
 measure('check', (i) => system.check(TAGS[i % 1000]).allowed);
-measure('check, options', (i) => system.check(TAGS[i % 1000], { cost: 1, maxWaitMs: 5 }).allowed);
+measure('check, options', (i) => system.check(TAGS[i % 1000], { cost: 1, maxDelayMs: 5 }).allowed);

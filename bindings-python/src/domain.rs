@@ -100,13 +100,13 @@ impl Domain {
 #[inline]
 fn ask(
     cost: Arg<'_, '_>,
-    max_wait: Arg<'_, '_>,
+    max_delay: Arg<'_, '_>,
     partial: Arg<'_, '_>,
     allow_debt: Arg<'_, '_>,
 ) -> Result<Ask, Fault> {
     let mut ask = cost.cost()?.map_or_else(Ask::default, Ask::cost);
-    if let Some(max_wait) = max_wait.seconds("max_wait")? {
-        ask = ask.max_wait(max_wait);
+    if let Some(max_delay) = max_delay.seconds("max_delay")? {
+        ask = ask.max_delay(max_delay);
     }
     if let Some(partial) = partial.flag("partial")? {
         ask = ask.partial(partial);
@@ -151,28 +151,28 @@ impl Domain {
 
     /// Asks for cost units, and takes them if they pass.
     ///
-    /// With max_wait the check also passes when its turn comes within so many seconds: it is
-    /// charged at once, and the decision's wait says how long to wait. Who gives up calls refund.
+    /// With max_delay the check also passes when its turn comes within so many seconds: it is
+    /// charged at once, and the decision's delay says how long to wait. Who gives up calls refund.
     /// With partial it takes as many units as there are; the decision's granted says how many.
     /// With allow_debt the cost may be above the burst: the check then needs a full bucket of that
     /// rule and leaves it in debt.
     #[pyo3(
         signature = (
-            tag, cost=Arg::ABSENT, *, max_wait=Arg::ABSENT, partial=Arg::ABSENT,
+            tag, cost=Arg::ABSENT, *, max_delay=Arg::ABSENT, partial=Arg::ABSENT,
             allow_debt=Arg::ABSENT
         ),
-        text_signature = "($self, tag, cost=1, *, max_wait=0.0, partial=False, allow_debt=False)"
+        text_signature = "($self, tag, cost=1, *, max_delay=0.0, partial=False, allow_debt=False)"
     )]
     fn check(
         &self,
         tag: &Bound<'_, PyAny>,
         cost: Arg<'_, '_>,
-        max_wait: Arg<'_, '_>,
+        max_delay: Arg<'_, '_>,
         partial: Arg<'_, '_>,
         allow_debt: Arg<'_, '_>,
     ) -> PyResult<Decision> {
         guard(|| {
-            let ask = ask(cost, max_wait, partial, allow_debt)?;
+            let ask = ask(cost, max_delay, partial, allow_debt)?;
             self.asked(args::tag(tag)?, ask)
         })
     }
@@ -198,21 +198,21 @@ impl Domain {
     /// The decision that a check would get. Takes nothing.
     #[pyo3(
         signature = (
-            tag, cost=Arg::ABSENT, *, max_wait=Arg::ABSENT, partial=Arg::ABSENT,
+            tag, cost=Arg::ABSENT, *, max_delay=Arg::ABSENT, partial=Arg::ABSENT,
             allow_debt=Arg::ABSENT
         ),
-        text_signature = "($self, tag, cost=1, *, max_wait=0.0, partial=False, allow_debt=False)"
+        text_signature = "($self, tag, cost=1, *, max_delay=0.0, partial=False, allow_debt=False)"
     )]
     fn peek(
         &self,
         tag: &Bound<'_, PyAny>,
         cost: Arg<'_, '_>,
-        max_wait: Arg<'_, '_>,
+        max_delay: Arg<'_, '_>,
         partial: Arg<'_, '_>,
         allow_debt: Arg<'_, '_>,
     ) -> PyResult<Decision> {
         guard(|| {
-            let ask = ask(cost, max_wait, partial, allow_debt)?;
+            let ask = ask(cost, max_delay, partial, allow_debt)?;
             Ok(self.decision(self.domain.peek_with(args::tag(tag)?, ask)?))
         })
     }

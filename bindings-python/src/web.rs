@@ -275,7 +275,7 @@ impl Middleware {
             this.warn(py);
             let Some(decided) = decided else { return Ok(None) };
             let fields = pairs(py, &this.middleware.fields(&decided.decision));
-            let holds = !wait_of(&decided).is_zero();
+            let holds = !delay_of(&decided).is_zero();
             Ok(Some(HttpDecision {
                 decision: Py::new(py, this.decision(&decided)?)?,
                 fields: PyList::new(py, fields)?.unbind(),
@@ -322,8 +322,8 @@ impl HttpDecision {
 
     /// Seconds for which to hold the request, or its refusal. If not 0, end_hold must be called.
     #[getter]
-    fn wait(&self) -> f64 {
-        wait_of(&self.decided).as_secs_f64()
+    fn delay(&self) -> f64 {
+        delay_of(&self.decided).as_secs_f64()
     }
 
     /// The throttle's decision.
@@ -405,10 +405,10 @@ impl Drop for HttpDecision {
     }
 }
 
-fn wait_of(decided: &web::HttpDecision) -> Duration {
+fn delay_of(decided: &web::HttpDecision) -> Duration {
     match decided.action {
         Action::Pass => Duration::ZERO,
-        Action::Hold(wait) | Action::Refuse(wait) => wait,
+        Action::Hold(delay) | Action::Refuse(delay) => delay,
     }
 }
 

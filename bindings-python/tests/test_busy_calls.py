@@ -158,7 +158,7 @@ def test_a_busy_answer_holds_the_next_request_back(
 def test_who_may_wait_waits_for_its_turn(
     make: Maker, error: type[Exception], server: Server
 ) -> None:
-    get = make(BusyThrottle(), max_wait=5)
+    get = make(BusyThrottle(), max_delay=5)
     server.answers = [(429, {"Retry-After": "1"})]
     # Before the answer, from which the pause runs.
     begun = time.monotonic()
@@ -210,7 +210,7 @@ def test_who_cannot_connect_is_not_told_busy(make: Maker, error: type[Exception]
 
 
 def test_every_attempt_of_urllib3_is_asked_about(server: Server) -> None:
-    http = for_urllib3.BusyPoolManager(max_wait=5)
+    http = for_urllib3.BusyPoolManager(max_delay=5)
     server.answers = [(302, {"Location": "/"}), (503, {"Retry-After": "1"})]
     retries = urllib3.Retry(3, status_forcelist=[503], respect_retry_after_header=False)
     begun = time.monotonic()
@@ -224,7 +224,7 @@ def test_every_attempt_of_requests_is_asked_about(server: Server) -> None:
     retries = urllib3.Retry(3, status_forcelist=[503], respect_retry_after_header=False)
     throttle = BusyThrottle(floor=20)
     session = requests.Session()
-    session.mount("http://", for_requests.BusyAdapter(throttle, max_wait=5, max_retries=retries))
+    session.mount("http://", for_requests.BusyAdapter(throttle, max_delay=5, max_retries=retries))
     server.answers = [(503, {"Retry-After": "1"})]
     begun = time.monotonic()
     assert session.get(server.url).status_code == 200
@@ -275,7 +275,7 @@ def test_a_waiting_request_has_no_connection(server: Server, sleep: Sleep) -> No
     """With one connection for all, who waits for one service must not keep it from the other."""
     names = iter(["slow", "slow", "slow", "quick", "quick", "slow"])
     http = for_urllib3.BusyPoolManager(
-        max_wait=100, service=lambda _: next(names), maxsize=1, block=True
+        max_delay=100, service=lambda _: next(names), maxsize=1, block=True
     )
     server.answers = [(503, {"Retry-After": "60"})]
     assert http.request("GET", server.url, retries=False).status == 503
@@ -365,7 +365,7 @@ def test_who_is_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
     throttle = BusyThrottle()
 
     async def work() -> None:
-        transport = for_httpx.AsyncBusyTransport(throttle, max_wait=60)
+        transport = for_httpx.AsyncBusyTransport(throttle, max_delay=60)
         async with httpx.AsyncClient(transport=transport) as client:
             server.answers = [(503, {"Retry-After": "30"})]
             await client.get(server.url)
@@ -382,7 +382,7 @@ def test_who_is_cancelled_while_waiting_takes_no_turn(server: Server) -> None:
 
 def test_a_fork_while_another_thread_waits(server: Server, sleep: Sleep) -> None:
     throttle, service = BusyThrottle(), f"127.0.0.1:{server.server_port}"
-    get = by_urllib3(throttle, max_wait=100)
+    get = by_urllib3(throttle, max_delay=100)
     server.answers = [(503, {"Retry-After": "60"})]
     assert get(server.url) == 503
     waiting = threading.Thread(target=get, args=(server.url,), daemon=True)
@@ -405,7 +405,7 @@ def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock)
     throttle = BusyThrottle(clock=clock)
 
     async def work() -> None:
-        transport = for_httpx.AsyncBusyTransport(throttle, max_wait=30)
+        transport = for_httpx.AsyncBusyTransport(throttle, max_delay=30)
         async with httpx.AsyncClient(transport=transport) as client:
             server.answers = [(503, {"Retry-After": "1"})]
             await client.get(server.url)
@@ -424,9 +424,9 @@ def test_async_clients_wait_without_blocking(server: Server, clock: ManualClock)
     ("options", "message"),
     [
         ({"throttle": 7}, "throttle 7: must be a BusyThrottle"),
-        ({"max_wait": -1}, "max_wait -1: must be seconds from 0 to a year"),
-        ({"max_wait": "1"}, "max_wait '1': must be a number of seconds"),
-        ({"max_wait": float("nan")}, "max_wait nan: must be seconds from 0 to a year"),
+        ({"max_delay": -1}, "max_delay -1: must be seconds from 0 to a year"),
+        ({"max_delay": "1"}, "max_delay '1': must be a number of seconds"),
+        ({"max_delay": float("nan")}, "max_delay nan: must be seconds from 0 to a year"),
         ({"statuses": "503"}, "statuses '503': must be numbers such as 429 and 503"),
         ({"service": "api"}, "service 'api': must be a function from URL to name"),
     ],

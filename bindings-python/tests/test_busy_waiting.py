@@ -23,11 +23,11 @@ BUSY: tuple[int, dict[str, str]] = (503, {})
 WAITING = 200
 
 
-def session(throttle: BusyThrottle, max_wait: float = 0.0, **retry: bool) -> requests.Session:
+def session(throttle: BusyThrottle, max_delay: float = 0.0, **retry: bool) -> requests.Session:
     """Try 503 twice again, at once."""
     made = requests.Session()
     retries = Retry(2, status_forcelist=[503], **retry)  # type: ignore[arg-type]
-    made.mount("http://", BusyAdapter(throttle, max_wait=max_wait, max_retries=retries))
+    made.mount("http://", BusyAdapter(throttle, max_delay=max_delay, max_retries=retries))
     return made
 
 
@@ -81,15 +81,15 @@ def test_many_wait_without_asking_all_the_time() -> None:
     both = [BusyThrottle(floor=WAITING) for _ in range(2)]
     for throttle in both:
         throttle.on_busy("api")
-    asyncio.run(tasks(Caller(both[0], max_wait=60)))
-    threads(Caller(both[1], max_wait=60))
+    asyncio.run(tasks(Caller(both[0], max_delay=60)))
+    threads(Caller(both[1], max_delay=60))
     asked = [throttle.stats() for throttle in both]
     assert [stats.sent for stats in asked] == [WAITING, WAITING // 2]
     assert all(stats.held < 10 * WAITING for stats in asked), asked
 
 
 def test_who_gives_up_leaves_the_line() -> None:
-    caller = Caller(BusyThrottle(), max_wait=60)
+    caller = Caller(BusyThrottle(), max_delay=60)
     caller.throttle.on_busy("api", 30)
 
     async def give_up() -> None:
@@ -101,7 +101,7 @@ def test_who_gives_up_leaves_the_line() -> None:
 
 
 def test_a_forked_child_has_nobody_in_its_lines() -> None:
-    caller = Caller(BusyThrottle(), max_wait=60)
+    caller = Caller(BusyThrottle(), max_delay=60)
     caller.throttle.on_busy("api", 2)
     threads = [threading.Thread(target=caller.hold, args=("api",)) for _ in range(5)]
     for thread in threads:

@@ -37,7 +37,7 @@ def test_decision_has_every_field(throttle: Throttle) -> None:
     fields = {
         "allowed": True,
         "granted": 4,
-        "wait": 0.0,
+        "delay": 0.0,
         "retry_after": 0.0,
         "reset_after": 0.4,
         "limit": 10,
@@ -49,13 +49,13 @@ def test_decision_has_every_field(throttle: Throttle) -> None:
     }
     assert {name: getattr(decision, name) for name in fields} == fields
     assert fields.keys() == {name for name in dir(decision) if not name.startswith("_")}
-    assert {type(decision.wait), type(decision.retry_after), type(decision.reset_after)} == {float}
+    assert {type(decision.delay), type(decision.retry_after), type(decision.reset_after)} == {float}
 
 
 def test_decision_repr_says_all(throttle: Throttle) -> None:
     throttle.check("t", 10)
     assert repr(throttle.check("t")) == (
-        "Decision(allowed=False, limit=10, remaining=0, balance=0, granted=0, wait=0.0, "
+        "Decision(allowed=False, limit=10, remaining=0, balance=0, granted=0, delay=0.0, "
         "retry_after=0.1, reset_after=1.0, dry_run=False, rule='rule1', deciding='rule1')"
     )
 
@@ -89,9 +89,9 @@ def test_rule_of_a_refusal_has_its_name(clock: ManualClock) -> None:
 def test_options_have_names(throttle: Throttle, clock: ManualClock) -> None:
     clock.set(seconds=10)
     assert throttle.check(tag="t", cost=10).granted == 10
-    waiting = throttle.check("t", max_wait=1)
-    assert (waiting.allowed, waiting.wait) == (True, 0.1)
-    assert throttle.peek("t", 3, max_wait=1.0, partial=True).granted == 3
+    waiting = throttle.check("t", max_delay=1)
+    assert (waiting.allowed, waiting.delay) == (True, 0.1)
+    assert throttle.peek("t", 3, max_delay=1.0, partial=True).granted == 3
     throttle.refund(tag="t", cost=11)
     assert throttle.peek("t").remaining == 10
     throttle.debit(tag="u", hits=10, age=0.5)
@@ -184,7 +184,7 @@ def test_exceptions_of_arguments_are_passed_on(throttle: Throttle) -> None:
 
     stubborn: Any = Stubborn()
     with pytest.raises(ZeroDivisionError, match="mine"):
-        throttle.check("t", max_wait=stubborn)
+        throttle.check("t", max_delay=stubborn)
     with pytest.raises(ZeroDivisionError, match="mine"):
         throttle.check("t", stubborn)
 

@@ -128,7 +128,7 @@ def make(case: dict[str, Any], throttle: Throttle, clock: ManualClock) -> Decisi
     options = {}
     for name, value in args.items():
         given = argument(vectors.number(value))
-        if name in ("ms", "max_wait_ms", "age_ms"):
+        if name in ("ms", "max_delay_ms", "age_ms"):
             name = {"ms": "seconds"}.get(name, name.removesuffix("_ms"))
             given = given / 1e3 if isinstance(given, int | float) else given
         options[name] = given

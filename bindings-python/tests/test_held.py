@@ -389,7 +389,7 @@ def test_a_hold_ends_once_and_a_request_is_refunded_once(clock: ManualClock) -> 
         first.finish(False)
         assert throttle.peek(TAG).balance == -2
     third = decided(native)
-    assert third.wait > 0
+    assert third.delay > 0
     assert decided(native).refused, "one place was free, and not two"
     second.end_hold(False)
     third.end_hold(True)

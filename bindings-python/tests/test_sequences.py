@@ -19,7 +19,7 @@ def call(throttle: Throttle, step: dict[str, Any]) -> Decision | bool | None:
     options: dict[str, Any] = {
         name: step[name] for name in ("cost", "hits", "partial", "allow_debt") if name in step
     }
-    for name in ("max_wait", "age"):
+    for name in ("max_delay", "age"):
         if f"{name}_ns" in step:
             options[name] = step[f"{name}_ns"] / 1e9
     answer: Decision | bool | None = getattr(domain, step["call"])(step["tag"], **options)

@@ -19,7 +19,7 @@ from dthrottle.wsgi import WsgiReader
 
 VECTORS = vectors.read("web")
 # What only the parts of a middleware can do, such as to end a hold later.
-IN_PARTS = ("end_hold", "finish", "scope", "can_wait", "wait_ns")
+IN_PARTS = ("end_hold", "finish", "scope", "can_wait", "delay_ns")
 
 
 def options_of(case: dict[str, Any], clock: ManualClock) -> dict[str, Any]:
@@ -95,13 +95,13 @@ class Parts:
         if decided is None:
             return {"action": "none"}
         fields = decided.fields
-        more: dict[str, Any] = {"action": "hold" if decided.wait else "pass"}
+        more: dict[str, Any] = {"action": "hold" if decided.delay else "pass"}
         if decided.refused:
             status, own, body = decided.refusal()
             more = {"action": "refuse", "status": status, "body": body.decode()}
             fields = own + fields
-        if decided.wait:
-            more["wait_ns"] = round(decided.wait * 1e9)
+        if decided.delay:
+            more["delay_ns"] = round(decided.delay * 1e9)
         more["fields"] = [list(field) for field in fields]
         return {**more, "taken": decided.decision.granted}
 

@@ -14,7 +14,7 @@ from dthrottle.errors import BY_KIND
 REPOSITORY = Path(__file__).parents[2]
 
 NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-TIMES = ("wait", "retry_after", "reset_after")
+TIMES = ("delay", "retry_after", "reset_after")
 
 
 def read(name: str) -> Any:

@@ -68,14 +68,14 @@ function adapt(glue) {
     // A handle is quick enough here.
     domainId: (handle) => /** @type {any} */ (handle),
 
-    check(id, tag, cost, maxWaitMs, partial, allowDebt) {
+    check(id, tag, cost, maxDelayMs, partial, allowDebt) {
       const call = typeof tag === 'string' ? wasm.check : wasm.checkBytes;
-      call(id, tag, cost, maxWaitMs, partial, allowDebt);
+      call(id, tag, cost, maxDelayMs, partial, allowDebt);
       return answer();
     },
-    peek(id, tag, cost, maxWaitMs, partial, allowDebt) {
+    peek(id, tag, cost, maxDelayMs, partial, allowDebt) {
       const call = typeof tag === 'string' ? wasm.peek : wasm.peekBytes;
-      call(id, tag, cost, maxWaitMs, partial, allowDebt);
+      call(id, tag, cost, maxDelayMs, partial, allowDebt);
       return answer();
     },
     allow(id, tag, cost) {

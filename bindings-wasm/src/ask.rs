@@ -33,11 +33,11 @@ pub fn check(
     handle: &Handle,
     tag: &str,
     cost: Option<f64>,
-    max_wait_ms: Option<f64>,
+    max_delay_ms: Option<f64>,
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<()> {
-    check_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial, allow_debt)
+    check_bytes(handle, tag.as_bytes(), cost, max_delay_ms, partial, allow_debt)
 }
 
 /// Asks and takes.
@@ -46,11 +46,11 @@ pub fn check_bytes(
     handle: &Handle,
     tag: &[u8],
     cost: Option<f64>,
-    max_wait_ms: Option<f64>,
+    max_delay_ms: Option<f64>,
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<()> {
-    let ask = common::ask(cost, max_wait_ms, partial, allow_debt).map_err(failure)?;
+    let ask = common::ask(cost, max_delay_ms, partial, allow_debt).map_err(failure)?;
     write(handle.domain.check_with(tag, ask))
 }
 
@@ -60,11 +60,11 @@ pub fn peek(
     handle: &Handle,
     tag: &str,
     cost: Option<f64>,
-    max_wait_ms: Option<f64>,
+    max_delay_ms: Option<f64>,
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<()> {
-    peek_bytes(handle, tag.as_bytes(), cost, max_wait_ms, partial, allow_debt)
+    peek_bytes(handle, tag.as_bytes(), cost, max_delay_ms, partial, allow_debt)
 }
 
 /// Asks only.
@@ -73,11 +73,11 @@ pub fn peek_bytes(
     handle: &Handle,
     tag: &[u8],
     cost: Option<f64>,
-    max_wait_ms: Option<f64>,
+    max_delay_ms: Option<f64>,
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<()> {
-    let ask = common::ask(cost, max_wait_ms, partial, allow_debt).map_err(failure)?;
+    let ask = common::ask(cost, max_delay_ms, partial, allow_debt).map_err(failure)?;
     write(handle.domain.peek_with(tag, ask))
 }
 

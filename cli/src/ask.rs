@@ -25,7 +25,7 @@ pub(crate) struct Args {
     cost: Option<u64>,
     /// Be allowed also when the turn comes within so many milliseconds.
     #[arg(long, value_name = "MS")]
-    max_wait: Option<u64>,
+    max_delay: Option<u64>,
     /// Take as many units as there are.
     #[arg(long)]
     partial: bool,
@@ -51,7 +51,7 @@ pub(crate) struct ResetArgs {
 pub(crate) fn ask(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut options = Vec::new();
     options.extend(args.cost.map(|cost| format!("cost={cost}")));
-    options.extend(args.max_wait.map(|wait| format!("max_wait_ms={wait}")));
+    options.extend(args.max_delay.map(|delay| format!("max_delay_ms={delay}")));
     options.extend(args.partial.then(|| "partial=1".to_string()));
     let answer = args.door.ask(&query(verb, args.domain.as_deref(), &options, &args.tag))?;
     let allowed = answer.starts_with("OK");

@@ -132,11 +132,11 @@ fn dry_run_counts_waits() {
     let config = Config::from_toml("rate = 1\ndry_run = true\n[domains.api]\nrate = 1").unwrap();
     let (throttle, _clock) = manual(config.into());
     assert!(throttle.domain("api").unwrap().is_dry_run());
-    let ask = Ask::default().max_wait(Duration::from_secs(1));
+    let ask = Ask::default().max_delay(Duration::from_secs(1));
     let decisions = [(); 3].map(|()| throttle.check_with("tag", ask).unwrap());
     assert_eq!(decisions.map(|decision| decision.dry_run), [false, true, true]);
     assert_eq!(decisions.map(|decision| decision.granted), [1, 1, 0]);
-    assert!(decisions.iter().all(|decision| decision.allowed && decision.wait.is_zero()));
+    assert!(decisions.iter().all(|decision| decision.allowed && decision.delay.is_zero()));
     let stats = throttle.stats();
     assert_eq!((stats.allowed, stats.dry_run, stats.refused), (3, 2, 0));
 }

@@ -26,7 +26,7 @@ const KEYS: &[&str] = &[
     "smockron_max_ahead",
     "max_connections",
     "max_line",
-    "max_wait",
+    "max_delay",
     "write_timeout",
     "workers",
 ];
@@ -46,8 +46,8 @@ pub(crate) struct Settings {
     /// For each listener of lines and RESP.
     pub(crate) max_connections: usize,
     pub(crate) max_line: usize,
-    /// The longest wait that a check may ask for.
-    pub(crate) max_wait: Duration,
+    /// The longest `max_delay` that a check may set.
+    pub(crate) max_delay: Duration,
     pub(crate) write_timeout: Duration,
     /// Nothing: one for each core.
     pub(crate) workers: Option<usize>,
@@ -73,7 +73,7 @@ impl Settings {
             smockron_max_ahead: Duration::from_secs(60),
             max_connections: 10_000,
             max_line: 8192,
-            max_wait: Duration::from_secs(60),
+            max_delay: Duration::from_secs(60),
             write_timeout: Duration::from_secs(10),
             workers: None,
         }
@@ -149,8 +149,8 @@ impl Settings {
             settings.max_line = number as usize;
         }
         settings.workers = keys.number("workers", 1..=256)?.map(|number| number as usize);
-        if let Some(time) = keys.duration("max_wait", Duration::ZERO)? {
-            settings.max_wait = time;
+        if let Some(time) = keys.duration("max_delay", Duration::ZERO)? {
+            settings.max_delay = time;
         }
         if let Some(time) = keys.duration("write_timeout", Duration::from_nanos(1))? {
             settings.write_timeout = time;
@@ -365,7 +365,7 @@ mod tests {
             smockron_max_ahead = "7s"
             max_connections = 5
             max_line = 64
-            max_wait = "2m"
+            max_delay = "2m"
             write_timeout = "500ms"
             workers = 1
         "#;
@@ -383,7 +383,7 @@ mod tests {
             smockron_max_ahead: Duration::from_secs(7),
             max_connections: 5,
             max_line: 64,
-            max_wait: Duration::from_secs(120),
+            max_delay: Duration::from_secs(120),
             write_timeout: Duration::from_millis(500),
             workers: Some(1),
         };
@@ -429,7 +429,7 @@ mod tests {
                 "[daemon]\nsmockron_max_ahead = 'soon'",
                 "line 2: daemon.smockron_max_ahead: \"soon\": no number",
             ),
-            ("[daemon]\nmax_wait = '5 lightyears'", "line 2: daemon.max_wait: \"5 lightyears\": "),
+            ("[daemon]\nmax_delay = '5 lightyears'", "line 2: daemon.max_delay: \"5 lightyears\": "),
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();

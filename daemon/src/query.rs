@@ -19,7 +19,7 @@ struct Query<'a> {
     verb: &'a str,
     domain: Option<&'a str>,
     cost: u64,
-    max_wait: Duration,
+    max_delay: Duration,
     partial: bool,
     count: usize,
     token: &'a str,
@@ -27,7 +27,7 @@ struct Query<'a> {
 }
 
 const VERBS: [&str; 8] = ["check", "peek", "refund", "reset", "stats", "peers", "rules", "top"];
-const OPTIONS: &str = "domain, cost, max_wait_ms, partial, count, token or tag";
+const OPTIONS: &str = "domain, cost, max_delay_ms, partial, count, token or tag";
 /// Characters of an unknown domain's name in an error.
 const SHOWN: usize = 64;
 
@@ -60,7 +60,7 @@ impl<'a> Query<'a> {
             verb: text(verb)?,
             domain: None,
             cost: DEFAULT_COST,
-            max_wait: Duration::ZERO,
+            max_delay: Duration::ZERO,
             partial: false,
             count: 20,
             token: "",
@@ -81,7 +81,7 @@ impl<'a> Query<'a> {
             match key {
                 "domain" => query.domain = Some(value),
                 "cost" => query.cost = number()?,
-                "max_wait_ms" => query.max_wait = Duration::from_millis(number()?),
+                "max_delay_ms" => query.max_delay = Duration::from_millis(number()?),
                 "partial" => query.partial = number()? != 0,
                 "token" => query.token = value,
                 "count" => query.count = number()?.min(MOST_TOP as u64) as usize,
@@ -96,8 +96,8 @@ impl<'a> Query<'a> {
     }
 
     fn answer(&self, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let max_wait = self.max_wait.min(asked.settings.max_wait);
-        let ask = Ask::cost(self.cost).max_wait(max_wait).partial(self.partial);
+        let max_delay = self.max_delay.min(asked.settings.max_delay);
+        let ask = Ask::cost(self.cost).max_delay(max_delay).partial(self.partial);
         match self.verb {
             "check" => {
                 let (domain, tag) = (self.domain(trusted, asked)?, self.tag()?);
@@ -206,7 +206,7 @@ mod tests {
     use dthrottle::{ManualClock, Rule};
 
     fn ask(throttle: &Throttle, line: &[u8], trusted: bool) -> String {
-        let text = "[daemon]\ntoken = '0123456789abcdef'\nmax_wait = '10s'";
+        let text = "[daemon]\ntoken = '0123456789abcdef'\nmax_delay = '10s'";
         let (state, settings) = (State::default(), Settings::from_toml(text).unwrap().1);
         let (asked, mut out) = (Asked { throttle, state: &state, settings: &settings }, Vec::new());
         answer(line, trusted, &asked, &mut out);
@@ -225,21 +225,21 @@ mod tests {
     fn full_answers() {
         let throttle = throttle();
         let one = ask(&throttle, b"check\0domain=log in\0cost=3\0tag=x\0y", false);
-        let times = "wait_ns=0 retry_after_ns=0 reset_after_ns=1500000000";
+        let times = "delay_ns=0 retry_after_ns=0 reset_after_ns=1500000000";
         let figures = "limit=4 remaining=1 balance=1 granted=3";
         assert_eq!(one, format!("OK {figures} {times} deciding=a rule"));
         let two = ask(&throttle, b"peek\0domain=log in\0cost=3\0tag=x\0y", false);
-        let times = "wait_ns=0 retry_after_ns=1000000000 reset_after_ns=1500000000";
+        let times = "delay_ns=0 retry_after_ns=1000000000 reset_after_ns=1500000000";
         assert_eq!(two, format!("NO limit=4 remaining=1 balance=1 granted=0 {times} rule=a rule"));
         let three =
-            ask(&throttle, b"check\0domain=log in\0cost=3\0max_wait_ms=1000\0tag=x\0y", false);
+            ask(&throttle, b"check\0domain=log in\0cost=3\0max_delay_ms=1000\0tag=x\0y", false);
         assert!(
-            three.starts_with("OK limit=4 remaining=0 balance=-2 granted=3 wait_ns=1000000000")
+            three.starts_with("OK limit=4 remaining=0 balance=-2 granted=3 delay_ns=1000000000")
         );
         let part = ask(&throttle, b"check\0domain=log in\0cost=3\0partial=1\0tag=z", false);
         assert!(part.starts_with("OK limit=4 remaining=1"));
         let free = ask(&throttle, b"check\0domain=free\0tag=", false);
-        assert_eq!(free, "OK granted=1 wait_ns=0 retry_after_ns=0 reset_after_ns=0");
+        assert_eq!(free, "OK granted=1 delay_ns=0 retry_after_ns=0 reset_after_ns=0");
     }
 
     #[test]
@@ -325,9 +325,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_at_most_max_wait() {
+    fn a_delay_is_at_most_max_delay() {
         let throttle = throttle();
-        let check = || ask(&throttle, b"check\0domain=log in\0max_wait_ms=99999999\0tag=x", false);
+        let check = || ask(&throttle, b"check\0domain=log in\0max_delay_ms=99999999\0tag=x", false);
         // Four at once, and two a second for ten seconds.
         for _ in 0..24 {
             assert!(check().starts_with("OK "));

@@ -12,7 +12,7 @@
 static const char *const names[][2] = {
     { "DTHROTTLE_DECISION", "dthrottle-decision" },
     { "DTHROTTLE_REMAINING", "dthrottle-remaining" },
-    { "DTHROTTLE_WAIT", "dthrottle-wait" },
+    { "DTHROTTLE_DELAY", "dthrottle-delay" },
 };
 
 /* The state of a request, kept with it. */
@@ -64,11 +64,11 @@ void dthrottle_publish(request_rec *r, const dthrottle_dir_conf_t *conf,
                        const dthrottle_domain_conf_t *domain, const char *outcome,
                        const dthrottle_decision_t *decision)
 {
-    apr_uint64_t wait = decision->wait_ns ? decision->wait_ns : decision->retry_after_ns;
+    apr_uint64_t delay = decision->delay_ns ? decision->delay_ns : decision->retry_after_ns;
     set_state(r, published);
     set_variable(r, names[0], outcome);
     set_variable(r, names[1], number(r->pool, decision->remaining));
-    set_variable(r, names[2], number(r->pool, wait / DTHROTTLE_NS_PER_MS));
+    set_variable(r, names[2], number(r->pool, delay / DTHROTTLE_NS_PER_MS));
     set_fields(r, conf, domain, *decision);
 }
 

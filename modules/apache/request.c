@@ -65,7 +65,7 @@ static int refused(request_rec *r, const client_t *client, const dthrottle_decis
 }
 
 /* Waits to the end: the signal that ends a child of prefork gracefully would end apr_sleep. */
-static void wait_ns(apr_uint64_t ns)
+static void sleep_ns(apr_uint64_t ns)
 {
     struct timespec left = { (time_t)(ns / DTHROTTLE_NS_PER_S), (long)(ns % DTHROTTLE_NS_PER_S) };
     while (nanosleep(&left, &left) == -1 && errno == EINTR)
@@ -76,15 +76,15 @@ static int delayed(request_rec *r, const client_t *client, dthrottle_decision_t 
 {
     if (dthrottle_enter()) {
         dthrottle_publish(r, client->conf, client->domain, "delayed", decision);
-        wait_ns(decision->wait_ns);
+        sleep_ns(decision->delay_ns);
         dthrottle_leave();
         return DECLINED;
     }
     /* Too many requests are delayed: refuse this one, and refund it. */
     dthrottle_refund(client->domain->handle, client->tag, client->tag_len, decision->granted);
     decision->allowed = false;
-    decision->retry_after_ns = decision->wait_ns;
-    decision->wait_ns = 0;
+    decision->retry_after_ns = decision->delay_ns;
+    decision->delay_ns = 0;
     return refused(r, client, decision);
 }
 
@@ -149,7 +149,7 @@ static int32_t check(request_rec *r, const client_t *client, dthrottle_decision_
     ask.cost = cost_of(r, client);
     ask.allow_debt = 1;
     if (client->conf->max_delay_ns > 0)
-        ask.max_wait_ns = (uint64_t)client->conf->max_delay_ns;
+        ask.max_delay_ns = (uint64_t)client->conf->max_delay_ns;
     return dthrottle_check_with(client->domain->handle, client->tag, client->tag_len, &ask,
                                 decision);
 }
@@ -173,10 +173,10 @@ int dthrottle_header_parser(request_rec *r)
     }
     if (!decision.allowed || decision.rule >= 0)
         return refused(r, &client, &decision);
-    if (decision.wait_ns && client.conf->dry_run != 1 && !decision.dry_run)
+    if (decision.delay_ns && client.conf->dry_run != 1 && !decision.dry_run)
         return delayed(r, &client, &decision);
     dthrottle_publish(r, client.conf, client.domain,
-                      decision.dry_run || decision.wait_ns ? "delayed-dry-run" : "passed",
+                      decision.dry_run || decision.delay_ns ? "delayed-dry-run" : "passed",
                       &decision);
     return DECLINED;
 }

@@ -62,8 +62,8 @@ typedef struct {
     uint64_t                          most_ns;
     /* By how much one request delays the refill, rounded down. */
     uint64_t                          step_ns;
-    /* With the rules of a file: the longest wait. */
-    uint64_t                          wait_ns;
+    /* With the rules of a file: the longest delay. */
+    uint64_t                          max_delay_ns;
     /* The context of all requests that just pass where this limit is used. */
     struct ngx_http_dthrottle_ctx_s  *passed;
 } ngx_http_dthrottle_limit_t;

@@ -41,9 +41,9 @@ ngx_http_dthrottle_finish_use(ngx_conf_t *cf, ngx_http_dthrottle_main_conf_t *mc
         }
         return NGX_OK;
     }
-    if (limit->wait_ns != 0) {
+    if (limit->max_delay_ns != 0) {
         return ngx_http_dthrottle_fault(cf, zone, "has a rate, so burst and delay say how long "
-                                        "to wait: leave out wait");
+                                        "a request may be delayed: leave out max_delay");
     }
     if (limit->delay != UINT64_MAX) {
         limit->free_ns = ngx_http_dthrottle_fill_ns(zone, limit->delay + 1);

@@ -48,8 +48,8 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     ngx_flag_t       is_refused;
     dthrottle_ask_t  ask = DTHROTTLE_ASK_INIT;
 
-    if (limit->wait_ns != 0) {
-        ask.max_wait_ns = limit->wait_ns;
+    if (limit->max_delay_ns != 0) {
+        ask.max_delay_ns = limit->max_delay_ns;
         status = take ? dthrottle_check_with(limit->zone->domain, key->data, key->len, &ask,
                                              decision)
                       : dthrottle_peek_with(limit->zone->domain, key->data, key->len, &ask,
@@ -125,32 +125,32 @@ ngx_http_dthrottle_reject(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
 
 /* A request that dry run lets go on at once. */
 static void
-ngx_http_dthrottle_spared(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, uint64_t wait_ns)
+ngx_http_dthrottle_spared(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, uint64_t delay_ns)
 {
     ngx_http_dthrottle_loc_conf_t  *lcf;
 
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
     ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
-                  "delaying request, dry run, by %uLms", wait_ns / NGX_HTTP_DTHROTTLE_NS_PER_MS);
+                  "delaying request, dry run, by %uLms", delay_ns / NGX_HTTP_DTHROTTLE_NS_PER_MS);
     if (ctx->status == NGX_HTTP_DTHROTTLE_PASSED) {
         ctx->status = NGX_HTTP_DTHROTTLE_DELAYED_DRY_RUN;
     }
 }
 
 /*
- * Asks all limits: the one that refuses, or NULL and the longest wait. With more than one they are
+ * Asks all limits: the one that refuses, or NULL and the longest delay. With more than one they are
  * looked at before anything is taken, so that one that refuses takes nothing from the others.
  */
 static ngx_http_dthrottle_limit_t *
 ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_uint_t asked,
-    dthrottle_decision_t *decision, uint64_t *wait_ns)
+    dthrottle_decision_t *decision, uint64_t *delay_ns)
 {
-    uint64_t                      wait;
+    uint64_t                      delay;
     ngx_uint_t                    i;
     ngx_flag_t                    take;
     ngx_http_dthrottle_limit_t  **limit = ctx->limits->elts;
 
-    *wait_ns = 0;
+    *delay_ns = 0;
     for (take = 0; take <= 1; take++) {
         for (i = 0; i < ctx->limits->nelts; i++) {
             if (ctx->keys[i].len == 0) {
@@ -176,17 +176,17 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
             if (!take) {
                 continue;
             }
-            wait = decision->wait_ns;
+            delay = decision->delay_ns;
             if (decision->reset_after_ns > limit[i]->free_ns) {
-                wait = decision->reset_after_ns - limit[i]->free_ns;
+                delay = decision->reset_after_ns - limit[i]->free_ns;
             }
             if (limit[i]->zone->dry_run) {
-                if (decision->dry_run || wait != 0) {
-                    ngx_http_dthrottle_spared(r, ctx, wait != 0 ? wait : decision->retry_after_ns);
+                if (decision->dry_run || delay != 0) {
+                    ngx_http_dthrottle_spared(r, ctx, delay != 0 ? delay : decision->retry_after_ns);
                 }
                 continue;
             }
-            *wait_ns = wait > *wait_ns ? wait : *wait_ns;
+            *delay_ns = delay > *delay_ns ? delay : *delay_ns;
         }
     }
     return NULL;
@@ -241,7 +241,7 @@ ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint
 
 /* Lets the request wait on a timer of nginx. */
 static ngx_int_t
-ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_msec_t wait_ms)
+ngx_http_dthrottle_start_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_msec_t delay_ms)
 {
     ngx_uint_t           i;
     ngx_pool_cleanup_t  *cleanup;
@@ -270,33 +270,33 @@ ngx_http_dthrottle_wait(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ng
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_dthrottle_delay;
     r->connection->write->delayed = 1;
-    ngx_add_timer(r->connection->write, wait_ms);
+    ngx_add_timer(r->connection->write, delay_ms);
     return NGX_AGAIN;
 }
 
-/* Refuses a request if `limit` is set, else delays it by wait_ns, if that is not 0. */
+/* Refuses a request if `limit` is set, else delays it by delay_ns, if that is not 0. */
 static ngx_int_t
 ngx_http_dthrottle_conclude(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
-    ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision, uint64_t wait_ns)
+    ngx_http_dthrottle_limit_t *limit, dthrottle_decision_t *decision, uint64_t delay_ns)
 {
-    ngx_msec_t                      wait_ms;
+    ngx_msec_t                      delay_ms;
     ngx_http_dthrottle_loc_conf_t  *lcf;
 
     if (limit != NULL) {
         return ngx_http_dthrottle_reject(r, ctx, limit, decision);
     }
-    wait_ms = (wait_ns + NGX_HTTP_DTHROTTLE_NS_PER_MS / 2) / NGX_HTTP_DTHROTTLE_NS_PER_MS;
-    if (wait_ms == 0) {
+    delay_ms = (delay_ns + NGX_HTTP_DTHROTTLE_NS_PER_MS / 2) / NGX_HTTP_DTHROTTLE_NS_PER_MS;
+    if (delay_ms == 0) {
         return NGX_DECLINED;
     }
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
     if (lcf->dry_run) {
-        ngx_http_dthrottle_spared(r, ctx, wait_ns);
+        ngx_http_dthrottle_spared(r, ctx, delay_ns);
         return NGX_DECLINED;
     }
     ngx_log_error(ngx_http_dthrottle_delay_level(lcf), r->connection->log, 0,
-                  "delaying request by %Mms", wait_ms);
-    return ngx_http_dthrottle_wait(r, ctx, wait_ms);
+                  "delaying request by %Mms", delay_ms);
+    return ngx_http_dthrottle_start_delay(r, ctx, delay_ms);
 }
 
 /* One limit that may delay: most requests neither wait nor are refused. */
@@ -328,7 +328,7 @@ NGX_HTTP_DTHROTTLE_SELDOM static ngx_int_t
 ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t *mcf,
     ngx_http_dthrottle_loc_conf_t *lcf)
 {
-    uint64_t                     wait_ns;
+    uint64_t                     delay_ns;
     ngx_uint_t                   asked;
     dthrottle_decision_t         decision = DTHROTTLE_DECISION_INIT;
     ngx_http_dthrottle_ctx_t    *ctx;
@@ -342,8 +342,8 @@ ngx_http_dthrottle_ask_all(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t
         return NGX_DECLINED;
     }
     ngx_http_dthrottle_set_ctx(r, mcf, ctx);
-    limit = ngx_http_dthrottle_ask(r, ctx, asked, &decision, &wait_ns);
-    return ngx_http_dthrottle_conclude(r, ctx, limit, &decision, wait_ns);
+    limit = ngx_http_dthrottle_ask(r, ctx, asked, &decision, &delay_ns);
+    return ngx_http_dthrottle_conclude(r, ctx, limit, &decision, delay_ns);
 }
 
 static ngx_inline ngx_int_t

@@ -248,22 +248,22 @@ ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_l
         limit->delay = number;
         return NGX_CONF_OK;
     }
-    if (ngx_http_dthrottle_is(value, "wait=")) {
-        text.data = value->data + sizeof("wait=") - 1;
-        text.len = value->len - (sizeof("wait=") - 1);
+    if (ngx_http_dthrottle_is(value, "max_delay=")) {
+        text.data = value->data + sizeof("max_delay=") - 1;
+        text.len = value->len - (sizeof("max_delay=") - 1);
         number = ngx_parse_time(&text, 0);
         /* Longer than a timer can be set for. */
         if (number <= 0 || number > NGX_MAX_INT32_VALUE) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid wait \"%V\"; write a time, such as "
-                               "wait=500ms or wait=5s", value);
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid max_delay \"%V\"; write a time, such as "
+                               "max_delay=500ms or max_delay=5s", value);
             return NGX_CONF_ERROR;
         }
-        limit->wait_ns = (uint64_t) number * NGX_HTTP_DTHROTTLE_NS_PER_MS;
+        limit->max_delay_ns = (uint64_t) number * NGX_HTTP_DTHROTTLE_NS_PER_MS;
         return NGX_CONF_OK;
     }
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid parameter \"%V\"; dthrottle takes zone=name, burst=20, nodelay "
-                       "or delay=8, and wait=5s where the rules are those of a file", value);
+                       "or delay=8, and max_delay=5s where the rules are those of a file", value);
     return NGX_CONF_ERROR;
 }
 

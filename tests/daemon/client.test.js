@@ -19,7 +19,7 @@ const PATIENT = { timeoutMs: 10_000 };
 const RULES = 'rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"\n[domains.free]\n';
 
 test('with a daemon', async (t) => {
-  const daemon = await new Daemon(RULES, 'max_wait = "1 day"').start();
+  const daemon = await new Daemon(RULES, 'max_delay = "1 day"').start();
   const client = new Client({ path: daemon.socket, ...PATIENT });
   t.after(() => daemon.end());
   t.after(() => client.close());
@@ -50,8 +50,8 @@ test('with a daemon', async (t) => {
     assert.ok(Math.abs(second.retryAfterMs - 86_400_000 / 5) < 60_000);
     const part = await client.check('a b', { cost: 3, domain: 'log in', partial: true });
     assert.deepEqual([part.granted, part.remaining], [2, 0]);
-    const waiting = await client.check('a b', { domain: 'log in', maxWaitMs: 2e7 });
-    assert.ok(waiting.allowed && waiting.waitMs > 1e7);
+    const waiting = await client.check('a b', { domain: 'log in', maxDelayMs: 2e7 });
+    assert.ok(waiting.allowed && waiting.delayMs > 1e7);
     assert.equal(await client.refund('a b', 2, { domain: 'log in' }), true);
     assert.equal((await client.peek('a b', { domain: 'log in' })).balance, 1);
     assert.equal(await client.reset('a b', { domain: 'log in' }), true);

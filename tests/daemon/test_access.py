@@ -190,10 +190,10 @@ def test_another_user_cannot_change_or_see_state() -> None:
         assert ask_as_nobody("tcp", daemon.tcp, check).stdout.startswith("OK limit=3 remaining=0 ")
 
 
-def test_a_wait_is_at_most_max_wait() -> None:
+def test_a_delay_is_at_most_max_delay() -> None:
     """Not even many calls put a tag further into debt."""
     with Daemon('rate = "1/s"\nburst = 1') as daemon:
-        line = b"\0check\0max_wait_ms=20000000\0tag=victim\n"
+        line = b"\0check\0max_delay_ms=20000000\0tag=victim\n"
         with connect(daemon.tcp) as client:
             client.sendall(line * 1000)
             answers = client.makefile()

@@ -31,7 +31,7 @@ rate = "10 per day"
 rate = "5 per day"
 [domains.free]
 """
-    with Daemon(rules, 'max_wait = "1 day"') as daemon:
+    with Daemon(rules, 'max_delay = "1 day"') as daemon:
         yield daemon
 
 
@@ -63,9 +63,9 @@ def test_full_answers(client: Client) -> None:
     assert second.retry_after == pytest.approx(86400 / 5, rel=1e-3)
     part = client.check("a b", 3, domain="log in", partial=True)
     assert (part.allowed, part.granted, part.remaining) == (True, 2, 0)
-    waiting = client.check("a b", domain="log in", max_wait=20000)
+    waiting = client.check("a b", domain="log in", max_delay=20000)
     assert waiting.allowed
-    assert waiting.wait == pytest.approx(86400 / 5, rel=1e-3)
+    assert waiting.delay == pytest.approx(86400 / 5, rel=1e-3)
     assert client.peek("a b", domain="log in").balance == -1
     assert client.refund("a b", 2, domain="log in")
     assert client.peek("a b", domain="log in").balance == 1
@@ -305,7 +305,7 @@ def test_an_answer_that_is_no_daemons(answering: str) -> None:
             assert client.counts() == ClientCounts(asked=0, failed_open=1, failures=1)
 
 
-NEW_FIGURES = b"NO limit=x remaining=3 new=a=b word granted=1 wait_ns=" + b"9" * 5000 + b"\n"
+NEW_FIGURES = b"NO limit=x remaining=3 new=a=b word granted=1 delay_ns=" + b"9" * 5000 + b"\n"
 
 
 @pytest.mark.parametrize("answering", [NEW_FIGURES], indirect=True)

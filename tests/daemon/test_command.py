@@ -19,7 +19,7 @@ COMMAND = ROOT / "target/debug/dthrottle"
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
     rules = 'rate = "10 per day"\n[domains."log in"]\nrate = "5 per day"'
-    with Daemon(rules, 'max_wait = "2 days"') as daemon:
+    with Daemon(rules, 'max_delay = "2 days"') as daemon:
         yield daemon
 
 
@@ -39,7 +39,7 @@ def test_check_and_peek_and_reset(daemon: Daemon) -> None:
     code, out, _ = run(daemon, "check", "a b", "--cost", "3", "--partial", *options)
     assert (code, "granted      2" in out) == (0, True)
     assert run(daemon, "peek", "a b", *options)[0] == 1
-    assert run(daemon, "check", "a b", "--max-wait", "99999999", *options)[0] == 0
+    assert run(daemon, "check", "a b", "--max-delay", "99999999", *options)[0] == 0
     assert run(daemon, "reset", "a b", *options) == (0, "", "")
     assert run(daemon, "peek", "a b", *options)[0] == 0
 

@@ -132,10 +132,10 @@ def test_a_token_beyond_it() -> None:
         assert get(daemon, "/healthz", Authorization=None)[0] == 200
 
 
-def test_a_wait_is_at_most_max_wait() -> None:
-    with Daemon('rate = "1/s"\nburst = 1', 'max_wait = "5s"') as daemon:
+def test_a_delay_is_at_most_max_delay() -> None:
+    with Daemon('rate = "1/s"\nburst = 1', 'max_delay = "5s"') as daemon:
         for _ in range(20):
-            answer = json.loads(get(daemon, "/check?tag=victim&max_wait_ms=20000000")[2])
+            answer = json.loads(get(daemon, "/check?tag=victim&max_delay_ms=20000000")[2])
         assert answer["allowed"] is False
         assert answer["retry_after"] < 7
 

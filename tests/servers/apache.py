@@ -53,7 +53,7 @@ AliasMatch ^/ {folder}/html/index.html
 
 # Where a configuration names what is said of a decision.
 NAMES = """
-LogFormat "%P %>s %U %{DTHROTTLE_DECISION}e %{dthrottle-remaining}n %{dthrottle-wait}n" seen
+LogFormat "%P %>s %U %{DTHROTTLE_DECISION}e %{dthrottle-remaining}n %{dthrottle-delay}n" seen
 CustomLog {folder}/access.log seen
 Header always set X-Status "%{DTHROTTLE_DECISION}e" "expr=-n env('DTHROTTLE_DECISION')"
 Header always set X-Remaining "%{DTHROTTLE_REMAINING}e" "expr=-n env('DTHROTTLE_REMAINING')"

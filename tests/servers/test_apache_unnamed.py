@@ -12,7 +12,7 @@ from server import Server, folder_for, until
 
 SCRIPT = """#!/bin/sh
 printf 'Content-Type: text/plain\\n\\n'
-printf '%s %s %s' "$DTHROTTLE_DECISION" "$DTHROTTLE_REMAINING" "$DTHROTTLE_WAIT"
+printf '%s %s %s' "$DTHROTTLE_DECISION" "$DTHROTTLE_REMAINING" "$DTHROTTLE_DELAY"
 """
 PAGE = '<!--#echo var="DTHROTTLE_DECISION" --> <!--#echo var="DTHROTTLE_REMAINING" -->'
 FILE = 'Header set X-Status "%{DTHROTTLE_DECISION}e %{DTHROTTLE_REMAINING}e"\n'

@@ -54,9 +54,9 @@ SERVER = (
 )
 FILE_SERVER = (
     location("/rules", "dthrottle zone=rules;")
-    + location("/patient", "dthrottle zone=rules wait=2s;")
+    + location("/patient", "dthrottle zone=rules max_delay=2s;")
     + location("/dry-domain", "dthrottle zone=dry;")
-    + location("/dry-wait", "dthrottle zone=dry-hour wait=3600s;")
+    + location("/dry-wait", "dthrottle zone=dry-hour max_delay=3600s;")
     + location("/dry-first", "dthrottle zone=dry;", "dthrottle zone=other;")
     + location("/dry-delay", "dthrottle zone=dry;", "dthrottle zone=hour burst=1;")
 )

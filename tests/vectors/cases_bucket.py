@@ -49,8 +49,8 @@ def documents() -> list[Sequence]:
     for left in range(9, -1, -1):
         smockron.check(0, allowed=True, remaining=left, retry_after_ns=0)
     smockron.check(0, allowed=False, retry_after_ns=S)
-    smockron.check(0, max_wait_ns=5 * S, allowed=True, wait_ns=S)
-    smockron.check(0, max_wait_ns=5 * S, allowed=True, wait_ns=2 * S)
+    smockron.check(0, max_delay_ns=5 * S, allowed=True, delay_ns=S)
+    smockron.check(0, max_delay_ns=5 * S, allowed=True, delay_ns=2 * S)
     return [worked, smockron]
 
 
@@ -190,13 +190,13 @@ def costs() -> list[Sequence]:
 
     above = Sequence(
         "cost_above_burst",
-        "A cost above the burst is an error at once, also with max_wait, and takes nothing.",
+        "A cost above the burst is an error at once, also with max_delay, and takes nothing.",
         TEN,
     )
     for call in ("check", "peek", "allow"):
         above.fails("cost", call, 0, cost=11)
     for call in ("check", "peek"):
-        above.fails("cost", call, 0, cost=11, max_wait_ns=HOUR)
+        above.fails("cost", call, 0, cost=11, max_delay_ns=HOUR)
     above.peek(0, balance=10, reset_after_ns=0)
     above.check(0, cost=10, allowed=True, balance=0)
     above.fails("cost", "check", 0, cost=2**40)

@@ -53,7 +53,7 @@ def several_rules() -> list[Sequence]:
         {"rules": [SLOW, FAST]},
     )
     above.fails("cost", "check", 0, cost=4)
-    above.fails("cost", "check", 0, cost=4, max_wait_ns=HOUR)
+    above.fails("cost", "check", 0, cost=4, max_delay_ns=HOUR)
     above.check(0, cost=4, partial=True, allowed=True, granted=3)
     above.fails("cost", "allow", 0, cost=6)
 
@@ -175,7 +175,7 @@ def domains() -> list[Sequence]:
         free.refund(0, cost=5, **domain)
         free.reset(0, **domain)
         free.peek(0, cost=0, allowed=True, granted=0, reset_after_ns=0, **domain)
-        free.check(0, max_wait_ns=S, wait_ns=0, rule=None, dry_run=False, **domain)
+        free.check(0, max_delay_ns=S, delay_ns=0, rule=None, dry_run=False, **domain)
         free.allow(0, True, repeat=1000, **domain)
 
     apart = Sequence(

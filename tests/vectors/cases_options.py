@@ -1,4 +1,4 @@
-"""Sequences on the options of a check: max_wait, partial and allow_debt."""
+"""Sequences on the options of a check: max_delay, partial and allow_debt."""
 
 from __future__ import annotations
 
@@ -31,84 +31,84 @@ def cases() -> list[Sequence]:
 
 def waits() -> list[Sequence]:
     spaced = Sequence(
-        "max_wait_spaces_callers",
+        "max_delay_spaces_callers",
         "Callers who wait are charged at once and get turns one T apart.",
         PACED,
     )
     for turn in range(5):
-        spaced.check(0, max_wait_ns=5 * S, allowed=True, granted=1, wait_ns=turn * S)
+        spaced.check(0, max_delay_ns=5 * S, allowed=True, granted=1, delay_ns=turn * S)
     spaced.peek(0, balance=-4, remaining=0, reset_after_ns=5 * S)
-    spaced.check(0, allowed=False, wait_ns=0, retry_after_ns=5 * S)
-    spaced.check(500 * MS, max_wait_ns=5 * S, allowed=True, wait_ns=4500 * MS)
-    spaced.check(500 * MS, max_wait_ns=5 * S, allowed=False, retry_after_ns=5500 * MS)
+    spaced.check(0, allowed=False, delay_ns=0, retry_after_ns=5 * S)
+    spaced.check(500 * MS, max_delay_ns=5 * S, allowed=True, delay_ns=4500 * MS)
+    spaced.check(500 * MS, max_delay_ns=5 * S, allowed=False, retry_after_ns=5500 * MS)
     spaced.check(6 * S - 1, allowed=False, retry_after_ns=1)
     spaced.check(6 * S, allowed=True)
 
     boundary = Sequence(
-        "max_wait_boundary",
-        "A wait of exactly max_wait passes, one of 1 ns more does not and takes nothing.",
+        "max_delay_boundary",
+        "A delay of exactly max_delay passes, one of 1 ns more does not and takes nothing.",
         PACED,
     )
     boundary.check(0, allowed=True)
-    boundary.check(0, max_wait_ns=S - 1, allowed=False, wait_ns=0, retry_after_ns=S)
-    boundary.check(1, max_wait_ns=S - 2, allowed=False, retry_after_ns=S - 1)
-    boundary.check(1, max_wait_ns=S - 1, allowed=True, wait_ns=S - 1)
-    boundary.check(1, max_wait_ns=2 * S - 2, allowed=False, retry_after_ns=2 * S - 1)
-    boundary.peek(1, max_wait_ns=2 * S - 1, allowed=True, granted=1, wait_ns=2 * S - 1)
-    boundary.check(1, max_wait_ns=2 * S - 1, allowed=True, wait_ns=2 * S - 1)
+    boundary.check(0, max_delay_ns=S - 1, allowed=False, delay_ns=0, retry_after_ns=S)
+    boundary.check(1, max_delay_ns=S - 2, allowed=False, retry_after_ns=S - 1)
+    boundary.check(1, max_delay_ns=S - 1, allowed=True, delay_ns=S - 1)
+    boundary.check(1, max_delay_ns=2 * S - 2, allowed=False, retry_after_ns=2 * S - 1)
+    boundary.peek(1, max_delay_ns=2 * S - 1, allowed=True, granted=1, delay_ns=2 * S - 1)
+    boundary.check(1, max_delay_ns=2 * S - 1, allowed=True, delay_ns=2 * S - 1)
 
     unused = Sequence(
-        "max_wait_unused",
-        "While there are units nobody waits, and max_wait 0 is as none.",
+        "max_delay_unused",
+        "While there are units nobody waits, and max_delay 0 is as none.",
         {"rate": "1/s", "burst": 2},
     )
-    unused.check(0, max_wait_ns=HOUR, allowed=True, wait_ns=0, balance=1)
-    unused.check(0, max_wait_ns=0, allowed=True, wait_ns=0, balance=0)
-    unused.check(0, max_wait_ns=0, allowed=False, wait_ns=0, retry_after_ns=S)
-    unused.check(S, max_wait_ns=0, allowed=True)
+    unused.check(0, max_delay_ns=HOUR, allowed=True, delay_ns=0, balance=1)
+    unused.check(0, max_delay_ns=0, allowed=True, delay_ns=0, balance=0)
+    unused.check(0, max_delay_ns=0, allowed=False, delay_ns=0, retry_after_ns=S)
+    unused.check(S, max_delay_ns=0, allowed=True)
 
     gives_up = Sequence(
-        "max_wait_given_up",
-        "Who gives up a wait refunds it, and the next caller gets the freed turn's time.",
+        "max_delay_given_up",
+        "Who gives up a delay refunds it, and the next caller gets the freed turn's time.",
         PACED,
     )
     for turn in range(4):
-        gives_up.check(0, max_wait_ns=10 * S, allowed=True, wait_ns=turn * S)
+        gives_up.check(0, max_delay_ns=10 * S, allowed=True, delay_ns=turn * S)
     gives_up.refund(0)
-    gives_up.check(0, max_wait_ns=10 * S, allowed=True, wait_ns=3 * S)
+    gives_up.check(0, max_delay_ns=10 * S, allowed=True, delay_ns=3 * S)
     gives_up.refund(500 * MS, cost=2)
-    gives_up.check(500 * MS, max_wait_ns=10 * S, allowed=True, wait_ns=1500 * MS)
+    gives_up.check(500 * MS, max_delay_ns=10 * S, allowed=True, delay_ns=1500 * MS)
     gives_up.refund(500 * MS, cost=3)
     gives_up.peek(500 * MS, balance=1, reset_after_ns=0)
 
     costly = Sequence(
-        "max_wait_with_cost",
-        "The wait is until the whole cost is there.",
+        "max_delay_with_cost",
+        "The delay is until the whole cost is there.",
         TEN,
     )
-    costly.check(0, cost=7, max_wait_ns=S, allowed=True, wait_ns=0, balance=3)
-    costly.check(0, cost=8, max_wait_ns=500 * MS - 1, allowed=False, retry_after_ns=500 * MS)
-    costly.check(0, cost=8, max_wait_ns=500 * MS, allowed=True, wait_ns=500 * MS, balance=-5)
-    costly.check(0, cost=0, max_wait_ns=500 * MS - 1, allowed=False, retry_after_ns=500 * MS)
-    costly.check(0, cost=0, max_wait_ns=500 * MS, allowed=True, granted=0, wait_ns=500 * MS)
-    costly.check(0, cost=10, max_wait_ns=2 * S, allowed=True, wait_ns=1500 * MS, balance=-15)
+    costly.check(0, cost=7, max_delay_ns=S, allowed=True, delay_ns=0, balance=3)
+    costly.check(0, cost=8, max_delay_ns=500 * MS - 1, allowed=False, retry_after_ns=500 * MS)
+    costly.check(0, cost=8, max_delay_ns=500 * MS, allowed=True, delay_ns=500 * MS, balance=-5)
+    costly.check(0, cost=0, max_delay_ns=500 * MS - 1, allowed=False, retry_after_ns=500 * MS)
+    costly.check(0, cost=0, max_delay_ns=500 * MS, allowed=True, granted=0, delay_ns=500 * MS)
+    costly.check(0, cost=10, max_delay_ns=2 * S, allowed=True, delay_ns=1500 * MS, balance=-15)
 
     debt = Sequence(
-        "max_wait_in_debt",
+        "max_delay_in_debt",
         "Debt is waited for like anything else.",
         ONE,
     )
     debt.debit(0, 13, 0)
-    debt.check(0, max_wait_ns=4 * S - 1, allowed=False, balance=-3, retry_after_ns=4 * S)
-    debt.check(0, max_wait_ns=4 * S, allowed=True, wait_ns=4 * S, balance=-4)
-    debt.check(3 * S, max_wait_ns=2 * S, allowed=True, wait_ns=2 * S, balance=-2)
+    debt.check(0, max_delay_ns=4 * S - 1, allowed=False, balance=-3, retry_after_ns=4 * S)
+    debt.check(0, max_delay_ns=4 * S, allowed=True, delay_ns=4 * S, balance=-4)
+    debt.check(3 * S, max_delay_ns=2 * S, allowed=True, delay_ns=2 * S, balance=-2)
     return [spaced, boundary, unused, gives_up, costly, debt]
 
 
 def waits_of_several() -> list[Sequence]:
     both = Sequence(
-        "max_wait_two_rules",
-        "With two rules the wait is the longest, and a refusal by one takes from neither.",
+        "max_delay_two_rules",
+        "With two rules the delay is the longest, and a refusal by one takes from neither.",
         {
             "rules": [
                 {"name": "fast", "rate": "10/s", "burst": 1},
@@ -116,15 +116,15 @@ def waits_of_several() -> list[Sequence]:
             ]
         },
     )
-    both.check(0, max_wait_ns=S, allowed=True, wait_ns=0, limit=1, balance=0)
-    both.check(0, max_wait_ns=S, allowed=True, wait_ns=100 * MS, limit=1, balance=-1)
-    both.check(0, max_wait_ns=S, allowed=True, wait_ns=200 * MS, limit=1, balance=-2)
-    both.check(0, max_wait_ns=S - 1, allowed=False, rule="slow", retry_after_ns=S, balance=0)
-    both.check(0, max_wait_ns=S, allowed=True, wait_ns=S, limit=1, balance=-3)
+    both.check(0, max_delay_ns=S, allowed=True, delay_ns=0, limit=1, balance=0)
+    both.check(0, max_delay_ns=S, allowed=True, delay_ns=100 * MS, limit=1, balance=-1)
+    both.check(0, max_delay_ns=S, allowed=True, delay_ns=200 * MS, limit=1, balance=-2)
+    both.check(0, max_delay_ns=S - 1, allowed=False, rule="slow", retry_after_ns=S, balance=0)
+    both.check(0, max_delay_ns=S, allowed=True, delay_ns=S, limit=1, balance=-3)
     both.check(0, allowed=False, rule="slow", limit=3, balance=-1, retry_after_ns=2 * S)
 
     figures = Sequence(
-        "max_wait_decider",
+        "max_delay_decider",
         "Two rules without units left: the smaller limit decides, though the other owes more.",
         {
             "rules": [
@@ -134,7 +134,7 @@ def waits_of_several() -> list[Sequence]:
         },
     )
     figures.check(0, cost=2, allowed=True, limit=2, balance=0)
-    figures.check(200 * MS, cost=2, max_wait_ns=S, wait_ns=800 * MS, limit=2, balance=0)
+    figures.check(200 * MS, cost=2, max_delay_ns=S, delay_ns=800 * MS, limit=2, balance=0)
     figures.check(200 * MS, allowed=False, rule="big", balance=-1, retry_after_ns=1800 * MS)
     return [both, figures]
 
@@ -187,25 +187,25 @@ def partials() -> list[Sequence]:
     debt.check(400 * MS, cost=5, partial=True, allowed=True, granted=1, balance=0)
 
     waiting = Sequence(
-        "partial_with_max_wait",
-        "partial counts what comes within max_wait, and the wait is for what was granted.",
+        "partial_with_max_delay",
+        "partial counts what comes within max_delay, and the delay is for what was granted.",
         TEN,
     )
     waiting.check(0, cost=7, allowed=True, balance=3)
-    waiting.peek(0, cost=8, partial=True, max_wait_ns=200 * MS, granted=5, wait_ns=200 * MS)
-    waiting.check(0, cost=8, partial=True, max_wait_ns=200 * MS, granted=5, wait_ns=200 * MS)
+    waiting.peek(0, cost=8, partial=True, max_delay_ns=200 * MS, granted=5, delay_ns=200 * MS)
+    waiting.check(0, cost=8, partial=True, max_delay_ns=200 * MS, granted=5, delay_ns=200 * MS)
     waiting.peek(0, balance=-2)
-    waiting.check(0, cost=8, partial=True, max_wait_ns=300 * MS - 1, allowed=False)
-    waiting.check(0, cost=8, partial=True, max_wait_ns=300 * MS, granted=1, wait_ns=300 * MS)
-    waiting.check(0, cost=2, partial=True, max_wait_ns=S, granted=2, wait_ns=500 * MS)
+    waiting.check(0, cost=8, partial=True, max_delay_ns=300 * MS - 1, allowed=False)
+    waiting.check(0, cost=8, partial=True, max_delay_ns=300 * MS, granted=1, delay_ns=300 * MS)
+    waiting.check(0, cost=2, partial=True, max_delay_ns=S, granted=2, delay_ns=500 * MS)
 
     ahead = Sequence(
-        "partial_with_max_wait_above_burst",
+        "partial_with_max_delay_above_burst",
         "With a long enough wait partial grants more than the burst.",
         TEN,
     )
-    ahead.check(0, cost=30, partial=True, max_wait_ns=S, granted=20, wait_ns=S, balance=-10)
-    ahead.check(0, cost=30, partial=True, max_wait_ns=S, allowed=False, retry_after_ns=1100 * MS)
+    ahead.check(0, cost=30, partial=True, max_delay_ns=S, granted=20, delay_ns=S, balance=-10)
+    ahead.check(0, cost=30, partial=True, max_delay_ns=S, allowed=False, retry_after_ns=1100 * MS)
 
     nothing = Sequence(
         "partial_nothing_in_debt",
@@ -233,14 +233,14 @@ def partials_of_several() -> list[Sequence]:
     least.check(2 * S, cost=9, partial=True, allowed=True, granted=1)
 
     waiting = Sequence(
-        "partial_two_rules_max_wait",
-        "partial, two rules and max_wait: the least that comes in time, the longest wait for it.",
+        "partial_two_rules_max_delay",
+        "partial, two rules and max_delay: the least that comes in time, the longest delay for it.",
         TWO,
     )
-    waiting.check(0, cost=4, partial=True, max_wait_ns=S, granted=4, wait_ns=0)
-    waiting.check(0, cost=9, partial=True, max_wait_ns=300 * MS, granted=4, wait_ns=300 * MS)
-    waiting.check(S, cost=5, max_wait_ns=S, allowed=True, wait_ns=0)
-    waiting.check(S, cost=4, partial=True, max_wait_ns=S, granted=1, wait_ns=S, limit=5)
+    waiting.check(0, cost=4, partial=True, max_delay_ns=S, granted=4, delay_ns=0)
+    waiting.check(0, cost=9, partial=True, max_delay_ns=300 * MS, granted=4, delay_ns=300 * MS)
+    waiting.check(S, cost=5, max_delay_ns=S, allowed=True, delay_ns=0)
+    waiting.check(S, cost=4, partial=True, max_delay_ns=S, granted=1, delay_ns=S, limit=5)
     return [least, waiting]
 
 
@@ -252,7 +252,7 @@ def debts() -> list[Sequence]:
     )
     above.fails("cost", "check", 0, cost=25)
     above.peek(0, cost=25, allow_debt=True, allowed=True, granted=25, balance=10)
-    above.check(0, cost=25, allow_debt=True, allowed=True, granted=25, balance=-15, wait_ns=0)
+    above.check(0, cost=25, allow_debt=True, allowed=True, granted=25, balance=-15, delay_ns=0)
     above.check(0, cost=25, allow_debt=True, allowed=False, granted=0, retry_after_ns=2500 * MS)
     above.check(0, allowed=False, retry_after_ns=1600 * MS)
     above.check(2500 * MS - 1, cost=25, allow_debt=True, allowed=False, retry_after_ns=1)
@@ -286,7 +286,7 @@ def debts() -> list[Sequence]:
     )
     partial.check(0, cost=15, partial=True, allow_debt=True, granted=10, balance=0)
     partial.check(0, cost=15, partial=True, allow_debt=True, granted=0, retry_after_ns=100 * MS)
-    partial.check(0, cost=30, partial=True, allow_debt=True, max_wait_ns=2 * S, granted=20)
+    partial.check(0, cost=30, partial=True, allow_debt=True, max_delay_ns=2 * S, granted=20)
 
     back = Sequence(
         "allow_debt_refund",
@@ -301,29 +301,29 @@ def debts() -> list[Sequence]:
     back.check(0, cost=30, allow_debt=True, allowed=True, balance=-20)
 
     waiting = Sequence(
-        "allow_debt_max_wait",
-        "With max_wait the check waits for the full bucket, not for the debt.",
+        "allow_debt_max_delay",
+        "With max_delay the check waits for the full bucket, not for the debt.",
         TEN,
     )
     full: dict[str, Any] = {"cost": 25, "allow_debt": True, "granted": 25}
     waiting.check(0, cost=3, allowed=True, balance=7)
-    waiting.check(0, cost=25, allow_debt=True, max_wait_ns=300 * MS - 1, allowed=False)
-    waiting.peek(0, max_wait_ns=300 * MS, wait_ns=300 * MS, **full)
-    waiting.check(0, max_wait_ns=300 * MS, wait_ns=300 * MS, balance=-18, **full)
-    waiting.peek(0, max_wait_ns=HOUR, wait_ns=2800 * MS, **full)
-    waiting.check(0, max_wait_ns=HOUR, wait_ns=2800 * MS, balance=-43, **full)
-    waiting.check(0, max_wait_ns=HOUR, wait_ns=4400 * MS)
+    waiting.check(0, cost=25, allow_debt=True, max_delay_ns=300 * MS - 1, allowed=False)
+    waiting.peek(0, max_delay_ns=300 * MS, delay_ns=300 * MS, **full)
+    waiting.check(0, max_delay_ns=300 * MS, delay_ns=300 * MS, balance=-18, **full)
+    waiting.peek(0, max_delay_ns=HOUR, delay_ns=2800 * MS, **full)
+    waiting.check(0, max_delay_ns=HOUR, delay_ns=2800 * MS, balance=-43, **full)
+    waiting.check(0, max_delay_ns=HOUR, delay_ns=4400 * MS)
     waiting.refund(0, cost=26)
-    waiting.check(0, cost=25, allow_debt=True, max_wait_ns=2 * S, retry_after_ns=2800 * MS)
+    waiting.check(0, cost=25, allow_debt=True, max_delay_ns=2 * S, retry_after_ns=2800 * MS)
 
     dry = Sequence(
         "allow_debt_dry_run",
-        "In dry run a debt is taken without a wait, and a refusal is only counted.",
+        "In dry run a debt is taken without a delay, and a refusal is only counted.",
         {**TEN, "dry_run": True},
     )
     dry.check(0, cost=25, allow_debt=True, granted=25, balance=-15, dry_run=False)
     dry.check(0, cost=25, allow_debt=True, granted=0, dry_run=True, retry_after_ns=2500 * MS)
-    dry.check(0, max_wait_ns=3 * S, dry_run=True, wait_ns=0, retry_after_ns=2500 * MS, **full)
+    dry.check(0, max_delay_ns=3 * S, dry_run=True, delay_ns=0, retry_after_ns=2500 * MS, **full)
 
     charged = Sequence(
         "allow_debt_charge_refused",
@@ -353,14 +353,14 @@ def debts_of_several() -> list[Sequence]:
     each.peek(14 * S, limit=5, balance=5)
 
     waiting = Sequence(
-        "allow_debt_two_rules_max_wait",
-        "The wait is the longest of any rule's wait for its needed units.",
+        "allow_debt_two_rules_max_delay",
+        "The delay is the longest of any rule's wait for its needed units.",
         TWO,
     )
     waiting.check(0, cost=5, allowed=True)
     both: dict[str, Any] = {"cost": 20, "allow_debt": True}
-    waiting.check(0, max_wait_ns=5 * S - 1, rule="slow", retry_after_ns=5 * S, **both)
-    waiting.check(0, max_wait_ns=5 * S, granted=20, wait_ns=5 * S, balance=-20, limit=5, **both)
+    waiting.check(0, max_delay_ns=5 * S - 1, rule="slow", retry_after_ns=5 * S, **both)
+    waiting.check(0, max_delay_ns=5 * S, granted=20, delay_ns=5 * S, balance=-20, limit=5, **both)
 
     charged = Sequence(
         "allow_debt_two_rules_charge_refused",

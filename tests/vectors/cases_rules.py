@@ -49,8 +49,8 @@ def charged() -> list[Sequence]:
     )
     peeks.check(0, cost=3, allowed=True, balance=0)
     peeks.peek(0, repeat=20, allowed=False, balance=0, retry_after_ns=S)
-    peeks.check(0, max_wait_ns=S, allowed=True, wait_ns=S, balance=-1)
-    peeks.check(0, max_wait_ns=S, allowed=False, wait_ns=0, balance=-2, retry_after_ns=3 * S)
+    peeks.check(0, max_delay_ns=S, allowed=True, delay_ns=S, balance=-1)
+    peeks.check(0, max_delay_ns=S, allowed=False, delay_ns=0, balance=-2, retry_after_ns=3 * S)
     peeks.fails("cost", "check", 0, cost=4)
     peeks.peek(0, balance=-2, reset_after_ns=5 * S)
     peeks.refund(0, cost=2)
@@ -130,8 +130,8 @@ def dry_runs() -> list[Sequence]:
     top.allow(0, True, repeat=10)
     top.check(S - 1, allowed=True, granted=0, dry_run=True, retry_after_ns=1)
     top.check(S, allowed=True, granted=1, dry_run=False, balance=0)
-    top.check(S, max_wait_ns=S - 1, granted=0, dry_run=True, wait_ns=0, retry_after_ns=S)
-    top.check(S, max_wait_ns=S, granted=1, dry_run=True, rule=None, wait_ns=0, retry_after_ns=S)
+    top.check(S, max_delay_ns=S - 1, granted=0, dry_run=True, delay_ns=0, retry_after_ns=S)
+    top.check(S, max_delay_ns=S, granted=1, dry_run=True, rule=None, delay_ns=0, retry_after_ns=S)
     top.check(S, cost=5, partial=True, granted=0, dry_run=True, retry_after_ns=2 * S)
     top.fails("cost", "check", S, cost=3)
 
@@ -197,7 +197,7 @@ def dry_run_waits() -> Sequence:
             "domains": {"strict": {"rate": "1/s", "burst": 1, "dry_run": False}},
         },
     )
-    waits.check(0, max_wait_ns=3 * S, granted=1, dry_run=False, wait_ns=0, retry_after_ns=0)
+    waits.check(0, max_delay_ns=3 * S, granted=1, dry_run=False, delay_ns=0, retry_after_ns=0)
     for seconds in range(1, 4):
         spared: dict[str, Any] = {
             "granted": 1,
@@ -205,14 +205,14 @@ def dry_run_waits() -> Sequence:
             "rule": None,
             "retry_after_ns": seconds * S,
         }
-        waits.peek(0, max_wait_ns=3 * S, allowed=True, wait_ns=0, **spared)
-        waits.check(0, max_wait_ns=3 * S, allowed=True, wait_ns=0, **spared)
+        waits.peek(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **spared)
+        waits.check(0, max_delay_ns=3 * S, allowed=True, delay_ns=0, **spared)
     # All of it was charged, and the next one would be refused.
-    waits.check(0, max_wait_ns=3 * S, granted=0, dry_run=True, rule="rule1", retry_after_ns=4 * S)
-    waits.check(0, cost=0, max_wait_ns=3 * S, granted=0, dry_run=True, rule=None, wait_ns=0)
-    waits.check(2 * S, cost=9, partial=True, max_wait_ns=3 * S, granted=2, retry_after_ns=3 * S)
-    waits.check(5 * S, max_wait_ns=3 * S, granted=1, dry_run=True, retry_after_ns=S)
-    waits.check(9 * S, max_wait_ns=3 * S, granted=1, dry_run=False, retry_after_ns=0)
+    waits.check(0, max_delay_ns=3 * S, granted=0, dry_run=True, rule="rule1", retry_after_ns=4 * S)
+    waits.check(0, cost=0, max_delay_ns=3 * S, granted=0, dry_run=True, rule=None, delay_ns=0)
+    waits.check(2 * S, cost=9, partial=True, max_delay_ns=3 * S, granted=2, retry_after_ns=3 * S)
+    waits.check(5 * S, max_delay_ns=3 * S, granted=1, dry_run=True, retry_after_ns=S)
+    waits.check(9 * S, max_delay_ns=3 * S, granted=1, dry_run=False, retry_after_ns=0)
     waits.allow(9 * S, True, domain="strict")
-    waits.check(9 * S, domain="strict", max_wait_ns=S, dry_run=False, wait_ns=S, retry_after_ns=0)
+    waits.check(9 * S, domain="strict", max_delay_ns=S, dry_run=False, delay_ns=S, retry_after_ns=0)
     return waits

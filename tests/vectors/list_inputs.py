@@ -113,13 +113,13 @@ def times() -> list[Entry]:
     made = []
     for value in NOT_TIMES:
         for call in ("check", "peek"):
-            name = f"{call} with max_wait {shown(value)}"
-            made.append(case(name, call, {"tag": "t", "max_wait_ms": value}, "argument", DYNAMIC))
+            name = f"{call} with max_delay {shown(value)}"
+            made.append(case(name, call, {"tag": "t", "max_delay_ms": value}, "argument", DYNAMIC))
         args: Entry = {"tag": "t", "hits": 1, "age_ms": value}
         name = f"debit with age {shown(value)}"
         made.append(case(name, "debit", args, "argument", DYNAMIC))
-    made.append(good("max_wait 0", "check", {"tag": "t", "max_wait_ms": 0}))
-    made.append(good("max_wait of half a millisecond", "check", {"tag": "t", "max_wait_ms": 0.5}))
+    made.append(good("max_delay 0", "check", {"tag": "t", "max_delay_ms": 0}))
+    made.append(good("max_delay of half a millisecond", "check", {"tag": "t", "max_delay_ms": 0.5}))
     made.append(case("debit with age 0", "debit", {"tag": "t", "hits": 1, "age_ms": 0}, None, ALL))
     return made
 

@@ -33,8 +33,8 @@ class Case:
             got = fields.get(key.replace("_", "-")) if key[0].isupper() else getattr(answer, key)
             assert got == value, f"{self.name}: {key} is {got!r} at {at}, not {value!r}"
         expect: Step = {"action": answer.action}
-        if answer.wait_ns:
-            expect["wait_ns"] = answer.wait_ns
+        if answer.delay_ns:
+            expect["delay_ns"] = answer.delay_ns
         if answer.action == "refuse":
             expect |= {"status": answer.status, "body": answer.body.decode()}
         if answer.action != "none":
@@ -244,12 +244,12 @@ def costs() -> list[Case]:
 def held() -> list[Case]:
     waits = Case("held requests", "until their turn", rate="1/s", max_delay=2)
     waits.request(0, expect_action="pass")
-    waits.request(0, expect_action="hold", expect_wait_ns=S)
-    waits.request(0, expect_action="hold", expect_wait_ns=2 * S)
+    waits.request(0, expect_action="hold", expect_delay_ns=S)
+    waits.request(0, expect_action="hold", expect_delay_ns=2 * S)
     waits.request(0, expect_action="refuse", expect_Retry_After="3")
     waits.end_hold(S, 1)
     waits.end_hold(S, 2, gone=True)
-    waits.request(S, expect_action="hold", expect_wait_ns=S)
+    waits.request(S, expect_action="hold", expect_delay_ns=S)
     waits.end_hold(2 * S, 6)
     cannot = Case("a server that cannot wait", "refuses at once", rate="1/s", max_delay=2)
     cannot.request(0, can_wait=False, expect_action="pass")
@@ -268,9 +268,9 @@ def held() -> list[Case]:
         "held refusals", "throttle_milliseconds", rate="1/minute", throttle_milliseconds=500
     )
     slow.request(0)
-    slow.request(0, expect_action="refuse", expect_wait_ns=500 * MS)
+    slow.request(0, expect_action="refuse", expect_delay_ns=500 * MS)
     slow.end_hold(500 * MS, 1)
-    slow.request(500 * MS, can_wait=False, expect_action="refuse", expect_wait_ns=0)
+    slow.request(500 * MS, can_wait=False, expect_action="refuse", expect_delay_ns=0)
     failed = Case("failed requests", "are refunded", rate="2/minute", skip_failed_requests=True)
     failed.request(0)
     failed.finish(0, 0, success=False)

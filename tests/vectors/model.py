@@ -91,7 +91,7 @@ class Bucket:
 class Decision:
     allowed: bool
     granted: int
-    wait_ns: int
+    delay_ns: int
     retry_after_ns: int
     reset_after_ns: int
     limit: int | str
@@ -126,7 +126,7 @@ class Throttle:
         domain: str,
         tag: str,
         cost: int = 1,
-        max_wait: int = 0,
+        max_delay: int = 0,
         partial: bool = False,
         allow_debt: bool = False,
         take: bool = True,
@@ -139,21 +139,21 @@ class Throttle:
             return Decision(True, cost, 0, 0, 0, UNLIMITED, UNLIMITED, UNLIMITED, None, False)
         if not (partial or allow_debt) and any(cost > bucket.rule.burst for bucket in buckets):
             raise Failed("cost")
-        until = now + max_wait
+        until = now + max_delay
         ask = min(cost, 1) if partial else cost  # the least that counts as passing
         if any(bucket.due(now, bucket.needed(ask, allow_debt)) > until for bucket in buckets):
             return self.refuse(now, domain, buckets, until, cost, ask, allow_debt, take)
 
         units = min([cost, *(b.most(until, now) for b in buckets)]) if partial else cost
-        wait = longest([b.due(now, b.needed(units, allow_debt)) - now for b in buckets])
+        delay = longest([b.due(now, b.needed(units, allow_debt)) - now for b in buckets])
         if take:
             for bucket in buckets:
                 bucket.take(now, units)
         decider = min(buckets, key=lambda b: (b.remaining(now), b.rule.burst))
-        if self.domains[domain].dry_run and wait > 0:
-            # Nobody waits; the wait is told as the time until none is needed.
-            return self.answer(now, buckets, decider, granted=units, retry=wait, dry_run=True)
-        return self.answer(now, buckets, decider, granted=units, wait=wait)
+        if self.domains[domain].dry_run and delay > 0:
+            # Nothing is delayed: the delay is reported as the time to retry.
+            return self.answer(now, buckets, decider, granted=units, retry=delay, dry_run=True)
+        return self.answer(now, buckets, decider, granted=units, delay=delay)
 
     def refuse(
         self,
@@ -185,7 +185,7 @@ class Throttle:
         decider: Bucket,
         *,
         granted: int = 0,
-        wait: int = 0,
+        delay: int = 0,
         retry: int = 0,
         refused: bool = False,
         dry_run: bool = False,
@@ -193,7 +193,7 @@ class Throttle:
         return Decision(
             allowed=dry_run or not refused,
             granted=granted,
-            wait_ns=wait,
+            delay_ns=delay,
             retry_after_ns=retry,
             reset_after_ns=longest([bucket.tat - now for bucket in buckets]),
             limit=decider.rule.burst,

@@ -52,8 +52,8 @@ def worked_example() -> None:
 def smockron() -> None:
     """`next = max(prev, now - burst) + interval`; the 11th of 1/s burst 10 publishes + 1000 ms."""
     throttle = Throttle({"rate": "1/s", "burst": 10})
-    answers = [throttle.check(0, "default", "t", max_wait=5 * S) for _ in range(11)]
-    assert [answer.wait_ns for answer in answers] == [0] * 10 + [S]
+    answers = [throttle.check(0, "default", "t", max_delay=5 * S) for _ in range(11)]
+    assert [answer.delay_ns for answer in answers] == [0] * 10 + [S]
 
     dice = random.Random(4)
     for _ in range(200):

@@ -19,14 +19,14 @@ KEYS = (
     "domain",
     "tag",
     "cost",
-    "max_wait_ns",
+    "max_delay_ns",
     "partial",
     "allow_debt",
     "hits",
     "age_ns",
     "repeat",
 )
-TIMES = ("wait_ns", "retry_after_ns", "reset_after_ns")
+TIMES = ("delay_ns", "retry_after_ns", "reset_after_ns")
 SURE_SPAN = 10 * HOUR  # B*T up to which a rule surely counts in quarter nanoseconds
 MAX_TIME = 2**63 - 1  # 292 years: longer ones cannot be told in every language
 LATE = 10 * DAY  # after this a float of seconds or milliseconds is no longer good to 1 ns
@@ -114,7 +114,7 @@ class Sequence:
 
     @staticmethod
     def options(step: Step) -> dict[str, object]:
-        names = ("cost", "max_wait_ns", "partial", "allow_debt")
+        names = ("cost", "max_delay_ns", "partial", "allow_debt")
         return {name.removesuffix("_ns"): step[name] for name in names if name in step}
 
     def decide(self, call: str, at: int, tag: str, rest: dict[str, object]) -> None:
@@ -145,8 +145,8 @@ class Sequence:
         return fields
 
     def guard_pass(self, bucket: Bucket, step: Step) -> None:
-        cost, wait = int(str(step.get("cost", 1))), int(str(step.get("max_wait_ns", 0)))
-        until = self.now + wait
+        cost, max_delay = int(str(step.get("cost", 1))), int(str(step.get("max_delay_ns", 0)))
+        until = self.now + max_delay
         if step.get("partial"):
             cost = max(0, min(cost, bucket.most(until, self.now)))
             self.guard(bucket, until - bucket.due(self.now, cost + 1))

@@ -44,7 +44,7 @@ class Request:
 @dataclass(frozen=True)
 class Answer:
     action: str  # "none", "pass", "hold", "refuse"
-    wait_ns: int = 0
+    delay_ns: int = 0
     status: int = 0
     fields: list[Field] = field(default_factory=list)
     content_type: str = ""
@@ -81,7 +81,7 @@ class Middleware:
             "default",
             who.hex(),
             cost,
-            max_wait=max_delay if may_hold and has_room else 0,
+            max_delay=max_delay if may_hold and has_room else 0,
             allow_debt=True,
         )
         fields = self.fields(now, decision, who)
@@ -90,9 +90,9 @@ class Middleware:
             wait = wait if request.can_wait and has_room else 0
             self.held += wait > 0
             return self.refusal(decision, fields, wait, who)
-        if decision.wait_ns > 0:
+        if decision.delay_ns > 0:
             self.held += 1
-            return Answer("hold", decision.wait_ns, 0, fields, tag=who, taken=decision.granted)
+            return Answer("hold", decision.delay_ns, 0, fields, tag=who, taken=decision.granted)
         return Answer("pass", 0, 0, fields, tag=who, taken=decision.granted)
 
     def end_hold(self, now: int, answer: Answer, gone: bool) -> None:

@@ -18,7 +18,7 @@ pub(crate) const NUMBERS: usize = Decision::FIELDS.len();
 /// What a check asks for. What is not given is as core has it.
 pub(crate) fn ask(
     cost: Option<f64>,
-    max_wait_ms: Option<f64>,
+    max_delay_ms: Option<f64>,
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<Ask> {
@@ -26,8 +26,8 @@ pub(crate) fn ask(
         Some(cost) => Ask::cost(convert::cost_from_f64(cost)?),
         None => Ask::default(),
     };
-    if let Some(ms) = max_wait_ms {
-        ask = ask.max_wait(convert::duration_from_millis("maxWaitMs", ms)?);
+    if let Some(ms) = max_delay_ms {
+        ask = ask.max_delay(convert::duration_from_millis("maxDelayMs", ms)?);
     }
     Ok(ask.partial(partial.unwrap_or(false)).allow_debt(allow_debt.unwrap_or(false)))
 }

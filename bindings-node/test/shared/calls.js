@@ -25,7 +25,7 @@ function testCalls(label, face) {
       assert.deepEqual(JSON.parse(JSON.stringify(decision)), {
         allowed: true,
         granted: 3,
-        waitMs: 0,
+        delayMs: 0,
         retryAfterMs: 0,
         resetAfterMs: 300,
         limit: 10,
@@ -58,12 +58,12 @@ function testCalls(label, face) {
       assert.equal(throttle.check('t', undefined).remaining, 8);
       assert.equal(throttle.check('t', {}).remaining, 7);
       assert.equal(throttle.check('t', { cost: undefined, partial: undefined }).remaining, 6);
-      assert.equal(throttle.check('t', { cost: 4, maxWaitMs: undefined }).remaining, 2);
+      assert.equal(throttle.check('t', { cost: 4, maxDelayMs: undefined }).remaining, 2);
       assert.equal(throttle.peek('t', { cost: 9, partial: true }).granted, 2);
-      assert.equal(throttle.check('t', { cost: 3, maxWaitMs: 100 }).waitMs, 100);
+      assert.equal(throttle.check('t', { cost: 3, maxDelayMs: 100 }).delayMs, 100);
       assert.equal(throttle.check('d', { cost: 25, allowDebt: true }).balance, -15);
       assert.equal(throttle.peek('d', { cost: 25, allowDebt: true }).retryAfterMs, 2500);
-      const { rule, allowed, retryAfterMs } = throttle.check('t', { maxWaitMs: 0 });
+      const { rule, allowed, retryAfterMs } = throttle.check('t', { maxDelayMs: 0 });
       assert.deepEqual({ rule, allowed, retryAfterMs }, {
         rule: 'rule1',
         allowed: false,
@@ -74,14 +74,14 @@ function testCalls(label, face) {
     it('options that are wrong', () => {
       const throttle = open();
       const wrong = [
-        [{ costs: 1 }, 'argument', /unknown option "costs"; .*cost, maxWaitMs, partial/],
-        [{ max_wait_ms: 1 }, 'argument', /max_wait_ms/],
+        [{ costs: 1 }, 'argument', /unknown option "costs"; .*cost, maxDelayMs, partial/],
+        [{ max_delay_ms: 1 }, 'argument', /max_delay_ms/],
         [{ partial: 1 }, 'argument', /partial: must be true or false, not 1/],
         [{ partial: null }, 'argument', /partial/],
         [{ allowDebt: 1 }, 'argument', /allowDebt: must be true or false, not 1/],
-        [{ maxWaitMs: '5' }, 'argument', /maxWaitMs: must be a number, not "5"/],
-        [{ maxWaitMs: null }, 'argument', /null/],
-        [{ maxWaitMs: NaN }, 'argument', /NaN/],
+        [{ maxDelayMs: '5' }, 'argument', /maxDelayMs: must be a number, not "5"/],
+        [{ maxDelayMs: null }, 'argument', /null/],
+        [{ maxDelayMs: NaN }, 'argument', /NaN/],
         [{ cost: '5' }, 'cost', /cost "5"/],
         [{ cost: null }, 'cost', /cost null/],
         ['5', 'cost', /"5"/],

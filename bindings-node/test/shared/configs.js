@@ -74,7 +74,7 @@ function testConfigs(label, face) {
       assert.deepEqual(throttle.check('t', 1_000_000), {
         allowed: true,
         granted: 1_000_000,
-        waitMs: 0,
+        delayMs: 0,
         retryAfterMs: 0,
         resetAfterMs: 0,
         limit: face.UNLIMITED,

@@ -27,7 +27,7 @@ const FLOATS = new Map(Object.entries({ NaN, Infinity, '-Infinity': -Infinity })
 
 /** How durations are called in a decision; all else has its own name, in camels. */
 const DURATIONS = new Map([
-  ['wait_ns', 'waitMs'],
+  ['delay_ns', 'delayMs'],
   ['retry_after_ns', 'retryAfterMs'],
   ['reset_after_ns', 'resetAfterMs'],
 ]);
@@ -155,7 +155,7 @@ function runSequence(face, { config, throttles: names, steps }) {
     clock.set(step.at_ns / 1e6);
     const ask = {
       cost: step.cost,
-      maxWaitMs: toMs(step.max_wait_ns),
+      maxDelayMs: toMs(step.max_delay_ns),
       partial: step.partial,
       allowDebt: step.allow_debt,
     };
@@ -237,7 +237,7 @@ function runInput(face, { call, args, error, expect, closed }) {
   if (closed) throttle.close();
   const ask = {
     cost: argument(args.cost),
-    maxWaitMs: argument(args.max_wait_ms),
+    maxDelayMs: argument(args.max_delay_ms),
     partial: args.partial,
     allowDebt: args.allow_debt,
   };

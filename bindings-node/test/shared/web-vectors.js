@@ -159,7 +159,7 @@ function written(middleware, outcome) {
     tag_hex: Buffer.from(middleware.info(outcome).tag).toString('hex'),
     taken,
     ...(refused ? { status, body: Buffer.from(body).toString() } : {}),
-    ...(holdMs > 0 ? { wait_ns: Math.round(holdMs * 1e6) } : {}),
+    ...(holdMs > 0 ? { delay_ns: Math.round(holdMs * 1e6) } : {}),
   };
 }
 

@@ -22,10 +22,10 @@ new Throttle({ rate: '1/s', clock: () => performance.now() });
 Throttle.fromToml('rate = 1', { clock });
 const fromFile: Throttle = Throttle.fromFile('dthrottle.toml');
 
-const ask: AskOptions = { cost: 2, maxWaitMs: 50, partial: true };
+const ask: AskOptions = { cost: 2, maxDelayMs: 50, partial: true };
 const decision: Decision = throttle.check('tag', ask);
 const rule: string | null = decision.rule;
-const wait: number = throttle.peek(new Uint8Array(3), 4).waitMs;
+const wait: number = throttle.peek(new Uint8Array(3), 4).delayMs;
 const yes: boolean = throttle.allow('tag', 3);
 const many: boolean[] = throttle.allowMany(['tag', new Uint8Array(3)]);
 const domain: Domain = throttle.domain('api');

@@ -64,7 +64,7 @@ class Decision:
     @property
     def granted(self) -> int: ...
     @property
-    def wait(self) -> float: ...
+    def delay(self) -> float: ...
     @property
     def retry_after(self) -> float: ...
     @property
@@ -219,7 +219,7 @@ class Domain:
         tag: str | bytes,
         cost: float | SupportsIndex = 1,
         *,
-        max_wait: SupportsFloat | SupportsIndex = 0.0,
+        max_delay: SupportsFloat | SupportsIndex = 0.0,
         partial: bool = False,
         allow_debt: bool = False,
     ) -> Decision: ...
@@ -230,7 +230,7 @@ class Domain:
         tag: str | bytes,
         cost: float | SupportsIndex = 1,
         *,
-        max_wait: SupportsFloat | SupportsIndex = 0.0,
+        max_delay: SupportsFloat | SupportsIndex = 0.0,
         partial: bool = False,
         allow_debt: bool = False,
     ) -> Decision: ...
@@ -406,7 +406,7 @@ class HttpDecision:
     @property
     def refused(self) -> bool: ...
     @property
-    def wait(self) -> float: ...
+    def delay(self) -> float: ...
     @property
     def decision(self) -> Decision: ...
     @property

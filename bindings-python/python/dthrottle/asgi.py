@@ -96,7 +96,7 @@ class ThrottleMiddleware:
         scope[DECISION] = decided.decision
         if decided.refused:
             return await self._refuse(scope, send, decided)
-        if decided.wait:
+        if decided.delay:
             return await self._hold(scope, receive, send, decided)
         return await self._pass(scope, receive, send, decided)
 
@@ -113,7 +113,7 @@ class ThrottleMiddleware:
         waiting, is_here = _Listener(receive), False
         try:
             try:
-                is_here = await waiting.stays(decided.wait)
+                is_here = await waiting.stays(decided.delay)
             finally:
                 decided.end_hold(not is_here)
             if is_here:

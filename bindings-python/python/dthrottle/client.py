@@ -51,7 +51,7 @@ class ClientDecision:
     remaining: int = UNLIMITED
     balance: int = _BOUNDLESS
     granted: int = 0
-    wait: float = 0.0
+    delay: float = 0.0
     retry_after: float = 0.0
     reset_after: float = 0.0
     dry_run: bool = False
@@ -141,11 +141,11 @@ class Client:
         cost: int = 1,
         *,
         domain: str | None = None,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         partial: bool = False,
     ) -> ClientDecision:
         """Ask for ``cost`` units, and take them if they pass. The full answer."""
-        return self._decide("check", tag, cost, domain, max_wait, partial)
+        return self._decide("check", tag, cost, domain, max_delay, partial)
 
     def peek(
         self,
@@ -153,11 +153,11 @@ class Client:
         cost: int = 1,
         *,
         domain: str | None = None,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         partial: bool = False,
     ) -> ClientDecision:
         """Give the decision that ``check`` would get. Takes nothing."""
-        return self._decide("peek", tag, cost, domain, max_wait, partial)
+        return self._decide("peek", tag, cost, domain, max_delay, partial)
 
     def refund(self, tag: str | bytes, units: int, *, domain: str | None = None) -> bool:
         """Give units back. Whether the daemon heard of it."""
@@ -191,14 +191,14 @@ class Client:
         tag: str | bytes,
         cost: int,
         domain: str | None,
-        max_wait: float,
+        max_delay: float,
         partial: bool,
     ) -> ClientDecision:
         options = []
-        if max_wait:
-            if not 0 <= max_wait < float("inf"):
-                raise ArgumentError(f"max_wait: {max_wait!r}; write a number of seconds")
-            options.append(f"max_wait_ms={int(max_wait * 1000)}")
+        if max_delay:
+            if not 0 <= max_delay < float("inf"):
+                raise ArgumentError(f"max_delay: {max_delay!r}; write a number of seconds")
+            options.append(f"max_delay_ms={int(max_delay * 1000)}")
         if partial:
             options.append("partial=1")
         answers = self._talk(_query(verb, tag, cost, domain, options), 1)
@@ -396,7 +396,7 @@ def _decision(answer: str) -> ClientDecision:
         remaining=numbers.get("remaining", UNLIMITED),
         balance=numbers.get("balance", _BOUNDLESS),
         granted=numbers.get("granted", 0),
-        wait=numbers.get("wait_ns", 0) / 1e9,
+        delay=numbers.get("delay_ns", 0) / 1e9,
         retry_after=numbers.get("retry_after_ns", 0) / 1e9,
         reset_after=numbers.get("reset_after_ns", 0) / 1e9,
         dry_run=bool(numbers.get("dry_run", 0)),

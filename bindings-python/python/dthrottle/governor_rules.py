@@ -32,7 +32,7 @@ _NEVER: Final = "1 per 100 years"
 class Wait(TypedDict, total=False):
     """How long a request may have to wait and still passes, without waiting."""
 
-    max_wait: float
+    max_delay: float
 
 
 class Rule(NamedTuple):
@@ -58,7 +58,7 @@ class Rule(NamedTuple):
         """Give the field Retry-After of a refusal, unless a refused client never passes again."""
         if decision is None or not self.rate.drain_velocity:
             return []
-        seconds = decision.retry_after - self.wait.get("max_wait", 0.0)
+        seconds = decision.retry_after - self.wait.get("max_delay", 0.0)
         # A nanosecond that comes of writing seconds as a float is no further second.
         return [("Retry-After", str(max(1, math.ceil(seconds - 1e-9))))]
 
@@ -124,7 +124,7 @@ def _rule(rate: Rate, domain: Domain | None, headers: Any) -> Rule:
     if domain is None:
         return Rule(rate, None, None, {})
     seconds = rate.fraction_seconds
-    wait: Wait = {"max_wait": seconds} if seconds else {}
+    wait: Wait = {"max_delay": seconds} if seconds else {}
     return Rule(rate, domain, Headers(headers, rate.name, domain), wait)
 
 

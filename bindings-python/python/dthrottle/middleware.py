@@ -228,20 +228,20 @@ class HttpThrottle(Generic[Request]):
 
     def hold(self, decided: HttpDecision) -> None:
         """Wait for the turn of a request, or of a refusal."""
-        if decided.wait:
+        if decided.delay:
             is_gone = True
             try:
-                time.sleep(decided.wait)
+                time.sleep(decided.delay)
                 is_gone = False
             finally:
                 decided.end_hold(is_gone)
 
     async def hold_async(self, decided: HttpDecision) -> None:
         """Wait without blocking."""
-        if decided.wait:
+        if decided.delay:
             is_gone = True
             try:
-                await asyncio.sleep(decided.wait)
+                await asyncio.sleep(decided.delay)
                 is_gone = False
             finally:
                 decided.end_hold(is_gone)

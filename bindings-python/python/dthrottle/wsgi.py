@@ -83,7 +83,7 @@ class ThrottleMiddleware:
         environ[DECISION] = decided.decision
         if decided.refused:
             return self._refuse(environ, start_response, decided)
-        if decided.wait:
+        if decided.delay:
             self._http.hold(decided)
         start = self._adding(start_response, decided)
         if not self._http.refunds:

@@ -101,7 +101,7 @@ impl<'a> Check<'a, 1> {
     fn take_at_once(self, rule: &ActiveRule) -> Option<Evaluation<'a, 1>> {
         let (Check { domain, ask, .. }, scale) = (self, &rule.scale);
         if ask.partial
-            || (domain.dry_run && ask.max_wait != 0)
+            || (domain.dry_run && ask.max_delay != 0)
             || !domain.host.table.was_never_exchanged()
         {
             return None;
@@ -191,7 +191,7 @@ impl<'a, const N: usize> Check<'a, N> {
     /// A check whose keys are known.
     #[inline(always)]
     pub(crate) fn at(domain: &'a Inner, now: u64, keys: [Key; N], ask: Ask) -> Self {
-        Check { domain, ask, now, latest: now.saturating_add(ask.max_wait), keys }
+        Check { domain, ask, now, latest: now.saturating_add(ask.max_delay), keys }
     }
 
     /// Asks only.
@@ -309,10 +309,10 @@ impl<const N: usize> Evaluation<'_, N> {
         let Some(deciding) = self.deciding_rule() else {
             return Decision::unlimited(self.ask.cost);
         };
-        let (wait, retry_after) = match self.granted {
-            // Nobody waits in dry run: it is told as the time until no wait is needed.
-            Some(_) if self.domain.dry_run => (0, self.wait()),
-            Some(_) => (self.wait(), 0),
+        let (delay, retry_after) = match self.granted {
+            // Dry run delays nothing: the delay is reported as the time to retry.
+            Some(_) if self.domain.dry_run => (0, self.delay()),
+            Some(_) => (self.delay(), 0),
             None => (0, self.longest(|scale, tat| self.retry_after(scale, tat))),
         };
         let scale = &self.domain.rules[deciding].scale;
@@ -326,7 +326,7 @@ impl<const N: usize> Evaluation<'_, N> {
             limit: scale.burst(),
             remaining: balance.max(0) as u64,
             balance,
-            wait: Duration::from_nanos(wait),
+            delay: Duration::from_nanos(delay),
             retry_after: Duration::from_nanos(retry_after),
             reset_after: Duration::from_nanos(
                 self.longest(|scale, tat| scale.reset_after(tat, self.now)),
@@ -345,17 +345,17 @@ impl<const N: usize> Evaluation<'_, N> {
 
     /// Whether only dry run lets it go on, or go on at once.
     fn is_dry_run_only(&self) -> bool {
-        self.domain.dry_run && (self.granted.is_none() || self.wait() > 0)
+        self.domain.dry_run && (self.granted.is_none() || self.delay() > 0)
     }
 
-    /// The wait until the turn of what was granted, as if there were no dry run.
+    /// The delay until the turn of what was granted, as if there were no dry run.
     #[inline]
-    fn wait(&self) -> u64 {
+    fn delay(&self) -> u64 {
         // Nothing was waited for, so every turn has come.
-        if self.ask.max_wait == 0 {
+        if self.ask.max_delay == 0 {
             return 0;
         }
-        let wait = match self.granted {
+        let delay = match self.granted {
             Some(units) if self.taken => self.longest(|scale, tat| {
                 // Only the units needed are waited for, not those that became debt.
                 let debt = units - units.min(self.ask.needed(scale.burst()));
@@ -367,7 +367,7 @@ impl<const N: usize> Evaluation<'_, N> {
             None => 0,
         };
         // With tolerance a check may pass before its turn.
-        wait.min(self.ask.max_wait)
+        delay.min(self.ask.max_delay)
     }
 
     /// The longest of some time over all rules.

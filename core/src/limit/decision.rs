@@ -13,7 +13,7 @@ pub const DEFAULT_COST: u64 = 1;
 pub struct Ask {
     pub(crate) cost: u64,
     /// Nanoseconds.
-    pub(crate) max_wait: u64,
+    pub(crate) max_delay: u64,
     pub(crate) partial: bool,
     pub(crate) allow_debt: bool,
 }
@@ -21,13 +21,13 @@ pub struct Ask {
 impl Ask {
     /// Ask for so many units.
     pub fn cost(cost: u64) -> Ask {
-        Ask { cost, max_wait: 0, partial: false, allow_debt: false }
+        Ask { cost, max_delay: 0, partial: false, allow_debt: false }
     }
 
-    /// Be allowed also when the turn comes within this time; [`Decision::wait`] says when.
+    /// Be allowed also when the turn comes within this time; [`Decision::delay`] says when.
     #[must_use]
-    pub fn max_wait(self, wait: Duration) -> Ask {
-        Ask { max_wait: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), ..self }
+    pub fn max_delay(self, delay: Duration) -> Ask {
+        Ask { max_delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
     /// Take as many units as there are, if not all; [`Decision::granted`] says how many.

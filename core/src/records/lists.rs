@@ -27,12 +27,12 @@ macro_rules! records {
             /// The cost when allowed, fewer with `partial`, 0 when refused or when only dry run
             /// allows it.
             granted: Count,
-            /// How long to wait before going on; 0 unless a longest wait was given, and in dry run.
+            /// How long to wait before going on; 0 unless `max_delay` was set, and in dry run.
             ///
             /// `max(0, TAT - B*T - now)` after taking (with `allow_debt`: of the units needed), the
             /// longest over the rules.
-            wait: Time,
-            /// When refused, or spared a wait by dry run: time until this check would pass without
+            delay: Time,
+            /// When refused, or spared a delay by dry run: time until this check would pass without
             /// waiting. Otherwise 0.
             ///
             /// With `partial`: until one unit would, or none if the cost is 0. With `allow_debt`: until
@@ -42,7 +42,7 @@ macro_rules! records {
             ///
             /// `max(0, TAT - now)`, the longest over the rules.
             reset_after: Time,
-            /// Refused, or allowed after a wait, but allowed at once because the domain is in dry
+            /// Refused, or allowed after a delay, but allowed at once because the domain is in dry
             /// run: `rule` tells them apart.
             dry_run: Flag,
             /// The rule that refused.
@@ -58,7 +58,7 @@ macro_rules! records {
             allowed: Count,
             /// Checks refused.
             refused: Count,
-            /// Checks that were allowed, or allowed without a wait, only because of dry run.
+            /// Checks that were allowed, or allowed without a delay, only because of dry run.
             dry_run: Count,
             /// Charges that were not counted, because the table had no room or the bucket no more
             /// ticks: they failed open.

@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn unknown_fields_are_left_alone() {
-        let yes = read("OK granted=1 wait_ns=3 new=5 odd");
+        let yes = read("OK granted=1 delay_ns=3 new=5 odd");
         assert!(yes.decision.allowed && yes.rule.is_empty());
         assert_eq!(yes.decision.limit, UNLIMITED);
-        assert_eq!((yes.decision.granted, yes.decision.wait), (1, Duration::from_nanos(3)));
+        assert_eq!((yes.decision.granted, yes.decision.delay), (1, Duration::from_nanos(3)));
         let no = read("NO limit=4 remaining=0 balance=-2 granted=0 rule=a rule=x");
         assert!(!no.decision.allowed && no.decision.rule.is_some());
         assert_eq!((no.decision.limit, no.decision.balance), (4, -2));

@@ -252,8 +252,8 @@ impl Middleware {
         if !self.may_hold() || !request.can_wait || !held::enter(max_held) {
             return Ok((domain.check_with(tag, ask)?, false));
         }
-        let checked = domain.check_with(tag, ask.max_wait(max_delay));
-        let waits = checked.as_ref().is_ok_and(|decision| !decision.wait.is_zero());
+        let checked = domain.check_with(tag, ask.max_delay(max_delay));
+        let waits = checked.as_ref().is_ok_and(|decision| !decision.delay.is_zero());
         if !waits {
             held::leave();
         }
@@ -276,7 +276,7 @@ impl Middleware {
         }
         if has_place {
             self.counters.delayed.add_one();
-            return Action::Hold(decision.wait);
+            return Action::Hold(decision.delay);
         }
         Action::Pass
     }

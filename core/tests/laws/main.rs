@@ -279,10 +279,10 @@ proptest! {
         for (step, cost, wait, partial) in calls {
             clock.advance(Duration::from_nanos(step));
             let cost = if partial { cost } else { cost.min(burst) };
-            let ask = Ask::cost(cost).max_wait(Duration::from_nanos(wait)).partial(partial);
+            let ask = Ask::cost(cost).max_delay(Duration::from_nanos(wait)).partial(partial);
             let decision = throttle.check_with("tag", ask).unwrap();
             let debt = throttle.check_with("tag", ask.allow_debt(true)).unwrap();
-            prop_assert!(debt.granted <= cost && debt.wait.as_nanos() <= u128::from(wait));
+            prop_assert!(debt.granted <= cost && debt.delay.as_nanos() <= u128::from(wait));
             prop_assert!(decision.granted <= cost);
             prop_assert!(decision.remaining <= burst);
             throttle.debit("tag", cost, Duration::from_nanos(wait)).unwrap();

@@ -31,7 +31,7 @@ fn run(throttle: &Throttle, clock: &ManualClock, case: &Json) -> Result<(), Stri
     }
     let answer = throttle.domain(args["domain"].as_str().unwrap_or("default")).and_then(|domain| {
         let name = case["call"].as_str().unwrap();
-        let (wait, age) = (millis("max_wait_ms"), millis("age_ms"));
+        let (wait, age) = (millis("max_delay_ms"), millis("age_ms"));
         Ok((call(&domain, name, &tag(&args["tag"]), args, wait, age)?, domain))
     });
     match (answer, case["error"].as_str()) {

@@ -39,18 +39,18 @@ enum Answer {
     Nothing,
 }
 
-/// Makes one call; `max_wait` and `age` have been read by the caller, in its own unit.
+/// Makes one call; `max_delay` and `age` have been read by the caller, in its own unit.
 fn call(
     domain: &Domain,
     name: &str,
     tag: &[u8],
     args: &Json,
-    max_wait: Duration,
+    max_delay: Duration,
     age: Duration,
 ) -> Result<Answer> {
     let cost = args.get("cost").map(|cost| cost.as_u64().expect("a cost that Rust can express"));
     let ask = cost.map_or_else(Ask::default, Ask::cost);
-    let ask = ask.max_wait(max_wait).partial(args["partial"] == true);
+    let ask = ask.max_delay(max_delay).partial(args["partial"] == true);
     let ask = ask.allow_debt(args["allow_debt"] == true);
     Ok(match name {
         "check" => Answer::Decision(domain.check_with(tag, ask)?),
@@ -99,7 +99,7 @@ fn compare(domain: &Domain, answer: &Answer, expect: &Json) -> std::result::Resu
             "balance" if decision.balance == i64::MAX => *expected == "unlimited",
             "balance" => decision.balance == *expected,
             "rule" => Json::from(domain.refused_by(decision)) == *expected,
-            "wait_ns" => close(decision.wait),
+            "delay_ns" => close(decision.delay),
             "retry_after_ns" => close(decision.retry_after),
             "reset_after_ns" => close(decision.reset_after),
             other => return Err(format!("no field {other}")),

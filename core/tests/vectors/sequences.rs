@@ -29,7 +29,7 @@ fn run(sequence: &Json) -> Result<(), String> {
                 step["call"].as_str().unwrap(),
                 step["tag"].as_str().unwrap().as_bytes(),
                 step,
-                nanos(step, "max_wait_ns"),
+                nanos(step, "max_delay_ns"),
                 nanos(step, "age_ns"),
             );
             let fits = match (&answer, step.get("error")) {

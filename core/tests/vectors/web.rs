@@ -95,7 +95,7 @@ fn decide(middleware: &Middleware, json: &Json) -> (Json, Option<HttpDecision>) 
     got["action"] = action.into();
     got["fields"] = fields.iter().map(|(name, value)| json!([name, value])).collect();
     if !wait.is_zero() {
-        got["wait_ns"] = (wait.as_nanos() as u64).into();
+        got["delay_ns"] = (wait.as_nanos() as u64).into();
     }
     (got, Some(decision))
 }

@@ -1,4 +1,4 @@
-//! `/check?tag=...&domain=...&cost=...&max_wait_ms=...&partial=1&peek=1`: a decision as JSON.
+//! `/check?tag=...&domain=...&cost=...&max_delay_ms=...&partial=1&peek=1`: a decision as JSON.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::daemon::Daemon;
 use crate::query::find_domain;
 
-const KEYS: [&str; 7] = ["tag", "domain", "cost", "max_wait_ms", "partial", "peek", "token"];
+const KEYS: [&str; 7] = ["tag", "domain", "cost", "max_delay_ms", "partial", "peek", "token"];
 
 /// The status, the body, and the header fields of a decision.
 pub(super) fn answer(query: &str, daemon: &Daemon) -> (StatusCode, Value, HeaderMap) {
@@ -53,9 +53,9 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision
             find_domain(throttle, &String::from_utf8_lossy(&name), may_list)?
         }
     };
-    let max_wait = Duration::from_millis(number("max_wait_ms", 0)?);
+    let max_delay = Duration::from_millis(number("max_delay_ms", 0)?);
     let ask = Ask::cost(number("cost", 1)?)
-        .max_wait(max_wait.min(daemon.settings.max_wait))
+        .max_delay(max_delay.min(daemon.settings.max_delay))
         .partial(number("partial", 0)? != 0);
     if number("peek", 0)? != 0 {
         return Ok((domain.peek_with(&tag, ask)?, domain));

@@ -270,7 +270,7 @@ fn the_longer_form_beside_the_ordinary() {
         Daemon::start("rate = \"10 per day\"\n[domains.\"log in\"]\nrate = \"5 per day\"", "");
     let answer = daemon.query("check\0domain=log in\0cost=3\0tag=a b");
     assert!(
-        answer.starts_with("OK limit=5 remaining=2 balance=2 granted=3 wait_ns=0 "),
+        answer.starts_with("OK limit=5 remaining=2 balance=2 granted=3 delay_ns=0 "),
         "{answer}"
     );
     let answer = daemon.query("check\0domain=log in\0cost=3\0tag=a b");

@@ -56,29 +56,29 @@ class Caller:
         self,
         throttle: BusyThrottle | None = None,
         *,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
         error: Callable[[str, float], ServiceBusy] = ServiceBusy,
     ) -> None:
         """Take what the adapters take.
 
-        max_wait: how many seconds a request may wait for its turn before it is refused.
+        max_delay: how many seconds a request may wait for its turn before it is refused.
         statuses: which answers say busy.
         service: the service's name from a URL; by default host and port.
         """
         if throttle is not None and not isinstance(throttle, BusyThrottle):
             raise ArgumentError(f"throttle {throttle!r}: must be a BusyThrottle")
-        if isinstance(max_wait, bool) or not isinstance(max_wait, (int, float)):
-            raise ArgumentError(f"max_wait {max_wait!r}: must be a number of seconds")
-        if not 0 <= max_wait <= LONGEST:
-            raise ArgumentError(f"max_wait {max_wait!r}: must be seconds from 0 to a year")
+        if isinstance(max_delay, bool) or not isinstance(max_delay, (int, float)):
+            raise ArgumentError(f"max_delay {max_delay!r}: must be a number of seconds")
+        if not 0 <= max_delay <= LONGEST:
+            raise ArgumentError(f"max_delay {max_delay!r}: must be seconds from 0 to a year")
         if isinstance(statuses, (str, bytes)) or not all(isinstance(s, int) for s in statuses):
             raise ArgumentError(f"statuses {statuses!r}: must be numbers such as 429 and 503")
         if service is not None and not callable(service):
             raise ArgumentError(f"service {service!r}: must be a function from URL to name")
         self.throttle = BusyThrottle() if throttle is None else throttle
-        self.max_wait = float(max_wait)
+        self.max_delay = float(max_delay)
         self._statuses = frozenset(statuses)
         self._service = service_of if service is None else service
         self._error = error
@@ -115,7 +115,7 @@ class Caller:
 
     def _waits(self, service: str) -> Generator[float, None, None]:
         """Give times to wait, one after the other, until a request may be sent."""
-        end = time.monotonic() + self.max_wait
+        end = time.monotonic() + self.max_delay
         me, line = object(), None
         try:
             while True:

@@ -2,7 +2,7 @@
 
 >>> import httpx
 >>> from dthrottle.busy.httpx import BusyTransport
->>> client = httpx.Client(transport=BusyTransport(max_wait=5))
+>>> client = httpx.Client(transport=BusyTransport(max_delay=5))
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class BusyTransport(httpx.BaseTransport):
         throttle: BusyThrottle | None = None,
         *,
         transport: httpx.BaseTransport | None = None,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
     ) -> None:
         """Take what a Caller takes, and the transport that does the work."""
         self.caller = Caller(
-            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
         )
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
@@ -70,13 +70,13 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
         throttle: BusyThrottle | None = None,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
     ) -> None:
         """Take what a Caller takes, and the transport that does the work."""
         self.caller = Caller(
-            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
         )
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 

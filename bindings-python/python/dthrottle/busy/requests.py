@@ -3,7 +3,7 @@
 >>> import requests
 >>> from dthrottle.busy.requests import BusyAdapter
 >>> session = requests.Session()
->>> session.mount("https://", BusyAdapter(max_wait=5))
+>>> session.mount("https://", BusyAdapter(max_delay=5))
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class BusyAdapter(HTTPAdapter):
         self,
         throttle: BusyThrottle | None = None,
         *,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
         **options: Any,
     ) -> None:
         """Take what a Caller takes."""
         self.caller = Caller(
-            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
         )
         super().__init__(**options)
 

@@ -1,7 +1,7 @@
 """A busy throttle for ``urllib3`` (2 or later): a pool manager.
 
 >>> from dthrottle.busy.urllib3 import BusyPoolManager
->>> http = BusyPoolManager(max_wait=5)
+>>> http = BusyPoolManager(max_delay=5)
 
 Every attempt is asked about, those of ``retries`` and redirects included.
 """
@@ -40,14 +40,14 @@ class BusyPoolManager(urllib3.PoolManager):
         self,
         throttle: BusyThrottle | None = None,
         *,
-        max_wait: float = 0.0,
+        max_delay: float = 0.0,
         statuses: Collection[int] = BUSY,
         service: Callable[[str], str] | None = None,
         **options: Any,
     ) -> None:
         """Take what a Caller takes."""
         caller = Caller(
-            throttle, max_wait=max_wait, statuses=statuses, service=service, error=ServiceBusyError
+            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
         )
         super().__init__(**options)
         self.caller = caller

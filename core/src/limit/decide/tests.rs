@@ -56,7 +56,7 @@ fn a_debt_beyond_what_a_bucket_holds_is_clamped() {
     let builder = Throttle::builder().rule(Rule::per_hour(1).burst(3));
     let throttle = builder.clock(ManualClock::new()).build().unwrap();
     let decision = throttle.check_with("tag", Ask::cost(1 << 40).allow_debt(true)).unwrap();
-    assert_eq!((decision.granted, decision.wait), (1 << 40, Duration::ZERO));
+    assert_eq!((decision.granted, decision.delay), (1 << 40, Duration::ZERO));
     let stats = throttle.stats();
     assert_eq!((stats.clamped, stats.failed_open), (1, 0));
     assert!(!throttle.check_with("tag", Ask::cost(0)).unwrap().allowed);
@@ -149,13 +149,13 @@ fn slack_adds_to_tolerance_where_it_is_wanted() {
 fn a_wait_is_at_most_what_was_asked() {
     let test = TestDomain::new(3 * SECOND, false);
     test.start_exchange();
-    let two = Ask::cost(2).max_wait(Duration::from_secs(1));
+    let two = Ask::cost(2).max_delay(Duration::from_secs(1));
     let waits: Vec<Duration> = (0..4)
         .map_while(|_| {
             let peek = test.domain.peek_with("tag", two).unwrap();
             let check = test.domain.check_with("tag", two).unwrap();
-            assert_eq!((peek.allowed, peek.wait), (check.allowed, check.wait));
-            check.allowed.then_some(check.wait)
+            assert_eq!((peek.allowed, peek.delay), (check.allowed, check.delay));
+            check.allowed.then_some(check.delay)
         })
         .collect();
     assert_eq!(waits, [0, 1, 1].map(Duration::from_secs));
