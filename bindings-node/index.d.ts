@@ -210,8 +210,8 @@ export interface Stats {
 export interface BusyStats {
   /** Requests that could be sent. */
   readonly sent: number;
-  /** Requests held back. */
-  readonly held: number;
+  /** Requests that should not be sent yet. */
+  readonly refused: number;
   /** Good answers. */
   readonly good: number;
   /** Busy answers. */

@@ -127,8 +127,8 @@ export interface Native {
   /**
    * Decides about a request. Gives the client's address, empty if that is not counted, and then the
    * values of header fields, but for `webPolicy`, with line breaks between them. Undefined: the request
-   * passes, without fields. Numbers are in `webAnswer`: the 11 of a decision; 0 pass, 1 hold, 2 refuse;
-   * for how many milliseconds to hold; the units taken; the kind of the tag (0 the given one, 1 the
+   * passes, without fields. Numbers are in `webAnswer`: the 11 of a decision; 0 pass, 1 delay, 2 refuse;
+   * for how many milliseconds to delay it; the units taken; the kind of the tag (0 the given one, 1 the
    * address, 2 the address in place of a tag); whether there are warnings; the length of the address;
    * whether there are fields.
    *
@@ -148,7 +148,7 @@ export interface Native {
   /** The numbers of the last webDecide. */
   webAnswer: Float64Array;
   /** Tags are told by kind, as webDecide has it, and text or bytes. */
-  webEndHold(web: Web, tagKind: number, tag: Tag, taken: number, isGone: boolean): void;
+  webEndDelay(web: Web, tagKind: number, tag: Tag, taken: number, isGone: boolean): void;
   webFinish(web: Web, tagKind: number, tag: Tag, taken: number, isSuccess: boolean): void;
   /** The bytes of such a tag. */
   webTag(tagKind: number, tag: Tag): Uint8Array;

@@ -139,12 +139,12 @@
 /** Let the request pass. */
 #define DTHROTTLE_PASS 0
 
-/** Hold the request for hold_ns, call dthrottle_middleware_end_hold(), and let it pass. */
-#define DTHROTTLE_HOLD 1
+/** Hold the request for delay_ns, call dthrottle_middleware_end_delay(), and let it pass. */
+#define DTHROTTLE_DELAY 1
 
 /**
- * Refuse the request. If hold_ns is not 0, hold it for that time first, and call
- * dthrottle_middleware_end_hold().
+ * Refuse the request. If delay_ns is not 0, hold it for that time first, and call
+ * dthrottle_middleware_end_delay().
  */
 #define DTHROTTLE_REFUSE 2
 
@@ -351,7 +351,7 @@ typedef struct {
 typedef struct {
     /** sizeof(dthrottle_response_t). */
     size_t size;
-    /** DTHROTTLE_PASS, DTHROTTLE_HOLD or DTHROTTLE_REFUSE. */
+    /** DTHROTTLE_PASS, DTHROTTLE_DELAY or DTHROTTLE_REFUSE. */
     int32_t action;
     /** The status of a refusal, such as 429; else 0. */
     int32_t status;
@@ -370,7 +370,7 @@ typedef struct {
     /** What dthrottle_response_free() releases. */
     dthrottle_memory_t *memory;
     /** How long to hold the request; 0: not at all. */
-    uint64_t hold_ns;
+    uint64_t delay_ns;
 } dthrottle_response_t;
 
 /** A request, as the server knows it. Begin with DTHROTTLE_REQUEST_INIT. */
@@ -378,7 +378,7 @@ typedef struct {
     /** sizeof(dthrottle_request_t). */
     size_t size;
     /** Whether the server can hold this request, and serve others meanwhile. */
-    bool can_wait;
+    bool can_delay;
     /** The address at the other end of the connection as text; NULL: unknown. */
     const char *peer;
     /** Its length in bytes. */
@@ -910,16 +910,16 @@ int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     dthrottle_decision_t *decision);
 
 /**
- * Ends the holding of a request, after hold_ns or earlier: another request can be held then.
+ * Ends the holding of a request, after delay_ns or earlier: another request can be held then.
  * is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
  */
-int32_t dthrottle_middleware_end_hold(const dthrottle_middleware_t *middleware,
+int32_t dthrottle_middleware_end_delay(const dthrottle_middleware_t *middleware,
                                       const dthrottle_response_t *response,
                                       bool is_gone);
 
 /**
  * To be called when the response to a request has ended: refunds the request, if the options
- * skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_hold()
+ * skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_delay()
  * did not. Only the first call counts.
  */
 int32_t dthrottle_middleware_finish(const dthrottle_middleware_t *middleware,

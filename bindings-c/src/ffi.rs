@@ -322,7 +322,7 @@ grows! {
     Bucket ends with reset_after_ns: u64, first version size_of::<Bucket>();
     TableInfo ends with buckets: u64, first version size_of::<TableInfo>();
     Request ends with cost: u64, first version size_of::<Request>();
-    Response ends with hold_ns: u64, first version size_of::<Response>();
+    Response ends with delay_ns: u64, first version size_of::<Response>();
 }
 
 /// A text with a NUL at its end, cut to the size.

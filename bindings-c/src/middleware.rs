@@ -12,7 +12,7 @@ use dthrottle_core::web::{self, Action, Setup, Tag, TagSource};
 use crate::domain::Domain;
 use crate::ffi::{Caller, Flag, ns};
 use crate::records::Decision;
-use crate::web::{DTHROTTLE_HOLD, DTHROTTLE_PASS, DTHROTTLE_REFUSE, Memory, Response};
+use crate::web::{DTHROTTLE_DELAY, DTHROTTLE_PASS, DTHROTTLE_REFUSE, Memory, Response};
 
 /// The cost of a request is that of the options, or 1.
 pub const DTHROTTLE_COST_OF_OPTIONS: u64 = 0xFFFF_FFFF_FFFF_FFFF;
@@ -31,8 +31,8 @@ pub struct Middleware {
 pub struct Request {
     /// sizeof(dthrottle_request_t).
     pub size: usize,
-    /// Whether the server can hold this request, and serve others meanwhile.
-    pub can_wait: Flag,
+    /// Whether the server can delay this request, and serve others meanwhile.
+    pub can_delay: Flag,
     /// The address at the other end of the connection as text; NULL: unknown.
     pub peer: *const c_char,
     /// Its length in bytes.
@@ -113,10 +113,10 @@ pub unsafe extern "C" fn dthrottle_middleware_decide(
     })
 }
 
-/// Ends the holding of a request, after hold_ns or earlier: another request can be held then.
+/// Ends the delay of a request, after delay_ns or earlier: another request can be delayed then.
 /// is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dthrottle_middleware_end_hold(
+pub unsafe extern "C" fn dthrottle_middleware_end_delay(
     middleware: *const Middleware,
     response: *const Response,
     is_gone: Flag,
@@ -124,16 +124,16 @@ pub unsafe extern "C" fn dthrottle_middleware_end_hold(
     guard!(|c| {
         with_memory(c, middleware, response, |core, memory| {
             // Relaxed, as in `finish`: the swaps order nothing else.
-            if memory.holds.swap(false, Ordering::Relaxed) {
+            if memory.is_delayed.swap(false, Ordering::Relaxed) {
                 let taken = if is_gone != 0 { memory.taken.swap(0, Ordering::Relaxed) } else { 0 };
-                core.end_hold(&memory.tag, taken, is_gone != 0);
+                core.end_delay(&memory.tag, taken, is_gone != 0);
             }
         })
     })
 }
 
 /// To be called when the response to a request has ended: refunds the request, if the options
-/// skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_hold()
+/// skip_failed_requests or skip_successful_requests say so, and if dthrottle_middleware_end_delay()
 /// did not. Only the first call counts.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_middleware_finish(
@@ -196,7 +196,7 @@ impl Request {
             },
             cost: Some(self.cost).filter(|cost| *cost != DTHROTTLE_COST_OF_OPTIONS),
             scope: scope.as_deref().unwrap_or_default(),
-            can_wait: self.can_wait != 0,
+            can_delay: self.can_delay != 0,
             ..web::Request::default()
         };
         Ok((!core.is_exempt(&request)).then(|| core.decide(&request)).flatten())
@@ -205,12 +205,12 @@ impl Request {
 
 /// The response to a request about which this was decided.
 fn answer(core: &web::Middleware, decided: web::HttpDecision) -> Response {
-    let (action, hold) = match decided.action {
+    let (action, delay) = match decided.action {
         Action::Pass => (DTHROTTLE_PASS, None),
-        Action::Hold(time) => (DTHROTTLE_HOLD, Some(time)),
+        Action::Delay(time) => (DTHROTTLE_DELAY, Some(time)),
         Action::Refuse(time) => (DTHROTTLE_REFUSE, Some(time).filter(|time| !time.is_zero())),
     };
-    let hold_ns = hold.map_or(0, ns);
+    let delay_ns = delay.map_or(0, ns);
     let (status, fields, body) = match action {
         DTHROTTLE_REFUSE => {
             let refusal = core.refusal(&decided.decision, None);
@@ -218,8 +218,8 @@ fn answer(core: &web::Middleware, decided: web::HttpDecision) -> Response {
         }
         _ => (0, core.fields(&decided.decision), Vec::new()),
     };
-    let memory = Memory::of_request(&fields, body, decided, hold.is_some());
-    Response { action, status, hold_ns, ..Response::pass() }.with(memory)
+    let memory = Memory::of_request(&fields, body, decided, delay.is_some());
+    Response { action, status, delay_ns, ..Response::pass() }.with(memory)
 }
 
 /// Does something with a response that has memory; without it there is nothing to do.

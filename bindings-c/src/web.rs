@@ -14,10 +14,10 @@ use crate::records::Decision;
 
 /// Let the request pass.
 pub const DTHROTTLE_PASS: i32 = 0;
-/// Hold the request for hold_ns, call dthrottle_middleware_end_hold(), and let it pass.
-pub const DTHROTTLE_HOLD: i32 = 1;
-/// Refuse the request. If hold_ns is not 0, hold it for that time first, and call
-/// dthrottle_middleware_end_hold().
+/// Delay the request by delay_ns, call dthrottle_middleware_end_delay(), and let it pass.
+pub const DTHROTTLE_DELAY: i32 = 1;
+/// Refuse the request. If delay_ns is not 0, delay it by that time first, and call
+/// dthrottle_middleware_end_delay().
 pub const DTHROTTLE_REFUSE: i32 = 2;
 
 /// No header fields except Retry-After.
@@ -58,7 +58,7 @@ pub struct Field {
 pub struct Response {
     /// sizeof(dthrottle_response_t).
     pub size: usize,
-    /// DTHROTTLE_PASS, DTHROTTLE_HOLD or DTHROTTLE_REFUSE.
+    /// DTHROTTLE_PASS, DTHROTTLE_DELAY or DTHROTTLE_REFUSE.
     pub action: i32,
     /// The status of a refusal, such as 429; else 0.
     pub status: i32,
@@ -76,8 +76,8 @@ pub struct Response {
     pub tag_len: usize,
     /// What dthrottle_response_free() releases.
     pub memory: *mut Memory,
-    /// How long to hold the request; 0: not at all.
-    pub hold_ns: u64,
+    /// How long to delay the request; 0: not at all.
+    pub delay_ns: u64,
 }
 
 /// The memory of a response, released by dthrottle_response_free().
@@ -90,8 +90,8 @@ pub struct Memory {
     fields: Vec<Field>,
     /// Units that a refund gives back. The first call that may refund takes them.
     pub(crate) taken: AtomicU64,
-    /// Whether the request takes one of the places for held requests.
-    pub(crate) holds: AtomicBool,
+    /// Whether the request takes one of the places for delayed requests.
+    pub(crate) is_delayed: AtomicBool,
 }
 
 /// The address of a client as a tag: 4 bytes for IPv4, or the leading ipv6_prefix bits of an IPv6
@@ -185,7 +185,7 @@ impl Response {
             tag: ptr::null(),
             tag_len: 0,
             memory: ptr::null_mut(),
-            hold_ns: 0,
+            delay_ns: 0,
         }
     }
 
@@ -230,7 +230,7 @@ impl Memory {
             tag: Vec::new(),
             body: Vec::new(),
             taken: 0.into(),
-            holds: false.into(),
+            is_delayed: false.into(),
         }
     }
 
@@ -239,10 +239,10 @@ impl Memory {
         fields: &[CoreField<'_>],
         body: Vec<u8>,
         decided: web::HttpDecision,
-        holds: bool,
+        is_delayed: bool,
     ) -> Memory {
         let (tag, taken) = (decided.tag, decided.taken.into());
-        Memory { tag, taken, body, holds: holds.into(), ..Memory::new(fields) }
+        Memory { tag, taken, body, is_delayed: is_delayed.into(), ..Memory::new(fields) }
     }
 }
 

@@ -43,7 +43,7 @@ gcc -I "$(dirname "$header")" "$work/structs.c" -o "$work/structs"
 
 {
     nm -D --defined-only "$library" | awk '{print "export " $3}'
-    awk '/^#define DTHROTTLE_(OK|ERR_|UNLIMITED|PASS|HOLD|REFUSE|HEADERS_|COST_|ADDRESS_)/ {sub(/^#define /, "number "); print}' "$work/plain.h"
+    awk '/^#define DTHROTTLE_(OK|ERR_|UNLIMITED|PASS|DELAY|REFUSE|HEADERS_|COST_|ADDRESS_)/ {sub(/^#define /, "number "); print}' "$work/plain.h"
     # A prototype may take several lines.
     awk '
         /^[a-z].*dthrottle_[a-z_]*\(/ { text = ""; inside = 1 }

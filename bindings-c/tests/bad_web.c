@@ -11,7 +11,7 @@ static dthrottle_response_t refusing(void)
     response.action = DTHROTTLE_REFUSE;
     response.status = 429;
     response.field_count = 7;
-    response.hold_ns = 9;
+    response.delay_ns = 9;
     return response;
 }
 
@@ -19,7 +19,7 @@ static void check_passing(const dthrottle_response_t *response)
 {
     EQUAL(response->size, sizeof *response);
     EQUAL(response->action, DTHROTTLE_PASS);
-    CHECK(!response->status && !response->fields && !response->field_count && !response->hold_ns);
+    CHECK(!response->status && !response->fields && !response->field_count && !response->delay_ns);
     CHECK(!response->body && !response->body_len && !response->tag && !response->tag_len);
     CHECK(!response->memory);
 }
@@ -87,7 +87,7 @@ static void test_fields(void)
 static void test_new(void)
 {
     static const char *const wrong[] = {
-        "status = 200", "max_hold = 1", "rate = \"1/s\"", "methods = [\"GET\"]", "cost = 4",
+        "status = 200", "max_deleyed = 1", "rate = \"1/s\"", "methods = [\"GET\"]", "cost = 4",
         "routes = [\"/\"]", "tag = \"cookie:x\"", "allow = [\"name\"]", "not TOML",
     };
     dthrottle_middleware_t *middleware = NULL;
@@ -146,14 +146,14 @@ static void test_requests(void)
     /* None of that took anything, and a response that passes has nothing to end. */
     OK(dthrottle_middleware_decide(middleware, &good, &response, NULL));
     EQUAL(response.action, DTHROTTLE_PASS);
-    BAD(dthrottle_middleware_end_hold(NULL, &response, false));
-    BAD(dthrottle_middleware_end_hold(middleware, NULL, false));
-    OK(dthrottle_middleware_end_hold(middleware, &response, false));
+    BAD(dthrottle_middleware_end_delay(NULL, &response, false));
+    BAD(dthrottle_middleware_end_delay(middleware, NULL, false));
+    OK(dthrottle_middleware_end_delay(middleware, &response, false));
     BAD(dthrottle_middleware_finish(NULL, &response, true));
     BAD(dthrottle_middleware_finish(middleware, NULL, true));
     OK(dthrottle_middleware_finish(middleware, &response, true));
     dthrottle_response_free(&response);
-    OK(dthrottle_middleware_end_hold(middleware, &response, false));
+    OK(dthrottle_middleware_end_delay(middleware, &response, false));
     OK(dthrottle_middleware_finish(middleware, &response, true));
     BAD(dthrottle_middleware_warning(NULL, text, sizeof text));
     EQUAL(dthrottle_middleware_warning(middleware, NULL, 8), 0);

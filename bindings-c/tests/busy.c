@@ -109,7 +109,7 @@ static void test_times(void)
     EQUAL(dthrottle_busy_should_send_at(busy, "a", 1, 8 * second, &wait), 1);
     OK(dthrottle_busy_stats(busy, &stats));
     EQUAL(stats.sent, 101);
-    EQUAL(stats.held, 1);
+    EQUAL(stats.refused, 1);
     EQUAL(stats.good, 100);
     EQUAL(stats.busy, 1);
     EQUAL(stats.cuts, 1);

@@ -89,12 +89,12 @@ static void check_hex(const dthrottle_response_t *response, const cJSON *expect)
 static void check_response(const dthrottle_response_t *response,
                            const dthrottle_decision_t *decision, const cJSON *expect)
 {
-    static const char *const actions[] = {"pass", "hold", "refuse"};
+    static const char *const actions[] = {"pass", "delay", "refuse"};
     const cJSON *want;
     size_t i = 0;
 
     TEXT(response->tag ? actions[response->action] : "none", json_word(expect, "action"));
-    EQUAL(response->hold_ns, json_u64(json_get(expect, "delay_ns"), 0));
+    EQUAL(response->delay_ns, json_u64(json_get(expect, "delay_ns"), 0));
     EQUAL(response->status, json_u64(json_get(expect, "status"), 0));
     cJSON_ArrayForEach(want, json_get(expect, "fields")) {
         if (!CHECK(i < response->field_count))
@@ -118,7 +118,7 @@ static void decide(const dthrottle_middleware_t *middleware, const cJSON *json,
 {
     dthrottle_request_t request = DTHROTTLE_REQUEST_INIT;
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    const cJSON *line, *peer = json_get(json, "peer"), *can_wait = json_get(json, "can_wait");
+    const cJSON *line, *peer = json_get(json, "peer"), *can_delay = json_get(json, "can_delay");
     const char *tag = json_word(json, "tag");
     char forwarded[256] = "";
 
@@ -136,7 +136,7 @@ static void decide(const dthrottle_middleware_t *middleware, const cJSON *json,
     request.scope = json_word(json, "scope");
     request.scope_len = strlen(request.scope);
     request.cost = json_u64(json_get(json, "cost"), request.cost);
-    request.can_wait = !can_wait || cJSON_IsTrue(can_wait);
+    request.can_delay = !can_delay || cJSON_IsTrue(can_delay);
     OK(dthrottle_middleware_decide(middleware, &request, response, &decision));
     check_response(response, &decision, expect);
 }
@@ -155,8 +155,8 @@ static void run_steps(const dthrottle_middleware_t *middleware, dthrottle_clock_
         snprintf(about, sizeof about, "%s, step %d", json_word(entry, "name"), number);
         responses[number] = (dthrottle_response_t)DTHROTTLE_RESPONSE_INIT;
         OK(dthrottle_clock_set(manual, json_u64(json_get(step, "at_ns"), 0)));
-        if ((earlier = json_get(step, "end_hold")) != NULL)
-            OK(dthrottle_middleware_end_hold(middleware, &responses[earlier->valueint],
+        if ((earlier = json_get(step, "end_delay")) != NULL)
+            OK(dthrottle_middleware_end_delay(middleware, &responses[earlier->valueint],
                                              cJSON_IsTrue(json_get(step, "gone"))));
         else if ((earlier = json_get(step, "finish")) != NULL)
             OK(dthrottle_middleware_finish(middleware, &responses[earlier->valueint],

@@ -171,38 +171,38 @@ static void test_tags_and_warnings(void)
     dthrottle_close(throttle);
 }
 
-/* A hold that is ended twice frees one place, not another request's. */
-static void test_a_hold_ends_once(void)
+/* A delay that is ended twice frees one place, not another request's. */
+static void test_a_delay_ends_once(void)
 {
     dthrottle_t *throttle = open_on("rate = \"1/s\"", manual);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
-    dthrottle_middleware_t *middleware = middleware_of(domain, "max_delay = 60\nmax_held = 2");
+    dthrottle_middleware_t *middleware = middleware_of(domain, "max_delay = 60\nmax_delayed = 2");
     dthrottle_request_t request = DTHROTTLE_REQUEST_INIT;
     dthrottle_response_t responses[3] = {DTHROTTLE_RESPONSE_INIT, DTHROTTLE_RESPONSE_INIT,
                                          DTHROTTLE_RESPONSE_INIT};
     dthrottle_response_t more = DTHROTTLE_RESPONSE_INIT;
 
-    check_about = "a hold ends once";
-    request.can_wait = true;
+    check_about = "a delay ends once";
+    request.can_delay = true;
     request.peer = "203.0.113.7";
     request.peer_len = strlen(request.peer);
     for (int i = 0; i < 3; i++) {
         OK(dthrottle_middleware_decide(middleware, &request, &responses[i], NULL));
-        EQUAL(responses[i].action, i == 0 ? DTHROTTLE_PASS : DTHROTTLE_HOLD);
-        EQUAL(responses[i].hold_ns, i * INT64_C(1000000000));
+        EQUAL(responses[i].action, i == 0 ? DTHROTTLE_PASS : DTHROTTLE_DELAY);
+        EQUAL(responses[i].delay_ns, i * INT64_C(1000000000));
     }
-    OK(dthrottle_middleware_end_hold(middleware, &responses[0], true));
+    OK(dthrottle_middleware_end_delay(middleware, &responses[0], true));
     OK(dthrottle_middleware_decide(middleware, &request, &more, NULL));
     EQUAL(more.action, DTHROTTLE_REFUSE);
     EQUAL(more.status, 429);
     dthrottle_response_free(&more);
     for (int i = 0; i < 3; i++)
-        OK(dthrottle_middleware_end_hold(middleware, &responses[1], false));
+        OK(dthrottle_middleware_end_delay(middleware, &responses[1], false));
     OK(dthrottle_middleware_decide(middleware, &request, &more, NULL));
-    EQUAL(more.action, DTHROTTLE_HOLD);
-    OK(dthrottle_middleware_end_hold(middleware, &more, true));
+    EQUAL(more.action, DTHROTTLE_DELAY);
+    OK(dthrottle_middleware_end_delay(middleware, &more, true));
     dthrottle_response_free(&more);
-    OK(dthrottle_middleware_end_hold(middleware, &responses[2], true));
+    OK(dthrottle_middleware_end_delay(middleware, &responses[2], true));
     for (int i = 0; i < 3; i++)
         dthrottle_response_free(&responses[i]);
     dthrottle_middleware_free(middleware);
@@ -223,14 +223,14 @@ static void test_a_request_is_refunded_once(void)
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
 
     check_about = "a request is refunded once";
-    request.can_wait = true;
+    request.can_delay = true;
     request.peer = "203.0.113.9";
     request.peer_len = strlen(request.peer);
     for (int i = 0; i < 3; i++)
         OK(dthrottle_middleware_decide(middleware, &request, &responses[i], &decision));
-    EQUAL(responses[2].action, DTHROTTLE_HOLD);
+    EQUAL(responses[2].action, DTHROTTLE_DELAY);
     EQUAL(decision.balance, -2);
-    OK(dthrottle_middleware_end_hold(middleware, &responses[2], true));
+    OK(dthrottle_middleware_end_delay(middleware, &responses[2], true));
     for (int i = 0; i < 2; i++) {
         OK(dthrottle_middleware_finish(middleware, &responses[2], false));
         OK(dthrottle_peek(domain, responses[0].tag, responses[0].tag_len, 1, &decision));
@@ -256,7 +256,7 @@ int main(void)
     test_fields();
     test_bytes_of_clients();
     test_tags_and_warnings();
-    test_a_hold_ends_once();
+    test_a_delay_ends_once();
     test_a_request_is_refunded_once();
     dthrottle_clock_free(manual);
     return check_report("web");

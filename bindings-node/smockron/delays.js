@@ -7,7 +7,7 @@
 'use strict';
 
 /**
- * @typedef {object} Held A request that waits. All times are milliseconds since 1970.
+ * @typedef {object} DelayedRequest A request that waits. All times are milliseconds since 1970.
  * @property {number} arrived
  * @property {(status: 'DELAYED', until: number) => void} given Called when the request gets a turn, for which it waits.
  * @property {(status: 'ACCEPTED' | 'DELAYED') => void} pass Called when the request may pass.
@@ -21,8 +21,8 @@
  * @property {number} until The latest time that the master sent. Requests do not pass before it.
  * @property {number} taken The latest time that was given to a request.
  * @property {number} reportedAt When that was reported to the master.
- * @property {Held[]} waiting The requests without a turn, the oldest first.
- * @property {Set<Held>} turns The requests with a turn.
+ * @property {DelayedRequest[]} waiting The requests without a turn, the oldest first.
+ * @property {Set<DelayedRequest>} turns The requests with a turn.
  */
 
 /** The most clients that are kept. If there are more, the oldest are removed, and their requests pass. */
@@ -36,21 +36,21 @@ class Delays {
   /** @type {Map<string, Client>} */
   #clients = new Map();
   #maxDelayMs;
-  #maxHeld;
-  #held = 0;
+  #maxDelayed;
+  #delayed = 0;
 
   /**
    * @param {number} maxDelayMs
-   * @param {number} maxHeld
+   * @param {number} maxDelayed
    */
-  constructor(maxDelayMs, maxHeld) {
+  constructor(maxDelayMs, maxDelayed) {
     this.#maxDelayMs = maxDelayMs;
-    this.#maxHeld = maxHeld;
+    this.#maxDelayed = maxDelayed;
   }
 
   /** The number of waiting requests. */
-  get held() {
-    return this.#held;
+  get delayed() {
+    return this.#delayed;
   }
 
   /** The number of clients. */
@@ -74,14 +74,14 @@ class Delays {
   /**
    * Adds a waiting request. Returns false if the request must be rejected instead.
    * @param {string} who
-   * @param {Held} held
+   * @param {DelayedRequest} delayed
    */
-  hold(who, held) {
+  add(who, delayed) {
     const client = this.#clients.get(who);
-    if (client === undefined || this.#held >= this.#maxHeld) return false;
-    if (client.until - held.arrived > this.#maxDelayMs) return false;
-    this.#held += 1;
-    client.waiting.push(held);
+    if (client === undefined || this.#delayed >= this.#maxDelayed) return false;
+    if (client.until - delayed.arrived > this.#maxDelayMs) return false;
+    this.#delayed += 1;
+    client.waiting.push(delayed);
     this.#give(client);
     return true;
   }
@@ -89,18 +89,18 @@ class Delays {
   /**
    * Removes a request whose client left. The master has counted its turn, so the next request gets it.
    * @param {string} who
-   * @param {Held} held
+   * @param {DelayedRequest} delayed
    */
-  leave(who, held) {
+  leave(who, delayed) {
     const client = this.#clients.get(who);
     if (client === undefined) return;
-    const index = client.waiting.indexOf(held);
+    const index = client.waiting.indexOf(delayed);
     if (index >= 0) client.waiting.splice(index, 1);
-    else if (!client.turns.delete(held)) return;
-    clearTimeout(held.timer);
-    this.#held -= 1;
-    const next = held.turn === undefined ? undefined : client.waiting.shift();
-    if (next !== undefined && held.turn !== undefined) this.#wait(client, next, held.turn);
+    else if (!client.turns.delete(delayed)) return;
+    clearTimeout(delayed.timer);
+    this.#delayed -= 1;
+    const next = delayed.turn === undefined ? undefined : client.waiting.shift();
+    if (next !== undefined && delayed.turn !== undefined) this.#wait(client, next, delayed.turn);
   }
 
   /**
@@ -122,10 +122,10 @@ class Delays {
   /** Lets all waiting requests pass. */
   close() {
     for (const client of this.#clients.values()) {
-      for (const held of client.turns) this.#pass(client, held, 'DELAYED');
-      for (const held of client.waiting.splice(0)) {
-        this.#held -= 1;
-        held.pass('ACCEPTED');
+      for (const delayed of client.turns) this.#pass(client, delayed, 'DELAYED');
+      for (const delayed of client.waiting.splice(0)) {
+        this.#delayed -= 1;
+        delayed.pass('ACCEPTED');
       }
     }
     this.#clients.clear();
@@ -137,35 +137,35 @@ class Delays {
    */
   #give(client) {
     while (client.until > client.taken && client.waiting.length > 0) {
-      const held = /** @type {Held} */ (client.waiting.shift());
-      if (client.until - held.arrived > this.#maxDelayMs) {
-        this.#held -= 1;
-        held.reject(client.until);
+      const delayed = /** @type {DelayedRequest} */ (client.waiting.shift());
+      if (client.until - delayed.arrived > this.#maxDelayMs) {
+        this.#delayed -= 1;
+        delayed.reject(client.until);
       } else {
         client.taken = client.until;
         client.reportedAt = Date.now();
-        held.given('DELAYED', client.until);
-        this.#wait(client, held, client.until);
+        delayed.given('DELAYED', client.until);
+        this.#wait(client, delayed, client.until);
       }
     }
   }
 
   /**
    * @param {Client} client
-   * @param {Held} held
+   * @param {DelayedRequest} delayed
    * @param {number} until
    */
-  #wait(client, held, until) {
-    held.turn = until;
-    client.turns.add(held);
+  #wait(client, delayed, until) {
+    delayed.turn = until;
+    client.turns.add(delayed);
     const ms = Math.min(Math.max(until - Date.now(), 0), LONGEST_TIMER_MS);
-    held.timer = setTimeout(() => {
+    delayed.timer = setTimeout(() => {
       // A timer may fire a fraction of a millisecond early; a turn must not be early.
       if (until > Date.now()) {
-        this.#wait(client, held, until);
+        this.#wait(client, delayed, until);
         return;
       }
-      this.#pass(client, held, 'DELAYED');
+      this.#pass(client, delayed, 'DELAYED');
       const left = client.reportedAt + ANSWER_MS - Date.now();
       if (left > 0 && client.waiting.length > 0) setTimeout(() => this.#passAll(client, until), left);
       else this.#passAll(client, until);
@@ -180,22 +180,22 @@ class Delays {
    */
   #passAll(client, since) {
     if (client.until > since) return;
-    for (const held of client.waiting.splice(0)) {
-      this.#held -= 1;
-      held.pass('ACCEPTED');
+    for (const delayed of client.waiting.splice(0)) {
+      this.#delayed -= 1;
+      delayed.pass('ACCEPTED');
     }
   }
 
   /**
    * @param {Client} client
-   * @param {Held} held
+   * @param {DelayedRequest} delayed
    * @param {'DELAYED'} status
    */
-  #pass(client, held, status) {
-    client.turns.delete(held);
-    clearTimeout(held.timer);
-    this.#held -= 1;
-    held.pass(status);
+  #pass(client, delayed, status) {
+    client.turns.delete(delayed);
+    clearTimeout(delayed.timer);
+    this.#delayed -= 1;
+    delayed.pass(status);
   }
 
   /** Removes clients whose delay has passed, and then the oldest ones. */

@@ -18,7 +18,7 @@ export interface GatekeeperOptions<Request = any> {
   /** A request that would have to wait for longer is rejected. In milliseconds; default: 5000. */
   maxDelayMs?: number | undefined;
   /** How many requests may wait at once; more are rejected. Default: 1000. */
-  maxHeld?: number | undefined;
+  maxDelayed?: number | undefined;
   /** The status of a rejection. Default: 503. */
   statusCode?: number | undefined;
   /** The body of a rejection. Default: `'Rejected\n'`. */

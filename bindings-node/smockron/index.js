@@ -7,7 +7,7 @@
 'use strict';
 
 const { isTable } = require('../face/values.js');
-const { closing } = require('../web/hold.js');
+const { closing } = require('../web/delay.js');
 const { known, misuse, wrong } = require('../web/errors.js');
 const { Delays } = require('./delays.js');
 const { Master } = require('./master.js');
@@ -15,10 +15,10 @@ const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
 /** @import { Gatekeeper, GatekeeperCounts, GatekeeperOptions } from './index.js' */
-/** @import { Held } from './delays.js' */
+/** @import { DelayedRequest } from './delays.js' */
 
 const NAMES = [
-  'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxHeld', 'statusCode', 'message', 'tellRejected',
+  'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxDelayed', 'statusCode', 'message', 'tellRejected',
 ];
 const ADDRESS = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
 const EXAMPLE = "'127.0.0.1:10004'";
@@ -28,8 +28,8 @@ const EXAMPLE = "'127.0.0.1:10004'";
  * @returns {Gatekeeper}
  */
 function gatekeeper(options) {
-  const { accounting, control, domain, tag, logInfo, maxDelayMs, maxHeld, statusCode, message, tellRejected } = read(options);
-  const delays = new Delays(maxDelayMs, maxHeld);
+  const { accounting, control, domain, tag, logInfo, maxDelayMs, maxDelayed, statusCode, message, tellRejected } = read(options);
+  const delays = new Delays(maxDelayMs, maxDelayed);
   const master = new Master(accounting, control, domain, (client, until) => delays.delay(client, until));
   /** @type {GatekeeperCounts} */
   const counts = { accepted: 0, delayed: 0, rejected: 0, gaveUp: 0, untagged: 0, failed: 0 };
@@ -66,8 +66,8 @@ function gatekeeper(options) {
       return;
     }
     let stop = () => {};
-    /** @type {Held} */
-    const held = {
+    /** @type {DelayedRequest} */
+    const delayed = {
       arrived,
       given(status, turn) {
         counts.delayed += 1;
@@ -83,13 +83,13 @@ function gatekeeper(options) {
         reject(turn);
       },
     };
-    if (!delays.hold(who, held)) {
+    if (!delays.add(who, delayed)) {
       reject(until);
       return;
     }
     stop = closing(response)(() => {
       counts.gaveUp += 1;
-      delays.leave(who, held);
+      delays.leave(who, delayed);
     });
   }
 
@@ -147,7 +147,7 @@ function read(options) {
     tag,
     logInfo,
     maxDelayMs: toNumber(options, 'maxDelayMs', 5000, 0, 3_600_000),
-    maxHeld: toNumber(options, 'maxHeld', 1000, 0, 1_000_000),
+    maxDelayed: toNumber(options, 'maxDelayed', 1000, 0, 1_000_000),
     statusCode: toNumber(options, 'statusCode', 503, 400, 599),
     message,
     tellRejected: share,

@@ -137,7 +137,7 @@ impl HotCall for Decide {
             forwarded: forwarded.as_slice(),
             tag: common::web::tag(flags & TAG_KIND, tag.as_ref().map_or(&[], bytes)),
             cost: has(OWN_COST).then(|| call.number(COST) as u64),
-            can_wait: true,
+            can_delay: true,
             is_gone: has(IS_GONE),
             ..Request::default()
         };

@@ -132,9 +132,9 @@ pub fn web_is_exempt(
     handle.with(|middleware| Ok(middleware.is_exempt(&request)))
 }
 
-/// Ends the holding of a request, or of a refusal, which has taken nothing.
+/// Ends the delay of a request, or of a refusal, which has taken nothing.
 #[napi(catch_unwind)]
-pub fn web_end_hold(
+pub fn web_end_delay(
     handle: &External<Web>,
     tag_kind: u32,
     tag: Tag<'_>,
@@ -143,7 +143,7 @@ pub fn web_end_hold(
 ) -> Result<()> {
     let tag = common::tag_bytes(tag_kind, bytes(&tag));
     handle.with(|middleware| {
-        middleware.end_hold(&tag, taken as u64, is_gone);
+        middleware.end_delay(&tag, taken as u64, is_gone);
         Ok(())
     })
 }

@@ -120,8 +120,8 @@ for (const [name, make] of Object.entries(makers)) {
         assert.match(message, /is busy: not sent, try again in \d+ ms$/);
         return true;
       });
-      const { sent, held, good, busy } = throttle.stats();
-      assert.deepEqual([seen, sent, held, good, busy], [2, 2, 1, 1, 1]);
+      const { sent, refused, good, busy } = throttle.stats();
+      assert.deepEqual([seen, sent, refused, good, busy], [2, 2, 1, 1, 1]);
     });
 
     it('waits for its turn if it may', async () => {
@@ -204,8 +204,8 @@ describe('all adapters', () => {
       throttle.onBusy(host);
       const get = makers[name]({ throttle, maxDelayMs: 60_000 });
       await Promise.all(Array.from({ length: 200 }, () => get(url)));
-      const { sent, held } = throttle.stats();
-      assert(sent === 200 && held < 2000, `${name}: ${held}`);
+      const { sent, refused } = throttle.stats();
+      assert(sent === 200 && refused < 2000, `${name}: ${refused}`);
     }
   });
 

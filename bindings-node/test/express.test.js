@@ -372,7 +372,7 @@ describe('a middleware', () => {
     }
   });
 
-  it('of Hono holds without Node, until the request is aborted', async () => {
+  it('of Hono delays without Node, until the request is aborted', async () => {
     const { Hono } = need('hono');
     const one = made({ rate: '1/day' });
     const app = new Hono();
@@ -381,17 +381,17 @@ describe('a middleware', () => {
     one.refund('t');
     one.debit('t', 0);
     const slow = new Throttle({ rate: '1/minute', clock: new ManualClock() });
-    const held = honoThrottle(slow, { tag: () => 't', maxDelayMs: 3_600_000 });
-    app.use(held);
+    const delayed = honoThrottle(slow, { tag: () => 't', maxDelayMs: 3_600_000 });
+    app.use(delayed);
     app.get('/', (/** @type {Any} */ context) => context.text('hello'));
     await app.request('/');
     const away = new AbortController();
     const waiting = app.request(new Request('http://x/', { signal: away.signal }));
-    while (held.counts.delayed === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    while (delayed.counts.delayed === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.equal(slow.peek('t').balance, -1);
     away.abort();
     await waiting;
     assert.equal(slow.peek('t').balance, 0);
-    assert.deepEqual([held.counts.delayed, held.counts.gaveUp, middleware.counts.delayed], [1, 1, 0]);
+    assert.deepEqual([delayed.counts.delayed, delayed.counts.gaveUp, middleware.counts.delayed], [1, 1, 0]);
   });
 });

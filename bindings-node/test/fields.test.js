@@ -46,11 +46,11 @@ describe('request.rateLimit', () => {
     return first;
   }
 
-  it('has the time of the decision where the request is held', (t) => {
+  it('has the time of the decision where the request is delayed', (t) => {
     assert.equal(resetTime(t, { maxDelayMs: 900 }, 2), 11_000);
   });
 
-  it('has the time of the decision where the request is refused, which may be held, too', (t) => {
+  it('has the time of the decision where the request is refused, which may be delayed, too', (t) => {
     assert.equal(resetTime(t, { throttleMilliseconds: 500 }, 2), 10_500);
   });
 

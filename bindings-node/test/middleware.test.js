@@ -329,7 +329,7 @@ for (const kind of kinds) {
       }
     });
 
-    it('holds requests until their turn', async () => {
+    it('delays requests until their turn', async () => {
       const throttle = new Throttle({ rate: '20/s', burst: 1, table: { private: true } });
       await using([throttle, { maxDelayMs: 160 }], async (web) => {
         await web.get('/', { localAddress: '127.0.0.2' }); // nothing is slow because it is new
@@ -347,9 +347,9 @@ for (const kind of kinds) {
       });
     });
 
-    it('holds so many at once, and refuses further ones', async () => {
+    it('delays so many at once, and refuses further ones', async () => {
       const throttle = once();
-      await using([throttle, { maxDelayMs: 60_000, maxHeld: 1 }], async (web) => {
+      await using([throttle, { maxDelayMs: 60_000, maxDelayed: 1 }], async (web) => {
         assert.equal((await web.get()).status, 200);
         const away = new AbortController();
         const gone = assert.rejects(web.get('/', { signal: away.signal }), { name: 'AbortError' });
@@ -370,7 +370,7 @@ for (const kind of kinds) {
 
     it('gives back the turn of a client that goes away', async () => {
       const throttle = once();
-      await using([throttle, { maxDelayMs: 3_600_000, maxHeld: 1 }], async (web) => {
+      await using([throttle, { maxDelayMs: 3_600_000, maxDelayed: 1 }], async (web) => {
         await web.get();
         for (let i = 1; i <= 3; i += 1) {
           const away = new AbortController();
@@ -403,8 +403,8 @@ for (const kind of kinds) {
       });
     });
 
-    it('holds no refusal when too many are held', async () => {
-      await using([once(), { throttleMilliseconds: 600_000, maxHeld: 0 }], async (web) => {
+    it('delays no refusal when too many are delayed', async () => {
+      await using([once(), { throttleMilliseconds: 600_000, maxDelayed: 0 }], async (web) => {
         await web.get();
         assert.equal((await web.get('/', { signal: AbortSignal.timeout(10_000) })).status, 429);
       });
@@ -422,7 +422,7 @@ for (const kind of kinds) {
 }
 
 describe('HTTP/2', () => {
-  it('is throttled by headers, held, and paid back', async () => {
+  it('is throttled by headers, delayed, and paid back', async () => {
     const { throttle } = require('../web/http.js');
     const budget = once(1);
     const options = /** @type {Any} */ ({ tag: 'header:X-Client', skipFailedRequests: true });

@@ -84,7 +84,7 @@ const WRONG = [
   ['maxDelayMs', -1, 'from 0'],
   ['maxDelayMs', NaN, 'from 0'],
   ['maxDelayMs', Infinity, 'from 0'],
-  ['maxHeld', 1.5, 'whole number'],
+  ['maxDelayed', 1.5, 'whole number'],
   ['throttleMilliseconds', -5, 'from 0'],
   ['trustedProxies', true, 'number of proxies'],
   ['trustedProxies', '10.0.0.1', 'list'],

@@ -1,5 +1,5 @@
 // What the middleware of a process have in common: a throttle, and with it one exchange with the
-// cluster; what is said; how many requests are held. And how a middleware ends.
+// cluster; what is said; how many requests are delayed. And how a middleware ends.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -134,9 +134,9 @@ describe('the middleware of a process', () => {
     assert.notEqual(heard[0].message, heard[1].message);
   });
 
-  it('hold so many requests together', async () => {
+  it('delay so many requests together', async () => {
     const [one, two] = await Promise.all(['a', 'b'].map((domain) =>
-      start('Express 5', { rate: '1 per 9 s', domain, maxDelayMs: 60_000, maxHeld: 2, tag: () => 't', table: false })));
+      start('Express 5', { rate: '1 per 9 s', domain, maxDelayMs: 60_000, maxDelayed: 2, tag: () => 't', table: false })));
     try {
       const got = [1, 2, 3].map(() => one.get().then(({ status }) => status, () => 'gone'));
       while (one.counts.delayed < 2) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -170,7 +170,7 @@ describe('an end', () => {
 });
 
 describe('a plain handler', () => {
-  it('gives what it gives, also when it was held', async () => {
+  it('gives what it gives, also when it was delayed', async () => {
     /** @type {Any} */
     const make = plain;
     /** @type {Any[]} */

@@ -114,7 +114,7 @@ describe('the property of a request', () => {
     it(`${kind}: takes no room from those who wait where it cannot be`, async () => {
       const one = new Throttle({ rate: '10/s', burst: 1, table: { private: true } });
       await warnings(async () => {
-        const web = await start(kind, one, { requestPropertyName: 'ip', maxDelayMs: 1000, maxHeld: 1 });
+        const web = await start(kind, one, { requestPropertyName: 'ip', maxDelayMs: 1000, maxDelayed: 1 });
         assert.deepEqual(await web.statuses(4), [200, 200, 200, 200]);
         assert.ok(web.counts.delayed > 0);
         web.close();
@@ -152,7 +152,7 @@ describe('the property of a request', () => {
 describe('requests that wait', () => {
   it('leave no room behind when something fails', async () => {
     const one = new Throttle({ rate: '1/minute', clock: new ManualClock() });
-    const options = { maxDelayMs: 3_600_000, maxHeld: 1 };
+    const options = { maxDelayMs: 3_600_000, maxDelayed: 1 };
     const web = await start('http', one, options);
     one.close();
     await warnings(async () => assert.deepEqual(await web.statuses(4), [200, 200, 200, 200]));

@@ -17,11 +17,11 @@ const { using, warnings } = require('./shared/web.js');
  * Delays in virtual time, and requests that note what becomes of them.
  * @param {import('node:test').TestContext} t
  * @param {number} [maxDelayMs]
- * @param {number} [maxHeld]
+ * @param {number} [maxDelayed]
  */
-function begin(t, maxDelayMs = 5000, maxHeld = 100) {
+function begin(t, maxDelayMs = 5000, maxDelayed = 100) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 });
-  const delays = new Delays(maxDelayMs, maxHeld);
+  const delays = new Delays(maxDelayMs, maxDelayed);
   /** @type {string[]} */
   const notes = [];
   /** @param {string} name */
@@ -38,7 +38,7 @@ function begin(t, maxDelayMs = 5000, maxHeld = 100) {
   return { delays, notes, request, tick };
 }
 
-describe('who is held until when', () => {
+describe('who is delayed until when', () => {
   it('keeps the latest time, and never lowers it', (t) => {
     const { delays } = begin(t);
     assert.equal(delays.until('a', 0), 0);
@@ -53,7 +53,7 @@ describe('who is held until when', () => {
   it('gives a time to one request, and the next when the master names it', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
-    for (const name of ['one', 'two', 'three']) assert.ok(delays.hold('a', request(name)));
+    for (const name of ['one', 'two', 'three']) assert.ok(delays.add('a', request(name)));
     assert.deepEqual(notes, ['one gets 1000']);
     delays.delay('a', 2000);
     delays.delay('a', 3000);
@@ -65,22 +65,22 @@ describe('who is held until when', () => {
       'two DELAYED at 2000',
       'three DELAYED at 3000',
     ]);
-    assert.equal(delays.held, 0);
+    assert.equal(delays.delayed, 0);
   });
 
-  it('holds nobody for longer when the master is silent', (t) => {
+  it('delays nobody for longer when the master is silent', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
-    for (const name of ['one', 'two', 'three']) assert.ok(delays.hold('a', request(name)));
+    for (const name of ['one', 'two', 'three']) assert.ok(delays.add('a', request(name)));
     tick(1000);
     assert.deepEqual(notes.slice(1), ['one DELAYED at 1000', 'two ACCEPTED at 1000', 'three ACCEPTED at 1000']);
-    assert.equal(delays.held, 0);
+    assert.equal(delays.delayed, 0);
   });
 
   it('waits a moment for a master that answers late', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 100);
-    for (const name of ['one', 'two', 'three']) assert.ok(delays.hold('a', request(name)));
+    for (const name of ['one', 'two', 'three']) assert.ok(delays.add('a', request(name)));
     tick(200);
     assert.deepEqual(notes.splice(0), ['one gets 100', 'one DELAYED at 100']);
     delays.delay('a', 300);
@@ -88,65 +88,65 @@ describe('who is held until when', () => {
     assert.deepEqual(notes.splice(0), ['two gets 300', 'two DELAYED at 300']);
     tick(200);
     assert.deepEqual(notes.splice(0), ['three ACCEPTED at 500']);
-    assert.equal(delays.held, 0);
+    assert.equal(delays.delayed, 0);
   });
 
   it('rejects what would wait too long, also when that is known later', (t) => {
     const { delays, notes, request, tick } = begin(t, 1500);
     delays.delay('a', 1000);
-    assert.ok(delays.hold('a', request('one')));
-    assert.ok(delays.hold('a', request('two')));
+    assert.ok(delays.add('a', request('one')));
+    assert.ok(delays.add('a', request('two')));
     delays.delay('a', 2000);
-    assert.equal(delays.hold('a', request('three')), false);
+    assert.equal(delays.add('a', request('three')), false);
     assert.deepEqual(notes, ['one gets 1000', 'two rejected, 2000']);
     tick(600);
-    assert.ok(delays.hold('a', request('four')));
+    assert.ok(delays.add('a', request('four')));
     tick(5000);
     assert.deepEqual(notes.slice(2), ['four gets 2000', 'one DELAYED at 1000', 'four DELAYED at 2000']);
   });
 
-  it('rejects when too many are held, over all clients', (t) => {
+  it('rejects when too many are delayed, over all clients', (t) => {
     const { delays, request, tick } = begin(t, 5000, 2);
     delays.delay('a', 1000);
     delays.delay('b', 1000);
-    assert.ok(delays.hold('a', request('one')));
-    assert.ok(delays.hold('b', request('two')));
-    assert.equal(delays.hold('b', request('three')), false);
+    assert.ok(delays.add('a', request('one')));
+    assert.ok(delays.add('b', request('two')));
+    assert.equal(delays.add('b', request('three')), false);
     tick(1000);
-    assert.equal(delays.held, 0);
+    assert.equal(delays.delayed, 0);
   });
 
   it('gives the turn of a client that is gone to the next', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
     const [one, two, three] = ['one', 'two', 'three'].map(request);
-    for (const held of [one, two, three]) assert.ok(delays.hold('a', held));
+    for (const delayed of [one, two, three]) assert.ok(delays.add('a', delayed));
     delays.leave('a', two);
     delays.leave('a', one);
     delays.leave('a', one);
-    assert.equal(delays.held, 1);
+    assert.equal(delays.delayed, 1);
     tick(5000);
     assert.deepEqual(notes, ['one gets 1000', 'three DELAYED at 1000']);
-    assert.equal(delays.held, 0);
+    assert.equal(delays.delayed, 0);
   });
 
   it('lets everything through when it is closed', (t) => {
     const { delays, notes, request, tick } = begin(t);
     delays.delay('a', 1000);
-    for (const name of ['one', 'two']) assert.ok(delays.hold('a', request(name)));
+    for (const name of ['one', 'two']) assert.ok(delays.add('a', request(name)));
     delays.close();
     assert.deepEqual(notes.slice(1), ['one DELAYED at 0', 'two ACCEPTED at 0']);
     tick(5000);
     assert.equal(notes.length, 3);
   });
 
-  it('remembers so many and no more, and whom it holds', (t) => {
+  it('remembers so many and no more, and whom it delays', (t) => {
     const { delays, request } = begin(t);
-    delays.delay('held', 1000);
-    assert.ok(delays.hold('held', request('one')));
+    delays.delay('delayed', 1000);
+    assert.ok(delays.add('delayed', request('one')));
     for (let i = 0; i < MAX_CLIENTS + 10; i += 1) delays.delay(`client-${i}`, 1000);
     assert.ok(delays.size <= MAX_CLIENTS);
-    assert.equal(delays.until('held', 0), 1000);
+    assert.equal(delays.until('delayed', 0), 1000);
     assert.equal(delays.until('client-0', 0), 0);
     assert.equal(delays.until(`client-${MAX_CLIENTS + 9}`, 0), 1000);
   });
@@ -197,7 +197,7 @@ describe('tags of a gatekeeper', () => {
 
   /**
    * The frames that a master receives for requests with these values, and the gatekeeper's warnings.
-   * The master asks to hold each client that it hears of for an hour.
+   * The master asks to delay each client that it hears of for an hour.
    * @param {import('node:test').TestContext} t
    * @param {{ tag?: any, logInfo?: any }} options
    * @param {(get: any, keeper: any, next: () => Promise<Buffer[]>) => Promise<void>} run
@@ -258,7 +258,7 @@ describe('tags of a gatekeeper', () => {
   /** @param {string} json */
   const path = (json) => `/?value=${encodeURIComponent(json)}`;
 
-  it('are the values that clients send, or their addresses, and the master can hold each', async (t) => {
+  it('are the values that clients send, or their addresses, and the master can delay each', async (t) => {
     const heard = await warnings(() => withMaster(t, { tag: valueOf }, async (get, keeper, next) => {
       /** Sends requests until one is rejected. @param {string} json */
       const rejected = async (json) => {

@@ -3,11 +3,11 @@
 'use strict';
 
 const { isPromise } = require('./callbacks.js');
-const { closing, hold, refundAfter } = require('./hold.js');
+const { closing, delay, refundAfter } = require('./delay.js');
 const { Middleware } = require('./middleware.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
-/** @import { Outcome } from './hold.js' */
+/** @import { Outcome } from './delay.js' */
 /** @import { Reader } from './middleware.js' */
 
 /** @typedef {(error?: unknown) => unknown} Next */
@@ -48,12 +48,12 @@ function connect(options, reader) {
     middleware.tell(outcome, request, response);
     if (outcome.refused) {
       const early = begun ?? response.headersSent;
-      hold(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, early));
+      delay(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, early));
       return undefined;
     }
-    if (outcome.holdMs === 0) return pass(outcome, request, response, next);
+    if (outcome.delayMs === 0) return pass(outcome, request, response, next);
     return new Promise((resolve) => {
-      hold(middleware, outcome, closing(response), resolve);
+      delay(middleware, outcome, closing(response), resolve);
     }).then((here) => (here ? pass(outcome, request, response, next) : undefined));
   }
 

@@ -10,14 +10,14 @@ const { DthrottleError } = require('../face/errors.js');
 const { isTable } = require('../face/values.js');
 const { handle, inform, joined } = require('./connect.js');
 const { RefusalError, wrong } = require('./errors.js');
-const { closing, hold, refundAfter } = require('./hold.js');
+const { closing, delay, refundAfter } = require('./delay.js');
 const { isPromise } = require('./callbacks.js');
 const { Middleware } = require('./middleware.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { Reports } = require('./validate.js');
 const { tools } = require('./tools.js');
 
-/** @import { Outcome } from './hold.js' */
+/** @import { Outcome } from './delay.js' */
 /** @import { Reader } from './middleware.js' */
 
 /** Where a route keeps its middleware, null for a route that is not throttled, and which plugin asks it. */
@@ -216,7 +216,7 @@ function go(middleware, outcome, request, reply, next) {
   }
   inform(middleware, request, outcome);
   middleware.tell(outcome, request, reply);
-  hold(middleware, outcome, closing(reply.raw), (isHere) => {
+  delay(middleware, outcome, closing(reply.raw), (isHere) => {
     if (outcome.refused) {
       refuse(middleware, outcome, request, reply, next);
     } else if (isHere) {

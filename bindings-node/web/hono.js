@@ -6,13 +6,13 @@
 // and what works in other places that run Hono; functions get the context.
 'use strict';
 
-const { closing, hold, refundAfter } = require('./hold.js');
+const { closing, delay, refundAfter } = require('./delay.js');
 const { Middleware } = require('./middleware.js');
 const { gather } = require('./options.js');
 const { nodeReader } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
-/** @import { Leaving, Outcome } from './hold.js' */
+/** @import { Leaving, Outcome } from './delay.js' */
 /** @import { Reader } from './middleware.js' */
 
 /** @param {any} context What Node has of the request, if that is where we are. */
@@ -51,7 +51,7 @@ function throttle(source, options) {
     }
     context.set(middleware.propertyName, middleware.info(outcome));
     middleware.tell(outcome, context);
-    const isHere = await new Promise((resolve) => hold(middleware, outcome, toLeaving(context), resolve));
+    const isHere = await new Promise((resolve) => delay(middleware, outcome, toLeaving(context), resolve));
     if (outcome.refused) return refuse(outcome, context, next);
     if (!isHere) return context.body(null, 499); // nobody reads it
     const outgoing = context.env?.outgoing;

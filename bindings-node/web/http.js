@@ -27,7 +27,7 @@ function throttle(handler, source, options) {
   /**
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
-   * @returns {unknown} What the handler gives, or a promise of it for a request that is held.
+   * @returns {unknown} What the handler gives, or a promise of it for a request that is delayed.
    */
   function handle(request, response) {
     return throttled(request, response, (error) => {

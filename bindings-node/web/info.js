@@ -2,7 +2,7 @@
 'use strict';
 
 /** @import { Native } from '../surface.js' */
-/** @import { Outcome } from './hold.js' */
+/** @import { Outcome } from './delay.js' */
 
 /** In `tagKind`: the tag is what the application gave. */
 const GIVEN = 0;

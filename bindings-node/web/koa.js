@@ -7,13 +7,13 @@
 'use strict';
 
 const { inform, write } = require('./connect.js');
-const { closing, hold, refundAfter } = require('./hold.js');
+const { closing, delay, refundAfter } = require('./delay.js');
 const { Middleware } = require('./middleware.js');
 const { gather } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
-/** @import { Outcome } from './hold.js' */
+/** @import { Outcome } from './delay.js' */
 /** @import { Reader } from './middleware.js' */
 
 /** @type {Reader} */
@@ -53,7 +53,7 @@ function throttle(source, options) {
     if (outcome === null) return next();
     inform(middleware, context.state, outcome);
     middleware.tell(outcome, context);
-    const isHere = await new Promise((resolve) => hold(middleware, outcome, closing(context.res), resolve));
+    const isHere = await new Promise((resolve) => delay(middleware, outcome, closing(context.res), resolve));
     if (outcome.refused) return refuse(outcome, context, next);
     if (!isHere) {
       // Nobody is there to answer.

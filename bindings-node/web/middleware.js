@@ -2,7 +2,7 @@
 // (callbacks.js), and makes one native call for each request. The policy is in core.
 //
 // Nothing here throws or rejects during a request. If something fails, the request passes, and the failure
-// is counted and reported once. The adapters wait (hold.js) and write the response.
+// is counted and reported once. The adapters wait (delay.js) and write the response.
 'use strict';
 
 const { debuglog } = require('node:util');
@@ -76,8 +76,8 @@ class Middleware {
   #nameOf = (index) => (this.#rules ??= this.domain.rules.map(({ name }) => name))[index];
   /** @type {ArrayLike<number> | null} The counts at the end; null: it is not closed. */
   #ended = null;
-  /** How many requests it holds. */
-  #held = 0;
+  /** How many requests it delays. */
+  #delayed = 0;
 
   /**
    * @param {Readonly<Record<string, unknown>>} options
@@ -223,7 +223,7 @@ class Middleware {
     const values = numbers[HAS_FIELDS] === 0 ? NONE : this.#values(text.slice(end));
     const who = numbers[TAG_KIND] === GIVEN ? /** @type {string | Uint8Array} */ (tag) : text.slice(0, end);
     const outcome = new Outcome(numbers, this.#nameOf, values, who);
-    if (outcome.holdMs > 0) this.#held += 1;
+    if (outcome.delayMs > 0) this.#delayed += 1;
     if (isWatching) this.#watch(request, outcome);
     return outcome;
   }
@@ -295,14 +295,14 @@ class Middleware {
   }
 
   /**
-   * A request, or its refusal, is held no longer.
+   * A request, or its refusal, is delayed no longer.
    * @param {Outcome} outcome
    * @param {boolean} isGone Whether the client of a request has left.
    */
-  endHold({ tagKind, tag, taken, refused }, isGone) {
+  endDelay({ tagKind, tag, taken, refused }, isGone) {
     const givesUp = isGone && !refused && this.#ended === null;
-    this.#act('refund', ({ native, handle }) => native.webEndHold(handle, tagKind, tag, taken, givesUp));
-    this.#held -= 1;
+    this.#act('refund', ({ native, handle }) => native.webEndDelay(handle, tagKind, tag, taken, givesUp));
+    this.#delayed -= 1;
     if (this.#ended !== null) this.#end();
   }
 
@@ -425,9 +425,9 @@ class Middleware {
     this.#end();
   }
 
-  /** Ends the native part, once it holds no request. */
+  /** Ends the native part, once it delays no request. */
   #end() {
-    if (this.#held === 0) this.#own.native.webClose(this.#own.handle);
+    if (this.#delayed === 0) this.#own.native.webClose(this.#own.handle);
   }
 
   /**

@@ -5,7 +5,7 @@ const { AT, NUMBERS, toDecision } = require('../face/records.js');
 
 /** The places in the numbers behind those of the decision; `src/common/web.rs` has the same. */
 const ACTION = NUMBERS;
-const HOLD_MS = NUMBERS + 1;
+const DELAY_MS = NUMBERS + 1;
 const TAKEN = NUMBERS + 2;
 const TAG_KIND = NUMBERS + 3;
 const HAS_WARNINGS = NUMBERS + 4;
@@ -28,8 +28,8 @@ class Outcome {
     this.tag = tag;
     this.tagKind = numbers[TAG_KIND];
     this.refused = numbers[ACTION] === REFUSE;
-    /** How long to hold the request or its refusal. */
-    this.holdMs = numbers[ACTION] === PASS ? 0 : numbers[HOLD_MS];
+    /** How long to delay the request or its refusal. */
+    this.delayMs = numbers[ACTION] === PASS ? 0 : numbers[DELAY_MS];
     this.taken = numbers[TAKEN];
     this.rule = numbers[AT.rule];
     /** When the decision was made, in milliseconds since 1970. */

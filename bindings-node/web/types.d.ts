@@ -107,11 +107,11 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   retryAfter?: boolean | undefined;
   /** Where the application finds a RateLimitInfo, a name that requests do not have already; `'rateLimit'` by default. */
   requestPropertyName?: string | undefined;
-  /** Hold a request for up to so long, until its turn, before refusing it. */
+  /** Delay a request for up to so long, until its turn, instead of refusing it. */
   maxDelayMs?: number | undefined;
-  /** How many requests a process holds at once, in all its threads and by all its middleware; 64 by default. */
-  maxHeld?: number | undefined;
-  /** Hold a refusal for so long before it is sent. */
+  /** How many requests a process delays at once, in all its threads and by all its middleware; 64 by default. */
+  maxDelayed?: number | undefined;
+  /** Delay a refusal for so long before it is sent. */
   throttleMilliseconds?: number | undefined;
   /** Whose X-Forwarded-For is believed. */
   trustedProxies?: TrustedProxies | undefined;
@@ -127,7 +127,7 @@ export interface Counts {
   refused: number;
   /** Would have been refused. */
   dryRun: number;
-  /** Were held for a while. */
+  /** Were delayed for a while. */
   delayed: number;
   /** Were gone before their turn. */
   gaveUp: number;

@@ -50,8 +50,8 @@ pub(crate) struct HttpDecision {
     decided: web::HttpDecision,
     decision: Py<Decision>,
     fields: Py<PyList>,
-    /// Whether the request, or its refusal, has a place among the held ones.
-    holds: AtomicBool,
+    /// Whether the request, or its refusal, has a place among the delayed ones.
+    is_delayed: AtomicBool,
     /// Units that a refund gives back. The first call that may refund takes them.
     taken: AtomicU64,
 }
@@ -167,9 +167,9 @@ impl Middleware {
         !self.middleware.options().exempt.is_empty()
     }
 
-    /// Whether requests or refusals may be held.
+    /// Whether requests or refusals may be delayed.
     #[getter]
-    fn holds(&self) -> bool {
+    fn may_delay(&self) -> bool {
         let options = self.middleware.options();
         !options.max_delay.is_zero() || !options.refusal_delay.is_zero()
     }
@@ -224,15 +224,15 @@ impl Middleware {
     ///
     /// tag is the header's value or the function's result; it is absent if the function failed.
     #[pyo3(
-        signature = (peer, forwarded=None, scope="", can_wait=true, tag=Arg::ABSENT, cost=None),
-        text_signature = "($self, peer, forwarded=None, scope='', can_wait=True, tag=..., cost=None)"
+        signature = (peer, forwarded=None, scope="", can_delay=true, tag=Arg::ABSENT, cost=None),
+        text_signature = "($self, peer, forwarded=None, scope='', can_delay=True, tag=..., cost=None)"
     )]
     fn decide(
         slf: &Bound<'_, Self>,
         peer: &Bound<'_, PyAny>,
         forwarded: Option<&Bound<'_, PyAny>>,
         scope: &str,
-        can_wait: bool,
+        can_delay: bool,
         tag: Arg<'_, '_>,
         cost: Option<u64>,
     ) -> PyResult<Option<HttpDecision>> {
@@ -268,19 +268,19 @@ impl Middleware {
                 tag,
                 cost,
                 scope,
-                can_wait,
+                can_delay,
                 ..Default::default()
             };
             let decided = this.middleware.decide(&request);
             this.warn(py);
             let Some(decided) = decided else { return Ok(None) };
             let fields = pairs(py, &this.middleware.fields(&decided.decision));
-            let holds = !delay_of(&decided).is_zero();
+            let is_delayed = !delay_of(&decided).is_zero();
             Ok(Some(HttpDecision {
                 decision: Py::new(py, this.decision(&decided)?)?,
                 fields: PyList::new(py, fields)?.unbind(),
                 middleware: slf.clone().unbind(),
-                holds: AtomicBool::new(holds),
+                is_delayed: AtomicBool::new(is_delayed),
                 taken: AtomicU64::new(decided.taken),
                 decided,
             }))
@@ -320,7 +320,7 @@ impl HttpDecision {
         matches!(self.decided.action, Action::Refuse(_))
     }
 
-    /// Seconds for which to hold the request, or its refusal. If not 0, end_hold must be called.
+    /// Seconds for which to delay the request, or its refusal. If not 0, end_delay must be called.
     #[getter]
     fn delay(&self) -> f64 {
         delay_of(&self.decided).as_secs_f64()
@@ -364,9 +364,9 @@ impl HttpDecision {
         })
     }
 
-    /// Ends a hold: frees the place, and gives back what was taken if the client has left. Only the
+    /// Ends a delay: frees the place, and gives back what was taken if the client has left. Only the
     /// first call counts.
-    fn end_hold(&self, py: Python<'_>, is_gone: bool) -> PyResult<()> {
+    fn end_delay(&self, py: Python<'_>, is_gone: bool) -> PyResult<()> {
         guard(|| {
             self.leave(is_gone);
             self.middleware.get().warn(py);
@@ -374,7 +374,7 @@ impl HttpDecision {
         })
     }
 
-    /// Gives back what was taken, if the options say so for such a response, and if end_hold did
+    /// Gives back what was taken, if the options say so for such a response, and if end_delay did
     /// not give it back. Only the first call counts.
     fn finish(&self, py: Python<'_>, is_success: bool) -> PyResult<()> {
         guard(|| {
@@ -390,9 +390,9 @@ impl HttpDecision {
 impl HttpDecision {
     fn leave(&self, is_gone: bool) {
         // Relaxed, as in `finish`: the swaps order nothing else.
-        if self.holds.swap(false, Ordering::Relaxed) {
+        if self.is_delayed.swap(false, Ordering::Relaxed) {
             let taken = if is_gone { self.taken.swap(0, Ordering::Relaxed) } else { 0 };
-            self.middleware.get().middleware.end_hold(&self.decided.tag, taken, is_gone);
+            self.middleware.get().middleware.end_delay(&self.decided.tag, taken, is_gone);
         }
     }
 }
@@ -408,7 +408,7 @@ impl Drop for HttpDecision {
 fn delay_of(decided: &web::HttpDecision) -> Duration {
     match decided.action {
         Action::Pass => Duration::ZERO,
-        Action::Hold(delay) | Action::Refuse(delay) => delay,
+        Action::Delay(delay) | Action::Refuse(delay) => delay,
     }
 }
 

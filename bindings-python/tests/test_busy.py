@@ -80,7 +80,7 @@ def test_stats_and_forgetting(busy: BusyThrottle) -> None:
     busy.on_busy("a", 60)
     busy.should_send("a")
     assert repr(busy.stats()) == (
-        "BusyStats(sent=1, held=1, good=1, busy=1, cuts=1, heard=0, forgotten=0, services=1, peers=0)"
+        "BusyStats(sent=1, refused=1, good=1, busy=1, cuts=1, heard=0, forgotten=0, services=1, peers=0)"
     )
     busy.forget("a")
     assert busy.should_send("a")
@@ -143,7 +143,7 @@ def test_threads(busy: BusyThrottle) -> None:
     for thread in threads:
         thread.join()
     stats = busy.stats()
-    assert (stats.sent + stats.held, stats.busy, stats.cuts) == (20_000, 200, 1)
+    assert (stats.sent + stats.refused, stats.busy, stats.cuts) == (20_000, 200, 1)
 
 
 def _ask(name: str, answers: Any) -> None:

@@ -151,7 +151,7 @@ def test_a_busy_answer_holds_the_next_request_back(
     assert 55 < raised.value.wait <= 60
     assert server.seen == 2
     stats = throttle.stats()
-    assert (stats.sent, stats.held, stats.good, stats.busy) == (2, 1, 1, 1)
+    assert (stats.sent, stats.refused, stats.good, stats.busy) == (2, 1, 1, 1)
 
 
 @each

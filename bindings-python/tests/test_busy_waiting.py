@@ -67,11 +67,11 @@ def test_many_wait_without_asking_all_the_time() -> None:
     """If every turn woke all, half of the square of them would be asked: 20,000."""
 
     async def tasks(caller: Caller) -> None:
-        await asyncio.gather(*(caller.hold_async("api", asyncio.sleep) for _ in range(WAITING)))
+        await asyncio.gather(*(caller.wait_for_turn_async("api", asyncio.sleep) for _ in range(WAITING)))
 
     def threads(caller: Caller) -> None:
         all_of_them = [
-            threading.Thread(target=caller.hold, args=("api",)) for _ in range(WAITING // 2)
+            threading.Thread(target=caller.wait_for_turn, args=("api",)) for _ in range(WAITING // 2)
         ]
         for thread in all_of_them:
             thread.start()
@@ -85,7 +85,7 @@ def test_many_wait_without_asking_all_the_time() -> None:
     threads(Caller(both[1], max_delay=60))
     asked = [throttle.stats() for throttle in both]
     assert [stats.sent for stats in asked] == [WAITING, WAITING // 2]
-    assert all(stats.held < 10 * WAITING for stats in asked), asked
+    assert all(stats.refused < 10 * WAITING for stats in asked), asked
 
 
 def test_who_gives_up_leaves_the_line() -> None:
@@ -94,7 +94,7 @@ def test_who_gives_up_leaves_the_line() -> None:
 
     async def give_up() -> None:
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(caller.hold_async("api", asyncio.sleep), 0.05)
+            await asyncio.wait_for(caller.wait_for_turn_async("api", asyncio.sleep), 0.05)
 
     asyncio.run(give_up())
     assert caller._lines == {}
@@ -103,7 +103,7 @@ def test_who_gives_up_leaves_the_line() -> None:
 def test_a_forked_child_has_nobody_in_its_lines() -> None:
     caller = Caller(BusyThrottle(), max_delay=60)
     caller.throttle.on_busy("api", 2)
-    threads = [threading.Thread(target=caller.hold, args=("api",)) for _ in range(5)]
+    threads = [threading.Thread(target=caller.wait_for_turn, args=("api",)) for _ in range(5)]
     for thread in threads:
         thread.start()
     while len(caller._lines.get("api", [])) < len(threads):

@@ -129,7 +129,7 @@ def test_turned_off_and_turned_on() -> None:
     assert web.statuses(2, "/one") == [200, 429]
 
 
-def test_a_request_is_held(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_is_delayed(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     sleep = asyncio.sleep
 

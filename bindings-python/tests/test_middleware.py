@@ -456,10 +456,10 @@ def test_legacy_headers_come_besides(client: Any, clock: ManualClock) -> None:
 
 
 @kinds
-def test_max_held_counts_the_requests_of_all_middleware(
+def test_max_delayed_counts_the_requests_of_all_middleware(
     client: Any, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = (client(once(clock), max_delay=3600, max_held=1) for _ in range(2))
+    first, second = (client(once(clock), max_delay=3600, max_delayed=1) for _ in range(2))
     assert first.statuses(1) + second.statuses(1) == [200, 200]
     seen: list[int] = []
 

@@ -81,7 +81,7 @@ BAD = [
     ('ThrottleMiddleware(hello, "1/s", headers="draft-5")', "headers"),
     ("ThrottleMiddleware(hello, None)", "Argument 2"),
     ('ThrottleMiddleware("hello", "1/s")', "Argument 1"),
-    ('Asgi(later, "1/s", max_held="5")', "max_held"),
+    ('Asgi(later, "1/s", max_delayed="5")', "max_delayed"),
     ('limiter.limit("5/minute", domain="a")', "domain"),
     ("limiter.limit(None)", "Argument 1"),
     ('fast.shared_limit("5/minute")', "scope"),

@@ -18,8 +18,8 @@ from dthrottle.options import source_options
 from dthrottle.wsgi import WsgiReader
 
 VECTORS = vectors.read("web")
-# What only the parts of a middleware can do, such as to end a hold later.
-IN_PARTS = ("end_hold", "finish", "scope", "can_wait", "delay_ns")
+# What only the parts of a middleware can do, such as to end a delay later.
+IN_PARTS = ("end_delay", "finish", "scope", "can_delay", "delay_ns")
 
 
 def options_of(case: dict[str, Any], clock: ManualClock) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def target_of(case: dict[str, Any]) -> tuple[str, str]:
 
 
 class Parts:
-    """The parts of a middleware, which wait for no hold."""
+    """The parts of a middleware, which do not wait."""
 
     def __init__(self, options: dict[str, Any], kind: str) -> None:
         self.kind = kind
@@ -78,7 +78,7 @@ class Parts:
             environ: dict[str, Any] = {
                 f"HTTP_{name.upper()}": value for name, value in headers.items()
             }
-            environ["wsgi.multithread"] = request.get("can_wait", True)
+            environ["wsgi.multithread"] = request.get("can_delay", True)
             environ["REMOTE_ADDR"] = peer
             environ["REQUEST_METHOD"], environ["PATH_INFO"] = target_of(case)
             return self.http.decide(environ, scope)
@@ -95,7 +95,7 @@ class Parts:
         if decided is None:
             return {"action": "none"}
         fields = decided.fields
-        more: dict[str, Any] = {"action": "hold" if decided.delay else "pass"}
+        more: dict[str, Any] = {"action": "delay" if decided.delay else "pass"}
         if decided.refused:
             status, own, body = decided.refusal()
             more = {"action": "refuse", "status": status, "body": body.decode()}
@@ -111,7 +111,7 @@ DECISIONS = [
     pytest.param(case, kind, id=f"{case['name']}-{kind}")
     for case in VECTORS["cases"]
     for kind in ("wsgi", "asgi")
-    if kind == "wsgi" or "can_wait" not in str(case["steps"])
+    if kind == "wsgi" or "can_delay" not in str(case["steps"])
 ]
 
 
@@ -127,10 +127,10 @@ def test_decisions(case: dict[str, Any], kind: str) -> None:
             # Python does not show the tag.
             expected = {key: value for key, value in step["expect"].items() if key != "tag_hex"}
             assert parts.found(decided) == expected
-        elif "end_hold" in step:
-            held = decisions[step["end_hold"]]
-            assert held is not None
-            held.end_hold(step["gone"])
+        elif "end_delay" in step:
+            delayed = decisions[step["end_delay"]]
+            assert delayed is not None
+            delayed.end_delay(step["gone"])
         else:
             ended = decisions[step["finish"]]
             assert ended is not None

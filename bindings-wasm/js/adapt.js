@@ -60,7 +60,7 @@ function adapt(glue) {
     webId: (web) => /** @type {any} */ (web),
     webDecide: (web, peer, client, forwarded, kind, tag, cost, isGone) =>
       wasm.webDecide(web, peer, client, forwarded, kind, toBytes(tag ?? ''), cost, isGone, webAnswer),
-    webEndHold: (web, kind, tag, taken, isGone) => wasm.webEndHold(web, kind, toBytes(tag), taken, isGone),
+    webEndDelay: (web, kind, tag, taken, isGone) => wasm.webEndDelay(web, kind, toBytes(tag), taken, isGone),
     webFinish: (web, kind, tag, taken, isSuccess) => wasm.webFinish(web, kind, toBytes(tag), taken, isSuccess),
     webTag: (kind, tag) => wasm.webTag(kind, toBytes(tag)),
     webReset: (web, tag) => wasm.webReset(web, toBytes(tag)),

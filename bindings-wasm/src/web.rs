@@ -149,19 +149,19 @@ pub fn web_decide(
         forwarded: forwarded.as_slice(),
         tag: common::tag(tag_kind, tag),
         cost: cost.map(|cost| cost as u64),
-        can_wait: true,
+        can_delay: true,
         is_gone,
         ..Request::default()
     };
     web.with(|middleware| common::decide(middleware, &request, into))
 }
 
-/// Ends the holding of a request, or of a refusal, which has taken nothing.
-#[wasm_bindgen(js_name = webEndHold)]
-pub fn web_end_hold(web: &Web, kind: u32, tag: &[u8], taken: f64, is_gone: bool) -> Result<()> {
+/// Ends the delay of a request, or of a refusal, which has taken nothing.
+#[wasm_bindgen(js_name = webEndDelay)]
+pub fn web_end_delay(web: &Web, kind: u32, tag: &[u8], taken: f64, is_gone: bool) -> Result<()> {
     let tag = common::tag_bytes(kind, tag);
     web.with(|middleware| {
-        middleware.end_hold(&tag, taken as u64, is_gone);
+        middleware.end_delay(&tag, taken as u64, is_gone);
         Ok(())
     })
 }

@@ -429,7 +429,10 @@ mod tests {
                 "[daemon]\nsmockron_max_ahead = 'soon'",
                 "line 2: daemon.smockron_max_ahead: \"soon\": no number",
             ),
-            ("[daemon]\nmax_delay = '5 lightyears'", "line 2: daemon.max_delay: \"5 lightyears\": "),
+            (
+                "[daemon]\nmax_delay = '5 lightyears'",
+                "line 2: daemon.max_delay: \"5 lightyears\": ",
+            ),
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();

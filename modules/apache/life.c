@@ -18,7 +18,7 @@ int dthrottle_pre_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp)
     (void)temp;
     memset(&dthrottle_server, 0, sizeof dthrottle_server);
     dthrottle_forget_domains(config);
-    dthrottle_server.max_held = -1;
+    dthrottle_server.max_delayed = -1;
     dthrottle_server.table = table;
     return OK;
 }
@@ -93,7 +93,7 @@ void dthrottle_child_init(apr_pool_t *child, server_rec *s)
     for (int32_t i = 0; (warning = dthrottle_warning(dthrottle_server.throttle, i)); i++)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "dthrottle: %s", warning);
     dthrottle_resolve_domains(s);
-    dthrottle_held_in_child();
+    dthrottle_delayed_in_child();
     dthrottle_start(dthrottle_server.throttle);
 }
 

@@ -12,7 +12,7 @@ dthrottle_server_t dthrottle_server;
 
 static const command_rec commands[] = {
     AP_INIT_FLAG("DThrottle", dthrottle_cmd_on, NULL, DTHROTTLE_ANYWHERE,
-                 "On: requests are held to the rules of a domain"),
+                 "On: requests are throttled by the rules of a domain"),
     AP_INIT_TAKE1("DThrottleDomain", dthrottle_cmd_domain, NULL, DTHROTTLE_ANYWHERE,
                   "whose rules hold; default if nothing is said"),
     AP_INIT_TAKE1("DThrottleTag", dthrottle_cmd_tag, NULL, DTHROTTLE_ANYWHERE,
@@ -37,7 +37,7 @@ static const command_rec commands[] = {
     AP_INIT_TAKE_ARGV("DThrottleRule", dthrottle_cmd_rule, NULL, RSRC_CONF,
                       "a domain, a rate, and burst=, name=, charge_refused=on; in a virtual "
                       "host with buckets of its own"),
-    AP_INIT_TAKE1("DThrottleMaxHeld", dthrottle_cmd_max_held, NULL, RSRC_CONF,
+    AP_INIT_TAKE1("DThrottleMaxDelayed", dthrottle_cmd_max_delayed, NULL, RSRC_CONF,
                   "how many requests may wait at once; a quarter of MaxRequestWorkers by default"),
     AP_INIT_TAKE1("DThrottleConfigFile", dthrottle_cmd_file, NULL, RSRC_CONF,
                   "a configuration of dthrottle in TOML"),

@@ -68,7 +68,7 @@ typedef struct {
     int has_table;
     int is_on;
     int may_delay; /* whether any DThrottleMaxDelay is above 0 */
-    int max_held;  /* below zero: not said */
+    int max_delayed;  /* below zero: not said */
     int is_named;  /* whether the configuration names a variable of this module */
     dthrottle_config_t *config;
     /* Of this child. */
@@ -131,10 +131,10 @@ int dthrottle_check_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp
 void dthrottle_child_init(apr_pool_t *child, server_rec *s);
 void dthrottle_child_stopping(apr_pool_t *child, int graceful);
 
-/* held.c: how many requests wait. */
-const char *dthrottle_cmd_max_held(cmd_parms *cmd, void *none, const char *text);
+/* delayed.c: how many requests wait. */
+const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *text);
 int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp, server_rec *s);
-void dthrottle_held_in_child(void);
+void dthrottle_delayed_in_child(void);
 int dthrottle_enter(void);
 void dthrottle_leave(void);
 

@@ -55,7 +55,7 @@ static int refused(request_rec *r, const client_t *client, const dthrottle_decis
     ap_log_rerror(APLOG_MARK, conf->log_level >= 0 ? conf->log_level : APLOG_WARNING, 0, r,
                   "limiting requests%s by domain \"%s\", %s%s%s, retry after %"
                   APR_UINT64_T_FMT " ms", dry_run ? ", dry run," : "", client->domain->name,
-                  rule ? "rule \"" : "too many delayed requests (DThrottleMaxHeld)",
+                  rule ? "rule \"" : "too many delayed requests (DThrottleMaxDelayed)",
                   rule ? rule : "", rule ? "\"" : "",
                   decision->retry_after_ns / DTHROTTLE_NS_PER_MS);
     dthrottle_publish(r, conf, client->domain, dry_run ? "refused-dry-run" : "refused", decision);

@@ -14,7 +14,7 @@ from pathlib import Path
 import apache
 import nginx
 import pytest
-from server import Load, Server, folder_for, free_port, held, running
+from server import Load, Server, delayed, folder_for, free_port, running
 
 VALGRIND = ["valgrind", "--show-leak-kinds=definite", "--num-callers=30"]
 REQUESTS = 1_000_000
@@ -49,7 +49,7 @@ def ask_everything(server: Server) -> None:
     Load(server, "/both?key=b", 50).join()
     Load(server, "/few?key=c", 30).join()
     for number in range(5):
-        waiting = held(server, f"/few?key=d{number}")
+        waiting = delayed(server, f"/few?key=d{number}")
         if waiting:
             waiting.close()
 

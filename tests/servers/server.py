@@ -192,7 +192,7 @@ def tried(check: Callable[[str], None]) -> None:
     return check("last")
 
 
-def held(server: Server, path: str) -> socket.socket | None:
+def delayed(server: Server, path: str) -> socket.socket | None:
     """Ask, and give the connection if there is no answer yet: the request is delayed."""
     client = socket.create_connection(("127.0.0.1", server.port))
     client.settimeout(0.7)

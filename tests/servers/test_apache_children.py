@@ -76,7 +76,7 @@ def test_the_rate_is_right() -> None:
 
 
 def restarts(mpm: str) -> None:
-    more = 'DThrottleMaxHeld 20\nDThrottleRule fast "200/s" burst=1\n' + location(
+    more = 'DThrottleMaxDelayed 20\nDThrottleRule fast "200/s" burst=1\n' + location(
         "/delayed", "DThrottle On", "DThrottleDomain fast", "DThrottleMaxDelay 2s"
     )
     with apache(BURSTS + more, mpm=mpm) as server:

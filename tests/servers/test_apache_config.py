@@ -42,7 +42,7 @@ BAD: list[tuple[str, str]] = [
         (f"DThrottleMaxDelay {value}", f'DThrottleMaxDelay "{value}": write a time with its unit')
         for value in ("5", "-5", "00", "long", "ms", "2sec", "3601s")
     ],
-    ("DThrottleMaxHeld many", 'DThrottleMaxHeld "many": write a number from 0 to'),
+    ("DThrottleMaxDelayed many", 'DThrottleMaxDelayed "many": write a number from 0 to'),
     ("DThrottleDryRun 1", "DThrottleDryRun must be On or Off"),
     ("DThrottleHeaders 1", "write on, off, standard, draft-7"),
     ("DThrottleEnvironment 1", "DThrottleEnvironment must be On or Off"),

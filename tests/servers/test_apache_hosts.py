@@ -88,7 +88,7 @@ def test_hosts_keep_their_buckets_over_a_graceful_restart() -> None:
 
 
 BAD: list[tuple[str, str]] = [
-    (host("a", "DThrottleMaxHeld 1"), "DThrottleMaxHeld cannot occur within <VirtualHost>"),
+    (host("a", "DThrottleMaxDelayed 1"), "DThrottleMaxDelayed cannot occur within <VirtualHost>"),
     (host("a", "DThrottleTable x"), "DThrottleTable cannot occur within <VirtualHost> section"),
     (host("a", "DThrottleCluster name=x"), "DThrottleCluster cannot occur within <VirtualHost>"),
     (host("a", "DThrottleConfigFile x"), "DThrottleConfigFile cannot occur within <VirtualHost>"),

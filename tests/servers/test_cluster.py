@@ -11,7 +11,7 @@ from pathlib import Path
 import apache
 import nginx
 import pytest
-from server import Server, files_of, free_port, held, until
+from server import Server, delayed, files_of, free_port, until
 
 from dthrottle import Throttle
 
@@ -117,7 +117,7 @@ def test_an_old_process_leaves_the_exchange_to_new_ones(kind: str) -> None:
     with node(kind, processes=1) as (server, other):
         until("the server is heard", lambda: is_heard(server, other, "first"))
         (old,) = exchangers(server)
-        waiting = until("a request waits", lambda: held(server, f"/hold?{query(server, 'h')}"))
+        waiting = until("a request waits", lambda: delayed(server, f"/hold?{query(server, 'h')}"))
         server.process.send_signal(AGAIN[kind])
         until("a new one exchanges", lambda: exchangers(server) not in ([], [old], [old] * 2))
         assert old not in exchangers(server)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from nginx import location, nginx
-from server import Answer, Server, at_once, held, tried, until
+from server import Answer, Server, at_once, delayed, tried, until
 
 HTTP = """
 dthrottle_zone $request_uri zone=slow rate=1r/d;
@@ -191,7 +191,7 @@ def test_who_does_not_wait_pays_nothing(server: Server) -> None:
     path = "/minute?key=g"
     assert shown(server.get(path))[1] == "PASSED"
     for _ in range(4):
-        client = until("the place is free", lambda: held(server, path))
+        client = until("the place is free", lambda: delayed(server, path))
         assert server.statuses(path, 3) == [429] * 3, "the place is taken"
         client.close()
 
@@ -210,7 +210,7 @@ def test_who_has_gone_before_it_was_asked_about_pays_nothing(server: Server) -> 
             os.kill(worker, signal.SIGCONT)
     asked = f'request: "GET {path} HTTP/1.1", host: "test"'
     until("it was asked about", lambda: asked in server.log())
-    until("the place is free", lambda: held(server, path)).close()
+    until("the place is free", lambda: delayed(server, path)).close()
 
 
 def test_dry_run_refuses_nothing_and_says_what_it_would_do(server: Server) -> None:
@@ -264,15 +264,15 @@ def test_a_domain_in_dry_run_does_not_free_from_the_others(file_server: Server) 
     assert shown(file_server.get("/dry-first?key=o")) == (200, "REJECTED_DRY_RUN", "0")
     assert shown(file_server.get("/dry-first?key=o")) == (429, "REJECTED", "0")
     assert shown(file_server.get("/dry-delay?key=o")) == (200, "REJECTED_DRY_RUN", "0")
-    client = held(file_server, "/dry-delay?key=o")
+    client = delayed(file_server, "/dry-delay?key=o")
     assert client, "delayed by the other"
     assert file_server.get("/dry-delay?key=o").status == 429
     # What it took is given back, and not more.
     client.close()
-    client = until("the place is free", lambda: held(file_server, "/dry-delay?key=o"))
+    client = until("the place is free", lambda: delayed(file_server, "/dry-delay?key=o"))
     assert file_server.get("/dry-delay?key=o").status == 429
     client.close()
-    until("the place is free", lambda: held(file_server, "/minute?key=o")).close()
+    until("the place is free", lambda: delayed(file_server, "/minute?key=o")).close()
     assert shown(file_server.get("/dry-domain?key=o")) == (200, "REJECTED_DRY_RUN", "0")
 
 

@@ -13,7 +13,7 @@ from dthrottle import Domain, Throttle
 
 PAGE = (REPOSITORY / "docs/nginx.md").read_text("utf-8")
 # Those that the rules of the example let through at once, and those that wait: 5 s at 10/s.
-BURST, HELD = 20, 50
+BURST, DELAYED = 20, 50
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
@@ -50,7 +50,7 @@ def example(own: int, other: int) -> Iterator[Server]:
 def test_requests_are_delayed_up_to_a_maximum_and_then_rejected() -> None:
     with example(free_port(), free_port()) as server:
         # A slow machine may need longer for so many requests than their turns take.
-        count = BURST + 2 * HELD
+        count = BURST + 2 * DELAYED
         answers = until("some are rejected", lambda: rejected(server, count))
         for answer in answers:
             status = answer.headers["x-status"]
@@ -85,5 +85,5 @@ peers = ["127.0.0.1:{own}"]
 
 def is_rejected(server: Server, web: Domain) -> bool:
     # The report of the first charge may be sent before the nodes know each other.
-    web.charge("127.0.0.1", BURST + 2 * HELD)
+    web.charge("127.0.0.1", BURST + 2 * DELAYED)
     return server.get("/").status == 503

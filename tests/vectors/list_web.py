@@ -43,10 +43,10 @@ class Case:
         self.steps.append({"at_ns": at, "request": rest, "expect": expect})
         self.answers.append(answer)
 
-    def end_hold(self, at: int, step: int, *, gone: bool = False) -> None:
-        """Ends the hold of the request of an earlier step."""
-        self.middleware.end_hold(at, self.answers[step], gone)
-        self.steps.append({"at_ns": at, "end_hold": step, "gone": gone})
+    def end_delay(self, at: int, step: int, *, gone: bool = False) -> None:
+        """Ends the delay of the request of an earlier step."""
+        self.middleware.end_delay(at, self.answers[step], gone)
+        self.steps.append({"at_ns": at, "end_delay": step, "gone": gone})
         self.answers.append(self.answers[step])
 
     def finish(self, at: int, step: int, *, success: bool) -> None:
@@ -60,7 +60,7 @@ class Case:
 
 
 def web() -> dict[str, list[Entry]]:
-    cases = [*headers(), *refusals(), *clients(), *tags(), *costs(), *held(), *labels()]
+    cases = [*headers(), *refusals(), *clients(), *tags(), *costs(), *delayed(), *labels()]
     assert len({case.name for case in cases}) == len(cases)
     return {"cases": [case.entry() for case in cases], "bad": bad()}
 
@@ -241,36 +241,36 @@ def costs() -> list[Case]:
     return [fixed, given, debt, several]
 
 
-def held() -> list[Case]:
-    waits = Case("held requests", "until their turn", rate="1/s", max_delay=2)
+def delayed() -> list[Case]:
+    waits = Case("delayed requests", "until their turn", rate="1/s", max_delay=2)
     waits.request(0, expect_action="pass")
-    waits.request(0, expect_action="hold", expect_delay_ns=S)
-    waits.request(0, expect_action="hold", expect_delay_ns=2 * S)
+    waits.request(0, expect_action="delay", expect_delay_ns=S)
+    waits.request(0, expect_action="delay", expect_delay_ns=2 * S)
     waits.request(0, expect_action="refuse", expect_Retry_After="3")
-    waits.end_hold(S, 1)
-    waits.end_hold(S, 2, gone=True)
-    waits.request(S, expect_action="hold", expect_delay_ns=S)
-    waits.end_hold(2 * S, 6)
+    waits.end_delay(S, 1)
+    waits.end_delay(S, 2, gone=True)
+    waits.request(S, expect_action="delay", expect_delay_ns=S)
+    waits.end_delay(2 * S, 6)
     cannot = Case("a server that cannot wait", "refuses at once", rate="1/s", max_delay=2)
-    cannot.request(0, can_wait=False, expect_action="pass")
-    cannot.request(0, can_wait=False, expect_action="refuse")
+    cannot.request(0, can_delay=False, expect_action="pass")
+    cannot.request(0, can_delay=False, expect_action="refuse")
     full = Case(
-        "the most held requests", "further ones are refused", rate="1/s", max_delay=9, max_held=1
+        "the most delayed requests", "further ones are refused", rate="1/s", max_delay=9, max_delayed=1
     )
     full.request(0)
-    full.request(0, expect_action="hold")
+    full.request(0, expect_action="delay")
     full.request(0, peer=OTHER, expect_action="pass")
     full.request(0, expect_action="refuse", expect_Retry_After="2")
-    full.end_hold(S, 1)
-    full.request(S, expect_action="hold")
-    full.end_hold(2 * S, 5)
+    full.end_delay(S, 1)
+    full.request(S, expect_action="delay")
+    full.end_delay(2 * S, 5)
     slow = Case(
-        "held refusals", "throttle_milliseconds", rate="1/minute", throttle_milliseconds=500
+        "delayed refusals", "throttle_milliseconds", rate="1/minute", throttle_milliseconds=500
     )
     slow.request(0)
     slow.request(0, expect_action="refuse", expect_delay_ns=500 * MS)
-    slow.end_hold(500 * MS, 1)
-    slow.request(500 * MS, can_wait=False, expect_action="refuse", expect_delay_ns=0)
+    slow.end_delay(500 * MS, 1)
+    slow.request(500 * MS, can_delay=False, expect_action="refuse", expect_delay_ns=0)
     failed = Case("failed requests", "are refunded", rate="2/minute", skip_failed_requests=True)
     failed.request(0)
     failed.finish(0, 0, success=False)
@@ -331,11 +331,11 @@ def bad() -> list[Entry]:
         case("a tag of an unknown kind", "tag", rate | {"tag": "cookie:x"}, "header:X-Api-Key"),
         case("a delay of a day", "max_delay", rate | {"max_delay": 86_400}, "3600"),
         case("a negative delay", "max_delay", rate | {"max_delay": -1}, "0"),
-        case("too many held requests", "max_held", rate | {"max_held": 1e9}, "1000000"),
+        case("too many delayed requests", "max_delayed", rate | {"max_delayed": 1e9}, "1000000"),
         case("a number of a body", "body", rate | {"body": 5}, "text"),
         case("seconds for a flag", "retry_after", rate | {"retry_after": 5}, "true or false"),
         case("text for a flag", "dry_run", rate | {"dry_run": "yes"}, "true or false"),
-        case("a misspelled option", "max_hold", rate | {"max_hold": 1}, "max_held"),
+        case("a misspelled option", "max_deleyed", rate | {"max_deleyed": 1}, "max_delayed"),
         case("another library's name", "key_func", rate | {"key_func": "x"}, "tag"),
         case("an empty domain", "domain", rate | {"domain": ""}, "empty"),
         case("a bad rate", "rate", {"rate": "10/fortnight"}, "fortnight"),

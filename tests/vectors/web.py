@@ -38,12 +38,12 @@ class Request:
     unusable: bool = False
     cost: int | None = None
     scope: str = ""
-    can_wait: bool = True
+    can_delay: bool = True
 
 
 @dataclass(frozen=True)
 class Answer:
-    action: str  # "none", "pass", "hold", "refuse"
+    action: str  # "none", "pass", "delay", "refuse"
     delay_ns: int = 0
     status: int = 0
     fields: list[Field] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Middleware:
         self.throttle = Throttle(domain)
         self.rules = self.throttle.domain("default").rules
         self.name = str(options.get("domain", "") or label(options))
-        self.held = 0
+        self.delayed = 0
 
     def decide(self, now: int, request: Request) -> Answer:
         options = self.options
@@ -74,29 +74,29 @@ class Middleware:
         cost = request.cost if request.cost is not None else int(str(options.get("cost", 1)))
         dry_run = options.get("dry_run", False)
         max_delay = ns(options.get("max_delay", 0))
-        may_hold = max_delay > 0 and not dry_run and request.can_wait
-        has_room = self.held < int(str(options.get("max_held", 64)))
+        may_delay = max_delay > 0 and not dry_run and request.can_delay
+        has_room = self.delayed < int(str(options.get("max_delayed", 64)))
         decision = self.throttle.check(
             now,
             "default",
             who.hex(),
             cost,
-            max_delay=max_delay if may_hold and has_room else 0,
+            max_delay=max_delay if may_delay and has_room else 0,
             allow_debt=True,
         )
         fields = self.fields(now, decision, who)
         if decision.rule is not None and not dry_run:
             wait = ns(options.get("throttle_milliseconds", 0)) // 1000
-            wait = wait if request.can_wait and has_room else 0
-            self.held += wait > 0
+            wait = wait if request.can_delay and has_room else 0
+            self.delayed += wait > 0
             return self.refusal(decision, fields, wait, who)
         if decision.delay_ns > 0:
-            self.held += 1
-            return Answer("hold", decision.delay_ns, 0, fields, tag=who, taken=decision.granted)
+            self.delayed += 1
+            return Answer("delay", decision.delay_ns, 0, fields, tag=who, taken=decision.granted)
         return Answer("pass", 0, 0, fields, tag=who, taken=decision.granted)
 
-    def end_hold(self, now: int, answer: Answer, gone: bool) -> None:
-        self.held -= 1
+    def end_delay(self, now: int, answer: Answer, gone: bool) -> None:
+        self.delayed -= 1
         if gone:
             self.throttle.refund(now, "default", answer.tag.hex(), answer.taken)
 

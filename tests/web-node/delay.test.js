@@ -1,4 +1,4 @@
-// Requests that are held: 30 at once against 10 a second, a burst of 10 and 1.5 seconds of patience.
+// Requests that are delayed: 30 at once against 10 a second, a burst of 10 and 1.5 seconds of patience.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -9,7 +9,7 @@ const { Place, ask } = require('./servers.js');
 
 const REQUESTS = 30;
 
-describe('requests that are held', () => {
+describe('requests that are delayed', () => {
   const place = new Place();
   after(() => place.end());
 

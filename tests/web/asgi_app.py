@@ -42,7 +42,7 @@ async def value(scope: Any) -> Any:
 
 
 async def counts(_request: Request) -> JSONResponse:
-    """Say how many were held, and how many gave up."""
+    """Say how many were delayed, and how many gave up."""
     each = [middleware.counts for middleware in made]
     return JSONResponse(
         {"delayed": sum(c.delayed for c in each), "gave_up": sum(c.gave_up for c in each)}
@@ -57,7 +57,7 @@ async def talk(socket: WebSocket) -> None:
 
 app = Starlette(
     routes=[
-        *(Route(path, hello) for path in ("/", "/burst", "/rate", "/held", "/proxied")),
+        *(Route(path, hello) for path in ("/", "/burst", "/rate", "/delayed", "/proxied")),
         Route("/value", hello, methods=["POST"]),
         Route("/counts", counts),
         WebSocketRoute("/talk", talk),
@@ -68,7 +68,7 @@ app.add_middleware(
 )
 app.add_middleware(Watched, "50/s", burst=50, routes=["/rate"], tag="header:X-Client", **OPTIONS)
 app.add_middleware(
-    Watched, "1/minute", routes=["/held"], tag="header:X-Client", max_delay=90, **OPTIONS
+    Watched, "1/minute", routes=["/delayed"], tag="header:X-Client", max_delay=90, **OPTIONS
 )
 app.add_middleware(Watched, "1 per 100 years", routes=["/value"], tag=value, **OPTIONS)
 app.add_middleware(

@@ -61,13 +61,13 @@ def value(request: Any) -> Any:
 
 
 by_value = limit("1 per 100 years", tag=value)
-held = limit("1 per 10 minutes", max_delay=3600)
+delayed = limit("1 per 10 minutes", max_delay=3600)
 
 urlpatterns = [
     path("value", by_value(hello)),
     path("value_later", by_value(hello_later)),
-    path("held", held(hello)),
-    path("held_later", held(hello_later)),
+    path("delayed", delayed(hello)),
+    path("delayed_later", delayed(hello_later)),
     path("", hello),
     path("burst", burst),
     path("later", burst_later),

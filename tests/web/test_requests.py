@@ -71,13 +71,13 @@ def test_behind_a_unix_socket(folder: Path, short: Path) -> None:
             assert server.get("/proxied", X_Forwarded_For=f"6.6.6.7, {host}")[0] == 429
 
 
-def test_a_request_is_held_until_its_turn(folder: Path) -> None:
+def test_a_request_is_delayed_until_its_turn(folder: Path) -> None:
     with gunicorn(folder, "--worker-class", "gthread", "--threads", "4") as server:
-        assert server.get("/held", X_Client="a")[0] == 200
+        assert server.get("/delayed", X_Client="a")[0] == 200
         begin = time.monotonic()
         statuses: list[int] = []
         threads = [
-            threading.Thread(target=lambda: statuses.append(server.get("/held", X_Client="a")[0]))
+            threading.Thread(target=lambda: statuses.append(server.get("/delayed", X_Client="a")[0]))
             for _ in range(3)
         ]
         for thread in threads:
@@ -94,12 +94,12 @@ def test_a_request_is_held_until_its_turn(folder: Path) -> None:
     [
         ("wsgi_app:application", ["/later"]),
         ("flask_app:application", ["/later"]),
-        ("django_app:application", ["/held", "/held_later"]),
+        ("django_app:application", ["/delayed", "/delayed_later"]),
     ],
     ids=["wsgi", "flask", "django"],
 )
-def test_a_worker_without_threads_holds_nobody(folder: Path, app: str, paths: list[str]) -> None:
-    """Six requests could be held for 10 minutes and more, and there are four workers."""
+def test_a_worker_without_threads_delays_nothing(folder: Path, app: str, paths: list[str]) -> None:
+    """Six requests could be delayed for 10 minutes and more, and there are four workers."""
     with gunicorn(folder, "--worker-class", "sync", app=app) as server:
         for path in paths:
             with ThreadPoolExecutor(8) as threads:
@@ -116,16 +116,16 @@ def until_counts(server: Server, **expect: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_client_that_leaves_while_held_gives_its_turn_back(folder: Path) -> None:
+def test_a_client_that_leaves_while_delayed_gives_its_turn_back(folder: Path) -> None:
     with uvicorn(folder, workers=1) as server:
-        assert server.get("/held", X_Client="a")[0] == 200
+        assert server.get("/delayed", X_Client="a")[0] == 200
         for number in range(3):
             with socket.create_connection(("127.0.0.1", server.port)) as connection:
-                connection.sendall(b"GET /held HTTP/1.1\r\nHost: a\r\nX-Client: a\r\n\r\n")
+                connection.sendall(b"GET /delayed HTTP/1.1\r\nHost: a\r\nX-Client: a\r\n\r\n")
                 # Its turn is in a minute, and is there for the taking only if the last one's was
                 # given back.
                 until_counts(server, delayed=number + 1, gave_up=number)
-                assert server.get("/held", X_Client="a")[0] == 429
+                assert server.get("/delayed", X_Client="a")[0] == 429
                 # Others are served meanwhile.
-                assert server.get("/held", X_Client=f"b{number}")[0] == 200
+                assert server.get("/delayed", X_Client=f"b{number}")[0] == 200
             until_counts(server, delayed=number + 1, gave_up=number + 1)

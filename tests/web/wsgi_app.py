@@ -35,7 +35,7 @@ application = ThrottleMiddleware(
     application, "50/s", burst=50, routes=["/rate"], tag="header:X-Client", **OPTIONS
 )
 application = ThrottleMiddleware(
-    application, "1/s", routes=["/held"], tag="header:X-Client", max_delay=10, **OPTIONS
+    application, "1/s", routes=["/delayed"], tag="header:X-Client", max_delay=10, **OPTIONS
 )
 application = ThrottleMiddleware(
     application,

@@ -13,8 +13,8 @@ use super::{NUMBERS, numbers, tree};
 /// What is where in the numbers of a request, after those of the decision. `web/middleware.js` has
 /// the same.
 const ACTION: usize = NUMBERS;
-const HOLD_MS: usize = ACTION + 1;
-const TAKEN: usize = HOLD_MS + 1;
+const DELAY_MS: usize = ACTION + 1;
+const TAKEN: usize = DELAY_MS + 1;
 const TAG_KIND: usize = TAKEN + 1;
 const HAS_WARNINGS: usize = TAG_KIND + 1;
 const ADDRESS_LENGTH: usize = HAS_WARNINGS + 1;
@@ -98,13 +98,13 @@ pub(crate) fn decide(
     into[HAS_WARNINGS] = f64::from(u8::from(middleware.has_warnings()));
     let Some(decided) = decided else { return Ok(None) };
     into[..NUMBERS].copy_from_slice(&numbers(&decided.decision));
-    let (action, hold) = match decided.action {
+    let (action, delay) = match decided.action {
         Action::Pass => (0.0, std::time::Duration::ZERO),
-        Action::Hold(hold) => (1.0, hold),
-        Action::Refuse(hold) => (2.0, hold),
+        Action::Delay(delay) => (1.0, delay),
+        Action::Refuse(delay) => (2.0, delay),
     };
     into[ACTION] = action;
-    into[HOLD_MS] = convert::millis(hold);
+    into[DELAY_MS] = convert::millis(delay);
     into[TAKEN] = decided.taken as f64;
     let is_given = matches!(request.tag, Tag::Value(tag) if !tag.is_empty());
     let (kind, mut texts) = if is_given { (GIVEN, String::new()) } else { shown(&decided.tag) };

@@ -45,7 +45,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       clock.advance(2500);
       assert(busy.shouldSend('a'));
       assert.deepEqual(busy.stats(), {
-        ...{ sent: 2, held: 1, good: 1, busy: 1, cuts: 1 },
+        ...{ sent: 2, refused: 1, good: 1, busy: 1, cuts: 1 },
         ...{ heard: 0, forgotten: 0, services: 1, peers: 0 },
       });
       busy.forget('a');

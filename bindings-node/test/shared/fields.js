@@ -161,7 +161,7 @@ function testFields(label, face) {
     for (const [name, options] of all) {
       for (const maxDelayMs of [0, 150, 60_000]) {
         it(`is that of check: ${name}, waiting for ${maxDelayMs} ms`, () => {
-          const { clock, ask } = made(options, maxDelayMs === 0 ? {} : { maxDelayMs, maxHeld: 1000 });
+          const { clock, ask } = made(options, maxDelayMs === 0 ? {} : { maxDelayMs, maxDelayed: 1000 });
           const twinsClock = new face.ManualClock();
           const twin = new face.Throttle({ ...options, clock: twinsClock });
           for (const [cost, ms] of steps) {

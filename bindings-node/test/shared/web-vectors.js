@@ -25,13 +25,13 @@ const vectors = JSON.parse(text);
  * Python has a scope, and a server can always wait.
  * @param {Json} step
  */
-const isInexpressible = ({ request = {} }) => request.scope !== undefined || request.can_wait === false;
+const isInexpressible = ({ request = {} }) => request.scope !== undefined || request.can_delay === false;
 
 /** How many steps of each case are left out for that, with those behind them. */
-const STEPS_LEFT_OUT = { scopes: 3, 'a server that cannot wait': 2, 'held refusals': 1 };
+const STEPS_LEFT_OUT = { scopes: 3, 'a server that cannot wait': 2, 'delayed refusals': 1 };
 
 /** Whether a case cannot be run over HTTP: a response would have to wait for a real clock. */
-const isHeld = (/** @type {Json} */ { steps }) => steps.some((/** @type {Json} */ step) => step.end_hold !== undefined);
+const isDelayed = (/** @type {Json} */ { steps }) => steps.some((/** @type {Json} */ step) => step.end_delay !== undefined);
 
 /** Options that JavaScript has by another name, or in milliseconds. */
 const NAMES = new Map([
@@ -151,15 +151,15 @@ function toHeaders({ tag: source = '' }, { forwarded = [], tag }) {
  */
 function written(middleware, outcome) {
   if (outcome === null) return { action: 'none' };
-  const { refused, holdMs, taken, values } = outcome;
+  const { refused, delayMs, taken, values } = outcome;
   const { status, names, values: all, body } = refused ? /** @type {Json} */ (middleware.refusal(outcome, {})) : { names: middleware.fieldNames, values };
   return {
-    action: refused ? 'refuse' : ['pass', 'hold'][Number(holdMs > 0)],
+    action: refused ? 'refuse' : ['pass', 'delay'][Number(delayMs > 0)],
     fields: all.map((/** @type {string} */ value, /** @type {number} */ i) => [names[i], value]),
     tag_hex: Buffer.from(middleware.info(outcome).tag).toString('hex'),
     taken,
     ...(refused ? { status, body: Buffer.from(body).toString() } : {}),
-    ...(holdMs > 0 ? { delay_ns: Math.round(holdMs * 1e6) } : {}),
+    ...(delayMs > 0 ? { delay_ns: Math.round(delayMs * 1e6) } : {}),
   };
 }
 
@@ -197,7 +197,7 @@ function testDecisions(label, face, isOwn = false) {
           const outcome = step.request === undefined ? null : middleware.decide(toRequest(vector, step.request));
           outcomes.push(outcome);
           if (step.request !== undefined) assert.deepEqual(written(middleware, outcome), lower(step.expect));
-          if (step.end_hold !== undefined) middleware.endHold(outcomes[step.end_hold], step.gone === true);
+          if (step.end_delay !== undefined) middleware.endDelay(outcomes[step.end_delay], step.gone === true);
           if (step.finish !== undefined) middleware.finish(outcomes[step.finish], step.success === true, {});
         }
       });
@@ -230,11 +230,11 @@ const isOurs = (/** @type {string} */ name) => /ratelimit|^retry-after$/.test(na
  */
 function testResponses(label, face, kind, isOwn = false) {
   describe(`responses of ${kind}, ${label}`, () => {
-    const cases = vectors.cases.filter((vector) => !isHeld(vector) && toSteps(vector).length > 0);
+    const cases = vectors.cases.filter((vector) => !isDelayed(vector) && toSteps(vector).length > 0);
 
     it('are compared in all cases that wait for nothing', () => {
-      // Two more than are held: all their requests have a scope, or a server that cannot wait.
-      assert.equal(cases.length, vectors.cases.length - vectors.cases.filter(isHeld).length - 2);
+      // Two more than are delayed: all their requests have a scope, or a server that cannot wait.
+      assert.equal(cases.length, vectors.cases.length - vectors.cases.filter(isDelayed).length - 2);
       assert.ok(cases.length >= 47);
     });
 

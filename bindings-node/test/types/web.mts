@@ -25,7 +25,7 @@ declare global {
 
 const app = express();
 app.use(throttle('100/s'));
-app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 500, maxHeld: 10, table: { size: 5_000_000 } }));
+app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 500, maxDelayed: 10, table: { size: 5_000_000 } }));
 app.use(throttle(new Throttle('5/s'), { tag: 'header:X-Api-Key', message: 'problem+json' }));
 app.use('/api', throttle({
   windowMs: 60_000,

@@ -3,7 +3,7 @@
     app.add_middleware(dthrottle.asgi.ThrottleMiddleware, throttle="100/s")
 
 All workers of the server count together, without being told. The loop is never blocked: a request
-that is held waits with ``asyncio.sleep``. Only HTTP is throttled; lifespan and websockets pass.
+that is delayed waits with ``asyncio.sleep``. Only HTTP is throttled; lifespan and websockets pass.
 docs/http.md has the options; functions that are given may be coroutines.
 """
 
@@ -33,7 +33,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 DECISION = "dthrottle.decision"
 """Where in the scope the application finds the decision."""
 
-# How many bytes of a body are read while its request is held, to notice a disconnect.
+# How many bytes of a body are read while its request is delayed, to notice a disconnect.
 _READ_AHEAD = 65536
 
 
@@ -61,7 +61,7 @@ class AsgiReader(Generic[Request]):
         client = self._scope(request).get("client")
         return client[0] if client else None, self._lines(request, b"x-forwarded-for")
 
-    def can_wait(self, _request: Request) -> bool:
+    def can_delay(self, _request: Request) -> bool:
         """Return True: the event loop serves other requests meanwhile."""
         return True
 
@@ -97,7 +97,7 @@ class ThrottleMiddleware:
         if decided.refused:
             return await self._refuse(scope, send, decided)
         if decided.delay:
-            return await self._hold(scope, receive, send, decided)
+            return await self._delay(scope, receive, send, decided)
         return await self._pass(scope, receive, send, decided)
 
     async def _refuse(self, scope: Scope, send: Send, decided: HttpDecision) -> None:
@@ -107,7 +107,7 @@ class ThrottleMiddleware:
         content = b"" if scope.get("method") == "HEAD" else body
         await send({"type": "http.response.body", "body": content})
 
-    async def _hold(
+    async def _delay(
         self, scope: Scope, receive: Receive, send: Send, decided: HttpDecision
     ) -> None:
         waiting, is_here = _Listener(receive), False
@@ -115,7 +115,7 @@ class ThrottleMiddleware:
             try:
                 is_here = await waiting.stays(decided.delay)
             finally:
-                decided.end_hold(not is_here)
+                decided.end_delay(not is_here)
             if is_here:
                 await self._pass(scope, waiting.receive, send, decided)
         finally:

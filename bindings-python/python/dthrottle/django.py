@@ -140,7 +140,7 @@ def _limited(view: F, uses: _Uses, scope: Callable[[Any], str]) -> F:
         request.dthrottle = decided.decision
         if decided.refused:
             return _response(http.refuse(request, decided), http, decided)
-        http.hold(decided)
+        http.delay(decided)
         try:
             response = view(request, *args, **kwargs)
         except Exception:
@@ -163,7 +163,7 @@ def _async_limited(view: F, limit: Limit[Any], scope: Callable[[Any], str]) -> F
         request.dthrottle = decided.decision
         if decided.refused:
             return _response(await http.refuse_async(request, decided), http, decided)
-        await http.hold_async(decided)
+        await http.delay_async(decided)
         try:
             response = await view(request, *args, **kwargs)
         except Exception:

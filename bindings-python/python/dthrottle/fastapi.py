@@ -112,7 +112,7 @@ class Dependency:
             raise Refused(decided, await http.refuse_async(request, decided))
         for name, value in http.merged(response.headers.keys(), decided.fields):
             response.headers.append(name, value)
-        await http.hold_async(decided)
+        await http.delay_async(decided)
         return decided.decision
 
 

@@ -189,7 +189,7 @@ class Limiter:
         setattr(request, _APPLIED, (*applied, _Applied(http, decided, label, scope)))
         if decided.refused:
             raise _refused(http.refuse(request, decided), decided)
-        http.hold(decided)
+        http.delay(decided)
 
     def _after(self, response: flask.Response) -> flask.Response:
         headers = response.headers

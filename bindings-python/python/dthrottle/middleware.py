@@ -52,8 +52,8 @@ class Reader(Protocol[R]):
     def address(self, request: R) -> tuple[str | None, str | list[str] | None]:
         """Return the address at the other end of the connection, and X-Forwarded-For."""
 
-    def can_wait(self, request: R, /) -> bool:
-        """Return whether the process serves other requests while it holds this one."""
+    def can_delay(self, request: R, /) -> bool:
+        """Return whether the process serves other requests while it delays this one."""
 
 
 class Counts(NamedTuple):
@@ -64,7 +64,7 @@ class Counts(NamedTuple):
     dry_run: int = 0
     """Would have been refused."""
     delayed: int = 0
-    """Were held until their turn."""
+    """Were delayed until their turn."""
     gave_up: int = 0
     """The client left before its turn."""
     untagged: int = 0
@@ -74,7 +74,7 @@ class Counts(NamedTuple):
 
 
 class HttpThrottle(Generic[Request]):
-    """Decides about requests, and holds those that must wait."""
+    """Decides about requests, and delays those that must wait."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class HttpThrottle(Generic[Request]):
         self._on_refused = options.get("on_refused")
         self._selects = bool(self._routes or self._methods or self._exempts)
         self._is_plain = not (
-            self._selects or self._skip or self._tag or self._header or self._cost or native.holds
+            self._selects or self._skip or self._tag or self._header or self._cost or native.may_delay
         )
         """Whether the address is all that has to be read of a request."""
-        self._holds = native.holds
+        self._may_delay = native.may_delay
         self.is_list = native.is_list
         """Whether all fields may stand beside those of other throttles, so ``merged`` is needless."""
         self.refunds = native.refunds
@@ -196,10 +196,10 @@ class HttpThrottle(Generic[Request]):
             del more["tag"]
         if "cost" in more:
             more["cost"] = self._units(more["cost"])
-        if self._holds and not self._reader.can_wait(request):
-            more["can_wait"] = False
-            if "hold" not in self._reported:
-                self._reported.add("hold")
+        if self._may_delay and not self._reader.can_delay(request):
+            more["can_delay"] = False
+            if "can_delay" not in self._reported:
+                self._reported.add("can_delay")
                 _logger.warning(_NO_WAITING)
 
     def _units(self, cost: Any) -> int:
@@ -226,7 +226,7 @@ class HttpThrottle(Generic[Request]):
 
     # Waiting and refusing.
 
-    def hold(self, decided: HttpDecision) -> None:
+    def delay(self, decided: HttpDecision) -> None:
         """Wait for the turn of a request, or of a refusal."""
         if decided.delay:
             is_gone = True
@@ -234,9 +234,9 @@ class HttpThrottle(Generic[Request]):
                 time.sleep(decided.delay)
                 is_gone = False
             finally:
-                decided.end_hold(is_gone)
+                decided.end_delay(is_gone)
 
-    async def hold_async(self, decided: HttpDecision) -> None:
+    async def delay_async(self, decided: HttpDecision) -> None:
         """Wait without blocking."""
         if decided.delay:
             is_gone = True
@@ -244,11 +244,11 @@ class HttpThrottle(Generic[Request]):
                 await asyncio.sleep(decided.delay)
                 is_gone = False
             finally:
-                decided.end_hold(is_gone)
+                decided.end_delay(is_gone)
 
     def refuse(self, request: Request, decided: HttpDecision) -> tuple[int, Fields, bytes]:
         """Return status, fields and content of a refusal, without the fields of all responses."""
-        self.hold(decided)
+        self.delay(decided)
         body = self._body and self._call("body", self._body, request, decided.decision)
         return self._refusal(decided, body)
 
@@ -256,7 +256,7 @@ class HttpThrottle(Generic[Request]):
         self, request: Request, decided: HttpDecision
     ) -> tuple[int, Fields, bytes]:
         """Return a refusal; the body's function may be a coroutine."""
-        await self.hold_async(decided)
+        await self.delay_async(decided)
         body = self._body and self._call("body", self._body, request, decided.decision)
         return self._refusal(decided, await self._settle("body", body))
 

@@ -61,7 +61,7 @@ class LimitOptions(TypedDict, total=False):
     legacy_headers: bool
     retry_after: bool
     max_delay: float
-    max_held: int
+    max_delayed: int
     throttle_milliseconds: float
     trusted_proxies: int | Iterable[str]
     ipv6_prefix: int

@@ -54,7 +54,7 @@ class WsgiReader(Generic[Request]):
         environ = self._environ(request)
         return environ.get("REMOTE_ADDR"), environ.get("HTTP_X_FORWARDED_FOR")
 
-    def can_wait(self, request: Request) -> bool:
+    def can_delay(self, request: Request) -> bool:
         """Return whether other threads of the process serve requests."""
         return bool(self._environ(request).get("wsgi.multithread"))
 
@@ -84,7 +84,7 @@ class ThrottleMiddleware:
         if decided.refused:
             return self._refuse(environ, start_response, decided)
         if decided.delay:
-            self._http.hold(decided)
+            self._http.delay(decided)
         start = self._adding(start_response, decided)
         if not self._http.refunds:
             return self.app(environ, start)

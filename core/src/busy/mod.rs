@@ -97,7 +97,7 @@ struct Inner {
 #[derive(Default)]
 struct BusyCounters {
     sent: Counter,
-    held: Counter,
+    refused: Counter,
     good: Counter,
     busy: Counter,
     cuts: Counter,
@@ -245,7 +245,7 @@ impl BusyThrottle {
         let turn = self.record(self.key(service.as_ref()), now).turn(now);
         match turn.allowed {
             true => self.0.counts.sent.add(1),
-            false => self.0.counts.held.add(1),
+            false => self.0.counts.refused.add(1),
         }
         turn
     }
@@ -300,7 +300,7 @@ impl BusyThrottle {
         let records = store.services().map(|service| self.record_of(service));
         BusyStats {
             sent: counts.sent.get(),
-            held: counts.held.get(),
+            refused: counts.refused.get(),
             good: counts.good.get(),
             busy: counts.busy.get(),
             cuts: counts.cuts.get(),

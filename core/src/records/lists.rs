@@ -80,8 +80,8 @@ macro_rules! records {
         BusyStats, first 9 {
             /// Requests that could be sent.
             sent: Count,
-            /// Requests held back.
-            held: Count,
+            /// Requests that should not be sent yet.
+            refused: Count,
             /// Good answers.
             good: Count,
             /// Busy answers.

@@ -40,7 +40,7 @@ counts! {
     refused,
     /// Would have been refused, but for dry run.
     dry_run,
-    /// Held until their turn.
+    /// Delayed until their turn.
     delayed,
     /// The client left before its turn.
     gave_up,

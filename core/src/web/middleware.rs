@@ -2,7 +2,7 @@
 //!
 //! An adapter first matches methods and routes, then asks [`Middleware::is_exempt`], then calls the
 //! application's functions `skip`, `tag` and `cost`, and then [`Middleware::decide`]. If the decision
-//! says so, it waits, and calls [`Middleware::end_hold`]. It writes [`Middleware::fields`] into every
+//! says so, it waits, and calls [`Middleware::end_delay`]. It writes [`Middleware::fields`] into every
 //! response and [`Middleware::refusal`] as the response to a refusal, and calls
 //! [`Middleware::finish`] when the status is known. Nothing here waits, and whatever goes wrong lets
 //! the request pass.
@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use super::body::Body;
 use super::counts::{Counters, Counts};
+use super::delayed;
 use super::fields::{Field, Headers, retry_after, unix_seconds};
-use super::held;
 use super::options::{Cost, Options};
 use super::request::{Action, HttpDecision, Refusal, Request};
 use super::shared::SharedThrottle;
@@ -57,7 +57,7 @@ impl Middleware {
         unix_ms: Option<fn() -> u64>,
     ) -> Middleware {
         if !options.max_delay.is_zero() || !options.refusal_delay.is_zero() {
-            held::watch_forks();
+            delayed::watch_forks();
         }
         Middleware {
             options,
@@ -179,7 +179,7 @@ impl Middleware {
                 return None;
             }
         };
-        let action = self.act(&decision, has_place, request.can_wait);
+        let action = self.act(&decision, has_place, request.can_delay);
         if matches!(action, Action::Refuse(_)) {
             self.warn_of_earlier_process(&tag);
         }
@@ -187,10 +187,10 @@ impl Middleware {
         Some(HttpDecision { action, decision, tag, taken })
     }
 
-    /// Ends the holding of a request or of a refusal: frees its place, and, if the client left
+    /// Ends the delay of a request or of a refusal: frees its place, and, if the client left
     /// before its turn, gives back what it took.
-    pub fn end_hold(&self, tag: &[u8], taken: u64, is_gone: bool) {
-        held::leave();
+    pub fn end_delay(&self, tag: &[u8], taken: u64, is_gone: bool) {
+        delayed::leave();
         if is_gone {
             self.counters.gave_up.add_one();
             self.refund(tag, taken);
@@ -240,34 +240,34 @@ impl Middleware {
         Refusal { status, fields, body }
     }
 
-    /// Checks, and says whether the request has a place among the held ones.
+    /// Checks, and says whether the request has a place among the delayed ones.
     fn check(&self, request: &Request<'_>, tag: &[u8]) -> Result<(Decision, bool)> {
-        let Options { cost, max_delay, max_held, .. } = self.options;
+        let Options { cost, max_delay, max_delayed, .. } = self.options;
         let fixed = match cost {
             Cost::Units(units) => units,
             Cost::Function => 1,
         };
         let domain = self.domain()?;
         let ask = Ask::cost(request.cost.unwrap_or(fixed)).allow_debt(true);
-        if !self.may_hold() || !request.can_wait || !held::enter(max_held) {
+        if !self.may_delay() || !request.can_delay || !delayed::enter(max_delayed) {
             return Ok((domain.check_with(tag, ask)?, false));
         }
         let checked = domain.check_with(tag, ask.max_delay(max_delay));
         let waits = checked.as_ref().is_ok_and(|decision| !decision.delay.is_zero());
         if !waits {
-            held::leave();
+            delayed::leave();
         }
         Ok((checked?, waits))
     }
 
     /// Counts a decision, and says what to do.
-    fn act(&self, decision: &Decision, has_place: bool, can_wait: bool) -> Action {
-        let Options { dry_run, refusal_delay, max_held, .. } = self.options;
-        let was_spared = decision.dry_run && (decision.rule.is_some() || self.may_hold());
+    fn act(&self, decision: &Decision, has_place: bool, can_delay: bool) -> Action {
+        let Options { dry_run, refusal_delay, max_delayed, .. } = self.options;
+        let was_spared = decision.dry_run && (decision.rule.is_some() || self.may_delay());
         if decision.rule.is_some() && !decision.allowed && !dry_run {
             self.counters.refused.add_one();
-            let holds = !refusal_delay.is_zero() && can_wait && held::enter(max_held);
-            return Action::Refuse(if holds { refusal_delay } else { Duration::ZERO });
+            let is_delayed = !refusal_delay.is_zero() && can_delay && delayed::enter(max_delayed);
+            return Action::Refuse(if is_delayed { refusal_delay } else { Duration::ZERO });
         }
         if decision.rule.is_some() || was_spared {
             self.counters.dry_run.add_one();
@@ -276,12 +276,12 @@ impl Middleware {
         }
         if has_place {
             self.counters.delayed.add_one();
-            return Action::Hold(decision.delay);
+            return Action::Delay(decision.delay);
         }
         Action::Pass
     }
 
-    fn may_hold(&self) -> bool {
+    fn may_delay(&self) -> bool {
         !self.options.max_delay.is_zero() && !self.options.dry_run
     }
 

@@ -1,7 +1,7 @@
 //! HTTP policy: what all adapters for web frameworks and servers decide alike.
 //!
 //! It owns the options and their names in each language, the address of a client, exempt clients,
-//! unusable tags, held requests, header fields, refusals, and the throttles that the middleware of a
+//! unusable tags, delayed requests, header fields, refusals, and the throttles that the middleware of a
 //! process shares. It does no input or output and never waits. It uses the public calls of a domain,
 //! the configuration's tree, and of the operating system only the clock and the count of forks.
 //!
@@ -12,8 +12,8 @@ mod address;
 mod body;
 mod client;
 mod counts;
+mod delayed;
 mod fields;
-mod held;
 mod label;
 mod middleware;
 mod names;
@@ -32,8 +32,8 @@ pub use address::{
 pub use body::Body;
 pub use client::BY_ADDRESS;
 pub use counts::Counts;
+pub use delayed::delayed;
 pub use fields::{Field, Headers, Kind, Policy, is_list, retry_after};
-pub use held::held;
 pub use label::application_table_name;
 pub use middleware::Middleware;
 pub use names::{nearest, option_names};

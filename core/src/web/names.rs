@@ -66,7 +66,7 @@ const KEYS: &[Key] = &[
     key("retry_after", "retryAfter", Read, false),
     key("request_property_name", "requestPropertyName", Host, true),
     key("max_delay", "maxDelayMs", Read, false),
-    key("max_held", "maxHeld", Read, false),
+    key("max_delayed", "maxDelayed", Read, false),
     key("throttle_milliseconds", "throttleMilliseconds", Read, false),
     key("trusted_proxies", "trustedProxies", Read, false),
     key("ipv6_prefix", "ipv6Subnet", Read, false),

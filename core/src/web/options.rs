@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 
 /// The longest `max_delay`.
 const LONGEST_DELAY: f64 = 3600.0;
-const MOST_HELD: f64 = 1_000_000.0;
-const DEFAULT_HELD: u32 = 64;
+const MOST_DELAYED: f64 = 1_000_000.0;
+const DEFAULT_MAX_DELAYED: u32 = 64;
 const DEFAULT_STATUS: u16 = 429;
 const DEFAULT_PREFIX: u32 = 64;
 
@@ -71,11 +71,11 @@ pub struct Options {
     pub legacy_headers: bool,
     /// Whether refusals have `Retry-After`.
     pub retry_after: bool,
-    /// The longest time to hold a request until its turn.
+    /// The longest time to delay a request until its turn.
     pub max_delay: Duration,
-    /// How many requests may be held in this process.
-    pub max_held: u32,
-    /// How long to hold a refusal.
+    /// How many requests may be delayed in this process.
+    pub max_delayed: u32,
+    /// How long to delay a refusal.
     pub refusal_delay: Duration,
     /// Refund requests whose response is an error.
     pub refund_failed: bool,
@@ -99,7 +99,8 @@ impl Options {
         // JavaScript counts in milliseconds.
         let unit = if given.names == Names::Camel { 1e3 } else { 1.0 };
         let max_delay = number("max_delay", LONGEST_DELAY * unit, false)?.unwrap_or(0.0) / unit;
-        let held = number("max_held", MOST_HELD, true)?.map_or(DEFAULT_HELD, |held| held as u32);
+        let max_delayed = number("max_delayed", MOST_DELAYED, true)?
+            .map_or(DEFAULT_MAX_DELAYED, |count| count as u32);
         let refusal_ms = number("throttle_milliseconds", LONGEST_DELAY * 1e3, false)?;
         let status = given.number("status", 400.0, 599.0, true)?;
         Ok(Options {
@@ -119,7 +120,7 @@ impl Options {
             legacy_headers: given.flag("legacy_headers")?,
             retry_after: !given.has("retry_after") || given.flag("retry_after")?,
             max_delay: Duration::from_secs_f64(max_delay),
-            max_held: held,
+            max_delayed,
             refusal_delay: Duration::from_secs_f64(refusal_ms.unwrap_or(0.0) / 1e3),
             refund_failed: given.flag("skip_failed_requests")?,
             refund_successful: given.flag("skip_successful_requests")?,

@@ -23,8 +23,8 @@ pub struct Request<'a> {
     pub cost: Option<u64>,
     /// Tags of different scopes are different clients: the name of a route.
     pub scope: &'a str,
-    /// Whether the server can serve other requests while it holds this one.
-    pub can_wait: bool,
+    /// Whether the server can serve other requests while it delays this one.
+    pub can_delay: bool,
     /// Whether the client has left already, so that its address may be unknown.
     pub is_gone: bool,
 }
@@ -50,9 +50,9 @@ pub enum Tag<'a> {
 pub enum Action {
     /// Let it pass.
     Pass,
-    /// Hold it for this time, call [`Middleware::end_hold`], and let it pass.
-    Hold(Duration),
-    /// Refuse it. If the time is not zero: hold it first, and call [`Middleware::end_hold`].
+    /// Delay it by this time, call [`Middleware::end_delay`], and let it pass.
+    Delay(Duration),
+    /// Refuse it. If the time is not zero: delay it first, and call [`Middleware::end_delay`].
     Refuse(Duration),
 }
 

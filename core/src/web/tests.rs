@@ -30,7 +30,7 @@ fn error(entries: &[(&str, Value)], names: Names) -> String {
 }
 
 fn request(peer: &str) -> Request<'_> {
-    Request { peer: Some(peer), can_wait: true, ..Request::default() }
+    Request { peer: Some(peer), can_delay: true, ..Request::default() }
 }
 
 #[test]
@@ -53,17 +53,17 @@ fn a_client_is_refused_when_its_bucket_is_empty() {
 }
 
 #[test]
-fn a_held_request_gives_back_what_it_took_if_the_client_leaves() {
+fn a_delayed_request_gives_back_what_it_took_if_the_client_leaves() {
     let clock = ManualClock::new();
     let limit = middleware(&[("rate", text("1/s")), ("max_delay", Value::Number(5.0))], &clock);
     assert_eq!(limit.decide(&request("203.0.113.7")).unwrap().action, Action::Pass);
-    let held = limit.decide(&request("203.0.113.7")).unwrap();
-    assert_eq!(held.action, Action::Hold(Duration::from_secs(1)));
-    limit.end_hold(&held.tag, held.taken, true);
+    let delayed = limit.decide(&request("203.0.113.7")).unwrap();
+    assert_eq!(delayed.action, Action::Delay(Duration::from_secs(1)));
+    limit.end_delay(&delayed.tag, delayed.taken, true);
     let again = limit.decide(&request("203.0.113.7")).unwrap();
-    assert_eq!(again.action, Action::Hold(Duration::from_secs(1)), "the turn is free again");
-    limit.end_hold(&again.tag, again.taken, false);
-    let cannot = Request { can_wait: false, ..request("203.0.113.7") };
+    assert_eq!(again.action, Action::Delay(Duration::from_secs(1)), "the turn is free again");
+    limit.end_delay(&again.tag, again.taken, false);
+    let cannot = Request { can_delay: false, ..request("203.0.113.7") };
     assert_eq!(limit.decide(&cannot).unwrap().action, Action::Refuse(Duration::ZERO));
 }
 
@@ -77,7 +77,10 @@ fn unknown_options_are_errors_with_a_hint_in_the_users_language() {
         hint("ipv6_mask", Names::Camel),
         "ipv6_mask: unknown option; did you mean ipv6Subnet?"
     );
-    assert_eq!(hint("max_hold", Names::Snake), "max_hold: unknown option; did you mean max_held?");
+    assert_eq!(
+        hint("max_deleyed", Names::Snake),
+        "max_deleyed: unknown option; did you mean max_delayed?"
+    );
     assert_eq!(hint("status", Names::Camel), "status: unknown option; did you mean statusCode?");
 }
 

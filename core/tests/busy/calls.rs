@@ -170,7 +170,7 @@ fn a_million_services_fit_in_the_room_of_a_thousand() {
     }
     let stats = busy.stats(at(2.0));
     assert_eq!(stats.services, MAX_SERVICES as u64);
-    assert_eq!((stats.sent, stats.held, stats.forgotten), (1_000_100, 0, 0));
+    assert_eq!((stats.sent, stats.refused, stats.forgotten), (1_000_100, 0, 0));
     assert!(!busy.should_send("busy", at(2.0)), "those with a limit are the last to go");
 }
 

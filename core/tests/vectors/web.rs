@@ -45,9 +45,9 @@ fn run(case: &Json) {
             continue;
         }
         let earlier = |key: &str| decided[step[key].as_u64().unwrap() as usize].clone().unwrap();
-        if step.get("end_hold").is_some() {
-            let held = earlier("end_hold");
-            middleware.end_hold(&held.tag, held.taken, step["gone"] == true);
+        if step.get("end_delay").is_some() {
+            let delayed = earlier("end_delay");
+            middleware.end_delay(&delayed.tag, delayed.taken, step["gone"] == true);
         } else {
             let ended = earlier("finish");
             middleware.finish(&ended.tag, ended.taken, step["success"] == true);
@@ -71,7 +71,7 @@ fn decide(middleware: &Middleware, json: &Json) -> (Json, Option<HttpDecision>) 
         tag,
         cost: json["cost"].as_u64(),
         scope: json["scope"].as_str().unwrap_or(""),
-        can_wait: json["can_wait"] != false,
+        can_delay: json["can_delay"] != false,
         ..Request::default()
     };
     let decided = (!middleware.is_exempt(&request)).then(|| middleware.decide(&request)).flatten();
@@ -83,7 +83,7 @@ fn decide(middleware: &Middleware, json: &Json) -> (Json, Option<HttpDecision>) 
     });
     let (action, wait) = match decision.action {
         Action::Pass => ("pass", Duration::ZERO),
-        Action::Hold(wait) => ("hold", wait),
+        Action::Delay(wait) => ("delay", wait),
         Action::Refuse(wait) => {
             let refusal = middleware.refusal(&decision.decision, None);
             got["status"] = refusal.status.into();

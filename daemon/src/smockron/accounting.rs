@@ -29,8 +29,8 @@ pub(super) struct Accounts {
     logged: RefCell<HashMap<&'static str, Instant>>,
 }
 
-/// Tells gatekeepers to hold a client.
-pub(super) struct Hold<'a> {
+/// Tells gatekeepers to delay a client.
+pub(super) struct DelayUntil<'a> {
     pub(super) domain: &'a [u8],
     pub(super) identifier: &'a [u8],
     /// Milliseconds since 1970.
@@ -42,8 +42,8 @@ impl Accounts {
         Accounts { daemon, logged: RefCell::default() }
     }
 
-    /// Charges the request of a message. Returns a hold if its client is then in debt.
-    pub(super) fn take<'a>(&self, frames: &'a [Vec<u8>]) -> Option<Hold<'a>> {
+    /// Charges the request of a message. Returns a delay if its client is then in debt.
+    pub(super) fn take<'a>(&self, frames: &'a [Vec<u8>]) -> Option<DelayUntil<'a>> {
         let taken = self.charge(frames);
         taken.unwrap_or_else(|cause| {
             self.bad(cause);
@@ -61,7 +61,7 @@ impl Accounts {
         self.warn(cause);
     }
 
-    fn charge<'a>(&self, frames: &'a [Vec<u8>]) -> Result<Option<Hold<'a>>, &'static str> {
+    fn charge<'a>(&self, frames: &'a [Vec<u8>]) -> Result<Option<DelayUntil<'a>>, &'static str> {
         let [domain, status, identifier, received, delayed, ..] = frames else {
             return Err(TOO_FEW_FRAMES);
         };
@@ -88,11 +88,11 @@ impl Accounts {
             return Ok(None);
         }
         self.daemon.state.refused.add(identifier);
-        Ok(Some(Hold { domain, identifier, until_ms: ceil_ms(now + debt) }))
+        Ok(Some(DelayUntil { domain, identifier, until_ms: ceil_ms(now + debt) }))
     }
 
     /// How far ahead of now a request is charged. A timestamp in the past is now, and so is one so
-    /// far ahead that its clock must be wrong: otherwise it would hold the client until then.
+    /// far ahead that its clock must be wrong: otherwise it would delay the client until then.
     fn ahead(&self, timestamp: Option<Duration>, now: Duration) -> Duration {
         let ahead = timestamp.map_or(Duration::ZERO, |timestamp| timestamp.saturating_sub(now));
         if ahead <= self.daemon.settings.smockron_max_ahead {

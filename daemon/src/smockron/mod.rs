@@ -1,5 +1,5 @@
 //! Smockron's master: gatekeepers report the requests that they let through, and the master tells
-//! all of them until when to hold a client. It binds both sockets; control is on the next port.
+//! all of them until when to delay a client. It binds both sockets; control is on the next port.
 
 mod accounting;
 mod zmtp;
@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 
 use crate::daemon::Daemon;
 use crate::limit::{Limit, Slot};
-use accounting::{Accounts, Hold};
+use accounting::{Accounts, DelayUntil};
 use zmtp::{Kind, Message, Peer, write_message};
 
 /// Messages that wait for a gatekeeper; more are dropped, as ZeroMQ does.
@@ -111,8 +111,8 @@ impl Master {
             let take = |message| match message {
                 Message::Frames(frames) => {
                     slot.establish();
-                    if let Some(hold) = self.accounts.take(&frames) {
-                        self.tell(&hold);
+                    if let Some(delay) = self.accounts.take(&frames) {
+                        self.tell(&delay);
                     }
                 }
                 Message::Oversize => self.accounts.oversize(),
@@ -121,14 +121,14 @@ impl Master {
         }
     }
 
-    /// Tells every gatekeeper of the domain until when to hold a client.
-    fn tell(&self, hold: &Hold) {
+    /// Tells every gatekeeper of the domain until when to delay a client.
+    fn tell(&self, delay: &DelayUntil) {
         let counts = &self.daemon.state.counts;
         counts.smockron_published.add(1);
-        let topic = [hold.domain, b"\0"].concat();
-        let until = hold.until_ms.to_string();
+        let topic = [delay.domain, b"\0"].concat();
+        let until = delay.until_ms.to_string();
         let mut message = Vec::new();
-        write_message(&[&topic, b"DELAY_UNTIL", hold.identifier, until.as_bytes()], &mut message);
+        write_message(&[&topic, b"DELAY_UNTIL", delay.identifier, until.as_bytes()], &mut message);
         for listener in self.listeners.borrow().iter() {
             let listener = listener.borrow();
             if listener.topics.iter().any(|prefix| topic.starts_with(prefix))

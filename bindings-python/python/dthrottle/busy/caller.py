@@ -91,13 +91,13 @@ class Caller:
         """Name the service that a URL belongs to."""
         return self._service(url)
 
-    def hold(self, service: str) -> None:
+    def wait_for_turn(self, service: str) -> None:
         """Wait until a request may be sent; raise if that would take too long."""
         with closing(self._waits(service)) as waits:
             for wait in waits:
                 time.sleep(wait)
 
-    async def hold_async(self, service: str, sleep: Callable[[float], Awaitable[None]]) -> None:
+    async def wait_for_turn_async(self, service: str, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Do the same with a sleep that is awaited."""
         with closing(self._waits(service)) as waits:
             for wait in waits:

@@ -52,7 +52,7 @@ class BusyTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, if it may be sent or may wait."""
         service = self.caller.service(str(request.url))
-        self.caller.hold(service)
+        self.caller.wait_for_turn(service)
         response = self._transport.handle_request(request)
         self.caller.answered(service, response.status_code, response.headers.get("Retry-After"))
         return response
@@ -88,7 +88,7 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, if it may be sent or may wait."""
         service = self.caller.service(str(request.url))
-        await self.caller.hold_async(service, anyio.sleep)
+        await self.caller.wait_for_turn_async(service, anyio.sleep)
         response = await self._transport.handle_async_request(request)
         self.caller.answered(service, response.status_code, response.headers.get("Retry-After"))
         return response

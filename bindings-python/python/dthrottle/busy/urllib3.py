@@ -79,7 +79,7 @@ def _pool_class(base: type[HTTPConnectionPool], caller: Caller) -> type[HTTPConn
 
         # Called anew for each attempt. Who is held back or waits has no connection yet.
         def urlopen(self, method: str, url: str, *args: Any, **options: Any) -> BaseHTTPResponse:
-            caller.hold(self._service(url))
+            caller.wait_for_turn(self._service(url))
             response: BaseHTTPResponse = super().urlopen(method, url, *args, **options)
             return response
 

@@ -1,4 +1,4 @@
-"""Requests that are held: until their turn, or until they are refused, and those who give up."""
+"""Requests that are delayed: until their turn, or until they are refused, and those who give up."""
 
 from __future__ import annotations
 
@@ -64,20 +64,20 @@ def test_throttle_milliseconds(client: Any, clock: ManualClock, slept: list[floa
 
 @kinds
 def test_no_room_no_waiting(client: Any, clock: ManualClock, slept: list[float]) -> None:
-    web = client(once(clock), max_delay=3600, max_held=0, throttle_milliseconds=5)
+    web = client(once(clock), max_delay=3600, max_delayed=0, throttle_milliseconds=5)
     assert web.statuses(3) == [200, 429, 429]
     assert slept == []
 
 
 @kinds
 def test_room_is_given_back(client: Any, clock: ManualClock, slept: list[float]) -> None:
-    web = client(once(clock), max_delay=3600, max_held=1, throttle_milliseconds=5)
+    web = client(once(clock), max_delay=3600, max_delayed=1, throttle_milliseconds=5)
     assert web.statuses(62) == [200] * 61 + [429]
     assert len(slept) == 61
 
 
 @pytest.mark.parametrize("option", ["max_delay", "throttle_milliseconds"])
-def test_a_server_without_threads_holds_nobody(
+def test_a_server_without_threads_delays_nothing(
     clock: ManualClock, slept: list[float], caplog: pytest.LogCaptureFixture, option: str
 ) -> None:
     web = WsgiClient(once(clock), **{option: 3600})
@@ -91,10 +91,10 @@ def test_a_server_without_threads_holds_nobody(
     assert len(slept) == 1
 
 
-def test_threads_that_are_held_are_counted(
+def test_threads_that_are_delayed_are_counted(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    web, asleep, wake = WsgiClient(once(clock), max_delay=3600, max_held=2), [], threading.Event()
+    web, asleep, wake = WsgiClient(once(clock), max_delay=3600, max_delayed=2), [], threading.Event()
     both = threading.Barrier(3)
 
     def sleep(seconds: float) -> None:
@@ -115,7 +115,7 @@ def test_threads_that_are_held_are_counted(
     if child == 0:
         monkeypatch.setattr(time, "sleep", lambda _seconds: None)
         os._exit(0 if web.get().status == 200 else 1)
-    assert os.waitpid(child, 0)[1] == 0, "nobody is held in a child"
+    assert os.waitpid(child, 0)[1] == 0, "nobody is delayed in a child"
     wake.set()
     for thread in threads:
         thread.join(60)
@@ -127,7 +127,7 @@ def test_who_gives_up_gives_back(
     client: Callable[..., Client], clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throttle = once(clock, 4)
-    web = client(throttle, max_delay=3600, max_held=1, cost=2)
+    web = client(throttle, max_delay=3600, max_delayed=1, cost=2)
 
     def stop(_seconds: float) -> None:
         raise SystemExit  # as gunicorn stops a worker
@@ -189,8 +189,8 @@ def part(body: bytes, more: bool = True) -> dict[str, Any]:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
-def held(clock: ManualClock, seconds: float, connection: Connection, **options: Any) -> Any:
-    """Make a middleware that will hold the next request for so many seconds."""
+def delayed(clock: ManualClock, seconds: float, connection: Connection, **options: Any) -> Any:
+    """Make a middleware that will delay the next request for so many seconds."""
     throttle = Throttle(f"1 per {seconds} s", clock=clock)
     middleware = asgi.ThrottleMiddleware(connection.app, throttle, max_delay=3600, **options)
     throttle.check(TAG)
@@ -200,7 +200,7 @@ def held(clock: ManualClock, seconds: float, connection: Connection, **options: 
 def test_a_client_that_leaves_gives_back(clock: ManualClock) -> None:
     async def main() -> None:
         connection = Connection()
-        throttle, middleware = held(clock, 3000, connection)
+        throttle, middleware = delayed(clock, 3000, connection)
         asked = asyncio.ensure_future(connection.ask(middleware))
         connection.messages.put_nowait(part(b"a", more=False))
         await asyncio.sleep(0.05)
@@ -214,10 +214,10 @@ def test_a_client_that_leaves_gives_back(clock: ManualClock) -> None:
     asyncio.run(main())
 
 
-def test_what_was_sent_while_held_reaches_the_application(clock: ManualClock) -> None:
+def test_what_was_sent_while_delayed_reaches_the_application(clock: ManualClock) -> None:
     async def main() -> None:
         connection = Connection()
-        _, middleware = held(clock, 0.2, connection)
+        _, middleware = delayed(clock, 0.2, connection)
         sent = [part(b"a"), part(b"b"), part(b"c", more=False)]
         asked = asyncio.ensure_future(connection.ask(middleware))
         for message in sent[:2]:
@@ -238,7 +238,7 @@ def test_of_a_large_body_only_the_beginning_is_kept(
     async def main() -> None:
         connection, turn, sleep = Connection(), asyncio.Event(), asyncio.sleep
         monkeypatch.setattr(asyncio, "sleep", lambda _seconds: turn.wait())
-        _, middleware = held(clock, 3000, connection)
+        _, middleware = delayed(clock, 3000, connection)
         sent = [*(part(bytes(40_000)) for _ in range(9)), part(b"", more=False)]
         for message in sent:
             connection.messages.put_nowait(message)
@@ -255,10 +255,10 @@ def test_of_a_large_body_only_the_beginning_is_kept(
     asyncio.run(main())
 
 
-def test_the_loop_goes_on_while_requests_are_held(clock: ManualClock) -> None:
+def test_the_loop_goes_on_while_requests_are_delayed(clock: ManualClock) -> None:
     async def main() -> None:
         waiting, other = Connection(), Connection()
-        throttle, middleware = held(clock, 3000, waiting)
+        throttle, middleware = delayed(clock, 3000, waiting)
         asked = [asyncio.ensure_future(waiting.ask(middleware)) for _ in range(20)]
         await asyncio.sleep(0)
         middleware.app = other.app
@@ -326,7 +326,7 @@ def test_coroutines_that_fail(clock: ManualClock, caplog: pytest.LogCaptureFixtu
     assert len(caplog.records) == 4
 
 
-def test_a_request_that_is_cancelled_before_its_hold_frees_its_place(
+def test_a_request_that_is_cancelled_before_its_delay_frees_its_place(
     clock: ManualClock, slept: list[float]
 ) -> None:
     refused: list[Any] = []
@@ -335,7 +335,7 @@ def test_a_request_that_is_cancelled_before_its_hold_frees_its_place(
         refused.append(asyncio.current_task())
         await asyncio.Event().wait()
 
-    web = AsgiClient(once(clock), throttle_milliseconds=5, max_held=2, on_refused=on_refused)
+    web = AsgiClient(once(clock), throttle_milliseconds=5, max_delayed=2, on_refused=on_refused)
     web.statuses(1)
 
     async def cancelled() -> None:
@@ -348,25 +348,25 @@ def test_a_request_that_is_cancelled_before_its_hold_frees_its_place(
 
     for _ in range(3):
         asyncio.run(cancelled())
-    other = AsgiClient(once(clock), throttle_milliseconds=5, max_held=1)
+    other = AsgiClient(once(clock), throttle_milliseconds=5, max_delayed=1)
     assert other.statuses(2) == [200, 429]
     assert slept == [0.005], "no place was lost"
 
 
 @pytest.mark.parametrize("raised", [SystemExit, KeyError])
-def test_a_request_that_is_interrupted_before_its_hold_frees_its_place(
+def test_a_request_that_is_interrupted_before_its_delay_frees_its_place(
     clock: ManualClock, slept: list[float], raised: type[BaseException]
 ) -> None:
     def on_refused(_environ: Any, _decision: Any) -> None:
         raise raised
 
-    web = WsgiClient(once(clock), throttle_milliseconds=5, max_held=2, on_refused=on_refused)
+    web = WsgiClient(once(clock), throttle_milliseconds=5, max_delayed=2, on_refused=on_refused)
     web.statuses(1)
     for _ in range(3):
         with suppress(SystemExit):
             web.get()
     slept.clear()
-    other = WsgiClient(once(clock), throttle_milliseconds=5, max_held=1)
+    other = WsgiClient(once(clock), throttle_milliseconds=5, max_delayed=1)
     assert other.statuses(2) == [200, 429]
     assert slept == [0.005], "no place was lost"
 
@@ -378,21 +378,21 @@ def decided(native: Middleware) -> HttpDecision:
     return decision
 
 
-def test_a_hold_ends_once_and_a_request_is_refunded_once(clock: ManualClock) -> None:
+def test_a_delay_ends_once_and_a_request_is_refunded_once(clock: ManualClock) -> None:
     throttle = once(clock, 4)
     options = {"throttle": throttle, "cost": 2, "max_delay": 600, "skip_failed_requests": True}
-    native = Middleware({**options, "max_held": 2})
+    native = Middleware({**options, "max_delayed": 2})
     passed, _, first, second = (decided(native) for _ in range(4))
     assert throttle.peek(TAG).balance == -4
     for _ in range(2):
-        first.end_hold(True)
+        first.end_delay(True)
         first.finish(False)
         assert throttle.peek(TAG).balance == -2
     third = decided(native)
     assert third.delay > 0
     assert decided(native).refused, "one place was free, and not two"
-    second.end_hold(False)
-    third.end_hold(True)
+    second.end_delay(False)
+    third.end_delay(True)
     for _ in range(2):
         passed.finish(False)
         assert throttle.peek(TAG).balance == 0

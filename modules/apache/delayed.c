@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define KEY "mod_dthrottle:held"
+#define KEY "mod_dthrottle:delayed"
 /* Of all that can be served at once, if nothing is said. */
 #define DEFAULT_SHARE 4
 
@@ -26,17 +26,17 @@ typedef struct {
 typedef struct {
     apr_uint32_t slots;
     slot_t slot[];
-} held_t;
+} delayed_t;
 
-static held_t *held;
+static delayed_t *delayed;
 static slot_t *own;
 static apr_uint32_t most;
 
-const char *dthrottle_cmd_max_held(cmd_parms *cmd, void *none, const char *text)
+const char *dthrottle_cmd_max_delayed(cmd_parms *cmd, void *none, const char *text)
 {
     const char *said = ap_check_cmd_context(cmd, GLOBAL_ONLY);
     (void)none;
-    return said ? said : dthrottle_number(cmd, text, 0, 1000000, &dthrottle_server.max_held);
+    return said ? said : dthrottle_number(cmd, text, 0, 1000000, &dthrottle_server.max_delayed);
 }
 
 static int queried(int what)
@@ -57,24 +57,24 @@ int dthrottle_post_config(apr_pool_t *config, apr_pool_t *log, apr_pool_t *temp,
     (void)temp;
     all *= (apr_uint32_t)queried(AP_MPMQ_MAX_THREADS);
     most = (all + DEFAULT_SHARE - 1) / DEFAULT_SHARE;
-    if (dthrottle_server.max_held >= 0)
-        most = (apr_uint32_t)dthrottle_server.max_held;
+    if (dthrottle_server.max_delayed >= 0)
+        most = (apr_uint32_t)dthrottle_server.max_delayed;
     if (!dthrottle_server.may_delay)
         return OK;
     apr_pool_userdata_get(&found, KEY, s->process->pool);
-    held = found;
-    if (held)
+    delayed = found;
+    if (delayed)
         return OK;
-    if (apr_shm_create(&memory, sizeof *held + slots * sizeof(slot_t), NULL, s->process->pool) !=
+    if (apr_shm_create(&memory, sizeof *delayed + slots * sizeof(slot_t), NULL, s->process->pool) !=
         APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "dthrottle: no memory to count the requests "
                      "that wait; none will");
         return OK;
     }
-    held = apr_shm_baseaddr_get(memory);
-    memset(held, 0, sizeof *held + slots * sizeof(slot_t));
-    held->slots = (apr_uint32_t)slots;
-    apr_pool_userdata_set(held, KEY, NULL, s->process->pool);
+    delayed = apr_shm_baseaddr_get(memory);
+    memset(delayed, 0, sizeof *delayed + slots * sizeof(slot_t));
+    delayed->slots = (apr_uint32_t)slots;
+    apr_pool_userdata_set(delayed, KEY, NULL, s->process->pool);
     return OK;
 }
 
@@ -93,13 +93,13 @@ static int take(slot_t *slot)
     return 1;
 }
 
-/* Takes a slot, preferably one whose child ended while it held requests. */
-void dthrottle_held_in_child(void)
+/* Takes a slot, preferably one whose child ended while it delayed requests. */
+void dthrottle_delayed_in_child(void)
 {
     own = NULL;
     for (int any = 0; any <= 1; any++) {
-        for (apr_uint32_t i = 0; held && i < held->slots && !own; i++) {
-            slot_t *slot = &held->slot[i];
+        for (apr_uint32_t i = 0; delayed && i < delayed->slots && !own; i++) {
+            slot_t *slot = &delayed->slot[i];
             if ((any || apr_atomic_read32(&slot->count)) && take(slot))
                 own = slot;
         }
@@ -109,8 +109,8 @@ void dthrottle_held_in_child(void)
 /* Frees the slots of children that ended: no other child may take them for a long time. */
 static void forget_gone(void)
 {
-    for (apr_uint32_t i = 0; i < held->slots; i++) {
-        slot_t *slot = &held->slot[i];
+    for (apr_uint32_t i = 0; i < delayed->slots; i++) {
+        slot_t *slot = &delayed->slot[i];
         if (slot != own && apr_atomic_read32(&slot->count) && take(slot))
             apr_atomic_set32(&slot->pid, 0);
     }
@@ -119,12 +119,12 @@ static void forget_gone(void)
 static apr_uint64_t sum(void)
 {
     apr_uint64_t all = 0;
-    for (apr_uint32_t i = 0; i < held->slots; i++)
-        all += apr_atomic_read32(&held->slot[i].count);
+    for (apr_uint32_t i = 0; i < delayed->slots; i++)
+        all += apr_atomic_read32(&delayed->slot[i].count);
     return all;
 }
 
-/* Counts one more held request, unless as many as allowed are held. */
+/* Counts one more delayed request, unless as many as allowed are delayed. */
 int dthrottle_enter(void)
 {
     if (!own)

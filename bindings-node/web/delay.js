@@ -1,4 +1,4 @@
-// Waiting: requests and refusals that are held for a while, and requests that are refunded after their
+// Waiting: requests and refusals that are delayed for a while, and requests that are refunded after their
 // response.
 'use strict';
 
@@ -12,15 +12,15 @@
  */
 
 /**
- * Holds a request or a refusal for its time, or until its client is gone. Calls back at once if there is
+ * Delays a request or a refusal for its time, or until its client is gone. Calls back at once if there is
  * nothing to wait for.
  * @param {Middleware} middleware
  * @param {Outcome} outcome
  * @param {Leaving} leaving
  * @param {(here: boolean) => void} done
  */
-function hold(middleware, outcome, leaving, done) {
-  if (outcome.holdMs === 0) {
+function delay(middleware, outcome, leaving, done) {
+  if (outcome.delayMs === 0) {
     done(true);
     return;
   }
@@ -29,11 +29,11 @@ function hold(middleware, outcome, leaving, done) {
   function end(here) {
     clearTimeout(timer);
     stop();
-    middleware.endHold(outcome, !here);
+    middleware.endDelay(outcome, !here);
     done(here);
   }
   // A timer has no fractions, and a turn must not come early.
-  const timer = setTimeout(end, Math.ceil(outcome.holdMs), true);
+  const timer = setTimeout(end, Math.ceil(outcome.delayMs), true);
   try {
     stop = leaving(() => end(false));
   } catch (error) {
@@ -120,4 +120,4 @@ function refundAfter(middleware, outcome, response, request, companion) {
   }
 }
 
-module.exports = { closing, hold, refundAfter };
+module.exports = { closing, delay, refundAfter };

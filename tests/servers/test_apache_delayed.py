@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apache
 from apache import location
-from server import Server, files_of, held, side_by_side, until
+from server import Server, delayed, files_of, side_by_side, until
 
 # Nobody's turn comes during a test.
 LINES = 'DThrottleRule default "1/hour" burst=1\nDThrottleRule soon "2/s" burst=1\n' + "".join(
@@ -46,7 +46,7 @@ def waits(server: Server, stack: ExitStack, path: str) -> bool:
     """Whether a request waits: its bucket is empty for an hour."""
     if server.get(path).status != 200:
         return False
-    client = held(server, path)
+    client = delayed(server, path)
     if client:
         stack.enter_context(client)
     return client is not None
@@ -61,11 +61,11 @@ def is_full(server: Server, path: str) -> None:
         assert answer.seconds < 30
         # If it had been charged for, it would have to wait longer.
         assert 3590 < int(answer.headers["retry-after"]) <= 3600
-    assert "too many delayed requests (DThrottleMaxHeld)" in server.log()
+    assert "too many delayed requests (DThrottleMaxDelayed)" in server.log()
 
 
 def bounded(mpm: str) -> None:
-    with apache_with("DThrottleMaxHeld 3\n", mpm) as (server, stack):
+    with apache_with("DThrottleMaxDelayed 3\n", mpm) as (server, stack):
         assert all(waits(server, stack, f"/wait/{number}") for number in range(3))
         is_full(server, "/other/full")
         assert server.get("/free").status == 200, "there is a thread for who need not wait"
@@ -99,10 +99,10 @@ def child_of(server: Server, client: socket.socket) -> int:
 
 
 def test_who_is_killed_makes_room_though_no_child_starts() -> None:
-    lines = "StartServers 5\nMinSpareServers 1\nDThrottleMaxHeld 1\n"
+    lines = "StartServers 5\nMinSpareServers 1\nDThrottleMaxDelayed 1\n"
     with apache_with(lines, "prefork") as (server, stack):
         assert server.get("/wait/killed").status == 200
-        client = held(server, "/wait/killed")
+        client = delayed(server, "/wait/killed")
         assert client
         is_full(server, "/other/full")
         with client:
@@ -116,14 +116,14 @@ def test_who_is_killed_makes_room_though_no_child_starts() -> None:
 
 
 def test_who_has_waited_makes_room() -> None:
-    with apache_with("DThrottleMaxHeld 1\n") as (server, _):
+    with apache_with("DThrottleMaxDelayed 1\n") as (server, _):
         answers = [server.get("/soon") for _ in range(4)]
         statuses = [(answer.status, answer.headers["x-status"]) for answer in answers]
         assert statuses == [(200, "passed")] + [(200, "delayed")] * 3
 
 
 def test_a_graceful_restart_forgets_nobody() -> None:
-    with apache_with("DThrottleMaxHeld 2\n") as (server, stack):
+    with apache_with("DThrottleMaxDelayed 2\n") as (server, stack):
         assert all(waits(server, stack, f"/wait/{number}") for number in range(2))
         before = server.children()
         server.process.send_signal(signal.SIGUSR1)
@@ -145,5 +145,5 @@ def test_a_quarter_by_default() -> None:
 
 
 def test_none_at_all() -> None:
-    with apache_with("DThrottleMaxHeld 0\n") as (server, _):
+    with apache_with("DThrottleMaxDelayed 0\n") as (server, _):
         is_full(server, "/other/full")
