@@ -59,7 +59,7 @@ export class Client {
   /** The decision that `check` would get. Takes nothing. */
   peek(tag: string | Uint8Array, options?: ClientAskOptions): Promise<ClientDecision>;
   /** Gives units back. Whether the daemon heard of it. */
-  refund(tag: string | Uint8Array, units: number, options?: { domain?: string }): Promise<boolean>;
+  refund(tag: string | Uint8Array, cost: number, options?: { domain?: string }): Promise<boolean>;
   /** Fills the tag's buckets. Whether the daemon heard of it. */
   reset(tag: string | Uint8Array, options?: { domain?: string }): Promise<boolean>;
   /** What was counted so far. */

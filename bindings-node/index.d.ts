@@ -315,12 +315,12 @@ export class Domain {
   /** Fills the tag's buckets. */
   reset(tag: Tag): void;
   /** Charges units that were used elsewhere, the first of them `ageMs` ago, without asking. */
-  debit(tag: Tag, hits: number, ageMs?: number): void;
+  chargeLocal(tag: Tag, cost: number, ageMs?: number): void;
   /**
    * Charges units that were used here, without asking, and tells the peers of the cluster. May take a
    * bucket below zero: the milliseconds until none of the tag's buckets is.
    */
-  charge(tag: Tag, units: number): number;
+  charge(tag: Tag, cost: number): number;
 }
 
 /** Holds every tag to the rules of its domains. It stands itself for the domain `default`. */

@@ -71,9 +71,9 @@ export interface Native {
   allowMany(handle: Handle, tags: Tag[]): boolean[];
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
-  debit(handle: Handle, tag: Tag, hits: number, ageMs: number | undefined): void;
+  chargeLocal(handle: Handle, tag: Tag, cost: number, ageMs: number | undefined): void;
   /** Milliseconds until no bucket of the tag is in debt. */
-  charge(handle: Handle, tag: Tag, units: number): number;
+  charge(handle: Handle, tag: Tag, cost: number): number;
 
   /** Opens a busy throttle from the words of an object. Without a clock: the system's. */
   busyFromWords(words: string[], clock: Clock | undefined): Busy;

@@ -833,7 +833,7 @@ int32_t dthrottle_reset(const dthrottle_domain_t *domain, const void *tag, size_
  * Charges units that were used elsewhere, the first of them age_ns ago, without asking. May take
  * a bucket below zero.
  */
-int32_t dthrottle_debit(const dthrottle_domain_t *domain,
+int32_t dthrottle_charge_local(const dthrottle_domain_t *domain,
                         const void *tag,
                         size_t tag_len,
                         uint64_t hits,

@@ -175,16 +175,16 @@ pub unsafe extern "C" fn dthrottle_reset(
 /// Charges units that were used elsewhere, the first of them age_ns ago, without asking. May take
 /// a bucket below zero.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn dthrottle_debit(
+pub unsafe extern "C" fn dthrottle_charge_local(
     domain: *const Domain,
     tag: *const c_void,
     tag_len: usize,
-    hits: u64,
+    cost: u64,
     age_ns: u64,
 ) -> i32 {
     guard!(|c| {
         let domain = c.handle(domain)?;
-        domain.debit(c.bytes(tag, tag_len)?, hits, Duration::from_nanos(age_ns))
+        domain.charge_local(c.bytes(tag, tag_len)?, cost, Duration::from_nanos(age_ns))
     })
 }
 
@@ -195,11 +195,11 @@ pub unsafe extern "C" fn dthrottle_charge(
     domain: *const Domain,
     tag: *const c_void,
     tag_len: usize,
-    units: u64,
+    cost: u64,
     debt_ns: *mut u64,
 ) -> i32 {
     guard!(|c| {
-        let debt = c.handle(domain)?.charge(c.bytes(tag, tag_len)?, units)?;
+        let debt = c.handle(domain)?.charge(c.bytes(tag, tag_len)?, cost)?;
         if debt_ns.is_null() { Ok(()) } else { c.store(debt_ns, ns(debt)) }
     })
 }

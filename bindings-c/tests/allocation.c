@@ -66,7 +66,7 @@ int main(void)
         dthrottle_allow(domain, "t", 1, 1);
         dthrottle_allow_many(domain, tags, lens, 2, allowed);
         dthrottle_refund(domain, "t", 1, 1);
-        dthrottle_debit(domain, "t", 1, 1, 1);
+        dthrottle_charge_local(domain, "t", 1, 1, 1);
         dthrottle_reset(domain, i == 10 ? "t" : "u", 1);
         dthrottle_check(domain, &i, sizeof i, 1, &decision);
     }

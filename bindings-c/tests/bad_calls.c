@@ -120,10 +120,10 @@ static void test_checks(void)
     BAD(dthrottle_reset(domain, "t", TOO_LONG));
     OK(dthrottle_reset(domain, "t", 1));
 
-    BAD(dthrottle_debit(NULL, "t", 1, 1, 0));
-    BAD(dthrottle_debit(domain, NULL, 1, 1, 0));
-    BAD(dthrottle_debit(domain, "t", TOO_LONG, 1, 0));
-    OK(dthrottle_debit(domain, "t", 1, UINT64_MAX, UINT64_MAX));
+    BAD(dthrottle_charge_local(NULL, "t", 1, 1, 0));
+    BAD(dthrottle_charge_local(domain, NULL, 1, 1, 0));
+    BAD(dthrottle_charge_local(domain, "t", TOO_LONG, 1, 0));
+    OK(dthrottle_charge_local(domain, "t", 1, UINT64_MAX, UINT64_MAX));
 
     BAD(dthrottle_charge(NULL, "t", 1, 1, NULL));
     BAD(dthrottle_charge(domain, NULL, 1, 1, NULL));

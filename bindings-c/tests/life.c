@@ -42,7 +42,7 @@ static void test_closed(void)
     EQUAL(dthrottle_allow_many(all, NULL, NULL, 0, NULL), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_refund(all, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_reset(all, "t", 1), DTHROTTLE_ERR_CLOSED);
-    EQUAL(dthrottle_debit(all, "t", 1, 1, 0), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_charge_local(all, "t", 1, 1, 0), DTHROTTLE_ERR_CLOSED);
     TEXT(dthrottle_domain_name(api), "api");
     TEXT(dthrottle_domain_name(all), "default");
     TEXT(dthrottle_rule_name(api, 0), "rule1");

@@ -91,8 +91,8 @@ static void call(const dthrottle_domain_t *domain, const char *name, const cJSON
         got = dthrottle_refund(domain, tag.bytes, tag.len, ask.cost);
     } else if (strcmp(name, "reset") == 0) {
         got = dthrottle_reset(domain, tag.bytes, tag.len);
-    } else if (strcmp(name, "debit") == 0) {
-        got = dthrottle_debit(domain, tag.bytes, tag.len, json_u64(json_get(args, "hits"), 0),
+    } else if (strcmp(name, "charge_local") == 0) {
+        got = dthrottle_charge_local(domain, tag.bytes, tag.len, json_u64(json_get(args, "cost"), 0),
                               time_of(args, "age_ns", "age_ms"));
     } else {
         MUST(!"a call that this test does not know");

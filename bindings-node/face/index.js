@@ -204,26 +204,26 @@ function makeFace(native, defaultNow, extend) {
 
     /**
      * @param {Tag} tag
-     * @param {number} hits
+     * @param {number} cost
      * @param {number} [ageMs]
      */
-    debit(tag, hits, ageMs) {
+    chargeLocal(tag, cost, ageMs) {
       const { handle } = this.#parts.present();
       const who = toTag(tag);
-      const units = toUnits(hits);
+      const units = toUnits(cost);
       const age = ageMs === undefined ? undefined : toNumber('ageMs', ageMs);
-      attempt(() => native.debit(handle, who, units, age));
+      attempt(() => native.chargeLocal(handle, who, units, age));
     }
 
     /**
      * @param {Tag} tag
-     * @param {number} units
+     * @param {number} cost
      */
-    charge(tag, units) {
+    charge(tag, cost) {
       const { handle } = this.#parts.present();
       const who = toTag(tag);
-      const used = toUnits(units);
-      return attempt(() => native.charge(handle, who, used));
+      const units = toUnits(cost);
+      return attempt(() => native.charge(handle, who, units));
     }
 
     /**

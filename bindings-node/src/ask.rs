@@ -24,8 +24,8 @@ pub fn allow_many(handle: &External<Handle>, tags: Vec<Tag<'_>>) -> Result<Vec<b
 /// Gives units back.
 #[napi(catch_unwind)]
 pub fn refund(handle: &External<Handle>, tag: Tag<'_>, cost: Option<f64>) -> Result<()> {
-    let units = common::units(cost).map_err(failure)?;
-    handle.domain.refund(bytes(&tag), units).map_err(failure)
+    let cost = common::units(cost).map_err(failure)?;
+    handle.domain.refund(bytes(&tag), cost).map_err(failure)
 }
 
 /// Fills the tag's buckets.
@@ -36,22 +36,22 @@ pub fn reset(handle: &External<Handle>, tag: Tag<'_>) -> Result<()> {
 
 /// Charges what was used elsewhere.
 #[napi(catch_unwind)]
-pub fn debit(
+pub fn charge_local(
     handle: &External<Handle>,
     tag: Tag<'_>,
-    hits: f64,
+    cost: f64,
     age_ms: Option<f64>,
 ) -> Result<()> {
-    let hits = convert::cost_from_f64(hits).map_err(failure)?;
+    let cost = convert::cost_from_f64(cost).map_err(failure)?;
     let age = common::age(age_ms).map_err(failure)?;
-    handle.domain.debit(bytes(&tag), hits, age).map_err(failure)
+    handle.domain.charge_local(bytes(&tag), cost, age).map_err(failure)
 }
 
 /// Charges what was used here, and tells peers: the milliseconds of debt.
 #[napi(catch_unwind)]
-pub fn charge(handle: &External<Handle>, tag: Tag<'_>, units: f64) -> Result<f64> {
-    let units = convert::cost_from_f64(units).map_err(failure)?;
-    let debt = handle.domain.charge(bytes(&tag), units).map_err(failure)?;
+pub fn charge(handle: &External<Handle>, tag: Tag<'_>, cost: f64) -> Result<f64> {
+    let cost = convert::cost_from_f64(cost).map_err(failure)?;
+    let debt = handle.domain.charge(bytes(&tag), cost).map_err(failure)?;
     Ok(convert::millis(debt))
 }
 

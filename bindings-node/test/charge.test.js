@@ -58,10 +58,10 @@ async function told(name, balance, use) {
 }
 
 describe('peers', () => {
-  /** @type {['charge' | 'debit', number][]} */
+  /** @type {['charge' | 'chargeLocal', number][]} */
   const calls = [
     ['charge', 6],
-    ['debit', 1],
+    ['chargeLocal', 1],
   ];
   for (const [call, used] of calls) {
     it(`hear of ${used} units after a ${call}`, async () => {

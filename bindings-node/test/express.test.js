@@ -379,7 +379,7 @@ describe('a middleware', () => {
     const middleware = honoThrottle(one, { tag: () => 't', maxDelayMs: 3_600_000 });
     one.check('t');
     one.refund('t');
-    one.debit('t', 0);
+    one.chargeLocal('t', 0);
     const slow = new Throttle({ rate: '1/minute', clock: new ManualClock() });
     const delayed = honoThrottle(slow, { tag: () => 't', maxDelayMs: 3_600_000 });
     app.use(delayed);

@@ -232,28 +232,28 @@ impl Domain {
         guard(|| Ok(self.domain.reset(args::tag(tag)?)?))
     }
 
-    /// Charges hits that were used elsewhere, age seconds ago, without asking. May take a bucket
+    /// Charges units that were used elsewhere, age seconds ago, without asking. May take a bucket
     /// below zero.
-    #[pyo3(signature = (tag, hits, age=Arg::ABSENT), text_signature = "($self, tag, hits, age=0.0)")]
-    fn debit(
+    #[pyo3(signature = (tag, cost, age=Arg::ABSENT), text_signature = "($self, tag, cost, age=0.0)")]
+    fn charge_local(
         &self,
         tag: &Bound<'_, PyAny>,
-        hits: &Bound<'_, PyAny>,
+        cost: &Bound<'_, PyAny>,
         age: Arg<'_, '_>,
     ) -> PyResult<()> {
         guard(|| {
-            let hits = args::cost(hits)?;
+            let cost = args::cost(cost)?;
             let age = age.seconds("age")?.unwrap_or_default();
-            Ok(self.domain.debit(args::tag(tag)?, hits, age)?)
+            Ok(self.domain.charge_local(args::tag(tag)?, cost, age)?)
         })
     }
 
     /// Charges units that were used here, without asking, and tells the peers of the cluster. May
     /// take a bucket below zero: the seconds until none of the tag's buckets is.
-    fn charge(&self, tag: &Bound<'_, PyAny>, units: &Bound<'_, PyAny>) -> PyResult<f64> {
+    fn charge(&self, tag: &Bound<'_, PyAny>, cost: &Bound<'_, PyAny>) -> PyResult<f64> {
         guard(|| {
-            let units = args::cost(units)?;
-            Ok(self.domain.charge(args::tag(tag)?, units)?.as_secs_f64())
+            let cost = args::cost(cost)?;
+            Ok(self.domain.charge(args::tag(tag)?, cost)?.as_secs_f64())
         })
     }
 

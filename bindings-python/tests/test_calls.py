@@ -94,13 +94,13 @@ def test_options_have_names(throttle: Throttle, clock: ManualClock) -> None:
     assert throttle.peek("t", 3, max_delay=1.0, partial=True).granted == 3
     throttle.refund(tag="t", cost=11)
     assert throttle.peek("t").remaining == 10
-    throttle.debit(tag="u", hits=10, age=0.5)
+    throttle.charge_local(tag="u", cost=10, age=0.5)
     assert throttle.peek("u", 100, partial=True).granted == 5
     assert throttle.check("d", 25, allow_debt=True).balance == -15
     assert throttle.peek("d", 25, allow_debt=True).retry_after == 2.5
     throttle.reset(tag="u")
     assert throttle.allow(tag="u", cost=10) is True
-    assert throttle.charge(tag="u", units=5) == 0.5
+    assert throttle.charge(tag="u", cost=5) == 0.5
     assert throttle.charge("v", 10) == 0
     assert (throttle.peek("u").balance, throttle.peek("v").balance) == (-5, 0)
     with pytest.raises(TypeError, match="positional"):
@@ -126,7 +126,7 @@ def test_tag_must_be_text_or_bytes(throttle: Throttle, tag: Any) -> None:
     for call in (throttle.check, throttle.allow, throttle.peek, throttle.refund, throttle.reset):
         with pytest.raises(ArgumentError, match="must be str or bytes"):
             call(tag)
-    for charge in (throttle.debit, throttle.charge):
+    for charge in (throttle.charge_local, throttle.charge):
         with pytest.raises(ArgumentError, match="must be str or bytes"):
             charge(tag, 1)
 
@@ -155,7 +155,7 @@ def test_cost_may_be_any_whole_number(throttle: Throttle, cost: Any, granted: in
 )
 def test_cost_must_be_a_whole_number(throttle: Throttle, cost: Any) -> None:
     calls = (throttle.check, throttle.allow, throttle.peek, throttle.refund)
-    for call in (*calls, throttle.debit, throttle.charge):
+    for call in (*calls, throttle.charge_local, throttle.charge):
         with pytest.raises(CostError, match="whole number"):
             call("t", cost)
     assert throttle.peek("t").remaining == 10

@@ -47,8 +47,8 @@ def told(two: Throttle, balance: int, use: Callable[[str], Any]) -> str:
     raise AssertionError(f"never {balance}")
 
 
-@pytest.mark.parametrize("call", ["charge", "debit"])
-def test_peers_hear_of_charges_but_not_of_debits(nodes: Nodes, call: str) -> None:
+@pytest.mark.parametrize("call", ["charge", "charge_local"])
+def test_peers_hear_of_charges_but_not_of_local_charges(nodes: Nodes, call: str) -> None:
     one, two = nodes
 
     def use(tag: str) -> None:

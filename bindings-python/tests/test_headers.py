@@ -110,7 +110,7 @@ def test_a_full_bucket_has_no_time(throttle: Throttle) -> None:
 
 
 def test_debt_is_nothing_left(throttle: Throttle) -> None:
-    throttle.debit("t", 55)
+    throttle.charge_local("t", 55)
     decision = throttle.check("t")
     assert decision.balance < 0
     assert parsed(fields("standard", throttle, decision)["RateLimit"]) == [
@@ -143,7 +143,7 @@ def http_quoted(name: str) -> str:
 
 def test_the_largest_numbers_are_numbers(clock: ManualClock) -> None:
     throttle = Throttle("1/100 years", burst=2**40, clock=clock)
-    throttle.debit("t", 2**40)
+    throttle.charge_local("t", 2**40)
     decision = throttle.check("t")
     written = fields("standard", throttle, decision)
     ((_, policy),) = parsed(written["RateLimit-Policy"])

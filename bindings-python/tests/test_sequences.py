@@ -17,7 +17,7 @@ def call(throttle: Throttle, step: dict[str, Any]) -> Decision | bool | None:
     """Make the call of a step; what it does not name is left to the default."""
     domain: Domain = throttle.domain(step["domain"]) if "domain" in step else throttle
     options: dict[str, Any] = {
-        name: step[name] for name in ("cost", "hits", "partial", "allow_debt") if name in step
+        name: step[name] for name in ("cost", "partial", "allow_debt") if name in step
     }
     for name in ("max_delay", "age"):
         if f"{name}_ns" in step:

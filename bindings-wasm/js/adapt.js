@@ -102,11 +102,11 @@ function adapt(glue) {
       const call = typeof tag === 'string' ? wasm.reset : wasm.resetBytes;
       call(handle, tag);
     },
-    debit(handle, tag, hits, ageMs) {
-      const call = typeof tag === 'string' ? wasm.debit : wasm.debitBytes;
-      call(handle, tag, hits, ageMs);
+    chargeLocal(handle, tag, cost, ageMs) {
+      const call = typeof tag === 'string' ? wasm.chargeLocal : wasm.chargeLocalBytes;
+      call(handle, tag, cost, ageMs);
     },
-    charge(handle, tag, units) {
+    charge(handle, tag, cost) {
       const call = typeof tag === 'string' ? wasm.charge : wasm.chargeBytes;
       return call(handle, tag, units);
     },

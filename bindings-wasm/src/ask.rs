@@ -122,8 +122,8 @@ pub fn refund(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<()> {
 /// Gives units back.
 #[wasm_bindgen(js_name = refundBytes)]
 pub fn refund_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<()> {
-    let units = common::units(cost).map_err(failure)?;
-    handle.domain.refund(tag, units).map_err(failure)
+    let cost = common::units(cost).map_err(failure)?;
+    handle.domain.refund(tag, cost).map_err(failure)
 }
 
 /// Fills the tag's buckets.
@@ -139,29 +139,34 @@ pub fn reset_bytes(handle: &Handle, tag: &[u8]) -> Result<()> {
 }
 
 /// Charges what was used elsewhere.
-#[wasm_bindgen]
-pub fn debit(handle: &Handle, tag: &str, hits: f64, age_ms: Option<f64>) -> Result<()> {
-    debit_bytes(handle, tag.as_bytes(), hits, age_ms)
+#[wasm_bindgen(js_name = chargeLocal)]
+pub fn charge_local(handle: &Handle, tag: &str, cost: f64, age_ms: Option<f64>) -> Result<()> {
+    charge_local_bytes(handle, tag.as_bytes(), cost, age_ms)
 }
 
 /// Charges what was used elsewhere.
-#[wasm_bindgen(js_name = debitBytes)]
-pub fn debit_bytes(handle: &Handle, tag: &[u8], hits: f64, age_ms: Option<f64>) -> Result<()> {
-    let hits = convert::cost_from_f64(hits).map_err(failure)?;
+#[wasm_bindgen(js_name = chargeLocalBytes)]
+pub fn charge_local_bytes(
+    handle: &Handle,
+    tag: &[u8],
+    cost: f64,
+    age_ms: Option<f64>,
+) -> Result<()> {
+    let cost = convert::cost_from_f64(cost).map_err(failure)?;
     let age = common::age(age_ms).map_err(failure)?;
-    handle.domain.debit(tag, hits, age).map_err(failure)
+    handle.domain.charge_local(tag, cost, age).map_err(failure)
 }
 
 /// Charges what was used here, and tells peers: the milliseconds of debt.
 #[wasm_bindgen]
-pub fn charge(handle: &Handle, tag: &str, units: f64) -> Result<f64> {
-    charge_bytes(handle, tag.as_bytes(), units)
+pub fn charge(handle: &Handle, tag: &str, cost: f64) -> Result<f64> {
+    charge_bytes(handle, tag.as_bytes(), cost)
 }
 
 /// Charges what was used here, and tells peers: the milliseconds of debt.
 #[wasm_bindgen(js_name = chargeBytes)]
-pub fn charge_bytes(handle: &Handle, tag: &[u8], units: f64) -> Result<f64> {
-    let units = convert::cost_from_f64(units).map_err(failure)?;
-    let debt = handle.domain.charge(tag, units).map_err(failure)?;
+pub fn charge_bytes(handle: &Handle, tag: &[u8], cost: f64) -> Result<f64> {
+    let cost = convert::cost_from_f64(cost).map_err(failure)?;
+    let debt = handle.domain.charge(tag, cost).map_err(failure)?;
     Ok(convert::millis(debt))
 }

@@ -188,12 +188,12 @@ impl Domain {
 
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
     /// given up.
-    pub fn refund(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<()> {
+    pub fn refund(&self, tag: impl AsRef<[u8]>, cost: u64) -> Result<()> {
         self.ready()?;
         let host = &self.0.host;
         let now = host.now();
         for rule in &self.0.rules {
-            host.refund(&rule.scale, rule.key(tag.as_ref()), now, units);
+            host.refund(&rule.scale, rule.key(tag.as_ref()), now, cost);
         }
         Ok(())
     }
@@ -205,17 +205,17 @@ impl Domain {
 
     /// Charges units that were used elsewhere, the first of them `age` ago, without asking. May
     /// take a bucket below zero.
-    pub fn debit(&self, tag: impl AsRef<[u8]>, hits: u64, age: Duration) -> Result<()> {
+    pub fn charge_local(&self, tag: impl AsRef<[u8]>, cost: u64, age: Duration) -> Result<()> {
         let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
         self.each_bucket(tag.as_ref(), |scale, tat, now| {
-            scale.charge(tat, now.saturating_sub(age), hits)
+            scale.charge(tat, now.saturating_sub(age), cost)
         })
     }
 
     /// Charges units that were used here without asking, and tells peers. May take a bucket below
     /// zero; gives the time until none of the tag's buckets is.
-    pub fn charge(&self, tag: impl AsRef<[u8]>, units: u64) -> Result<Duration> {
-        self.charge_ahead(tag, units, Duration::ZERO)
+    pub fn charge(&self, tag: impl AsRef<[u8]>, cost: u64) -> Result<Duration> {
+        self.charge_ahead(tag, cost, Duration::ZERO)
     }
 
     /// Like [`Domain::charge`], for units that will be used `ahead` of now: the bucket does not
@@ -223,7 +223,7 @@ impl Domain {
     pub fn charge_ahead(
         &self,
         tag: impl AsRef<[u8]>,
-        units: u64,
+        cost: u64,
         ahead: Duration,
     ) -> Result<Duration> {
         self.ready()?;
@@ -234,7 +234,7 @@ impl Domain {
         for rule in &self.0.rules {
             let (scale, key) = (&rule.scale, rule.key(tag.as_ref()));
             let tat = host.update(scale, key, now, |tat| {
-                let next = scale.charge(tat, used_at, units);
+                let next = scale.charge(tat, used_at, cost);
                 // A bucket that is full counts from then on, not from its old TAT.
                 let full = scale.charge(tat, used_at, 0);
                 BucketUpdate {

@@ -122,7 +122,7 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Ends the throttle: every later check, refund, reset, debit or look-up of a domain, on any
+    /// Ends the throttle: every later check, refund, reset, charge or look-up of a domain, on any
     /// clone or domain, is a `closed` error.
     pub fn close(&self) {
         // Relaxed: nothing else is published with it.

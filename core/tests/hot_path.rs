@@ -65,7 +65,7 @@ fn ask(domain: &Domain, rounds: std::ops::Range<u64>) {
             domain.check(tag).unwrap();
             domain.peek(tag).unwrap();
             domain.refund(tag, 1).unwrap();
-            domain.debit(tag, 1, Duration::ZERO).unwrap();
+            domain.charge_local(tag, 1, Duration::ZERO).unwrap();
         }
     }
 }

@@ -258,7 +258,7 @@ fn after_close_every_call_is_an_error() {
         domain.peek("tag").unwrap_err().kind(),
         domain.refund("tag", 1).unwrap_err().kind(),
         domain.reset("tag").unwrap_err().kind(),
-        domain.debit("tag", 1, Duration::ZERO).unwrap_err().kind(),
+        domain.charge_local("tag", 1, Duration::ZERO).unwrap_err().kind(),
     ];
     assert_eq!(kinds, [ErrorKind::Closed; 7]);
 }
@@ -294,8 +294,8 @@ fn a_manual_clock_never_runs_backwards() {
 #[test]
 fn an_endless_debt_is_clamped_and_counted() {
     let (throttle, _clock) = manual(Throttle::builder().rule(Rule::per_second(10)));
-    throttle.debit("tag", u64::MAX, Duration::ZERO).unwrap();
-    throttle.debit("tag", 1, Duration::ZERO).unwrap();
+    throttle.charge_local("tag", u64::MAX, Duration::ZERO).unwrap();
+    throttle.charge_local("tag", 1, Duration::ZERO).unwrap();
     assert_eq!(throttle.stats().clamped, 1, "once, when it went beyond");
     let Decision { allowed, balance, retry_after, .. } = throttle.check("tag").unwrap();
     assert!(!allowed && balance < 0 && retry_after > 8 * 365 * DAY);

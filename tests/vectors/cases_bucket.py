@@ -28,8 +28,8 @@ def documents() -> list[Sequence]:
     worked.peek(0, "C", on="B", balance=2)
     worked.check(0, "C", on="A", allowed=True, balance=0)
     worked.check(0, "C", on="A", allowed=False, balance=0, retry_after_ns=S)
-    worked.debit(5 * S, 8, 5 * S, "C", on="A")
-    worked.debit(5 * S, 10, 5 * S, "C", on="B")
+    worked.charge_local(5 * S, 8, 5 * S, "C", on="A")
+    worked.charge_local(5 * S, 10, 5 * S, "C", on="B")
     for node in "AB":
         worked.peek(5 * S, "C", on=node, balance=-3)
     for node in "AB":
@@ -182,7 +182,7 @@ def costs() -> list[Sequence]:
         "A cost of 0 is refused while the bucket is in debt, to the nanosecond.",
         TEN,
     )
-    debt.debit(0, 12, 0)
+    debt.charge_local(0, 12, 0)
     debt.check(0, cost=0, allowed=False, granted=0, balance=-2, retry_after_ns=200 * MS)
     debt.check(200 * MS - 1, cost=0, allowed=False, balance=-1, retry_after_ns=1)
     debt.check(200 * MS, cost=0, allowed=True, balance=0)

@@ -1,4 +1,4 @@
-"""Sequences on calls that move a bucket without asking it: refund, reset, debit."""
+"""Sequences on calls that move a bucket without asking it: refund, reset, charge_local."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEN = {"rate": "10/s", "burst": 10}
 
 
 def cases() -> list[Sequence]:
-    return [*gifts(), *debits()]
+    return [*gifts(), *charges()]
 
 
 def gifts() -> list[Sequence]:
@@ -46,7 +46,7 @@ def gifts() -> list[Sequence]:
     full.allow(0, False)
 
     owed = Sequence("refund_pays_debt", "A refund also lifts a bucket out of debt.", TEN)
-    owed.debit(0, 15, 0)
+    owed.charge_local(0, 15, 0)
     owed.peek(0, balance=-5, reset_after_ns=1500 * MS)
     owed.refund(0, cost=3)
     owed.peek(0, balance=-2)
@@ -65,7 +65,7 @@ def gifts() -> list[Sequence]:
     reset.reset(0)
     reset.peek(0, balance=10, reset_after_ns=0)
     reset.peek(0, "other", balance=4)
-    reset.debit(S, 500, 0)
+    reset.charge_local(S, 500, 0)
     reset.peek(S, balance=-490)
     reset.reset(S)
     reset.check(S, cost=10, allowed=True, balance=0)
@@ -73,54 +73,54 @@ def gifts() -> list[Sequence]:
     return [refund, full, owed, reset]
 
 
-def debits() -> list[Sequence]:
+def charges() -> list[Sequence]:
     debt = Sequence(
-        "debit_into_debt",
-        "A debit is charged without asking, and below zero without a floor.",
+        "charge_local_into_debt",
+        "A local charge is taken without a check, and below zero without a floor.",
         TEN,
     )
-    debt.debit(0, 4, 0)
+    debt.charge_local(0, 4, 0)
     debt.peek(0, balance=6, remaining=6)
-    debt.debit(0, 10, 0)
+    debt.charge_local(0, 10, 0)
     debt.check(0, allowed=False, balance=-4, remaining=0, retry_after_ns=500 * MS)
-    debt.debit(0, 1000, 0)
+    debt.charge_local(0, 1000, 0)
     debt.check(0, allowed=False, balance=-1004, retry_after_ns=100 * S + 500 * MS)
     debt.check(100 * S + 500 * MS - 1, allowed=False, balance=0, retry_after_ns=1)
     debt.check(100 * S + 500 * MS, allowed=True, balance=0)
 
     lost = Sequence(
-        "debit_age_lost_to_full_bucket",
+        "charge_local_age_lost_to_full_bucket",
         "Hits of 5 s ago on a bucket that was full: what has refilled since is not charged.",
         ONE,
     )
-    lost.debit(5 * S, 8, 5 * S, "some left")
+    lost.charge_local(5 * S, 8, 5 * S, "some left")
     lost.peek(5 * S, "some left", balance=7, reset_after_ns=3 * S)
-    lost.debit(5 * S, 3, 5 * S, "all refilled")
+    lost.charge_local(5 * S, 3, 5 * S, "all refilled")
     lost.peek(5 * S, "all refilled", balance=10, reset_after_ns=0)
-    lost.debit(5 * S, 5, 5 * S, "just refilled")
+    lost.charge_local(5 * S, 5, 5 * S, "just refilled")
     lost.peek(5 * S, "just refilled", balance=10, reset_after_ns=0)
-    lost.debit(5 * S, 8, 0, "no age")
+    lost.charge_local(5 * S, 8, 0, "no age")
     lost.peek(5 * S, "no age", balance=2, reset_after_ns=8 * S)
-    lost.debit(5 * S, 8, 5 * S - 1, "an ns younger")
+    lost.charge_local(5 * S, 8, 5 * S - 1, "an ns younger")
     lost.peek(5 * S, "an ns younger", balance=6, reset_after_ns=3 * S + 1)
 
     past = Sequence(
-        "debit_age_after_use",
+        "charge_local_age_after_use",
         "Hits older than the last use are added to it: TAT in the past counts when it is later.",
         ONE,
     )
     past.check(0, cost=3, allowed=True)
-    past.debit(5 * S, 8, 5 * S)
+    past.charge_local(5 * S, 8, 5 * S)
     past.peek(5 * S, balance=4, reset_after_ns=6 * S)
-    past.debit(6 * S, 2, 6 * S)
+    past.charge_local(6 * S, 2, 6 * S)
     past.peek(6 * S, balance=3, reset_after_ns=7 * S)
 
     huge = Sequence(
-        "debit_huge",
-        "10^15 hits leave the tag refused for as long as anyone will look; others are untouched.",
+        "charge_local_huge",
+        "10^15 units leave the tag refused for as long as anyone will look; others are untouched.",
         ONE,
     )
-    huge.debit(0, 10**15, 0)
+    huge.charge_local(0, 10**15, 0)
     for at in (0, S, 30 * DAY):
         huge.allow(at, False)
         huge.check(at, "other", allowed=True)

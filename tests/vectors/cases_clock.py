@@ -14,7 +14,7 @@ EPOCHS = {
 
 
 def cases() -> list[Sequence]:
-    return [*(epoch(name, start) for name, start in EPOCHS.items()), two_throttles(), debits()]
+    return [*(epoch(name, start) for name, start in EPOCHS.items()), two_throttles(), charges()]
 
 
 def epoch(name: str, start: int) -> Sequence:
@@ -54,14 +54,14 @@ def two_throttles() -> Sequence:
     return made
 
 
-def debits() -> Sequence:
+def charges() -> Sequence:
     made = Sequence(
-        "epoch_debit_before_the_first_reading",
+        "epoch_charge_local_before_the_first_reading",
         "Hits that are older than the throttle's first reading are charged from their own time.",
         {"rate": "10/day"},
     )
-    made.debit(TODAY, 15, 8 * HOUR)
+    made.charge_local(TODAY, 15, 8 * HOUR)
     made.check(TODAY, cost=0, allowed=False, balance=-2)
-    made.debit(TODAY, 15, 20 * DAY, "old")
+    made.charge_local(TODAY, 15, 20 * DAY, "old")
     made.check(TODAY, "old", cost=10, allowed=True, balance=0)
     return made

@@ -58,14 +58,14 @@ def several_rules() -> list[Sequence]:
     above.fails("cost", "allow", 0, cost=6)
 
     every = Sequence(
-        "refund_reset_debit_reach_every_rule",
-        "refund, reset and debit act on the tag's bucket of every rule.",
+        "refund_reset_charge_local_reach_every_rule",
+        "refund, reset and charge_local act on the tag's bucket of every rule.",
         {"rules": [FAST, SLOW]},
     )
     every.check(0, cost=3, allowed=True, limit=3, balance=0, reset_after_ns=30 * S)
     every.refund(0, cost=2)
     every.peek(0, limit=3, balance=2, reset_after_ns=10 * S)
-    every.debit(0, 6, 0)
+    every.charge_local(0, 6, 0)
     every.check(0, allowed=False, rule="slow", balance=-2, retry_after_ns=30 * S)
     every.peek(400 * MS, cost=0, allowed=False, rule="slow", retry_after_ns=19600 * MS)
     every.reset(400 * MS)
@@ -105,7 +105,7 @@ def deciders() -> list[Sequence]:
     ties.peek(0, limit=2, remaining=2)
     ties.check(0, cost=2, allowed=True, limit=2, remaining=0)
     ties.check(0, allowed=False, rule="one", limit=2, retry_after_ns=S)
-    ties.debit(0, 2, 0)
+    ties.charge_local(0, 2, 0)
     ties.check(0, allowed=False, rule="one", limit=2, balance=-2, retry_after_ns=3 * S)
     ties.check(3 * S, allowed=True, limit=2, remaining=0)
 
@@ -119,9 +119,9 @@ def deciders() -> list[Sequence]:
             ]
         },
     )
-    smaller.debit(0, 3, 0)
+    smaller.charge_local(0, 3, 0)
     smaller.check(0, allowed=False, rule="small", limit=2, balance=-1, retry_after_ns=2 * S)
-    smaller.debit(0, 1, 0)
+    smaller.charge_local(0, 1, 0)
     smaller.check(0, allowed=False, rule="big", limit=3, balance=-1, retry_after_ns=4 * S)
     smaller.check(4 * S, allowed=True, limit=3, remaining=0)
 
@@ -171,7 +171,7 @@ def domains() -> list[Sequence]:
         free.check(0, allowed=True, granted=1, remaining="unlimited", **domain)
         free.check(0, cost=10**12, allowed=True, granted=10**12, **domain)
         free.check(0, cost=10**12, partial=True, granted=10**12, balance="unlimited", **domain)
-        free.debit(0, 10**15, 0, **domain)
+        free.charge_local(0, 10**15, 0, **domain)
         free.refund(0, cost=5, **domain)
         free.reset(0, **domain)
         free.peek(0, cost=0, allowed=True, granted=0, reset_after_ns=0, **domain)
@@ -210,7 +210,7 @@ def domains() -> list[Sequence]:
         unknown.fails("domain", "check", 0, domain=name)
     for call in ("allow", "peek", "refund", "reset"):
         unknown.fails("domain", call, 0, domain="nope")
-    unknown.fails("domain", "debit", 0, domain="nope", hits=1, age_ns=0)
+    unknown.fails("domain", "charge_local", 0, domain="nope", cost=1, age_ns=0)
     unknown.check(0, domain="api", allowed=True)
     unknown.check(0, allowed=True)
     return [free, apart, unknown]

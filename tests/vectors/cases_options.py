@@ -98,7 +98,7 @@ def waits() -> list[Sequence]:
         "Debt is waited for like anything else.",
         ONE,
     )
-    debt.debit(0, 13, 0)
+    debt.charge_local(0, 13, 0)
     debt.check(0, max_delay_ns=4 * S - 1, allowed=False, balance=-3, retry_after_ns=4 * S)
     debt.check(0, max_delay_ns=4 * S, allowed=True, delay_ns=4 * S, balance=-4)
     debt.check(3 * S, max_delay_ns=2 * S, allowed=True, delay_ns=2 * S, balance=-2)
@@ -181,7 +181,7 @@ def partials() -> list[Sequence]:
         "In debt partial grants nothing; retry_after is until one unit.",
         TEN,
     )
-    debt.debit(0, 13, 0)
+    debt.charge_local(0, 13, 0)
     debt.check(0, cost=5, partial=True, allowed=False, balance=-3, retry_after_ns=400 * MS)
     debt.check(400 * MS - 1, cost=5, partial=True, allowed=False, retry_after_ns=1)
     debt.check(400 * MS, cost=5, partial=True, allowed=True, granted=1, balance=0)
@@ -212,7 +212,7 @@ def partials() -> list[Sequence]:
         "A partial cost of 0 is refused in debt, until the debt is paid.",
         TEN,
     )
-    nothing.debit(0, 12, 0)
+    nothing.charge_local(0, 12, 0)
     nothing.check(0, cost=0, partial=True, allowed=False, retry_after_ns=200 * MS, balance=-2)
     nothing.check(200 * MS, cost=0, partial=True, allowed=True, granted=0, balance=0)
     return [most, fewer, huge, debt, waiting, ahead, nothing]

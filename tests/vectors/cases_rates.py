@@ -48,7 +48,7 @@ def fast() -> list[Sequence]:
     fastest.check(1, cost=3, allowed=False, retry_after_ns=3)
     fastest.check(3, cost=3, allowed=False, retry_after_ns=1, balance=2)
     fastest.check(4, cost=3, allowed=True, balance=0)
-    fastest.debit(4, 10**9, 0)
+    fastest.charge_local(4, 10**9, 0)
     fastest.check(4, allowed=False, balance=-(10**9), retry_after_ns=10**9 + 1)
     fastest.check(S + 4, cost=0, allowed=True, balance=0)
 
@@ -118,7 +118,7 @@ def uneven() -> list[Sequence]:
     for hour in (1, 2, 3):
         hourly.check(hour * HOUR - 10, cost=7, allowed=False, retry_after_ns=10)
         hourly.check(hour * HOUR + 10, cost=7, allowed=True, balance=0)
-    hourly.debit(3 * HOUR + 10, 197 * 7, 0)
+    hourly.charge_local(3 * HOUR + 10, 197 * 7, 0)
     hourly.check(200 * HOUR - 10, cost=0, allowed=False, balance=-1, retry_after_ns=10)
     hourly.check(200 * HOUR + 10, cost=0, allowed=True, balance=0)
     hourly.check(200 * HOUR + 10, allowed=False, retry_after_ns=514_285_714_276)

@@ -81,8 +81,9 @@ def costs() -> list[Entry]:
         for call in ("check", "allow", "peek", "refund"):
             name = f"{call} with cost {shown(value)}"
             made.append(case(name, call, {"tag": "t", "cost": value}, "cost", DYNAMIC))
-        args: Entry = {"tag": "t", "hits": value, "age_ms": 0}
-        made.append(case(f"debit of {shown(value)} hits", "debit", args, "cost", DYNAMIC))
+        args: Entry = {"tag": "t", "cost": value, "age_ms": 0}
+        name = f"charge_local with cost {shown(value)}"
+        made.append(case(name, "charge_local", args, "cost", DYNAMIC))
         args = {"tag": "t", "cost": value, "partial": True}
         made.append(case(f"partial cost {shown(value)}", "check", args, "cost", DYNAMIC))
         args = {"tag": "t", "cost": value, "allow_debt": True}
@@ -104,8 +105,8 @@ def costs() -> list[Entry]:
     args = {"tag": "t", "cost": 11, "allow_debt": True}
     made.append(good("debt above the burst", "check", args))
     made.append(case("refund above the burst", "refund", {"tag": "t", "cost": 11}, None, ALL))
-    args = {"tag": "t", "hits": 11, "age_ms": 0}
-    made.append(case("debit above the burst", "debit", args, None, ALL))
+    args = {"tag": "t", "cost": 11, "age_ms": 0}
+    made.append(case("charge_local above the burst", "charge_local", args, None, ALL))
     return made
 
 
@@ -115,19 +116,20 @@ def times() -> list[Entry]:
         for call in ("check", "peek"):
             name = f"{call} with max_delay {shown(value)}"
             made.append(case(name, call, {"tag": "t", "max_delay_ms": value}, "argument", DYNAMIC))
-        args: Entry = {"tag": "t", "hits": 1, "age_ms": value}
-        name = f"debit with age {shown(value)}"
-        made.append(case(name, "debit", args, "argument", DYNAMIC))
+        args: Entry = {"tag": "t", "cost": 1, "age_ms": value}
+        name = f"charge_local with age {shown(value)}"
+        made.append(case(name, "charge_local", args, "argument", DYNAMIC))
     made.append(good("max_delay 0", "check", {"tag": "t", "max_delay_ms": 0}))
     made.append(good("max_delay of half a millisecond", "check", {"tag": "t", "max_delay_ms": 0.5}))
-    made.append(case("debit with age 0", "debit", {"tag": "t", "hits": 1, "age_ms": 0}, None, ALL))
+    args = {"tag": "t", "cost": 1, "age_ms": 0}
+    made.append(case("charge_local with age 0", "charge_local", args, None, ALL))
     return made
 
 
 def tags() -> list[Entry]:
     made = []
-    for call in ("check", "allow", "peek", "refund", "reset", "debit"):
-        more: Entry = {"hits": 1, "age_ms": 0} if call == "debit" else {}
+    for call in ("check", "allow", "peek", "refund", "reset", "charge_local"):
+        more: Entry = {"cost": 1, "age_ms": 0} if call == "charge_local" else {}
         args: Entry = {"tag": None, **more}
         made.append(case(f"{call} of null", call, args, "argument", POINTERS))
         args = {"tag": 5, **more}
@@ -151,8 +153,8 @@ def domains() -> list[Entry]:
         where = [*DYNAMIC, "rust"] if "\0" in name else ALL  # a C string ends at the NUL
         args: Entry = {"tag": "t", "domain": name}
         made.append(case(f"check in domain {name!r}", "check", args, "domain", where))
-    for call in ("allow", "peek", "refund", "reset", "debit"):
-        more: Entry = {"hits": 1, "age_ms": 0} if call == "debit" else {}
+    for call in ("allow", "peek", "refund", "reset", "charge_local"):
+        more: Entry = {"cost": 1, "age_ms": 0} if call == "charge_local" else {}
         args = {"tag": "t", "domain": "nope", **more}
         made.append(case(f"{call} in domain 'nope'", call, args, "domain", ALL))
     args = {"tag": "t", "domain": 5}
@@ -163,10 +165,10 @@ def domains() -> list[Entry]:
 
 def closed() -> list[Entry]:
     made = []
-    for call in ("check", "allow", "peek", "refund", "reset", "debit"):
+    for call in ("check", "allow", "peek", "refund", "reset", "charge_local"):
         args: Entry = {"tag": "t"}
-        if call == "debit":
-            args |= {"hits": 1, "age_ms": 0}
+        if call == "charge_local":
+            args |= {"cost": 1, "age_ms": 0}
         made.append(case(f"{call} after close", call, args, "closed", ALL, closed=True))
     return made
 

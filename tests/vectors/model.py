@@ -30,7 +30,7 @@ class Failed(Exception):
 class Bucket:
     """One tag under one rule.
 
-    `tat` is the TAT of the page. Once it lies in the past only a `debit` with an age can see it,
+    `tat` is the TAT of the page. Once it lies in the past only a `charge_local` with an age sees it,
     and there the page allows more than one reading (after a reset, a refund above the burst, a
     cost of 0): `low` is the lowest. `origin` is the time at which the bucket was last found full.
     """
@@ -72,13 +72,13 @@ class Bucket:
     def reset(self, now: int) -> None:
         self.tat, self.low = min(self.tat, Fraction(now)), NEVER
 
-    def debit(self, now: int, hits: int, age: int) -> None:
+    def charge_local(self, now: int, cost: int, age: int) -> None:
         since = Fraction(now - age)
         if max(self.tat, since) != max(self.low, since) or (since < 0 and self.tat < 0):
-            raise Ambiguous("a debit that looks at the past of a full bucket")
+            raise Ambiguous("a local charge that looks at the past of a full bucket")
         if self.tat <= since:
             self.origin = now - age
-        self.tat = self.low = max(self.tat, since) + hits * self.rule.interval
+        self.tat = self.low = max(self.tat, since) + cost * self.rule.interval
 
     def balance(self, now: int) -> int:
         return floor(self.rule.burst - (self.head(now) - now) / self.rule.interval)
@@ -211,6 +211,6 @@ class Throttle:
         for bucket in self.of(domain, tag):
             bucket.reset(now)
 
-    def debit(self, now: int, domain: str, tag: str, hits: int, age: int) -> None:
+    def charge_local(self, now: int, domain: str, tag: str, cost: int, age: int) -> None:
         for bucket in self.of(domain, tag):
-            bucket.debit(now, hits, age)
+            bucket.charge_local(now, cost, age)

@@ -41,8 +41,8 @@ def worked_example() -> None:
     assert balances(0) == (1, 2)
     assert ask("A", 0, 2) == 1
     assert balances(0) == (0, 2)
-    nodes["A"].debit(5 * S, "default", "C", hits=8, age=5 * S)
-    nodes["B"].debit(5 * S, "default", "C", hits=10, age=5 * S)
+    nodes["A"].charge_local(5 * S, "default", "C", cost=8, age=5 * S)
+    nodes["B"].charge_local(5 * S, "default", "C", cost=10, age=5 * S)
     assert balances(5) == (-3, -3)
     assert ask("A", 5, 1) == ask("B", 5, 1) == 0
     assert [balances(t) for t in (6, 7, 8, 9)] == [(-2, -2), (-1, -1), (0, 0), (1, 1)]
@@ -63,7 +63,7 @@ def smockron() -> None:
         for _ in range(30):
             now += dice.choice((0, 1, S // 3, S // 2, dice.randint(0, 4 * S)))
             prev = max(prev, now - burst * interval) + interval
-            throttle.debit(now, "default", "t", hits=1, age=0)
+            throttle.charge_local(now, "default", "t", cost=1, age=0)
             assert throttle.of("default", "t")[0].due(now, 0) == prev
 
 
@@ -94,7 +94,7 @@ def token_bucket() -> None:
             now += dice.choice((0, 1, S // per_second, S, dice.randint(0, 2 * S)))
             tokens = min(Fraction(burst), tokens + Fraction(now - last, S) * per_second)
             last, units = now, dice.randint(0, burst)
-            match dice.choice(("check", "check", "partial", "refund", "debit", "reset")):
+            match dice.choice(("check", "check", "partial", "refund", "charge_local", "reset")):
                 case "check":
                     answer = throttle.check(now, "default", "t", cost=units)
                     assert answer.allowed == (tokens >= units)
@@ -107,8 +107,8 @@ def token_bucket() -> None:
                 case "refund":
                     throttle.refund(now, "default", "t", units)
                     tokens = min(Fraction(burst), tokens + units)
-                case "debit":
-                    throttle.debit(now, "default", "t", hits=units, age=0)
+                case "charge_local":
+                    throttle.charge_local(now, "default", "t", cost=units, age=0)
                     tokens -= units
                 case "reset":
                     throttle.reset(now, "default", "t")

@@ -22,7 +22,6 @@ KEYS = (
     "max_delay_ns",
     "partial",
     "allow_debt",
-    "hits",
     "age_ns",
     "repeat",
 )
@@ -72,17 +71,17 @@ class Sequence:
         throttle.reset(at, domain, tag)
         self.steps.append(step)
 
-    def debit(self, at: int, hits: int, age: int, tag: str = "t", **rest: str) -> None:
-        options: Step = {**rest, "hits": hits, "age_ns": age}
-        throttle, domain, step = self.begin("debit", at, tag, options)
-        throttle.debit(at, domain, tag, hits, age)
+    def charge_local(self, at: int, cost: int, age: int, tag: str = "t", **rest: str) -> None:
+        options: Step = {**rest, "cost": cost, "age_ns": age}
+        throttle, domain, step = self.begin("charge_local", at, tag, options)
+        throttle.charge_local(at, domain, tag, cost, age)
         self.steps.append(step)
 
     def fails(self, kind: str, call: str, at: int, tag: str = "t", **rest: object) -> None:
         """A call that must be an error, and leaves the buckets as they are."""
         throttle, domain, step = self.begin(call, at, tag, rest)
         try:
-            if call in ("refund", "reset", "debit"):
+            if call in ("refund", "reset", "charge_local"):
                 throttle.domain(domain)
             else:
                 throttle.check(at, domain, tag, **self.options(step))  # type: ignore[arg-type]

@@ -137,16 +137,16 @@ function testCalls(label, face) {
         const wrong = /** @type {any} */ (number);
         assert.throws(() => throttle.allow('t', wrong), cost);
         assert.throws(() => throttle.refund('t', wrong), cost);
-        assert.throws(() => throttle.debit('t', wrong), cost);
+        assert.throws(() => throttle.chargeLocal('t', wrong), cost);
         assert.throws(() => throttle.charge('t', wrong), cost);
-        assert.throws(() => throttle.debit('t', 1, wrong), failsWith(face, 'argument'));
+        assert.throws(() => throttle.chargeLocal('t', 1, wrong), failsWith(face, 'argument'));
       }
-      assert.throws(() => throttle.debit('t', /** @type {any} */ (undefined)), cost);
+      assert.throws(() => throttle.chargeLocal('t', /** @type {any} */ (undefined)), cost);
       assert.throws(() => throttle.charge('t', /** @type {any} */ (undefined)), cost);
-      throttle.debit('t', 4);
+      throttle.chargeLocal('t', 4);
       throttle.refund('t');
       assert.equal(throttle.peek('t').balance, 7);
-      throttle.debit('t', 30, 50);
+      throttle.chargeLocal('t', 30, 50);
       assert.equal(throttle.peek('t').balance, -23);
       throttle.reset('t');
       assert.equal(throttle.peek('t').balance, 10);
@@ -232,7 +232,7 @@ function testCalls(label, face) {
           () => throttle.allow(wrong),
           () => throttle.refund(wrong),
           () => throttle.reset(wrong),
-          () => throttle.debit(wrong, 1),
+          () => throttle.chargeLocal(wrong, 1),
           () => throttle.charge(wrong, 1),
         ];
         for (const call of calls) assert.throws(call, failsWith(face, 'argument'));
@@ -373,7 +373,7 @@ function testCalls(label, face) {
           () => domain.peek('t'),
           () => domain.refund('t'),
           () => domain.reset('t'),
-          () => domain.debit('t', 1),
+          () => domain.chargeLocal('t', 1),
           () => domain.charge('t', 1),
         ];
         for (const call of calls) assert.throws(call, failsWith(face, 'closed'));
@@ -385,7 +385,7 @@ function testCalls(label, face) {
 
     it('a wrong `this` is a TypeError', () => {
       const throttle = open();
-      const methods = ['check', 'peek', 'allow', 'allowMany', 'refund', 'reset', 'debit', 'charge', 'domain', 'stats', 'close'];
+      const methods = ['check', 'peek', 'allow', 'allowMany', 'refund', 'reset', 'chargeLocal', 'charge', 'domain', 'stats', 'close'];
       for (const name of methods) {
         const method = /** @type {any} */ (throttle)[name];
         assert.equal(typeof method, 'function');

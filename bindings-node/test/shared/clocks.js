@@ -85,7 +85,7 @@ function testClocks(label, face) {
       assert.equal(reads, 7);
       throttle.refund('t');
       throttle.reset('t');
-      throttle.debit('t', 3, 500);
+      throttle.chargeLocal('t', 3, 500);
       throttle.charge('t', 2);
       assert.equal(reads, 11);
       assert.equal(throttle.peek('t').balance, -4);

@@ -116,7 +116,7 @@ function testFields(label, face) {
 
     it('have numbers that fit', () => {
       const { throttle, fields } = made({ rate: '1/100 years', burst: 2 ** 40 });
-      throttle.debit(TAG, 2 ** 40);
+      throttle.chargeLocal(TAG, 2 ** 40);
       const written = fields();
       assert.equal(parsed(written['ratelimit-policy'])[0][1].q, 2 ** 40);
       assert.equal(parsed(written.ratelimit)[0][1].r, 0);

@@ -87,10 +87,10 @@ const domainOf = (throttle, name) => (name === undefined ? throttle : throttle.d
 /**
  * Makes one call.
  * @param {Domain} domain
- * @param {{ call: string, tag: Json, ask: Json, hits?: Json, ageMs?: Json }} step
+ * @param {{ call: string, tag: Json, ask: Json, ageMs?: Json }} step
  * @returns {Json}
  */
-function make(domain, { call, tag, ask, hits, ageMs }) {
+function make(domain, { call, tag, ask, ageMs }) {
   switch (call) {
     case 'check':
       return domain.check(tag, ask);
@@ -102,8 +102,8 @@ function make(domain, { call, tag, ask, hits, ageMs }) {
       return domain.refund(tag, ask.cost);
     case 'reset':
       return domain.reset(tag);
-    case 'debit':
-      return domain.debit(tag, hits, ageMs);
+    case 'charge_local':
+      return domain.chargeLocal(tag, ask.cost, ageMs);
     default:
       throw new Error(`a vector with an unknown call: ${call}`);
   }
@@ -241,8 +241,8 @@ function runInput(face, { call, args, error, expect, closed }) {
     partial: args.partial,
     allowDebt: args.allow_debt,
   };
-  const [hits, ageMs] = [argument(args.hits), argument(args.age_ms)];
-  const step = { call, tag: tagOf(args.tag), ask, hits, ageMs };
+  const ageMs = argument(args.age_ms);
+  const step = { call, tag: tagOf(args.tag), ask, ageMs };
   const run = () => {
     if (call === 'advance') return clock.advance(argument(args.ms));
     return make(domainOf(throttle, args.domain), step);

@@ -40,7 +40,7 @@ const later: number[] = throttle.events(events.at(-1)?.number).map(({ ageMs }) =
 const lost: number | undefined = inCluster?.counts.reportsLost;
 domain.refund('tag');
 domain.reset('tag');
-domain.debit('tag', 3, 10);
+domain.chargeLocal('tag', 3, 10);
 const debtMs: number = domain.charge('tag', 3);
 console.log(debtMs);
 clock.advance(5);
@@ -87,7 +87,7 @@ throttle.allow('tag', { cost: 1 });
 // @ts-expect-error a tag is text or bytes
 throttle.check(5);
 // @ts-expect-error hits are needed
-throttle.debit('tag');
+throttle.chargeLocal('tag');
 // @ts-expect-error the field of another language
 console.log(decision.retry_after);
 // @ts-expect-error only a throttle has domains

@@ -44,7 +44,7 @@ struct Shared {
     flood: Domain,
     /// Units taken and charged, a number for each key, written down right after the call.
     counted: &'static [AtomicU64],
-    debited: &'static [AtomicU64],
+    local: &'static [AtomicU64],
     drained: &'static AtomicU64,
     /// How often each child went round.
     rounds: &'static [AtomicU64],
@@ -92,13 +92,13 @@ impl Shared {
     ) -> Result<Shared, Box<dyn std::error::Error>> {
         let flood = throttle.domain("flood")?;
         let [drained, stop] = shared(2)? else { return Err("two words".into()) };
-        let (counted, debited) = (shared(KEYS)?, shared(KEYS)?);
+        let (counted, local) = (shared(KEYS)?, shared(KEYS)?);
         let mut rule = 0;
         let exchange = exchanged.then(|| exchange(&throttle));
         for key in 0..KEYS {
             // Half used from the start, so that these are never the cheapest to forget.
-            throttle.debit(tag(key), burst / 2, Duration::ZERO)?;
-            debited[key].store(burst / 2, Ordering::Relaxed);
+            throttle.charge_local(tag(key), burst / 2, Duration::ZERO)?;
+            local[key].store(burst / 2, Ordering::Relaxed);
             counted[key].store(u64::from(throttle.allow(tag(key))?), Ordering::Relaxed);
         }
         if let Some(exchange) = exchange {
@@ -166,13 +166,13 @@ impl Shared {
                         self.flood.allow((other % REPORTED_TAGS).to_le_bytes()).expect("open");
                     }
                     Role::Debit => {
-                        self.throttle.debit(tag(key), 1, Duration::ZERO).expect("open");
-                        self.debited[key].fetch_add(1, Ordering::Relaxed);
+                        self.throttle.charge_local(tag(key), 1, Duration::ZERO).expect("open");
+                        self.local[key].fetch_add(1, Ordering::Relaxed);
                     }
                     Role::Drain => self.drain(false),
                 }
                 if role != Role::Drain {
-                    self.flood.debit(other.to_le_bytes(), 1, Duration::ZERO).expect("open");
+                    self.flood.charge_local(other.to_le_bytes(), 1, Duration::ZERO).expect("open");
                 }
                 self.rounds[place].fetch_add(1, Ordering::Relaxed);
             }
@@ -198,8 +198,8 @@ impl Shared {
         for key in 0..KEYS {
             let charged = self.burst as i64 - self.throttle.peek(tag(key))?.balance;
             let counted = self.counted[key].load(Ordering::Relaxed);
-            let debited = self.debited[key].load(Ordering::Relaxed);
-            println!("key {counted} {debited} {charged}");
+            let local = self.local[key].load(Ordering::Relaxed);
+            println!("key {counted} {local} {charged}");
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl Shared {
     fn finish(&self, is_exchanged: bool) -> TaskResult {
         for key in 0..KEYS {
             self.throttle.reset(tag(key))?;
-            self.throttle.debit(tag(key), self.burst - LAST_UNITS, Duration::ZERO)?;
+            self.throttle.charge_local(tag(key), self.burst - LAST_UNITS, Duration::ZERO)?;
             self.counted[key].store(0, Ordering::Relaxed);
         }
         let mut children = Vec::new();

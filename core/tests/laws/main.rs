@@ -49,8 +49,8 @@ impl Bucket for Core {
         self.at(now).reset("tag").unwrap();
     }
 
-    fn debit(&mut self, now: u64, hits: u64, age: u64) {
-        self.at(now).debit("tag", hits, Duration::from_nanos(age)).unwrap();
+    fn charge_local(&mut self, now: u64, cost: u64, age: u64) {
+        self.at(now).charge_local("tag", cost, Duration::from_nanos(age)).unwrap();
     }
 
     fn balance(&mut self, now: u64) -> i64 {
@@ -143,10 +143,10 @@ fn law_full(bucket: &mut dyn Bucket, limit: &Limit, calls: &[Call]) -> Result<()
 }
 
 /// Debits are all charged: whoever is in debt passes again when it is paid, not before.
-fn law_debt(bucket: &mut dyn Bucket, limit: &Limit, debits: &[u64]) -> Result<(), String> {
-    let owed: u64 = debits.iter().sum();
-    for hits in debits {
-        bucket.debit(0, *hits, 0);
+fn law_debt(bucket: &mut dyn Bucket, limit: &Limit, charges: &[u64]) -> Result<(), String> {
+    let owed: u64 = charges.iter().sum();
+    for cost in charges {
+        bucket.charge_local(0, *cost, 0);
     }
     let balance = limit.burst as i64 - owed as i64;
     if bucket.balance(0) != balance {
@@ -232,9 +232,9 @@ proptest! {
     }
 
     #[test]
-    fn pays_every_debt(limit in limits(), debits in prop::collection::vec(1..500_u64, 1..5)) {
-        prop_assume!(due(&limit, debits.iter().sum()) < YEARS);
-        prop_assert_eq!(law_debt(&mut Core::new(limit), &limit, &debits), Ok(()));
+    fn pays_every_debt(limit in limits(), charges in prop::collection::vec(1..500_u64, 1..5)) {
+        prop_assume!(due(&limit, charges.iter().sum()) < YEARS);
+        prop_assert_eq!(law_debt(&mut Core::new(limit), &limit, &charges), Ok(()));
     }
 
     #[test]
@@ -285,7 +285,7 @@ proptest! {
             prop_assert!(debt.granted <= cost && debt.delay.as_nanos() <= u128::from(wait));
             prop_assert!(decision.granted <= cost);
             prop_assert!(decision.remaining <= burst);
-            throttle.debit("tag", cost, Duration::from_nanos(wait)).unwrap();
+            throttle.charge_local("tag", cost, Duration::from_nanos(wait)).unwrap();
             throttle.peek("tag").unwrap();
             throttle.refund("tag", wait).unwrap();
         }

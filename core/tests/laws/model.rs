@@ -14,7 +14,7 @@ pub(crate) trait Bucket {
     /// Fills the bucket.
     fn reset(&mut self, now: u64);
     /// Charges without asking.
-    fn debit(&mut self, now: u64, hits: u64, age: u64);
+    fn charge_local(&mut self, now: u64, cost: u64, age: u64);
     /// Whole units in the bucket.
     fn balance(&mut self, now: u64) -> i64;
 }
@@ -50,7 +50,7 @@ pub(crate) enum Mutation {
     Strict,
     /// A refund may fill above the burst.
     RefundAbove,
-    /// A debit is forgotten while the bucket is in debt.
+    /// A local charge is forgotten while the bucket is in debt.
     DebtFloor,
 }
 
@@ -131,11 +131,11 @@ impl Bucket for Model {
         self.tat = ratio(0);
     }
 
-    fn debit(&mut self, now: u64, hits: u64, age: u64) {
+    fn charge_local(&mut self, now: u64, hits: u64, age: u64) {
         if self.mutation == Mutation::DebtFloor && self.balance(now) <= 0 {
             return;
         }
-        self.take(now.saturating_sub(age), hits);
+        self.take(now.saturating_sub(age), cost);
     }
 
     fn balance(&mut self, now: u64) -> i64 {

@@ -36,7 +36,7 @@ fn a_new_rate_takes_over_the_debt() {
     let folder = Folder::new();
     let old = open(web(&folder), 10).unwrap();
     take(&old, "tag", 10);
-    old.debit("tag", 5, std::time::Duration::ZERO).unwrap();
+    old.charge_local("tag", 5, std::time::Duration::ZERO).unwrap();
     let with = |rule: Rule| {
         let builder = Throttle::builder().table(web(&folder)).rule(rule.name("limit"));
         builder.build().unwrap()

@@ -71,7 +71,7 @@ fn another_size_keeps_every_debt() {
     for i in 0..1000_u64 {
         take(&old, &i.to_string(), i % 10);
     }
-    old.debit("deep", 50, std::time::Duration::ZERO).unwrap();
+    old.charge_local("deep", 50, std::time::Duration::ZERO).unwrap();
     for size in ["500000", "200000 tags", "20 MB"] {
         resize(&folder, size).unwrap();
         assert_eq!(folder.files(), [format!("dthrottle-{}-web", user())]);

@@ -33,9 +33,9 @@ fn crash(exchanger: &str, units: &str) -> Figures {
     assert_eq!(keys.len(), 8);
     let mut over = 0;
     for key in &keys {
-        let [counted, debited, charged] = key[..] else { panic!("{key:?}") };
-        assert!(charged >= counted + debited, "{key:?}: admitted, but not charged");
-        over += charged - counted - debited;
+        let [counted, local, charged] = key[..] else { panic!("{key:?}") };
+        assert!(charged >= counted + local, "{key:?}: admitted, but not charged");
+        over += charged - counted - local;
     }
     assert!(over <= kills, "{over} units were charged to nobody, by {kills} kills");
     assert_eq!(numbers(&lines, "last"), vec![[1000]; 8], "exact again");
@@ -61,7 +61,7 @@ fn kills_lose_no_hits() {
     assert!(drained <= counted + kills, "{drained} hits were reported, {counted} counted");
 }
 
-/// The same where a hit is many units: who makes it full, an admission or a debit, is chance.
+/// The same where a hit is many units: who makes it full, an admission or a local charge, is chance.
 #[test]
 fn kills_lose_no_large_hits() {
     let Figures { counted, drained, .. } = crash("not-killed", MANY);

@@ -64,8 +64,8 @@ fn call(
             domain.reset(tag)?;
             Answer::Nothing
         }
-        "debit" => {
-            domain.debit(tag, args["hits"].as_u64().expect("hits"), age)?;
+        "charge_local" => {
+            domain.charge_local(tag, cost.expect("a cost"), age)?;
             Answer::Nothing
         }
         other => panic!("no call {other}"),

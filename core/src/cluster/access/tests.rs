@@ -75,7 +75,7 @@ fn what_was_admitted_is_drained_once() {
     assert!(fixture.throttle.check_with("a", Ask::cost(3)).unwrap().allowed);
     assert!(fixture.throttle.allow("b").unwrap());
     fixture.throttle.refund("a", 1).unwrap();
-    fixture.throttle.debit("b", 50, Duration::ZERO).unwrap();
+    fixture.throttle.charge_local("b", 50, Duration::ZERO).unwrap();
     let entry = |tag: &str, hits, saturated| DrainedEntry {
         rule: fixture.rule().id,
         quantum: 1,
@@ -122,7 +122,7 @@ fn large_costs_are_told_to_the_hit() {
     let fixture = Fixture::with(Rule::per_second(1000).burst(burst));
     let quantum = fixture.rule().quantum();
     assert_eq!(quantum, 153);
-    fixture.throttle.debit("tag", 2_000_000, Duration::ZERO).unwrap();
+    fixture.throttle.charge_local("tag", 2_000_000, Duration::ZERO).unwrap();
     let (mut taken, mut reported, mut number) = (0, 0, 1_u64);
     for _ in 0..3000 {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -188,7 +188,7 @@ fn hits_that_do_not_fit_are_counted() {
     let burst = 1 << 40;
     let fixture = Fixture::new(burst);
     for _ in 0..3 {
-        fixture.throttle.debit("tag", 0, Duration::ZERO).unwrap();
+        fixture.throttle.charge_local("tag", 0, Duration::ZERO).unwrap();
         assert!(fixture.throttle.check_with("tag", Ask::cost(burst)).unwrap().allowed);
         fixture.throttle.reset("tag").unwrap();
     }
@@ -308,7 +308,7 @@ fn late_hits_are_charged_to_offenders_only() {
 fn levels_are_taken_over() {
     let (fixture, other) = (Fixture::new(16), Fixture::new(16));
     for (tag, units) in [("a", 7), ("b", 8), ("c", 20), ("d", 16)] {
-        fixture.throttle.debit(tag, units, Duration::ZERO).unwrap();
+        fixture.throttle.charge_local(tag, units, Duration::ZERO).unwrap();
     }
     let levels = fixture.exchange.bucket_levels(fixture.now(), 10);
     let expected = [("c", 20), ("d", 16), ("b", 8), ("a", 7)].map(|(tag, units)| BucketLevel {
@@ -319,7 +319,7 @@ fn levels_are_taken_over() {
     assert_eq!(levels, expected);
     assert_eq!(fixture.exchange.bucket_levels(fixture.now(), 1), expected[..1]);
     assert_eq!(fixture.exchange.bucket_levels(fixture.now(), 0), []);
-    other.throttle.debit("b", 12, Duration::ZERO).unwrap();
+    other.throttle.charge_local("b", 12, Duration::ZERO).unwrap();
     for level in [("b", 8), ("c", 20), ("e", 4), ("f", 0)] {
         let fingerprint = other.fingerprint(level.0);
         other.exchange.raise_level(other.rule(), other.now(), fingerprint, level.1 * 16);

@@ -45,7 +45,7 @@ fn a_lost_race_gives_back_the_debt() {
     let check = Check::of_several(&throttle.0, b"tag", Ask::cost(30).allow_debt(true));
     let peeked = check.peek();
     assert_eq!(peeked.granted, Some(30));
-    throttle.debit("tag", 1, Duration::ZERO).unwrap();
+    throttle.charge_local("tag", 1, Duration::ZERO).unwrap();
     let decision = check.commit(peeked).decision();
     assert_eq!((decision.allowed, decision.retry_after), (false, Duration::from_secs(1)));
     assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(1));
@@ -127,7 +127,7 @@ fn tolerance_is_exact() {
         test.start_exchange();
         assert_eq!(test.passes("tag"), passes);
         assert!(test.domain.peek("other").unwrap().allowed);
-        test.domain.debit("other", 2, Duration::ZERO).unwrap();
+        test.domain.charge_local("other", 2, Duration::ZERO).unwrap();
         assert_eq!(test.domain.peek("other").unwrap().allowed, passes == 3);
     }
 }
