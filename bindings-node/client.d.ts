@@ -20,7 +20,7 @@ export interface ClientOptions {
   token?: string;
 }
 
-export interface ClientAskOptions {
+export interface ClientCheckOptions {
   /** Units; 1 by default. */
   cost?: number;
   /** The domain's name; the default domain if none is given. */
@@ -55,9 +55,9 @@ export class Client {
   /** Asks for one unit, and takes it if it passes: yes or no. */
   allow(tag: string | Uint8Array): Promise<boolean>;
   /** Asks, and takes what passes. The full answer. */
-  check(tag: string | Uint8Array, options?: ClientAskOptions): Promise<ClientDecision>;
+  check(tag: string | Uint8Array, options?: ClientCheckOptions): Promise<ClientDecision>;
   /** The decision that `check` would get. Takes nothing. */
-  peek(tag: string | Uint8Array, options?: ClientAskOptions): Promise<ClientDecision>;
+  peek(tag: string | Uint8Array, options?: ClientCheckOptions): Promise<ClientDecision>;
   /** Gives units back. Whether the daemon heard of it. */
   refund(tag: string | Uint8Array, cost: number, options?: { domain?: string }): Promise<boolean>;
   /** Fills the tag's buckets. Whether the daemon heard of it. */

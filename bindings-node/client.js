@@ -11,7 +11,7 @@ const { DthrottleError, badArgument } = require('./face/errors.js');
 const { toAnswer } = require('./face/records.js');
 
 /** @import { ErrorCode } from './index.js' */
-/** @import { ClientAskOptions, ClientDecision, ClientOptions } from './client.js' */
+/** @import { ClientCheckOptions, ClientDecision, ClientOptions } from './client.js' */
 /** @import { Socket } from 'node:net' */
 
 /**
@@ -21,7 +21,7 @@ const { toAnswer } = require('./face/records.js');
  */
 
 const OPTIONS = ['path', 'host', 'port', 'timeoutMs', 'backoffMs', 'maxBackoffMs', 'maxPending', 'token'];
-const ASK_OPTIONS = ['cost', 'domain', 'maxDelayMs', 'partial'];
+const CHECK_OPTIONS = ['cost', 'domain', 'maxDelayMs', 'partial'];
 const LONGEST_ANSWER = 1 << 20;
 const ANSWER = /^(?:OK|NO)(?: |$)|^ERROR [a-z]+ /;
 
@@ -88,7 +88,7 @@ class Client {
 
   /**
    * @param {string | Uint8Array} tag
-   * @param {ClientAskOptions} [options]
+   * @param {ClientCheckOptions} [options]
    */
   check(tag, options) {
     return this.#decide('check', tag, options);
@@ -96,7 +96,7 @@ class Client {
 
   /**
    * @param {string | Uint8Array} tag
-   * @param {ClientAskOptions} [options]
+   * @param {ClientCheckOptions} [options]
    */
   peek(tag, options) {
     return this.#decide('peek', tag, options);
@@ -136,11 +136,11 @@ class Client {
   /**
    * @param {'check' | 'peek'} verb
    * @param {string | Uint8Array} tag
-   * @param {ClientAskOptions} [options]
+   * @param {ClientCheckOptions} [options]
    * @returns {Promise<ClientDecision>}
    */
   async #decide(verb, tag, options = {}) {
-    known(options, ASK_OPTIONS);
+    known(options, CHECK_OPTIONS);
     const answer = await this.#ask(toQuery(verb, tag, options));
     return toDecision(answer === undefined ? undefined : good(answer), options.cost ?? 1);
   }
@@ -306,7 +306,7 @@ function toLine(tag) {
 /**
  * @param {string} verb
  * @param {string | Uint8Array} tag
- * @param {ClientAskOptions} options
+ * @param {ClientCheckOptions} options
  * @param {string} [token]
  */
 function toQuery(verb, tag, { domain, cost, maxDelayMs, partial }, token) {

@@ -130,7 +130,7 @@ export interface ThrottleOptions extends DomainOptions, OpenOptions {
 }
 
 /** What a check asks for. */
-export interface AskOptions {
+export interface CheckOptions {
   /** Units; 1 by default. */
   cost?: number | undefined;
   /** Be allowed also when the turn comes within this time; `delayMs` says when. */
@@ -300,7 +300,7 @@ export class Domain {
   readonly rules: DomainRule[];
 
   /** Asks for units, and takes them if they pass. A number asks for so many. */
-  check(tag: Tag, ask?: number | AskOptions): Decision;
+  check(tag: Tag, options?: number | CheckOptions): Decision;
   /** Asks for units, and takes them if they pass: yes or no. */
   allow(tag: Tag, cost?: number): boolean;
   /**
@@ -309,7 +309,7 @@ export class Domain {
    */
   allowMany(tags: Iterable<Tag>): boolean[];
   /** The decision that a check would get. Takes nothing. */
-  peek(tag: Tag, ask?: number | AskOptions): Decision;
+  peek(tag: Tag, options?: number | CheckOptions): Decision;
   /** Gives units back: for work that was not done, or a wait that was given up. */
   refund(tag: Tag, cost?: number): void;
   /** Fills the tag's buckets. */

@@ -72,8 +72,8 @@
  *
  *     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
  */
-#define DTHROTTLE_ASK_INIT \
-    { sizeof(dthrottle_ask_t), false, 1, 0, 0 }
+#define DTHROTTLE_CHECK_OPTIONS_INIT \
+    { sizeof(dthrottle_check_options_t), false, 1, 0, 0 }
 #define DTHROTTLE_RULE_INIT \
     { sizeof(dthrottle_rule_t), false, NULL, 0, NULL, 0, 0, 0 }
 #define DTHROTTLE_TABLE_INIT \
@@ -314,9 +314,9 @@ typedef struct {
     int64_t deciding;
 } dthrottle_decision_t;
 
-/** What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now. */
+/** What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now. */
 typedef struct {
-    /** sizeof(dthrottle_ask_t). */
+    /** sizeof(dthrottle_check_options_t). */
     size_t size;
     /** Take as many units as there are, if not all; the decision's granted says how many. */
     bool partial;
@@ -332,7 +332,7 @@ typedef struct {
      * it in debt, in one atomic step. Has no effect together with partial.
      */
     uint64_t allow_debt;
-} dthrottle_ask_t;
+} dthrottle_check_options_t;
 
 /** A header field of a response. Both strings end with NUL. */
 typedef struct {
@@ -780,7 +780,7 @@ int32_t dthrottle_check(const dthrottle_domain_t *domain,
 int32_t dthrottle_check_with(const dthrottle_domain_t *domain,
                              const void *tag,
                              size_t tag_len,
-                             const dthrottle_ask_t *ask,
+                             const dthrottle_check_options_t *ask,
                              dthrottle_decision_t *decision);
 
 /** The decision that dthrottle_check() would give. Takes nothing. */
@@ -794,7 +794,7 @@ int32_t dthrottle_peek(const dthrottle_domain_t *domain,
 int32_t dthrottle_peek_with(const dthrottle_domain_t *domain,
                             const void *tag,
                             size_t tag_len,
-                            const dthrottle_ask_t *ask,
+                            const dthrottle_check_options_t *ask,
                             dthrottle_decision_t *decision);
 
 /**
@@ -1246,7 +1246,7 @@ int32_t dthrottle_client_check(const dthrottle_client_t *client,
                                size_t domain_len,
                                const void *tag,
                                size_t tag_len,
-                               const dthrottle_ask_t *ask,
+                               const dthrottle_check_options_t *ask,
                                dthrottle_client_decision_t *decision,
                                char *error,
                                size_t error_size);
@@ -1257,7 +1257,7 @@ int32_t dthrottle_client_peek(const dthrottle_client_t *client,
                               size_t domain_len,
                               const void *tag,
                               size_t tag_len,
-                              const dthrottle_ask_t *ask,
+                              const dthrottle_check_options_t *ask,
                               dthrottle_client_decision_t *decision,
                               char *error,
                               size_t error_size);

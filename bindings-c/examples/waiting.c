@@ -39,7 +39,7 @@ int main(void)
     must(dthrottle_domain(throttle, NULL, 0, &domain));
 
     /* Five workers at the same moment, each ready to wait a quarter of a second. */
-    dthrottle_ask_t patient = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t patient = DTHROTTLE_CHECK_OPTIONS_INIT;
     patient.max_delay_ns = 250 * MS;
     for (int worker = 1; worker <= 5; worker++) {
         must(dthrottle_check_with(domain, tag, tag_len, &patient, &decision));
@@ -57,7 +57,7 @@ int main(void)
 
     /* Later, a batch of 50 takes as many as there are. */
     must(dthrottle_clock_advance(clock, 1000 * MS));
-    dthrottle_ask_t batch = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t batch = DTHROTTLE_CHECK_OPTIONS_INIT;
     batch.cost = 50;
     batch.partial = true;
     must(dthrottle_check_with(domain, tag, tag_len, &batch, &decision));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dthrottle_core::{Decision, Result};
 
 use crate::address::find;
-use crate::decision::Ask;
+use crate::decision::CheckOptions;
 use crate::ffi::{Caller, Flag, Grows, bad};
 use crate::guard::caught;
 use crate::lines::{self, Answer};
@@ -128,8 +128,8 @@ pub unsafe extern "C" fn dthrottle_client_allow_many(
     })
 }
 
-/// Asks for what ask says, and takes it if it passes: the full answer. domain NULL is the default
-/// one, ask NULL one unit. What the daemon says is wrong, such as a domain that it does not have,
+/// Checks a tag with these options: the full answer. domain NULL is the default
+/// one; options NULL checks one unit. What the daemon says is wrong, such as a domain that it does not have,
 /// is an error like a mistake that is seen here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_check(
@@ -138,14 +138,14 @@ pub unsafe extern "C" fn dthrottle_client_check(
     domain_len: usize,
     tag: *const c_void,
     tag_len: usize,
-    ask: *const Ask,
+    options: *const CheckOptions,
     decision: *mut ClientDecision,
     error: *mut c_char,
     error_size: usize,
 ) -> i32 {
-    guard!(error, error_size, |c| decide(c, ask, decision, |ask| {
+    guard!(error, error_size, |c| decide(c, options, decision, |options| {
         let domain = c.name(domain, domain_len)?;
-        c.handle(client)?.decide("check", domain, ask, c.bytes(tag, tag_len)?)
+        c.handle(client)?.decide("check", domain, options, c.bytes(tag, tag_len)?)
     }))
 }
 
@@ -157,14 +157,14 @@ pub unsafe extern "C" fn dthrottle_client_peek(
     domain_len: usize,
     tag: *const c_void,
     tag_len: usize,
-    ask: *const Ask,
+    options: *const CheckOptions,
     decision: *mut ClientDecision,
     error: *mut c_char,
     error_size: usize,
 ) -> i32 {
-    guard!(error, error_size, |c| decide(c, ask, decision, |ask| {
+    guard!(error, error_size, |c| decide(c, options, decision, |options| {
         let domain = c.name(domain, domain_len)?;
-        c.handle(client)?.decide("peek", domain, ask, c.bytes(tag, tag_len)?)
+        c.handle(client)?.decide("peek", domain, options, c.bytes(tag, tag_len)?)
     }))
 }
 
@@ -183,7 +183,12 @@ pub unsafe extern "C" fn dthrottle_client_refund(
 ) -> i32 {
     guard!(error, error_size, |c| {
         let domain = c.name(domain, domain_len)?;
-        c.handle(client)?.tell("refund", domain, Some(Ask::cost(cost)), c.bytes(tag, tag_len)?)
+        c.handle(client)?.tell(
+            "refund",
+            domain,
+            Some(CheckOptions::cost(cost)),
+            c.bytes(tag, tag_len)?,
+        )
     })
 }
 
@@ -256,15 +261,21 @@ impl Client {
         &self,
         verb: &str,
         domain: Option<&str>,
-        ask: Ask,
+        options: CheckOptions,
         tag: &[u8],
     ) -> Result<Option<Answer>> {
-        let answer = self.talk.ask(&lines::query(verb, domain, Some(ask), None, tag)?, 1);
+        let answer = self.talk.ask(&lines::query(verb, domain, Some(options), None, tag)?, 1);
         self.read(answer.as_deref(), |answer| Some(lines::read_answer(answer?)))
     }
 
-    fn tell(&self, verb: &str, domain: Option<&str>, ask: Option<Ask>, tag: &[u8]) -> Result<bool> {
-        let line = lines::query(verb, domain, ask, self.token.as_deref(), tag)?;
+    fn tell(
+        &self,
+        verb: &str,
+        domain: Option<&str>,
+        options: Option<CheckOptions>,
+        tag: &[u8],
+    ) -> Result<bool> {
+        let line = lines::query(verb, domain, options, self.token.as_deref(), tag)?;
         let answer = self.talk.ask(&line, 1);
         self.read(answer.as_deref(), |answer| answer.is_some())
     }
@@ -281,19 +292,19 @@ impl Client {
 /// for an answer, it is yes.
 fn decide(
     c: &Caller,
-    ask: *const Ask,
+    options: *const CheckOptions,
     out: *mut ClientDecision,
-    question: impl FnOnce(Ask) -> Result<Option<Answer>>,
+    question: impl FnOnce(CheckOptions) -> Result<Option<Answer>>,
 ) -> Result<()> {
     let room = c.room(out)?;
     let mut cost = 1;
     let answer = caught(|| {
-        let ask = match ask.is_null() {
-            true => Ask::cost(1),
-            false => c.read(ask)?,
+        let options = match options.is_null() {
+            true => CheckOptions::cost(1),
+            false => c.read(options)?,
         };
-        cost = ask.cost;
-        question(ask)
+        cost = options.cost;
+        question(options)
     });
     room.fill(match &answer {
         Ok(Some((decision, rule))) => ClientDecision::of(decision, false, rule),

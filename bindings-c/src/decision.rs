@@ -10,11 +10,11 @@ use crate::ffi::{Caller, Flag, Grows, ns};
 use crate::guard::caught;
 use crate::records::Decision;
 
-/// What a check asks for. Begin with DTHROTTLE_ASK_INIT, which asks for one unit, now.
+/// What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Ask {
-    /// sizeof(dthrottle_ask_t).
+pub struct CheckOptions {
+    /// sizeof(dthrottle_check_options_t).
     pub size: usize,
     /// Take as many units as there are, if not all; the decision's granted says how many.
     pub partial: Flag,
@@ -43,30 +43,30 @@ pub unsafe extern "C" fn dthrottle_check(
     guard!(|c| decide(
         c,
         decision,
-        || Ok(Ask::cost(cost)),
-        |ask| {
+        || Ok(CheckOptions::cost(cost)),
+        |options| {
             let domain = c.handle(domain)?;
-            domain.check_with(c.bytes(tag, tag_len)?, ask)
+            domain.check_with(c.bytes(tag, tag_len)?, options)
         }
     ))
 }
 
-/// Asks for what ask says, and takes it if it passes.
+/// Checks a tag with these options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_check_with(
     domain: *const Domain,
     tag: *const c_void,
     tag_len: usize,
-    ask: *const Ask,
+    options: *const CheckOptions,
     decision: *mut Decision,
 ) -> i32 {
     guard!(|c| decide(
         c,
         decision,
-        || c.read(ask),
-        |ask| {
+        || c.read(options),
+        |options| {
             let domain = c.handle(domain)?;
-            domain.check_with(c.bytes(tag, tag_len)?, ask)
+            domain.check_with(c.bytes(tag, tag_len)?, options)
         }
     ))
 }
@@ -83,10 +83,10 @@ pub unsafe extern "C" fn dthrottle_peek(
     guard!(|c| decide(
         c,
         decision,
-        || Ok(Ask::cost(cost)),
-        |ask| {
+        || Ok(CheckOptions::cost(cost)),
+        |options| {
             let domain = c.handle(domain)?;
-            domain.peek_with(c.bytes(tag, tag_len)?, ask)
+            domain.peek_with(c.bytes(tag, tag_len)?, options)
         }
     ))
 }
@@ -97,16 +97,16 @@ pub unsafe extern "C" fn dthrottle_peek_with(
     domain: *const Domain,
     tag: *const c_void,
     tag_len: usize,
-    ask: *const Ask,
+    options: *const CheckOptions,
     decision: *mut Decision,
 ) -> i32 {
     guard!(|c| decide(
         c,
         decision,
-        || c.read(ask),
-        |ask| {
+        || c.read(options),
+        |options| {
             let domain = c.handle(domain)?;
-            domain.peek_with(c.bytes(tag, tag_len)?, ask)
+            domain.peek_with(c.bytes(tag, tag_len)?, options)
         }
     ))
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn dthrottle_allow(
 ) -> i32 {
     guard!(|c| {
         let domain = c.handle(domain)?;
-        domain.allow_with(c.bytes(tag, tag_len)?, Ask::cost(cost).into())
+        domain.allow_with(c.bytes(tag, tag_len)?, CheckOptions::cost(cost).into())
     })
 }
 
@@ -227,16 +227,16 @@ fn allow_many<'a>(
 fn decide(
     c: &Caller,
     out: *mut Decision,
-    ask: impl FnOnce() -> Result<Ask>,
-    question: impl FnOnce(dthrottle_core::Ask) -> Result<dthrottle_core::Decision>,
+    options: impl FnOnce() -> Result<CheckOptions>,
+    question: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
 ) -> Result<()> {
     // First, so that nothing is taken for a caller who could not be told.
     let room = c.room(out)?;
     let mut cost = 0;
     let decision = caught(|| {
-        let ask = ask()?;
-        cost = ask.cost;
-        question(ask.into())
+        let options = options()?;
+        cost = options.cost;
+        question(options.into())
     });
     let answer = match &decision {
         Ok(decision) => *decision,
@@ -246,18 +246,18 @@ fn decide(
     decision.map(drop)
 }
 
-impl Ask {
-    pub(crate) fn cost(cost: u64) -> Ask {
-        Ask { size: Ask::FIRST, partial: 0, cost, max_delay_ns: 0, allow_debt: 0 }
+impl CheckOptions {
+    pub(crate) fn cost(cost: u64) -> CheckOptions {
+        CheckOptions { size: CheckOptions::FIRST, partial: 0, cost, max_delay_ns: 0, allow_debt: 0 }
     }
 }
 
-impl From<Ask> for dthrottle_core::Ask {
-    fn from(ask: Ask) -> dthrottle_core::Ask {
-        dthrottle_core::Ask::cost(ask.cost)
-            .max_delay(Duration::from_nanos(ask.max_delay_ns))
-            .partial(ask.partial != 0)
-            .allow_debt(ask.allow_debt != 0)
+impl From<CheckOptions> for dthrottle_core::CheckOptions {
+    fn from(options: CheckOptions) -> dthrottle_core::CheckOptions {
+        dthrottle_core::CheckOptions::cost(options.cost)
+            .max_delay(Duration::from_nanos(options.max_delay_ns))
+            .partial(options.partial != 0)
+            .allow_debt(options.allow_debt != 0)
     }
 }
 
@@ -295,17 +295,17 @@ mod tests {
     /// Asks for 5 units.
     fn decided(
         out: &mut Decision,
-        question: impl FnOnce(dthrottle_core::Ask) -> Result<dthrottle_core::Decision>,
+        question: impl FnOnce(dthrottle_core::CheckOptions) -> Result<dthrottle_core::Decision>,
     ) -> i32 {
         let c = Caller::in_test();
-        answer(|| decide(&c, out, || Ok(Ask::cost(5)), question))
+        answer(|| decide(&c, out, || Ok(CheckOptions::cost(5)), question))
     }
 
     #[test]
     fn an_answer_is_filled_in() {
         let mut out = refused();
-        let status = decided(&mut out, |ask| {
-            assert_eq!(ask, dthrottle_core::Ask::cost(5));
+        let status = decided(&mut out, |options| {
+            assert_eq!(options, dthrottle_core::CheckOptions::cost(5));
             let mut answer = dthrottle_core::Decision::unlimited(0);
             answer.allowed = false;
             answer.rule = Some(1);
@@ -339,7 +339,7 @@ mod tests {
         let mut small = Decision { size: Decision::FIRST - 1, ..refused() };
         for out in [std::ptr::null_mut(), &raw mut small] {
             let asked = |_| -> Result<dthrottle_core::Decision> { panic!("asked") };
-            let error = decide(&c, out, || Ok(Ask::cost(1)), asked).unwrap_err();
+            let error = decide(&c, out, || Ok(CheckOptions::cost(1)), asked).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Argument);
         }
         assert_eq!(small.allowed, 0);

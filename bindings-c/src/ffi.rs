@@ -15,7 +15,7 @@ use dthrottle_core::{Error, ErrorKind, Result};
 
 use crate::client::{ClientCounts, ClientOptions};
 use crate::config::{Rule, Table};
-use crate::decision::Ask;
+use crate::decision::CheckOptions;
 use crate::look::Bucket;
 use crate::middleware::Request;
 use crate::tables::TableInfo;
@@ -314,7 +314,7 @@ macro_rules! grows {
 
 // A struct that grows keeps as its first version the `offset_of!` its first new field.
 grows! {
-    Ask ends with allow_debt: u64, first version offset_of!(Ask, allow_debt);
+    CheckOptions ends with allow_debt: u64, first version offset_of!(CheckOptions, allow_debt);
     Rule ends with burst_time_ns: u64, first version size_of::<Rule>();
     Table ends with bytes: u64, first version size_of::<Table>();
     ClientOptions ends with token_len: usize, first version size_of::<ClientOptions>();
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(c.bytes(ptr::null(), 0).unwrap(), b"");
         kind(c.store(ptr::null_mut::<u64>(), 1).unwrap_err());
         assert!(c.out(ptr::null_mut::<*mut u64>()).is_err());
-        assert!(c.room(ptr::null_mut::<Ask>()).is_err());
+        assert!(c.room(ptr::null_mut::<CheckOptions>()).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use dthrottle_core::records::text;
 use dthrottle_core::{Decision, Error, ErrorKind, Result};
 
-use crate::decision::Ask;
+use crate::decision::CheckOptions;
 use crate::ffi::bad;
 
 /// A decision, and the name of the rule that its indexes stand for.
@@ -27,7 +27,7 @@ pub(crate) fn write_line(tag: &[u8], out: &mut Vec<u8>) -> Result<()> {
 pub(crate) fn query(
     verb: &str,
     domain: Option<&str>,
-    ask: Option<Ask>,
+    options: Option<CheckOptions>,
     token: Option<&str>,
     tag: &[u8],
 ) -> Result<Vec<u8>> {
@@ -39,15 +39,15 @@ pub(crate) fn query(
         }
         line += &format!("\0domain={domain}");
     }
-    if let Some(ask) = ask {
-        if ask.allow_debt != 0 {
+    if let Some(options) = options {
+        if options.allow_debt != 0 {
             return Err(bad("allow_debt: a daemon does not take this option"));
         }
-        line += &format!("\0cost={}", ask.cost);
-        if ask.max_delay_ns > 0 {
-            line += &format!("\0max_delay_ms={}", ask.max_delay_ns / 1_000_000);
+        line += &format!("\0cost={}", options.cost);
+        if options.max_delay_ns > 0 {
+            line += &format!("\0max_delay_ms={}", options.max_delay_ns / 1_000_000);
         }
-        if ask.partial != 0 {
+        if options.partial != 0 {
             line += "\0partial=1";
         }
     }
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn the_longer_form() {
-        let ask = Ask { max_delay_ns: 2_500_000, partial: 1, ..Ask::cost(2) };
+        let options = CheckOptions { max_delay_ns: 2_500_000, partial: 1, ..CheckOptions::cost(2) };
         assert_eq!(
-            query("check", Some("log in"), Some(ask), None, b"x\0y").unwrap(),
+            query("check", Some("log in"), Some(options), None, b"x\0y").unwrap(),
             b"\0check\0domain=log in\0cost=2\0max_delay_ms=2\0partial=1\0tag=x\0y\n"
         );
         assert_eq!(query("reset", None, None, None, b"").unwrap(), b"\0reset\0tag=\n");

@@ -42,7 +42,7 @@ int main(void)
     dthrottle_t *throttle = open_on("rules = [{rate = \"100/s\"}, {rate = \"9/hour\"}]", NULL);
     dthrottle_domain_t *domain = domain_of(throttle, NULL);
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     const void *tags[] = {"t", "u"};
     const size_t lens[] = {1, 1};
     bool allowed[2];
@@ -55,14 +55,14 @@ int main(void)
 
     int refused = 0;
     unsigned long before = allocations;
-    ask.partial = true;
-    ask.max_delay_ns = 1;
+    options.partial = true;
+    options.max_delay_ns = 1;
     for (int i = 0; i < 20; i++) {
         dthrottle_check(domain, "t", 1, 1, &decision);
         refused += !decision.allowed;
-        dthrottle_check_with(domain, "t", 1, &ask, &decision);
+        dthrottle_check_with(domain, "t", 1, &options, &decision);
         dthrottle_peek(domain, "t", 1, 1, &decision);
-        dthrottle_peek_with(domain, "t", 1, &ask, &decision);
+        dthrottle_peek_with(domain, "t", 1, &options, &decision);
         dthrottle_allow(domain, "t", 1, 1);
         dthrottle_allow_many(domain, tags, lens, 2, allowed);
         dthrottle_refund(domain, "t", 1, 1);

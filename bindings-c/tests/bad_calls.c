@@ -61,15 +61,15 @@ static void test_one_check(int call, const dthrottle_domain_t *of, const void *t
                            uint64_t cost, int32_t status)
 {
     dthrottle_decision_t decision = refused();
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     int32_t got = 0;
 
-    ask.cost = cost;
+    options.cost = cost;
     switch (call) {
     case 0: got = dthrottle_check(of, tag, len, cost, &decision); break;
-    case 1: got = dthrottle_check_with(of, tag, len, &ask, &decision); break;
+    case 1: got = dthrottle_check_with(of, tag, len, &options, &decision); break;
     case 2: got = dthrottle_peek(of, tag, len, cost, &decision); break;
-    case 3: got = dthrottle_peek_with(of, tag, len, &ask, &decision); break;
+    case 3: got = dthrottle_peek_with(of, tag, len, &options, &decision); break;
     }
     EQUAL(got, status);
     check_open(&decision, cost);
@@ -78,7 +78,7 @@ static void test_one_check(int call, const dthrottle_domain_t *of, const void *t
 static void test_checks(void)
 {
     dthrottle_decision_t decision = refused();
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
 
     for (int call = 0; call < 4; call++) {
         test_one_check(call, NULL, "t", 1, 2, DTHROTTLE_ERR_ARGUMENT);
@@ -90,11 +90,11 @@ static void test_checks(void)
     }
     BAD(dthrottle_check(domain, "t", 1, 1, NULL));
     BAD(dthrottle_check(NULL, NULL, 1, 1, NULL));
-    BAD(dthrottle_check_with(domain, "t", 1, &ask, NULL));
+    BAD(dthrottle_check_with(domain, "t", 1, &options, NULL));
     BAD(dthrottle_check_with(domain, "t", 1, NULL, &decision));
     check_open(&decision, 0);
     BAD(dthrottle_peek(domain, "t", 1, 1, NULL));
-    BAD(dthrottle_peek_with(domain, "t", 1, &ask, NULL));
+    BAD(dthrottle_peek_with(domain, "t", 1, &options, NULL));
     decision = refused();
     BAD(dthrottle_peek_with(domain, "t", 1, NULL, &decision));
     check_open(&decision, 0);

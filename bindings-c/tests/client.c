@@ -81,27 +81,27 @@ static void test_many(const dthrottle_client_t *client)
 static void test_full_answers(const dthrottle_client_t *client)
 {
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     char error[256] = "old";
 
-    ask.cost = 3;
-    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, error, sizeof error));
+    options.cost = 3;
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &options, &decision, error, sizeof error));
     TEXT(error, "");
     CHECK(decision.allowed && !decision.failed_open && !decision.dry_run);
     CHECK(decision.granted == 3 && decision.limit == 5 && decision.remaining == 2);
     CHECK(decision.reset_after_ns / 1000000000 / 60 == 3 * 86400 / 5 / 60 - 1 ||
           decision.reset_after_ns / 1000000000 / 60 == 3 * 86400 / 5 / 60);
     TEXT(decision.rule, "");
-    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &options, &decision, NULL, 0));
     CHECK(!decision.allowed && decision.granted == 0 && decision.retry_after_ns > 0);
     TEXT(decision.rule, "the rule");
-    ask.partial = true;
-    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
+    options.partial = true;
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &options, &decision, NULL, 0));
     CHECK(decision.allowed && decision.granted == 2 && decision.remaining == 0);
-    ask.partial = false;
-    ask.cost = 1;
-    ask.max_delay_ns = UINT64_C(20000000000000);
-    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &ask, &decision, NULL, 0));
+    options.partial = false;
+    options.cost = 1;
+    options.max_delay_ns = UINT64_C(20000000000000);
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &options, &decision, NULL, 0));
     CHECK(decision.allowed && decision.delay_ns > UINT64_C(10000000000000));
     OK(dthrottle_client_peek(client, "log in", 6, "a b", 3, NULL, &decision, NULL, 0));
     EQUAL(decision.balance, -1);
@@ -148,15 +148,15 @@ static void test_token(void)
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
     dthrottle_client_options_t options = PATIENT;
     dthrottle_client_t *client;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     char error[256];
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         options.token = wrong[i];
         options.token_len = wrong[i] ? strlen(wrong[i]) : 0;
         client = client_of(daemon_.tcp, &options);
-        ask.cost = 5;
-        OK(dthrottle_client_check(client, NULL, 0, "token", 5, &ask, &decision, NULL, 0));
+        options.cost = 5;
+        OK(dthrottle_client_check(client, NULL, 0, "token", 5, &options, &decision, NULL, 0));
         CHECK(decision.allowed);
         BAD(dthrottle_client_reset(client, NULL, 0, "token", 5, error, sizeof error));
         CHECK(strstr(error, "reset needs the daemon's Unix socket, or") == error);
@@ -205,7 +205,7 @@ static void test_closed_while_idle(void)
 static void test_mistakes(const dthrottle_client_t *client)
 {
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     char error[256];
 
     BAD(dthrottle_client_allow(client, "a\nb", 3));
@@ -214,8 +214,8 @@ static void test_mistakes(const dthrottle_client_t *client)
           DTHROTTLE_ERR_DOMAIN);
     CHECK(strstr(error, "no domain \"none\"") != NULL);
     CHECK(decision.allowed && !decision.failed_open && decision.granted == 1);
-    ask.cost = 11;
-    EQUAL(dthrottle_client_peek(client, NULL, 0, "a", 1, &ask, &decision, error, sizeof error),
+    options.cost = 11;
+    EQUAL(dthrottle_client_peek(client, NULL, 0, "a", 1, &options, &decision, error, sizeof error),
           DTHROTTLE_ERR_COST);
     CHECK(strstr(error, "can never pass") != NULL);
     BAD(dthrottle_client_check(client, "a\0b", 3, "a", 1, NULL, &decision, error, sizeof error));

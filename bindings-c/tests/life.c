@@ -23,16 +23,16 @@ static void test_closed(void)
     dthrottle_t *throttle = open_on("rate = 1\nburst = 2\n[domains.api]\nrate = 1", NULL);
     dthrottle_domain_t *all = domain_of(throttle, NULL), *api = domain_of(throttle, "api");
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
 
     OK(dthrottle_check(api, "t", 1, 1, &decision));
     dthrottle_close(throttle);
     decision.allowed = false;
     EQUAL(dthrottle_check(api, "t", 1, 1, &decision), DTHROTTLE_ERR_CLOSED);
     CHECK(decision.allowed && decision.granted == 1 && decision.limit == DTHROTTLE_UNLIMITED);
-    EQUAL(dthrottle_check_with(api, "t", 1, &ask, &decision), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_check_with(api, "t", 1, &options, &decision), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_peek(all, "t", 1, 1, &decision), DTHROTTLE_ERR_CLOSED);
-    EQUAL(dthrottle_peek_with(all, "t", 1, &ask, &decision), DTHROTTLE_ERR_CLOSED);
+    EQUAL(dthrottle_peek_with(all, "t", 1, &options, &decision), DTHROTTLE_ERR_CLOSED);
     EQUAL(dthrottle_allow(all, "t", 1, 1), DTHROTTLE_ERR_CLOSED);
     const void *tags[] = {"t"};
     const size_t lens[] = {1};

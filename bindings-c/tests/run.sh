@@ -82,7 +82,7 @@ same_abi() {
         sed 's/^    uint64_t cost;/    uint64_t more;\n&/' "$prefix/include/dthrottle.h" \
             >changed/dthrottle.h &&
         ! abi changed/dthrottle.h "$here/abi.txt" >told &&
-        grep -qx -e '- struct dthrottle_ask_t.cost: uint64_t at 16, 8 bytes' told
+        grep -qx -e '- struct dthrottle_check_options_t.cost: uint64_t at 16, 8 bytes' told
 }
 
 # --- programs

@@ -34,14 +34,14 @@ static void test_larger(void)
     EQUAL(later.known.remaining, 2);
     all_bytes_are(later.unknown, sizeof later.unknown, GUARD);
 
-    /* An ask from later: what is not known here is not read. */
+    /* Check options of a later version: what is not known here is not read. */
     struct {
-        dthrottle_ask_t known;
+        dthrottle_check_options_t known;
         uint64_t unknown[4];
-    } ask = {DTHROTTLE_ASK_INIT, {1, 2, 3, 4}};
-    ask.known.size = SIZE_MAX;
-    ask.known.cost = 2;
-    OK(dthrottle_check_with(domain, "larger", 6, &ask.known, &later.known));
+    } options = {DTHROTTLE_CHECK_OPTIONS_INIT, {1, 2, 3, 4}};
+    options.known.size = SIZE_MAX;
+    options.known.cost = 2;
+    OK(dthrottle_check_with(domain, "larger", 6, &options.known, &later.known));
     EQUAL(later.known.remaining, 0);
 
     /* After an error too only the known part is written. */
@@ -79,12 +79,12 @@ static void test_smaller(dthrottle_t *throttle, dthrottle_config_t *config)
     all_bytes_are(&decision.deciding, sizeof decision.deciding, GUARD);
     decision.size = sizeof decision;
 
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    ask.size = offsetof(dthrottle_ask_t, allow_debt) - 1;
-    BAD(dthrottle_check_with(domain, "smaller", 7, &ask, &decision));
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
+    options.size = offsetof(dthrottle_check_options_t, allow_debt) - 1;
+    BAD(dthrottle_check_with(domain, "smaller", 7, &options, &decision));
     CHECK(decision.allowed);
-    ask.size = 0;
-    BAD(dthrottle_peek_with(domain, "smaller", 7, &ask, &decision));
+    options.size = 0;
+    BAD(dthrottle_peek_with(domain, "smaller", 7, &options, &decision));
 
     dthrottle_rule_t rule = DTHROTTLE_RULE_INIT;
     rule.size = sizeof rule - 1;
@@ -136,28 +136,28 @@ static void test_smaller_cluster(const dthrottle_t *throttle)
     EQUAL(count, 0);
 }
 
-/* An ask of the first version has no allow_debt: what follows it is not read. */
+/* Check options of the first version has no allow_debt: what follows it is not read. */
 static void test_first_ask(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    ask.cost = 99;
-    ask.allow_debt = 1;
-    OK(dthrottle_check_with(domain, "debt", 4, &ask, &decision));
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
+    options.cost = 99;
+    options.allow_debt = 1;
+    OK(dthrottle_check_with(domain, "debt", 4, &options, &decision));
     EQUAL(decision.granted, 99);
     CHECK(decision.balance < 0);
-    ask.size = offsetof(dthrottle_ask_t, allow_debt);
-    EQUAL(dthrottle_check_with(domain, "first", 5, &ask, &decision), DTHROTTLE_ERR_COST);
+    options.size = offsetof(dthrottle_check_options_t, allow_debt);
+    EQUAL(dthrottle_check_with(domain, "first", 5, &options, &decision), DTHROTTLE_ERR_COST);
 }
 
 /* A bool that is neither 0 nor 1 counts as true. */
 static void test_odd_bool(void)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    memset(&ask.partial, 0x55, 1);
-    ask.cost = 99;
-    OK(dthrottle_check_with(domain, "odd", 3, &ask, &decision));
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
+    memset(&options.partial, 0x55, 1);
+    options.cost = 99;
+    OK(dthrottle_check_with(domain, "odd", 3, &options, &decision));
     EQUAL(decision.granted, 3);
 }
 
@@ -168,9 +168,9 @@ static void test_init(void)
     CHECK(decision.allowed && !decision.dry_run && decision.rule == -1);
 
     /* The same as dthrottle_check() with a cost of 1. */
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
     dthrottle_decision_t other = DTHROTTLE_DECISION_INIT;
-    OK(dthrottle_check_with(domain, "init a", 6, &ask, &decision));
+    OK(dthrottle_check_with(domain, "init a", 6, &options, &decision));
     OK(dthrottle_check(domain, "init b", 6, 1, &other));
     EQUAL(decision.granted, other.granted);
     EQUAL(decision.remaining, other.remaining);

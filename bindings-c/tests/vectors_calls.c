@@ -70,25 +70,25 @@ static void call(const dthrottle_domain_t *domain, const char *name, const cJSON
                  int32_t status, const cJSON *expect)
 {
     dthrottle_decision_t decision = DTHROTTLE_DECISION_INIT;
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    ask.cost = json_u64(json_get(args, "cost"), ask.cost);
-    ask.max_delay_ns = time_of(args, "max_delay_ns", "max_delay_ms");
-    ask.partial = cJSON_IsTrue(json_get(args, "partial"));
-    ask.allow_debt = cJSON_IsTrue(json_get(args, "allow_debt"));
-    const bool plain = !ask.max_delay_ns && !ask.partial && !ask.allow_debt;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
+    options.cost = json_u64(json_get(args, "cost"), options.cost);
+    options.max_delay_ns = time_of(args, "max_delay_ns", "max_delay_ms");
+    options.partial = cJSON_IsTrue(json_get(args, "partial"));
+    options.allow_debt = cJSON_IsTrue(json_get(args, "allow_debt"));
+    const bool plain = !options.max_delay_ns && !options.partial && !options.allow_debt;
     int32_t got;
     if (strcmp(name, "check") == 0) {
-        got = plain ? dthrottle_check(domain, tag.bytes, tag.len, ask.cost, &decision)
-                    : dthrottle_check_with(domain, tag.bytes, tag.len, &ask, &decision);
+        got = plain ? dthrottle_check(domain, tag.bytes, tag.len, options.cost, &decision)
+                    : dthrottle_check_with(domain, tag.bytes, tag.len, &options, &decision);
     } else if (strcmp(name, "peek") == 0) {
-        got = plain ? dthrottle_peek(domain, tag.bytes, tag.len, ask.cost, &decision)
-                    : dthrottle_peek_with(domain, tag.bytes, tag.len, &ask, &decision);
+        got = plain ? dthrottle_peek(domain, tag.bytes, tag.len, options.cost, &decision)
+                    : dthrottle_peek_with(domain, tag.bytes, tag.len, &options, &decision);
     } else if (strcmp(name, "allow") == 0) {
-        got = dthrottle_allow(domain, tag.bytes, tag.len, ask.cost);
+        got = dthrottle_allow(domain, tag.bytes, tag.len, options.cost);
         EQUAL(got, status ? status : cJSON_IsTrue(expect));
         return;
     } else if (strcmp(name, "refund") == 0) {
-        got = dthrottle_refund(domain, tag.bytes, tag.len, ask.cost);
+        got = dthrottle_refund(domain, tag.bytes, tag.len, options.cost);
     } else if (strcmp(name, "reset") == 0) {
         got = dthrottle_reset(domain, tag.bytes, tag.len);
     } else if (strcmp(name, "charge_local") == 0) {

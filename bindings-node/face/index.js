@@ -13,12 +13,12 @@ const { toTag, toTags, toText, toTruth } = require('./values.js');
 const { toWords } = require('./words.js');
 
 /** @import { Clock, DomainId, Handle, Native, Tag } from '../surface.js' */
-/** @import { AskOptions, ClusterEvent, ClusterStats, Decision } from '../index.js' */
+/** @import { CheckOptions, ClusterEvent, ClusterStats, Decision } from '../index.js' */
 /** @import { DomainRule, FileOptions, Stats, ThrottleOptions } from '../index.js' */
 
 const UNLIMITED = Infinity;
 
-const ASK_OPTIONS = ['cost', 'maxDelayMs', 'partial', 'allowDebt'];
+const CHECK_OPTIONS = ['cost', 'maxDelayMs', 'partial', 'allowDebt'];
 const FILE_OPTIONS = ['clock', 'table'];
 
 /** What a throttle or a domain is made of. Users cannot make one, so they make no domains. */
@@ -145,18 +145,18 @@ function makeFace(native, defaultNow, extend) {
 
     /**
      * @param {Tag} tag
-     * @param {number | AskOptions} [ask]
+     * @param {number | CheckOptions} [options]
      */
-    check(tag, ask) {
-      return this.#ask(native.check, tag, ask);
+    check(tag, options) {
+      return this.#decide(native.check, tag, options);
     }
 
     /**
      * @param {Tag} tag
-     * @param {number | AskOptions} [ask]
+     * @param {number | CheckOptions} [options]
      */
-    peek(tag, ask) {
-      return this.#ask(native.peek, tag, ask);
+    peek(tag, options) {
+      return this.#decide(native.peek, tag, options);
     }
 
     /**
@@ -229,23 +229,23 @@ function makeFace(native, defaultNow, extend) {
     /**
      * @param {Native['check']} call
      * @param {unknown} tag
-     * @param {unknown} ask
+     * @param {unknown} options
      */
-    #ask(call, tag, ask) {
+    #decide(call, tag, options) {
       const { id } = this.#parts.present();
       const who = toTag(tag);
       let units;
       let delay;
       let some;
       let debt;
-      if (isTable(ask)) {
-        const { cost, maxDelayMs, partial, allowDebt } = toOptions(ask, ASK_OPTIONS);
+      if (isTable(options)) {
+        const { cost, maxDelayMs, partial, allowDebt } = toOptions(options, CHECK_OPTIONS);
         units = toCost(cost);
         if (maxDelayMs !== undefined) delay = toNumber('maxDelayMs', maxDelayMs);
         if (partial !== undefined) some = toTruth('partial', partial);
         if (allowDebt !== undefined) debt = toTruth('allowDebt', allowDebt);
       } else {
-        units = toCost(ask);
+        units = toCost(options);
       }
       try {
         return this.#decision(call(id, who, units, delay, some, debt));

@@ -3,12 +3,12 @@
 //! (`raw.rs`), because creating and reading JavaScript values takes longer than the check.
 
 use dthrottle::web::Request;
-use dthrottle::{Ask, DEFAULT_COST, Decision, Domain};
+use dthrottle::{CheckOptions, DEFAULT_COST, Decision, Domain};
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use napi_derive::napi;
 
-use crate::ask::{Tag, bytes};
+use crate::calls::{Tag, bytes};
 use crate::common;
 use crate::failure::Fault;
 use crate::raw::{Call, Environment, HotCall, JsReturn, TagBuffer, TagKind, UNDEFINED};
@@ -70,10 +70,10 @@ impl HotCall for Allow {
 /// `allow` for a tag of bytes, or with a cost other than 1.
 #[inline(never)]
 fn allow_bytes_or_cost(call: Call<'_>) -> Result<JsReturn, Fault> {
-    let ask = common::ask(Some(call.number(COST)), None, None, None)?;
+    let options = common::check_options(Some(call.number(COST)), None, None, None)?;
     let mut buffer = TagBuffer::new();
     let tag = call.tag(tag_kind(&call), &mut buffer)?;
-    call.allowed(call.domains().with(call.id(), |domain| Ok(domain.allow_with(tag, ask)?))?)
+    call.allowed(call.domains().with(call.id(), |domain| Ok(domain.allow_with(tag, options)?))?)
 }
 
 /// Checks a tag, and writes the decision into the buffer.
@@ -83,7 +83,7 @@ impl HotCall for Check {
     const NAME: &str = "check";
 
     fn call(call: &Call<'_>) -> Result<JsReturn, Fault> {
-        decide(call, |domain, tag, ask| domain.check_with(tag, ask))
+        decide(call, |domain, tag, options| domain.check_with(tag, options))
     }
 }
 
@@ -94,19 +94,19 @@ impl HotCall for Peek {
     const NAME: &str = "peek";
 
     fn call(call: &Call<'_>) -> Result<JsReturn, Fault> {
-        decide(call, |domain, tag, ask| domain.peek_with(tag, ask))
+        decide(call, |domain, tag, options| domain.peek_with(tag, options))
     }
 }
 
 #[inline(always)]
 fn decide(
     call: &Call<'_>,
-    core: impl FnOnce(&Domain, &[u8], Ask) -> dthrottle::Result<Decision>,
+    core: impl FnOnce(&Domain, &[u8], CheckOptions) -> dthrottle::Result<Decision>,
 ) -> Result<JsReturn, Fault> {
-    let ask = ask(call)?;
+    let options = check_options(call)?;
     let mut buffer = TagBuffer::new();
     let tag = call.tag(tag_kind(call), &mut buffer)?;
-    let decision = call.domains().with(call.id(), |domain| Ok(core(domain, tag, ask)?))?;
+    let decision = call.domains().with(call.id(), |domain| Ok(core(domain, tag, options)?))?;
     for (i, number) in common::numbers(&decision).into_iter().enumerate() {
         call.write(DECISION + i, number);
     }
@@ -155,14 +155,19 @@ impl HotCall for Decide {
 
 /// The question that the buffer holds.
 #[inline(always)]
-fn ask(call: &Call<'_>) -> Result<Ask, Fault> {
+fn check_options(call: &Call<'_>) -> Result<CheckOptions, Fault> {
     let (cost, max_delay_ms) = (call.number(COST), call.number(MAX_DELAY_MS));
     let flag = |flag| call.flags() & flag != 0;
     // The usual question needs no conversion of its numbers.
     if cost == DEFAULT_COST as f64 && max_delay_ms == 0.0 && call.flags() & !BYTES == 0 {
-        return Ok(Ask::default());
+        return Ok(CheckOptions::default());
     }
-    Ok(common::ask(Some(cost), Some(max_delay_ms), Some(flag(PARTIAL)), Some(flag(ALLOW_DEBT)))?)
+    Ok(common::check_options(
+        Some(cost),
+        Some(max_delay_ms),
+        Some(flag(PARTIAL)),
+        Some(flag(ALLOW_DEBT)),
+    )?)
 }
 
 #[inline(always)]

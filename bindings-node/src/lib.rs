@@ -6,8 +6,8 @@
 //! in JavaScript, not the end of the process.
 #![deny(unsafe_code)] // napi's macros bring code that `forbid` rejects.
 
-pub mod ask;
 pub mod busy;
+pub mod calls;
 pub mod clock;
 mod common;
 pub mod failure;

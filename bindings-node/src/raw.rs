@@ -16,7 +16,7 @@ use dthrottle::web::Middleware;
 use napi::bindgen_prelude::{FromNapiValue, JsObjectValue, Object, Unknown, panic_to_error};
 use napi::{Env, JsError, sys};
 
-use crate::ask::{Tag, bytes};
+use crate::calls::{Tag, bytes};
 use crate::failure::Fault;
 use crate::hot::BUFFER_LENGTH;
 use crate::registry::Registry;

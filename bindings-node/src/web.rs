@@ -8,7 +8,7 @@ use dthrottle::{ManualClock, web};
 use napi::bindgen_prelude::{Buffer, External};
 use napi_derive::napi;
 
-use crate::ask::{Tag, bytes};
+use crate::calls::{Tag, bytes};
 use crate::common::web as common;
 use crate::failure::{Result, failure};
 use crate::open::Handle;

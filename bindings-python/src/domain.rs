@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dthrottle::{Ask, DEFAULT_COST};
+use dthrottle::{CheckOptions, DEFAULT_COST};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -91,30 +91,30 @@ impl Domain {
     }
 
     #[inline]
-    fn asked(&self, tag: &[u8], ask: Ask) -> Result<Decision, Fault> {
-        Ok(self.decision(self.domain.check_with(tag, ask)?))
+    fn checked(&self, tag: &[u8], options: CheckOptions) -> Result<Decision, Fault> {
+        Ok(self.decision(self.domain.check_with(tag, options)?))
     }
 }
 
 /// The question, with the core's defaults for what was left out.
 #[inline]
-fn ask(
+fn check_options(
     cost: Arg<'_, '_>,
     max_delay: Arg<'_, '_>,
     partial: Arg<'_, '_>,
     allow_debt: Arg<'_, '_>,
-) -> Result<Ask, Fault> {
-    let mut ask = cost.cost()?.map_or_else(Ask::default, Ask::cost);
+) -> Result<CheckOptions, Fault> {
+    let mut options = cost.cost()?.map_or_else(CheckOptions::default, CheckOptions::cost);
     if let Some(max_delay) = max_delay.seconds("max_delay")? {
-        ask = ask.max_delay(max_delay);
+        options = options.max_delay(max_delay);
     }
     if let Some(partial) = partial.flag("partial")? {
-        ask = ask.partial(partial);
+        options = options.partial(partial);
     }
     if let Some(allow_debt) = allow_debt.flag("allow_debt")? {
-        ask = ask.allow_debt(allow_debt);
+        options = options.allow_debt(allow_debt);
     }
-    Ok(ask)
+    Ok(options)
 }
 
 /// `allow` of a domain, or of the throttle that stands for one.
@@ -130,7 +130,7 @@ pub(crate) fn allow(
         Ok(match cost {
             // The same answer, sooner: the core knows this cost when it is compiled.
             None => domain.allow(tag)?,
-            Some(cost) => domain.allow_with(tag, Ask::cost(cost))?,
+            Some(cost) => domain.allow_with(tag, CheckOptions::cost(cost))?,
         })
     })
 }
@@ -172,8 +172,8 @@ impl Domain {
         allow_debt: Arg<'_, '_>,
     ) -> PyResult<Decision> {
         guard(|| {
-            let ask = ask(cost, max_delay, partial, allow_debt)?;
-            self.asked(args::tag(tag)?, ask)
+            let options = check_options(cost, max_delay, partial, allow_debt)?;
+            self.checked(args::tag(tag)?, options)
         })
     }
 
@@ -212,8 +212,8 @@ impl Domain {
         allow_debt: Arg<'_, '_>,
     ) -> PyResult<Decision> {
         guard(|| {
-            let ask = ask(cost, max_delay, partial, allow_debt)?;
-            Ok(self.decision(self.domain.peek_with(args::tag(tag)?, ask)?))
+            let options = check_options(cost, max_delay, partial, allow_debt)?;
+            Ok(self.decision(self.domain.peek_with(args::tag(tag)?, options)?))
         })
     }
 

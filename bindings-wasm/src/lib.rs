@@ -5,8 +5,8 @@
 //! call. A panic is a trap; the face makes an Error of it.
 #![forbid(unsafe_code)]
 
-pub mod ask;
 pub mod busy;
+pub mod calls;
 pub mod clock;
 #[path = "../../bindings-node/src/common/mod.rs"]
 mod common;

@@ -1,8 +1,8 @@
 //! The command `dthrottle`: looks after the named tables of a machine, asks a daemon, and simulates.
 #![forbid(unsafe_code)]
 
-mod ask;
 mod bench;
+mod check;
 mod daemon;
 mod look;
 mod output;
@@ -24,11 +24,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Ask a daemon about a tag, and take what passes. Fails with 1 when it is refused.
-    Check(ask::Args),
+    Check(check::Args),
     /// Ask a daemon about a tag, and take nothing. Fails with 1 when it would be refused.
-    Peek(ask::Args),
+    Peek(check::Args),
     /// Fill the buckets of a tag.
-    Reset(ask::ResetArgs),
+    Reset(check::ResetArgs),
     /// Show what a daemon counted.
     Stats(look::Args),
     /// Show the cluster as a daemon sees it.
@@ -48,9 +48,9 @@ fn main() -> ExitCode {
     // A refusal is 1 where there can be one, and then no error is.
     let failure = if matches!(command, Command::Table(_) | Command::Simulate(_)) { 1 } else { 2 };
     let done = match &command {
-        Command::Check(args) => ask::ask("check", args),
-        Command::Peek(args) => ask::ask("peek", args),
-        Command::Reset(args) => ask::reset(args),
+        Command::Check(args) => check::check("check", args),
+        Command::Peek(args) => check::check("peek", args),
+        Command::Reset(args) => check::reset(args),
         Command::Stats(args) => look::stats(args),
         Command::Peers(args) => look::peers(args),
         Command::Top(args) => look::top(args),

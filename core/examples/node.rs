@@ -11,7 +11,7 @@ use std::io::{self, BufRead};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use dthrottle::{Ask, Throttle};
+use dthrottle::{CheckOptions, Throttle};
 
 const TENTH_US: u64 = 100_000;
 
@@ -39,7 +39,7 @@ fn answer(throttle: &Throttle, line: &str) -> CommandResult {
         }
         ["balance", tag] => println!("{}", throttle.peek(tag)?.balance),
         ["take", units, tag] => {
-            let ask = Ask::cost(units.parse()?);
+            let ask = CheckOptions::cost(units.parse()?);
             println!("{}", throttle.check_with(tag, ask)?.balance);
         }
         ["stats"] => stats(throttle)?,

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limit::batch::{self, BATCH};
 use crate::limit::bucket::{MAX_TAT, Scale, Tat};
 use crate::limit::decide;
-use crate::limit::decision::{Ask, Decision};
+use crate::limit::decision::{CheckOptions, Decision};
 use crate::limit::pacing::Pacing;
 use crate::limit::rate::Burst;
 use crate::records::Value;
@@ -136,27 +136,27 @@ impl Domain {
 
     /// Asks for one unit, and takes it if it passes.
     pub fn check(&self, tag: impl AsRef<[u8]>) -> Result<Decision> {
-        self.check_with(tag, Ask::default())
+        self.check_with(tag, CheckOptions::default())
     }
 
-    /// Asks for what `ask` says, and takes it if it passes.
+    /// Checks with these options, and takes the units if the check passes.
     #[inline]
-    pub fn check_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
-        let ask = self.begin(ask)?;
-        Ok(decide::check(&self.0, tag.as_ref(), ask))
+    pub fn check_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<Decision> {
+        let options = self.begin(options)?;
+        Ok(decide::check(&self.0, tag.as_ref(), options))
     }
 
     /// Asks for one unit, and takes it if it passes: yes or no.
     #[inline]
     pub fn allow(&self, tag: impl AsRef<[u8]>) -> Result<bool> {
-        self.allow_with(tag, Ask::default())
+        self.allow_with(tag, CheckOptions::default())
     }
 
-    /// Asks for what `ask` says, and takes it if it passes: yes or no.
+    /// Checks with these options, and takes the units if the check passes: yes or no.
     #[inline(always)]
-    pub fn allow_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<bool> {
-        let ask = self.begin(ask)?;
-        Ok(decide::allow(&self.0, tag.as_ref(), ask))
+    pub fn allow_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<bool> {
+        let options = self.begin(options)?;
+        Ok(decide::allow(&self.0, tag.as_ref(), options))
     }
 
     /// Asks for one unit for each tag in turn, and takes what passes. Much faster than one call for
@@ -177,13 +177,13 @@ impl Domain {
 
     /// The decision that a check for one unit would get. Takes nothing.
     pub fn peek(&self, tag: impl AsRef<[u8]>) -> Result<Decision> {
-        self.peek_with(tag, Ask::default())
+        self.peek_with(tag, CheckOptions::default())
     }
 
     /// The decision that `check_with` would get. Takes nothing.
-    pub fn peek_with(&self, tag: impl AsRef<[u8]>, ask: Ask) -> Result<Decision> {
-        let ask = self.begin(ask)?;
-        Ok(decide::peek(&self.0, tag.as_ref(), ask))
+    pub fn peek_with(&self, tag: impl AsRef<[u8]>, options: CheckOptions) -> Result<Decision> {
+        let options = self.begin(options)?;
+        Ok(decide::peek(&self.0, tag.as_ref(), options))
     }
 
     /// Gives units back to every rule: for work that was not done after all, or a wait that was
@@ -272,25 +272,25 @@ impl Domain {
     /// What must hold before a check: the throttle is open, and the cost can pass at all. Returns
     /// the question with its options made consistent.
     #[inline(always)]
-    fn begin(&self, ask: Ask) -> Result<Ask> {
+    fn begin(&self, options: CheckOptions) -> Result<CheckOptions> {
         self.ready()?;
         // No burst is below one.
-        if ask.cost <= 1 {
-            return Ok(ask);
+        if options.cost <= 1 {
+            return Ok(options);
         }
-        self.begin_large(ask)
+        self.begin_large(options)
     }
 
-    fn begin_large(&self, ask: Ask) -> Result<Ask> {
-        if ask.partial {
-            return Ok(ask.allow_debt(false));
+    fn begin_large(&self, options: CheckOptions) -> Result<CheckOptions> {
+        if options.partial {
+            return Ok(options.allow_debt(false));
         }
-        if ask.allow_debt {
-            return Ok(Ask { cost: ask.cost.min(Burst::MAX), ..ask });
+        if options.allow_debt {
+            return Ok(CheckOptions { cost: options.cost.min(Burst::MAX), ..options });
         }
-        match self.0.rules.iter().find(|rule| ask.cost > rule.scale.burst()) {
-            None => Ok(ask),
-            Some(rule) => Err(self.cost_above_burst(ask.cost, rule)),
+        match self.0.rules.iter().find(|rule| options.cost > rule.scale.burst()) {
+            None => Ok(options),
+            Some(rule) => Err(self.cost_above_burst(options.cost, rule)),
         }
     }
 

@@ -73,7 +73,7 @@ pub use config::{ClusterConfig, Reports};
 pub use config::{Config, TableConfig};
 pub use domain::{ActiveRule, Domain};
 pub use error::{Error, ErrorKind, Result};
-pub use limit::decision::{Ask, DEFAULT_COST, Decision, UNLIMITED};
+pub use limit::decision::{CheckOptions, DEFAULT_COST, Decision, UNLIMITED};
 pub use limit::rate::Rate;
 pub use limit::rule::Rule;
 pub use stats::Stats;

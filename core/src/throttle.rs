@@ -246,7 +246,7 @@ mod tests {
         assert!((0..10).all(|_| throttle.allow("a").unwrap()));
         assert_eq!(throttle.stats().failed_open, 10);
         assert!(two.check("a").unwrap().allowed);
-        assert!(two.check_with("a", crate::Ask::cost(0)).unwrap().allowed);
+        assert!(two.check_with("a", crate::CheckOptions::cost(0)).unwrap().allowed);
         assert_eq!(throttle.stats().failed_open, 11, "a cost of 0 takes nothing");
     }
 

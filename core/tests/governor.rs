@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use dthrottle::{Ask, ManualClock, Rule, Throttle};
+use dthrottle::{CheckOptions, ManualClock, Rule, Throttle};
 use governor::clock::FakeRelativeClock;
 use governor::{Quota, RateLimiter};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn agree(count: u32, ours: u32, theirs: u32, calls: &[(u64, u32)]) -> Result<(),
         clock.advance(Duration::from_nanos(*pause));
         their_clock.advance(Duration::from_nanos(*pause));
         let cost = (*cost).min(ours.min(theirs));
-        let ours = throttle.allow_with("tag", Ask::cost(cost.into())).unwrap();
+        let ours = throttle.allow_with("tag", CheckOptions::cost(cost.into())).unwrap();
         let theirs = matches!(governor.check_n(NonZeroU32::new(cost).unwrap()), Ok(Ok(())));
         if ours != theirs {
             return Err(format!("cost {cost}: {ours} here, {theirs} there"));

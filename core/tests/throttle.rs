@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dthrottle::{Ask, Config, Decision, ErrorKind, ManualClock, Rate, Rule, Throttle};
+use dthrottle::{CheckOptions, Config, Decision, ErrorKind, ManualClock, Rate, Rule, Throttle};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -59,7 +59,7 @@ fn threads_never_take_from_one_rule_alone() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..200 {
-                    let decision = throttle.check_with("tag", Ask::cost(3)).unwrap();
+                    let decision = throttle.check_with("tag", CheckOptions::cost(3)).unwrap();
                     admitted.fetch_add(decision.granted, Ordering::Relaxed);
                 }
             });
@@ -70,7 +70,7 @@ fn threads_never_take_from_one_rule_alone() {
     }
     assert_eq!(admitted.into_inner(), 700);
     throttle.refund("tag", 700).unwrap();
-    assert_eq!(throttle.check_with("tag", Ask::cost(700)).unwrap().granted, 700);
+    assert_eq!(throttle.check_with("tag", CheckOptions::cost(700)).unwrap().granted, 700);
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn a_configuration_can_be_built_up() {
     config.set_dry_run(true);
     config.set_domain_dry_run("api", false);
     let (throttle, _clock) = manual(config.into());
-    assert!(throttle.check_with("tag", Ask::cost(5)).unwrap().allowed);
+    assert!(throttle.check_with("tag", CheckOptions::cost(5)).unwrap().allowed);
     let dry = throttle.check("tag").unwrap();
     assert!(dry.allowed && dry.dry_run && dry.granted == 0);
     let api = throttle.domain("api").unwrap();
-    assert!(api.check_with("tag", Ask::cost(2)).unwrap().allowed);
+    assert!(api.check_with("tag", CheckOptions::cost(2)).unwrap().allowed);
     assert!(!api.check("tag").unwrap().allowed);
     let stats = throttle.stats();
     assert_eq!((stats.allowed, stats.dry_run, stats.refused), (3, 1, 1));
@@ -132,8 +132,8 @@ fn dry_run_counts_waits() {
     let config = Config::from_toml("rate = 1\ndry_run = true\n[domains.api]\nrate = 1").unwrap();
     let (throttle, _clock) = manual(config.into());
     assert!(throttle.domain("api").unwrap().is_dry_run());
-    let ask = Ask::default().max_delay(Duration::from_secs(1));
-    let decisions = [(); 3].map(|()| throttle.check_with("tag", ask).unwrap());
+    let options = CheckOptions::default().max_delay(Duration::from_secs(1));
+    let decisions = [(); 3].map(|()| throttle.check_with("tag", options).unwrap());
     assert_eq!(decisions.map(|decision| decision.dry_run), [false, true, true]);
     assert_eq!(decisions.map(|decision| decision.granted), [1, 1, 0]);
     assert!(decisions.iter().all(|decision| decision.allowed && decision.delay.is_zero()));
@@ -316,7 +316,7 @@ fn tags_are_bytes() {
 fn top_shows_who_uses_most_also_after_a_reload() {
     let (throttle, _) = manual(Throttle::builder().rule(Rule::per_hour(10)));
     for (tag, cost) in [("much", 9), ("some", 5), ("little", 1)] {
-        assert!(throttle.allow_with(tag, Ask::cost(cost)).unwrap());
+        assert!(throttle.allow_with(tag, CheckOptions::cost(cost)).unwrap());
     }
     let balances = |throttle: &Throttle, count| -> Vec<(u64, i64)> {
         throttle.top(count).iter().map(|bucket| (bucket.limit, bucket.balance)).collect()
@@ -330,7 +330,7 @@ fn top_shows_who_uses_most_also_after_a_reload() {
     let other = reloaded.reload(Config::from_toml(other).unwrap()).unwrap();
     let other = other.domain("other").unwrap();
     for tag in 0..20_u8 {
-        assert!(other.allow_with([tag], Ask::cost(10)).unwrap());
+        assert!(other.allow_with([tag], CheckOptions::cost(10)).unwrap());
     }
     assert_eq!(balances(&reloaded, 3), [(20, 1), (20, 5), (20, 9)]);
 }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use dthrottle::records::text;
-use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, Throttle};
+use dthrottle::{CheckOptions, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, Throttle};
 
 use crate::line::Asked;
 use crate::looks::MOST_TOP;
@@ -97,11 +97,11 @@ impl<'a> Query<'a> {
 
     fn answer(&self, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<()> {
         let max_delay = self.max_delay.min(asked.settings.max_delay);
-        let ask = Ask::cost(self.cost).max_delay(max_delay).partial(self.partial);
+        let options = CheckOptions::cost(self.cost).max_delay(max_delay).partial(self.partial);
         match self.verb {
             "check" => {
                 let (domain, tag) = (self.domain(trusted, asked)?, self.tag()?);
-                let decision = domain.check_with(tag, ask)?;
+                let decision = domain.check_with(tag, options)?;
                 if !decision.allowed {
                     asked.state.refused.add(tag);
                 }
@@ -109,7 +109,7 @@ impl<'a> Query<'a> {
             }
             "peek" => {
                 let domain = self.domain(trusted, asked)?;
-                write_decision(&domain.peek_with(self.tag()?, ask)?, &domain, out);
+                write_decision(&domain.peek_with(self.tag()?, options)?, &domain, out);
             }
             verb if !VERBS.contains(&verb) => {
                 let (last, others) = VERBS.split_last().unwrap_or((&"", &[]));

@@ -145,12 +145,12 @@ static int32_t check_simple(const client_t *client, dthrottle_decision_t *decisi
 
 static int32_t check(request_rec *r, const client_t *client, dthrottle_decision_t *decision)
 {
-    dthrottle_ask_t ask = DTHROTTLE_ASK_INIT;
-    ask.cost = cost_of(r, client);
-    ask.allow_debt = 1;
+    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
+    options.cost = cost_of(r, client);
+    options.allow_debt = 1;
     if (client->conf->max_delay_ns > 0)
-        ask.max_delay_ns = (uint64_t)client->conf->max_delay_ns;
-    return dthrottle_check_with(client->domain->handle, client->tag, client->tag_len, &ask,
+        options.max_delay_ns = (uint64_t)client->conf->max_delay_ns;
+    return dthrottle_check_with(client->domain->handle, client->tag, client->tag_len, &options,
                                 decision);
 }
 

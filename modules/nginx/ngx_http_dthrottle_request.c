@@ -46,13 +46,13 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
     int32_t          status;
     uint64_t         after_ns;
     ngx_flag_t       is_refused;
-    dthrottle_ask_t  ask = DTHROTTLE_ASK_INIT;
+    dthrottle_check_options_t  options = DTHROTTLE_CHECK_OPTIONS_INIT;
 
     if (limit->max_delay_ns != 0) {
-        ask.max_delay_ns = limit->max_delay_ns;
-        status = take ? dthrottle_check_with(limit->zone->domain, key->data, key->len, &ask,
+        options.max_delay_ns = limit->max_delay_ns;
+        status = take ? dthrottle_check_with(limit->zone->domain, key->data, key->len, &options,
                                              decision)
-                      : dthrottle_peek_with(limit->zone->domain, key->data, key->len, &ask,
+                      : dthrottle_peek_with(limit->zone->domain, key->data, key->len, &options,
                                             decision);
     } else {
         status = take ? dthrottle_check(limit->zone->domain, key->data, key->len, 1, decision)

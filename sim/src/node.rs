@@ -9,7 +9,7 @@ use dthrottle::config::ClusterConfig;
 use dthrottle::internals;
 use dthrottle::internals::cluster::wire::{DatagramKind, Keys, Report};
 use dthrottle::internals::cluster::{self, Engine, Origin, PeerAddr, Settings};
-use dthrottle::{Ask, ManualClock, Rule, TableConfig, Throttle};
+use dthrottle::{CheckOptions, ManualClock, Rule, TableConfig, Throttle};
 
 use crate::Ns;
 use crate::ledger::OriginId;
@@ -128,7 +128,7 @@ impl SimNode {
     pub fn allow(&mut self, now: Ns, tag: &[u8], units: u64) -> bool {
         self.set(now);
         self.throttle
-            .allow_with(tag, Ask::cost(units))
+            .allow_with(tag, CheckOptions::cost(units))
             .expect("no request costs more than the burst")
     }
 

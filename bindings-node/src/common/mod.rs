@@ -8,7 +8,9 @@ pub(crate) mod web;
 use std::time::Duration;
 
 use dthrottle::records::Value;
-use dthrottle::{Ask, DEFAULT_COST, Decision, Domain, Error, Result, Stats, UNLIMITED, convert};
+use dthrottle::{
+    CheckOptions, DEFAULT_COST, Decision, Domain, Error, Result, Stats, UNLIMITED, convert,
+};
 
 pub(crate) use tree::{config, with_table};
 
@@ -16,20 +18,20 @@ pub(crate) use tree::{config, with_table};
 pub(crate) const NUMBERS: usize = Decision::FIELDS.len();
 
 /// What a check asks for. What is not given is as core has it.
-pub(crate) fn ask(
+pub(crate) fn check_options(
     cost: Option<f64>,
     max_delay_ms: Option<f64>,
     partial: Option<bool>,
     allow_debt: Option<bool>,
-) -> Result<Ask> {
-    let mut ask = match cost {
-        Some(cost) => Ask::cost(convert::cost_from_f64(cost)?),
-        None => Ask::default(),
+) -> Result<CheckOptions> {
+    let mut options = match cost {
+        Some(cost) => CheckOptions::cost(convert::cost_from_f64(cost)?),
+        None => CheckOptions::default(),
     };
     if let Some(ms) = max_delay_ms {
-        ask = ask.max_delay(convert::duration_from_millis("maxDelayMs", ms)?);
+        options = options.max_delay(convert::duration_from_millis("maxDelayMs", ms)?);
     }
-    Ok(ask.partial(partial.unwrap_or(false)).allow_debt(allow_debt.unwrap_or(false)))
+    Ok(options.partial(partial.unwrap_or(false)).allow_debt(allow_debt.unwrap_or(false)))
 }
 
 /// Units that are given back. What is not given is as core has it.

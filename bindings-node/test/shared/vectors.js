@@ -87,23 +87,23 @@ const domainOf = (throttle, name) => (name === undefined ? throttle : throttle.d
 /**
  * Makes one call.
  * @param {Domain} domain
- * @param {{ call: string, tag: Json, ask: Json, ageMs?: Json }} step
+ * @param {{ call: string, tag: Json, options: Json, ageMs?: Json }} step
  * @returns {Json}
  */
-function make(domain, { call, tag, ask, ageMs }) {
+function make(domain, { call, tag, options, ageMs }) {
   switch (call) {
     case 'check':
-      return domain.check(tag, ask);
+      return domain.check(tag, options);
     case 'peek':
-      return domain.peek(tag, ask);
+      return domain.peek(tag, options);
     case 'allow':
-      return domain.allow(tag, ask.cost);
+      return domain.allow(tag, options.cost);
     case 'refund':
-      return domain.refund(tag, ask.cost);
+      return domain.refund(tag, options.cost);
     case 'reset':
       return domain.reset(tag);
     case 'charge_local':
-      return domain.chargeLocal(tag, ask.cost, ageMs);
+      return domain.chargeLocal(tag, options.cost, ageMs);
     default:
       throw new Error(`a vector with an unknown call: ${call}`);
   }
@@ -153,13 +153,13 @@ function runSequence(face, { config, throttles: names, steps }) {
     const throttle = throttles.get(step.throttle ?? names[0]);
     assert.ok(throttle);
     clock.set(step.at_ns / 1e6);
-    const ask = {
+    const options = {
       cost: step.cost,
       maxDelayMs: toMs(step.max_delay_ns),
       partial: step.partial,
       allowDebt: step.allow_debt,
     };
-    const call = { ...step, ask, ageMs: toMs(step.age_ns) };
+    const call = { ...step, options, ageMs: toMs(step.age_ns) };
     const run = () => make(domainOf(throttle, step.domain), call);
     for (let n = 0; n < (step.repeat ?? 1); n += 1) {
       try {
@@ -235,14 +235,14 @@ function runInput(face, { call, args, error, expect, closed }) {
   const clock = new face.ManualClock();
   const throttle = new face.Throttle({ rate: '10/s', burst: 10, clock });
   if (closed) throttle.close();
-  const ask = {
+  const options = {
     cost: argument(args.cost),
     maxDelayMs: argument(args.max_delay_ms),
     partial: args.partial,
     allowDebt: args.allow_debt,
   };
   const ageMs = argument(args.age_ms);
-  const step = { call, tag: tagOf(args.tag), ask, ageMs };
+  const step = { call, tag: tagOf(args.tag), options, ageMs };
   const run = () => {
     if (call === 'advance') return clock.advance(argument(args.ms));
     return make(domainOf(throttle, args.domain), step);

@@ -1,6 +1,6 @@
 // What a TypeScript program may and may not write: an ES module.
 import { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } from 'dthrottle';
-import type { AskOptions, ClusterEvent, ClusterOptions, ClusterStats } from 'dthrottle';
+import type { CheckOptions, ClusterEvent, ClusterOptions, ClusterStats } from 'dthrottle';
 import type { Decision, ErrorCode, PeerStats, Stats, TableOptions, ThrottleOptions, Turn } from 'dthrottle';
 
 const clock: ManualClock = new ManualClock(5);
@@ -22,8 +22,8 @@ new Throttle({ rate: '1/s', clock: () => performance.now() });
 Throttle.fromToml('rate = 1', { clock });
 const fromFile: Throttle = Throttle.fromFile('dthrottle.toml');
 
-const ask: AskOptions = { cost: 2, maxDelayMs: 50, partial: true };
-const decision: Decision = throttle.check('tag', ask);
+const checkOptions: CheckOptions = { cost: 2, maxDelayMs: 50, partial: true };
+const decision: Decision = throttle.check('tag', checkOptions);
 const rule: string | null = decision.rule;
 const wait: number = throttle.peek(new Uint8Array(3), 4).delayMs;
 const yes: boolean = throttle.allow('tag', 3);

@@ -3,7 +3,7 @@
 
 use crate::domain::Inner;
 use crate::limit::decide::{self, Check};
-use crate::limit::decision::Ask;
+use crate::limit::decision::CheckOptions;
 use crate::table::Key;
 
 /// How many tags are checked together: as many as memory can be asked for at once, and more.
@@ -12,7 +12,7 @@ pub(crate) const BATCH: usize = 64;
 /// Checks at most `BATCH` tags.
 pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [bool]) {
     let table = &domain.host.table;
-    let ask = Ask::default();
+    let options = CheckOptions::default();
     let [rule] = domain.rules.as_slice() else {
         for tag in tags {
             for rule in &domain.rules {
@@ -20,7 +20,7 @@ pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [b
             }
         }
         for (tag, allowed) in tags.iter().zip(allowed) {
-            *allowed = decide::allow(domain, tag.as_ref(), ask);
+            *allowed = decide::allow(domain, tag.as_ref(), options);
         }
         return;
     };
@@ -31,6 +31,6 @@ pub(crate) fn allow<T: AsRef<[u8]>>(domain: &Inner, tags: &[T], allowed: &mut [b
     }
     let now = domain.host.now();
     for (key, allowed) in keys.iter().zip(allowed) {
-        *allowed = Check::at(domain, now, [*key], ask).take(rule).allowed();
+        *allowed = Check::at(domain, now, [*key], options).take(rule).allowed();
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::domain::{ActiveRule, Inner};
 use crate::limit::bucket::{MAX_TAT, Scale, Tat, TickWindow};
-use crate::limit::decision::{Ask, Decision};
+use crate::limit::decision::{CheckOptions, Decision};
 use crate::stats::Count;
 use crate::table::{BucketUpdate, Key};
 
@@ -18,37 +18,37 @@ pub(crate) const MAX_RULES: usize = 16;
 
 /// Asks and takes: the decision.
 #[inline(always)]
-pub(crate) fn check(domain: &Inner, tag: &[u8], ask: Ask) -> Decision {
+pub(crate) fn check(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decision {
     match domain.rules.as_slice() {
-        [rule] => Check::of_one(domain, rule, tag, ask).take(rule).decision(),
-        _ => check_several(domain, tag, ask),
+        [rule] => Check::of_one(domain, rule, tag, options).take(rule).decision(),
+        _ => check_several(domain, tag, options),
     }
 }
 
 /// Asks and takes: yes or no.
 #[inline(always)]
-pub(crate) fn allow(domain: &Inner, tag: &[u8], ask: Ask) -> bool {
+pub(crate) fn allow(domain: &Inner, tag: &[u8], options: CheckOptions) -> bool {
     match domain.rules.as_slice() {
-        [rule] => Check::of_one(domain, rule, tag, ask).take(rule).allowed(),
-        _ => allow_several(domain, tag, ask),
+        [rule] => Check::of_one(domain, rule, tag, options).take(rule).allowed(),
+        _ => allow_several(domain, tag, options),
     }
 }
 
 #[inline(never)]
-fn check_several(domain: &Inner, tag: &[u8], ask: Ask) -> Decision {
-    Check::of_several(domain, tag, ask).take_several().decision()
+fn check_several(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decision {
+    Check::of_several(domain, tag, options).take_several().decision()
 }
 
 #[inline(never)]
-fn allow_several(domain: &Inner, tag: &[u8], ask: Ask) -> bool {
-    Check::of_several(domain, tag, ask).take_several().allowed()
+fn allow_several(domain: &Inner, tag: &[u8], options: CheckOptions) -> bool {
+    Check::of_several(domain, tag, options).take_several().allowed()
 }
 
 /// Asks only.
-pub(crate) fn peek(domain: &Inner, tag: &[u8], ask: Ask) -> Decision {
+pub(crate) fn peek(domain: &Inner, tag: &[u8], options: CheckOptions) -> Decision {
     match domain.rules.as_slice() {
-        [rule] => Check::of_one(domain, rule, tag, ask).peek().decision(),
-        _ => Check::of_several(domain, tag, ask).peek().decision(),
+        [rule] => Check::of_one(domain, rule, tag, options).peek().decision(),
+        _ => Check::of_several(domain, tag, options).peek().decision(),
     }
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn peek(domain: &Inner, tag: &[u8], ask: Ask) -> Decision {
 #[derive(Clone, Copy)]
 pub(crate) struct Check<'a, const N: usize> {
     domain: &'a Inner,
-    ask: Ask,
+    options: CheckOptions,
     /// Nanoseconds, as all times here.
     now: u64,
     /// The end of the longest wait.
@@ -68,7 +68,7 @@ pub(crate) struct Check<'a, const N: usize> {
 /// How a check ended.
 pub(crate) struct Evaluation<'a, const N: usize> {
     domain: &'a Inner,
-    ask: Ask,
+    options: CheckOptions,
     now: u64,
     /// The buckets, after the check.
     tats: [Tat; N],
@@ -82,8 +82,8 @@ pub(crate) struct Evaluation<'a, const N: usize> {
 
 impl<'a> Check<'a, 1> {
     #[inline(always)]
-    fn of_one(domain: &'a Inner, rule: &ActiveRule, tag: &[u8], ask: Ask) -> Self {
-        Check::at(domain, domain.host.now(), [rule.key(tag)], ask)
+    fn of_one(domain: &'a Inner, rule: &ActiveRule, tag: &[u8], options: CheckOptions) -> Self {
+        Check::at(domain, domain.host.now(), [rule.key(tag)], options)
     }
 
     /// Asks and takes under one rule.
@@ -99,31 +99,31 @@ impl<'a> Check<'a, 1> {
     /// its place, 379 and 636.
     #[inline(always)]
     fn take_at_once(self, rule: &ActiveRule) -> Option<Evaluation<'a, 1>> {
-        let (Check { domain, ask, .. }, scale) = (self, &rule.scale);
-        if ask.partial
-            || (domain.dry_run && ask.max_delay != 0)
+        let (Check { domain, options, .. }, scale) = (self, &rule.scale);
+        if options.partial
+            || (domain.dry_run && options.max_delay != 0)
             || !domain.host.table.was_never_exchanged()
         {
             return None;
         }
         let window = scale.window(self.now, self.latest);
         let tat = domain.host.table.update_at_home(self.keys[0], scale, self.now, |tat| {
-            let next = match scale.passes(tat, window, ask.cost) {
-                true => scale.take(tat, window, ask.cost),
+            let next = match scale.passes(tat, window, options.cost) {
+                true => scale.take(tat, window, options.cost),
                 false => tat,
             };
             BucketUpdate { tat: next, hits: 0, answer: next }
         })?;
         domain.host.counters.add_one(Count::Allowed);
-        let granted = Some(ask.cost);
+        let granted = Some(options.cost);
         Some(Evaluation { tats: [tat], taken: true, granted, ..self.evaluation() })
     }
 
     /// Grants and takes in one atomic step.
     #[inline(never)]
     fn take_one(self, rule: &ActiveRule) -> Evaluation<'a, 1> {
-        let (ask, refusal) = (self.ask, self.refused_units(rule));
-        let grant = move |tat, window| grant(ask, &rule.scale, tat, window);
+        let (options, refusal) = (self.options, self.refused_units(rule));
+        let grant = move |tat, window| grant(options, &rule.scale, tat, window);
         let (tat, granted) = self.step(rule, self.keys[0], refusal, grant);
         let refused = u32::from(granted.is_none());
         let evaluation =
@@ -134,12 +134,12 @@ impl<'a> Check<'a, 1> {
 }
 
 impl<'a> Check<'a, MAX_RULES> {
-    pub(crate) fn of_several(domain: &'a Inner, tag: &[u8], ask: Ask) -> Self {
+    pub(crate) fn of_several(domain: &'a Inner, tag: &[u8], options: CheckOptions) -> Self {
         let mut keys = [Key { fingerprint: 0, rule: 0 }; MAX_RULES];
         for (key, rule) in keys.iter_mut().zip(&domain.rules) {
             *key = rule.key(tag);
         }
-        Check::at(domain, domain.host.now(), keys, ask)
+        Check::at(domain, domain.host.now(), keys, options)
     }
 
     /// Asks and takes under any number of rules.
@@ -172,7 +172,7 @@ impl<'a> Check<'a, MAX_RULES> {
     /// Takes from every rule, or from none; then returns which one ran out in between.
     fn take_from_each(&self, units: u64, tats: &mut [Tat; MAX_RULES]) -> Result<(), usize> {
         for (i, rule) in self.domain.rules.iter().enumerate() {
-            let needed = self.ask.needed(rule.burst()).min(units);
+            let needed = self.options.needed(rule.burst()).min(units);
             let still = move |tat, window| rule.scale.passes(tat, window, needed).then_some(units);
             let (tat, granted) = self.step(rule, self.keys[i], None, still);
             tats[i] = tat;
@@ -190,17 +190,17 @@ impl<'a> Check<'a, MAX_RULES> {
 impl<'a, const N: usize> Check<'a, N> {
     /// A check whose keys are known.
     #[inline(always)]
-    pub(crate) fn at(domain: &'a Inner, now: u64, keys: [Key; N], ask: Ask) -> Self {
-        Check { domain, ask, now, latest: now.saturating_add(ask.max_delay), keys }
+    pub(crate) fn at(domain: &'a Inner, now: u64, keys: [Key; N], options: CheckOptions) -> Self {
+        Check { domain, options, now, latest: now.saturating_add(options.max_delay), keys }
     }
 
     /// Asks only.
     pub(crate) fn peek(&self) -> Evaluation<'a, N> {
         let mut evaluation = self.evaluation();
-        let mut granted = self.ask.cost;
+        let mut granted = self.options.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
             evaluation.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
-            match grant(self.ask, &rule.scale, evaluation.tats[i], self.window(rule, self.keys[i]))
+            match grant(self.options, &rule.scale, evaluation.tats[i], self.window(rule, self.keys[i]))
             {
                 Some(units) => granted = granted.min(units),
                 None => evaluation.refused |= 1 << i,
@@ -258,7 +258,7 @@ impl<'a, const N: usize> Check<'a, N> {
     /// number: the burst is the most that it could have needed.
     #[inline]
     fn refused_units(&self, rule: &ActiveRule) -> Option<u64> {
-        rule.charge_refused.then(|| self.ask.cost.min(rule.burst()))
+        rule.charge_refused.then(|| self.options.cost.min(rule.burst()))
     }
 
     /// When the check may pass under a rule. What peers admitted may not have been heard of yet,
@@ -279,7 +279,7 @@ impl<'a, const N: usize> Check<'a, N> {
     fn evaluation(self) -> Evaluation<'a, N> {
         Evaluation {
             domain: self.domain,
-            ask: self.ask,
+            options: self.options,
             now: self.now,
             tats: [0; N],
             taken: false,
@@ -291,12 +291,12 @@ impl<'a, const N: usize> Check<'a, N> {
 
 /// The units that a rule grants; none: it refuses.
 #[inline(always)]
-fn grant(ask: Ask, scale: &Scale, tat: Tat, window: TickWindow) -> Option<u64> {
-    if !ask.partial {
-        return scale.passes(tat, window, ask.needed(scale.burst())).then_some(ask.cost);
+fn grant(options: CheckOptions, scale: &Scale, tat: Tat, window: TickWindow) -> Option<u64> {
+    if !options.partial {
+        return scale.passes(tat, window, options.needed(scale.burst())).then_some(options.cost);
     }
-    let units = ask.cost.min(scale.max_units(tat, window)?);
-    (units > 0 || ask.cost == 0).then_some(units)
+    let units = options.cost.min(scale.max_units(tat, window)?);
+    (units > 0 || options.cost == 0).then_some(units)
 }
 
 impl<const N: usize> Evaluation<'_, N> {
@@ -307,7 +307,7 @@ impl<const N: usize> Evaluation<'_, N> {
 
     pub(crate) fn decision(&self) -> Decision {
         let Some(deciding) = self.deciding_rule() else {
-            return Decision::unlimited(self.ask.cost);
+            return Decision::unlimited(self.options.cost);
         };
         let (delay, retry_after) = match self.granted {
             // Dry run delays nothing: the delay is reported as the time to retry.
@@ -340,7 +340,7 @@ impl<const N: usize> Evaluation<'_, N> {
         let mut buckets = self.domain.rules.iter().zip(self.tats);
         granted
             && buckets
-                .any(|(rule, tat)| tat == MAX_TAT && self.ask.needed(rule.burst()) == self.ask.cost)
+                .any(|(rule, tat)| tat == MAX_TAT && self.options.needed(rule.burst()) == self.options.cost)
     }
 
     /// Whether only dry run lets it go on, or go on at once.
@@ -352,22 +352,22 @@ impl<const N: usize> Evaluation<'_, N> {
     #[inline]
     fn delay(&self) -> u64 {
         // Nothing was waited for, so every turn has come.
-        if self.ask.max_delay == 0 {
+        if self.options.max_delay == 0 {
             return 0;
         }
         let delay = match self.granted {
             Some(units) if self.taken => self.longest(|scale, tat| {
                 // Only the units needed are waited for, not those that became debt.
-                let debt = units - units.min(self.ask.needed(scale.burst()));
+                let debt = units - units.min(self.options.needed(scale.burst()));
                 scale.wait(scale.refund(tat, debt), self.now)
             }),
             Some(units) => self.longest(|scale, tat| {
-                scale.retry_after(tat, self.now, units.min(self.ask.needed(scale.burst())))
+                scale.retry_after(tat, self.now, units.min(self.options.needed(scale.burst())))
             }),
             None => 0,
         };
         // With tolerance a check may pass before its turn.
-        delay.min(self.ask.max_delay)
+        delay.min(self.options.max_delay)
     }
 
     /// The longest of some time over all rules.
@@ -395,9 +395,9 @@ impl<const N: usize> Evaluation<'_, N> {
     }
 
     fn retry_after(&self, scale: &Scale, tat: Tat) -> u64 {
-        let units = match self.ask.partial {
-            true => self.ask.cost.min(1),
-            false => self.ask.needed(scale.burst()),
+        let units = match self.options.partial {
+            true => self.options.cost.min(1),
+            false => self.options.needed(scale.burst()),
         };
         scale.retry_after(tat, self.now, units)
     }

@@ -10,7 +10,7 @@ pub const DEFAULT_COST: u64 = 1;
 
 /// What a check asks for: a cost, and how far it may bend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct CheckOptions {
     pub(crate) cost: u64,
     /// Nanoseconds.
     pub(crate) max_delay: u64,
@@ -18,30 +18,30 @@ pub struct Ask {
     pub(crate) allow_debt: bool,
 }
 
-impl Ask {
+impl CheckOptions {
     /// Ask for so many units.
-    pub fn cost(cost: u64) -> Ask {
-        Ask { cost, max_delay: 0, partial: false, allow_debt: false }
+    pub fn cost(cost: u64) -> CheckOptions {
+        CheckOptions { cost, max_delay: 0, partial: false, allow_debt: false }
     }
 
     /// Be allowed also when the turn comes within this time; [`Decision::delay`] says when.
     #[must_use]
-    pub fn max_delay(self, delay: Duration) -> Ask {
-        Ask { max_delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), ..self }
+    pub fn max_delay(self, delay: Duration) -> CheckOptions {
+        CheckOptions { max_delay: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
     /// Take as many units as there are, if not all; [`Decision::granted`] says how many.
     #[must_use]
-    pub fn partial(self, partial: bool) -> Ask {
-        Ask { partial, ..self }
+    pub fn partial(self, partial: bool) -> CheckOptions {
+        CheckOptions { partial, ..self }
     }
 
     /// Allow a cost above the burst: the check then needs a full bucket of that rule and leaves it
     /// in debt, in one atomic step. The cost counts as at most 2^40 units. Has no effect together
-    /// with [`Ask::partial`].
+    /// with [`CheckOptions::partial`].
     #[must_use]
-    pub fn allow_debt(self, allow_debt: bool) -> Ask {
-        Ask { allow_debt, ..self }
+    pub fn allow_debt(self, allow_debt: bool) -> CheckOptions {
+        CheckOptions { allow_debt, ..self }
     }
 
     /// The units that must be available under a rule of this burst, unless the check is partial.
@@ -51,10 +51,10 @@ impl Ask {
     }
 }
 
-impl Default for Ask {
+impl Default for CheckOptions {
     /// Ask for one unit, now.
-    fn default() -> Ask {
-        Ask::cost(DEFAULT_COST)
+    fn default() -> CheckOptions {
+        CheckOptions::cost(DEFAULT_COST)
     }
 }
 

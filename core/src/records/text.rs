@@ -112,7 +112,7 @@ crate::records!(Decision, settable);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ask, ManualClock, Rule, Throttle};
+    use crate::{CheckOptions, ManualClock, Rule, Throttle};
 
     #[test]
     fn a_line_keeps_every_field() {
@@ -120,7 +120,7 @@ mod tests {
         let throttle = Throttle::builder().rule(rule).dry_run(true).clock(ManualClock::new());
         let throttle = throttle.build().unwrap();
         for cost in [3, 2, 1] {
-            let decision = throttle.check_with("x", Ask::cost(cost)).unwrap();
+            let decision = throttle.check_with("x", CheckOptions::cost(cost)).unwrap();
             let mut line = String::from("OK");
             write(&decision, &throttle, &mut line).unwrap();
             assert_eq!(read(&line), Answer { decision, rule: "a rule=x" }, "{line}");

@@ -21,7 +21,7 @@ use super::request::{Action, HttpDecision, Refusal, Request};
 use super::shared::SharedThrottle;
 use super::warnings::{FAILED, Warning, Warnings};
 use crate::error::Result;
-use crate::limit::decision::{Ask, Decision};
+use crate::limit::decision::{CheckOptions, Decision};
 use crate::{Domain, Throttle};
 
 /// A middleware, or a limit of a route.
@@ -248,11 +248,11 @@ impl Middleware {
             Cost::Function => 1,
         };
         let domain = self.domain()?;
-        let ask = Ask::cost(request.cost.unwrap_or(fixed)).allow_debt(true);
+        let check = CheckOptions::cost(request.cost.unwrap_or(fixed)).allow_debt(true);
         if !self.may_delay() || !request.can_delay || !delayed::enter(max_delayed) {
-            return Ok((domain.check_with(tag, ask)?, false));
+            return Ok((domain.check_with(tag, check)?, false));
         }
-        let checked = domain.check_with(tag, ask.max_delay(max_delay));
+        let checked = domain.check_with(tag, check.max_delay(max_delay));
         let waits = checked.as_ref().is_ok_and(|decision| !decision.delay.is_zero());
         if !waits {
             delayed::leave();

@@ -9,7 +9,7 @@ mod model;
 
 use std::time::Duration;
 
-use dthrottle::{Ask, Decision, ManualClock, Rate, Rule, Throttle};
+use dthrottle::{CheckOptions, Decision, ManualClock, Rate, Rule, Throttle};
 use model::{Bucket, Limit, Model, Mutation, ratio};
 use num_rational::BigRational;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ impl Core {
 
 impl Bucket for Core {
     fn check(&mut self, now: u64, cost: u64) -> bool {
-        self.at(now).check_with("tag", Ask::cost(cost)).unwrap().allowed
+        self.at(now).check_with("tag", CheckOptions::cost(cost)).unwrap().allowed
     }
 
     fn refund(&mut self, now: u64, units: u64) {
@@ -54,7 +54,7 @@ impl Bucket for Core {
     }
 
     fn balance(&mut self, now: u64) -> i64 {
-        self.at(now).peek_with("tag", Ask::cost(0)).unwrap().balance
+        self.at(now).peek_with("tag", CheckOptions::cost(0)).unwrap().balance
     }
 }
 
@@ -279,9 +279,9 @@ proptest! {
         for (step, cost, wait, partial) in calls {
             clock.advance(Duration::from_nanos(step));
             let cost = if partial { cost } else { cost.min(burst) };
-            let ask = Ask::cost(cost).max_delay(Duration::from_nanos(wait)).partial(partial);
-            let decision = throttle.check_with("tag", ask).unwrap();
-            let debt = throttle.check_with("tag", ask.allow_debt(true)).unwrap();
+            let options = CheckOptions::cost(cost).max_delay(Duration::from_nanos(wait)).partial(partial);
+            let decision = throttle.check_with("tag", options).unwrap();
+            let debt = throttle.check_with("tag", options.allow_debt(true)).unwrap();
             prop_assert!(debt.granted <= cost && debt.delay.as_nanos() <= u128::from(wait));
             prop_assert!(decision.granted <= cost);
             prop_assert!(decision.remaining <= burst);
@@ -323,8 +323,8 @@ fn run_domain(limits: &[Limit], calls: &[Call]) -> Vec<Decision> {
     let most = limits.iter().map(|limit| limit.burst).min().unwrap();
     let answer = |call: &Call| {
         clock.set(Duration::from_nanos(call.now)).unwrap();
-        let ask = Ask::cost(call.cost.min(most)).partial(call.cost.is_multiple_of(3));
-        let mut decision = throttle.check_with("tag", ask).unwrap();
+        let options = CheckOptions::cost(call.cost.min(most)).partial(call.cost.is_multiple_of(3));
+        let mut decision = throttle.check_with("tag", options).unwrap();
         (decision.rule, decision.deciding) = (None, None);
         decision
     };

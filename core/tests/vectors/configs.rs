@@ -1,7 +1,7 @@
 //! Rates and configurations, good and bad, and the table of errors.
 
 use dthrottle::config::{Entry, Names, Node, Value};
-use dthrottle::{Ask, Config, Error, ErrorKind, ManualClock};
+use dthrottle::{CheckOptions, Config, Error, ErrorKind, ManualClock};
 use serde_json::Value as Json;
 
 use crate::{build, list, vectors};
@@ -45,7 +45,7 @@ fn good_rates() {
         let config = rate_config(case).unwrap_or_else(|error| panic!("{case}: {error}"));
         let throttle = build(config, &clock).unwrap();
         let limit = case["limit"].as_u64().unwrap();
-        let first = throttle.check_with("tag", Ask::cost(limit)).unwrap();
+        let first = throttle.check_with("tag", CheckOptions::cost(limit)).unwrap();
         assert!(first.allowed && first.limit == limit && first.remaining == 0, "{case}: {first:?}");
         let second = throttle.check("tag").unwrap();
         let off =

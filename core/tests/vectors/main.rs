@@ -10,7 +10,7 @@ mod web;
 use std::path::Path;
 use std::time::Duration;
 
-use dthrottle::{Ask, Config, Decision, Domain, ManualClock, Result, Throttle};
+use dthrottle::{CheckOptions, Config, Decision, Domain, ManualClock, Result, Throttle};
 use serde_json::Value as Json;
 
 /// A vector file, parsed.
@@ -49,13 +49,13 @@ fn call(
     age: Duration,
 ) -> Result<Answer> {
     let cost = args.get("cost").map(|cost| cost.as_u64().expect("a cost that Rust can express"));
-    let ask = cost.map_or_else(Ask::default, Ask::cost);
-    let ask = ask.max_delay(max_delay).partial(args["partial"] == true);
-    let ask = ask.allow_debt(args["allow_debt"] == true);
+    let options = cost.map_or_else(CheckOptions::default, CheckOptions::cost);
+    let options = options.max_delay(max_delay).partial(args["partial"] == true);
+    let options = options.allow_debt(args["allow_debt"] == true);
     Ok(match name {
-        "check" => Answer::Decision(domain.check_with(tag, ask)?),
-        "peek" => Answer::Decision(domain.peek_with(tag, ask)?),
-        "allow" => Answer::Allowed(domain.allow_with(tag, ask)?),
+        "check" => Answer::Decision(domain.check_with(tag, options)?),
+        "peek" => Answer::Decision(domain.peek_with(tag, options)?),
+        "allow" => Answer::Allowed(domain.allow_with(tag, options)?),
         "refund" => {
             domain.refund(tag, cost.unwrap_or(dthrottle::DEFAULT_COST))?;
             Answer::Nothing

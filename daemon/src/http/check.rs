@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dthrottle::records::Shown;
 use dthrottle::web::{Headers, Kind};
-use dthrottle::{Ask, Decision, Domain, Error, ErrorKind, Result, Throttle};
+use dthrottle::{CheckOptions, Decision, Domain, Error, ErrorKind, Result, Throttle};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -54,13 +54,13 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision
         }
     };
     let max_delay = Duration::from_millis(number("max_delay_ms", 0)?);
-    let ask = Ask::cost(number("cost", 1)?)
+    let options = CheckOptions::cost(number("cost", 1)?)
         .max_delay(max_delay.min(daemon.settings.max_delay))
         .partial(number("partial", 0)? != 0);
     if number("peek", 0)? != 0 {
-        return Ok((domain.peek_with(&tag, ask)?, domain));
+        return Ok((domain.peek_with(&tag, options)?, domain));
     }
-    let decision = domain.check_with(&tag, ask)?;
+    let decision = domain.check_with(&tag, options)?;
     if !decision.allowed {
         daemon.state.refused.add(&tag);
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use dthrottle::{Ask, ErrorKind};
+use dthrottle::{CheckOptions, ErrorKind};
 
 use super::call_rules::CallRule;
 use crate::daemon::Daemon;
@@ -100,15 +100,15 @@ fn decide(
     };
     let quantity = if numbers.len() == 4 { number(3, "quantity", 0)? } else { 1 };
     let throttle = daemon.call_rules.get(rule, added, &daemon.state.counts.resp_rules_refused)?;
-    let ask = Ask::cost(quantity);
+    let options = CheckOptions::cost(quantity);
     let decision = match quantity {
-        0 => throttle.peek_with(key, ask),
-        _ => throttle.check_with(key, ask),
+        0 => throttle.peek_with(key, options),
+        _ => throttle.check_with(key, options),
     };
     // More than the burst never passes: refused without a time to try again, as redis-cell does.
     let (decision, never) = match decision {
         Err(error) if error.kind() == ErrorKind::Cost => {
-            (throttle.peek_with(key, Ask::cost(0)), true)
+            (throttle.peek_with(key, CheckOptions::cost(0)), true)
         }
         decision => (decision, false),
     };

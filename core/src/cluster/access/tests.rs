@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Ask, Builder, ManualClock, Rule, TableConfig, Throttle};
+use crate::{Builder, CheckOptions, ManualClock, Rule, TableConfig, Throttle};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -72,7 +72,7 @@ fn what_was_admitted_is_drained_once() {
     for _ in 0..5 {
         assert!(fixture.throttle.allow("a").unwrap());
     }
-    assert!(fixture.throttle.check_with("a", Ask::cost(3)).unwrap().allowed);
+    assert!(fixture.throttle.check_with("a", CheckOptions::cost(3)).unwrap().allowed);
     assert!(fixture.throttle.allow("b").unwrap());
     fixture.throttle.refund("a", 1).unwrap();
     fixture.throttle.charge_local("b", 50, Duration::ZERO).unwrap();
@@ -94,9 +94,9 @@ fn what_was_admitted_is_drained_once() {
 #[test]
 fn a_debt_is_reported_in_full() {
     let fixture = Fixture::new(100);
-    let ask = Ask::cost(250).allow_debt(true);
-    assert_eq!(fixture.throttle.check_with("tag", ask).unwrap().balance, -150);
-    assert!(!fixture.throttle.check_with("tag", ask).unwrap().allowed);
+    let options = CheckOptions::cost(250).allow_debt(true);
+    assert_eq!(fixture.throttle.check_with("tag", options).unwrap().balance, -150);
+    assert!(!fixture.throttle.check_with("tag", options).unwrap().allowed);
     assert_eq!(fixture.units(), 250);
     fixture.throttle.refund("tag", 250).unwrap();
     assert_eq!(fixture.balance("tag"), 100);
@@ -127,7 +127,7 @@ fn large_costs_are_told_to_the_hit() {
     for _ in 0..3000 {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let cost = 1 + (number >> 40) % 3000;
-        let decision = fixture.throttle.check_with("tag", Ask::cost(cost)).unwrap();
+        let decision = fixture.throttle.check_with("tag", CheckOptions::cost(cost)).unwrap();
         taken += decision.granted;
         match number >> 60 {
             0 => reported += fixture.units(),
@@ -174,7 +174,7 @@ fn small_costs_are_told_on_average() {
     for _ in 0..100_000 {
         number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let cost = 1 + (number >> 40) % 100;
-        taken += fixture.throttle.check_with("tag", Ask::cost(cost)).unwrap().granted;
+        taken += fixture.throttle.check_with("tag", CheckOptions::cost(cost)).unwrap().granted;
         fixture.clock.advance(Duration::from_nanos(number >> 46));
         fixture.exchange.keep_alive(fixture.now());
         reported += if number >> 60 == 0 { fixture.units() } else { 0 };
@@ -189,7 +189,7 @@ fn hits_that_do_not_fit_are_counted() {
     let fixture = Fixture::new(burst);
     for _ in 0..3 {
         fixture.throttle.charge_local("tag", 0, Duration::ZERO).unwrap();
-        assert!(fixture.throttle.check_with("tag", Ask::cost(burst)).unwrap().allowed);
+        assert!(fixture.throttle.check_with("tag", CheckOptions::cost(burst)).unwrap().allowed);
         fixture.throttle.reset("tag").unwrap();
     }
     let quantum = fixture.rule().quantum();
@@ -202,7 +202,7 @@ fn hits_that_do_not_fit_are_counted() {
 fn what_is_not_due_is_kept() {
     let fixture = Fixture::new(10);
     for (tag, cost) in [("a", 2), ("b", 5), ("c", 10)] {
-        fixture.throttle.check_with(tag, Ask::cost(cost)).unwrap();
+        fixture.throttle.check_with(tag, CheckOptions::cost(cost)).unwrap();
     }
     let mut seen = Vec::new();
     let mut out = Vec::new();
@@ -229,7 +229,7 @@ fn hits_are_told_with_their_age() {
         let [entry] = fixture.drain()[..] else { panic!("one entry") };
         fixture.now() - entry.start_ns
     };
-    fixture.throttle.check_with("tag", Ask::cost(20)).unwrap();
+    fixture.throttle.check_with("tag", CheckOptions::cost(20)).unwrap();
     assert_eq!(start(&fixture), 0);
     fixture.throttle.allow("tag").unwrap();
     assert_eq!(start(&fixture), 0, "in a bucket that is not full: never in the future");
@@ -291,7 +291,7 @@ fn late_hits_are_charged_to_offenders_only() {
     assert_eq!(fixture.charge("tag", 5, 0, true, false), skipped);
     assert_eq!(fixture.balance("tag"), 100);
     assert_eq!(fixture.charge("tag", 5, 0, true, true), charged, "an offender there");
-    fixture.throttle.check_with("tag", Ask::cost(85)).unwrap();
+    fixture.throttle.check_with("tag", CheckOptions::cost(85)).unwrap();
     assert_eq!(fixture.balance("tag"), 10);
     assert_eq!(fixture.charge("tag", 5, 0, true, false), skipped, "a tenth is left");
     let saturated = |tag: &str| {
@@ -336,7 +336,7 @@ fn unknown_rules_are_reported_and_learned() {
     let fixture = Fixture::new(10);
     let host = std::sync::Arc::clone(&fixture.throttle.0.host);
     let mut stranger = Exchange::new(host, &[]);
-    fixture.throttle.check_with("tag", Ask::cost(9)).unwrap();
+    fixture.throttle.check_with("tag", CheckOptions::cost(9)).unwrap();
     let mut out = Vec::new();
     stranger.drain(fixture.now(), false, |_, _| panic!("not known"), |entry| out.push(entry));
     assert_eq!((out.len(), out[0].rule, out[0].hits), (1, fixture.rule().id, 9));

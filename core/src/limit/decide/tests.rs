@@ -14,16 +14,16 @@ fn throttle(first: Rule, second: Rule) -> Throttle {
 #[test]
 fn a_lost_race_gives_everything_back() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-    let check = Check::of_several(&throttle.0, b"tag", Ask::cost(8));
+    let check = Check::of_several(&throttle.0, b"tag", CheckOptions::cost(8));
     let peeked = check.peek();
     assert_eq!(peeked.granted, Some(8));
     // Another thread is faster.
-    assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
+    assert!(throttle.check_with("tag", CheckOptions::cost(3)).unwrap().allowed);
     let decision = check.commit(peeked).decision();
     assert!(!decision.allowed);
     assert_eq!((decision.rule, decision.balance), (Some(1), 7));
     assert_eq!(decision.retry_after, Duration::from_secs(1));
-    let after = throttle.peek_with("tag", Ask::cost(7)).unwrap();
+    let after = throttle.peek_with("tag", CheckOptions::cost(7)).unwrap();
     assert!(after.allowed && after.balance == 7);
     assert_eq!(after.reset_after, Duration::from_secs(3), "also under the other rule");
 }
@@ -32,9 +32,9 @@ fn a_lost_race_gives_everything_back() {
 fn a_lost_race_is_a_refusal_that_costs() {
     let first = Rule::per_second(1).burst(20).charge_refused(true);
     let throttle = throttle(first, Rule::per_second(1).burst(10));
-    let check = Check::of_several(&throttle.0, b"tag", Ask::cost(8));
+    let check = Check::of_several(&throttle.0, b"tag", CheckOptions::cost(8));
     let peeked = check.peek();
-    assert!(throttle.check_with("tag", Ask::cost(3)).unwrap().allowed);
+    assert!(throttle.check_with("tag", CheckOptions::cost(3)).unwrap().allowed);
     assert!(!check.commit(peeked).allowed());
     assert_eq!(throttle.peek("tag").unwrap().reset_after, Duration::from_secs(11));
 }
@@ -42,7 +42,7 @@ fn a_lost_race_is_a_refusal_that_costs() {
 #[test]
 fn a_lost_race_gives_back_the_debt() {
     let throttle = throttle(Rule::per_second(1).burst(20), Rule::per_second(1).burst(10));
-    let check = Check::of_several(&throttle.0, b"tag", Ask::cost(30).allow_debt(true));
+    let check = Check::of_several(&throttle.0, b"tag", CheckOptions::cost(30).allow_debt(true));
     let peeked = check.peek();
     assert_eq!(peeked.granted, Some(30));
     throttle.charge_local("tag", 1, Duration::ZERO).unwrap();
@@ -55,11 +55,12 @@ fn a_lost_race_gives_back_the_debt() {
 fn a_debt_beyond_what_a_bucket_holds_is_clamped() {
     let builder = Throttle::builder().rule(Rule::per_hour(1).burst(3));
     let throttle = builder.clock(ManualClock::new()).build().unwrap();
-    let decision = throttle.check_with("tag", Ask::cost(1 << 40).allow_debt(true)).unwrap();
+    let decision =
+        throttle.check_with("tag", CheckOptions::cost(1 << 40).allow_debt(true)).unwrap();
     assert_eq!((decision.granted, decision.delay), (1 << 40, Duration::ZERO));
     let stats = throttle.stats();
     assert_eq!((stats.clamped, stats.failed_open), (1, 0));
-    assert!(!throttle.check_with("tag", Ask::cost(0)).unwrap().allowed);
+    assert!(!throttle.check_with("tag", CheckOptions::cost(0)).unwrap().allowed);
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -149,7 +150,7 @@ fn slack_adds_to_tolerance_where_it_is_wanted() {
 fn a_wait_is_at_most_what_was_asked() {
     let test = TestDomain::new(3 * SECOND, false);
     test.start_exchange();
-    let two = Ask::cost(2).max_delay(Duration::from_secs(1));
+    let two = CheckOptions::cost(2).max_delay(Duration::from_secs(1));
     let waits: Vec<Duration> = (0..4)
         .map_while(|_| {
             let peek = test.domain.peek_with("tag", two).unwrap();

@@ -50,8 +50,9 @@ pub fn check_bytes(
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<()> {
-    let ask = common::ask(cost, max_delay_ms, partial, allow_debt).map_err(failure)?;
-    write(handle.domain.check_with(tag, ask))
+    let options =
+        common::check_options(cost, max_delay_ms, partial, allow_debt).map_err(failure)?;
+    write(handle.domain.check_with(tag, options))
 }
 
 /// Asks only.
@@ -77,8 +78,9 @@ pub fn peek_bytes(
     partial: Option<bool>,
     allow_debt: Option<bool>,
 ) -> Result<()> {
-    let ask = common::ask(cost, max_delay_ms, partial, allow_debt).map_err(failure)?;
-    write(handle.domain.peek_with(tag, ask))
+    let options =
+        common::check_options(cost, max_delay_ms, partial, allow_debt).map_err(failure)?;
+    write(handle.domain.peek_with(tag, options))
 }
 
 fn write(decision: dthrottle::Result<Decision>) -> Result<()> {
@@ -95,8 +97,8 @@ pub fn allow(handle: &Handle, tag: &str, cost: Option<f64>) -> Result<bool> {
 /// Asks and takes: yes or no.
 #[wasm_bindgen(js_name = allowBytes)]
 pub fn allow_bytes(handle: &Handle, tag: &[u8], cost: Option<f64>) -> Result<bool> {
-    let ask = common::ask(cost, None, None, None).map_err(failure)?;
-    handle.domain.allow_with(tag, ask).map_err(failure)
+    let options = common::check_options(cost, None, None, None).map_err(failure)?;
+    handle.domain.allow_with(tag, options).map_err(failure)
 }
 
 /// Asks and takes for each tag in turn, yes or no: all tags one after the other, and their lengths.

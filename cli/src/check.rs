@@ -48,7 +48,7 @@ pub(crate) struct ResetArgs {
 }
 
 /// Prints the answer, a field a line; fails with 1 when refused.
-pub(crate) fn ask(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) fn check(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut options = Vec::new();
     options.extend(args.cost.map(|cost| format!("cost={cost}")));
     options.extend(args.max_delay.map(|delay| format!("max_delay_ms={delay}")));
