@@ -20,9 +20,9 @@ export interface GatekeeperOptions<Request = any> {
   /** How many requests may wait at once; more are rejected. Default: 1000. */
   maxDelayed?: number | undefined;
   /** The status of a rejection. Default: 503. */
-  statusCode?: number | undefined;
+  status?: number | undefined;
   /** The body of a rejection. Default: `'Rejected\n'`. */
-  message?: string | undefined;
+  body?: string | undefined;
   /**
    * The share of rejections that is reported to the master, chosen at random: a number from 0 to 1, `true` for 1 or
    * `false` for 0. Default: `true`.

@@ -18,7 +18,7 @@ const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
 /** @import { DelayedRequest } from './delays.js' */
 
 const NAMES = [
-  'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxDelayed', 'statusCode', 'message', 'tellRejected',
+  'master', 'control', 'domain', 'tag', 'logInfo', 'maxDelayMs', 'maxDelayed', 'status', 'body', 'tellRejected',
 ];
 const ADDRESS = /^(?:tcp:\/\/)?(\[[0-9a-fA-F:.]+\]|[^\s:/[\]]+):(\d{1,5})$/;
 const EXAMPLE = "'127.0.0.1:10004'";
@@ -28,7 +28,7 @@ const EXAMPLE = "'127.0.0.1:10004'";
  * @returns {Gatekeeper}
  */
 function gatekeeper(options) {
-  const { accounting, control, domain, tag, logInfo, maxDelayMs, maxDelayed, statusCode, message, tellRejected } = read(options);
+  const { accounting, control, domain, tag, logInfo, maxDelayMs, maxDelayed, status, body, tellRejected } = read(options);
   const delays = new Delays(maxDelayMs, maxDelayed);
   const master = new Master(accounting, control, domain, (client, until) => delays.delay(client, until));
   /** @type {GatekeeperCounts} */
@@ -100,10 +100,10 @@ function gatekeeper(options) {
    */
   function refuse(request, response, until) {
     if (response.headersSent) return;
-    response.statusCode = statusCode;
+    response.statusCode = status;
     response.setHeader('Content-Type', 'text/plain; charset=utf-8');
     response.setHeader('Retry-After', String(Math.max(1, Math.ceil((until - Date.now()) / 1000))));
-    response.end(request.method === 'HEAD' ? undefined : message);
+    response.end(request.method === 'HEAD' ? undefined : body);
   }
 
   return Object.assign(middleware, {
@@ -125,7 +125,7 @@ function gatekeeper(options) {
 function read(options) {
   if (!isTable(options)) throw wrong('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
   known('', Object.keys(options), NAMES);
-  const { domain, tag = defaultTag, logInfo, message = 'Rejected\n', tellRejected = true } = options;
+  const { domain, tag = defaultTag, logInfo, body = 'Rejected\n', tellRejected = true } = options;
   const accounting = toHostAndPort('master', options.master);
   const next = { ...accounting, port: accounting.port + 1 };
   const control = options.control === undefined ? next : toHostAndPort('control', options.control);
@@ -135,7 +135,7 @@ function read(options) {
   for (const [name, value] of Object.entries({ tag, logInfo })) {
     if (value !== undefined && typeof value !== 'function') throw wrong(name, value, 'a function of the request');
   }
-  if (typeof message !== 'string') throw wrong('message', message, 'text');
+  if (typeof body !== 'string') throw wrong('body', body, 'text');
   const share = Number(tellRejected);
   if (!['boolean', 'number'].includes(typeof tellRejected) || !(share >= 0 && share <= 1)) {
     throw wrong('tellRejected', tellRejected, 'true, false, or a share from 0 to 1');
@@ -148,8 +148,8 @@ function read(options) {
     logInfo,
     maxDelayMs: toNumber(options, 'maxDelayMs', 5000, 0, 3_600_000),
     maxDelayed: toNumber(options, 'maxDelayed', 1000, 0, 1_000_000),
-    statusCode: toNumber(options, 'statusCode', 503, 400, 599),
-    message,
+    status: toNumber(options, 'status', 503, 400, 599),
+    body,
     tellRejected: share,
   };
 }

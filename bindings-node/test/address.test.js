@@ -15,7 +15,7 @@ const { ClientAddress, clientAddress, parseAddress } = require('../web/address.j
 const vectors = JSON.parse(readFileSync(join(__dirname, '../../tests/vectors/addresses.json'), 'utf8'));
 
 /** What the vectors call an option, and JavaScript does. */
-const NAMES = new Map([['trusted_proxies', 'trustedProxies'], ['ipv6_prefix', 'ipv6Subnet']]);
+const NAMES = new Map([['trusted_proxies', 'trustedProxies'], ['ipv6_prefix', 'ipv6Prefix']]);
 
 /** @param {Uint8Array | null} tag */
 const hex = (tag) => (tag === null ? null : Buffer.from(tag).toString('hex'));
@@ -34,7 +34,7 @@ const PEERS = ['198.51.100.255', '2001:db8:ffff:2::1'];
 describe('client addresses', () => {
   for (const row of vectors.good) {
     it(row.why, () => {
-      const options = { trustedProxies: row.trusted_proxies, ipv6Subnet: row.ipv6_prefix };
+      const options = { trustedProxies: row.trusted_proxies, ipv6Prefix: row.ipv6_prefix };
       assert.equal(hex(clientAddress(row.peer, row.forwarded_for, options)), row.tag_hex);
       assert.equal(hex(clientAddress(row.peer, row.forwarded_for.join(', '), options)), row.tag_hex);
       const often = new ClientAddress(options);
@@ -94,7 +94,7 @@ describe('client addresses', () => {
       const short = new URL(`http://[${long}]`).hostname.slice(1, -1);
       assert.ok(isIPv6(short), short);
       const spelled = [long, long.toUpperCase(), short, `[${short}]:8080`, ` ${short}%eth0`];
-      const tags = new Set(spelled.map((text) => hex(clientAddress(text, null, { ipv6Subnet: 128 }))));
+      const tags = new Set(spelled.map((text) => hex(clientAddress(text, null, { ipv6Prefix: 128 }))));
       assert.equal(tags.size, 1);
       assert.ok(hex(bytes)?.endsWith(String([...tags][0])));
     }
@@ -120,7 +120,7 @@ describe('client addresses', () => {
       const [address, bits = '32'] = network.split('/');
       list.addSubnet(address, Number(bits), address.includes(':') ? 'ipv6' : 'ipv4');
     }
-    const find = new ClientAddress({ trustedProxies: networks, ipv6Subnet: 128 });
+    const find = new ClientAddress({ trustedProxies: networks, ipv6Prefix: 128 });
     const starts = ['10.127.', '10.128.', '203.0.113.', '198.51.100.'];
     for (let i = 0; i < 5000; i += 1) {
       const start = starts[roll(starts.length)];

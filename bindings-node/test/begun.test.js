@@ -84,7 +84,7 @@ for (const name of ['express', 'express4', 'connect']) {
           began.then(() => later(50)).then(() => response.end('still'));
         }
         next();
-      }, { message: () => began.then(() => 'sorry') });
+      }, { body: () => began.then(() => 'sorry') });
       await using(app, async (get) => {
         await get('/', soon());
         const { status, body } = await get('/slow', soon());

@@ -51,7 +51,7 @@ for (const name of ['express', 'express4']) {
         assert.equal(headers.ratelimit, '"day";r=8;t=9600, "second";r=4;t=1');
       });
       const old = need(name)();
-      old.use(throttle(two.domain('day'), { standardHeaders: 'draft-7' }), throttle(two.domain('second'), { standardHeaders: 'draft-7' }));
+      old.use(throttle(two.domain('day'), { headers: 'draft-7' }), throttle(two.domain('second'), { headers: 'draft-7' }));
       old.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
       await using(old, async (get) => assert.equal((await get()).headers.ratelimit, 'limit=9, remaining=7, reset=9600'));
     });
@@ -94,7 +94,7 @@ for (const name of ['express', 'express4']) {
     it('leaves fields of habit to the first', async () => {
       const two = made({ domains: { day: { rate: '9/day' }, second: { rate: '5/s' } } });
       const app = need(name)();
-      app.use(throttle(two.domain('day'), { standardHeaders: false, legacyHeaders: true }), throttle(two.domain('second'), { legacyHeaders: true }));
+      app.use(throttle(two.domain('day'), { headers: false, legacyHeaders: true }), throttle(two.domain('second'), { legacyHeaders: true }));
       app.get('/', (/** @type {Any} */ _request, /** @type {Any} */ response) => response.end());
       await using(app, async (get) => {
         const { headers } = await get();
@@ -215,9 +215,9 @@ for (const name of ['express', 'express4']) {
 
     it('answers by a handler, whose errors are the application\'s', async () => {
       const handler = (/** @type {Any} */ _request, /** @type {Any} */ response, /** @type {Any} */ _next, /** @type {Any} */ refused) =>
-        response.status(refused.statusCode).json({ after: refused.decision.retryAfterMs });
+        response.status(refused.status).json({ after: refused.decision.retryAfterMs });
       const app = need(name)();
-      app.use(throttle(made({ rate: '1/day' }), { handler, statusCode: 503, requestPropertyName: 'limits' }));
+      app.use(throttle(made({ rate: '1/day' }), { handler, status: 503, requestPropertyName: 'limits' }));
       app.get('/', (/** @type {Any} */ request, /** @type {Any} */ response) => response.json(request.limits.remaining));
       await using(app, async (get) => {
         assert.equal((await get()).body, '0');
@@ -265,7 +265,7 @@ describe('a middleware', () => {
       [{}, '::ffff:127.0.0.1', '127.0.0.1', '127.0.0.2'],
       [{}, '203.0.113.7', ' [::ffff:cb00:7107]:80', '203.0.113.8'],
       [{}, '2001:db8:1:2:3::4', '2001:DB8:1:2::9', '2001:db8:1:3::4'],
-      [{ ipv6Subnet: 48 }, '2001:db8:1:2:3::4', '2001:db8:1:3::', '2001:db8:2::'],
+      [{ ipv6Prefix: 48 }, '2001:db8:1:2:3::4', '2001:db8:1:3::', '2001:db8:2::'],
       [{ trustedProxies: ['127.0.0.0/8'] }, '127.0.0.1', '127.0.0.1', '127.0.0.2'],
       [{ tag: 'header:x-client' }, '127.0.0.1', '::ffff:127.0.0.1', '127.0.0.2'],
     ];
@@ -307,7 +307,7 @@ describe('a middleware', () => {
       assert.throws(() => throttle('1/day', { table: false, allow: [name] }), { field: 'allow', message: RegExp(`"${name}"`) });
     }
     // A name that is meant for headers is nobody's address there either.
-    const headers = throttle('1/day', { table: false, ipv6Subnet: 128, tag: 'header:x-client', allow: ['root', 'networkaddress16'] });
+    const headers = throttle('1/day', { table: false, ipv6Prefix: 128, tag: 'header:x-client', allow: ['root', 'networkaddress16'] });
     for (const peer of ['114.111.111.116', '6e65:7477:6f72:6b61:6464:7265:7373:3136']) {
       assert.deepEqual([passes(headers, peer), passes(headers, peer)], [true, false], peer);
     }

@@ -126,7 +126,7 @@ for (const kind of kinds) {
           cost: () => wrap(2),
           skip: () => wrap(false),
           onRefused: (/** @type {Any[]} */ ...given) => told.push(given.at(-1)),
-          message: () => wrap({ sorry: 'later' }),
+          body: () => wrap({ sorry: 'later' }),
         };
         await using([throttle, options], async (web) => {
           assert.deepEqual(await web.statuses(2), [200, 200]);
@@ -152,14 +152,14 @@ for (const kind of kinds) {
             assert.deepEqual(await web.statuses(3), [200, 429, 429]);
             assert.deepEqual([web.counts.failed, web.counts.untagged], [3, 3]);
           });
-          await using([once(), { cost: bad, message: bad, onRefused: bad, skip: bad }], async (web) => {
+          await using([once(), { cost: bad, body: bad, onRefused: bad, skip: bad }], async (web) => {
             assert.deepEqual(await web.statuses(3), [200, 429, 429]);
             assert.equal(web.counts.failed, 10);
           });
         });
         const codes = heard.map(({ code, message }) => `${code} ${message.split(' ')[0]}`).sort();
         assert.deepEqual(codes, [
-          'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED message', 'DTHROTTLE_FAILED onRefused',
+          'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED body', 'DTHROTTLE_FAILED onRefused',
           'DTHROTTLE_FAILED skip', 'DTHROTTLE_FAILED tag',
         ]);
       }
@@ -195,7 +195,7 @@ for (const kind of kinds) {
     });
 
     it('answers as it is told', async () => {
-      await using([once(), { statusCode: 503, message: 'problem+json', standardHeaders: 'draft-6', legacyHeaders: true }], async (web) => {
+      await using([once(), { status: 503, body: 'problem+json', headers: 'draft-6', legacyHeaders: true }], async (web) => {
         const first = await web.get();
         assert.equal(first.headers['ratelimit-remaining'], '0');
         assert.equal(first.headers['x-ratelimit-remaining'], '0');
@@ -203,7 +203,7 @@ for (const kind of kinds) {
         assert.deepEqual([status, headers['content-type'].split(';')[0]], [503, 'application/problem+json']);
         assert.deepEqual(JSON.parse(body)['violated-policies'], ['default']);
       });
-      await using([once(), { standardHeaders: false, message: Buffer.from([1, 2]) }], async (web) => {
+      await using([once(), { headers: false, body: Buffer.from([1, 2]) }], async (web) => {
         assert.equal((await web.get()).headers.ratelimit, undefined);
         const { headers, body } = await web.get();
         assert.deepEqual([body, headers['content-length'], headers['retry-after']], ['\u0001\u0002', '2', '60']);

@@ -10,7 +10,7 @@ export interface ClientAddressOptions {
   /** Whose X-Forwarded-For is believed; 0 by default: nobody's. */
   trustedProxies?: TrustedProxies | undefined;
   /** How many bits of an IPv6 address tell clients apart; 64 by default. */
-  ipv6Subnet?: number | undefined;
+  ipv6Prefix?: number | undefined;
 }
 
 /** Finds the client behind trusted proxies. */

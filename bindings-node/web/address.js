@@ -22,7 +22,7 @@ class ClientAddress {
 
   /** @param {ClientAddressOptions} [options] */
   constructor(options) {
-    const given = { ...toOptions(options, ['trustedProxies', 'ipv6Subnet']) };
+    const given = { ...toOptions(options, ['trustedProxies', 'ipv6Prefix']) };
     // Core takes it for an option that is not given; here it is rather a setting that was not found.
     if (given.trustedProxies === null) throw wrong('trustedProxies', null, 'a number of proxies, or a list of their networks');
     const words = toWords(given);

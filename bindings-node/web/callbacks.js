@@ -1,4 +1,4 @@
-// Calls of the application's functions: skip, tag, cost, message, onRefused, requestWasSuccessful. A function
+// Calls of the application's functions: skip, tag, cost, body, onRefused, requestWasSuccessful. A function
 // that throws, or whose promise rejects, must not fail the request.
 'use strict';
 

@@ -332,20 +332,20 @@ class Middleware {
    * @param {any} [companion]
    */
   refusal(outcome, request, companion) {
-    const { message } = this.#given;
-    if (typeof message !== 'function') return this.#refusal(outcome, undefined);
-    const said = this.#callbacks.call('message', message, request, companion, outcome.decision);
+    const { body } = this.#given;
+    if (typeof body !== 'function') return this.#refusal(outcome, undefined);
+    const said = this.#callbacks.call('body', body, request, companion, outcome.decision);
     if (!isPromise(said)) return this.#refusal(outcome, said);
-    return this.#callbacks.settle('message', said).then((settled) => this.#refusal(outcome, settled));
+    return this.#callbacks.settle('body', said).then((settled) => this.#refusal(outcome, settled));
   }
 
   /**
    * @param {Outcome} outcome
-   * @param {unknown} message
+   * @param {unknown} given
    */
-  #refusal({ values, rule, decision }, message) {
+  #refusal({ values, rule, decision }, given) {
     const { native, handle } = this.#own;
-    const { message: option } = this.#given;
+    const { body: option } = this.#given;
     /** Whether the application gives no body. */
     let isUsual = true;
     const refuse = (/** @type {unknown} */ said) => {
@@ -355,9 +355,9 @@ class Middleware {
     };
     let made;
     try {
-      made = refuse(message);
+      made = refuse(given);
     } catch (error) {
-      this.failed('message', error);
+      this.failed('body', error);
       made = refuse(undefined);
     }
     const [body, [status, ...own]] = made;
@@ -370,9 +370,9 @@ class Middleware {
    * @param {Outcome} outcome
    */
   refused(outcome) {
-    const { status: statusCode, names, values } = this.#refusal(outcome, undefined);
-    const { message } = this.#given;
-    return { names: names.slice(2), values: values.slice(2), refused: { statusCode, message, decision: outcome.decision } };
+    const { status, names, values } = this.#refusal(outcome, undefined);
+    const { body } = this.#given;
+    return { names: names.slice(2), values: values.slice(2), refused: { status, body, decision: outcome.decision } };
   }
 
   /**

@@ -108,16 +108,16 @@ function toRoutes({ routes = [] }, ignoresCase) {
 
 /**
  * A body of which JSON is made by the rules of JavaScript, as core takes it.
- * @param {unknown} message
+ * @param {unknown} body
  * @returns {unknown}
  */
-function toPlain(message) {
-  if (typeof message !== 'object' || message === null || isBytes(message)) return message;
-  if (!Array.isArray(message) && !isTable(message)) return message;
+function toPlain(body) {
+  if (typeof body !== 'object' || body === null || isBytes(body)) return body;
+  if (!Array.isArray(body) && !isTable(body)) return body;
   try {
-    return JSON.parse(JSON.stringify(message));
+    return JSON.parse(JSON.stringify(body));
   } catch (error) {
-    throw misuse('message', `must be an object that JSON can express (${/** @type {Error} */ (error).message})`);
+    throw misuse('body', `must be an object that JSON can express (${/** @type {Error} */ (error).message})`);
   }
 }
 

@@ -15,12 +15,12 @@ export interface ValidateOptions {
 
 /** What a handler of refusals gets besides the request. */
 export interface Refused {
-  statusCode: number;
-  message: unknown;
+  status: number;
+  body: unknown;
   decision: Decision;
 }
 
-/** What Fastify's error handlers get for a refusal, unless `message` or `handler` answers it. */
+/** What Fastify's error handlers get for a refusal, unless `body` or `handler` answers it. */
 export interface RefusalError extends Error {
   code: 'DTHROTTLE_REFUSED';
   /** As the option says; 429 by default. */
@@ -29,7 +29,7 @@ export interface RefusalError extends Error {
 }
 
 /** What the body of a refusal may be: text, bytes, or an object, which is sent as JSON. */
-export type Message = string | Uint8Array | object;
+export type Body = string | Uint8Array | object;
 
 type Maybe<T> = T | null | undefined;
 
@@ -92,15 +92,15 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   /** Refuse nobody, only count. */
   dryRun?: boolean | undefined;
   /** Of a refusal; 429 by default. */
-  statusCode?: number | undefined;
+  status?: number | undefined;
   /** The body of a refusal, `'problem+json'` (RFC 9457), or a function that gives one. */
-  message?: Message | ((...given: [...Given, Decision]) => Maybe<Message> | Promise<Maybe<Message>>) | undefined;
+  body?: Body | ((...given: [...Given, Decision]) => Maybe<Body> | Promise<Maybe<Body>>) | undefined;
   /** Answers a refusal. Fields are written already. */
   handler?: ((...given: [...Given, Next, Refused]) => unknown) | undefined;
   /** Called for every refusal, also in dry run. */
   onRefused?: ((...given: [...Given, Decision]) => unknown) | undefined;
   /** RateLimit fields as some version of the draft has them; true: the newest, 'draft-8'. */
-  standardHeaders?: boolean | 'standard' | 'draft-6' | 'draft-7' | 'draft-8' | 'x-ratelimit' | 'none' | undefined;
+  headers?: boolean | 'standard' | 'draft-6' | 'draft-7' | 'draft-8' | 'x-ratelimit' | 'none' | undefined;
   /** X-RateLimit fields, too. */
   legacyHeaders?: boolean | undefined;
   /** Whether refusals have Retry-After; true by default. */
@@ -116,7 +116,7 @@ export interface Options<Given extends unknown[], Next = (error?: unknown) => un
   /** Whose X-Forwarded-For is believed. */
   trustedProxies?: TrustedProxies | undefined;
   /** How many bits of an IPv6 address tell clients apart; 64 by default. */
-  ipv6Subnet?: number | undefined;
+  ipv6Prefix?: number | undefined;
   /** Whether misuse is looked for and reported. */
   validate?: boolean | ValidateOptions | undefined;
 }

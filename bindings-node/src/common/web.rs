@@ -176,9 +176,9 @@ pub(crate) fn refusal(
     Ok((refusal.body.into_owned(), texts))
 }
 
-/// A body from the words of the option `message`, or of what its function returned.
+/// A body from the words of the option `body`, or of what its function returned.
 fn body(words: Vec<String>) -> Result<Body> {
-    let mut all = vec!["t1".into(), "message".into()];
+    let mut all = vec!["t1".into(), "body".into()];
     all.extend(words);
     Ok(options(all)?.body)
 }

@@ -127,7 +127,7 @@ function testFields(label, face) {
     });
 
     it('count X-RateLimit-Reset from 1970, by the clock of the host', () => {
-      const { fields } = asking(new face.Throttle('10/s'), { legacyHeaders: true, standardHeaders: 'draft-6' });
+      const { fields } = asking(new face.Throttle('10/s'), { legacyHeaders: true, headers: 'draft-6' });
       const before = Date.now() / 1000;
       const { 'x-ratelimit-reset': reset, ...rest } = fields(5);
       assert.ok(Number(reset) >= before + 1 && Number(reset) <= Date.now() / 1000 + 2, reset);
@@ -142,10 +142,10 @@ function testFields(label, face) {
     });
 
     it('count X-RateLimit-Reset from the zero of a clock that the application gives', () => {
-      const { clock, fields } = made({ rate: '10/s' }, { standardHeaders: 'x-ratelimit' });
+      const { clock, fields } = made({ rate: '10/s' }, { headers: 'x-ratelimit' });
       clock.advance(5000);
       assert.equal(fields()['x-ratelimit-reset'], '6');
-      const own = asking(new face.Throttle({ rate: '10/s', clock: () => 7000 }), { standardHeaders: 'x-ratelimit' });
+      const own = asking(new face.Throttle({ rate: '10/s', clock: () => 7000 }), { headers: 'x-ratelimit' });
       const { 'x-ratelimit-reset': reset } = own.fields();
       // In Node, too, a function moves a manual clock.
       assert.equal(reset, '8');

@@ -26,14 +26,14 @@ declare global {
 const app = express();
 app.use(throttle('100/s'));
 app.use(throttle({ rate: '100/s', burst: 200, maxDelayMs: 500, maxDelayed: 10, table: { size: 5_000_000 } }));
-app.use(throttle(new Throttle('5/s'), { tag: 'header:X-Api-Key', message: 'problem+json' }));
+app.use(throttle(new Throttle('5/s'), { tag: 'header:X-Api-Key', body: 'problem+json' }));
 app.use('/api', throttle({
   windowMs: 60_000,
   limit: 100,
   keyGenerator: (request: Request) => request.user ?? clientAddress(request.ip),
   skip: (request: Request) => request.path === '/health',
-  handler: (_request, response, _next, refused) => response.writeHead(refused.statusCode).end(String(refused.decision.retryAfterMs)),
-  standardHeaders: 'draft-7',
+  handler: (_request, response, _next, refused) => response.writeHead(refused.status).end(String(refused.decision.retryAfterMs)),
+  headers: 'draft-7',
   validate: { window: false },
 }));
 const options: ExpressOptions<Request, express.Response> = {
@@ -61,7 +61,7 @@ middleware.resetKey(parseAddress('203.0.113.7') ?? 'nobody');
 // @ts-expect-error an option that there is not
 throttle({ rate: '1/s', statsCode: 429 });
 // @ts-expect-error a kind of fields that there is not
-throttle('1/s', { standardHeaders: 'draft-5' });
+throttle('1/s', { headers: 'draft-5' });
 
 type Next = (error?: any) => void;
 declare const connect: { use(middleware: (request: http.IncomingMessage, response: http.ServerResponse, next: Next) => void): void };
@@ -81,7 +81,7 @@ const limits: KoaOptions<Koa.Context> = {
   limit: 100,
   skip: (context) => context.path === '/health',
   handler: async (context, next, refused) => {
-    context.status = refused.statusCode;
+    context.status = refused.status;
     context.body = { after: refused.decision.retryAfterMs };
     await next();
   },

@@ -57,11 +57,11 @@ const KEYS: &[Key] = &[
     key("skip_successful_requests", "skipSuccessfulRequests", Read, false),
     key("request_was_successful", "requestWasSuccessful", Function, true),
     key("dry_run", "dryRun", Read, false),
-    key("status", "statusCode", Read, false),
-    key("body", "message", Read, false),
+    key("status", "status", Read, false),
+    key("body", "body", Read, false),
     key("handler", "handler", Function, true),
     key("on_refused", "onRefused", Function, false),
-    key("headers", "standardHeaders", Read, false),
+    key("headers", "headers", Read, false),
     key("legacy_headers", "legacyHeaders", Read, false),
     key("retry_after", "retryAfter", Read, false),
     key("request_property_name", "requestPropertyName", Host, true),
@@ -69,7 +69,7 @@ const KEYS: &[Key] = &[
     key("max_delayed", "maxDelayed", Read, false),
     key("throttle_milliseconds", "throttleMilliseconds", Read, false),
     key("trusted_proxies", "trustedProxies", Read, false),
-    key("ipv6_prefix", "ipv6Subnet", Read, false),
+    key("ipv6_prefix", "ipv6Prefix", Read, false),
     key("validate", "validate", Host, true),
 ];
 

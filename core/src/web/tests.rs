@@ -75,13 +75,13 @@ fn unknown_options_are_errors_with_a_hint_in_the_users_language() {
     assert_eq!(hint("keyFunc", Names::Camel), "keyFunc: unknown option; did you mean tag?");
     assert_eq!(
         hint("ipv6_mask", Names::Camel),
-        "ipv6_mask: unknown option; did you mean ipv6Subnet?"
+        "ipv6_mask: unknown option; did you mean ipv6Prefix?"
     );
     assert_eq!(
         hint("max_deleyed", Names::Snake),
         "max_deleyed: unknown option; did you mean max_delayed?"
     );
-    assert_eq!(hint("status", Names::Camel), "status: unknown option; did you mean statusCode?");
+    assert_eq!(hint("statusCode", Names::Camel), "statusCode: unknown option; did you mean status?");
 }
 
 #[test]
