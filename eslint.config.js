@@ -28,7 +28,7 @@ module.exports = [
   { files: ['**/*.js'], languageOptions: { sourceType: 'commonjs' } },
   {
     // Runs on the web too: no globals that only Node has.
-    files: ['bindings-node/face/**', 'bindings-wasm/js/{adapt,link,web}.js'],
+    files: ['bindings-node/api/**', 'bindings-wasm/js/{adapt,link,web}.js'],
     languageOptions: { globals: { ...globals['shared-node-browser'] } },
   },
   { files: ['bindings-wasm/js/web.js', '**/*.mjs'], languageOptions: { sourceType: 'module' } },

@@ -7,8 +7,8 @@
 const { existsSync } = require('node:fs');
 const { connect } = require('node:net');
 
-const { DthrottleError, badArgument } = require('./face/errors.js');
-const { toAnswer } = require('./face/records.js');
+const { DthrottleError, badArgument } = require('./api/errors.js');
+const { toAnswer } = require('./api/records.js');
 
 /** @import { ErrorCode } from './index.js' */
 /** @import { ClientCheckOptions, ClientDecision, ClientOptions } from './client.js' */

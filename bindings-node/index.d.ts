@@ -1,4 +1,4 @@
-// The public face of dthrottle in JavaScript. docs/semantics.md defines every call and every field
+// The public API of dthrottle in JavaScript. docs/semantics.md defines every call and every field
 // exactly. Times are milliseconds, with fractions.
 
 /** Who is counted: text (as its UTF-8), or bytes. A Buffer is bytes. */

@@ -1,10 +1,10 @@
 // dthrottle for Node, as a CommonJS module.
 'use strict';
 
-const { makeFace } = require('./face/index.js');
+const { makeApi } = require('./api/index.js');
 const { loadForPlatform } = require('./native.js');
 
 /** @type {typeof import('./index.js')} */
-const dthrottle = makeFace(loadForPlatform());
+const dthrottle = makeApi(loadForPlatform());
 
 module.exports = dthrottle;

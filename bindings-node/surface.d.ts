@@ -1,4 +1,4 @@
-// What the face (`face/`) needs from a native part. Node's is `native.js` over the addon (`src/`);
+// What the API (`api/`) needs from a native part. Node's is `native.js` over the addon (`src/`);
 // WebAssembly has the same. Not public: it may change in any version.
 //
 // Every function may throw an Error whose `code` is `DTHROTTLE_<KIND> <line> <field>`, line 0 and
@@ -39,7 +39,7 @@ export interface Native {
   ruleWindows(handle: Handle): ArrayLike<number>;
   /** Nothing: it is shared by none. */
   tableName(handle: Handle): string | null | undefined;
-  /** As `face/records.js` reads them. */
+  /** As `api/records.js` reads them. */
   stats(handle: Handle): ArrayLike<number>;
   /** Starts the exchange with the cluster, unless it has started or somebody else carries it. */
   start(handle: Handle): void;
@@ -49,7 +49,7 @@ export interface Native {
   events(handle: Handle, after: number): string;
   close(handle: Handle): void;
 
-  /** A decision as `face/records.js` reads it. The array is used again by the next call. */
+  /** A decision as `api/records.js` reads it. The array is used again by the next call. */
   check(
     id: DomainId,
     tag: Tag,
@@ -92,7 +92,7 @@ export interface Native {
   busyStart(handle: Busy): void;
   /** The throttle without rules that is its part in a cluster, where the host carries the datagrams. */
   busyNode?(handle: Busy): Handle;
-  /** As `face/records.js` reads them. */
+  /** As `api/records.js` reads them. */
   busyStats(handle: Busy): ArrayLike<number>;
   busyClose(handle: Busy): void;
 

@@ -3,8 +3,8 @@
 'use strict';
 
 const { BusyThrottle, DthrottleError } = require('../index.js');
-const { badArgument } = require('../face/errors.js');
-const { describe, toNumber, toOptions } = require('../face/values.js');
+const { badArgument } = require('../api/errors.js');
+const { describe, toNumber, toOptions } = require('../api/values.js');
 const { Abort } = require('./abort.js');
 const { LONGEST_MS, retryAfterMs } = require('./retry.js');
 

@@ -2,7 +2,7 @@
 'use strict';
 
 const { BusyThrottle } = require('../index.js');
-const { badArgument } = require('../face/errors.js');
+const { badArgument } = require('../api/errors.js');
 const { Caller, ServiceBusyError, serviceOf } = require('./caller.js');
 const { retryAfterMs } = require('./retry.js');
 const { busyInterceptor } = require('./undici.js');

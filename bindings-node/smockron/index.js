@@ -6,7 +6,7 @@
 // gatekeeper delays or rejects their requests. Without a master, all requests pass. docs/node.md has the options.
 'use strict';
 
-const { isTable } = require('../face/values.js');
+const { isTable } = require('../api/values.js');
 const { closing } = require('../web/delay.js');
 const { known, misuse, wrong } = require('../web/errors.js');
 const { Delays } = require('./delays.js');

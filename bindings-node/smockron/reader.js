@@ -4,7 +4,7 @@
 // bytes, so a tag is converted to bytes once, and the gatekeeper remembers clients by the same bytes.
 'use strict';
 
-const { describe } = require('../face/values.js');
+const { describe } = require('../api/values.js');
 const { toKind, toTag } = require('../web/tags.js');
 const { Reports } = require('../web/validate.js');
 

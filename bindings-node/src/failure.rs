@@ -1,4 +1,4 @@
-//! Core's errors as JavaScript's: an Error whose `code` the face takes apart.
+//! Core's errors as JavaScript's: an Error whose `code` the API takes apart.
 
 use dthrottle::convert;
 use napi_derive::napi;
@@ -32,7 +32,7 @@ impl From<dthrottle::Error> for Fault {
     }
 }
 
-/// About an argument of the wrong type. The face lets none through.
+/// About an argument of the wrong type. The API lets none through.
 impl From<napi::Error> for Fault {
     #[cold]
     fn from(error: napi::Error) -> Fault {

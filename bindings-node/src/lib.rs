@@ -1,4 +1,4 @@
-//! dthrottle for Node: the native half. The public classes are in `face/`; what they call here is
+//! dthrottle for Node: the native half. The public classes are in `api/`; what they call here is
 //! written down in `surface.d.ts`. What every request waits for does without napi's macros, in
 //! `hot.rs` on `raw.rs` (`test/speed.js` measures).
 //!

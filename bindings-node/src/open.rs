@@ -127,7 +127,7 @@ pub fn cluster_stats(handle: &External<Handle>) -> String {
 /// What happened in the cluster after the event of a number, as JSON.
 #[napi(catch_unwind)]
 pub fn events(handle: &External<Handle>, after: f64) -> String {
-    // The face has seen to it that it is a whole number.
+    // The API has seen to it that it is a whole number.
     common::json(&handle.throttle.events(after as u64))
 }
 

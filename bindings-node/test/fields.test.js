@@ -5,13 +5,13 @@ const assert = require('node:assert/strict');
 const { EventEmitter } = require('node:events');
 const { describe, it } = require('node:test');
 
-const face = require('../index.js');
+const dthrottle = require('../index.js');
 const { throttle } = require('../web/express.js');
 const { testFields } = require('./shared/fields.js');
 
 /** @typedef {any} Any */
 
-testFields('Node', face);
+testFields('Node', dthrottle);
 
 /** A request and its response, as far as middleware sees them. */
 function exchange() {
@@ -30,7 +30,7 @@ describe('request.rateLimit', () => {
    */
   function resetTime(t, options, requests) {
     t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10_000 });
-    const limit = throttle({ rate: '2/s', burst: 1, clock: new face.ManualClock(), ...options });
+    const limit = throttle({ rate: '2/s', burst: 1, clock: new dthrottle.ManualClock(), ...options });
     /** @type {Any} */
     let request;
     for (let i = 0; i < requests; i += 1) {
@@ -56,7 +56,7 @@ describe('request.rateLimit', () => {
 
   it('has bytes that the application may change without harm', () => {
     const key = Uint8Array.of(1, 2, 3);
-    const source = new face.Throttle({ rate: '1/minute', burst: 10, clock: new face.ManualClock() });
+    const source = new dthrottle.Throttle({ rate: '1/minute', burst: 10, clock: new dthrottle.ManualClock() });
     const limit = throttle({ throttle: source, tag: () => key, skipFailedRequests: true });
     const { request, response } = exchange();
     limit(request, /** @type {Any} */ (response), () => {});

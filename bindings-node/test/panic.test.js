@@ -7,7 +7,7 @@ const { readFileSync, readdirSync } = require('node:fs');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
 
-const { makeFace } = require('../face/index.js');
+const { makeApi } = require('../api/index.js');
 const { load } = require('../native.js');
 const { failsWith, testVectors } = require('./shared/vectors.js');
 
@@ -19,14 +19,14 @@ const { panicHot, panicNow } = /** @type {any} */ (native);
 
 describe('panics', () => {
   it('come out as an internal error, again and again', () => {
-    const face = makeFace({ ...native, allow: panicHot, check: panicHot, name: panicNow });
-    const throttle = new face.Throttle('1/s');
+    const dthrottle = makeApi({ ...native, allow: panicHot, check: panicHot, name: panicNow });
+    const throttle = new dthrottle.Throttle('1/s');
     for (let i = 0; i < 3; i += 1) {
       for (const call of [() => throttle.allow('t'), () => throttle.check('t'), () => throttle.name]) {
         assert.throws(call, (/** @type {any} */ error) => {
           assert.match(error.message, /a bug in dthrottle: .*asked to panic/);
           assert.ok(error.cause instanceof Error);
-          return failsWith(/** @type {any} */ (face), 'internal')(error);
+          return failsWith(/** @type {any} */ (dthrottle), 'internal')(error);
         });
       }
     }
@@ -111,4 +111,4 @@ describe('panics', () => {
   });
 });
 
-testVectors('Node, debug build', /** @type {any} */ (makeFace(native)), 'node');
+testVectors('Node, debug build', /** @type {any} */ (makeApi(native)), 'node');

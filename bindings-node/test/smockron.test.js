@@ -183,7 +183,7 @@ describe('options of a gatekeeper', () => {
   it('says which package is missing', (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'dthrottle-smockron-'));
     t.after(() => rmSync(folder, { recursive: true }));
-    for (const part of ['smockron', 'web', 'face']) cpSync(join(__dirname, '..', part), join(folder, part), { recursive: true });
+    for (const part of ['smockron', 'web', 'api']) cpSync(join(__dirname, '..', part), join(folder, part), { recursive: true });
     const code = "require('./smockron/index.js').gatekeeper({ master: 'localhost:10004', domain: 'web' })";
     const { status, stderr } = spawnSync(process.execPath, ['-e', code], { cwd: folder, encoding: 'utf8' });
     assert.equal(status, 1);

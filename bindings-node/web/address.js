@@ -6,9 +6,9 @@
 // what an application says are errors at once; what a request says never is.
 'use strict';
 
-const { attempt } = require('../face/errors.js');
-const { toOptions } = require('../face/values.js');
-const { toWords } = require('../face/words.js');
+const { attempt } = require('../api/errors.js');
+const { toOptions } = require('../api/values.js');
+const { encode } = require('../api/encode_config.js');
 const { loadForPlatform } = require('../native.js');
 const { wrong } = require('./errors.js');
 
@@ -25,7 +25,7 @@ class ClientAddress {
     const given = { ...toOptions(options, ['trustedProxies', 'ipv6Prefix']) };
     // Core takes it for an option that is not given; here it is rather a setting that was not found.
     if (given.trustedProxies === null) throw wrong('trustedProxies', null, 'a number of proxies, or a list of their networks');
-    const words = toWords(given);
+    const words = encode(given);
     this.#rules = attempt(() => native.newClientAddress(words));
   }
 

@@ -1,8 +1,8 @@
 // Errors about options that core does not read, and a refusal as an error for error handlers.
 'use strict';
 
-const { DthrottleError } = require('../face/errors.js');
-const { describe } = require('../face/values.js');
+const { DthrottleError } = require('../api/errors.js');
+const { describe } = require('../api/values.js');
 
 /** @import { Decision } from '../index.js' */
 

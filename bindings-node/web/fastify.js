@@ -6,8 +6,8 @@
 // All workers of the application count together, without being told. docs/node.md has the options.
 'use strict';
 
-const { DthrottleError } = require('../face/errors.js');
-const { isTable } = require('../face/values.js');
+const { DthrottleError } = require('../api/errors.js');
+const { isTable } = require('../api/values.js');
 const { handle, inform, joined } = require('./connect.js');
 const { RefusalError, wrong } = require('./errors.js');
 const { closing, delay, refundAfter } = require('./delay.js');

@@ -7,9 +7,9 @@
 
 const { debuglog } = require('node:util');
 
-const { attempt, explain } = require('../face/errors.js');
-const { describe } = require('../face/values.js');
-const { toWords } = require('../face/words.js');
+const { attempt, explain } = require('../api/errors.js');
+const { describe } = require('../api/values.js');
+const { encode } = require('../api/encode_config.js');
 const { Callbacks, FAILURE, isPromise } = require('./callbacks.js');
 const { GIVEN, RateLimitInfo, lazyProperty } = require('./info.js');
 const { open, present, toPlain, toPropertyName, toRoutes } = require('./options.js');
@@ -18,7 +18,7 @@ const { ADDRESS, FAILED, MISSING, UNUSABLE, VALUE, toKind, toTag } = require('./
 const { Reports } = require('./validate.js');
 
 /** @import { Domain } from '../index.js' */
-/** @import { NativeMiddleware } from '../face/middleware.js' */
+/** @import { NativeMiddleware } from '../api/middleware.js' */
 /** @import { Fn } from './callbacks.js' */
 
 /**
@@ -349,7 +349,7 @@ class Middleware {
     /** Whether the application gives no body. */
     let isUsual = true;
     const refuse = (/** @type {unknown} */ said) => {
-      const words = said === undefined || said === null || said === FAILURE ? undefined : toWords(toPlain(said));
+      const words = said === undefined || said === null || said === FAILURE ? undefined : encode(toPlain(said));
       isUsual = words === undefined && (option === undefined || typeof option === 'function');
       return attempt(() => native.webRefusal(handle, words, rule, decision.retryAfterMs));
     };

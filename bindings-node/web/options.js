@@ -5,12 +5,12 @@
 const { IncomingMessage } = require('node:http');
 const { Socket } = require('node:net');
 
-const { OPEN } = require('../face/middleware.js');
-const { describe, isBytes, isTable } = require('../face/values.js');
+const { OPEN } = require('../api/middleware.js');
+const { describe, isBytes, isTable } = require('../api/values.js');
 const { applicationName } = require('./application.js');
 const { misuse, wrong } = require('./errors.js');
 
-/** @import { NativeMiddleware, Setup } from '../face/middleware.js' */
+/** @import { NativeMiddleware, Setup } from '../api/middleware.js' */
 
 /** @typedef {Record<string, any>} Given Options that were given a value. */
 

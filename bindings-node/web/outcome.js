@@ -1,7 +1,7 @@
 // The decision about one request, from what `webDecide` writes.
 'use strict';
 
-const { AT, NUMBERS, toDecision } = require('../face/records.js');
+const { AT, NUMBERS, toDecision } = require('../api/records.js');
 
 /** The places in the numbers behind those of the decision; `src/common/web.rs` has the same. */
 const ACTION = NUMBERS;

@@ -1,7 +1,7 @@
 // Which values can be tags. tests/vectors/tags.json has the rules case by case.
 'use strict';
 
-const { describe, isBytes } = require('../face/values.js');
+const { describe, isBytes } = require('../api/values.js');
 
 /** What the option `tag` gave, as `webDecide` takes it (surface.d.ts). */
 const ADDRESS = 0;

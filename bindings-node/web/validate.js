@@ -2,7 +2,7 @@
 // docs/node.md explains. Nothing here throws, and nothing is said twice.
 'use strict';
 
-const { describe, isTable } = require('../face/values.js');
+const { describe, isTable } = require('../api/values.js');
 const { known, wrong } = require('./errors.js');
 
 /**

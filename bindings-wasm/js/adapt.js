@@ -1,4 +1,4 @@
-// The exports of the WebAssembly module as the native part that the face needs (`surface.d.ts`).
+// The exports of the WebAssembly module as the native part that the API needs (`surface.d.ts`).
 'use strict';
 
 /** @import { Native } from './surface.js' */
@@ -7,7 +7,7 @@
  * @typedef {typeof import('./dthrottle.js')} Glue What wasm-bindgen makes.
  */
 
-const { NUMBERS } = require('./face/records.js');
+const { NUMBERS } = require('./api/records.js');
 
 const encoder = new TextEncoder();
 
@@ -19,7 +19,7 @@ const toBytes = (tag) => (typeof tag === 'string' ? encoder.encode(tag) : tag);
  * @returns {Native}
  */
 function adapt(glue) {
-  // To the face, handles and clocks are opaque.
+  // To the API, handles and clocks are opaque.
   const wasm = /** @type {any} */ (glue);
   const { fromWords, fromToml, fromFile, domain, name, ruleNames, ruleLimits } = wasm;
   const { ruleWindows, tableName, stats, start, clusterStats, events } = wasm;

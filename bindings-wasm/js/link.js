@@ -2,8 +2,8 @@
 // datagrams, and says when time is up. The classes are described for their users in `links.d.ts`.
 'use strict';
 
-const { attempt, badArgument } = require('./face/errors.js');
-const { describe, fromJson, isBytes, toOptions, toText } = require('./face/values.js');
+const { attempt, badArgument } = require('./api/errors.js');
+const { describe, fromJson, isBytes, toOptions, toText } = require('./api/values.js');
 
 /** @import { Carried, Happened, Idle, LinkOptions } from './links.js' */
 

@@ -1,4 +1,4 @@
-// The public face of dthrottle-wasm in Node: that of dthrottle for Node, links, and `init`.
+// The public API of dthrottle-wasm in Node: that of dthrottle for Node, links, and `init`.
 
 export * from './links.js';
 export * from './types.js';

@@ -3,13 +3,13 @@
 
 const { adapt } = require('./adapt.js');
 const glue = require('./dthrottle.js');
-const { makeFace } = require('./face/index.js');
+const { makeApi } = require('./api/index.js');
 const { linksOf } = require('./link.js');
 
-const face = makeFace(adapt(glue), () => performance.now(), linksOf(glue));
+const api = makeApi(adapt(glue), () => performance.now(), linksOf(glue));
 
 /** Does nothing: it is here so that the same program runs on the web. */
 async function init() {}
 
 // What `linksOf` adds is not seen by the checker.
-module.exports = /** @type {typeof import('./index.js')} */ (/** @type {any} */ ({ ...face, init }));
+module.exports = /** @type {typeof import('./index.js')} */ (/** @type {any} */ ({ ...api, init }));

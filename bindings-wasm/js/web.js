@@ -1,8 +1,8 @@
 // dthrottle in WebAssembly for the web, as an ES module. It is ready when `init` is.
 import { adapt } from './adapt.js';
 import * as glue from './dthrottle.js';
-import { badArgument } from './face/errors.js';
-import { makeFace } from './face/index.js';
+import { badArgument } from './api/errors.js';
+import { makeApi } from './api/index.js';
 import { linksOf } from './link.js';
 
 let ready = false;
@@ -24,7 +24,7 @@ export async function init(module) {
 
 const native = adapt(glue);
 
-export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = makeFace(
+export const { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED } = makeApi(
   {
     ...native,
     // Whatever one makes begins with a clock.

@@ -1,4 +1,4 @@
-//! Core's errors as JavaScript's: an Error whose `code` the face takes apart.
+//! Core's errors as JavaScript's: an Error whose `code` the API takes apart.
 
 use dthrottle::convert;
 use wasm_bindgen::prelude::*;

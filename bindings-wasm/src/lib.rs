@@ -1,8 +1,8 @@
 //! dthrottle for WebAssembly: the native half. The public classes are those of Node
-//! (`bindings-node/face`); `js/adapt.js` makes of these exports the native part that they need.
+//! (`bindings-node/api`); `js/adapt.js` makes of these exports the native part that they need.
 //!
-//! There is no clock, no file and no socket here. The face moves a manual clock to the host's time before each
-//! call. A panic is a trap; the face makes an Error of it.
+//! There is no clock, no file and no socket here. The API moves a manual clock to the host's time before each
+//! call. A panic is a trap; the API makes an Error of it.
 #![forbid(unsafe_code)]
 
 pub mod busy;

@@ -115,7 +115,7 @@ pub fn cluster_stats(handle: &Handle) -> String {
 /// What happened in the cluster after the event of a number, as JSON.
 #[wasm_bindgen]
 pub fn events(handle: &Handle, after: f64) -> String {
-    // The face has seen to it that it is a whole number.
+    // The API has seen to it that it is a whole number.
     common::json(&handle.throttle.events(after as u64))
 }
 

@@ -12,7 +12,7 @@ import network from './net.js';
 
 const { Net, numbersFrom } = network;
 const web = await builds.loadWeb();
-const face = builds.node;
+const dthrottle = builds.node;
 
 const kinds = (events) => events.map(({ kind }) => kind);
 const peersUp = ({ throttle }) => throttle.clusterStats().peers.filter(({ state }) => state === 'up');
@@ -21,7 +21,7 @@ const peersUp = ({ throttle }) => throttle.clusterStats().peers.filter(({ state 
 function netOf(count, change) {
   const net = new Net(7);
   change?.(net);
-  for (let i = 0; i < count; i += 1) net.start(i % 2 === 0 ? face : web);
+  for (let i = 0; i < count; i += 1) net.start(i % 2 === 0 ? dthrottle : web);
   net.run(5000);
   for (const node of net.nodes) assert.equal(peersUp(node).length, count - 1);
   return net;
@@ -34,7 +34,7 @@ const sum = (net, name) =>
 describe('busy throttles with links', () => {
   it('slow down when another is told busy, unless they do not want to hear of it', () => {
     const net = new Net(5);
-    for (const build of [face, web, face]) net.startBusy(build);
+    for (const build of [dthrottle, web, dthrottle]) net.startBusy(build);
     net.startBusy(web, { busy: false });
     net.run(5000);
     const [one, two, three, off] = net.nodes.map(({ throttle }) => throttle);
@@ -50,14 +50,14 @@ describe('busy throttles with links', () => {
   });
 
   it('have no link when they are closed', () => {
-    const busy = new face.BusyThrottle({ cluster: { name: 'test' } });
+    const busy = new dthrottle.BusyThrottle({ cluster: { name: 'test' } });
     busy.close();
     assert.throws(() => busy.link({ address: '10.0.0.1:1' }), { code: 'DTHROTTLE_CLOSED' });
   });
 
   it('have a cluster, or no link', () => {
     assert.throws(
-      () => new face.BusyThrottle().link({ address: '10.0.0.1:1' }),
+      () => new dthrottle.BusyThrottle().link({ address: '10.0.0.1:1' }),
       { code: 'DTHROTTLE_ARGUMENT', message: /the option cluster/ },
     );
   });
@@ -97,7 +97,7 @@ describe('nodes with links', () => {
     const net = netOf(2);
     assert.equal(net.nodes[0].throttle.allow('tag', 800), true);
     net.run(1000);
-    const late = net.start(face);
+    const late = net.start(dthrottle);
     net.run(3000);
     assert.equal(late.throttle.peek('tag').balance, 200);
     assert.ok(kinds(late.events).includes('warm_start'));
@@ -154,14 +154,14 @@ describe('nodes with links', () => {
     assert.deepEqual(balances(net, 'tag'), [993, 993], 'nothing is charged twice');
     const incarnation = BigInt(`0x${after.incarnation}`);
     const { address } = two;
-    assert.throws(() => two.throttle.link({ address, incarnation }), vectors.failsWith(two.face, 'argument'));
+    assert.throws(() => two.throttle.link({ address, incarnation }), vectors.failsWith(two.dthrottle, 'argument'));
     two.throttle.link({ address });
     assert.ok(BigInt(`0x${two.throttle.clusterStats().incarnation}`) > BigInt(Date.now() - 86_400_000) << 20n);
   });
 
   it('use the group that they are told of', () => {
     const cluster = { name: 'test', secret: 'sixteen bytes or more', multicast: '239.73.73.73:7373' };
-    const throttle = new face.Throttle({ rate: 1, cluster });
+    const throttle = new dthrottle.Throttle({ rate: 1, cluster });
     const link = throttle.link({ address: '10.0.0.1:7373' });
     link.join([]);
     const { to, datagram } = link.poll();
@@ -170,8 +170,8 @@ describe('nodes with links', () => {
   });
 
   it('count what nobody will hear about', () => {
-    const clock = new face.ManualClock(1000);
-    const throttle = new face.Throttle({ rate: '1/s', cluster: { name: 'test' }, clock });
+    const clock = new dthrottle.ManualClock(1000);
+    const throttle = new dthrottle.Throttle({ rate: '1/s', cluster: { name: 'test' }, clock });
     throttle.link({ address: '127.0.0.1:7373' });
     for (let i = 0; i < 400_000; i += 1) throttle.allow(`tag ${i}`);
     const { evicted, unreported } = throttle.stats();
@@ -179,7 +179,7 @@ describe('nodes with links', () => {
   });
 });
 
-for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries({ node: face, web })) {
+for (const [label, { DthrottleError, ManualClock, Throttle }] of Object.entries({ node: dthrottle, web })) {
   describe(`a link, ${label}`, () => {
     const fails = vectors.failsWith({ DthrottleError }, 'argument');
     const address = '10.0.0.1:7373';
@@ -312,7 +312,7 @@ describe('a link over a socket', () => {
     const cluster = { name: 'mixed', secret: 'sixteen bytes or more' };
     const there = new native.Throttle({ ...common, cluster: { ...cluster, listen: free } });
     there.start();
-    const here = new face.Throttle({ ...common, cluster });
+    const here = new dthrottle.Throttle({ ...common, cluster });
     const link = here.link({ address: ours });
     link.join([free]);
     const leave = carry(link, sockets[0]);

@@ -35,30 +35,30 @@ class Net {
 
   /**
    * Starts a node, which knows the nodes that are there, and gives it.
-   * @param {any} face
+   * @param {any} dthrottle
    * @param {object} [options] The throttle's.
    */
-  start(face, options) {
-    const clock = new face.ManualClock(this.now);
+  start(dthrottle, options) {
+    const clock = new dthrottle.ManualClock(this.now);
     const cluster = { name: 'test', secret: 'sixteen bytes or more' };
     const usual = { rate: '1 per 100 years', burst: 1000, cluster, clock };
-    return this.#add(face, clock, new face.Throttle({ ...usual, ...options }));
+    return this.#add(dthrottle, clock, new dthrottle.Throttle({ ...usual, ...options }));
   }
 
   /**
    * The same with a busy throttle.
-   * @param {any} face
+   * @param {any} dthrottle
    * @param {object} [options] What its cluster is told besides.
    */
-  startBusy(face, options) {
-    const clock = new face.ManualClock(this.now);
+  startBusy(dthrottle, options) {
+    const clock = new dthrottle.ManualClock(this.now);
     const cluster = { name: 'test', secret: 'sixteen bytes or more', ...options };
-    return this.#add(face, clock, new face.BusyThrottle({ cluster, clock }));
+    return this.#add(dthrottle, clock, new dthrottle.BusyThrottle({ cluster, clock }));
   }
 
-  #add(face, clock, throttle) {
+  #add(dthrottle, clock, throttle) {
     const address = `10.0.0.${this.nodes.length + 1}:7373`;
-    const node = { face, throttle, clock, address, link: undefined, due: 0, events: [] };
+    const node = { dthrottle, throttle, clock, address, link: undefined, due: 0, events: [] };
     this.nodes.push(node);
     this.link(node, { seed: BigInt(this.nodes.length), incarnation: 1n });
     return node;

@@ -11,7 +11,7 @@ import builds from './builds.js';
 const require = createRequire(import.meta.url);
 const { PACKAGE } = builds;
 const web = await builds.loadWeb();
-const faces = { node: builds.node, web };
+const both = { node: builds.node, web };
 
 /**
  * Runs an ES module in a process of its own, where nothing is loaded yet, and gives what it prints.
@@ -133,15 +133,15 @@ describe('the build for the web', () => {
   });
 });
 
-for (const [label, face] of Object.entries(faces)) {
+for (const [label, dthrottle] of Object.entries(both)) {
   describe(`WebAssembly, ${label}`, () => {
     it('has the names that Node has, and init', () => {
-      const names = [...Object.keys(require('../../bindings-node/face/index.js').makeFace({})), 'init'];
-      assert.deepEqual(Object.keys(face).filter((name) => name !== 'default').sort(), names.sort());
+      const names = [...Object.keys(require('../../bindings-node/api/index.js').makeApi({})), 'init'];
+      assert.deepEqual(Object.keys(dthrottle).filter((name) => name !== 'default').sort(), names.sort());
     });
 
     it('has no files', () => {
-      assert.throws(() => face.Throttle.fromFile('dthrottle.toml'), {
+      assert.throws(() => dthrottle.Throttle.fromFile('dthrottle.toml'), {
         name: 'DthrottleError',
         code: 'DTHROTTLE_FILE',
         message: /fromToml/,
@@ -149,8 +149,8 @@ for (const [label, face] of Object.entries(faces)) {
     });
 
     it('answers rightly while its memory grows', () => {
-      const clock = new face.ManualClock();
-      const throttle = new face.Throttle({ rate: 10, clock, table: { size: 400_000 } });
+      const clock = new dthrottle.ManualClock();
+      const throttle = new dthrottle.Throttle({ rate: 10, clock, table: { size: 400_000 } });
       for (let i = 0; i < 200_000; i += 1) assert.equal(throttle.check(`tag ${i}`, 3).balance, 7);
       assert.equal(throttle.check('x'.repeat(1 << 24)).balance, 9);
       assert.equal(throttle.check('tag 5', 3).balance, 4);
@@ -167,8 +167,8 @@ for (const [label, face] of Object.entries(faces)) {
         return getRandomValues.call(crypto, array);
       };
       try {
-        new face.Throttle('1/s');
-        face.Throttle.fromToml('rate = 1');
+        new dthrottle.Throttle('1/s');
+        dthrottle.Throttle.fromToml('rate = 1');
       } finally {
         crypto.getRandomValues = getRandomValues;
       }
@@ -179,7 +179,7 @@ for (const [label, face] of Object.entries(faces)) {
 
 describe('a trap', () => {
   it('before anything was changed is an internal error, and others go on', () => {
-    const { makeFace } = require('../pkg/node/face/index.js');
+    const { makeApi } = require('../pkg/node/api/index.js');
     const { adapt } = require('../pkg/node/adapt.js');
     const native = adapt(require('../pkg/node/dthrottle.js'));
     // What a handle points to is far beyond the memory, so that the module traps.
@@ -187,12 +187,12 @@ describe('a trap', () => {
       ...native,
       fromWords: (...args) => Object.assign(native.fromWords(...args), { __wbg_ptr: 0x7ffffff0 }),
     };
-    const face = makeFace(broken, () => 0);
-    const throttle = new face.Throttle('1/s');
+    const dthrottle = makeApi(broken, () => 0);
+    const throttle = new dthrottle.Throttle('1/s');
     for (const call of [() => throttle.allow('t'), () => throttle.check('t'), () => throttle.rules]) {
       assert.throws(call, (error) => {
         assert.equal(error.code, 'DTHROTTLE_INTERNAL');
-        assert.ok(error instanceof face.DthrottleError);
+        assert.ok(error instanceof dthrottle.DthrottleError);
         assert.ok(error.cause instanceof WebAssembly.RuntimeError);
         return true;
       });

@@ -1,4 +1,4 @@
-//! The face of the crate: building, threads, counting, closing, clocks.
+//! The API of the crate: building, threads, counting, closing, clocks.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(
     clippy::disallowed_methods,

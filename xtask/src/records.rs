@@ -89,7 +89,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
 fn files() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
     Ok(vec![
         ("bindings-c/src/records.rs", c::structs()),
-        ("bindings-node/face/records.js", javascript::readers()),
+        ("bindings-node/api/records.js", javascript::readers()),
         filled("bindings-node/README.md", &javascript::table())?,
         filled("bindings-node/index.d.ts", &javascript::types())?,
         filled("bindings-python/python/dthrottle/_dthrottle.pyi", &python::stub())?,

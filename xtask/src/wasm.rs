@@ -15,14 +15,14 @@ type Copies = &'static [(&'static str, &'static str)];
 
 /// What both hosts get. The JavaScript among it is CommonJS.
 const COMMON: Copies = &[
-    ("bindings-node/face/busy.js", "face/busy.js"),
-    ("bindings-node/face/clocks.js", "face/clocks.js"),
-    ("bindings-node/face/errors.js", "face/errors.js"),
-    ("bindings-node/face/index.js", "face/index.js"),
-    ("bindings-node/face/middleware.js", "face/middleware.js"),
-    ("bindings-node/face/records.js", "face/records.js"),
-    ("bindings-node/face/values.js", "face/values.js"),
-    ("bindings-node/face/words.js", "face/words.js"),
+    ("bindings-node/api/busy.js", "api/busy.js"),
+    ("bindings-node/api/clocks.js", "api/clocks.js"),
+    ("bindings-node/api/encode_config.js", "api/encode_config.js"),
+    ("bindings-node/api/errors.js", "api/errors.js"),
+    ("bindings-node/api/index.js", "api/index.js"),
+    ("bindings-node/api/middleware.js", "api/middleware.js"),
+    ("bindings-node/api/records.js", "api/records.js"),
+    ("bindings-node/api/values.js", "api/values.js"),
     ("bindings-node/index.d.ts", "types.d.ts"),
     ("bindings-node/surface.d.ts", "surface.d.ts"),
     ("bindings-wasm/js/adapt.js", "adapt.js"),

@@ -29,12 +29,12 @@ pub(crate) fn pause(retry_after_ms: Option<f64>) -> Result<Option<Duration>> {
     retry_after_ms.map(|ms| convert::duration_from_millis("retryAfterMs", ms)).transpose()
 }
 
-/// A turn as the numbers that the face turns into an object: allowed, waitMs, limit.
+/// A turn as the numbers that the API turns into an object: allowed, waitMs, limit.
 pub(crate) fn turn(turn: Turn) -> Vec<f64> {
     vec![f64::from(u8::from(turn.allowed)), convert::millis(turn.wait), limit(turn.limit)]
 }
 
-/// A limit as the face has it: none is Infinity.
+/// A limit as the API has it: none is Infinity.
 pub(crate) fn limit(limit: Option<f64>) -> f64 {
     limit.unwrap_or(f64::INFINITY)
 }

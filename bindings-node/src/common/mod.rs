@@ -1,5 +1,5 @@
 //! What the two JavaScript doors, Node and WebAssembly, have in common: the numbers and texts that
-//! the face (`face/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
+//! the API (`api/`) exchanges with either of them. `surface.d.ts` describes them for its reader.
 
 pub(crate) mod busy;
 mod tree;
@@ -55,7 +55,7 @@ pub(crate) fn counts(stats: &Stats) -> Vec<f64> {
     stats.values().map(number).into()
 }
 
-/// A value as the number that `face/records.js` reads.
+/// A value as the number that `api/records.js` reads.
 #[inline(always)]
 fn number(value: Value<'_>) -> f64 {
     match value {
@@ -70,7 +70,7 @@ fn number(value: Value<'_>) -> f64 {
     }
 }
 
-/// Records as JSON, which both doors carry as one text. The face spells the keys its own way.
+/// Records as JSON, which both doors carry as one text. The API spells the keys its own way.
 pub(crate) fn json(records: &impl serde::Serialize) -> String {
     // Keys are text, so nothing fails.
     serde_json::to_string(records).unwrap_or_default()
@@ -91,7 +91,7 @@ pub(crate) fn rule_windows(domain: &Domain) -> Vec<f64> {
     domain.rules().iter().map(|rule| rule.window().as_secs_f64() * 1e3).collect()
 }
 
-/// The `code` of an error on its way to the face: the code proper, the line (0: none) and the field
+/// The `code` of an error on its way to the API: the code proper, the line (0: none) and the field
 /// (empty: none), with blanks between. A JavaScript error has no other place that both doors can
 /// fill.
 pub(crate) fn code(error: &Error) -> String {

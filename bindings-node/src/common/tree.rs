@@ -1,9 +1,9 @@
-//! A configuration object, which the face has written as a list of words, as core's tree.
+//! A configuration object, which the API has written as a list of words, as core's tree.
 //!
 //! A word is a letter and what belongs to it: `n1.5` a number, `btrue` a truth, `s...` text,
 //! `x...` bytes in hexadecimal digits, `f` a function, `o...` the name of something that no
 //! configuration contains, `l2` a list of two values that
-//! follow, `t2` a table of two pairs that follow, each a key as it is and a value. The face has
+//! follow, `t2` a table of two pairs that follow, each a key as it is and a value. The API has
 //! bounded depth and size.
 
 use dthrottle::config::{Entry, Names, Node, Value};
@@ -65,5 +65,5 @@ fn count(digits: &str) -> Result<usize> {
 }
 
 fn garbled() -> Error {
-    Error::new(ErrorKind::Internal, "the face wrote a configuration that cannot be read")
+    Error::new(ErrorKind::Internal, "the API wrote a configuration that cannot be read")
 }

@@ -7,7 +7,7 @@ const { describe, it } = require('node:test');
 
 /**
  * @param {string} label
- * @param {typeof import('../../index.js')} face
+ * @param {typeof import('../../index.js')} dthrottle
  */
 function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
   /**

@@ -8,14 +8,14 @@ const vm = require('node:vm');
 const records = require('../../../tests/vectors/records.json');
 const { codes, failsWith } = require('./vectors.js');
 
-/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {typeof import('../../index.js')} Dthrottle */
 
 /**
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  */
-function testCalls(label, face) {
-  const { Domain, DthrottleError, ManualClock, Throttle } = face;
+function testCalls(label, dthrottle) {
+  const { Domain, DthrottleError, ManualClock, Throttle } = dthrottle;
   const open = () => new Throttle({ rate: '10/s', burst: 10, clock: new ManualClock() });
 
   describe(`calls: ${label}`, () => {
@@ -42,7 +42,7 @@ function testCalls(label, face) {
       const keys = (/** @type {object} */ record) => Object.keys(record);
       assert.deepEqual(keys(throttle.check('t')), records.Decision.js);
       assert.deepEqual(keys(throttle.stats()), records.Stats.js);
-      assert.deepEqual(keys(new face.BusyThrottle().stats()), records.BusyStats.js);
+      assert.deepEqual(keys(new dthrottle.BusyThrottle().stats()), records.BusyStats.js);
     });
 
     it('decisions do not change afterwards', () => {
@@ -98,7 +98,7 @@ function testCalls(label, face) {
         for (const call of [() => throttle.check('t', ask), () => throttle.peek('t', ask)]) {
           assert.throws(call, (/** @type {any} */ error) => {
             assert.match(error.message, words);
-            return failsWith(face, kind)(error);
+            return failsWith(dthrottle, kind)(error);
           });
         }
       }
@@ -132,14 +132,14 @@ function testCalls(label, face) {
 
     it('the other calls take numbers only', () => {
       const throttle = open();
-      const cost = failsWith(face, 'cost');
+      const cost = failsWith(dthrottle, 'cost');
       for (const number of ['1', null, {}, [], 1n, true]) {
         const wrong = /** @type {any} */ (number);
         assert.throws(() => throttle.allow('t', wrong), cost);
         assert.throws(() => throttle.refund('t', wrong), cost);
         assert.throws(() => throttle.chargeLocal('t', wrong), cost);
         assert.throws(() => throttle.charge('t', wrong), cost);
-        assert.throws(() => throttle.chargeLocal('t', 1, wrong), failsWith(face, 'argument'));
+        assert.throws(() => throttle.chargeLocal('t', 1, wrong), failsWith(dthrottle, 'argument'));
       }
       assert.throws(() => throttle.chargeLocal('t', /** @type {any} */ (undefined)), cost);
       assert.throws(() => throttle.charge('t', /** @type {any} */ (undefined)), cost);
@@ -235,7 +235,7 @@ function testCalls(label, face) {
           () => throttle.chargeLocal(wrong, 1),
           () => throttle.charge(wrong, 1),
         ];
-        for (const call of calls) assert.throws(call, failsWith(face, 'argument'));
+        for (const call of calls) assert.throws(call, failsWith(dthrottle, 'argument'));
       }
     });
 
@@ -252,8 +252,8 @@ function testCalls(label, face) {
       assert.equal(api.check('t').remaining, 0);
       assert.equal(throttle.domain('default').check('t').remaining, 0);
       assert.equal(throttle.check('t').allowed, false);
-      assert.throws(() => throttle.domain('API'), failsWith(face, 'domain'));
-      assert.throws(() => throttle.domain(/** @type {any} */ (null)), failsWith(face, 'argument'));
+      assert.throws(() => throttle.domain('API'), failsWith(dthrottle, 'domain'));
+      assert.throws(() => throttle.domain(/** @type {any} */ (null)), failsWith(dthrottle, 'argument'));
     });
 
     it('counts', () => {
@@ -348,7 +348,7 @@ function testCalls(label, face) {
       for (const tags of wrong) {
         assert.throws(
           () => throttle.allowMany(/** @type {any} */ (tags)),
-          failsWith(face, 'argument'),
+          failsWith(dthrottle, 'argument'),
         );
       }
       const failing = function* () {
@@ -376,10 +376,10 @@ function testCalls(label, face) {
           () => domain.chargeLocal('t', 1),
           () => domain.charge('t', 1),
         ];
-        for (const call of calls) assert.throws(call, failsWith(face, 'closed'));
+        for (const call of calls) assert.throws(call, failsWith(dthrottle, 'closed'));
         assert.equal(domain.rules.length, domain === api ? 0 : 1);
       }
-      assert.throws(() => throttle.domain('api'), failsWith(face, 'closed'));
+      assert.throws(() => throttle.domain('api'), failsWith(dthrottle, 'closed'));
       assert.equal(throttle.stats().allowed, 0);
     });
 

@@ -6,15 +6,15 @@ const { describe, it } = require('node:test');
 
 const { failsWith } = require('./vectors.js');
 
-/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {typeof import('../../index.js')} Dthrottle */
 
 /**
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  */
-function testClocks(label, face) {
-  const { Throttle, ManualClock } = face;
-  const argument = failsWith(face, 'argument');
+function testClocks(label, dthrottle) {
+  const { Throttle, ManualClock } = dthrottle;
+  const argument = failsWith(dthrottle, 'argument');
 
   describe(`clocks: ${label}`, () => {
     it('a manual clock moves only forwards', () => {

@@ -11,10 +11,10 @@ const ZEROS = '0'.repeat(16);
 
 /**
  * @param {string} label
- * @param {any} face
+ * @param {any} dthrottle
  */
-function testCluster(label, face) {
-  const { ManualClock, Throttle } = face;
+function testCluster(label, dthrottle) {
+  const { ManualClock, Throttle } = dthrottle;
   const open = () => new Throttle({ rate: '1/s', cluster: { name: 'test' }, clock: new ManualClock() });
 
   describe(`cluster, ${label}`, () => {
@@ -45,7 +45,7 @@ function testCluster(label, face) {
     it('events are counted in whole numbers', () => {
       const throttle = open();
       for (const after of [-1, 1.5, NaN, Infinity, 2 ** 53, '1', null, 1n, {}]) {
-        assert.throws(() => throttle.events(after), failsWith(face, 'argument'));
+        assert.throws(() => throttle.events(after), failsWith(dthrottle, 'argument'));
       }
       assert.deepEqual(throttle.events(Number.MAX_SAFE_INTEGER), []);
     });
@@ -53,7 +53,7 @@ function testCluster(label, face) {
     it('a throttle that is closed starts nothing, and still tells', () => {
       const throttle = open();
       throttle.close();
-      assert.throws(() => throttle.start(), failsWith(face, 'closed'));
+      assert.throws(() => throttle.start(), failsWith(dthrottle, 'closed'));
       assert.deepEqual(throttle.clusterStats().peers, []);
       assert.deepEqual(throttle.events(), []);
     });

@@ -7,14 +7,14 @@ const vm = require('node:vm');
 
 const { failsWith } = require('./vectors.js');
 
-/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {typeof import('../../index.js')} Dthrottle */
 
 /**
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  */
-function testConfigs(label, face) {
-  const { Throttle, ManualClock } = face;
+function testConfigs(label, dthrottle) {
+  const { Throttle, ManualClock } = dthrottle;
   /** @type {(config?: unknown) => import('../../index.js').Throttle} */
   const open = (config) => new Throttle(/** @type {any} */ (config));
   /** @type {(config: unknown, field: string | undefined, words: string) => void} */
@@ -22,7 +22,7 @@ function testConfigs(label, face) {
     assert.throws(
       () => open(config),
       (error) => {
-        failsWith(face, 'config')(error);
+        failsWith(dthrottle, 'config')(error);
         const { message, field: actual } = /** @type {any} */ (error);
         assert.equal(actual, field);
         assert.ok(message.includes(words), message);
@@ -77,14 +77,14 @@ function testConfigs(label, face) {
         delayMs: 0,
         retryAfterMs: 0,
         resetAfterMs: 0,
-        limit: face.UNLIMITED,
-        remaining: face.UNLIMITED,
-        balance: face.UNLIMITED,
+        limit: dthrottle.UNLIMITED,
+        remaining: dthrottle.UNLIMITED,
+        balance: dthrottle.UNLIMITED,
         rule: null,
         deciding: null,
         dryRun: false,
       });
-      assert.equal(face.UNLIMITED, Infinity);
+      assert.equal(dthrottle.UNLIMITED, Infinity);
     });
 
     it('members that are undefined are left out, at any level', () => {
@@ -145,7 +145,7 @@ function testConfigs(label, face) {
 
     it('what is no configuration at all', () => {
       for (const config of [undefined, null, true, 1n, [], new Map(), () => {}, Symbol('x')]) {
-        assert.throws(() => open(config), failsWith(face, 'config'));
+        assert.throws(() => open(config), failsWith(dthrottle, 'config'));
       }
     });
 
@@ -153,7 +153,7 @@ function testConfigs(label, face) {
       /** @type {any} */
       const circle = { rate: '1/s' };
       circle.domains = circle;
-      assert.throws(() => open(circle), failsWith(face, 'config'));
+      assert.throws(() => open(circle), failsWith(dthrottle, 'config'));
       /** @type {any} */
       const list = [];
       list.push(list);
@@ -163,12 +163,12 @@ function testConfigs(label, face) {
       /** @type {any} */
       let deep = '1/s';
       for (let i = 0; i < 100_000; i += 1) deep = { rate: deep };
-      assert.throws(() => open(deep), failsWith(face, 'config'));
+      assert.throws(() => open(deep), failsWith(dthrottle, 'config'));
       refuses({ rules: new Array(1e9) }, 'rules', 'so large an object');
       // Small, but a tree of 10^16 values when it is written out.
       let wide = new Array(10).fill(0);
       for (let i = 0; i < 15; i += 1) wide = new Array(10).fill(wide);
-      assert.throws(() => open({ rules: wide }), failsWith(face, 'config'));
+      assert.throws(() => open({ rules: wide }), failsWith(dthrottle, 'config'));
     });
 
     it('what a getter throws comes through', () => {
@@ -194,7 +194,7 @@ function testConfigs(label, face) {
         line: 2,
       });
       for (const wrong of [undefined, null, 5, Buffer.from(text)]) {
-        assert.throws(() => Throttle.fromToml(/** @type {any} */ (wrong)), failsWith(face, 'argument'));
+        assert.throws(() => Throttle.fromToml(/** @type {any} */ (wrong)), failsWith(dthrottle, 'argument'));
       }
     });
 
@@ -214,13 +214,13 @@ function testConfigs(label, face) {
     it('options of opening', () => {
       for (const options of [{ clocks: 1 }, null, 5, []]) {
         const wrong = /** @type {any} */ (options);
-        assert.throws(() => Throttle.fromToml('', wrong), failsWith(face, 'argument'));
-        assert.throws(() => Throttle.fromFile('x', wrong), failsWith(face, 'argument'));
+        assert.throws(() => Throttle.fromToml('', wrong), failsWith(dthrottle, 'argument'));
+        assert.throws(() => Throttle.fromFile('x', wrong), failsWith(dthrottle, 'argument'));
       }
       for (const clock of [null, 0, {}, 'now', new Date(), Object.create(ManualClock.prototype)]) {
         const wrong = /** @type {any} */ ({ rate: 1, clock });
-        assert.throws(() => new Throttle(wrong), failsWith(face, 'argument'));
-        assert.throws(() => Throttle.fromToml('', { clock: wrong.clock }), failsWith(face, 'argument'));
+        assert.throws(() => new Throttle(wrong), failsWith(dthrottle, 'argument'));
+        assert.throws(() => Throttle.fromToml('', { clock: wrong.clock }), failsWith(dthrottle, 'argument'));
       }
     });
 
@@ -256,7 +256,7 @@ function testConfigs(label, face) {
       const throttle = new Throttle('1/s');
       const inherited = Object.create({ rate: '1/s' });
       for (const odd of [new Hidden(), inherited, throttle, throttle.domain('default'), new ManualClock()]) {
-        assert.throws(() => new Throttle(/** @type {any} */ (odd)), failsWith(face, 'config'));
+        assert.throws(() => new Throttle(/** @type {any} */ (odd)), failsWith(dthrottle, 'config'));
       }
       assert.deepEqual(new Throttle({ rules: [] }).rules, []);
     });
@@ -265,7 +265,7 @@ function testConfigs(label, face) {
       for (const config of [{}, { rate: undefined }, { dryRun: true }, { domains: { api: { rate: undefined } } }]) {
         assert.throws(() => new Throttle(config), (/** @type {any} */ error) => {
           assert.match(error.message, /^rate: .*give rate, or rate = "unlimited"$/);
-          return failsWith(face, 'config')(error) && error.field === 'rate';
+          return failsWith(dthrottle, 'config')(error) && error.field === 'rate';
         });
       }
       for (const config of ['unlimited', { rate: 'unlimited' }, { rules: [] }, { domains: { api: { rules: [] } } }]) {
@@ -285,7 +285,7 @@ function testConfigs(label, face) {
       for (const length of [-1, 1.5, 2 ** 53]) {
         /** @type {any} */
         const rules = new Proxy(/** @type {unknown[]} */ ([]), { get: (list, key) => (key === 'length' ? length : list[Number(key)]) });
-        assert.throws(() => new Throttle({ rules }), failsWith(face, 'config'));
+        assert.throws(() => new Throttle({ rules }), failsWith(dthrottle, 'config'));
       }
     });
   });

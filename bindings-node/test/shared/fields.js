@@ -1,5 +1,5 @@
 // What responses say, beyond the vectors: laws of the header fields, names of any kind, the time of day.
-// For middleware on any face.
+// For middleware on any implementation.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -8,7 +8,7 @@ const { describe, it } = require('node:test');
 const { Middleware } = require('../../web/middleware.js');
 const { nodeReader } = require('../../web/reader.js');
 
-/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {typeof import('../../index.js')} Dthrottle */
 /** @typedef {any} Any */
 
 const REQUEST = { method: 'GET', url: '/', headers: {}, socket: { remoteAddress: '203.0.113.7' } };
@@ -34,17 +34,17 @@ function parsed(text) {
 
 /**
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  */
-function testFields(label, face) {
+function testFields(label, dthrottle) {
   /**
    * A middleware on a clock that stands still.
    * @param {Any} rules What its throttle is made of.
    * @param {Any} [options]
    */
   function made(rules, options = {}) {
-    const clock = new face.ManualClock();
-    const throttle = new face.Throttle({ ...rules, clock });
+    const clock = new dthrottle.ManualClock();
+    const throttle = new dthrottle.Throttle({ ...rules, clock });
     return { clock, throttle, ...asking(throttle, options) };
   }
 
@@ -127,7 +127,7 @@ function testFields(label, face) {
     });
 
     it('count X-RateLimit-Reset from 1970, by the clock of the host', () => {
-      const { fields } = asking(new face.Throttle('10/s'), { legacyHeaders: true, headers: 'draft-6' });
+      const { fields } = asking(new dthrottle.Throttle('10/s'), { legacyHeaders: true, headers: 'draft-6' });
       const before = Date.now() / 1000;
       const { 'x-ratelimit-reset': reset, ...rest } = fields(5);
       assert.ok(Number(reset) >= before + 1 && Number(reset) <= Date.now() / 1000 + 2, reset);
@@ -145,7 +145,7 @@ function testFields(label, face) {
       const { clock, fields } = made({ rate: '10/s' }, { headers: 'x-ratelimit' });
       clock.advance(5000);
       assert.equal(fields()['x-ratelimit-reset'], '6');
-      const own = asking(new face.Throttle({ rate: '10/s', clock: () => 7000 }), { headers: 'x-ratelimit' });
+      const own = asking(new dthrottle.Throttle({ rate: '10/s', clock: () => 7000 }), { headers: 'x-ratelimit' });
       const { 'x-ratelimit-reset': reset } = own.fields();
       // In Node, too, a function moves a manual clock.
       assert.equal(reset, '8');
@@ -162,8 +162,8 @@ function testFields(label, face) {
       for (const maxDelayMs of [0, 150, 60_000]) {
         it(`is that of check: ${name}, waiting for ${maxDelayMs} ms`, () => {
           const { clock, ask } = made(options, maxDelayMs === 0 ? {} : { maxDelayMs, maxDelayed: 1000 });
-          const twinsClock = new face.ManualClock();
-          const twin = new face.Throttle({ ...options, clock: twinsClock });
+          const twinsClock = new dthrottle.ManualClock();
+          const twin = new dthrottle.Throttle({ ...options, clock: twinsClock });
           for (const [cost, ms] of steps) {
             clock.advance(ms);
             twinsClock.advance(ms);

@@ -1,4 +1,4 @@
-// Runs the vectors of tests/vectors against a face. All languages run the same; README.md there
+// Runs the vectors of tests/vectors against an implementation. All languages run the same; README.md there
 // says what the files mean.
 'use strict';
 
@@ -7,7 +7,7 @@ const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
 
-/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {typeof import('../../index.js')} Dthrottle */
 /** @typedef {import('../../index.js').Domain} Domain */
 /** @typedef {import('../../index.js').Throttle} Throttle */
 /** @typedef {any} Json Whatever a vector holds. */
@@ -66,13 +66,13 @@ function tagOf(tag) {
 
 /**
  * An expected error: of our class, with the code of its kind.
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {string} kind
  */
-function failsWith(face, kind) {
+function failsWith(dthrottle, kind) {
   return (/** @type {unknown} */ error) => {
     assert.ok(error instanceof Error);
-    assert.ok(error instanceof face.DthrottleError, String(error));
+    assert.ok(error instanceof dthrottle.DthrottleError, String(error));
     assert.equal(error.code, codes.get(kind), error.message);
     return true;
   };
@@ -140,14 +140,14 @@ function sameAnswer(actual, expected) {
 const toMs = (ns) => (ns === undefined ? undefined : ns / 1e6);
 
 /**
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {Json} sequence
  */
-function runSequence(face, { config, throttles: names, steps }) {
-  const clock = new face.ManualClock();
+function runSequence(dthrottle, { config, throttles: names, steps }) {
+  const clock = new dthrottle.ManualClock();
   /** @type {Map<string, Throttle>} */
   const throttles = new Map(
-    names.map((/** @type {string} */ name) => [name, face.Throttle.fromToml(config, { clock })]),
+    names.map((/** @type {string} */ name) => [name, dthrottle.Throttle.fromToml(config, { clock })]),
   );
   for (const [i, step] of steps.entries()) {
     const throttle = throttles.get(step.throttle ?? names[0]);
@@ -164,7 +164,7 @@ function runSequence(face, { config, throttles: names, steps }) {
     for (let n = 0; n < (step.repeat ?? 1); n += 1) {
       try {
         if (step.error === undefined) sameAnswer(run(), step.expect);
-        else assert.throws(run, failsWith(face, step.error));
+        else assert.throws(run, failsWith(dthrottle, step.error));
       } catch (error) {
         throw new Error(`step ${i}, time ${n}: ${JSON.stringify(step)}`, { cause: error });
       }
@@ -173,12 +173,12 @@ function runSequence(face, { config, throttles: names, steps }) {
 }
 
 /**
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {Json} row
  */
-function throttleOfRate(face, row) {
-  const clock = new face.ManualClock();
-  return new face.Throttle({ rate: row.text ?? argument(row.number), burst: row.burst, clock });
+function throttleOfRate(dthrottle, row) {
+  const clock = new dthrottle.ManualClock();
+  return new dthrottle.Throttle({ rate: row.text ?? argument(row.number), burst: row.burst, clock });
 }
 
 /**
@@ -210,14 +210,14 @@ function sameDomains(row, throttle) {
 
 /**
  * A config error that names what the vector says. In an object, keys are spelled in camels.
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {Json} row
  * @param {(text: string) => string} spell
  * @param {number | null} line
  */
-function tells(face, row, spell, line) {
+function tells(dthrottle, row, spell, line) {
   return (/** @type {Json} */ error) => {
-    failsWith(face, 'config')(error);
+    failsWith(dthrottle, 'config')(error);
     assert.equal(error.field, row.field === null ? undefined : spell(row.field));
     if (line !== null) assert.equal(error.line, line);
     for (const words of row.says) {
@@ -228,12 +228,12 @@ function tells(face, row, spell, line) {
 }
 
 /**
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {Json} row
  */
-function runInput(face, { call, args, error, expect, closed }) {
-  const clock = new face.ManualClock();
-  const throttle = new face.Throttle({ rate: '10/s', burst: 10, clock });
+function runInput(dthrottle, { call, args, error, expect, closed }) {
+  const clock = new dthrottle.ManualClock();
+  const throttle = new dthrottle.Throttle({ rate: '10/s', burst: 10, clock });
   if (closed) throttle.close();
   const options = {
     cost: argument(args.cost),
@@ -248,25 +248,25 @@ function runInput(face, { call, args, error, expect, closed }) {
     return make(domainOf(throttle, args.domain), step);
   };
   if (error === null) sameAnswer(run(), expect);
-  else assert.throws(run, failsWith(face, error));
+  else assert.throws(run, failsWith(dthrottle, error));
 }
 
 /**
  * Every vector as a test.
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {'node' | 'wasm'} language
  */
-function testVectors(label, face, language) {
+function testVectors(label, dthrottle, language) {
   describe(`vectors: ${label}`, () => {
     for (const sequence of read('sequences.json')) {
-      it(`sequence ${sequence.name}`, () => runSequence(face, sequence));
+      it(`sequence ${sequence.name}`, () => runSequence(dthrottle, sequence));
     }
 
     const rates = read('rates.json');
     for (const row of rates.good) {
       it(`good rate ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
-        const throttle = throttleOfRate(face, row);
+        const throttle = throttleOfRate(dthrottle, row);
         assert.equal(throttle.check('t', row.limit).limit, row.limit);
         const expected = { allowed: false, limit: row.limit, retry_after_ns: row.retry_after_ns };
         sameDecision(throttle.check('t'), expected);
@@ -274,34 +274,34 @@ function testVectors(label, face, language) {
     }
     for (const row of rates.bad) {
       it(`bad rate ${JSON.stringify(row.text ?? row.number)}, burst ${row.burst}`, () => {
-        assert.throws(() => throttleOfRate(face, row), failsWith(face, 'config'));
+        assert.throws(() => throttleOfRate(dthrottle, row), failsWith(dthrottle, 'config'));
       });
     }
 
     const configs = read('configs.json');
     for (const row of configs.good) {
       it(`good config ${row.name}`, () => {
-        sameDomains(row, face.Throttle.fromToml(row.toml));
-        sameDomains(row, new face.Throttle(camelKeys(row.object)));
+        sameDomains(row, dthrottle.Throttle.fromToml(row.toml));
+        sameDomains(row, new dthrottle.Throttle(camelKeys(row.object)));
       });
     }
     for (const row of configs.bad) {
       it(`bad config ${row.name}`, () => {
         assert.ok(row.toml !== undefined || row.object !== undefined);
         if (row.toml !== undefined) {
-          const wrong = tells(face, row, String, row.line ?? null);
-          assert.throws(() => face.Throttle.fromToml(row.toml), wrong);
+          const wrong = tells(dthrottle, row, String, row.line ?? null);
+          assert.throws(() => dthrottle.Throttle.fromToml(row.toml), wrong);
         }
         if (row.object !== undefined) {
-          const wrong = tells(face, row, camel, null);
-          assert.throws(() => new face.Throttle(camelKeys(row.object)), wrong);
+          const wrong = tells(dthrottle, row, camel, null);
+          assert.throws(() => new dthrottle.Throttle(camelKeys(row.object)), wrong);
         }
       });
     }
 
     for (const row of read('inputs.json')) {
       if (!row.languages.includes(language)) continue;
-      it(`input ${row.name}`, () => runInput(face, row));
+      it(`input ${row.name}`, () => runInput(dthrottle, row));
     }
   });
 }

@@ -1,4 +1,4 @@
-// Runs tests/vectors/web.json, HTTP middleware, against a face: decision by decision, and over HTTP
+// Runs tests/vectors/web.json, HTTP middleware, against an implementation: decision by decision, and over HTTP
 // through the adapters of frameworks. README.md there says what the file means.
 'use strict';
 
@@ -8,12 +8,12 @@ const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 const { describe, it } = require('node:test');
 
-const { OPEN } = require('../../face/middleware.js');
+const { OPEN } = require('../../api/middleware.js');
 const { Middleware } = require('../../web/middleware.js');
 const { nodeReader } = require('../../web/reader.js');
 const { start, usualRefusal } = require('./web.js');
 
-/** @typedef {typeof import('../../index.js')} Face */
+/** @typedef {typeof import('../../index.js')} Dthrottle */
 /** @typedef {any} Json Whatever a vector holds. */
 
 const text = readFileSync(join(__dirname, '../../../tests/vectors/web.json'), 'utf8');
@@ -77,18 +77,18 @@ function toSteps({ steps }) {
 }
 
 /**
- * A case in motion: its options for a face, and a clock that goes from step to step.
- * @param {Face} face
+ * A case in motion: its options for an implementation, and a clock that goes from step to step.
+ * @param {Dthrottle} dthrottle
  * @param {Json} vector
- * @param {boolean} isOwn Whether middleware finds this face by itself; others it gets as a throttle.
+ * @param {boolean} isOwn Whether middleware finds this dthrottle by itself; others it gets as a throttle.
  */
-function setUp(face, vector, isOwn) {
-  const clock = new face.ManualClock();
+function setUp(dthrottle, vector, isOwn) {
+  const clock = new dthrottle.ManualClock();
   const steps = toSteps(vector);
   /** @type {Json} The request that is asked about. */
   let asked = {};
   /** @type {Json} */
-  const options = { ...toOptions(vector.options), ...(isOwn ? {} : { throttle: openerOf(face) }), clock };
+  const options = { ...toOptions(vector.options), ...(isOwn ? {} : { throttle: openerOf(dthrottle) }), clock };
   if (steps.some(({ request }) => request?.cost !== undefined)) {
     Object.assign(options, { cost: () => asked.cost ?? 1 });
   }
@@ -108,11 +108,11 @@ function setUp(face, vector, isOwn) {
 
 /**
  * What middleware takes for a throttle, and opens one of its own by the options.
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @returns {Json}
  */
-function openerOf(face) {
-  const open = Reflect.get(face.Throttle, OPEN).bind(face.Throttle);
+function openerOf(dthrottle) {
+  const open = Reflect.get(dthrottle.Throttle, OPEN).bind(dthrottle.Throttle);
   const opener = { [OPEN]: open, domain: () => opener };
   return opener;
 }
@@ -170,10 +170,10 @@ function lower({ fields, ...rest }) {
 /**
  * Runs all cases decision by decision, without a server.
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {boolean} [isOwn]
  */
-function testDecisions(label, face, isOwn = false) {
+function testDecisions(label, dthrottle, isOwn = false) {
   describe(`HTTP middleware, ${label}`, () => {
     it('has vectors, and runs all that JavaScript can express', () => {
       assert.ok(vectors.cases.length >= 52 && vectors.bad.length >= 22);
@@ -187,7 +187,7 @@ function testDecisions(label, face, isOwn = false) {
 
     for (const vector of vectors.cases) {
       it(`decides as the vectors say: ${vector.name}`, () => {
-        const { steps, options, begin } = setUp(face, vector, isOwn);
+        const { steps, options, begin } = setUp(dthrottle, vector, isOwn);
         const middleware = new Middleware(options, nodeReader);
         /** @type {Json[]} */
         const outcomes = [];
@@ -204,7 +204,7 @@ function testDecisions(label, face, isOwn = false) {
 
     for (const { why, options, field, says } of vectors.bad) {
       it(`refuses ${why}`, () => {
-        const given = { ...setUp(face, { options, steps: [] }, isOwn).options };
+        const given = { ...setUp(dthrottle, { options, steps: [] }, isOwn).options };
         assert.throws(() => new Middleware(given, nodeReader), (/** @type {Json} */ error) => {
           assert.equal(error.field, named(field));
           // Delays are in milliseconds here.
@@ -223,11 +223,11 @@ const isOurs = (/** @type {string} */ name) => /ratelimit|^retry-after$/.test(na
 /**
  * Runs all cases that wait for nothing, over HTTP.
  * @param {string} label
- * @param {Face} face
+ * @param {Dthrottle} dthrottle
  * @param {string} kind The framework.
  * @param {boolean} [isOwn]
  */
-function testResponses(label, face, kind, isOwn = false) {
+function testResponses(label, dthrottle, kind, isOwn = false) {
   describe(`responses of ${kind}, ${label}`, () => {
     const cases = vectors.cases.filter((vector) => !isDelayed(vector) && toSteps(vector).length > 0);
 
@@ -239,7 +239,7 @@ function testResponses(label, face, kind, isOwn = false) {
 
     for (const vector of cases) {
       it(`are those of the vectors: ${vector.name}`, async () => {
-        const { steps, options, begin } = setUp(face, vector, isOwn);
+        const { steps, options, begin } = setUp(dthrottle, vector, isOwn);
         const web = await start(kind, options);
         try {
           for (const [i, step] of steps.entries()) {

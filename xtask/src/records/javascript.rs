@@ -14,7 +14,7 @@ pub(super) fn name(field: &Field) -> String {
     Names::Camel.spell(field.name) + unit
 }
 
-/// bindings-node/face/records.js.
+/// bindings-node/api/records.js.
 pub(super) fn readers() -> String {
     let mut out = String::from(
         "// How the numbers that a native part gives become the fields of records. Written by\n\

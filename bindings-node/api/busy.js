@@ -5,7 +5,7 @@
 const { attempt, badArgument } = require('./errors.js');
 const { toBusyStats } = require('./records.js');
 const { describe, isTable, toNumber, toText } = require('./values.js');
-const { toWords } = require('./words.js');
+const { encode } = require('./encode_config.js');
 
 /** @import { Busy, Native } from '../surface.js' */
 /** @import { Source } from './clocks.js' */
@@ -53,7 +53,7 @@ function makeBusy(native, toSource, extend) {
         throw badArgument(`options: must be an object, not ${describe(options)}`);
       }
       const { clock: chosen, ...rest } = options;
-      const words = toWords(rest);
+      const words = encode(rest);
       const { clock, tick } = toSource(chosen);
       this.#handle = attempt(() => native.busyFromWords(words, clock));
       this.#tick = tick;

@@ -9,11 +9,11 @@ import builds from './builds.js';
 
 const web = await builds.loadWeb();
 
-for (const [label, face] of Object.entries({ 'WASM for Node': builds.node, 'WASM for the web': web })) {
-  vectors.testVectors(label, face, 'wasm');
-  busy.testBusy(label, face);
-  calls.testCalls(label, face);
-  clocks.testClocks(label, face);
-  configs.testConfigs(label, face);
-  cluster.testCluster(label, face);
+for (const [label, dthrottle] of Object.entries({ 'WASM for Node': builds.node, 'WASM for the web': web })) {
+  vectors.testVectors(label, dthrottle, 'wasm');
+  busy.testBusy(label, dthrottle);
+  calls.testCalls(label, dthrottle);
+  clocks.testClocks(label, dthrottle);
+  configs.testConfigs(label, dthrottle);
+  cluster.testCluster(label, dthrottle);
 }

@@ -10,7 +10,7 @@ const { toMiddleware, OPEN } = require('./middleware.js');
 const { toDecision, toStats } = require('./records.js');
 const { describe, fromJson, isTable, toCount, toNumber, toOptions } = require('./values.js');
 const { toTag, toTags, toText, toTruth } = require('./values.js');
-const { toWords } = require('./words.js');
+const { encode } = require('./encode_config.js');
 
 /** @import { Clock, DomainId, Handle, Native, Tag } from '../surface.js' */
 /** @import { CheckOptions, ClusterEvent, ClusterStats, Decision } from '../index.js' */
@@ -48,7 +48,7 @@ class Parts {
  * @param {(throttle: object, partsOf: (throttle: any) => Parts) => void} [extend] Adds to the
  *   prototype of throttles what only this native part can do.
  */
-function makeFace(native, defaultNow, extend) {
+function makeApi(native, defaultNow, extend) {
   const { ManualClock, toSource } = makeClocks(native, defaultNow);
   const BusyThrottle = makeBusy(native, toSource, extend);
 
@@ -79,11 +79,11 @@ function makeFace(native, defaultNow, extend) {
       return openConfig({ rate: config });
     }
     if (!isTable(config) || !Object.hasOwn(config, 'clock')) {
-      const words = toWords(config);
+      const words = encode(config);
       return openWith(undefined, (clock) => native.fromWords(words, clock));
     }
     const { clock: chosen, ...rest } = config;
-    const words = toWords(rest);
+    const words = encode(rest);
     return openWith(chosen, (clock) => native.fromWords(words, clock));
   }
 
@@ -263,7 +263,7 @@ function makeFace(native, defaultNow, extend) {
     }
 
     /**
-     * Opens the native part of HTTP middleware that asks this domain (`face/middleware.js`).
+     * Opens the native part of HTTP middleware that asks this domain (`api/middleware.js`).
      * @param {Readonly<Record<string, unknown>>} options
      * @param {import('./middleware.js').Setup} setup
      */
@@ -286,7 +286,7 @@ function makeFace(native, defaultNow, extend) {
     static fromToml(text, options) {
       const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const toml = toText('text', text);
-      const words = table === undefined ? undefined : toWords(table);
+      const words = table === undefined ? undefined : encode(table);
       return made(this, openWith(chosen, (clock) => native.fromToml(toml, clock, words)));
     }
 
@@ -297,7 +297,7 @@ function makeFace(native, defaultNow, extend) {
     static fromFile(path, options) {
       const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const file = toText('path', path);
-      const words = table === undefined ? undefined : toWords(table);
+      const words = table === undefined ? undefined : encode(table);
       return made(this, openWith(chosen, (clock) => native.fromFile(file, clock, words)));
     }
 
@@ -373,4 +373,4 @@ function makeFace(native, defaultNow, extend) {
   return { BusyThrottle, Domain, DthrottleError, ManualClock, Throttle, UNLIMITED };
 }
 
-module.exports = { makeFace };
+module.exports = { makeApi };

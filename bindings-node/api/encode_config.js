@@ -13,7 +13,7 @@ const MOST_VALUES = 100_000;
  * @param {unknown} config
  * @returns {string[]}
  */
-function toWords(config) {
+function encode(config) {
   /** @type {string[]} */
   const words = [];
   let left = MOST_VALUES;
@@ -76,4 +76,4 @@ function toWords(config) {
   return words;
 }
 
-module.exports = { toWords };
+module.exports = { encode };

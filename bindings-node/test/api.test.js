@@ -7,10 +7,10 @@ const { testClocks } = require('./shared/clocks.js');
 const { testCluster } = require('./shared/cluster.js');
 const { testConfigs } = require('./shared/configs.js');
 
-const face = require('../index.js');
+const dthrottle = require('../index.js');
 
-testBusy('Node', face);
-testCalls('Node', face);
-testClocks('Node', face);
-testConfigs('Node', face);
-testCluster('Node', face);
+testBusy('Node', dthrottle);
+testCalls('Node', dthrottle);
+testClocks('Node', dthrottle);
+testConfigs('Node', dthrottle);
+testCluster('Node', dthrottle);

@@ -3,7 +3,7 @@
 'use strict';
 
 const { attempt } = require('./errors.js');
-const { toWords } = require('./words.js');
+const { encode } = require('./encode_config.js');
 
 /** @import { Domain } from '../index.js' */
 /** @import { Clock, Handle, Native, Web } from '../surface.js' */
@@ -36,7 +36,7 @@ const OPEN = Symbol.for('dthrottle.middleware');
  * @returns {NativeMiddleware}
  */
 function toMiddleware(native, options, { application, place = '', within, isTemplate = false }, { clock, tick }, throttle, toDomain) {
-  const words = toWords(options);
+  const words = encode(options);
   tick?.();
   const handle = attempt(() => native.webOpen(words, throttle, clock, within?.handle, application, place, isTemplate));
   const domain = () => toDomain(/** @type {Handle} */ (throttle ?? attempt(() => native.webDomain(handle))));
