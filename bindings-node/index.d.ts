@@ -157,17 +157,17 @@ export interface Decision {
   readonly balance: number;
   /** Units taken (by a peek: that would be). */
   readonly granted: number;
-  /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
+  /** How long to wait before going on; 0 unless `max_delay` was set, and in dry run. */
   readonly delayMs: number;
   /**
-   * When refused, or spared a wait by dry run: time until this check would pass without waiting.
+   * When refused, or spared a delay by dry run: time until this check would pass without waiting.
    * Otherwise 0.
    */
   readonly retryAfterMs: number;
   /** Time until every bucket of the tag is full again. */
   readonly resetAfterMs: number;
   /**
-   * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: `rule`
+   * Refused, or allowed after a delay, but allowed at once because the domain is in dry run: `rule`
    * tells them apart.
    */
   readonly dryRun: boolean;
@@ -186,7 +186,7 @@ export interface Stats {
   readonly allowed: number;
   /** Checks refused. */
   readonly refused: number;
-  /** Checks that were allowed, or allowed without a wait, only because of dry run. */
+  /** Checks that were allowed, or allowed without a delay, only because of dry run. */
   readonly dryRun: number;
   /**
    * Charges that were not counted, because the table had no room or the bucket no more ticks: they
@@ -218,8 +218,8 @@ export interface BusyStats {
   readonly busy: number;
   /** How often a limit was cut by a busy answer of its own. */
   readonly cuts: number;
-  /** Busy answers that other nodes of the cluster told of. */
-  readonly heard: number;
+  /** Busy responses that other nodes of the cluster reported. */
+  readonly remoteBusy: number;
   /** Services with a limit that were forgotten, because there were too many others. */
   readonly forgotten: number;
   /** Services known now, by all processes that share them. */

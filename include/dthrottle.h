@@ -139,11 +139,11 @@
 /** Let the request pass. */
 #define DTHROTTLE_PASS 0
 
-/** Hold the request for delay_ns, call dthrottle_middleware_end_delay(), and let it pass. */
+/** Delay the request by delay_ns, call dthrottle_middleware_end_delay(), and let it pass. */
 #define DTHROTTLE_DELAY 1
 
 /**
- * Refuse the request. If delay_ns is not 0, hold it for that time first, and call
+ * Refuse the request. If delay_ns is not 0, delay it by that time first, and call
  * dthrottle_middleware_end_delay().
  */
 #define DTHROTTLE_REFUSE 2
@@ -230,7 +230,7 @@ typedef struct {
     uint64_t allowed;
     /** Checks refused. */
     uint64_t refused;
-    /** Checks that were allowed, or allowed without a wait, only because of dry run. */
+    /** Checks that were allowed, or allowed without a delay, only because of dry run. */
     uint64_t dry_run;
     /**
      * Charges that were not counted, because the table had no room or the bucket no more ticks:
@@ -281,8 +281,8 @@ typedef struct {
     /** Go on. */
     bool allowed;
     /**
-     * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: rule
-     * tells them apart.
+     * Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
+     * rule tells them apart.
      */
     bool dry_run;
     /** The rule that refused. Its index, for dthrottle_rule_name(); -1 if there is none. */
@@ -298,11 +298,11 @@ typedef struct {
     int64_t balance;
     /** Units taken (by a peek: that would be). */
     uint64_t granted;
-    /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
+    /** How long to wait before going on; 0 unless max_delay was set, and in dry run. */
     uint64_t delay_ns;
     /**
-     * When refused, or spared a wait by dry run: time until this check would pass without waiting.
-     * Otherwise 0.
+     * When refused, or spared a delay by dry run: time until this check would pass without
+     * waiting. Otherwise 0.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full again. */
@@ -314,7 +314,9 @@ typedef struct {
     int64_t deciding;
 } dthrottle_decision_t;
 
-/** What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now. */
+/**
+ * What a check asks for. Begin with DTHROTTLE_CHECK_OPTIONS_INIT, which asks for one unit, now.
+ */
 typedef struct {
     /** sizeof(dthrottle_check_options_t). */
     size_t size;
@@ -369,7 +371,7 @@ typedef struct {
     size_t tag_len;
     /** What dthrottle_response_free() releases. */
     dthrottle_memory_t *memory;
-    /** How long to hold the request; 0: not at all. */
+    /** How long to delay the request; 0: not at all. */
     uint64_t delay_ns;
 } dthrottle_response_t;
 
@@ -377,7 +379,7 @@ typedef struct {
 typedef struct {
     /** sizeof(dthrottle_request_t). */
     size_t size;
-    /** Whether the server can hold this request, and serve others meanwhile. */
+    /** Whether the server can delay this request, and serve others meanwhile. */
     bool can_delay;
     /** The address at the other end of the connection as text; NULL: unknown. */
     const char *peer;
@@ -546,16 +548,16 @@ typedef struct {
     size_t size;
     /** Requests that could be sent. */
     uint64_t sent;
-    /** Requests held back. */
-    uint64_t held;
+    /** Requests that should not be sent yet. */
+    uint64_t refused;
     /** Good answers. */
     uint64_t good;
     /** Busy answers. */
     uint64_t busy;
     /** How often a limit was cut by a busy answer of its own. */
     uint64_t cuts;
-    /** Busy answers that other nodes of the cluster told of. */
-    uint64_t heard;
+    /** Busy responses that other nodes of the cluster reported. */
+    uint64_t remote_busy;
     /** Services with a limit that were forgotten, because there were too many others. */
     uint64_t forgotten;
     /** Services known now, by all processes that share them. */
@@ -595,8 +597,8 @@ typedef struct {
     /** Go on. */
     bool allowed;
     /**
-     * Refused, or allowed after a wait, but allowed at once because the domain is in dry run: rule
-     * tells them apart.
+     * Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
+     * rule tells them apart.
      */
     bool dry_run;
     /** Nobody answered in time, so it is allowed. */
@@ -612,11 +614,11 @@ typedef struct {
     int64_t balance;
     /** Units taken (by a peek: that would be). */
     uint64_t granted;
-    /** How long to wait before going on; 0 unless a longest wait was given, and in dry run. */
+    /** How long to wait before going on; 0 unless max_delay was set, and in dry run. */
     uint64_t delay_ns;
     /**
-     * When refused, or spared a wait by dry run: time until this check would pass without waiting.
-     * Otherwise 0.
+     * When refused, or spared a delay by dry run: time until this check would pass without
+     * waiting. Otherwise 0.
      */
     uint64_t retry_after_ns;
     /** Time until every bucket of the tag is full again. */
@@ -776,11 +778,11 @@ int32_t dthrottle_check(const dthrottle_domain_t *domain,
                         uint64_t cost,
                         dthrottle_decision_t *decision);
 
-/** Asks for what ask says, and takes it if it passes. */
+/** Checks a tag with these options. */
 int32_t dthrottle_check_with(const dthrottle_domain_t *domain,
                              const void *tag,
                              size_t tag_len,
-                             const dthrottle_check_options_t *ask,
+                             const dthrottle_check_options_t *options,
                              dthrottle_decision_t *decision);
 
 /** The decision that dthrottle_check() would give. Takes nothing. */
@@ -794,7 +796,7 @@ int32_t dthrottle_peek(const dthrottle_domain_t *domain,
 int32_t dthrottle_peek_with(const dthrottle_domain_t *domain,
                             const void *tag,
                             size_t tag_len,
-                            const dthrottle_check_options_t *ask,
+                            const dthrottle_check_options_t *options,
                             dthrottle_decision_t *decision);
 
 /**
@@ -834,10 +836,10 @@ int32_t dthrottle_reset(const dthrottle_domain_t *domain, const void *tag, size_
  * a bucket below zero.
  */
 int32_t dthrottle_charge_local(const dthrottle_domain_t *domain,
-                        const void *tag,
-                        size_t tag_len,
-                        uint64_t hits,
-                        uint64_t age_ns);
+                               const void *tag,
+                               size_t tag_len,
+                               uint64_t cost,
+                               uint64_t age_ns);
 
 /**
  * Charges units that were used here, without asking, and tells peers. May take a bucket below zero:
@@ -846,7 +848,7 @@ int32_t dthrottle_charge_local(const dthrottle_domain_t *domain,
 int32_t dthrottle_charge(const dthrottle_domain_t *domain,
                          const void *tag,
                          size_t tag_len,
-                         uint64_t units,
+                         uint64_t cost,
                          uint64_t *debt_ns);
 
 /**
@@ -910,12 +912,12 @@ int32_t dthrottle_middleware_decide(const dthrottle_middleware_t *middleware,
                                     dthrottle_decision_t *decision);
 
 /**
- * Ends the holding of a request, after delay_ns or earlier: another request can be held then.
+ * Ends the delay of a request, after delay_ns or earlier: another request can be delayed then.
  * is_gone: the client left before its turn, and gets back what it took. Only the first call counts.
  */
 int32_t dthrottle_middleware_end_delay(const dthrottle_middleware_t *middleware,
-                                      const dthrottle_response_t *response,
-                                      bool is_gone);
+                                       const dthrottle_response_t *response,
+                                       bool is_gone);
 
 /**
  * To be called when the response to a request has ended: refunds the request, if the options
@@ -1130,20 +1132,20 @@ int32_t dthrottle_busy_start(const dthrottle_busy_t *busy);
 int32_t dthrottle_busy_now(const dthrottle_busy_t *busy, uint64_t *now_ns);
 
 /**
- * Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and delay_ns,
+ * Whether a request to a service may be sent now: 1, and it counts as sent; or 0, and wait_ns,
  * unless it is NULL, says when it is worth asking again.
  */
 int32_t dthrottle_busy_should_send(const dthrottle_busy_t *busy,
                                    const char *service,
                                    size_t service_len,
-                                   uint64_t *delay_ns);
+                                   uint64_t *wait_ns);
 
 /** The same at a time. */
 int32_t dthrottle_busy_should_send_at(const dthrottle_busy_t *busy,
                                       const char *service,
                                       size_t service_len,
                                       uint64_t now_ns,
-                                      uint64_t *delay_ns);
+                                      uint64_t *wait_ns);
 
 /**
  * The service said that it is busy, and for how long nothing should be sent; 0: it did not say.
@@ -1237,8 +1239,8 @@ int32_t dthrottle_client_allow_many(const dthrottle_client_t *client,
                                     bool *allowed);
 
 /**
- * Asks for what ask says, and takes it if it passes: the full answer. domain NULL is the default
- * one, ask NULL one unit. What the daemon says is wrong, such as a domain that it does not have,
+ * Checks a tag with these options: the full answer. domain NULL is the default
+ * one; options NULL checks one unit. What the daemon says is wrong, such as a domain that it does not have,
  * is an error like a mistake that is seen here.
  */
 int32_t dthrottle_client_check(const dthrottle_client_t *client,
@@ -1246,7 +1248,7 @@ int32_t dthrottle_client_check(const dthrottle_client_t *client,
                                size_t domain_len,
                                const void *tag,
                                size_t tag_len,
-                               const dthrottle_check_options_t *ask,
+                               const dthrottle_check_options_t *options,
                                dthrottle_client_decision_t *decision,
                                char *error,
                                size_t error_size);
@@ -1257,7 +1259,7 @@ int32_t dthrottle_client_peek(const dthrottle_client_t *client,
                               size_t domain_len,
                               const void *tag,
                               size_t tag_len,
-                              const dthrottle_check_options_t *ask,
+                              const dthrottle_check_options_t *options,
                               dthrottle_client_decision_t *decision,
                               char *error,
                               size_t error_size);

@@ -35,8 +35,8 @@ pub struct Decision {
     pub size: usize,
     /// Go on.
     pub allowed: Flag,
-    /// Refused, or allowed after a wait, but allowed at once because the domain is in dry run: rule
-    /// tells them apart.
+    /// Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
+    /// rule tells them apart.
     pub dry_run: Flag,
     /// The rule that refused. Its index, for dthrottle_rule_name(); -1 if there is none.
     pub rule: i32,
@@ -49,10 +49,10 @@ pub struct Decision {
     pub balance: i64,
     /// Units taken (by a peek: that would be).
     pub granted: u64,
-    /// How long to wait before going on; 0 unless a longest wait was given, and in dry run.
+    /// How long to wait before going on; 0 unless max_delay was set, and in dry run.
     pub delay_ns: u64,
-    /// When refused, or spared a wait by dry run: time until this check would pass without waiting.
-    /// Otherwise 0.
+    /// When refused, or spared a delay by dry run: time until this check would pass without
+    /// waiting. Otherwise 0.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full again.
     pub reset_after_ns: u64,
@@ -71,7 +71,7 @@ pub struct Stats {
     pub allowed: u64,
     /// Checks refused.
     pub refused: u64,
-    /// Checks that were allowed, or allowed without a wait, only because of dry run.
+    /// Checks that were allowed, or allowed without a delay, only because of dry run.
     pub dry_run: u64,
     /// Charges that were not counted, because the table had no room or the bucket no more ticks:
     /// they failed open.
@@ -97,16 +97,16 @@ pub struct BusyStats {
     pub size: usize,
     /// Requests that could be sent.
     pub sent: u64,
-    /// Requests held back.
-    pub held: u64,
+    /// Requests that should not be sent yet.
+    pub refused: u64,
     /// Good answers.
     pub good: u64,
     /// Busy answers.
     pub busy: u64,
     /// How often a limit was cut by a busy answer of its own.
     pub cuts: u64,
-    /// Busy answers that other nodes of the cluster told of.
-    pub heard: u64,
+    /// Busy responses that other nodes of the cluster reported.
+    pub remote_busy: u64,
     /// Services with a limit that were forgotten, because there were too many others.
     pub forgotten: u64,
     /// Services known now, by all processes that share them.
@@ -187,8 +187,8 @@ pub struct ClientDecision {
     pub size: usize,
     /// Go on.
     pub allowed: Flag,
-    /// Refused, or allowed after a wait, but allowed at once because the domain is in dry run: rule
-    /// tells them apart.
+    /// Refused, or allowed after a delay, but allowed at once because the domain is in dry run:
+    /// rule tells them apart.
     pub dry_run: Flag,
     /// Nobody answered in time, so it is allowed.
     pub failed_open: Flag,
@@ -201,10 +201,10 @@ pub struct ClientDecision {
     pub balance: i64,
     /// Units taken (by a peek: that would be).
     pub granted: u64,
-    /// How long to wait before going on; 0 unless a longest wait was given, and in dry run.
+    /// How long to wait before going on; 0 unless max_delay was set, and in dry run.
     pub delay_ns: u64,
-    /// When refused, or spared a wait by dry run: time until this check would pass without waiting.
-    /// Otherwise 0.
+    /// When refused, or spared a delay by dry run: time until this check would pass without
+    /// waiting. Otherwise 0.
     pub retry_after_ns: u64,
     /// Time until every bucket of the tag is full again.
     pub reset_after_ns: u64,
@@ -255,11 +255,11 @@ impl BusyStats {
         BusyStats {
             size: BusyStats::FIRST,
             sent: it.sent,
-            held: it.held,
+            refused: it.refused,
             good: it.good,
             busy: it.busy,
             cuts: it.cuts,
-            heard: it.heard,
+            remote_busy: it.remote_busy,
             forgotten: it.forgotten,
             services: it.services,
             peers: it.peers,

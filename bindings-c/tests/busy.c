@@ -114,7 +114,7 @@ static void test_times(void)
     EQUAL(stats.busy, 1);
     EQUAL(stats.cuts, 1);
     EQUAL(stats.services, 1);
-    EQUAL(stats.heard + stats.forgotten + stats.peers, 0);
+    EQUAL(stats.remote_busy + stats.forgotten + stats.peers, 0);
     OK(dthrottle_busy_forget(busy, "a", 1));
     OK(dthrottle_busy_limit_at(busy, "a", 1, 8 * second, &limit));
     CHECK(limit < 0);

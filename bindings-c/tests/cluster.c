@@ -251,9 +251,9 @@ static void test_busy(void)
     OK(dthrottle_busy_on_busy(one, "api", 3, UINT64_C(600000000000)));
     UNTIL(limit_of(two) > 0);
     EQUAL(dthrottle_busy_should_send(two, "api", 3, NULL), 0);
-    EQUAL(busy_stats_of(two).heard, 1);
+    EQUAL(busy_stats_of(two).remote_busy, 1);
     EQUAL(busy_stats_of(two).busy, 0);
-    EQUAL(busy_stats_of(one).heard, 0);
+    EQUAL(busy_stats_of(one).remote_busy, 0);
     dthrottle_busy_close(one);
     dthrottle_busy_close(two);
     UNTIL(other_threads() == 0);

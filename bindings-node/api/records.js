@@ -90,11 +90,11 @@ function toStats(from) {
 function toBusyStats(from) {
   return {
     sent: from[0],
-    held: from[1],
+    refused: from[1],
     good: from[2],
     busy: from[3],
     cuts: from[4],
-    heard: from[5],
+    remoteBusy: from[5],
     forgotten: from[6],
     services: from[7],
     peers: from[8],

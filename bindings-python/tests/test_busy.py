@@ -80,7 +80,7 @@ def test_stats_and_forgetting(busy: BusyThrottle) -> None:
     busy.on_busy("a", 60)
     busy.should_send("a")
     assert repr(busy.stats()) == (
-        "BusyStats(sent=1, refused=1, good=1, busy=1, cuts=1, heard=0, forgotten=0, services=1, peers=0)"
+        "BusyStats(sent=1, refused=1, good=1, busy=1, cuts=1, remote_busy=0, forgotten=0, services=1, peers=0)"
     )
     busy.forget("a")
     assert busy.should_send("a")

@@ -46,7 +46,7 @@ describe('busy throttles with links', () => {
     const { waitMs } = two.turn('api');
     assert.ok(waitMs > 29_700 && waitMs < 29_900, `${waitMs}`);
     assert.equal(off.limit('api'), Infinity);
-    assert.deepEqual([two, one, off].map((busy) => busy.stats().heard), [1, 0, 0]);
+    assert.deepEqual([two, one, off].map((busy) => busy.stats().remoteBusy), [1, 0, 0]);
   });
 
   it('have no link when they are closed', () => {

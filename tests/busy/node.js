@@ -32,8 +32,8 @@ async function answer(word, url) {
     const limit = throttle.limit(new URL(url).host);
     return limit === Infinity ? null : limit;
   }
-  const { peers, heard, busy } = throttle.stats();
-  return { peers, heard, busy };
+  const { peers, remoteBusy, busy } = throttle.stats();
+  return { peers, remote_busy: remoteBusy, busy };
 }
 
 async function main() {

@@ -41,7 +41,7 @@ def main(task: dict[str, Any]) -> None:
             answer = throttle.limit(urlsplit(url).netloc)
         else:
             stats = throttle.stats()
-            answer = {"peers": stats.peers, "heard": stats.heard, "busy": stats.busy}
+            answer = {"peers": stats.peers, "remote_busy": stats.remote_busy, "busy": stats.busy}
         print(json.dumps(answer), flush=True)
 
 

@@ -142,11 +142,11 @@ def test_who_does_not_want_it_learns_for_itself(nodes: dict[str, Node], url: str
     assert nodes["python"].do("send", url) == 503
     time.sleep(0.5)
     assert nodes["off"].do("limit", url) is None
-    assert nodes["off"].do("stats")["heard"] == 0
+    assert nodes["off"].do("stats")["remote_busy"] == 0
     # Nor does it tell others.
     nodes["python"].do("limit", url)
-    heard = nodes["python"].do("stats")["heard"]
+    reported = nodes["python"].do("stats")["remote_busy"]
     assert nodes["off"].do("send", url) == 503
     time.sleep(0.5)
     nodes["python"].do("limit", url)
-    assert nodes["python"].do("stats")["heard"] == heard
+    assert nodes["python"].do("stats")["remote_busy"] == reported

@@ -56,7 +56,7 @@ def test_a_busy_answer_goes_through_the_daemon(callers: Callers) -> None:
     until(lambda: not elsewhere.should_send("api"))
     elsewhere.on_busy("search", 60)
     until(lambda: not beside.should_send("search"))
-    assert [caller.stats().heard for caller in callers] == [1, 1]
+    assert [caller.stats().remote_busy for caller in callers] == [1, 1]
     assert [caller.stats().busy for caller in callers] == [1, 1]
     assert beside.turn("search").wait == pytest.approx(60, abs=30)
 

@@ -46,7 +46,7 @@ function testBusy(label, { BusyThrottle, DthrottleError, ManualClock }) {
       assert(busy.shouldSend('a'));
       assert.deepEqual(busy.stats(), {
         ...{ sent: 2, refused: 1, good: 1, busy: 1, cuts: 1 },
-        ...{ heard: 0, forgotten: 0, services: 1, peers: 0 },
+        ...{ remoteBusy: 0, forgotten: 0, services: 1, peers: 0 },
       });
       busy.forget('a');
       assert.equal(busy.limit('a'), Infinity);

@@ -101,7 +101,7 @@ struct BusyCounters {
     good: Counter,
     busy: Counter,
     cuts: Counter,
-    heard: Counter,
+    remote_busy: Counter,
     forgotten: Counter,
 }
 
@@ -304,7 +304,7 @@ impl BusyThrottle {
             good: counts.good.get(),
             busy: counts.busy.get(),
             cuts: counts.cuts.get(),
-            heard: counts.heard.get(),
+            remote_busy: counts.remote_busy.get(),
             forgotten: counts.forgotten.get(),
             services: records.filter(|record| !record.is_idle(now)).count() as u64,
             peers: store.peers(now),
@@ -355,7 +355,7 @@ impl BusyThrottle {
     /// Applies what peers reported of a service whose record was found a moment ago.
     fn on_remote_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, report: BusyReport) {
         record.service.step(key, |writer| record.on_remote_busy(writer, now, report));
-        self.0.counts.heard.add(report.answers);
+        self.0.counts.remote_busy.add(report.answers);
     }
 
     fn record_of<'a>(&'a self, service: &'a Service) -> Record<'a> {

@@ -88,8 +88,8 @@ macro_rules! records {
             busy: Count,
             /// How often a limit was cut by a busy answer of its own.
             cuts: Count,
-            /// Busy answers that other nodes of the cluster told of.
-            heard: Count,
+            /// Busy responses that other nodes of the cluster reported.
+            remote_busy: Count,
             /// Services with a limit that were forgotten, because there were too many others.
             forgotten: Count,
             /// Services known now, by all processes that share them.

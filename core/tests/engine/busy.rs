@@ -63,8 +63,8 @@ fn a_busy_answer_of_one_node_slows_all_that_share() {
     let is_about = |node: usize, limit: f64| slow[node].is_some_and(|it| (it - limit).abs() < 4.0);
     assert!(is_about(0, 50.0) && is_about(1, 71.0) && is_about(3, 71.0), "{slow:?}");
     assert_eq!(slow[2], None, "off by default");
-    assert_eq!(busy[1].stats(busy[1].now()).heard, 1);
-    assert_eq!(busy[2].stats(busy[2].now()).heard, 0);
+    assert_eq!(busy[1].stats(busy[1].now()).remote_busy, 1);
+    assert_eq!(busy[2].stats(busy[2].now()).remote_busy, 0);
     // And one that does not share tells nobody.
     busy[2].on_busy("other", busy[2].now(), None);
     net.run(SECOND);
