@@ -128,9 +128,8 @@ pub unsafe extern "C" fn dthrottle_client_allow_many(
     })
 }
 
-/// Checks a tag with these options: the full answer. domain NULL is the default
-/// one; options NULL checks one unit. What the daemon says is wrong, such as a domain that it does not have,
-/// is an error like a mistake that is seen here.
+/// Checks a tag with these options. domain NULL is the default domain, options NULL checks one unit.
+/// Errors reported by the daemon, such as an unknown domain, are returned like local argument errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dthrottle_client_check(
     client: *const Client,

@@ -146,9 +146,9 @@ static void test_client(void)
     BAD(dthrottle_client_peek(NULL, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
     BAD(dthrottle_client_peek(client, NULL, 0, NULL, 1, NULL, &decision, NULL, 0));
     BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, NULL, NULL, 0));
-    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
-    options.size = offsetof(dthrottle_check_options_t, allow_debt) - 1;
-    BAD(dthrottle_client_check(client, NULL, 0, "a", 1, &options, &decision, NULL, 0));
+    dthrottle_check_options_t check = DTHROTTLE_CHECK_OPTIONS_INIT;
+    check.size = offsetof(dthrottle_check_options_t, allow_debt) - 1;
+    BAD(dthrottle_client_check(client, NULL, 0, "a", 1, &check, &decision, NULL, 0));
     decision.size = offsetof(dthrottle_client_decision_t, deciding) - 1;
     BAD(dthrottle_client_peek(client, NULL, 0, "a", 1, NULL, &decision, NULL, 0));
     BAD(dthrottle_client_refund(NULL, NULL, 0, "a", 1, 1, NULL, 0));

@@ -85,7 +85,8 @@ static void test_full_answers(const dthrottle_client_t *client)
     char error[256] = "old";
 
     options.cost = 3;
-    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &options, &decision, error, sizeof error));
+    OK(dthrottle_client_check(client, "log in", 6, "a b", 3, &options, &decision, error,
+                              sizeof error));
     TEXT(error, "");
     CHECK(decision.allowed && !decision.failed_open && !decision.dry_run);
     CHECK(decision.granted == 3 && decision.limit == 5 && decision.remaining == 2);
@@ -148,15 +149,15 @@ static void test_token(void)
     dthrottle_client_decision_t decision = DTHROTTLE_CLIENT_DECISION_INIT;
     dthrottle_client_options_t options = PATIENT;
     dthrottle_client_t *client;
-    dthrottle_check_options_t options = DTHROTTLE_CHECK_OPTIONS_INIT;
+    dthrottle_check_options_t check = DTHROTTLE_CHECK_OPTIONS_INIT;
     char error[256];
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         options.token = wrong[i];
         options.token_len = wrong[i] ? strlen(wrong[i]) : 0;
         client = client_of(daemon_.tcp, &options);
-        options.cost = 5;
-        OK(dthrottle_client_check(client, NULL, 0, "token", 5, &options, &decision, NULL, 0));
+        check.cost = 5;
+        OK(dthrottle_client_check(client, NULL, 0, "token", 5, &check, &decision, NULL, 0));
         CHECK(decision.allowed);
         BAD(dthrottle_client_reset(client, NULL, 0, "token", 5, error, sizeof error));
         CHECK(strstr(error, "reset needs the daemon's Unix socket, or") == error);

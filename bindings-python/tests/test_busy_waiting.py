@@ -67,11 +67,14 @@ def test_many_wait_without_asking_all_the_time() -> None:
     """If every turn woke all, half of the square of them would be asked: 20,000."""
 
     async def tasks(caller: Caller) -> None:
-        await asyncio.gather(*(caller.wait_for_turn_async("api", asyncio.sleep) for _ in range(WAITING)))
+        await asyncio.gather(
+            *(caller.wait_for_turn_async("api", asyncio.sleep) for _ in range(WAITING))
+        )
 
     def threads(caller: Caller) -> None:
         all_of_them = [
-            threading.Thread(target=caller.wait_for_turn, args=("api",)) for _ in range(WAITING // 2)
+            threading.Thread(target=caller.wait_for_turn, args=("api",))
+            for _ in range(WAITING // 2)
         ]
         for thread in all_of_them:
             thread.start()

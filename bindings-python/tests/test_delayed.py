@@ -94,7 +94,11 @@ def test_a_server_without_threads_delays_nothing(
 def test_threads_that_are_delayed_are_counted(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    web, asleep, wake = WsgiClient(once(clock), max_delay=3600, max_delayed=2), [], threading.Event()
+    web, asleep, wake = (
+        WsgiClient(once(clock), max_delay=3600, max_delayed=2),
+        [],
+        threading.Event(),
+    )
     both = threading.Barrier(3)
 
     def sleep(seconds: float) -> None:

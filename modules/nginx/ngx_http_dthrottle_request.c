@@ -182,7 +182,8 @@ ngx_http_dthrottle_ask(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx
             }
             if (limit[i]->zone->dry_run) {
                 if (decision->dry_run || delay != 0) {
-                    ngx_http_dthrottle_spared(r, ctx, delay != 0 ? delay : decision->retry_after_ns);
+                    ngx_http_dthrottle_spared(r, ctx,
+                                              delay != 0 ? delay : decision->retry_after_ns);
                 }
                 continue;
             }
@@ -241,7 +242,8 @@ ngx_http_dthrottle_make_ctx(ngx_http_request_t *r, ngx_array_t *limits, ngx_uint
 
 /* Lets the request wait on a timer of nginx. */
 static ngx_int_t
-ngx_http_dthrottle_start_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx, ngx_msec_t delay_ms)
+ngx_http_dthrottle_start_delay(ngx_http_request_t *r, ngx_http_dthrottle_ctx_t *ctx,
+    ngx_msec_t delay_ms)
 {
     ngx_uint_t           i;
     ngx_pool_cleanup_t  *cleanup;

@@ -254,7 +254,8 @@ ngx_http_dthrottle_option(ngx_conf_t *cf, ngx_str_t *value, ngx_http_dthrottle_l
         number = ngx_parse_time(&text, 0);
         /* Longer than a timer can be set for. */
         if (number <= 0 || number > NGX_MAX_INT32_VALUE) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid max_delay \"%V\"; write a time, such as "
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid max_delay \"%V\"; write a time, such as "
                                "max_delay=500ms or max_delay=5s", value);
             return NGX_CONF_ERROR;
         }

@@ -69,9 +69,7 @@ def test_a_decision_as_json(daemon: Daemon) -> None:
 def test_a_relative_path_names_the_socket(daemon: Daemon) -> None:
     for place in ("socket", "./socket"):
         command = [COMMAND, "check", "relative", "--cost", "1", "--daemon", place]
-        done = subprocess.run(
-            command, cwd=daemon.dir, capture_output=True, text=True, timeout=LONG
-        )
+        done = subprocess.run(command, cwd=daemon.dir, capture_output=True, text=True, timeout=LONG)
         assert (done.returncode, done.stderr) == (0, ""), place
         assert done.stdout.startswith("allowed\n")
 

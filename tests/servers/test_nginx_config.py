@@ -43,7 +43,11 @@ BAD: list[tuple[str, str, str]] = [
     (ZONE, "dthrottle zone=a burst=9999999999999;", "invalid burst"),
     (ZONE, "dthrottle zone=a delay=0;", 'invalid delay "delay=0"; write how many requests'),
     (ZONE, "dthrottle zone=a max_delay=x;", 'invalid max_delay "max_delay=x"; write a time'),
-    (ZONE, "dthrottle zone=a max_delay=1s;", 'zone "a" has a rate, so burst and delay say how long'),
+    (
+        ZONE,
+        "dthrottle zone=a max_delay=1s;",
+        'zone "a" has a rate, so burst and delay say how long',
+    ),
     (ZONE, "dthrottle zone=a burst=5 nodelay delay=3;", "write nodelay or delay= once; with nod"),
     (ZONE, "dthrottle zone=a burst=5 delay=3 nodelay;", "write nodelay or delay= once; with nod"),
     (ZONE, "dthrottle zone=a burst=5 delay=3 delay=4;", "write nodelay or delay= once; with nod"),

@@ -255,7 +255,11 @@ def delayed() -> list[Case]:
     cannot.request(0, can_delay=False, expect_action="pass")
     cannot.request(0, can_delay=False, expect_action="refuse")
     full = Case(
-        "the most delayed requests", "further ones are refused", rate="1/s", max_delay=9, max_delayed=1
+        "the most delayed requests",
+        "further ones are refused",
+        rate="1/s",
+        max_delay=9,
+        max_delayed=1,
     )
     full.request(0)
     full.request(0, expect_action="delay")

@@ -77,7 +77,9 @@ def test_a_request_is_delayed_until_its_turn(folder: Path) -> None:
         begin = time.monotonic()
         statuses: list[int] = []
         threads = [
-            threading.Thread(target=lambda: statuses.append(server.get("/delayed", X_Client="a")[0]))
+            threading.Thread(
+                target=lambda: statuses.append(server.get("/delayed", X_Client="a")[0])
+            )
             for _ in range(3)
         ]
         for thread in threads:

@@ -109,7 +109,12 @@ class HttpThrottle(Generic[Request]):
         self._on_refused = options.get("on_refused")
         self._selects = bool(self._routes or self._methods or self._exempts)
         self._is_plain = not (
-            self._selects or self._skip or self._tag or self._header or self._cost or native.may_delay
+            self._selects
+            or self._skip
+            or self._tag
+            or self._header
+            or self._cost
+            or native.may_delay
         )
         """Whether the address is all that has to be read of a request."""
         self._may_delay = native.may_delay

@@ -97,7 +97,9 @@ class Caller:
             for wait in waits:
                 time.sleep(wait)
 
-    async def wait_for_turn_async(self, service: str, sleep: Callable[[float], Awaitable[None]]) -> None:
+    async def wait_for_turn_async(
+        self, service: str, sleep: Callable[[float], Awaitable[None]]
+    ) -> None:
         """Do the same with a sleep that is awaited."""
         with closing(self._waits(service)) as waits:
             for wait in waits:

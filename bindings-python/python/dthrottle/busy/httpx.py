@@ -40,7 +40,11 @@ class BusyTransport(httpx.BaseTransport):
     ) -> None:
         """Take what a Caller takes, and the transport that does the work."""
         self.caller = Caller(
-            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
+            throttle,
+            max_delay=max_delay,
+            statuses=statuses,
+            service=service,
+            error=ServiceBusyError,
         )
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
@@ -76,7 +80,11 @@ class AsyncBusyTransport(httpx.AsyncBaseTransport):
     ) -> None:
         """Take what a Caller takes, and the transport that does the work."""
         self.caller = Caller(
-            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
+            throttle,
+            max_delay=max_delay,
+            statuses=statuses,
+            service=service,
+            error=ServiceBusyError,
         )
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 

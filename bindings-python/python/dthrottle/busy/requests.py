@@ -48,7 +48,11 @@ class BusyAdapter(HTTPAdapter):
     ) -> None:
         """Take what a Caller takes."""
         self.caller = Caller(
-            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
+            throttle,
+            max_delay=max_delay,
+            statuses=statuses,
+            service=service,
+            error=ServiceBusyError,
         )
         super().__init__(**options)
 

@@ -47,7 +47,11 @@ class BusyPoolManager(urllib3.PoolManager):
     ) -> None:
         """Take what a Caller takes."""
         caller = Caller(
-            throttle, max_delay=max_delay, statuses=statuses, service=service, error=ServiceBusyError
+            throttle,
+            max_delay=max_delay,
+            statuses=statuses,
+            service=service,
+            error=ServiceBusyError,
         )
         super().__init__(**options)
         self.caller = caller
