@@ -1239,9 +1239,8 @@ int32_t dthrottle_client_allow_many(const dthrottle_client_t *client,
                                     bool *allowed);
 
 /**
- * Checks a tag with these options: the full answer. domain NULL is the default
- * one; options NULL checks one unit. What the daemon says is wrong, such as a domain that it does not have,
- * is an error like a mistake that is seen here.
+ * Checks a tag with these options. domain NULL is the default domain, options NULL checks one unit.
+ * Errors reported by the daemon, such as an unknown domain, are returned like local argument errors.
  */
 int32_t dthrottle_client_check(const dthrottle_client_t *client,
                                const char *domain,

@@ -81,7 +81,10 @@ fn unknown_options_are_errors_with_a_hint_in_the_users_language() {
         hint("max_deleyed", Names::Snake),
         "max_deleyed: unknown option; did you mean max_delayed?"
     );
-    assert_eq!(hint("statusCode", Names::Camel), "statusCode: unknown option; did you mean status?");
+    assert_eq!(
+        hint("statusCode", Names::Camel),
+        "statusCode: unknown option; did you mean status?"
+    );
 }
 
 #[test]
