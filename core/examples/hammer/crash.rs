@@ -105,7 +105,7 @@ impl Shared {
             rule = exchange.rules().first().ok_or("a rule")?.id;
         }
         let rounds = shared(ROLES.len())?;
-        Ok(Shared { throttle, flood, counted, debited, drained, rounds, stop, rule, burst })
+        Ok(Shared { throttle, flood, counted, local, drained, rounds, stop, rule, burst })
     }
 
     fn kill_at_random(
@@ -193,7 +193,7 @@ impl Shared {
         );
     }
 
-    /// For every key: units counted, units debited, units missing in the bucket.
+    /// For every key: units counted, units charged locally, units missing in the bucket.
     fn report(&self) -> TaskResult {
         for key in 0..KEYS {
             let charged = self.burst as i64 - self.throttle.peek(tag(key))?.balance;

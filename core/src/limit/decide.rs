@@ -200,8 +200,12 @@ impl<'a, const N: usize> Check<'a, N> {
         let mut granted = self.options.cost;
         for (i, rule) in self.domain.rules.iter().enumerate() {
             evaluation.tats[i] = self.domain.host.table.read(self.keys[i], &rule.scale, self.now);
-            match grant(self.options, &rule.scale, evaluation.tats[i], self.window(rule, self.keys[i]))
-            {
+            match grant(
+                self.options,
+                &rule.scale,
+                evaluation.tats[i],
+                self.window(rule, self.keys[i]),
+            ) {
                 Some(units) => granted = granted.min(units),
                 None => evaluation.refused |= 1 << i,
             }
@@ -339,8 +343,9 @@ impl<const N: usize> Evaluation<'_, N> {
         let granted = self.granted.is_some_and(|units| units > 0);
         let mut buckets = self.domain.rules.iter().zip(self.tats);
         granted
-            && buckets
-                .any(|(rule, tat)| tat == MAX_TAT && self.options.needed(rule.burst()) == self.options.cost)
+            && buckets.any(|(rule, tat)| {
+                tat == MAX_TAT && self.options.needed(rule.burst()) == self.options.cost
+            })
     }
 
     /// Whether only dry run lets it go on, or go on at once.

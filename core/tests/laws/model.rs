@@ -131,7 +131,7 @@ impl Bucket for Model {
         self.tat = ratio(0);
     }
 
-    fn charge_local(&mut self, now: u64, hits: u64, age: u64) {
+    fn charge_local(&mut self, now: u64, cost: u64, age: u64) {
         if self.mutation == Mutation::DebtFloor && self.balance(now) <= 0 {
             return;
         }
