@@ -69,13 +69,13 @@ function gatekeeper(options) {
     /** @type {DelayedRequest} */
     const delayed = {
       arrived,
-      given(status, turn) {
+      given(kind, turn) {
         counts.delayed += 1;
-        master.report(status, bytes, arrived, turn, info);
+        master.report(kind, bytes, arrived, turn, info);
       },
-      pass(status) {
+      pass(kind) {
         stop();
-        if (status === 'DELAYED') next();
+        if (kind === 'DELAYED') next();
         else accept();
       },
       reject(turn) {

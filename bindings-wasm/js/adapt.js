@@ -108,7 +108,7 @@ function adapt(glue) {
     },
     charge(handle, tag, cost) {
       const call = typeof tag === 'string' ? wasm.charge : wasm.chargeBytes;
-      return call(handle, tag, units);
+      return call(handle, tag, cost);
     },
   };
 }

@@ -7,7 +7,7 @@ import builds from './builds.js';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 
-const dthrottle = ['busy.js', 'clocks.js', 'errors.js', 'index.js', 'middleware.js', 'records.js', 'values.js', 'words.js'].map((name) => `api/${name}`);
+const api = ['busy.js', 'clocks.js', 'encode_config.js', 'errors.js', 'index.js', 'middleware.js', 'records.js', 'values.js'].map((name) => `api/${name}`);
 const glue = ['dthrottle.d.ts', 'dthrottle.js', 'dthrottle_bg.wasm.d.ts'];
 const types = ['index.d.ts', 'links.d.ts', 'surface.d.ts', 'types.d.ts'];
 const common = [...api, ...glue, ...types, 'adapt.js', 'index.js', 'link.js'];

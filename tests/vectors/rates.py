@@ -94,8 +94,7 @@ def parse_burst(value: object, rate: Rate) -> int:
         found = DURATION.fullmatch(value)
         if not found or found[2].lower() not in UNITS:
             raise Bad("not a duration")
-        else:
-            burst = floor(number(found[1]) * UNITS[found[2].lower()] / rate.interval)
+        burst = floor(number(found[1]) * UNITS[found[2].lower()] / rate.interval)
     elif isinstance(value, int) and not isinstance(value, bool):
         burst = value
     elif isinstance(value, float) and value.is_integer():

@@ -167,7 +167,7 @@ function testFields(label, dthrottle) {
           for (const [cost, ms] of steps) {
             clock.advance(ms);
             twinsClock.advance(ms);
-            assert.deepEqual(ask(cost).decision, twin.check('t', { cost, maxDelayMs: maxDelayMs, allowDebt: true }));
+            assert.deepEqual(ask(cost).decision, twin.check('t', { cost, maxDelayMs, allowDebt: true }));
           }
         });
       }
