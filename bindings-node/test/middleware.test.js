@@ -159,7 +159,7 @@ for (const kind of kinds) {
         });
         const codes = heard.map(({ code, message }) => `${code} ${message.split(' ')[0]}`).sort();
         assert.deepEqual(codes, [
-          'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED body', 'DTHROTTLE_FAILED onRefused',
+          'DTHROTTLE_FAILED body', 'DTHROTTLE_FAILED cost', 'DTHROTTLE_FAILED onRefused',
           'DTHROTTLE_FAILED skip', 'DTHROTTLE_FAILED tag',
         ]);
       }

@@ -75,6 +75,7 @@ const WRONG = [
   ['headers', 'draft-9', 'did you mean'],
   ['headers', 5, 'one of standard, draft-8'],
   ['legacyHeaders', 1, 'true or false'],
+  ['retryAfter', 1, 'true or false'],
   ['requestPropertyName', '', 'text'],
   ['requestPropertyName', '__proto__', 'do not have already'],
   ['requestPropertyName', 'constructor', 'do not have already'],

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 // @ts-ignore Users of Connect may not have the types of Express.
 import type { Request as ExpressRequest, Response as ExpressResponse } from 'express';
-import type { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
+import type { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
 /** `Theirs` if the types of Express are installed, otherwise `Else`. */
 type IfInstalled<Theirs, Else> = [Theirs] extends [0] ? Else : Theirs;
@@ -20,7 +20,7 @@ declare function throttle<Request extends IncomingMessage = DefaultRequest, Resp
 declare const exported: typeof throttle;
 
 declare namespace throttle {
-  export { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
+  export { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
   /** The application's functions get the framework's own request and response. */
   export type ExpressOptions<Request extends IncomingMessage, Response extends ServerResponse> = Options<[Request, Response]>;

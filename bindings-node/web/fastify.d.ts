@@ -1,13 +1,13 @@
 // A plugin for Fastify 5.
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
-import type { Counts, Message, Options, RateLimitInfo, RefusalError, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
+import type { Body, Counts, Options, RateLimitInfo, RefusalError, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
 /** Asks a throttle about every request before the application sees it. */
 declare function throttle(...given: Parameters<throttle.FastifyThrottle>): ReturnType<throttle.FastifyThrottle>;
 
 // As plugins of Fastify are: what is required, imported by name, or by default, is the same function.
 declare namespace throttle {
-  export { Counts, Message, Options, RateLimitInfo, RefusalError, Refused, Source, SourceOptions, Tools, ValidateOptions };
+  export { Body, Counts, Options, RateLimitInfo, RefusalError, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
   /** Options of a route, in `config.throttle`. */
   export type RouteOptions = Options<[FastifyRequest, FastifyReply]>;

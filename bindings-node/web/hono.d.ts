@@ -1,6 +1,6 @@
 // Middleware for Hono. The information is in `context.get('rateLimit')`.
 import type { Context, Env, MiddlewareHandler, Next } from 'hono';
-import type { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
+import type { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
 /** Returns middleware that limits requests. `options` are for a source that is not an object. */
 declare function throttle<E extends Env = any>(options: throttle.HonoOptions<E>): MiddlewareHandler<E> & Tools;
@@ -8,7 +8,7 @@ declare function throttle<E extends Env = any>(source: Source, options?: throttl
 declare const exported: typeof throttle;
 
 declare namespace throttle {
-  export { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
+  export { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
   export type HonoOptions<E extends Env = any> = Options<[Context<E>], Next>;
 

@@ -1,6 +1,6 @@
 // Limits the requests to a handler of Node's own servers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
+import type { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
 /** Returns a handler that passes the allowed requests on to `handler`. */
 declare function throttle<Request = IncomingMessage, Response = ServerResponse>(
@@ -15,7 +15,7 @@ declare function throttle<Request = IncomingMessage, Response = ServerResponse>(
 declare const exported: typeof throttle;
 
 declare namespace throttle {
-  export { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
+  export { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
   export type HttpOptions<Request, Response> = Options<[Request, Response]>;
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 // @ts-ignore Users may not have the types of Koa.
 import type { Context as KoasContext } from 'koa';
-import type { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
+import type { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
 /** Koa's own context if its types are installed. */
 type DefaultContext = [KoasContext] extends [0] ? throttle.KoaContext : KoasContext;
@@ -18,7 +18,7 @@ declare function throttle<Context extends throttle.KoaContext = DefaultContext>(
 declare const exported: typeof throttle;
 
 declare namespace throttle {
-  export { Counts, Message, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
+  export { Body, Counts, Options, RateLimitInfo, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
   /** The part of Koa's context that the middleware uses. */
   export interface KoaContext {

@@ -51,7 +51,7 @@ function present(options) {
 function open(given, setup) {
   const { throttle, ...rest } = { ...given };
   if (rest.routes !== undefined) rest.routes = toTexts(rest.routes);
-  if (rest.message !== undefined) rest.message = toPlain(rest.message);
+  if (rest.body !== undefined) rest.body = toPlain(rest.body);
   if (throttle !== undefined) return ofThrottle(throttle, rest, setup);
   // Not before it is needed: where there is no addon, a throttle can be given.
   const { Throttle } = require('../index.js');

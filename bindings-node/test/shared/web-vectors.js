@@ -247,7 +247,7 @@ function testResponses(label, dthrottle, kind, isOwn = false) {
             if (step.request === undefined) continue;
             const end = steps.find(({ finish }) => finish === i);
             const { response, closed } = await answer(web, vector, step.request, end?.success === false ? 500 : 200);
-            compare(response, step.expect, options.message === undefined ? usualRefusal(kind, step.expect.status) : undefined);
+            compare(response, step.expect, options.body === undefined ? usualRefusal(kind, step.expect.status) : undefined);
             // What is refunded then must be before the next request.
             await closed;
           }
