@@ -156,10 +156,10 @@ describe('routes of Fastify', () => {
   });
 
   it('answer a refusal with the body of the application, which no error handler sees', async () => {
-    for (const [body, expected] of /** @type {[Any, string][]} */ ([[{ wait: true }, '{"wait":true}'], [async () => 'later', 'later']])) {
+    for (const [own, expected] of /** @type {[Any, string][]} */ ([[{ wait: true }, '{"wait":true}'], [async () => 'later', 'later']])) {
       const app = fastify();
       app.setErrorHandler(() => assert.fail('the error handler was called'));
-      await app.register(throttle, { rate: '1/day', body, clock: new ManualClock() });
+      await app.register(throttle, { rate: '1/day', body: own, clock: new ManualClock() });
       app.get('/', async () => 'hello');
       await app.inject('/');
       const { statusCode, body } = await app.inject('/');
