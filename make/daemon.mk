@@ -11,7 +11,7 @@ build-cli: cargo-ready ## Build the command: target/release/dthrottle
 # Tests run the daemon as cargo builds it for them, with every check of overflow. Those of clients
 # mostly wait: three at a time.
 test-daemon: build-python node-ready build-node ## Test the daemon: raw sockets, kills, systemd, clients, Redis clients, Prometheus, page
-	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium strace setpriv=util-linux
+	@$(NEED) systemd-socket-activate=systemd redis-cli=redis-tools chromium strace setpriv=util-linux prometheus promtool=prometheus
 	$(CARGO) test --quiet --package dthrottled
 	$(CARGO) build --quiet --package dthrottle-cli
 	$(VENV_PYTHON) -m pytest --quiet --config-file $(PYPROJECT) --numprocesses 3 --dist loadfile tests/daemon

@@ -1,6 +1,6 @@
 //! Domain handles, and what can be asked of a domain's make-up.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_void};
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -101,6 +101,26 @@ pub unsafe extern "C" fn dthrottle_rule_window(domain: *const Domain, index: i32
     guard!(|c| {
         let rules = c.handle(domain)?.core.rules();
         Ok(u64::try_from(at(rules, index)?.window().as_nanos()).unwrap_or(u64::MAX))
+    })
+}
+
+/// Gives a warning for the log if a bucket of this tag still misses units that an earlier process
+/// took from a named table: 1, 0 if not, or a negative status. To be called when a check was
+/// refused. A throttle gives this warning once; it names the table and the command that removes
+/// it. text, unless it is NULL, gets the warning, cut to text_size bytes with the NUL at its end.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dthrottle_earlier_process_warning(
+    domain: *const Domain,
+    tag: *const c_void,
+    tag_len: usize,
+    text: *mut c_char,
+    text_size: usize,
+) -> i32 {
+    guard!(|c| {
+        let domain = c.handle(domain)?;
+        let warning = domain.earlier_process_warning(c.bytes(tag, tag_len)?);
+        c.copy_text(text, text_size, warning.as_deref().unwrap_or_default());
+        Ok(warning.is_some())
     })
 }
 

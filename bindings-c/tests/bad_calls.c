@@ -115,6 +115,14 @@ static void test_checks(void)
     OK(dthrottle_refund(domain, "t", 1, UINT64_MAX));
     EQUAL(dthrottle_allow(domain, "t", 1, 3), 1);
 
+    char text[8] = "unset";
+    BAD(dthrottle_earlier_process_warning(NULL, "t", 1, text, sizeof text));
+    BAD(dthrottle_earlier_process_warning(domain, NULL, 1, text, sizeof text));
+    BAD(dthrottle_earlier_process_warning(domain, "t", TOO_LONG, text, sizeof text));
+    EQUAL(dthrottle_earlier_process_warning(domain, "t", 1, NULL, 0), 0);
+    EQUAL(dthrottle_earlier_process_warning(domain, "t", 1, text, sizeof text), 0);
+    TEXT(text, "");
+
     BAD(dthrottle_reset(NULL, "t", 1));
     BAD(dthrottle_reset(domain, NULL, 1));
     BAD(dthrottle_reset(domain, "t", TOO_LONG));

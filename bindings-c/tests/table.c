@@ -146,6 +146,48 @@ static void test_warnings(void)
     let_go(throttle, domain);
 }
 
+/* A refusal because of a bucket that an earlier throttle left in the table gives one warning. */
+static void test_earlier_process(void)
+{
+    char text[512];
+    dthrottle_t *throttle;
+    dthrottle_table_t table = table_of("web");
+    dthrottle_domain_t *domain = open_table(10, &table, &throttle);
+
+    while (dthrottle_allow(domain, "earlier", 7, 1) == 1)
+        ;
+    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 0);
+    let_go(throttle, domain);
+    domain = open_table(10, &table, &throttle);
+    EQUAL(dthrottle_allow(domain, "earlier", 7, 1), 0);
+    EQUAL(dthrottle_earlier_process_warning(domain, "new", 3, text, sizeof text), 0);
+    TEXT(text, "");
+    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 1);
+    CHECK(strstr(text, "`dthrottle table remove web --dir table-test-") != NULL);
+    EQUAL(dthrottle_earlier_process_warning(domain, "earlier", 7, text, sizeof text), 0);
+    let_go(throttle, domain);
+}
+
+/* DTHROTTLE_FRESH_TABLES=1 gives this process an empty table, and makes no file. */
+static void test_fresh_tables(void)
+{
+    dthrottle_t *first, *second;
+    dthrottle_table_t table = table_of("web"), new = table_of("new");
+
+    EQUAL(setenv("DTHROTTLE_FRESH_TABLES", "1", 1), 0);
+    dthrottle_domain_t *domain = open_table(10, &table, &first);
+    EQUAL(dthrottle_allow(domain, "earlier", 7, 10), 1);
+    dthrottle_domain_t *same = open_table(10, &table, &second);
+    EQUAL(dthrottle_allow(same, "earlier", 7, 1), 0);
+    let_go(first, domain);
+    let_go(second, same);
+    domain = open_table(1, &new, &first);
+    EQUAL(dthrottle_allow(domain, "t", 1, 1), 1);
+    let_go(first, domain);
+    /* clean_up() counts the files. */
+    EQUAL(unsetenv("DTHROTTLE_FRESH_TABLES"), 0);
+}
+
 /* Children that open the name themselves take exactly the burst. */
 static void test_processes(void)
 {
@@ -298,6 +340,8 @@ int main(void)
     test_names();
     test_faults();
     test_warnings();
+    test_earlier_process();
+    test_fresh_tables();
     test_processes();
     test_many();
     test_evicted();

@@ -260,13 +260,25 @@ impl Domain {
         Ok(())
     }
 
-    /// Returns the name of the table if a bucket of this tag still holds units that an earlier
-    /// process took, but only once for a throttle.
-    #[cfg(feature = "web")]
-    pub(crate) fn report_earlier_bucket(&self, tag: &[u8]) -> Option<&TableConfig> {
+    /// Returns a warning for the log if a bucket of this tag still misses units that an earlier
+    /// process took from a named table. Call it when a check was refused. A throttle gives this
+    /// warning once. It names the table and the command that removes it.
+    ///
+    /// Such a refusal is right in production, but surprises during development and in tests.
+    pub fn earlier_process_warning(&self, tag: impl AsRef<[u8]>) -> Option<String> {
         let Inner { host, rules, .. } = &*self.0;
-        let fingerprints = rules.iter().map(|rule| rule.key(tag).fingerprint);
-        host.earlier.report(host.now(), fingerprints).then_some(host.named.as_ref()).flatten()
+        let fingerprints = rules.iter().map(|rule| rule.key(tag.as_ref()).fingerprint);
+        if !host.earlier.report(host.now(), fingerprints) {
+            return None;
+        }
+        let table = host.named.as_ref()?;
+        let name = table.name()?;
+        Some(format!(
+            "a client was refused because of requests that were counted before this program opened \
+             the table {name:?}; a named table outlives its processes; for an empty one, run `{}` \
+             before the next start, or set DTHROTTLE_FRESH_TABLES=1 in tests",
+            table.remove_command(name),
+        ))
     }
 
     /// What must hold before a check: the throttle is open, and the cost can pass at all. Returns

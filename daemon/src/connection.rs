@@ -9,6 +9,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -19,7 +20,8 @@ use tokio::time::timeout;
 use crate::daemon::Daemon;
 use crate::first_line::{FirstLine, Protocol};
 use crate::limit::Slot;
-use crate::line::{Asked, Lines, MOST_OUTPUT};
+use crate::histogram::Histogram;
+use crate::line::{Asked, Consumed, Lines, MOST_OUTPUT};
 use crate::resp::Resp;
 
 /// How much is read at once.
@@ -39,14 +41,6 @@ pub(crate) enum Stream {
 pub(crate) enum Session {
     Lines(Lines),
     Resp(Resp),
-}
-
-/// What a session made of its input.
-struct Fed {
-    /// Bytes used.
-    read: usize,
-    /// The connection ends after this answer.
-    end: bool,
 }
 
 pub(crate) struct Connection {
@@ -167,19 +161,23 @@ impl Connection {
 
     /// Answers input as far as the client takes the answers.
     fn answer(&mut self, mut input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
+        // Requests that came together have the time of all: the clock is read once for them.
+        let start = Instant::now();
         loop {
             output.clear();
-            let fed = self.session.feed(input, &self.daemon, output);
-            input = &input[fed.read..];
+            let consumed = self.session.feed(input, &self.daemon, output);
+            input = &input[consumed.bytes..];
+            let has_ended = self.session.has_ended();
             if !output.is_empty() {
                 self.slot.establish();
             }
             let sent = self.stream.send(output)?;
+            self.session.histogram(&self.daemon).add(start.elapsed(), consumed.requests);
             if sent < output.len() {
-                let rest = if fed.end { Vec::new() } else { input.to_vec() };
+                let rest = if has_ended { Vec::new() } else { input.to_vec() };
                 return Ok(Step::Blocked(output[sent..].to_vec(), rest));
             }
-            if fed.end {
+            if has_ended {
                 return Ok(Step::End);
             }
             if input.is_empty() && !self.session.is_pending() {
@@ -218,19 +216,22 @@ impl Connection {
 }
 
 impl Session {
-    fn feed(&mut self, input: &[u8], daemon: &Daemon, output: &mut Vec<u8>) -> Fed {
+    fn feed(&mut self, input: &[u8], daemon: &Daemon, output: &mut Vec<u8>) -> Consumed {
         match self {
             Session::Lines(lines) => {
                 let (state, settings) = (&daemon.state, &daemon.settings);
-                let read = daemon.with_throttle(|throttle| {
+                daemon.with_throttle(|throttle| {
                     lines.feed(input, &Asked { throttle, state, settings }, output)
-                });
-                Fed { read, end: false }
+                })
             }
-            Session::Resp(resp) => {
-                let read = resp.feed(input, daemon, output);
-                Fed { read, end: resp.has_ended() }
-            }
+            Session::Resp(resp) => resp.feed(input, daemon, output),
+        }
+    }
+
+    fn histogram<'a>(&self, daemon: &'a Daemon) -> &'a Histogram {
+        match self {
+            Session::Lines(_) => &daemon.state.times.lines,
+            Session::Resp(_) => &daemon.state.times.resp,
         }
     }
 

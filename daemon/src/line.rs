@@ -15,6 +15,13 @@ const BATCH: usize = 64;
 /// A feed ends when it has written so much, so that nobody's unread answers grow without bound.
 pub(crate) const MOST_OUTPUT: usize = 32 * 1024;
 
+/// What became of the bytes that a session was given.
+pub(crate) struct Consumed {
+    pub(crate) bytes: usize,
+    /// How many requests were answered.
+    pub(crate) requests: u64,
+}
+
 /// What a connection remembers between two reads.
 pub(crate) struct Lines {
     /// The beginning of a line whose end has yet to come.
@@ -37,6 +44,8 @@ pub(crate) struct Asked<'a> {
 struct Batch<'a> {
     tags: [&'a [u8]; BATCH],
     len: usize,
+    /// How many lines were answered, queries included.
+    answered: u64,
 }
 
 impl Lines {
@@ -44,14 +53,13 @@ impl Lines {
         Lines { part: Vec::new(), over: false, longest, trusted }
     }
 
-    /// Reads lines and writes their answers, until `out` is long. How many bytes were read: all, if
-    /// it is not.
-    pub(crate) fn feed(&mut self, input: &[u8], asked: &Asked<'_>, out: &mut Vec<u8>) -> usize {
-        let mut rest = input;
+    /// Reads lines and writes their answers, until `out` is long or all bytes are read.
+    pub(crate) fn feed(&mut self, input: &[u8], asked: &Asked<'_>, out: &mut Vec<u8>) -> Consumed {
+        let (mut rest, mut requests) = (input, 0);
         if !self.part.is_empty() || self.over {
             let Some(end) = memchr(b'\n', rest) else {
                 self.keep(rest);
-                return input.len();
+                return Consumed { bytes: input.len(), requests };
             };
             self.keep(&rest[..end]);
             rest = &rest[end + 1..];
@@ -59,6 +67,7 @@ impl Lines {
             let mut batch = Batch::new();
             self.line(&part, over, asked, &mut batch, out);
             batch.answer(asked, out);
+            requests += batch.answered;
         }
         let mut batch = Batch::new();
         while out.len() < MOST_OUTPUT {
@@ -71,7 +80,7 @@ impl Lines {
             rest = &rest[end + 1..];
         }
         batch.answer(asked, out);
-        input.len() - rest.len()
+        Consumed { bytes: input.len() - rest.len(), requests: requests + batch.answered }
     }
 
     /// Keeps the beginning of a line: one byte more than the longest tag, which may be a CR.
@@ -93,6 +102,7 @@ impl Lines {
         if line.first() == Some(&0) {
             // In the order of the lines.
             batch.answer(asked, out);
+            batch.answered += 1;
             if over || line.len() > self.longest {
                 asked.state.counts.long_lines.add(1);
                 return query::answer_cut(&line[1..self.longest], self.trusted, asked, out);
@@ -118,7 +128,7 @@ impl Lines {
 
 impl Batch<'_> {
     fn new() -> Self {
-        Batch { tags: [&[]; BATCH], len: 0 }
+        Batch { tags: [&[]; BATCH], len: 0, answered: 0 }
     }
 
     #[inline]
@@ -133,13 +143,18 @@ impl Batch<'_> {
             // Only a throttle that is closed: clients shall go on.
             allowed.fill(true);
         }
+        let mut refused = 0;
         for (tag, allowed) in tags.iter().zip(allowed) {
             out.extend_from_slice(if *allowed { b"OK\n" } else { b"NO\n" });
             if !*allowed {
-                asked.state.refused.add(tag);
+                asked.state.add_refused(asked.throttle, tag);
+                refused += 1;
             }
         }
-        asked.state.counts.lines.add(self.len as u64);
+        let len = self.len as u64;
+        asked.state.decisions.add(asked.throttle, len - refused, refused);
+        asked.state.counts.lines.add(len);
+        self.answered += len;
         self.len = 0;
     }
 }
@@ -174,7 +189,7 @@ mod tests {
             let mut rest = input;
             while !rest.is_empty() {
                 let mut some = Vec::new();
-                let read = self.lines.feed(rest, &asked, &mut some);
+                let read = self.lines.feed(rest, &asked, &mut some).bytes;
                 assert!(some.len() < MOST_OUTPUT + 1000);
                 rest = &rest[read..];
                 out.extend(some);

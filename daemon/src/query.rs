@@ -102,9 +102,7 @@ impl<'a> Query<'a> {
             "check" => {
                 let (domain, tag) = (self.domain(trusted, asked)?, self.tag()?);
                 let decision = domain.check_with(tag, options)?;
-                if !decision.allowed {
-                    asked.state.refused.add(tag);
-                }
+                asked.state.add_decision(&domain, tag, decision.allowed);
                 write_decision(&decision, &domain, out);
             }
             "peek" => {

@@ -2,8 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
+use dthrottle::Domain;
+use tracing::info;
+
+use crate::decisions::Decisions;
+use crate::histogram::Histogram;
 use crate::history::History;
 use crate::looks::Looks;
 use crate::refused::Refused;
@@ -11,17 +16,32 @@ use crate::refused::Refused;
 /// Shared by all connections.
 pub(crate) struct State {
     pub(crate) started: Instant,
+    pub(crate) start_time: SystemTime,
     pub(crate) counts: Counts,
+    pub(crate) decisions: Decisions,
+    pub(crate) times: RequestTimes,
     pub(crate) refused: Refused,
     pub(crate) looks: Looks,
     pub(crate) history: Mutex<History>,
+}
+
+/// How long requests took, by protocol.
+#[derive(Default)]
+pub(crate) struct RequestTimes {
+    pub(crate) lines: Histogram,
+    pub(crate) resp: Histogram,
+    /// Checks only: a page of metrics takes long.
+    pub(crate) http: Histogram,
 }
 
 impl Default for State {
     fn default() -> State {
         State {
             started: Instant::now(),
+            start_time: SystemTime::now(),
             counts: Counts::default(),
+            decisions: Decisions::default(),
+            times: RequestTimes::default(),
             refused: Refused::default(),
             looks: Looks::default(),
             history: Mutex::default(),
@@ -30,6 +50,22 @@ impl Default for State {
 }
 
 impl State {
+    /// Counts one check of `tag` in `domain`.
+    pub(crate) fn add_decision(&self, domain: &Domain, tag: &[u8], is_allowed: bool) {
+        self.decisions.add(domain, is_allowed.into(), (!is_allowed).into());
+        if !is_allowed {
+            self.add_refused(domain, tag);
+        }
+    }
+
+    /// Counts the refusal of a tag, and logs once that an earlier process caused one.
+    pub(crate) fn add_refused(&self, domain: &Domain, tag: &[u8]) {
+        self.refused.add(tag);
+        if let Some(warning) = domain.earlier_process_warning(tag) {
+            info!("{warning}");
+        }
+    }
+
     /// The decisions of the last minutes.
     pub(crate) fn with_history<T>(&self, look: impl FnOnce(&mut History) -> T) -> T {
         look(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))

@@ -47,17 +47,28 @@ static int is_simple(const client_t *client)
            conf->environment != 1 && !dthrottle_server.is_named && !client->domain->is_dry_run;
 }
 
+/* Logs once that an earlier start of the server caused a refusal. */
+static void log_earlier_process(request_rec *r, const client_t *client, int level)
+{
+    char text[DTHROTTLE_ERROR_SIZE];
+    if (dthrottle_earlier_process_warning(client->domain->handle, client->tag, client->tag_len,
+                                          text, sizeof text) == 1)
+        ap_log_rerror(APLOG_MARK, level, 0, r, "dthrottle: %s", text);
+}
+
 static int refused(request_rec *r, const client_t *client, const dthrottle_decision_t *decision)
 {
     const dthrottle_dir_conf_t *conf = client->conf;
     int dry_run = conf->dry_run == 1 || decision->dry_run;
+    int level = conf->log_level >= 0 ? conf->log_level : APLOG_WARNING;
     const char *rule = dthrottle_rule_name(client->domain->handle, decision->rule);
-    ap_log_rerror(APLOG_MARK, conf->log_level >= 0 ? conf->log_level : APLOG_WARNING, 0, r,
+    ap_log_rerror(APLOG_MARK, level, 0, r,
                   "limiting requests%s by domain \"%s\", %s%s%s, retry after %"
                   APR_UINT64_T_FMT " ms", dry_run ? ", dry run," : "", client->domain->name,
                   rule ? "rule \"" : "too many delayed requests (DThrottleMaxDelayed)",
                   rule ? rule : "", rule ? "\"" : "",
                   decision->retry_after_ns / DTHROTTLE_NS_PER_MS);
+    log_earlier_process(r, client, level);
     dthrottle_publish(r, conf, client->domain, dry_run ? "refused-dry-run" : "refused", decision);
     if (dry_run)
         return DECLINED;

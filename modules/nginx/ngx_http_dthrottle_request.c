@@ -38,6 +38,23 @@ ngx_http_dthrottle_failed(ngx_http_request_t *r, ngx_http_dthrottle_zone_t *zone
     }
 }
 
+/* Logs once that an earlier start of the server caused a refusal. */
+NGX_HTTP_DTHROTTLE_SELDOM static void
+ngx_http_dthrottle_log_earlier_process(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
+    ngx_str_t *key)
+{
+    char                            text[NGX_HTTP_DTHROTTLE_ERROR];
+    ngx_http_dthrottle_loc_conf_t  *lcf;
+
+    if (dthrottle_earlier_process_warning(limit->zone->domain, key->data, key->len, text,
+                                          sizeof(text))
+        == 1)
+    {
+        lcf = ngx_http_get_module_loc_conf(r, ngx_http_dthrottle_module);
+        ngx_log_error(lcf->log_level, r->connection->log, 0, "dthrottle: %s", text);
+    }
+}
+
 /* Whether the limit refuses. */
 static ngx_flag_t
 ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *limit,
@@ -62,6 +79,9 @@ ngx_http_dthrottle_refuses(ngx_http_request_t *r, ngx_http_dthrottle_limit_t *li
         ngx_http_dthrottle_failed(r, limit->zone, status);
     }
     is_refused = !decision->allowed || decision->rule >= 0;
+    if (is_refused) {
+        ngx_http_dthrottle_log_earlier_process(r, limit, key);
+    }
     if (limit->most_ns == UINT64_MAX) {
         return is_refused;
     }
@@ -210,6 +230,7 @@ ngx_http_dthrottle_refuse(ngx_http_request_t *r, ngx_http_dthrottle_main_conf_t 
     ctx->limits = lcf->limits;
     ngx_http_dthrottle_set_ctx(r, mcf, ctx);
     dthrottle_peek(limit->zone->domain, key->data, key->len, 1, &decision);
+    ngx_http_dthrottle_log_earlier_process(r, limit, key);
     return ngx_http_dthrottle_reject(r, ctx, limit, &decision);
 }
 

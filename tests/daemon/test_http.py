@@ -46,7 +46,7 @@ def metrics(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
     samples = {}
     for family in text_string_to_metric_families(text):
         assert family.documentation, family.name
-        assert family.type in ("counter", "gauge"), family.name
+        assert family.type in ("counter", "gauge", "histogram"), family.name
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
             assert key not in samples, key
@@ -56,7 +56,7 @@ def metrics(daemon: Daemon) -> dict[tuple[str, frozenset[tuple[str, str]]], floa
 
 def test_metrics_are_prometheus(daemon: Daemon) -> None:
     def count(samples: dict[tuple[str, frozenset[tuple[str, str]]], float], result: str) -> float:
-        labels = frozenset({"rules": "config", "result": result}.items())
+        labels = frozenset({"domain": "default", "rules": "config", "result": result}.items())
         return samples["dthrottle_decisions_total", labels]
 
     before = metrics(daemon)

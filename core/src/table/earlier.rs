@@ -1,9 +1,9 @@
 //! Buckets that earlier processes left in a named table. Such a table outlives its processes, so a
 //! new process may refuse a client that it has not seen yet. That is right in production and a
-//! puzzle in development, so HTTP middleware logs it once.
+//! puzzle in development, so middleware, servers and the daemon log it once.
 #![cfg_attr(
-    not(all(feature = "web", feature = "shared", target_os = "linux")),
-    allow(dead_code, reason = "nothing to remember, or nobody to log it")
+    not(all(feature = "shared", target_os = "linux")),
+    allow(dead_code, reason = "there are no named tables")
 )]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,14 +41,15 @@ impl EarlierBuckets {
     /// Whether one of these buckets is not full yet because of an earlier process. Returns true
     /// once.
     pub(crate) fn report(&self, now: u64, mut fingerprints: impl Iterator<Item = u64>) -> bool {
-        if self.buckets.is_empty() {
+        // Relaxed: nothing else depends on it.
+        if self.buckets.is_empty() || self.is_reported.load(Ordering::Relaxed) {
             return false;
         }
         let is_earlier = |fingerprint: u64| {
             let fingerprint = Location::stored(fingerprint);
             self.buckets.iter().any(|(known, end)| *known == fingerprint && now < *end)
         };
-        // Relaxed: nothing else depends on it.
+        // Relaxed: as above.
         fingerprints.any(is_earlier) && !self.is_reported.swap(true, Ordering::Relaxed)
     }
 }

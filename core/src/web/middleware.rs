@@ -307,17 +307,11 @@ impl Middleware {
 
     /// Named tables keep their buckets when a development server or a test suite restarts.
     fn warn_of_earlier_process(&self, tag: &[u8]) {
-        let earlier = self.domain.get().and_then(|domain| domain.report_earlier_bucket(tag));
-        let Some((table, name)) = earlier.and_then(|table| Some((table, table.name()?))) else {
-            return;
-        };
-        let message = format!(
-            "a client was refused because of requests that were counted before this program opened \
-             the table {name:?}; a named table outlives its processes; for an empty one, run `{}` \
-             before the next start, or set DTHROTTLE_FRESH_TABLES=1 in tests",
-            table.remove_command(name),
-        );
-        self.warnings.add("DTHROTTLE_EARLIER_PROCESS", "earlier", once(message));
+        if let Some(message) =
+            self.domain.get().and_then(|domain| domain.earlier_process_warning(tag))
+        {
+            self.warnings.add("DTHROTTLE_EARLIER_PROCESS", "earlier", once(message));
+        }
     }
 
     pub(super) fn warn(&self, code: &'static str, message: String) {

@@ -61,9 +61,7 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision
         return Ok((domain.peek_with(&tag, options)?, domain));
     }
     let decision = domain.check_with(&tag, options)?;
-    if !decision.allowed {
-        daemon.state.refused.add(&tag);
-    }
+    daemon.state.add_decision(&domain, &tag, decision.allowed);
     Ok((decision, domain))
 }
 

@@ -1,12 +1,14 @@
 //! `/metrics`: the text format of Prometheus, version 0.0.4.
 
 use std::fmt::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use dthrottle::records::{Value, summary};
 use dthrottle::{PeerStats, Stats, Throttle};
 
 use crate::daemon::Daemon;
+use crate::histogram::BOUNDS;
+use crate::process;
 use crate::report::newest;
 
 pub(super) const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -62,6 +64,8 @@ fn write(daemon: &Daemon, page: &mut Page) -> fmt::Result {
     for (name, help, count) in daemon.state.counts.all() {
         page.single(&format!("dthrottled_{name}_total"), "counter", help, count)?;
     }
+    times(daemon, page)?;
+    own_process(daemon, page)?;
     daemon.with_throttle(|throttle| {
         decisions(daemon, throttle, page)?;
         rules(throttle, page)?;
@@ -69,18 +73,54 @@ fn write(daemon: &Daemon, page: &mut Page) -> fmt::Result {
     })
 }
 
+/// How long requests took.
+fn times(daemon: &Daemon, page: &mut Page) -> fmt::Result {
+    let name = "dthrottled_request_duration_seconds";
+    page.family(name, "histogram", "Time from reading a request to sending its answer")?;
+    let times = &daemon.state.times;
+    for (protocol, histogram) in
+        [("lines", &times.lines), ("resp", &times.resp), ("http", &times.http)]
+    {
+        let snapshot = histogram.snapshot();
+        let bounds = BOUNDS.iter().map(|(_, label)| *label).chain(["+Inf"]);
+        for (bound, count) in bounds.zip(snapshot.cumulative) {
+            let labels = [("protocol", protocol), ("le", bound)];
+            page.sample(&format!("{name}_bucket"), &labels, count)?;
+        }
+        let labels = [("protocol", protocol)];
+        page.sample(&format!("{name}_sum"), &labels, snapshot.sum.as_secs_f64())?;
+        let count = snapshot.cumulative[BOUNDS.len()];
+        page.sample(&format!("{name}_count"), &labels, count)?;
+    }
+    Ok(())
+}
+
+fn own_process(daemon: &Daemon, page: &mut Page) -> fmt::Result {
+    for (name, kind, help, value) in process::figures() {
+        page.single(name, kind, help, value)?;
+    }
+    let start = daemon.state.start_time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let help = "Time of the start since 1970";
+    page.single("process_start_time_seconds", "gauge", help, start.as_secs_f64())
+}
+
 fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Result {
     let stats = daemon.state.looks.stats(throttle);
     let calls = daemon.call_rules.decisions();
     let name = "dthrottle_decisions_total";
-    page.family(name, "counter", "Checks decided by this process, by whose rules")?;
-    for (rules, result, count) in [
-        ("config", "allowed", stats.allowed),
-        ("config", "refused", stats.refused),
-        ("call", "allowed", calls.0),
-        ("call", "refused", calls.1),
-    ] {
-        page.sample(name, &[("rules", rules), ("result", result)], count)?;
+    page.family(name, "counter", "Checks decided by this process, by domain, rules and result")?;
+    // Only domains of the configuration, so clients cannot make more series.
+    let domains = throttle.domains();
+    let counts = domains.iter().map(|domain| {
+        let counts = daemon.state.decisions.get(domain);
+        (domain.name(), "config", counts)
+    });
+    // RESP gives a rule with each call, and no domain.
+    for (domain, rules, (allowed, refused)) in counts.chain([("", "call", calls)]) {
+        for (result, count) in [("allowed", allowed), ("refused", refused)] {
+            let labels = [("domain", domain), ("rules", rules), ("result", result)];
+            page.sample(name, &labels, count)?;
+        }
     }
     for (field, value) in Stats::FIELDS.iter().zip(stats.values()) {
         let (name, help) = (field.name, summary(field.docs));

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use hyper::header::{
@@ -140,8 +140,10 @@ impl Client {
                 }
             }
             "/check" => {
+                let start = Instant::now();
                 let query = request.uri().query().unwrap_or("");
                 let (status, json, fields) = check::answer(query, daemon);
+                daemon.state.times.http.add(start.elapsed(), 1);
                 let mut response = text(status, "application/json", format!("{json}\n"));
                 response.headers_mut().extend(fields);
                 response

@@ -8,7 +8,7 @@ mod parse;
 pub(crate) use call_rules::CallRules;
 
 use crate::daemon::Daemon;
-use crate::line::MOST_OUTPUT;
+use crate::line::{Consumed, MOST_OUTPUT};
 use parse::{Parsed, parse};
 
 /// What a connection remembers between two reads.
@@ -30,7 +30,13 @@ impl Resp {
 
     /// Reads commands and writes their answers, until `out` is long. All input is taken: what is
     /// left is pending.
-    pub(crate) fn feed(&mut self, input: &[u8], daemon: &Daemon, out: &mut Vec<u8>) -> usize {
+    pub(crate) fn feed(
+        &mut self,
+        input: &[u8],
+        daemon: &Daemon,
+        out: &mut Vec<u8>,
+    ) -> Consumed {
+        let mut requests = 0;
         let mut joined = std::mem::take(&mut self.part);
         let mut rest = match joined.is_empty() {
             true => input,
@@ -54,13 +60,14 @@ impl Resp {
                     rest = &rest[length..];
                     if !arguments.is_empty() {
                         daemon.state.counts.resp_commands.add(1);
+                        requests += 1;
                         self.ended = command::answer(&arguments, daemon, &mut self.added, out);
                     }
                 }
             }
         }
         self.part = rest.to_vec();
-        input.len()
+        Consumed { bytes: input.len(), requests }
     }
 
     /// Whether it wants to be fed again, with nothing.
