@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::daemon::{Door, Stream};
+use crate::daemon::{DaemonArgs, Stream};
 use crate::output::print;
 
 /// So many lines and answers wait in the sockets; with more either end would wait for the other.
-const DEEPEST: usize = 5000;
+const MAX_DEPTH: usize = 5000;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -28,11 +28,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10_000)]
     tags: usize,
     #[command(flatten)]
-    door: Door,
+    daemon: DaemonArgs,
 }
 
 /// What a connection saw.
-struct Seen {
+struct LoadResult {
     allowed: u64,
     refused: u64,
     /// Seconds of round trips.
@@ -44,13 +44,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if numbers.contains(&0) || !(args.seconds > 0.0 && args.seconds < 1e6) {
         return Err("connections, depth, tags and seconds must be above zero".into());
     }
-    if args.depth > DEEPEST {
-        return Err(format!("depth: {}; write at most {DEEPEST}", args.depth).into());
+    if args.depth > MAX_DEPTH {
+        return Err(format!("depth: {}; write at most {MAX_DEPTH}", args.depth).into());
     }
-    let streams = (0..args.connections).map(|_| args.door.open());
+    let streams = (0..args.connections).map(|_| args.daemon.open());
     let streams: Vec<Stream> = streams.collect::<Result<_, _>>()?;
     let start = Instant::now();
-    let seen: Vec<Result<Seen, String>> = thread::scope(|scope| {
+    let seen: Vec<Result<LoadResult, String>> = thread::scope(|scope| {
         let threads: Vec<_> = streams
             .into_iter()
             .enumerate()
@@ -60,8 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(ended)).collect()
     });
     let elapsed = start.elapsed().as_secs_f64();
-    let seen = seen.into_iter().collect::<Result<Vec<Seen>, String>>()?;
-    let sum = |count: fn(&Seen) -> u64| seen.iter().map(count).sum::<u64>();
+    let seen = seen.into_iter().collect::<Result<Vec<LoadResult>, String>>()?;
+    let sum = |count: fn(&LoadResult) -> u64| seen.iter().map(count).sum::<u64>();
     let (allowed, refused) = (sum(|seen| seen.allowed), sum(|seen| seen.refused));
     let mut trips: Vec<f64> = seen.into_iter().flat_map(|seen| seen.trips).collect();
     trips.sort_by(f64::total_cmp);
@@ -76,8 +76,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn load(mut stream: Stream, number: usize, args: &Args) -> Result<Seen, String> {
-    let mut seen = Seen { allowed: 0, refused: 0, trips: Vec::new() };
+fn load(mut stream: Stream, number: usize, args: &Args) -> Result<LoadResult, String> {
+    let mut seen = LoadResult { allowed: 0, refused: 0, trips: Vec::new() };
     let mut next = number;
     let mut answers = vec![0; 3 * args.depth];
     let end = Instant::now() + Duration::from_secs_f64(args.seconds);

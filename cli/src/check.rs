@@ -10,7 +10,7 @@ use dthrottle::Decision;
 use dthrottle::records::{Shown, Value, text};
 use serde_json::json;
 
-use crate::daemon::Door;
+use crate::daemon::DaemonArgs;
 use crate::output::print;
 
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    door: Door,
+    daemon: DaemonArgs,
 }
 
 #[derive(clap::Args)]
@@ -44,16 +44,16 @@ pub(crate) struct ResetArgs {
     #[arg(long)]
     domain: Option<String>,
     #[command(flatten)]
-    door: Door,
+    daemon: DaemonArgs,
 }
 
 /// Prints the answer, a field a line; fails with 1 when refused.
-pub(crate) fn check(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) fn run(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut options = Vec::new();
     options.extend(args.cost.map(|cost| format!("cost={cost}")));
     options.extend(args.max_delay.map(|delay| format!("max_delay_ms={delay}")));
     options.extend(args.partial.then(|| "partial=1".to_string()));
-    let answer = args.door.ask(&query(verb, args.domain.as_deref(), &options, &args.tag))?;
+    let answer = args.daemon.query(&query(verb, args.domain.as_deref(), &options, &args.tag))?;
     let allowed = answer.starts_with("OK");
     print(&if args.json { as_json(&answer) } else { as_text(&answer) })?;
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
@@ -94,7 +94,7 @@ fn as_json(answer: &str) -> String {
 }
 
 pub(crate) fn reset(args: &ResetArgs) -> Result<ExitCode, Box<dyn Error>> {
-    args.door.ask(&query("reset", args.domain.as_deref(), &[], &args.tag))?;
+    args.daemon.query(&query("reset", args.domain.as_deref(), &[], &args.tag))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,11 +11,11 @@ use std::{env, fmt, fs};
 use serde_json::Value;
 
 /// A person waits longer than a program; a look at a large table takes a moment.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const NO_DAEMON: &str = "not the answer of a dthrottled; --daemon says where it answers lines";
 
 #[derive(clap::Args)]
-pub(crate) struct Door {
+pub(crate) struct DaemonArgs {
     /// The path of the daemon's Unix socket, if it is not the default one, or an address with a
     /// port.
     #[arg(long, value_name = "PLACE", global = true)]
@@ -31,14 +31,14 @@ pub(crate) enum Stream {
     Tcp(TcpStream),
 }
 
-impl Door {
+impl DaemonArgs {
     pub(crate) fn open(&self) -> Result<Stream, Box<dyn Error>> {
-        let place = self.daemon.clone().unwrap_or_else(|| usual_path().display().to_string());
+        let place = self.daemon.clone().unwrap_or_else(|| default_path().display().to_string());
         let about = |error: &dyn fmt::Display| {
             format!("{place}: {error}; is dthrottled there? --daemon says where")
         };
         let stream = match place.parse::<SocketAddr>() {
-            Ok(address) => TcpStream::connect_timeout(&address, PATIENCE).map(Stream::Tcp),
+            Ok(address) => TcpStream::connect_timeout(&address, TIMEOUT).map(Stream::Tcp),
             // Perhaps a host's name. Write ./name:1 for such a file.
             Err(_) if is_host_and_port(&place) => {
                 let right = "a path or an address such as \"127.0.0.1:7373\"";
@@ -47,12 +47,12 @@ impl Door {
             Err(_) => UnixStream::connect(&place).map(Stream::Unix),
         };
         let stream = stream.map_err(|error| about(&error))?;
-        stream.be_patient()?;
+        stream.set_timeouts()?;
         Ok(stream)
     }
 
     /// Asks in the longer form; the answer without its newline.
-    pub(crate) fn ask(&self, query: &[u8]) -> Result<String, Box<dyn Error>> {
+    pub(crate) fn query(&self, query: &[u8]) -> Result<String, Box<dyn Error>> {
         if query.contains(&b'\n') {
             return Err("a tag that a daemon is asked about cannot have a newline in it".into());
         }
@@ -90,7 +90,7 @@ impl Door {
 
     /// Asks for a report.
     pub(crate) fn report(&self, query: &str) -> Result<Value, Box<dyn Error>> {
-        let answer = self.ask(query.as_bytes())?;
+        let answer = self.query(query.as_bytes())?;
         let json = answer.strip_prefix("OK ").ok_or(NO_DAEMON)?;
         Ok(serde_json::from_str(json)?)
     }
@@ -102,18 +102,18 @@ fn is_host_and_port(place: &str) -> bool {
 }
 
 /// Where the daemon listens if nothing is said: `docs/daemon.md`.
-fn usual_path() -> PathBuf {
+fn default_path() -> PathBuf {
     let own = env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("dthrottled.sock"));
     own.filter(|own| own.exists()).unwrap_or_else(|| "/run/dthrottled/dthrottled.sock".into())
 }
 
 impl Stream {
-    fn be_patient(&self) -> io::Result<()> {
+    fn set_timeouts(&self) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => stream.set_read_timeout(Some(PATIENCE)),
+            Stream::Unix(stream) => stream.set_read_timeout(Some(TIMEOUT)),
             Stream::Tcp(stream) => {
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(PATIENCE))
+                stream.set_read_timeout(Some(TIMEOUT))
             }
         }
     }

@@ -4,7 +4,7 @@
 mod bench;
 mod check;
 mod daemon;
-mod look;
+mod inspect;
 mod output;
 mod simulate;
 mod table;
@@ -30,11 +30,11 @@ enum Command {
     /// Fill the buckets of a tag.
     Reset(check::ResetArgs),
     /// Show what a daemon counted.
-    Stats(look::Args),
+    Stats(inspect::Args),
     /// Show the cluster as a daemon sees it.
-    Peers(look::Args),
+    Peers(inspect::Args),
     /// Show the most refused tags and the busiest buckets, live.
-    Top(look::TopArgs),
+    Top(inspect::TopArgs),
     /// Ask a daemon as fast as it answers, and say how fast that was.
     Bench(bench::Args),
     /// List, remove or resize the named tables of this machine.
@@ -48,12 +48,12 @@ fn main() -> ExitCode {
     // A refusal is 1 where there can be one, and then no error is.
     let failure = if matches!(command, Command::Table(_) | Command::Simulate(_)) { 1 } else { 2 };
     let done = match &command {
-        Command::Check(args) => check::check("check", args),
-        Command::Peek(args) => check::check("peek", args),
+        Command::Check(args) => check::run("check", args),
+        Command::Peek(args) => check::run("peek", args),
         Command::Reset(args) => check::reset(args),
-        Command::Stats(args) => look::stats(args),
-        Command::Peers(args) => look::peers(args),
-        Command::Top(args) => look::top(args),
+        Command::Stats(args) => inspect::stats(args),
+        Command::Peers(args) => inspect::peers(args),
+        Command::Top(args) => inspect::top(args),
         Command::Bench(args) => bench::run(args),
         Command::Table(args) => table::run(args).map(|()| ExitCode::SUCCESS),
         Command::Simulate(args) => simulate::run(args).map(|()| ExitCode::SUCCESS),

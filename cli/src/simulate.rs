@@ -10,16 +10,16 @@ use clap::Subcommand;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: What,
+    subject: Subject,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Subject {
     /// Throttling on busy answers, by the arithmetic of the document: docs/busy.md.
     Busy(busy::Args),
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
-    let What::Busy(args) = &args.what;
+    let Subject::Busy(args) = &args.subject;
     busy::run(args)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::daemon::Door;
+use crate::daemon::DaemonArgs;
 use crate::output;
 
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    door: Door,
+    daemon: DaemonArgs,
 }
 
 #[derive(clap::Args)]
@@ -33,11 +33,11 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     once: bool,
     #[command(flatten)]
-    look: Args,
+    report: Args,
 }
 
 pub(crate) fn stats(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let stats = args.door.report("stats")?;
+    let stats = args.daemon.report("stats")?;
     if args.json {
         return print(&format!("{stats}\n"));
     }
@@ -62,7 +62,7 @@ pub(crate) fn stats(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 pub(crate) fn peers(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let cluster = args.door.report("peers")?;
+    let cluster = args.daemon.report("peers")?;
     if args.json {
         return print(&format!("{cluster}\n"));
     }
@@ -88,14 +88,14 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Box<dyn Error>> {
         return Err("--interval: write a number of seconds above zero".into());
     }
     let query = format!("top\0count={}", args.count);
-    let live = !args.once && !args.look.json && io::stdout().is_terminal();
+    let live = !args.once && !args.report.json && io::stdout().is_terminal();
     let mut before = None;
     loop {
-        let top = args.look.door.report(&query)?;
-        if args.look.json {
+        let top = args.report.daemon.report(&query)?;
+        if args.report.json {
             return print(&format!("{top}\n"));
         }
-        let stats = args.look.door.report("stats")?;
+        let stats = args.report.daemon.report("stats")?;
         let totals = ["allowed", "refused"].map(|key| stats[key].as_u64().unwrap_or(0));
         let view = view(&top, totals, before.replace(totals), args.interval);
         if !live {
