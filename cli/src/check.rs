@@ -1,4 +1,4 @@
-//! `dthrottle check`, `peek` and `reset`: one tag, by way of the daemon.
+//! `dthrottle check`, `peek` and `reset`: queries about one tag, which a daemon answers.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -15,18 +15,18 @@ use crate::output::print;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who is counted.
+    /// The tag of the client to count.
     tag: OsString,
     /// The domain's name.
     #[arg(long)]
     domain: Option<String>,
-    /// Units.
+    /// The units to take; 1 by default.
     #[arg(long)]
     cost: Option<u64>,
-    /// Be allowed also when the turn comes within so many milliseconds.
+    /// Also allow the check if the units become available within this many milliseconds.
     #[arg(long, value_name = "MS")]
     max_delay: Option<u64>,
-    /// Take as many units as there are.
+    /// Take the units that are available, if fewer than the cost.
     #[arg(long)]
     partial: bool,
     /// Print the decision as JSON, as the daemon's /check does.
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 pub(crate) struct ResetArgs {
-    /// Whose buckets are filled.
+    /// The tag whose buckets are filled.
     tag: OsString,
     /// The domain's name.
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct ResetArgs {
     daemon: DaemonArgs,
 }
 
-/// Prints the answer, a field a line; fails with 1 when refused.
+/// Prints the decision. The exit status is 1 if the daemon refused.
 pub(crate) fn run(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut options = Vec::new();
     options.extend(args.cost.map(|cost| format!("cost={cost}")));
@@ -59,7 +59,7 @@ pub(crate) fn run(verb: &str, args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-/// A field a line, as they come: also those of a newer daemon.
+/// One field per line. Prints unknown fields too, so that a newer daemon can add some.
 fn as_text(answer: &str) -> String {
     let (word, fields) = answer.split_once(' ').unwrap_or((answer, ""));
     let mut out = format!("{}\n", if word == "OK" { "allowed" } else { "refused" });
@@ -83,7 +83,7 @@ fn as_text(answer: &str) -> String {
     out
 }
 
-/// Every field, with rules by name.
+/// A JSON object with every field of a decision. Rules are given by name.
 fn as_json(answer: &str) -> String {
     let text::Answer { decision, rule } = text::read(answer);
     let values = decision.values().map(|value| match value {

@@ -1,4 +1,4 @@
-//! A connection to a dthrottled, for one question at a time.
+//! A connection to a dthrottled, with one query at a time.
 
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -10,9 +10,11 @@ use std::{env, fmt, fs};
 
 use serde_json::Value;
 
-/// A person waits longer than a program; a look at a large table takes a moment.
+/// Longer than the timeouts of the client libraries: a person waits, and a report about a large
+/// table takes time.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const NO_DAEMON: &str = "not the answer of a dthrottled; --daemon says where it answers lines";
+const NO_DAEMON: &str =
+    "the answer is not from a dthrottled; --daemon must name a socket of its line protocol";
 
 #[derive(clap::Args)]
 pub(crate) struct DaemonArgs {
@@ -20,12 +22,12 @@ pub(crate) struct DaemonArgs {
     /// port.
     #[arg(long, value_name = "PLACE", global = true)]
     daemon: Option<String>,
-    /// A file with the daemon's token, which reset, stats, peers and top need over TCP.
+    /// A file with the daemon's token. Over TCP, reset, stats, peers and top need it.
     #[arg(long, value_name = "FILE", global = true)]
     token_file: Option<PathBuf>,
 }
 
-/// A socket of either kind.
+/// A Unix or TCP socket.
 pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
@@ -35,11 +37,13 @@ impl DaemonArgs {
     pub(crate) fn open(&self) -> Result<Stream, Box<dyn Error>> {
         let place = self.daemon.clone().unwrap_or_else(|| default_path().display().to_string());
         let about = |error: &dyn fmt::Display| {
-            format!("{place}: {error}; is dthrottled there? --daemon says where")
+            format!(
+                "cannot connect to {place}: {error}; start dthrottled, or name its socket with --daemon"
+            )
         };
         let stream = match place.parse::<SocketAddr>() {
             Ok(address) => TcpStream::connect_timeout(&address, TIMEOUT).map(Stream::Tcp),
-            // Perhaps a host's name. Write ./name:1 for such a file.
+            // A host name, probably. The path of such a file can be written as ./name:1.
             Err(_) if is_host_and_port(&place) => {
                 let right = "a path or an address such as \"127.0.0.1:7373\"";
                 return Err(format!("--daemon must be {right}, got {place:?}").into());
@@ -51,10 +55,10 @@ impl DaemonArgs {
         Ok(stream)
     }
 
-    /// Asks in the longer form; the answer without its newline.
+    /// Sends a query in the longer form. Returns the answer without its newline.
     pub(crate) fn query(&self, query: &[u8]) -> Result<String, Box<dyn Error>> {
         if query.contains(&b'\n') {
-            return Err("a tag that a daemon is asked about cannot have a newline in it".into());
+            return Err("a tag must not contain a newline".into());
         }
         let verb_end = query.iter().position(|byte| *byte == 0).unwrap_or(query.len());
         let (verb, fields) = query.split_at(verb_end);
@@ -74,7 +78,7 @@ impl DaemonArgs {
         }
     }
 
-    /// The field of a query that has the token; empty without one.
+    /// The field of a query with the token; empty if there is no token.
     fn token_field(&self) -> Result<String, Box<dyn Error>> {
         let Some(path) = &self.token_file else { return Ok(String::new()) };
         let text = fs::read_to_string(path)
@@ -82,13 +86,11 @@ impl DaemonArgs {
         let token = text.trim_end_matches(['\n', '\r']);
         match !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) {
             true => Ok(format!("\0token={token}")),
-            false => {
-                Err(format!("--token-file: {}: there is no token in it", path.display()).into())
-            }
+            false => Err(format!("--token-file: {} contains no token", path.display()).into()),
         }
     }
 
-    /// Asks for a report.
+    /// Queries a report.
     pub(crate) fn report(&self, query: &str) -> Result<Value, Box<dyn Error>> {
         let answer = self.query(query.as_bytes())?;
         let json = answer.strip_prefix("OK ").ok_or(NO_DAEMON)?;
@@ -101,7 +103,7 @@ fn is_host_and_port(place: &str) -> bool {
     !place.contains('/') && port.is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
-/// Where the daemon listens if nothing is said: `docs/daemon.md`.
+/// The daemon's default socket (`docs/daemon.md`).
 fn default_path() -> PathBuf {
     let own = env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("dthrottled.sock"));
     own.filter(|own| own.exists()).unwrap_or_else(|| "/run/dthrottled/dthrottled.sock".into())

@@ -1,4 +1,4 @@
-//! `dthrottle stats`, `peers` and `top`: what the daemon knows.
+//! `dthrottle stats`, `peers` and `top`: reports about a daemon.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::output;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Print the daemon's own JSON.
+    /// Print JSON, as the daemon sends it.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -23,13 +23,13 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 pub(crate) struct TopArgs {
-    /// How many of each.
+    /// How many tags and how many buckets to show.
     #[arg(long, default_value_t = 15)]
     count: u32,
-    /// Seconds between two looks.
+    /// Seconds between two updates.
     #[arg(long, default_value_t = 1.0)]
     interval: f64,
-    /// Look once; so does everything that is not a terminal.
+    /// Print once and exit. This is the default if the output is not a terminal.
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) fn stats(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     }
     let mut out = String::new();
     let Value::Object(fields) = &stats else {
-        return Err("not the figures of a dthrottled".into());
+        return Err("the answer is not from a dthrottled".into());
     };
     for (key, value) in fields {
         match value {
@@ -67,7 +67,7 @@ pub(crate) fn peers(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         return print(&format!("{cluster}\n"));
     }
     if cluster.is_null() {
-        return print("the daemon belongs to no cluster\n");
+        return print("the daemon is not part of a cluster\n");
     }
     let row = |node: &str, state: &str, address: &str, age: &str, delay: &str, lost: &str| {
         format!("{node:<18} {state:<8} {address:<28} {age:>10} {delay:>10} {lost:>8}\n")
@@ -85,7 +85,7 @@ pub(crate) fn peers(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 
 pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Box<dyn Error>> {
     if !(args.interval > 0.0 && args.interval < 1e6) {
-        return Err("--interval: write a number of seconds above zero".into());
+        return Err("--interval must be a number of seconds above zero".into());
     }
     let query = format!("top\0count={}", args.count);
     let live = !args.once && !args.report.json && io::stdout().is_terminal();
@@ -101,7 +101,7 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Box<dyn Error>> {
         if !live {
             return print(&view);
         }
-        // Home, the view with every line cleared to its end, and nothing below.
+        // Moves the cursor to the top, clears the rest of each line, and then the rest of the screen.
         print(&format!("\x1b[H{}\x1b[J", view.replace('\n', "\x1b[K\n")))?;
         thread::sleep(Duration::from_secs_f64(args.interval));
     }
@@ -115,9 +115,9 @@ fn view(top: &Value, totals: [u64; 2], before: Option<[u64; 2]>, interval: f64) 
         let (yes, no) = (per_s(allowed, allowed_before), per_s(refused, refused_before));
         let _ = write!(out, "; {yes:.0}/s allowed, {no:.0}/s refused");
     }
-    let _ = write!(out, "\n\n{:>10}  REFUSED MOST LATELY\n", "REFUSALS");
+    let _ = write!(out, "\n\n{:>10}  MOST REFUSED RECENTLY\n", "REFUSALS");
     for entry in top["refused"].as_array().into_iter().flatten() {
-        // A tag may be anything, also what a terminal would obey.
+        // A tag may contain escape sequences of terminals.
         let tag = text(&entry["tag"]).replace(char::is_control, "?");
         let _ = writeln!(out, "{:>10}  {tag}", text(&entry["count"]));
     }

@@ -1,4 +1,4 @@
-//! The command `dthrottle`: looks after the named tables of a machine, asks a daemon, and simulates.
+//! The command `dthrottle`: manages the named tables of a machine, queries a daemon, and simulates.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Hold every client to a rate, over many processes and hosts.
+/// Limit the rate of every client, over many processes and hosts.
 #[derive(Parser)]
 #[command(name = "dthrottle", version)]
 struct Cli {
@@ -23,29 +23,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Ask a daemon about a tag, and take what passes. Fails with 1 when it is refused.
+    /// Check a tag and take its units. Exits with 1 if the daemon refuses.
     Check(check::Args),
-    /// Ask a daemon about a tag, and take nothing. Fails with 1 when it would be refused.
+    /// Check a tag without taking units. Exits with 1 if the daemon would refuse.
     Peek(check::Args),
     /// Fill the buckets of a tag.
     Reset(check::ResetArgs),
-    /// Show what a daemon counted.
+    /// Show the counts of a daemon.
     Stats(inspect::Args),
-    /// Show the cluster as a daemon sees it.
+    /// Show the cluster of a daemon.
     Peers(inspect::Args),
     /// Show the most refused tags and the busiest buckets, live.
     Top(inspect::TopArgs),
-    /// Ask a daemon as fast as it answers, and say how fast that was.
+    /// Measure how fast a daemon answers.
     Bench(bench::Args),
     /// List, remove or resize the named tables of this machine.
     Table(table::Args),
-    /// Show what an arithmetic makes of a pattern of traffic.
+    /// Simulate how a limit follows busy responses.
     Simulate(simulate::Args),
 }
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    // A refusal is 1 where there can be one, and then no error is.
+    // Commands that can be refused use 1 for a refusal, so their errors are 2.
     let failure = if matches!(command, Command::Table(_) | Command::Simulate(_)) { 1 } else { 2 };
     let done = match &command {
         Command::Check(args) => check::run("check", args),

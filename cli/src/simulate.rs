@@ -1,4 +1,4 @@
-//! `dthrottle simulate`: what an arithmetic makes of a pattern of traffic, second by second.
+//! `dthrottle simulate`: computes limits for a pattern of traffic, second by second.
 
 mod busy;
 mod plot;
@@ -15,7 +15,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Subject {
-    /// Throttling on busy answers, by the arithmetic of the document: docs/busy.md.
+    /// Simulate "Throttling on Busy Responses" (docs/busy.md).
     Busy(busy::Args),
 }
 

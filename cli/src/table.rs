@@ -12,29 +12,29 @@ use crate::output::print;
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
-    /// The tables of this group, by name or number, instead of this user's.
+    /// Use the tables of this group (name or number) instead of this user's.
     #[arg(long, global = true)]
     group: Option<String>,
-    /// The directory to look in, instead of this user's default directories.
+    /// Use the tables in this directory instead of this user's default directories.
     #[arg(long, global = true)]
     dir: Option<String>,
 }
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show all tables: name, size, buckets in use, file.
+    /// List all tables with their size, buckets in use and file.
     List {
         /// Print JSON: an array with an object for each table.
         #[arg(long)]
         json: bool,
     },
-    /// Remove a table. Processes that have it open keep it until they end.
+    /// Remove a table. Processes that have opened it keep it until they end.
     Remove {
         /// The table's name.
         name: String,
     },
-    /// Give a table another size and keep its buckets. Restart its processes afterwards: those
-    /// that have it open keep the old one until they end.
+    /// Change the size of a table and keep its buckets. Restart its processes afterwards: until
+    /// then they keep using the old table.
     Resize {
         /// The table's name.
         name: String,
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
         Action::Remove { name } => tables::remove(name, group, dir)?,
         Action::Resize { name, size } => match tables::resize(name, size, group, dir)? {
             0 => {}
-            buckets => eprintln!("dthrottle: {buckets} buckets did not fit and are forgotten"),
+            buckets => eprintln!("dthrottle: {buckets} buckets did not fit and were dropped"),
         },
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `dthrottle simulate busy`: the tables of the document, to the digit.
+//! `dthrottle simulate busy` prints exactly the tables of the document.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use std::fs;
@@ -19,25 +19,25 @@ fn prints(words: &[&str]) -> String {
 /// The document's tables, without the arrows that its author put beside them.
 const STEADY: &str = include_str!("busy/steady.txt");
 const FLAPPY: &str = include_str!("busy/flappy.txt");
-/// The document does not show these two: by its arithmetic, worked out by another program.
+/// The document does not show these two. Another program computed them.
 const GROW: &str = include_str!("busy/linear_grow.txt");
 const DECREASE: &str = include_str!("busy/linear_decrease.txt");
 
 #[test]
-fn the_tables_of_the_document_to_the_digit() {
+fn steady_and_flappy_print_the_tables_of_the_document() {
     assert_eq!(prints(&["steady"]), STEADY);
     assert_eq!(prints(&["flappy"]), FLAPPY);
 }
 
 #[test]
-fn without_a_pattern_steady_runs() {
+fn steady_is_the_default_pattern() {
     assert_eq!(prints(&[]), STEADY);
     let at = STEADY.find("started with recover_value").unwrap();
     assert_eq!(prints(&["--recover-rate", "3"]), STEADY[..at]);
 }
 
 #[test]
-fn one_way_to_recover_is_one_half_of_the_table() {
+fn an_option_to_recover_prints_only_that_half_of_the_table() {
     let both = [("steady", STEADY), ("flappy", FLAPPY)];
     let others = [("linear_grow", GROW), ("linear_decrease", DECREASE)];
     for (pattern, table) in both.into_iter().chain(others) {
@@ -48,13 +48,13 @@ fn one_way_to_recover_is_one_half_of_the_table() {
 }
 
 #[test]
-fn the_other_patterns_to_the_digit() {
+fn the_linear_patterns_print_the_tables_of_another_program() {
     assert_eq!(prints(&["linear_grow"]), GROW);
     assert_eq!(prints(&["linear_decrease"]), DECREASE);
 }
 
 #[test]
-fn it_draws_rps_throttled_busy_and_limit() {
+fn the_plot_has_a_line_for_rps_throttled_busy_and_limit() {
     let path = std::env::temp_dir().join(format!("dthrottle-busy-{}.svg", std::process::id()));
     let table = prints(&["flappy", "--svg", path.to_str().unwrap()]);
     let svg = fs::read_to_string(&path).unwrap();
@@ -65,7 +65,7 @@ fn it_draws_rps_throttled_busy_and_limit() {
     for name in ["rps", "throttled", "busy", "limit"] {
         assert_eq!(svg.matches(&format!(">{name}</text>")).count(), 2, "{name}");
     }
-    // The seconds of the two tables, four points each; all inside.
+    // The tables have 18 and 30 seconds. All points are inside the picture.
     let points: Vec<f64> = svg
         .split("points=\"")
         .skip(1)
@@ -77,13 +77,13 @@ fn it_draws_rps_throttled_busy_and_limit() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn invalid_arguments_are_errors_that_say_what_is_right() {
     let wrong: [(&[&str], &str); 7] = [
         (&["wobbly"], "steady, flappy, linear_grow, linear_decrease"),
-        (&["steady", "--recover-rate", "0"], "write a number above 0"),
-        (&["steady", "--recover-rate", "-3"], "write a number above 0"),
-        (&["steady", "--recover-value", "-200"], "write a number above 0"),
-        (&["steady", "--recover-value", "NaN"], "write a number above 0"),
+        (&["steady", "--recover-rate", "0"], "must be above 0"),
+        (&["steady", "--recover-rate", "-3"], "must be above 0"),
+        (&["steady", "--recover-value", "-200"], "must be above 0"),
+        (&["steady", "--recover-value", "NaN"], "must be above 0"),
         (&["steady", "--recover-value", "1", "--recover-rate", "1"], "cannot be used with"),
         (&["steady", "--svg", "/nowhere/at/all.svg"], "cannot write /nowhere/at/all.svg"),
     ];

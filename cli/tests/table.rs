@@ -1,4 +1,4 @@
-//! `dthrottle table`, as a person or a script sees it.
+//! `dthrottle table`: output, exit status and files.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -23,7 +23,7 @@ impl Folder {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = PathBuf::from(format!("/dev/shm/test-cli-{}-{count}", std::process::id()));
             match fs::create_dir(&path) {
-                // Left by a process that was killed.
+                // A killed process left it.
                 Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {}
                 made => break made.map(|()| path).unwrap(),
             }
@@ -41,25 +41,25 @@ impl Folder {
         self.0.join(format!("dthrottle-{user}-{name}"))
     }
 
-    /// A throttle on a table here; each tag may pass ten times.
+    /// Opens a throttle with a table in this folder and a burst of 10.
     fn open(&self, name: &str) -> Throttle {
         let table = TableConfig::named(name).dir(self.path());
         Throttle::builder().table(table).rule(Rule::per_hour(1).burst(10)).build().unwrap()
     }
 
-    /// `dthrottle table ... --dir HERE`.
+    /// Runs `dthrottle table ... --dir FOLDER`.
     fn run(&self, words: &[&str]) -> Output {
         dthrottle(&[&["table"], words, &["--dir", self.path()]].concat())
     }
 
-    /// What it prints when all is well.
+    /// Runs a command that must succeed. Returns its output.
     fn prints(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""), "{words:?}");
         text(&output.stdout).to_string()
     }
 
-    /// What it says when something is wrong.
+    /// Runs a command that must fail. Returns its error message.
     fn fails(&self, words: &[&str]) -> String {
         let output = self.run(words);
         assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), ""), "{words:?}");
@@ -85,13 +85,13 @@ fn text(bytes: &[u8]) -> &str {
 
 const HEAD: [&str; 5] = ["NAME", "TAGS", "BUCKETS", "BYTES", "FILE"];
 
-/// The lines of a list, in words.
+/// The lines of a list, split into words.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     text.lines().map(|line| line.split_whitespace().collect()).collect()
 }
 
 #[test]
-fn a_list_shows_every_table() {
+fn list_shows_every_table() {
     let folder = Folder::new();
     assert_eq!(rows(&folder.prints(&["list"])), [HEAD]);
     let (api, web) = (folder.open("api"), folder.open("web"));
@@ -109,7 +109,7 @@ fn a_list_shows_every_table() {
 }
 
 #[test]
-fn a_list_shows_what_is_wrong() {
+fn list_shows_why_a_table_is_unusable() {
     let folder = Folder::new();
     let path = folder.file("bad");
     fs::write(&path, "x").unwrap();
@@ -122,7 +122,7 @@ fn a_list_shows_what_is_wrong() {
 }
 
 #[test]
-fn a_list_in_json_has_every_field() {
+fn list_in_json_has_every_field() {
     let folder = Folder::new();
     assert_eq!(folder.prints(&["list", "--json"]), "[]\n");
     let api = folder.open("api");
@@ -145,9 +145,9 @@ fn a_list_in_json_has_every_field() {
     assert_eq!(list, expected);
 }
 
-/// As in `dthrottle table list | head -1`.
+/// For example `dthrottle table list | head -1`.
 #[test]
-fn a_command_whose_reader_is_gone_ends_quietly() {
+fn a_command_succeeds_silently_if_its_reader_has_closed_the_pipe() {
     let folder = Folder::new();
     let dir = ["--dir", folder.path()];
     for words in [&["table", "list"][..], &["table", "list", "--json"], &["simulate", "busy"]] {
@@ -161,7 +161,7 @@ fn a_command_whose_reader_is_gone_ends_quietly() {
 }
 
 #[test]
-fn a_table_is_removed_once() {
+fn remove_fails_if_the_table_does_not_exist() {
     let folder = Folder::new();
     drop(folder.open("web"));
     assert_eq!(folder.prints(&["remove", "web"]), "");
@@ -171,7 +171,7 @@ fn a_table_is_removed_once() {
 }
 
 #[test]
-fn another_size_keeps_the_buckets() {
+fn resize_keeps_the_buckets() {
     let folder = Folder::new();
     let old = folder.open("web");
     assert!(old.allow("tag").unwrap());
@@ -190,12 +190,12 @@ fn another_size_keeps_the_buckets() {
     assert_eq!(
         internals::table_size(&folder.open("web")),
         internals::table_size(&new),
-        "as it was"
+        "a failed resize changes nothing"
     );
 }
 
 #[test]
-fn a_group_has_tables_of_its_own() {
+fn the_tables_of_a_group_are_separate_from_those_of_the_user() {
     let folder = Folder::new();
     let group = fs::metadata(folder.path()).unwrap().gid().to_string();
     drop(folder.open("mine"));
@@ -211,7 +211,7 @@ fn a_group_has_tables_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_explained() {
+fn invalid_arguments_print_the_usage() {
     for words in [
         &[][..],
         &["table"],

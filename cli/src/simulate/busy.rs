@@ -1,4 +1,4 @@
-//! The simulation of the document "Throttling on Busy Responses": ten seconds with busy answers,
+//! The simulation of the document "Throttling on Busy Responses": ten seconds with busy responses,
 //! then at most twenty without.
 
 use std::error::Error;
@@ -12,29 +12,29 @@ use dthrottle::busy::{NO_LIMIT, Recover};
 use super::plot;
 use crate::output::print;
 
-/// What a client would send, and the most busy answers, when a pattern is at full height.
+/// The requests of a client per second, and the most busy responses, at the peak of a pattern.
 const RPS: f64 = 5000.0;
 const BUSY: f64 = 3000.0;
-/// What a linear pattern adds or takes, times the second.
+/// How much a linear pattern adds or subtracts each second.
 const SLOPE: f64 = 100.0;
-/// The seconds with busy answers, and the last of those without.
+/// The last second with busy responses, and the last second of all.
 const TROUBLE: u32 = 10;
 const LAST: u32 = 30;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How requests and busy answers come.
+    /// How the numbers of requests and busy responses change.
     #[arg(default_value = "steady")]
     pattern: Pattern,
-    /// Each second, so many times the limit comes back to it. Without this and --recover-value:
-    /// first 3, then the value 200.
+    /// Recover by multiplying the limit with this number each second. Without this option and
+    /// --recover-value, both are simulated: first the rate 3, then the value 200.
     #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     #[arg(conflicts_with = "recover_value")]
     recover_rate: Option<f64>,
-    /// Each second, so many requests come back to the limit.
+    /// Recover by adding this number of requests to the limit each second.
     #[arg(long, value_parser = positive, allow_negative_numbers = true)]
     recover_value: Option<f64>,
-    /// Also draw what happens into this file.
+    /// Also draw a plot into this file.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -42,17 +42,17 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum Pattern {
-    /// As many all the time.
+    /// Constant numbers of requests and busy responses.
     Steady,
-    /// Busy answers every third second.
+    /// Busy responses in every third second.
     Flappy,
-    /// More and more requests and busy answers.
+    /// Growing numbers of requests and busy responses.
     LinearGrow,
-    /// Fewer and fewer requests.
+    /// Decreasing numbers of requests.
     LinearDecrease,
 }
 
-/// One second, as it is printed.
+/// The figures of one second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) time: u32,
@@ -62,7 +62,7 @@ pub(super) struct Row {
     pub(super) limit: f64,
 }
 
-/// One way to recover, from begin to end.
+/// A simulation with one way to recover.
 pub(super) struct Run {
     pub(super) name: String,
     pub(super) rows: Vec<Row>,
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 impl Pattern {
-    /// How requests and busy answers come, and its name.
+    /// The words for the change of requests and of busy responses, and the pattern's name.
     fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Pattern::Steady => ("steady", "steady", "steady"),
@@ -94,7 +94,7 @@ impl Pattern {
         }
     }
 
-    /// Requests and busy answers to begin with.
+    /// The requests and busy responses of the start line.
     fn start(self) -> (f64, f64) {
         match self {
             Pattern::LinearGrow => (SLOPE, 0.0),
@@ -102,7 +102,7 @@ impl Pattern {
         }
     }
 
-    /// Requests that a client would send in a second, and the most busy answers.
+    /// The requests that a client would send in this second, and the most busy responses.
     fn at(self, time: u32) -> (f64, f64) {
         let (rps, busy) = self.start();
         let slope = SLOPE * f64::from(time);
@@ -128,7 +128,7 @@ impl Run {
             let through = rps.min(limit).floor();
             let busy = most_busy.min(through);
             rows.push(Row { time, rps: through, throttled: rps - through, busy, limit });
-            // Not negative, and far below what a number can hold.
+            // `busy` is not negative and fits easily.
             limit = recover.next(limit, busy as u64);
         }
         let mut converged = false;
@@ -145,7 +145,7 @@ impl Run {
         Run { name, rows, converged }
     }
 
-    /// As the document prints it; fractions are cut off.
+    /// The format of the document, which cuts off fractions.
     fn text(&self, pattern: Pattern) -> String {
         let (rps, busy) = pattern.start();
         let (rps_word, busy_word, _) = pattern.words();
@@ -179,6 +179,6 @@ impl Run {
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && number < NO_LIMIT => Ok(number),
-        _ => Err(format!("write a number above 0 and below {NO_LIMIT}")),
+        _ => Err(format!("must be above 0 and below {NO_LIMIT}")),
     }
 }

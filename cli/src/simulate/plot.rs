@@ -4,10 +4,10 @@ use dthrottle_plot::{Legend, Line, Panel, Scale};
 
 use super::busy::{Row, Run};
 
-/// A figure of a second.
+/// Reads one figure of a row.
 type Figure = fn(&Row) -> f64;
 
-/// What is drawn, and its colour. The limit is last, so that the others do not hide it.
+/// The name, colour and value of each line. The limit is last, so that no line hides it.
 const LINES: [(&str, usize, Figure); 4] = [
     ("throttled", 3, |row| row.throttled),
     ("busy", 1, |row| row.busy),
@@ -22,7 +22,7 @@ pub(super) fn svg(title: &str, trouble: u32, runs: &[Run]) -> String {
 
 fn panel(title: &str, trouble: u32, run: &Run) -> Panel {
     let last = run.rows.last().map_or(2, |row| row.time.max(2));
-    // The limit may be beyond all that is sent. What is above the panel is drawn at its edge.
+    // The limit may be above all requests. Values above the panel are drawn at its edge.
     let most = run.rows.iter().map(|row| row.rps + row.throttled).fold(1.0, f64::max);
     let line = |(name, colour, value): (&str, usize, Figure)| Line {
         name: Some(name.into()),
@@ -34,9 +34,9 @@ fn panel(title: &str, trouble: u32, run: &Run) -> Panel {
     Panel {
         title: format!("{title}, {}", run.name),
         x: ("seconds".into(), Scale::Linear(1.0, last.into())),
-        y: ("a second".into(), Scale::Linear(0.0, most * 1.1)),
+        y: ("per second".into(), Scale::Linear(0.0, most * 1.1)),
         x_ticks: Some((5..=last).step_by(5).map(f64::from).collect()),
-        shade: Some((1.0, trouble.into(), "with busy answers".into())),
+        shade: Some((1.0, trouble.into(), "with busy responses".into())),
         lines: LINES.map(line).into(),
         height: 260.0,
         legend: Legend::Above,
