@@ -13,8 +13,8 @@ use dthrottle::{Config, Error, ErrorKind, Result, Rule};
 
 /// Libraries that give this name share the daemon's table.
 pub(crate) const TABLE: &str = "dthrottled";
-const SHORTEST_TOKEN: usize = 16;
-const LONGEST_TOKEN: usize = 4096;
+const MIN_TOKEN_LEN: usize = 16;
+const MAX_TOKEN_LEN: usize = 4096;
 
 const KEYS: &[&str] = &[
     "listen",
@@ -34,7 +34,7 @@ const KEYS: &[&str] = &[
 /// What the daemon does beside deciding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    pub(crate) listen: Vec<Place>,
+    pub(crate) listen: Vec<ListenAddress>,
     pub(crate) socket_mode: u32,
     pub(crate) http: Option<SocketAddr>,
     pub(crate) token: Option<String>,
@@ -55,14 +55,14 @@ pub(crate) struct Settings {
 
 /// Where lines are answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListenAddress {
     Path(PathBuf),
     Address(SocketAddr),
 }
 
 impl Settings {
     /// The defaults.
-    pub(crate) fn usual() -> Settings {
+    pub(crate) fn defaults() -> Settings {
         Settings {
             listen: Vec::new(),
             socket_mode: 0o660,
@@ -85,7 +85,7 @@ impl Settings {
         // Others share it by this name.
         config.name_table(TABLE, false);
         let settings = match daemon {
-            None => Settings::usual(),
+            None => Settings::defaults(),
             Some(entry) => {
                 let (settings, warning) = Settings::read(&entry)?;
                 warning.into_iter().for_each(|warning| config.add_warning(warning));
@@ -106,7 +106,7 @@ impl Settings {
     fn read(entry: &Entry) -> Result<(Settings, Option<String>)> {
         let reader = Reader { names: Names::Snake, lines: Vec::new() };
         let table = reader.table(&entry.node, "daemon", &[KEYS])?;
-        let mut settings = Settings::usual();
+        let mut settings = Settings::defaults();
         let keys = Keys { reader, table };
         if let Some(entry) = keys.table.get("listen") {
             let nodes = match &entry.node.value {
@@ -118,9 +118,9 @@ impl Settings {
                     let fix = r#"a path, an address with a port, or a list of them"#;
                     return Err(keys.reader.kind(entry, "daemon", fix));
                 };
-                settings
-                    .listen
-                    .push(Place::parse(text).map_err(|m| fault("listen", node.line, m))?);
+                settings.listen.push(
+                    ListenAddress::parse(text).map_err(|m| config_error("listen", node.line, m))?,
+                );
             }
         }
         if let Some(entry) = keys.table.get("socket_mode") {
@@ -128,7 +128,7 @@ impl Settings {
             let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
             settings.socket_mode = mode.ok_or_else(|| {
                 let message = format!(r#"{text:?} is no mode; write one like "0660""#);
-                fault("socket_mode", entry.node.line, message)
+                config_error("socket_mode", entry.node.line, message)
             })?;
         }
         if let Some(address) = keys.address("http")? {
@@ -192,13 +192,13 @@ impl Settings {
 
     /// Where lines are answered by default: on a Unix socket, which has an owner and a mode. Any
     /// user of the machine can connect to a TCP port.
-    pub(crate) fn default_places() -> io::Result<Vec<Place>> {
+    pub(crate) fn default_listen() -> io::Result<Vec<ListenAddress>> {
         let path = default_socket().ok_or_else(|| {
             let message = "daemon.listen: XDG_RUNTIME_DIR is not set, so there is no default \
                            socket; write listen = \"/path/of/a.sock\", or use --listen";
             io::Error::other(message)
         })?;
-        Ok(vec![Place::Path(path)])
+        Ok(vec![ListenAddress::Path(path)])
     }
 
     /// Compares in a time that does not depend on where the two differ.
@@ -219,13 +219,13 @@ fn default_socket() -> Option<PathBuf> {
     Some(dir.join("dthrottled.sock"))
 }
 
-impl Place {
+impl ListenAddress {
     /// A path, or an address with its port.
-    pub(crate) fn parse(text: &str) -> Result<Place, String> {
+    pub(crate) fn parse(text: &str) -> Result<ListenAddress, String> {
         if text.contains('/') {
-            return Ok(Place::Path(text.into()));
+            return Ok(ListenAddress::Path(text.into()));
         }
-        text.parse().map(Place::Address).map_err(|_| {
+        text.parse().map(ListenAddress::Address).map_err(|_| {
             format!(
                 r#"{text:?} is neither a path nor an address with a port; write one like "/run/dthrottled/dthrottled.sock" or "127.0.0.1:7373""#
             )
@@ -247,7 +247,7 @@ impl Keys<'_> {
             Value::Bool(false) => Ok(Some(None)),
             Value::Text(text) => parse_address(text)
                 .map(|address| Some(Some(address)))
-                .map_err(|message| fault(key, entry.node.line, message)),
+                .map_err(|message| config_error(key, entry.node.line, message)),
             _ => Err(self.reader.kind(entry, "daemon", "an address with a port, or false")),
         }
     }
@@ -278,7 +278,7 @@ impl Keys<'_> {
         };
         let wrong = |what: &str| {
             let message = format!("{text:?}: {what}; write a duration like \"10s\"");
-            fault(key, entry.node.line, message)
+            config_error(key, entry.node.line, message)
         };
         let time = parse_duration(text).map_err(wrong)?;
         if time < least { Err(wrong("must be above zero")) } else { Ok(Some(time)) }
@@ -293,14 +293,15 @@ impl Keys<'_> {
             Value::Table(_) => {
                 let table = self.reader.table(&entry.node, "daemon.token", &[&["file"]])?;
                 let Some(file) = table.get("file") else {
-                    return Err(fault("token", line, "write { file = \"path\" }".into()));
+                    return Err(config_error("token", line, "write { file = \"path\" }".into()));
                 };
                 let path = self.reader.text(file, "daemon.token")?;
-                read_token(Path::new(path)).map_err(|message| fault("token", line, message))?
+                read_token(Path::new(path))
+                    .map_err(|message| config_error("token", line, message))?
             }
             _ => return Err(self.reader.kind(entry, "daemon", r#"text, or { file = "path" }"#)),
         };
-        let token = check_token(token).map_err(|message| fault("token", line, message))?;
+        let token = check_token(token).map_err(|message| config_error("token", line, message))?;
         Ok((Some(token), warning))
     }
 }
@@ -309,10 +310,10 @@ impl Keys<'_> {
 /// read the file.
 fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
     let (bytes, warning) =
-        read_secret(path, "daemon.token", LONGEST_TOKEN).map_err(|error| error.to_string())?;
-    if bytes.len() > LONGEST_TOKEN {
+        read_secret(path, "daemon.token", MAX_TOKEN_LEN).map_err(|error| error.to_string())?;
+    if bytes.len() > MAX_TOKEN_LEN {
         let path = path.display();
-        return Err(format!("{path} has more than the {LONGEST_TOKEN} bytes of a token"));
+        return Err(format!("{path} has more than the {MAX_TOKEN_LEN} bytes of a token"));
     }
     // Other bytes than ASCII are refused later.
     let text = String::from_utf8_lossy(&bytes);
@@ -320,24 +321,24 @@ fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
 }
 
 fn check_token(token: String) -> Result<String, String> {
-    if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if token.len() < MIN_TOKEN_LEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
-            "a token has at least {SHORTEST_TOKEN} letters, digits or signs of ASCII, no blanks"
+            "a token has at least {MIN_TOKEN_LEN} letters, digits or signs of ASCII, no blanks"
         ));
     }
     Ok(token)
 }
 
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let fault = |_| {
+    let error = |_| {
         format!(
             r#"{text:?} is not an address with a port; write one like "127.0.0.1:7380" or "[::1]:7380""#
         )
     };
-    text.parse().map_err(fault)
+    text.parse().map_err(error)
 }
 
-fn fault(key: &str, line: Option<u32>, message: String) -> Error {
+fn config_error(key: &str, line: Option<u32>, message: String) -> Error {
     Error::config(format!("daemon.{key}"), message).at_line(line)
 }
 
@@ -371,8 +372,10 @@ mod tests {
         "#;
         let (config, settings) = Settings::from_toml(text).unwrap();
         assert_eq!(config.table_name(), Some(TABLE));
-        let listen =
-            vec![Place::Path("/tmp/x.sock".into()), Place::Address("[::1]:0".parse().unwrap())];
+        let listen = vec![
+            ListenAddress::Path("/tmp/x.sock".into()),
+            ListenAddress::Address("[::1]:0".parse().unwrap()),
+        ];
         let expected = Settings {
             listen,
             socket_mode: 0o600,
@@ -388,17 +391,17 @@ mod tests {
             workers: Some(1),
         };
         assert_eq!(settings, expected);
-        assert_eq!(Settings::from_toml("").unwrap().1, Settings::usual());
+        assert_eq!(Settings::from_toml("").unwrap().1, Settings::defaults());
         assert_eq!(Settings::from_toml("[daemon]\nhttp = false").unwrap().1.http, None);
         let token = |given: &[u8]| settings.is_token(given);
         assert!(token(b"0123456789abcdef") && !token(b"0123456789abcdeg"));
         assert!(!token(b"0123456789abcde") && !token(b"0123456789abcdef0") && !token(b""));
-        assert!(!Settings::usual().is_token(b""));
+        assert!(!Settings::defaults().is_token(b""));
     }
 
     #[test]
     fn mistakes_name_line_and_field() {
-        for (text, said) in [
+        for (text, expected_error) in [
             ("[daemon]\nlisten = 5", "line 2: daemon.listen: 5 is not possible here; write a path"),
             ("[daemon]\nlisten = []", "line 2: daemon.listen: a list"),
             ("[daemon]\nlisten = [\n'/x',\n'x:y']", "line 4: daemon.listen: \"x:y\" is neither"),
@@ -436,7 +439,7 @@ mod tests {
             ("rate = 0\n[daemon]", "line 1: rate: 0: "),
         ] {
             let error = Settings::from_toml(text).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{text}: {error}");
+            assert!(error.starts_with(expected_error), "{text}: {error}");
         }
     }
 }

@@ -19,9 +19,9 @@ use tokio::time::timeout;
 
 use crate::daemon::Daemon;
 use crate::first_line::{FirstLine, Protocol};
-use crate::limit::Slot;
 use crate::histogram::Histogram;
-use crate::line::{Asked, Consumed, Lines, MOST_OUTPUT};
+use crate::limit::Slot;
+use crate::line::{Consumed, LineContext, Lines, MAX_OUTPUT};
 use crate::resp::Resp;
 
 /// How much is read at once.
@@ -50,7 +50,7 @@ pub(crate) struct Connection {
     /// The first line of a TCP connection, until it is complete.
     first_line: Option<FirstLine>,
     /// The last read filled the buffer, so there may be more.
-    is_busy: bool,
+    may_have_more: bool,
     /// Dropped after `stream`, so that the descriptor is free when the slot is.
     slot: Slot,
 }
@@ -74,7 +74,7 @@ struct Buffers {
 thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers {
         input: vec![0; INPUT].into(),
-        output: Vec::with_capacity(2 * MOST_OUTPUT),
+        output: Vec::with_capacity(2 * MAX_OUTPUT),
     });
 }
 
@@ -86,21 +86,28 @@ impl Connection {
         slot: Slot,
     ) -> Connection {
         let first_line = matches!(stream, Stream::Tcp(_)).then(FirstLine::default);
-        Connection { daemon: Arc::clone(daemon), stream, session, first_line, is_busy: false, slot }
+        Connection {
+            daemon: Arc::clone(daemon),
+            stream,
+            session,
+            first_line,
+            may_have_more: false,
+            slot,
+        }
     }
 
     /// Answers until the client goes, an error, or the end of the daemon.
-    pub(crate) async fn run(mut self, mut ending: watch::Receiver<bool>) -> io::Result<()> {
+    pub(crate) async fn run(mut self, mut shutdown: watch::Receiver<bool>) -> io::Result<()> {
         loop {
             let step = tokio::select! {
                 biased;
                 step = poll_fn(|cx| self.poll_step(cx)) => step?,
-                _ = ending.wait_for(|ending| *ending) => break,
+                _ = shutdown.wait_for(|shutdown| *shutdown) => break,
             };
-            if !self.settle(step).await? {
+            if !self.finish(step).await? {
                 return Ok(());
             }
-            if self.is_busy {
+            if self.may_have_more {
                 // The others of this thread come first: a hundred reads of whoever sends without
                 // end are longer than clients wait for an answer.
                 yield_now().await;
@@ -108,8 +115,8 @@ impl Connection {
         }
         // What has come by now is still answered.
         loop {
-            let step = self.last_step()?;
-            if !self.settle(step).await? {
+            let step = self.final_step()?;
+            if !self.finish(step).await? {
                 return Ok(());
             }
             // Whoever goes on sending must not keep the daemon: its time is looked at now.
@@ -119,10 +126,10 @@ impl Connection {
 
     /// Reads and answers what the system has; nothing is waited for. The runtime is not asked
     /// whether there is something: it may not have heard of it yet.
-    fn last_step(&mut self) -> io::Result<Step> {
+    fn final_step(&mut self) -> io::Result<Step> {
         BUFFERS.with_borrow_mut(|Buffers { input, output }| match self.stream.receive(input) {
             Ok(0) => Ok(Step::End),
-            Ok(count) => self.take(&input[..count], output),
+            Ok(count) => self.process(&input[..count], output),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Step::End),
             Err(error) => Err(error),
         })
@@ -136,18 +143,18 @@ impl Connection {
             let input = filled.filled();
             Poll::Ready(match input.is_empty() {
                 true => Ok(Step::End),
-                false => self.take(input, output),
+                false => self.process(input, output),
             })
         })
     }
 
     /// Answers what was read, unless it is of another protocol.
-    fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
+    fn process(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
         self.slot.touch();
-        self.is_busy = input.len() == INPUT;
-        match self.first_line.as_mut().map_or(Protocol::Ours, |line| line.feed(input)) {
+        self.may_have_more = input.len() == INPUT;
+        match self.first_line.as_mut().map_or(Protocol::Expected, |line| line.feed(input)) {
             Protocol::Unknown => {}
-            Protocol::Ours => self.first_line = None,
+            Protocol::Expected => self.first_line = None,
             other => {
                 self.daemon.state.counts.other_protocol.add(1);
                 if other == Protocol::Http {
@@ -187,7 +194,7 @@ impl Connection {
     }
 
     /// Waits until the client has read what it was told. Whether the connection goes on.
-    async fn settle(&mut self, mut step: Step) -> io::Result<bool> {
+    async fn finish(&mut self, mut step: Step) -> io::Result<bool> {
         loop {
             let (output, input) = match step {
                 Step::Done => return Ok(true),
@@ -196,8 +203,8 @@ impl Connection {
             };
             let mut unsent = output.as_slice();
             while !unsent.is_empty() {
-                let patience = self.daemon.settings.write_timeout;
-                let Ok(writable) = timeout(patience, self.stream.writable()).await else {
+                let limit = self.daemon.settings.write_timeout;
+                let Ok(writable) = timeout(limit, self.stream.writable()).await else {
                     self.daemon.state.counts.too_slow.add(1);
                     return Ok(false);
                 };
@@ -221,7 +228,7 @@ impl Session {
             Session::Lines(lines) => {
                 let (state, settings) = (&daemon.state, &daemon.settings);
                 daemon.with_throttle(|throttle| {
-                    lines.feed(input, &Asked { throttle, state, settings }, output)
+                    lines.feed(input, &LineContext { throttle, state, settings }, output)
                 })
             }
             Session::Resp(resp) => resp.feed(input, daemon, output),
@@ -302,7 +309,7 @@ mod tests {
 
     fn daemon() -> Arc<Daemon> {
         let throttle = Throttle::builder().rule(Rule::per_second(1).burst(3)).build().unwrap();
-        let settings = Settings::usual();
+        let settings = Settings::defaults();
         let limits = Limits::of_process(&settings).unwrap();
         Arc::new(Daemon::new(settings, limits, None, throttle).unwrap())
     }
@@ -325,8 +332,8 @@ mod tests {
         let daemon = daemon();
         block_on(async {
             let (mut client, server) = Socket::pair().unwrap();
-            let (end, ending) = watch::channel(false);
-            let run = spawn_local(connection(&daemon, server).await.run(ending));
+            let (end, shutdown) = watch::channel(false);
+            let run = spawn_local(connection(&daemon, server).await.run(shutdown));
             // It waits for something to read.
             yield_now().await;
             client.write_all(b"x\nx\nx\nx\npart").unwrap();
@@ -338,16 +345,16 @@ mod tests {
         });
     }
 
-    const ENDLESS: Duration = Duration::from_secs(20);
+    const ENDLESS_CLIENT_TIME: Duration = Duration::from_secs(20);
 
     /// The other end of a client that sends for so long, unless it is let go.
-    fn endless() -> Socket {
+    fn endless_client() -> Socket {
         let (mut client, server) = Socket::pair().unwrap();
         let mut reader = client.try_clone().unwrap();
         let start = Instant::now();
         thread::spawn(move || {
             let lines = b"x\n".repeat(100_000);
-            while start.elapsed() < ENDLESS && client.write_all(&lines).is_ok() {}
+            while start.elapsed() < ENDLESS_CLIENT_TIME && client.write_all(&lines).is_ok() {}
             let _ = client.shutdown(std::net::Shutdown::Both);
         });
         thread::spawn(move || while reader.read(&mut [0; 65536]).unwrap_or(0) > 0 {});
@@ -358,14 +365,14 @@ mod tests {
     #[test]
     fn everybody_has_a_turn() {
         let daemon = daemon();
-        let greedy = endless();
+        let greedy = endless_client();
         let (mut client, server) = Socket::pair().unwrap();
         client.write_all(b"x\n").unwrap();
         client.shutdown(std::net::Shutdown::Write).unwrap();
         block_on(async {
-            let (_end, ending) = watch::channel(false);
-            let run = spawn_local(connection(&daemon, greedy).await.run(ending.clone()));
-            spawn_local(connection(&daemon, server).await.run(ending)).await.unwrap().unwrap();
+            let (_end, shutdown) = watch::channel(false);
+            let run = spawn_local(connection(&daemon, greedy).await.run(shutdown.clone()));
+            spawn_local(connection(&daemon, server).await.run(shutdown)).await.unwrap().unwrap();
             let reads = daemon.state.counts.lines.get() as usize / (INPUT / 2);
             assert!(reads < 20, "{reads} reads before that of another");
             run.abort();
@@ -377,14 +384,14 @@ mod tests {
     fn nobody_delays_the_end() {
         let daemon = daemon();
         let start = Instant::now();
-        let server = endless();
+        let server = endless_client();
         block_on(async {
-            let (_end, ending) = watch::channel(true);
-            let run = spawn_local(connection(&daemon, server).await.run(ending));
+            let (_end, shutdown) = watch::channel(true);
+            let run = spawn_local(connection(&daemon, server).await.run(shutdown));
             let abort = run.abort_handle();
             let _ = timeout(Duration::from_millis(100), run).await;
             abort.abort();
         });
-        assert!(start.elapsed() < ENDLESS / 2);
+        assert!(start.elapsed() < ENDLESS_CLIENT_TIME / 2);
     }
 }

@@ -39,8 +39,8 @@ impl Daemon {
     }
 
     /// Asks the throttle. It is another after a reload, so nobody keeps it.
-    pub(crate) fn with_throttle<T>(&self, ask: impl FnOnce(&Throttle) -> T) -> T {
-        ask(&self.throttle.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn with_throttle<T>(&self, work: impl FnOnce(&Throttle) -> T) -> T {
+        work(&self.throttle.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Checks allowed and refused so far, also under rules given in calls.
@@ -64,7 +64,7 @@ impl Daemon {
             if settings != self.settings {
                 warn!("changes of [daemon] need a restart, unless flags stand for them");
             }
-            self.take_over(config)
+            self.apply(config)
         });
         match reloaded {
             Ok(()) => {
@@ -78,7 +78,7 @@ impl Daemon {
         }
     }
 
-    fn take_over(&self, config: Config) -> Result<()> {
+    fn apply(&self, config: Config) -> Result<()> {
         let old = self.with_throttle(Throttle::clone);
         let new = old.reload(config)?;
         *self.throttle.write().unwrap_or_else(PoisonError::into_inner) = new;

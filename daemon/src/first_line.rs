@@ -20,7 +20,7 @@ pub(crate) struct FirstLine {
 pub(crate) enum Protocol {
     /// The first line is not complete.
     Unknown,
-    Ours,
+    Expected,
     Http,
     Tls,
 }
@@ -35,11 +35,11 @@ impl FirstLine {
         self.end.drain(..self.end.len().saturating_sub(VERSION));
         match newline {
             // A query, which may have a tag that looks like HTTP.
-            _ if self.start.first() == Some(&0) => Protocol::Ours,
+            _ if self.start.first() == Some(&0) => Protocol::Expected,
             _ if self.start == TLS => Protocol::Tls,
             None => Protocol::Unknown,
             Some(_) if is_version(&self.end) => Protocol::Http,
-            Some(_) => Protocol::Ours,
+            Some(_) => Protocol::Expected,
         }
     }
 }
@@ -69,14 +69,14 @@ mod tests {
             (b"\x16\x03\x01\x02\x00\x01", Protocol::Tls),
             (b"\x16\x03\n", Protocol::Tls),
             (b"\x16", Protocol::Unknown),
-            (b"\x16\n\x03", Protocol::Ours),
-            (b"203.0.113.7\nGET / HTTP/1.1\r\n", Protocol::Ours),
-            (b"\0check\0tag=GET / HTTP/1.1\r\n", Protocol::Ours),
-            (b"GET / HTTP/1.1\n", Protocol::Ours),
-            (b"GET / HTTP/1.1 \r\n", Protocol::Ours),
-            (b"HTTP/1.1\r\n", Protocol::Ours),
+            (b"\x16\n\x03", Protocol::Expected),
+            (b"203.0.113.7\nGET / HTTP/1.1\r\n", Protocol::Expected),
+            (b"\0check\0tag=GET / HTTP/1.1\r\n", Protocol::Expected),
+            (b"GET / HTTP/1.1\n", Protocol::Expected),
+            (b"GET / HTTP/1.1 \r\n", Protocol::Expected),
+            (b"HTTP/1.1\r\n", Protocol::Expected),
             (b"GET / HTTP/1.1\r", Protocol::Unknown),
-            (b"\n", Protocol::Ours),
+            (b"\n", Protocol::Expected),
         ] {
             for piece in [1, 2, 3, 7, 11, 1000, line.len()] {
                 assert_eq!(seen(line, piece), protocol, "{piece} of {line:?}");

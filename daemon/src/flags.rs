@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use dthrottle::{Config, Rule};
 use tracing::level_filters::LevelFilter;
 
-use crate::config::{Place, Settings, parse_address, read_file};
+use crate::config::{ListenAddress, Settings, parse_address, read_file};
 
 /// Answers whether a client's request should be served: the daemon of dthrottle.
 #[derive(Parser)]
@@ -29,8 +29,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     table: Option<String>,
     /// Where lines are answered: a path or an address with a port. May be given often.
-    #[arg(long, value_name = "PLACE", value_parser = Place::parse)]
-    listen: Vec<Place>,
+    #[arg(long, value_name = "PLACE", value_parser = ListenAddress::parse)]
+    listen: Vec<ListenAddress>,
     /// Where HTTP is answered: an address with a port, or "off".
     #[arg(long, value_name = "ADDRESS", value_parser = or_off)]
     http: Option<Address>,

@@ -13,7 +13,7 @@ pub(crate) struct History {
 
 impl History {
     /// Takes note of all that was allowed and refused so far; once a second.
-    pub(crate) fn tick(&mut self, allowed: u64, refused: u64) {
+    pub(crate) fn record(&mut self, allowed: u64, refused: u64) {
         if let Some((allowed_before, refused_before)) = self.last.replace((allowed, refused)) {
             if self.seconds.len() == SECONDS {
                 self.seconds.pop_front();
@@ -42,13 +42,13 @@ mod tests {
     #[test]
     fn seconds_are_differences() {
         let mut history = History::default();
-        history.tick(10, 1);
+        history.record(10, 1);
         assert_eq!(history.latest(), (0, 0));
-        history.tick(15, 1);
-        history.tick(15, 8);
+        history.record(15, 1);
+        history.record(15, 8);
         assert_eq!(history.seconds().collect::<Vec<_>>(), [(5, 0), (0, 7)]);
         for _ in 0..1000 {
-            history.tick(15, 8);
+            history.record(15, 8);
         }
         assert_eq!((history.seconds().count(), history.latest()), (SECONDS, (0, 0)));
     }

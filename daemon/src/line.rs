@@ -13,7 +13,7 @@ use crate::state::State;
 /// How many tags are asked about at once: what the core looks up together.
 const BATCH: usize = 64;
 /// A feed ends when it has written so much, so that nobody's unread answers grow without bound.
-pub(crate) const MOST_OUTPUT: usize = 32 * 1024;
+pub(crate) const MAX_OUTPUT: usize = 32 * 1024;
 
 /// What became of the bytes that a session was given.
 pub(crate) struct Consumed {
@@ -27,14 +27,14 @@ pub(crate) struct Lines {
     /// The beginning of a line whose end has yet to come.
     part: Vec<u8>,
     /// More of it came than is kept.
-    over: bool,
-    longest: usize,
+    is_truncated: bool,
+    max_line: usize,
     /// Whether it may change or see state without a token: it is on a Unix socket.
     trusted: bool,
 }
 
 /// What the lines are asked of.
-pub(crate) struct Asked<'a> {
+pub(crate) struct LineContext<'a> {
     pub(crate) throttle: &'a Throttle,
     pub(crate) state: &'a State,
     pub(crate) settings: &'a Settings,
@@ -49,44 +49,50 @@ struct Batch<'a> {
 }
 
 impl Lines {
-    pub(crate) fn new(longest: usize, trusted: bool) -> Lines {
-        Lines { part: Vec::new(), over: false, longest, trusted }
+    pub(crate) fn new(max_line: usize, trusted: bool) -> Lines {
+        Lines { part: Vec::new(), is_truncated: false, max_line, trusted }
     }
 
     /// Reads lines and writes their answers, until `out` is long or all bytes are read.
-    pub(crate) fn feed(&mut self, input: &[u8], asked: &Asked<'_>, out: &mut Vec<u8>) -> Consumed {
+    pub(crate) fn feed(
+        &mut self,
+        input: &[u8],
+        context: &LineContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Consumed {
         let (mut rest, mut requests) = (input, 0);
-        if !self.part.is_empty() || self.over {
+        if !self.part.is_empty() || self.is_truncated {
             let Some(end) = memchr(b'\n', rest) else {
-                self.keep(rest);
+                self.store(rest);
                 return Consumed { bytes: input.len(), requests };
             };
-            self.keep(&rest[..end]);
+            self.store(&rest[..end]);
             rest = &rest[end + 1..];
-            let (part, over) = (std::mem::take(&mut self.part), std::mem::take(&mut self.over));
+            let (part, is_truncated) =
+                (std::mem::take(&mut self.part), std::mem::take(&mut self.is_truncated));
             let mut batch = Batch::new();
-            self.line(&part, over, asked, &mut batch, out);
-            batch.answer(asked, out);
+            self.line(&part, is_truncated, context, &mut batch, out);
+            batch.answer(context, out);
             requests += batch.answered;
         }
         let mut batch = Batch::new();
-        while out.len() < MOST_OUTPUT {
+        while out.len() < MAX_OUTPUT {
             let Some(end) = memchr(b'\n', rest) else {
-                self.keep(rest);
+                self.store(rest);
                 rest = &[];
                 break;
             };
-            self.line(&rest[..end], end > self.longest + 1, asked, &mut batch, out);
+            self.line(&rest[..end], end > self.max_line + 1, context, &mut batch, out);
             rest = &rest[end + 1..];
         }
-        batch.answer(asked, out);
+        batch.answer(context, out);
         Consumed { bytes: input.len() - rest.len(), requests: requests + batch.answered }
     }
 
     /// Keeps the beginning of a line: one byte more than the longest tag, which may be a CR.
-    fn keep(&mut self, bytes: &[u8]) {
-        let room = self.longest + 1 - self.part.len();
-        self.over |= bytes.len() > room;
+    fn store(&mut self, bytes: &[u8]) {
+        let room = self.max_line + 1 - self.part.len();
+        self.is_truncated |= bytes.len() > room;
         self.part.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
@@ -94,34 +100,39 @@ impl Lines {
     fn line<'a>(
         &self,
         line: &'a [u8],
-        over: bool,
-        asked: &Asked<'_>,
+        is_truncated: bool,
+        context: &LineContext<'_>,
         batch: &mut Batch<'a>,
         out: &mut Vec<u8>,
     ) {
         if line.first() == Some(&0) {
             // In the order of the lines.
-            batch.answer(asked, out);
+            batch.answer(context, out);
             batch.answered += 1;
-            if over || line.len() > self.longest {
-                asked.state.counts.long_lines.add(1);
-                return query::answer_cut(&line[1..self.longest], self.trusted, asked, out);
+            if is_truncated || line.len() > self.max_line {
+                context.state.counts.long_lines.add(1);
+                return query::answer_truncated(
+                    &line[1..self.max_line],
+                    self.trusted,
+                    context,
+                    out,
+                );
             }
-            return query::answer(&line[1..], self.trusted, asked, out);
+            return query::answer(&line[1..], self.trusted, context, out);
         }
         let mut tag = line;
-        if !over && let [all @ .., b'\r'] = line {
+        if !is_truncated && let [all @ .., b'\r'] = line {
             tag = all;
         }
-        if tag.len() > self.longest {
+        if tag.len() > self.max_line {
             // Whoever sends endless tags is held to the rate of their beginning.
-            asked.state.counts.long_lines.add(1);
-            tag = &tag[..self.longest];
+            context.state.counts.long_lines.add(1);
+            tag = &tag[..self.max_line];
         }
         batch.tags[batch.len] = tag;
         batch.len += 1;
         if batch.len == BATCH {
-            batch.answer(asked, out);
+            batch.answer(context, out);
         }
     }
 }
@@ -132,14 +143,14 @@ impl Batch<'_> {
     }
 
     #[inline]
-    fn answer(&mut self, asked: &Asked<'_>, out: &mut Vec<u8>) {
+    fn answer(&mut self, context: &LineContext<'_>, out: &mut Vec<u8>) {
         if self.len == 0 {
             return;
         }
         let tags = &self.tags[..self.len];
         let mut allowed = [true; BATCH];
         let allowed = &mut allowed[..self.len];
-        if asked.throttle.allow_many(tags, allowed).is_err() {
+        if context.throttle.allow_many(tags, allowed).is_err() {
             // Only a throttle that is closed: clients shall go on.
             allowed.fill(true);
         }
@@ -147,13 +158,13 @@ impl Batch<'_> {
         for (tag, allowed) in tags.iter().zip(allowed) {
             out.extend_from_slice(if *allowed { b"OK\n" } else { b"NO\n" });
             if !*allowed {
-                asked.state.add_refused(asked.throttle, tag);
+                context.state.add_refused(context.throttle, tag);
                 refused += 1;
             }
         }
         let len = self.len as u64;
-        asked.state.decisions.add(asked.throttle, len - refused, refused);
-        asked.state.counts.lines.add(len);
+        context.state.decisions.add(context.throttle, len - refused, refused);
+        context.state.counts.lines.add(len);
         self.answered += len;
         self.len = 0;
     }
@@ -164,7 +175,7 @@ mod tests {
     use super::*;
     use dthrottle::{ManualClock, Rule};
 
-    const LONGEST: usize = 10;
+    const MAX_LINE: usize = 10;
 
     struct Fixture {
         throttle: Throttle,
@@ -177,7 +188,7 @@ mod tests {
         let builder = Throttle::builder().rule(Rule::per_second(1).burst(burst));
         let builder = builder.domain("login", [Rule::per_second(1).burst(3)]);
         let throttle = builder.clock(ManualClock::new()).build().unwrap();
-        let (settings, lines) = (Settings::usual(), Lines::new(LONGEST, true));
+        let (settings, lines) = (Settings::defaults(), Lines::new(MAX_LINE, true));
         Fixture { throttle, state: State::default(), settings, lines }
     }
 
@@ -185,12 +196,12 @@ mod tests {
         fn feed(&mut self, input: &[u8]) -> Vec<u8> {
             let mut out = Vec::new();
             let (throttle, state, settings) = (&self.throttle, &self.state, &self.settings);
-            let asked = Asked { throttle, state, settings };
+            let context = LineContext { throttle, state, settings };
             let mut rest = input;
             while !rest.is_empty() {
                 let mut some = Vec::new();
-                let read = self.lines.feed(rest, &asked, &mut some).bytes;
-                assert!(some.len() < MOST_OUTPUT + 1000);
+                let read = self.lines.feed(rest, &context, &mut some).bytes;
+                assert!(some.len() < MAX_OUTPUT + 1000);
                 rest = &rest[read..];
                 out.extend(some);
             }
@@ -261,7 +272,7 @@ mod tests {
     #[test]
     fn long_forms_are_answered_in_order() {
         let mut f = fixture(1);
-        f.lines.longest = 20;
+        f.lines.max_line = 20;
         let out = f.feed(b"a\n\0peek\0tag=a\na\n");
         let out = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = out.lines().collect();
@@ -274,7 +285,7 @@ mod tests {
     fn a_long_tag_of_the_longer_form_is_cut() {
         for cut in [0, 1, 15, 20, 21, 22, 30] {
             let mut f = fixture(1);
-            f.lines.longest = 20;
+            f.lines.max_line = 20;
             assert_eq!(&f.feed(b"\0check\0tag=123456789\n")[..3], b"OK ");
             let (first, second) = b"\0check\0tag=1234567890abcdefg\r\n".split_at(cut);
             let answers = [f.feed(first), f.feed(second)].concat();

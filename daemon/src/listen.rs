@@ -9,7 +9,7 @@ use std::time::Duration;
 use listenfd::ListenFd;
 use rustix::net::sockopt;
 
-use crate::config::{Place, Settings};
+use crate::config::{ListenAddress, Settings};
 use crate::socket_file::{self, SocketFile};
 
 /// The system takes twice as much.
@@ -36,23 +36,23 @@ impl Listeners {
     /// systemd is for lines, unless its name is `resp` or `http`. Call it before any other thread
     /// starts: it changes the umask for a moment.
     pub(crate) fn open(settings: &Settings) -> io::Result<Listeners> {
-        let mut all = Listeners::handed_over()?;
+        let mut all = Listeners::from_systemd()?;
         // Those of systemd stand for the default one.
         let default = match settings.listen.is_empty() && all.unix.is_empty() && all.tcp.is_empty()
         {
-            true => Settings::default_places()?,
+            true => Settings::default_listen()?,
             false => Vec::new(),
         };
-        let places = if settings.listen.is_empty() { &default } else { &settings.listen };
-        for place in places {
-            match place {
-                Place::Path(path) => {
+        let addresses = if settings.listen.is_empty() { &default } else { &settings.listen };
+        for address in addresses {
+            match address {
+                ListenAddress::Path(path) => {
                     let (listener, file) = socket_file::bind(path, settings.socket_mode)
-                        .map_err(|error| about("listen", path.display(), &error))?;
+                        .map_err(|error| with_fix("listen", path.display(), &error))?;
                     all.unix.push(listener);
                     all.files.push(file);
                 }
-                Place::Address(address) => all.tcp.push(bind("listen", *address)?),
+                ListenAddress::Address(address) => all.tcp.push(bind("listen", *address)?),
             }
         }
         if let (None, Some(address)) = (&all.resp, settings.resp) {
@@ -70,7 +70,7 @@ impl Listeners {
             && !address.ip().is_loopback()
         {
             let message = "other machines can reach this HTTP socket of systemd: set daemon.token";
-            return Err(about("http", address, &io::Error::other(message)));
+            return Err(with_fix("http", address, &io::Error::other(message)));
         }
         if let Some(http) = &all.http {
             // Connections have it from their listener. What a page that nobody reads is told stays
@@ -81,7 +81,7 @@ impl Listeners {
         Ok(all)
     }
 
-    fn handed_over() -> io::Result<Listeners> {
+    fn from_systemd() -> io::Result<Listeners> {
         let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
         let mut fds = ListenFd::from_env();
@@ -116,7 +116,7 @@ impl Listeners {
     }
 
     /// Where lines, RESP and HTTP are answered, for people.
-    pub(crate) fn described(&self) -> Described {
+    pub(crate) fn describe(&self) -> Description {
         let address = |listener: &TcpListener| match listener.local_addr() {
             Ok(address) => address.to_string(),
             Err(_) => "?".into(),
@@ -126,7 +126,7 @@ impl Listeners {
             let path = address.as_ref().and_then(|address| address.as_pathname());
             path.map_or("a socket without a path".into(), |path| path.display().to_string())
         };
-        Described {
+        Description {
             lines: self.unix.iter().map(path).chain(self.tcp.iter().map(address)).collect(),
             resp: self.resp.as_ref().map(address),
             http: self.http.as_ref().map(address),
@@ -135,7 +135,7 @@ impl Listeners {
     }
 
     /// Addresses that other machines can reach and that ask for no token.
-    pub(crate) fn open_to_others(&self) -> Vec<SocketAddr> {
+    pub(crate) fn reachable_without_token(&self) -> Vec<SocketAddr> {
         let smockron = self.smockron.iter().map(|(accounting, _)| accounting);
         let tcp = self.tcp.iter().chain(&self.resp).chain(smockron);
         let addresses = tcp.filter_map(|tcp| tcp.local_addr().ok());
@@ -143,7 +143,7 @@ impl Listeners {
     }
 }
 
-pub(crate) struct Described {
+pub(crate) struct Description {
     pub(crate) lines: Vec<String>,
     pub(crate) resp: Option<String>,
     pub(crate) http: Option<String>,
@@ -151,7 +151,7 @@ pub(crate) struct Described {
 }
 
 fn bind(key: &str, address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).map_err(|error| about(key, address, &error))
+    TcpListener::bind(address).map_err(|error| with_fix(key, address, &error))
 }
 
 /// Two ports, one after the other. With port 0, any two that are free.
@@ -172,12 +172,12 @@ fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-fn about(key: &str, place: impl std::fmt::Display, error: &io::Error) -> io::Error {
+fn with_fix(key: &str, address: impl std::fmt::Display, error: &io::Error) -> io::Error {
     let fix = match error.kind() {
         io::ErrorKind::AddrInUse => "; stop what has it, or choose another",
         io::ErrorKind::AddrNotAvailable => "; choose an address of this machine",
         io::ErrorKind::PermissionDenied => "; choose one that this user may have",
         _ => "",
     };
-    io::Error::new(error.kind(), format!("daemon.{key}: {place}: {error}{fix}"))
+    io::Error::new(error.kind(), format!("daemon.{key}: {address}: {error}{fix}"))
 }

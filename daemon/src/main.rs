@@ -14,13 +14,13 @@ mod http;
 mod limit;
 mod line;
 mod listen;
-mod looks;
 mod notify;
 mod process;
 mod query;
 mod refused;
 mod report;
 mod resp;
+mod scan_cache;
 mod serve;
 #[cfg(feature = "smockron")]
 mod smockron;
@@ -52,7 +52,7 @@ use serve::Workers;
 type Failure = Box<dyn Error>;
 
 /// How often refusals of old are made to count half, in seconds.
-const AGING: u64 = 30;
+const REFUSED_HALF_LIFE: u64 = 30;
 /// How long the end of the daemon waits for a reload.
 const RELOAD_LIMIT: Duration = Duration::from_secs(1);
 
@@ -90,7 +90,7 @@ fn start(flags: &Flags) -> Result<(), Failure> {
     }
     let listeners = Listeners::open(&settings)?;
     throttle.start()?;
-    for address in listeners.open_to_others() {
+    for address in listeners.reachable_without_token() {
         warn!("whoever reaches {address} can charge any client; let only your own hosts do so");
     }
     let ready = ready_line(&listeners, &throttle, &table);
@@ -107,7 +107,7 @@ fn start(flags: &Flags) -> Result<(), Failure> {
 fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String {
     let domains = throttle.domains();
     let rules: usize = domains.iter().map(|domain| domain.rules().len()).sum();
-    let described = listeners.described();
+    let described = listeners.describe();
     let or_none = |place: Option<String>| place.unwrap_or("none".into());
     format!(
         "dthrottled {} is ready: lines on {}; http on {}; resp on {}; smockron on {}; table {table}; \
@@ -204,8 +204,8 @@ async fn tick(daemon: &Daemon) {
     for count in 1_u64.. {
         second.tick().await;
         let (allowed, refused) = daemon.decisions();
-        daemon.state.with_history(|history| history.tick(allowed, refused));
-        if count.is_multiple_of(AGING) {
+        daemon.state.with_history(|history| history.record(allowed, refused));
+        if count.is_multiple_of(REFUSED_HALF_LIFE) {
             daemon.state.refused.age();
         }
     }

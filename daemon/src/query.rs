@@ -10,9 +10,9 @@ use std::time::Duration;
 use dthrottle::records::text;
 use dthrottle::{CheckOptions, DEFAULT_COST, Decision, Domain, Error, ErrorKind, Result, Throttle};
 
-use crate::line::Asked;
-use crate::looks::MOST_TOP;
+use crate::line::LineContext;
 use crate::report;
+use crate::scan_cache::MAX_TOP;
 
 /// What a line asks for.
 struct Query<'a> {
@@ -29,25 +29,35 @@ struct Query<'a> {
 const VERBS: [&str; 8] = ["check", "peek", "refund", "reset", "stats", "peers", "rules", "top"];
 const OPTIONS: &str = "domain, cost, max_delay_ms, partial, count, token or tag";
 /// Characters of an unknown domain's name in an error.
-const SHOWN: usize = 64;
+const MAX_SHOWN: usize = 64;
 
 /// Writes the answer to a line: one line.
-pub(crate) fn answer(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
-    answer_read(Query::read(line), trusted, asked, out);
+pub(crate) fn answer(line: &[u8], trusted: bool, context: &LineContext<'_>, out: &mut Vec<u8>) {
+    answer_read(Query::read(line), trusted, context, out);
 }
 
 /// The same for the beginning of a line that is too long: its tag, which is last, is cut like that
 /// of an ordinary line.
-pub(crate) fn answer_cut(line: &[u8], trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
+pub(crate) fn answer_truncated(
+    line: &[u8],
+    trusted: bool,
+    context: &LineContext<'_>,
+    out: &mut Vec<u8>,
+) {
     let query = Query::read(line).ok().filter(|query| query.tag.is_some());
-    let fault = || argument(format!("no tag within the {} bytes of a line", line.len() + 1));
-    answer_read(query.ok_or_else(fault), trusted, asked, out);
+    let error = || argument(format!("no tag within the {} bytes of a line", line.len() + 1));
+    answer_read(query.ok_or_else(error), trusted, context, out);
 }
 
-fn answer_read(query: Result<Query<'_>>, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) {
-    asked.state.counts.queries.add(1);
+fn answer_read(
+    query: Result<Query<'_>>,
+    trusted: bool,
+    context: &LineContext<'_>,
+    out: &mut Vec<u8>,
+) {
+    context.state.counts.queries.add(1);
     let start = out.len();
-    if let Err(error) = query.and_then(|query| query.answer(trusted, asked, out)) {
+    if let Err(error) = query.and_then(|query| query.answer(trusted, context, out)) {
         out.truncate(start);
         write_error(&error, out);
     }
@@ -75,8 +85,8 @@ impl<'a> Query<'a> {
             rest = more;
             let (key, value) = text(field)?.split_once('=').unwrap_or_default();
             let number = || {
-                let fault = || argument(format!("{key}={value:?}: write a whole number"));
-                value.parse::<u64>().map_err(|_| fault())
+                let error = || argument(format!("{key}={value:?}: write a whole number"));
+                value.parse::<u64>().map_err(|_| error())
             };
             match key {
                 "domain" => query.domain = Some(value),
@@ -84,7 +94,7 @@ impl<'a> Query<'a> {
                 "max_delay_ms" => query.max_delay = Duration::from_millis(number()?),
                 "partial" => query.partial = number()? != 0,
                 "token" => query.token = value,
-                "count" => query.count = number()?.min(MOST_TOP as u64) as usize,
+                "count" => query.count = number()?.min(MAX_TOP as u64) as usize,
                 _ => {
                     let field = String::from_utf8_lossy(field);
                     let message = format!("{field:?} is no option; write {OPTIONS}, with a value");
@@ -95,18 +105,18 @@ impl<'a> Query<'a> {
         Ok(query)
     }
 
-    fn answer(&self, trusted: bool, asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let max_delay = self.max_delay.min(asked.settings.max_delay);
-        let options = CheckOptions::cost(self.cost).max_delay(max_delay).partial(self.partial);
+    fn answer(&self, trusted: bool, context: &LineContext<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let max_delay = self.max_delay.min(context.settings.max_delay);
+        let ask = CheckOptions::cost(self.cost).max_delay(max_delay).partial(self.partial);
         match self.verb {
             "check" => {
-                let (domain, tag) = (self.domain(trusted, asked)?, self.tag()?);
+                let (domain, tag) = (self.domain(trusted, context)?, self.tag()?);
                 let decision = domain.check_with(tag, options)?;
-                asked.state.add_decision(&domain, tag, decision.allowed);
+                context.state.add_decision(&domain, tag, decision.allowed);
                 write_decision(&decision, &domain, out);
             }
             "peek" => {
-                let domain = self.domain(trusted, asked)?;
+                let domain = self.domain(trusted, context)?;
                 write_decision(&domain.peek_with(self.tag()?, options)?, &domain, out);
             }
             verb if !VERBS.contains(&verb) => {
@@ -115,36 +125,36 @@ impl<'a> Query<'a> {
                 return Err(argument(format!("{verb:?} is no verb; write {known} or {last}")));
             }
             // All others change or reveal state.
-            verb if !self.may_see_state(trusted, asked) => {
+            verb if !self.may_see_state(trusted, context) => {
                 let message = format!(
                     "{verb} needs the daemon's Unix socket, or over TCP the token of daemon.token"
                 );
                 return Err(argument(message));
             }
             "refund" => {
-                self.domain(trusted, asked)?.refund(self.tag()?, self.cost)?;
+                self.domain(trusted, context)?.refund(self.tag()?, self.cost)?;
                 out.extend_from_slice(b"OK\n");
             }
             "reset" => {
-                self.domain(trusted, asked)?.reset(self.tag()?)?;
+                self.domain(trusted, context)?.reset(self.tag()?)?;
                 out.extend_from_slice(b"OK\n");
             }
-            "stats" => write_json(&report::stats(asked.throttle, asked.state), out),
-            "peers" => write_json(&report::peers(asked.throttle), out),
-            "rules" => write_json(&report::rules(asked.throttle), out),
-            _ => write_json(&report::top(asked.throttle, asked.state, self.count), out),
+            "stats" => write_json(&report::stats(context.throttle, context.state), out),
+            "peers" => write_json(&report::peers(context.throttle), out),
+            "rules" => write_json(&report::rules(context.throttle), out),
+            _ => write_json(&report::top(context.throttle, context.state, self.count), out),
         }
         Ok(())
     }
 
-    fn may_see_state(&self, trusted: bool, asked: &Asked<'_>) -> bool {
-        trusted || asked.settings.is_token(self.token.as_bytes())
+    fn may_see_state(&self, trusted: bool, context: &LineContext<'_>) -> bool {
+        trusted || context.settings.is_token(self.token.as_bytes())
     }
 
-    fn domain(&self, trusted: bool, asked: &Asked<'_>) -> Result<Domain> {
+    fn domain(&self, trusted: bool, context: &LineContext<'_>) -> Result<Domain> {
         match self.domain {
-            None => Ok((**asked.throttle).clone()),
-            Some(name) => find_domain(asked.throttle, name, self.may_see_state(trusted, asked)),
+            None => Ok((**context.throttle).clone()),
+            Some(name) => find_domain(context.throttle, name, self.may_see_state(trusted, context)),
         }
     }
 
@@ -157,7 +167,7 @@ impl<'a> Query<'a> {
 pub(crate) fn find_domain(throttle: &Throttle, name: &str, may_list: bool) -> Result<Domain> {
     throttle.domain(name).map_err(|error| match error.kind() {
         ErrorKind::Domain if !may_list => {
-            let shown: String = name.chars().take(SHOWN).collect();
+            let shown: String = name.chars().take(MAX_SHOWN).collect();
             Error::new(ErrorKind::Domain, format!("no domain {shown:?}"))
         }
         _ => error,
@@ -206,8 +216,9 @@ mod tests {
     fn ask(throttle: &Throttle, line: &[u8], trusted: bool) -> String {
         let text = "[daemon]\ntoken = '0123456789abcdef'\nmax_delay = '10s'";
         let (state, settings) = (State::default(), Settings::from_toml(text).unwrap().1);
-        let (asked, mut out) = (Asked { throttle, state: &state, settings: &settings }, Vec::new());
-        answer(line, trusted, &asked, &mut out);
+        let (context, mut out) =
+            (LineContext { throttle, state: &state, settings: &settings }, Vec::new());
+        answer(line, trusted, &context, &mut out);
         let text = String::from_utf8(out).unwrap();
         assert!(text.ends_with('\n') && text.lines().count() == 1, "{text:?}");
         text.trim_end().into()

@@ -7,67 +7,67 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 const SETS: usize = 256;
-/// A tag has so many places; the least counted makes room, and hands its count on, so that a tag
+/// A tag has so many entries; the least counted makes room, and hands its count on, so that a tag
 /// that is refused often never counts too low.
 const WAYS: usize = 4;
 /// So much of a tag is kept.
-const LONGEST: usize = 64;
+const MAX_TAG: usize = 64;
 
 pub(crate) struct Refused {
     hasher: RandomState,
-    places: Mutex<Box<[[Place; WAYS]]>>,
+    entries: Mutex<Box<[[Entry; WAYS]]>>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Entry {
     count: u64,
     hash: u64,
     len: u8,
-    name: [u8; LONGEST],
+    name: [u8; MAX_TAG],
 }
 
 impl Default for Refused {
     fn default() -> Refused {
-        let empty = Place { count: 0, hash: 0, len: 0, name: [0; LONGEST] };
-        Refused { hasher: RandomState::new(), places: Mutex::new([[empty; WAYS]; SETS].into()) }
+        let empty = Entry { count: 0, hash: 0, len: 0, name: [0; MAX_TAG] };
+        Refused { hasher: RandomState::new(), entries: Mutex::new([[empty; WAYS]; SETS].into()) }
     }
 }
 
 impl Refused {
     pub(crate) fn add(&self, tag: &[u8]) {
         let hash = self.hasher.hash_one(tag);
-        let Ok(mut places) = self.places.try_lock() else { return };
-        let set = &mut places[hash as usize % SETS];
-        if let Some(place) = set.iter_mut().find(|place| place.hash == hash && place.count > 0) {
-            place.count += 1;
+        let Ok(mut entries) = self.entries.try_lock() else { return };
+        let set = &mut entries[hash as usize % SETS];
+        if let Some(entry) = set.iter_mut().find(|entry| entry.hash == hash && entry.count > 0) {
+            entry.count += 1;
             return;
         }
-        let Some(least) = set.iter_mut().min_by_key(|place| place.count) else { return };
-        let len = tag.len().min(LONGEST);
+        let Some(least) = set.iter_mut().min_by_key(|entry| entry.count) else { return };
+        let len = tag.len().min(MAX_TAG);
         least.name[..len].copy_from_slice(&tag[..len]);
         (least.hash, least.len, least.count) = (hash, len as u8, least.count + 1);
     }
 
     /// Makes old refusals count half.
     pub(crate) fn age(&self) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.as_flattened_mut().iter_mut().for_each(|place| place.count /= 2);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.as_flattened_mut().iter_mut().for_each(|entry| entry.count /= 2);
     }
 
     /// The most refused tags, cut short and made safe to show, with their counts.
     pub(crate) fn top(&self, count: usize) -> Vec<(String, u64)> {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut all: Vec<Place> = places.into_iter().flatten().filter(|p| p.count > 0).collect();
-        all.sort_unstable_by_key(|place| std::cmp::Reverse((place.count, place.hash)));
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all: Vec<Entry> = entries.into_iter().flatten().filter(|p| p.count > 0).collect();
+        all.sort_unstable_by_key(|entry| std::cmp::Reverse((entry.count, entry.hash)));
         all.truncate(count);
-        let name = |place: &Place| shown(&place.name[..place.len.into()]);
-        all.iter().map(|place| (name(place), place.count)).collect()
+        let name = |entry: &Entry| escaped(&entry.name[..entry.len.into()]);
+        all.iter().map(|entry| (name(entry), entry.count)).collect()
     }
 }
 
 /// A tag for people. Characters that cannot be seen, or that change the order of others, are
 /// escaped: a tag must not look like another, nor like more than one.
-fn shown(tag: &[u8]) -> String {
+fn escaped(tag: &[u8]) -> String {
     let mut out = String::new();
     for c in String::from_utf8_lossy(tag).chars() {
         match is_hidden(c) {
@@ -117,7 +117,7 @@ mod tests {
         refused.add(&[b'x'; 1000]);
         refused.add(b"\xff");
         let names: Vec<String> = refused.top(9).into_iter().map(|(name, _)| name).collect();
-        assert!(names.contains(&"x".repeat(LONGEST)) && names.contains(&"\u{fffd}".into()));
+        assert!(names.contains(&"x".repeat(MAX_TAG)) && names.contains(&"\u{fffd}".into()));
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             ("a\u{2028}b\u{e0041}\u{fe0f}", "a\\u{2028}b\\u{e0041}\\u{fe0f}"),
             ("grün नमस्ते \"\\'", "grün नमस्ते \"\\'"),
         ] {
-            assert_eq!(shown(tag.as_bytes()), seen);
+            assert_eq!(escaped(tag.as_bytes()), seen);
         }
     }
 }

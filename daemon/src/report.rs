@@ -7,7 +7,7 @@ use crate::state::State;
 
 /// Counts of throttle and daemon.
 pub(crate) fn stats(throttle: &Throttle, state: &State) -> Value {
-    let mut stats = json!(state.looks.stats(throttle));
+    let mut stats = json!(state.scans.stats(throttle));
     let counts = state.counts.all().map(|(name, _, count)| (name.to_string(), count.into()));
     stats["version"] = env!("CARGO_PKG_VERSION").into();
     stats["uptime_s"] = state.started.elapsed().as_secs().into();
@@ -61,7 +61,7 @@ pub(crate) fn top(throttle: &Throttle, state: &State, count: usize) -> Value {
             "reset_after_s": bucket.reset_after.as_secs_f64(),
         })
     };
-    let buckets: Vec<Value> = state.looks.top(throttle, count).iter().map(bucket).collect();
+    let buckets: Vec<Value> = state.scans.top(throttle, count).iter().map(bucket).collect();
     json!({ "refused": refused(state, count), "buckets": buckets })
 }
 

@@ -20,9 +20,9 @@ use crate::line::Lines;
 use crate::resp::Resp;
 
 /// How long connections have at the end.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to wait when the system has no more sockets.
-const NO_SOCKETS: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// A connection on its way to a worker.
 struct Accepted {
@@ -108,7 +108,7 @@ impl Workers {
                     // Of a client that is gone again, or of a system without free descriptors:
                     // then those that are there come first.
                     warn!(%error, "no connection could be accepted");
-                    tokio::time::sleep(NO_SOCKETS).await;
+                    tokio::time::sleep(ACCEPT_RETRY).await;
                     continue;
                 }
             };
@@ -134,18 +134,18 @@ async fn worker(
         tokio::select! {
             next = accepted.recv() => {
                 let Some(next) = next else { break };
-                connections.spawn_local(talk(next, Arc::clone(&daemon), ending.clone()));
+                connections.spawn_local(serve_connection(next, Arc::clone(&daemon), ending.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
     }
     let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN, all).await.is_err() {
+    if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_err() {
         warn!("some connections did not take their last answers");
     }
 }
 
-async fn talk(accepted: Accepted, daemon: Arc<Daemon>, ending: watch::Receiver<bool>) {
+async fn serve_connection(accepted: Accepted, daemon: Arc<Daemon>, ending: watch::Receiver<bool>) {
     /// Also when the task is dropped.
     struct Open<'a>(&'a Daemon);
     impl Drop for Open<'_> {

@@ -10,8 +10,8 @@ use tracing::info;
 use crate::decisions::Decisions;
 use crate::histogram::Histogram;
 use crate::history::History;
-use crate::looks::Looks;
 use crate::refused::Refused;
+use crate::scan_cache::ScanCache;
 
 /// Shared by all connections.
 pub(crate) struct State {
@@ -21,7 +21,7 @@ pub(crate) struct State {
     pub(crate) decisions: Decisions,
     pub(crate) times: RequestTimes,
     pub(crate) refused: Refused,
-    pub(crate) looks: Looks,
+    pub(crate) scans: ScanCache,
     pub(crate) history: Mutex<History>,
 }
 
@@ -43,7 +43,7 @@ impl Default for State {
             decisions: Decisions::default(),
             times: RequestTimes::default(),
             refused: Refused::default(),
-            looks: Looks::default(),
+            scans: ScanCache::default(),
             history: Mutex::default(),
         }
     }
@@ -67,8 +67,8 @@ impl State {
     }
 
     /// The decisions of the last minutes.
-    pub(crate) fn with_history<T>(&self, look: impl FnOnce(&mut History) -> T) -> T {
-        look(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn with_history<T>(&self, work: impl FnOnce(&mut History) -> T) -> T {
+        work(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -67,7 +67,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let settings = Settings { token: token.map(Into::into), ..Settings::usual() };
+        let settings = Settings { token: token.map(Into::into), ..Settings::defaults() };
         check(&request.body(()).unwrap(), &settings).is_ok()
     }
 

@@ -113,7 +113,7 @@ mod tests {
 
     fn daemon(token: Option<String>, rule: Rule) -> Daemon {
         let throttle = Throttle::builder().rule(rule).build().unwrap();
-        let settings = Settings { token, ..Settings::usual() };
+        let settings = Settings { token, ..Settings::defaults() };
         let limits = Limits::of_process(&settings).unwrap();
         Daemon::new(settings, limits, None, throttle).unwrap()
     }

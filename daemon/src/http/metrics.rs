@@ -105,7 +105,7 @@ fn own_process(daemon: &Daemon, page: &mut Page) -> fmt::Result {
 }
 
 fn decisions(daemon: &Daemon, throttle: &Throttle, page: &mut Page) -> fmt::Result {
-    let stats = daemon.state.looks.stats(throttle);
+    let stats = daemon.state.scans.stats(throttle);
     let calls = daemon.call_rules.decisions();
     let name = "dthrottle_decisions_total";
     page.family(name, "counter", "Checks decided by this process, by domain, rules and result")?;

@@ -4,7 +4,7 @@ mod access;
 mod body;
 mod check;
 mod metrics;
-mod patient;
+mod timeout_stream;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,14 +29,14 @@ use tracing::debug;
 use crate::daemon::Daemon;
 use crate::limit::{Limit, Slot};
 use body::{Body, events};
-use patient::Patient;
+use timeout_stream::TimeoutStream;
 
 /// Streams of `/events` at once. Each keeps its connection.
-const MOST_EVENTS: usize = 32;
+const MAX_EVENT_STREAMS: usize = 32;
 /// How long a client may take to say what it wants.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// So much of a head is read, and so much of an answer waits for the client.
-const BUFFER: usize = 64 * 1024;
+const MAX_BUFFER: usize = 64 * 1024;
 const PAGE: &str = include_str!("page.html");
 /// Nothing on the page comes from elsewhere, and nothing may.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -46,7 +46,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 /// Answers until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
     let limit = Limit::new(daemon.limits.http);
-    let events = Arc::new(Semaphore::new(MOST_EVENTS.min(daemon.limits.http / 2)));
+    let events = Arc::new(Semaphore::new(MAX_EVENT_STREAMS.min(daemon.limits.http / 2)));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -65,16 +65,21 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
         connections.spawn_local(async move {
             tokio::select! {
                 biased;
-                () = talk(stream, slot, &daemon, events) => {}
+                () = serve_connection(stream, slot, &daemon, events) => {}
                 _ = closed => daemon.state.counts.closed_idle.add(1),
             }
         });
     }
 }
 
-async fn talk(stream: TcpStream, slot: Slot, daemon: &Arc<Daemon>, events: Arc<Semaphore>) {
+async fn serve_connection(
+    stream: TcpStream,
+    slot: Slot,
+    daemon: &Arc<Daemon>,
+    events: Arc<Semaphore>,
+) {
     let slot = Rc::new(slot);
-    let stream = Patient::new(stream, Rc::clone(&slot), daemon);
+    let stream = TimeoutStream::new(stream, Rc::clone(&slot), daemon);
     let client = Rc::new(Client { daemon: Arc::clone(daemon), slot, events });
     let service = service_fn(move |request| {
         let client = Rc::clone(&client);
@@ -82,8 +87,8 @@ async fn talk(stream: TcpStream, slot: Slot, daemon: &Arc<Daemon>, events: Arc<S
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .max_buf_size(BUFFER)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_BUFFER)
         .serve_connection(stream, service);
     if let Err(error) = served.await {
         debug!(%error, "an HTTP connection ended");

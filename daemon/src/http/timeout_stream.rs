@@ -15,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 use crate::daemon::Daemon;
 use crate::limit::Slot;
 
-pub(super) struct Patient {
+pub(super) struct TimeoutStream {
     stream: TokioIo<TcpStream>,
     slot: Rc<Slot>,
     daemon: Arc<Daemon>,
@@ -23,12 +23,17 @@ pub(super) struct Patient {
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    pub(super) fn new(stream: TcpStream, slot: Rc<Slot>, daemon: &Arc<Daemon>) -> Patient {
-        Patient { stream: TokioIo::new(stream), slot, daemon: Arc::clone(daemon), stalled: None }
+impl TimeoutStream {
+    pub(super) fn new(stream: TcpStream, slot: Rc<Slot>, daemon: &Arc<Daemon>) -> TimeoutStream {
+        TimeoutStream {
+            stream: TokioIo::new(stream),
+            slot,
+            daemon: Arc::clone(daemon),
+            stalled: None,
+        }
     }
 
-    fn poll<T>(
+    fn poll_with_timeout<T>(
         &mut self,
         cx: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut TokioIo<TcpStream>>, &mut Context<'_>) -> Poll<io::Result<T>>,
@@ -38,14 +43,14 @@ impl Patient {
             self.slot.touch();
             return Poll::Ready(written);
         }
-        let patience = self.daemon.settings.write_timeout;
-        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(cx));
+        let limit = self.daemon.settings.write_timeout;
+        ready!(self.stalled.get_or_insert_with(|| Box::pin(sleep(limit))).as_mut().poll(cx));
         self.daemon.state.counts.too_slow.add(1);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl Read for Patient {
+impl Read for TimeoutStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -60,21 +65,21 @@ impl Read for Patient {
     }
 }
 
-impl Write for Patient {
+impl Write for TimeoutStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll(cx, |stream, cx| stream.poll_write(cx, bytes))
+        self.get_mut().poll_with_timeout(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll(cx, Write::poll_flush)
+        self.get_mut().poll_with_timeout(cx, Write::poll_flush)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().poll(cx, Write::poll_shutdown)
+        self.get_mut().poll_with_timeout(cx, Write::poll_shutdown)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -86,6 +91,6 @@ impl Write for Patient {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll(cx, |stream, cx| stream.poll_write_vectored(cx, parts))
+        self.get_mut().poll_with_timeout(cx, |stream, cx| stream.poll_write_vectored(cx, parts))
     }
 }

@@ -10,9 +10,9 @@ use dthrottle::{Config, Rate, Result, Rule, TableConfig, Throttle};
 use crate::state::Count;
 
 /// A table has room for somewhat more rules.
-const MOST: usize = 4000;
+const MAX_RULES: usize = 4000;
 /// How many rules one connection may add, so that one client cannot use up all.
-const MOST_OF_ONE: usize = 250;
+const MAX_RULES_PER_CONNECTION: usize = 250;
 
 /// A rule as a call gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,11 +49,11 @@ impl CallRules {
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         // No rule makes room for another: its buckets would be full again.
-        if *added >= MOST_OF_ONE || known.rules.len() >= MOST {
+        if *added >= MAX_RULES_PER_CONNECTION || known.rules.len() >= MAX_RULES {
             refused.add(1);
             return Err(format!(
-                "too many different rules: a connection can add {MOST_OF_ONE}, and all together \
-                 {MOST}; use the same rule for all keys of a kind"
+                "too many different rules: a connection can add {MAX_RULES_PER_CONNECTION}, and all together \
+                 {MAX_RULES}; use the same rule for all keys of a kind"
             ));
         }
         let mut config = Config::default();

@@ -8,7 +8,7 @@ mod parse;
 pub(crate) use call_rules::CallRules;
 
 use crate::daemon::Daemon;
-use crate::line::{Consumed, MOST_OUTPUT};
+use crate::line::{Consumed, MAX_OUTPUT};
 use parse::{Parsed, parse};
 
 /// What a connection remembers between two reads.
@@ -18,24 +18,19 @@ pub(crate) struct Resp {
     /// Whether there may be a whole command in `part`.
     pending: bool,
     ended: bool,
-    longest: usize,
+    max_line: usize,
     /// How many rules it has added.
     added: usize,
 }
 
 impl Resp {
-    pub(crate) fn new(longest: usize) -> Resp {
-        Resp { part: Vec::new(), pending: false, ended: false, longest, added: 0 }
+    pub(crate) fn new(max_line: usize) -> Resp {
+        Resp { part: Vec::new(), pending: false, ended: false, max_line, added: 0 }
     }
 
     /// Reads commands and writes their answers, until `out` is long. All input is taken: what is
     /// left is pending.
-    pub(crate) fn feed(
-        &mut self,
-        input: &[u8],
-        daemon: &Daemon,
-        out: &mut Vec<u8>,
-    ) -> Consumed {
+    pub(crate) fn feed(&mut self, input: &[u8], daemon: &Daemon, out: &mut Vec<u8>) -> Consumed {
         let mut requests = 0;
         let mut joined = std::mem::take(&mut self.part);
         let mut rest = match joined.is_empty() {
@@ -46,8 +41,8 @@ impl Resp {
             }
         };
         self.pending = true;
-        while !self.ended && out.len() < MOST_OUTPUT {
-            match parse(rest, self.longest) {
+        while !self.ended && out.len() < MAX_OUTPUT {
+            match parse(rest, self.max_line) {
                 Parsed::Unfinished => {
                     self.pending = false;
                     break;
@@ -88,11 +83,11 @@ mod tests {
     use crate::descriptors::Limits;
     use dthrottle::Throttle;
 
-    const LONGEST: usize = 8192;
+    const MAX_LINE: usize = 8192;
 
     fn daemon() -> Daemon {
         let throttle = Throttle::builder().rule(dthrottle::Rule::unlimited()).build().unwrap();
-        let settings = Settings::usual();
+        let settings = Settings::defaults();
         let limits = Limits::of_process(&settings).unwrap();
         Daemon::new(settings, limits, None, throttle).unwrap()
     }
@@ -109,7 +104,7 @@ mod tests {
     }
 
     fn ask(input: &str, daemon: &Daemon) -> String {
-        feed(&mut Resp::new(LONGEST), input.as_bytes(), daemon)
+        feed(&mut Resp::new(MAX_LINE), input.as_bytes(), daemon)
     }
 
     #[test]
@@ -139,7 +134,7 @@ mod tests {
     fn pieces_and_pipelines() {
         let daemon = daemon();
         let call = "*5\r\n$11\r\nCL.THROTTLE\r\n$3\r\na\nb\r\n$1\r\n0\r\n$1\r\n1\r\n$2\r\n60\r\n";
-        let mut resp = Resp::new(LONGEST);
+        let mut resp = Resp::new(MAX_LINE);
         let answers: String =
             call.repeat(2).bytes().map(|byte| feed(&mut resp, &[byte], &daemon)).collect();
         assert_eq!(
@@ -196,19 +191,19 @@ mod tests {
     fn a_command_has_a_longest_length() {
         let daemon = daemon();
         let echo = |size: usize| format!("*2\r\n$4\r\nECHO\r\n${size}\r\n{:x<size$}\r\n", "");
-        let most = LONGEST - echo(1000).len() + 1000;
+        let most = MAX_LINE - echo(1000).len() + 1000;
         for (input, fits) in [
             (echo(most), true),
             (echo(most + 1), false),
-            (format!("ECHO {:x<1$}\r\n", "", LONGEST - 7), true),
-            (format!("ECHO {:x<1$}\r\n", "", LONGEST - 6), false),
-            ("x".repeat(LONGEST + 1), false),
+            (format!("ECHO {:x<1$}\r\n", "", MAX_LINE - 7), true),
+            (format!("ECHO {:x<1$}\r\n", "", MAX_LINE - 6), false),
+            ("x".repeat(MAX_LINE + 1), false),
         ] {
-            for cut in [0, 1, 20, LONGEST, LONGEST + 1] {
-                let mut resp = Resp::new(LONGEST);
+            for cut in [0, 1, 20, MAX_LINE, MAX_LINE + 1] {
+                let mut resp = Resp::new(MAX_LINE);
                 let (first, second) = input.split_at(cut.min(input.len()));
                 let mut out = feed(&mut resp, first.as_bytes(), &daemon);
-                assert!(resp.has_ended() || resp.part.len() <= LONGEST);
+                assert!(resp.has_ended() || resp.part.len() <= MAX_LINE);
                 if !resp.has_ended() {
                     out += &feed(&mut resp, second.as_bytes(), &daemon);
                 }
@@ -223,7 +218,7 @@ mod tests {
         let daemon = daemon();
         let victim = "CL.THROTTLE victim 0 1 3600\r\n";
         assert!(ask(victim, &daemon).starts_with("*5\r\n:0\r\n"));
-        let mut one = Resp::new(LONGEST);
+        let mut one = Resp::new(MAX_LINE);
         let add = |resp: &mut Resp, burst: u32| {
             feed(resp, format!("CL.THROTTLE x {burst} 1 60\r\n").as_bytes(), &daemon)
         };
@@ -234,7 +229,7 @@ mod tests {
         // Rules that are there are for all.
         assert!(add(&mut one, 249).starts_with("*5\r\n"));
         let added =
-            (250..5000).filter(|burst| add(&mut Resp::new(LONGEST), *burst).starts_with("*5\r\n"));
+            (250..5000).filter(|burst| add(&mut Resp::new(MAX_LINE), *burst).starts_with("*5\r\n"));
         assert_eq!(added.count(), 4000 - 251);
         assert_eq!(daemon.state.counts.resp_rules_refused.get(), 1 + 5000 - 250 - (4000 - 251));
         assert!(ask(victim, &daemon).starts_with("*5\r\n:1\r\n"), "its bucket is still empty");

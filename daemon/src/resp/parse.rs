@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 /// A command has at most so many words.
-const MOST_WORDS: usize = 64;
+const MAX_WORDS: usize = 64;
 const TOO_LONG: &str = "ERR Protocol error: a command of more bytes than max_line says";
 
 pub(super) enum Parsed<'a> {
@@ -15,16 +15,16 @@ pub(super) enum Parsed<'a> {
     Wrong(&'static str),
 }
 
-/// Reads the first command, of at most `longest` bytes: so many a connection may make us keep.
-pub(super) fn parse(input: &[u8], longest: usize) -> Parsed<'_> {
+/// Reads the first command, of at most `max_line` bytes: so many a connection may make us keep.
+pub(super) fn parse(input: &[u8], max_line: usize) -> Parsed<'_> {
     let parsed = match input.first() {
         None => return Parsed::Unfinished,
-        Some(b'*') => array(input, longest),
+        Some(b'*') => array(input, max_line),
         Some(_) => inline(input),
     };
     match parsed {
-        Ok(Some((words, length))) if length <= longest => Parsed::Command(words, length),
-        Ok(None) if input.len() <= longest => Parsed::Unfinished,
+        Ok(Some((words, length))) if length <= max_line => Parsed::Command(words, length),
+        Ok(None) if input.len() <= max_line => Parsed::Unfinished,
         Ok(_) => Parsed::Wrong(TOO_LONG),
         Err(message) => Parsed::Wrong(message),
     }
@@ -36,15 +36,15 @@ fn inline(input: &[u8]) -> Words<'_> {
     let Some((line, length)) = line(input) else { return Ok(None) };
     let words: Vec<&[u8]> =
         line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
-    match words.len() > MOST_WORDS {
+    match words.len() > MAX_WORDS {
         true => Err("ERR Protocol error: too many words in a line"),
         false => Ok(Some((words, length))),
     }
 }
 
-fn array(input: &[u8], longest: usize) -> Words<'_> {
+fn array(input: &[u8], max_line: usize) -> Words<'_> {
     let Some((head, mut at)) = line(input) else { return Ok(None) };
-    let count = number(&head[1..]).filter(|count| *count <= MOST_WORDS);
+    let count = number(&head[1..]).filter(|count| *count <= MAX_WORDS);
     let count = count.ok_or("ERR Protocol error: invalid multibulk length")?;
     let mut words = Vec::with_capacity(count);
     for _ in 0..count {
@@ -53,7 +53,7 @@ fn array(input: &[u8], longest: usize) -> Words<'_> {
             return Err("ERR Protocol error: expected '$'");
         };
         let size = number(digits).ok_or("ERR Protocol error: invalid bulk length")?;
-        if size > longest {
+        if size > max_line {
             return Err(TOO_LONG);
         }
         at += length;

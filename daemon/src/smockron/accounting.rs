@@ -29,8 +29,8 @@ pub(super) struct Accounts {
     logged: RefCell<HashMap<&'static str, Instant>>,
 }
 
-/// Tells gatekeepers to delay a client.
-pub(super) struct DelayUntil<'a> {
+/// Tells gatekeepers to hold a client.
+pub(super) struct ClientDelay<'a> {
     pub(super) domain: &'a [u8],
     pub(super) identifier: &'a [u8],
     /// Milliseconds since 1970.
@@ -43,7 +43,7 @@ impl Accounts {
     }
 
     /// Charges the request of a message. Returns a delay if its client is then in debt.
-    pub(super) fn take<'a>(&self, frames: &'a [Vec<u8>]) -> Option<DelayUntil<'a>> {
+    pub(super) fn take<'a>(&self, frames: &'a [Vec<u8>]) -> Option<ClientDelay<'a>> {
         let taken = self.charge(frames);
         taken.unwrap_or_else(|cause| {
             self.bad(cause);
@@ -61,7 +61,7 @@ impl Accounts {
         self.warn(cause);
     }
 
-    fn charge<'a>(&self, frames: &'a [Vec<u8>]) -> Result<Option<DelayUntil<'a>>, &'static str> {
+    fn charge<'a>(&self, frames: &'a [Vec<u8>]) -> Result<Option<ClientDelay<'a>>, &'static str> {
         let [domain, status, identifier, received, delayed, ..] = frames else {
             return Err(TOO_FEW_FRAMES);
         };
@@ -88,7 +88,7 @@ impl Accounts {
             return Ok(None);
         }
         self.daemon.state.refused.add(identifier);
-        Ok(Some(DelayUntil { domain, identifier, until_ms: ceil_ms(now + debt) }))
+        Ok(Some(ClientDelay { domain, identifier, until_ms: ceil_ms(now + debt) }))
     }
 
     /// How far ahead of now a request is charged. A timestamp in the past is now, and so is one so

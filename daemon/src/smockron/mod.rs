@@ -18,22 +18,22 @@ use tracing::{debug, warn};
 
 use crate::daemon::Daemon;
 use crate::limit::{Limit, Slot};
-use accounting::{Accounts, DelayUntil};
+use accounting::{Accounts, ClientDelay};
 use zmtp::{Kind, Message, Peer, write_message};
 
 /// Messages that wait for a gatekeeper; more are dropped, as ZeroMQ does.
-const MOST_WAITING: usize = 1000;
+const MAX_UNSENT: usize = 1000;
 /// Domains that a gatekeeper may subscribe to.
-const MOST_TOPICS: usize = 1000;
+const MAX_TOPICS: usize = 1000;
 /// A domain's name and its NUL; what is longer is no beginning of that.
-const LONGEST_TOPIC: usize = 256;
+const MAX_TOPIC_LEN: usize = 256;
 /// How long a peer may take to say what it is.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long to wait when the system has no more sockets.
-const NO_SOCKETS: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// A gatekeeper that listens.
-struct Listener {
+struct Subscriber {
     topics: Vec<Vec<u8>>,
     messages: mpsc::Sender<Vec<u8>>,
 }
@@ -42,13 +42,13 @@ struct Listener {
 struct Master {
     daemon: Arc<Daemon>,
     accounts: Accounts,
-    listeners: RefCell<Vec<Rc<RefCell<Listener>>>>,
+    subscribers: RefCell<Vec<Rc<RefCell<Subscriber>>>>,
 }
 
 /// Answers on both sockets until it is dropped.
 pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon: Arc<Daemon>) {
     let accounts = Accounts::new(Arc::clone(&daemon));
-    let master = Rc::new(Master { daemon, accounts, listeners: RefCell::default() });
+    let master = Rc::new(Master { daemon, accounts, subscribers: RefCell::default() });
     // Each socket has its own limit and loop, so peers of one cannot keep peers of the other out.
     tokio::join!(
         accept(&accounting, Kind::Subscriber, &master),
@@ -65,7 +65,7 @@ async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
             Ok((stream, _)) => stream,
             Err(error) => {
                 warn!(%error, "no connection of a gatekeeper could be accepted");
-                tokio::time::sleep(NO_SOCKETS).await;
+                tokio::time::sleep(ACCEPT_RETRY).await;
                 continue;
             }
         };
@@ -79,7 +79,7 @@ async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
                     master.daemon.state.counts.closed_idle.add(1);
                     debug!("the listener is full: a gatekeeper's idle connection is closed");
                 }
-                ended = master.talk(stream, kind, &slot) => {
+                ended = master.serve_connection(stream, kind, &slot) => {
                     if let Err(error) = ended {
                         debug!(%error, "a gatekeeper is gone");
                     }
@@ -90,29 +90,30 @@ async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
 }
 
 impl Master {
-    async fn talk(&self, stream: TcpStream, kind: Kind, slot: &Slot) -> io::Result<()> {
+    async fn serve_connection(&self, stream: TcpStream, kind: Kind, slot: &Slot) -> io::Result<()> {
         // Otherwise the second of two small messages waits for the ACK of the first: 40 ms.
         stream.set_nodelay(true)?;
         match kind {
-            Kind::Subscriber => self.account(stream, slot).await,
-            Kind::Publisher => self.publish(stream, slot).await,
+            Kind::Subscriber => self.serve_accounting(stream, slot).await,
+            Kind::Publisher => self.serve_control(stream, slot).await,
         }
     }
 
     /// Reads the accounting messages of a gatekeeper.
-    async fn account(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
+    async fn serve_accounting(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
         let (mut peer, mut out) = Peer::new(Kind::Subscriber);
         let mut input = vec![0; 16 * 1024];
-        let deadline = Instant::now() + HANDSHAKE;
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         loop {
             send(&stream, &mut out, &self.daemon).await?;
-            let count = receive(&stream, &mut input, (!peer.is_met()).then_some(deadline)).await?;
+            let count =
+                receive(&stream, &mut input, (!peer.is_connected()).then_some(deadline)).await?;
             slot.touch();
             let take = |message| match message {
                 Message::Frames(frames) => {
                     slot.establish();
                     if let Some(delay) = self.accounts.take(&frames) {
-                        self.tell(&delay);
+                        self.publish_delay(&delay);
                     }
                 }
                 Message::Oversize => self.accounts.oversize(),
@@ -121,18 +122,18 @@ impl Master {
         }
     }
 
-    /// Tells every gatekeeper of the domain until when to delay a client.
-    fn tell(&self, delay: &DelayUntil) {
+    /// Tells every gatekeeper of the domain until when to hold a client.
+    fn publish_delay(&self, delay: &ClientDelay) {
         let counts = &self.daemon.state.counts;
         counts.smockron_published.add(1);
         let topic = [delay.domain, b"\0"].concat();
         let until = delay.until_ms.to_string();
         let mut message = Vec::new();
         write_message(&[&topic, b"DELAY_UNTIL", delay.identifier, until.as_bytes()], &mut message);
-        for listener in self.listeners.borrow().iter() {
-            let listener = listener.borrow();
-            if listener.topics.iter().any(|prefix| topic.starts_with(prefix))
-                && listener.messages.try_send(message.clone()).is_err()
+        for subscriber in self.subscribers.borrow().iter() {
+            let subscriber = subscriber.borrow();
+            if subscriber.topics.iter().any(|prefix| topic.starts_with(prefix))
+                && subscriber.messages.try_send(message.clone()).is_err()
             {
                 counts.smockron_dropped.add(1);
                 self.accounts.warn("a gatekeeper did not read 1000 messages of the master");
@@ -141,37 +142,37 @@ impl Master {
     }
 
     /// Sends a gatekeeper the messages that it has subscribed to.
-    async fn publish(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
-        let (messages, mut waiting) = mpsc::channel(MOST_WAITING);
-        let listener = Rc::new(RefCell::new(Listener { topics: Vec::new(), messages }));
-        self.listeners.borrow_mut().push(Rc::clone(&listener));
-        let _listed = Listed { master: self, listener: &listener };
-        publish_to(&stream, &self.daemon, &listener, &mut waiting, slot).await
+    async fn serve_control(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
+        let (messages, mut waiting) = mpsc::channel(MAX_UNSENT);
+        let subscriber = Rc::new(RefCell::new(Subscriber { topics: Vec::new(), messages }));
+        self.subscribers.borrow_mut().push(Rc::clone(&subscriber));
+        let _registration = Registration { master: self, subscriber: &subscriber };
+        run_control(&stream, &self.daemon, &subscriber, &mut waiting, slot).await
     }
 }
 
 /// Removes a listener from the list, also when its task is dropped.
-struct Listed<'a> {
+struct Registration<'a> {
     master: &'a Master,
-    listener: &'a Rc<RefCell<Listener>>,
+    subscriber: &'a Rc<RefCell<Subscriber>>,
 }
 
-impl Drop for Listed<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        self.master.listeners.borrow_mut().retain(|other| !Rc::ptr_eq(other, self.listener));
+        self.master.subscribers.borrow_mut().retain(|other| !Rc::ptr_eq(other, self.subscriber));
     }
 }
 
-async fn publish_to(
+async fn run_control(
     stream: &TcpStream,
     daemon: &Daemon,
-    listener: &RefCell<Listener>,
+    subscriber: &RefCell<Subscriber>,
     waiting: &mut mpsc::Receiver<Vec<u8>>,
     slot: &Slot,
 ) -> io::Result<()> {
     let (mut peer, mut out) = Peer::new(Kind::Publisher);
     let mut input = vec![0; 4 * 1024];
-    let deadline = Instant::now() + HANDSHAKE;
+    let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     loop {
         send(stream, &mut out, daemon).await?;
         tokio::select! {
@@ -179,17 +180,17 @@ async fn publish_to(
                 slot.touch();
                 out.extend(message);
             }
-            count = receive(stream, &mut input, (!peer.is_met()).then_some(deadline)) => {
+            count = receive(stream, &mut input, (!peer.is_connected()).then_some(deadline)) => {
                 let count = count?;
                 slot.touch();
                 let take = |message| {
                     if let Message::Frames(frames) = message {
-                        subscribe(&frames, &mut listener.borrow_mut());
+                        subscribe(&frames, &mut subscriber.borrow_mut());
                     }
                 };
                 peer.feed(&input[..count], &mut out, take).map_err(io::Error::other)?;
                 // A subscriber may be silent for hours: peers without a subscription are closed first.
-                if !listener.borrow().topics.is_empty() {
+                if !subscriber.borrow().topics.is_empty() {
                     slot.establish();
                 }
             }
@@ -197,14 +198,16 @@ async fn publish_to(
     }
 }
 
-fn subscribe(frames: &[Vec<u8>], listener: &mut Listener) {
+fn subscribe(frames: &[Vec<u8>], subscriber: &mut Subscriber) {
     match frames.first().and_then(|frame| frame.split_first()) {
-        Some((1, topic)) if listener.topics.len() < MOST_TOPICS && topic.len() <= LONGEST_TOPIC => {
-            listener.topics.push(topic.to_vec());
+        Some((1, topic))
+            if subscriber.topics.len() < MAX_TOPICS && topic.len() <= MAX_TOPIC_LEN =>
+        {
+            subscriber.topics.push(topic.to_vec());
         }
         Some((0, topic)) => {
-            if let Some(place) = listener.topics.iter().position(|known| known == topic) {
-                listener.topics.swap_remove(place);
+            if let Some(place) = subscriber.topics.iter().position(|known| known == topic) {
+                subscriber.topics.swap_remove(place);
             }
         }
         _ => {}

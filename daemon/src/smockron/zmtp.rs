@@ -2,8 +2,8 @@
 //! ZeroMQ peers of version 4 and later speak (rfc.zeromq.org/spec/23).
 
 /// The most bytes and frames of a message. The rest of a longer message is skipped.
-const LONGEST: usize = 64 * 1024;
-const MOST_FRAMES: usize = 64;
+const MAX_MESSAGE: usize = 64 * 1024;
+const MAX_FRAMES: usize = 64;
 
 const GREETING: usize = 64;
 const MORE: u8 = 1;
@@ -40,7 +40,7 @@ pub(super) enum Message {
 enum Stage {
     Greeting,
     Handshake,
-    Talk,
+    Messages,
 }
 
 impl Peer {
@@ -64,8 +64,8 @@ impl Peer {
     }
 
     /// Whether it has said what it is.
-    pub(super) fn is_met(&self) -> bool {
-        self.stage == Stage::Talk
+    pub(super) fn is_connected(&self) -> bool {
+        self.stage == Stage::Messages
     }
 
     /// Reads bytes; gives whole messages, and writes what has to be answered.
@@ -100,12 +100,12 @@ impl Peer {
         }
         while let Some(Frame { flags, body, head }) = frame(&self.unread[at..])? {
             let is_message = flags & COMMAND == 0;
-            if is_message && self.stage != Stage::Talk {
+            if is_message && self.stage != Stage::Messages {
                 return Err("a message before the handshake");
             }
             let start = at + head;
             let rest = &self.unread[start..];
-            if body > LONGEST as u64 {
+            if body > MAX_MESSAGE as u64 {
                 if !is_message {
                     return Err("a command that is too long");
                 }
@@ -135,7 +135,7 @@ impl Peer {
             None => self.is_oversize = true,
         }
         let size: usize = self.frames.iter().map(Vec::len).sum();
-        if self.is_oversize || self.frames.len() > MOST_FRAMES || size > LONGEST {
+        if self.is_oversize || self.frames.len() > MAX_FRAMES || size > MAX_MESSAGE {
             self.is_oversize = true;
             self.frames = Vec::new();
         }
@@ -148,7 +148,7 @@ impl Peer {
 
     fn command(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
         if body.starts_with(b"\x05READY") && self.stage == Stage::Handshake {
-            self.stage = Stage::Talk;
+            self.stage = Stage::Messages;
             if self.kind == Kind::Subscriber {
                 // To everything.
                 write_frame(0, b"\x01", out);
@@ -228,18 +228,18 @@ mod tests {
     fn an_oversize_message_is_skipped_and_the_next_is_read() {
         let (mut peer, mut bytes) = (Peer::new(Kind::Subscriber).0, Peer::new(Kind::Publisher).1);
         write_frame(COMMAND, b"\x05READY", &mut bytes);
-        let long = vec![7; LONGEST + 1];
-        let half = vec![7; LONGEST / 2 + 1];
+        let long = vec![7; MAX_MESSAGE + 1];
+        let half = vec![7; MAX_MESSAGE / 2 + 1];
         write_message(&[b"d", &long, b"x"], &mut bytes);
         write_message(&[b"d", &half, &half, b"x"], &mut bytes);
-        write_message(&[b"".as_slice(); MOST_FRAMES + 10], &mut bytes);
+        write_message(&[b"".as_slice(); MAX_FRAMES + 10], &mut bytes);
         write_message(&[b"d", b"x"], &mut bytes);
         write_message(&[&long], &mut bytes);
         write_message(&[b"d", b"y"], &mut bytes);
         let mut messages = Vec::new();
         for part in bytes.chunks(1000) {
             peer.feed(part, &mut Vec::new(), |message| messages.push(frames(message))).unwrap();
-            assert!(peer.unread.len() <= LONGEST + 1000);
+            assert!(peer.unread.len() <= MAX_MESSAGE + 1000);
         }
         let whole = |tag: &[u8]| vec![b"d".to_vec(), tag.to_vec()];
         let none = Vec::new;

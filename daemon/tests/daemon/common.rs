@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Nothing here takes so long, also on a machine that does much else.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Daemon {
     pub(crate) dir: PathBuf,
@@ -25,7 +25,7 @@ pub(crate) struct Daemon {
 }
 
 /// A folder, and a name for the table, of nobody else.
-pub(crate) fn place() -> (PathBuf, String) {
+pub(crate) fn new_dir() -> (PathBuf, String) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("dthrottled-test-{}-{number}", std::process::id());
@@ -37,7 +37,7 @@ pub(crate) fn place() -> (PathBuf, String) {
 impl Daemon {
     /// With these rules, and these keys of `[daemon]`.
     pub(crate) fn start(rules: &str, keys: &str) -> Daemon {
-        let (dir, table) = place();
+        let (dir, table) = new_dir();
         Daemon::start_in(dir, table, rules, keys)
     }
 
@@ -90,14 +90,14 @@ impl Daemon {
 
     pub(crate) fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(&self.socket).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
-        stream.set_write_timeout(Some(LONG)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
     pub(crate) fn connect_tcp(&self) -> TcpStream {
         let stream = TcpStream::connect(self.tcp_address()).unwrap();
-        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
@@ -123,12 +123,12 @@ impl Daemon {
     }
 
     /// Waits until it is so.
-    pub(crate) fn until(&self, what: &str, holds: impl Fn(&Daemon) -> bool) {
-        assert!(self.within(LONG, holds), "{what}");
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Daemon) -> bool) {
+        assert!(self.becomes_true(TIMEOUT, holds), "{what}");
     }
 
     /// Whether it is so before the time is over.
-    pub(crate) fn within(&self, time: Duration, holds: impl Fn(&Daemon) -> bool) -> bool {
+    pub(crate) fn becomes_true(&self, time: Duration, holds: impl Fn(&Daemon) -> bool) -> bool {
         let start = Instant::now();
         while !holds(self) {
             if start.elapsed() > time {
@@ -154,7 +154,7 @@ impl Daemon {
     }
 
     /// Waits for the end; whether it was a good one.
-    pub(crate) fn ended(&mut self) -> bool {
+    pub(crate) fn wait_for_exit(&mut self) -> bool {
         self.child.wait().unwrap().success()
     }
 
@@ -218,7 +218,7 @@ pub(crate) fn lines(from: impl Read + Send + 'static) -> mpsc::Receiver<String> 
 pub(crate) fn wait_for(log: &mpsc::Receiver<String>, words: &str) -> String {
     let mut all = String::new();
     loop {
-        match log.recv_timeout(LONG) {
+        match log.recv_timeout(TIMEOUT) {
             Ok(line) if line.contains(words) => return line,
             Ok(line) => all = all + &line + "\n",
             Err(_) => panic!("no line with {words:?} in:\n{all}"),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-use crate::common::{command, lines, place, wait_for};
+use crate::common::{command, lines, new_dir, wait_for};
 
 /// A daemon of root with a new file system at `/run`.
 fn start(dir: &Path, table: &str, run_mode: &str) -> (Child, mpsc::Receiver<String>) {
@@ -28,7 +28,7 @@ fn another_users_file_does_not_stop_a_daemon_of_root() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let (dir, table) = place();
+    let (dir, table) = new_dir();
     let name = format!("dthrottle-0-{table}");
     let planted = PathBuf::from("/dev/shm").join(&name);
     let user = ["--reuid=65534", "--regid=65534", "--clear-groups", "touch"];
@@ -62,7 +62,7 @@ fn a_token_that_every_user_can_read_is_logged() {
 
 /// A configuration in which `key` names a file, followed by `daemon` and further keys of the daemon.
 fn warns_about(key: &str, daemon: &str) {
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let (secret, file) = (dir.join("secret"), dir.join("dthrottle.toml"));
     fs::write(&secret, "a-secret-of-enough-letters\n").unwrap();
     let text = format!(

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Daemon, LONG, ask, command, lines, place, wait_for};
+use crate::common::{Daemon, TIMEOUT, ask, command, lines, new_dir, wait_for};
 
 const TEN: &str = "rate = \"10 per day\"";
 
@@ -77,7 +77,7 @@ fn the_end_comes_after_the_last_answers() {
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
     assert_eq!(out.len(), 3 * count, "everything that was sent before is answered");
-    assert!(daemon.ended());
+    assert!(daemon.wait_for_exit());
     assert!(!daemon.socket.exists());
     assert!(UnixStream::connect(&daemon.socket).is_err());
 }
@@ -88,13 +88,13 @@ fn signals_are_heard_as_soon_as_it_is_ready() {
         let mut daemon = Daemon::start(TEN, "");
         daemon.signal("HUP");
         daemon.signal("TERM");
-        assert!(daemon.ended());
+        assert!(daemon.wait_for_exit());
     }
 }
 
 /// Answers that do not fit the sockets are waited for.
 #[test]
-fn who_reads_late_gets_the_last_answers() {
+fn a_client_that_reads_late_gets_the_last_answers() {
     let mut daemon = Daemon::start("rate = \"10 per day\"", "");
     let mut stream = daemon.connect();
     assert_eq!(ask(&mut stream, b"first\n", 3), b"OK\n");
@@ -106,7 +106,7 @@ fn who_reads_late_gets_the_last_answers() {
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
     assert_eq!(out.len(), 3 * count);
-    assert!(daemon.ended());
+    assert!(daemon.wait_for_exit());
 }
 
 /// The next daemon begins while the last answers of this one wait: the place is the next one's.
@@ -115,16 +115,16 @@ fn another_takes_over_during_the_end() {
     let mut daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
     stream.write_all(&b"x\n".repeat(100_000)).unwrap();
-    daemon.until("it is busy", |daemon| daemon.stat("lines") > 10_000);
+    daemon.wait_until("it is busy", |daemon| daemon.stat("lines") > 10_000);
     daemon.signal("TERM");
     daemon.wait_for("ending");
-    daemon.until("the place is free", |daemon| UnixStream::connect(&daemon.socket).is_err());
+    daemon.wait_until("the place is free", |daemon| UnixStream::connect(&daemon.socket).is_err());
     let next = daemon.successor();
     assert_eq!(next.ask(b"new\n", 3), b"OK\n");
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
     assert_eq!(out.len(), 300_000);
-    assert!(daemon.ended());
+    assert!(daemon.wait_for_exit());
     assert_eq!(next.ask(b"new\n", 3), b"OK\n", "its socket is still there");
 }
 
@@ -167,7 +167,7 @@ fn a_kill_and_a_restart_under_load() {
     let until = |what: &str, holds: &dyn Fn() -> bool| {
         let start = Instant::now();
         while !holds() {
-            assert!(start.elapsed() < LONG, "{what}");
+            assert!(start.elapsed() < TIMEOUT, "{what}");
             thread::sleep(Duration::from_millis(5));
         }
     };
@@ -175,7 +175,7 @@ fn a_kill_and_a_restart_under_load() {
         let before = count(0) + count(1);
         until("clients are answered", &|| count(0) + count(1) > before + 100);
         daemon.signal("KILL");
-        daemon.ended();
+        daemon.wait_for_exit();
         let failed = count(2);
         until("clients notice", &|| count(2) > failed + 8);
         daemon.restart();
@@ -204,7 +204,7 @@ fn a_library_on_the_host_shares_the_table() {
 
 #[test]
 fn flags_alone() {
-    let (dir, table) = place();
+    let (dir, table) = new_dir();
     let socket = dir.join("x.sock");
     let mut child = command()
         .args(["--rate", "2 per day", "--table", &table, "--http", "off", "--log-format", "json"])
@@ -256,7 +256,7 @@ fn flags_alone() {
 
 #[test]
 fn check_says_what_is_wrong() {
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let file = dir.join("dthrottle.toml");
     for (text, good, said) in [
         ("rate = \"5/s\"\n[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is good"),
@@ -295,10 +295,10 @@ fn check_says_what_is_wrong() {
 
 #[test]
 fn systemd_is_told() {
-    let (dir, table) = place();
+    let (dir, table) = new_dir();
     let (told, socket) = (dir.join("notify"), dir.join("socket"));
     let notify = UnixDatagram::bind(&told).unwrap();
-    notify.set_read_timeout(Some(LONG)).unwrap();
+    notify.set_read_timeout(Some(TIMEOUT)).unwrap();
     let hear = || {
         let mut bytes = [0; 200];
         let length = notify.recv(&mut bytes).unwrap();
@@ -329,7 +329,7 @@ fn systemd_is_told() {
 /// systemd's own tool opens the socket and starts the daemon with it at the first connection.
 #[test]
 fn systemd_hands_over_sockets() {
-    let (dir, table) = place();
+    let (dir, table) = new_dir();
     let socket = dir.join("socket");
     let mut child = Command::new("systemd-socket-activate")
         .arg("--listen")
@@ -355,7 +355,7 @@ fn systemd_hands_over_sockets() {
 /// Whatever is handed over: other machines need a token.
 #[test]
 fn systemd_cannot_open_http_to_others_without_a_token() {
-    let (dir, table) = place();
+    let (dir, table) = new_dir();
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut child = Command::new("systemd-socket-activate")
         .args(["--fdname=http", "--listen", &format!("0.0.0.0:{}", address.port())])
@@ -379,7 +379,9 @@ fn systemd_cannot_open_http_to_others_without_a_token() {
 fn told(from: &Daemon, to: &Daemon, tag: &str, hits: usize, left: &str) -> bool {
     let lines = format!("{tag}\n").repeat(hits);
     assert_eq!(from.ask(lines.as_bytes(), 3 * hits), b"OK\n".repeat(hits));
-    to.within(Duration::from_secs(1), |to| to.query(&format!("peek\0tag={tag}")).contains(left))
+    to.becomes_true(Duration::from_secs(1), |to| {
+        to.query(&format!("peek\0tag={tag}")).contains(left)
+    })
 }
 
 #[test]
@@ -393,8 +395,9 @@ fn two_daemons_are_a_cluster_and_say_goodbye() {
     };
     let first = Daemon::start(&rules(one, two), "");
     let mut second = Daemon::start(&rules(two, one), "");
-    first
-        .until("they know each other", |daemon| daemon.query("peers").contains("\"state\":\"up\""));
+    first.wait_until("they know each other", |daemon| {
+        daemon.query("peers").contains("\"state\":\"up\"")
+    });
     let reports_come = |tag: String| {
         told(&second, &first, &tag, 4, "remaining=6") && {
             second.signal("HUP");
@@ -403,11 +406,11 @@ fn two_daemons_are_a_cluster_and_say_goodbye() {
         }
     };
     // Further tags: nobody takes reports at the start, nor charges what comes late.
-    let mut tags = (0..LONG.as_secs()).map(|count| format!("c{count}"));
+    let mut tags = (0..TIMEOUT.as_secs()).map(|count| format!("c{count}"));
     assert!(tags.any(reports_come), "no report has come, or none after a reload");
     second.signal("TERM");
-    assert!(second.ended());
-    first.until("it has left", |daemon| daemon.query("peers").contains("\"state\":\"left\""));
+    assert!(second.wait_for_exit());
+    first.wait_until("it has left", |daemon| daemon.query("peers").contains("\"state\":\"left\""));
     let mut answer = String::new();
     let mut stream = first.connect();
     stream.write_all(b"\0peers\n").unwrap();
@@ -417,7 +420,7 @@ fn two_daemons_are_a_cluster_and_say_goodbye() {
 
 #[test]
 fn the_units_are_good() {
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd");
     for name in ["dthrottled.service", "dthrottled.socket"] {
         let unit = fs::read_to_string(format!("{folder}/{name}")).unwrap();
@@ -441,7 +444,7 @@ fn the_example_of_the_documentation_is_good() {
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<&str> = page.split("```toml daemon\n").skip(1).collect();
     assert!(!blocks.is_empty());
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let token = dir.join("token");
     fs::write(&token, "0123456789abcdef\n").unwrap();
     for block in blocks {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::common::{Daemon, LONG, ask};
+use crate::common::{Daemon, TIMEOUT, ask};
 
 const TEN: &str = "rate = \"10 per day\"";
 
@@ -113,7 +113,7 @@ fn connections_that_never_read() {
                 let mut sent = 0;
                 let start = Instant::now();
                 // Until the daemon hangs up.
-                while start.elapsed() < LONG {
+                while start.elapsed() < TIMEOUT {
                     match stream.write(&lines) {
                         Ok(count) => sent += count,
                         Err(_) => return sent,
@@ -173,7 +173,7 @@ fn two_thousand_idle_connections() {
     assert!(daemon.stat("connections") >= 2000);
     assert_eq!(daemon.ask(b"new\n", 3), b"OK\n");
     drop(all);
-    daemon.until("all are closed", |daemon| daemon.stat("connections") <= 1);
+    daemon.wait_until("all are closed", |daemon| daemon.stat("connections") <= 1);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn http_and_tls_are_refused_before_their_first_line_is_complete() {
         for cut in [0, 3, line_end - 4, line_end + 1, line_end + 2] {
             let (first, second) = request.as_bytes().split_at(cut);
             for stream in [daemon.connect_tcp(), TcpStream::connect(&resp).unwrap()] {
-                stream.set_read_timeout(Some(LONG)).unwrap();
+                stream.set_read_timeout(Some(TIMEOUT)).unwrap();
                 let said = first_answer(stream, &[first, second]);
                 assert!(said.is_empty() || said.contains("HTTP") || said.contains("max_line"));
                 assert!(!said.contains("OK\n") && !said.contains("*5"), "{said}");

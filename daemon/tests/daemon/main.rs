@@ -3,6 +3,6 @@
 
 mod common;
 mod files;
-mod life;
+mod lifecycle;
 mod lines;
 mod sockets;

@@ -16,7 +16,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen};
 use rustix::process::{Signal, kill_process};
 
-use crate::common::{Daemon, LONG, ask, command, lines, place, wait_for};
+use crate::common::{Daemon, TIMEOUT, ask, command, lines, new_dir, wait_for};
 
 const TEN: &str = "rate = \"10 per day\"";
 
@@ -26,7 +26,7 @@ fn end(child: &mut Child) -> (String, bool) {
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break status,
-            None if start.elapsed() > LONG => {
+            None if start.elapsed() > TIMEOUT => {
                 child.kill().unwrap();
                 panic!("it does not end");
             }
@@ -63,7 +63,7 @@ fn a_daemon_that_ends_leaves_the_socket_of_the_next() {
     fs::remove_file(&old.socket).unwrap();
     let new = old.successor();
     old.signal("TERM");
-    assert!(old.ended());
+    assert!(old.wait_for_exit());
     assert_eq!(new.ask(b"tag\n", 3), b"OK\n");
     assert_eq!(fs::read_dir(&new.dir).unwrap().count(), 3, "socket, table and configuration");
 }
@@ -73,7 +73,7 @@ fn a_daemon_that_ends_leaves_the_socket_of_the_next() {
 /// they own it.
 #[test]
 fn a_daemon_waits_while_another_starts_at_its_path() {
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let socket = stale(&dir);
     let lock = File::create(dir.join("socket.lock")).unwrap();
     flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
@@ -98,7 +98,7 @@ fn a_daemon_waits_while_another_starts_at_its_path() {
 /// to be stale. A second one without the lock would make its own socket meanwhile.
 #[test]
 fn one_of_two_starters_owns_the_socket() {
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let (socket, trace) = (stale(&dir), dir.join("trace"));
     let mut strace = Command::new("strace");
     strace.args(["--follow-forks", "--trace=connect,?unlink,unlinkat"]);
@@ -108,14 +108,14 @@ fn one_of_two_starters_owns_the_socket() {
     let found = |path: &Path| fs::read_to_string(path).is_ok_and(|t| t.contains("ECONNREFUSED"));
     let start = Instant::now();
     while !found(&trace) {
-        assert!(start.elapsed() < LONG, "it does not look who answers");
+        assert!(start.elapsed() < TIMEOUT, "it does not look who answers");
         thread::sleep(Duration::from_millis(5));
     }
     let mut second = spawn(command(), &dir, &socket);
     let is_ready = |child: &mut Child| {
         let log = lines(child.stderr.take().unwrap());
         loop {
-            match log.recv_timeout(LONG).unwrap() {
+            match log.recv_timeout(TIMEOUT).unwrap() {
                 line if line.contains("is ready") => return true,
                 line if line.contains("another daemon answers there") => return false,
                 _ => {}
@@ -137,7 +137,7 @@ fn one_of_two_starters_owns_the_socket() {
 
 #[test]
 fn a_start_does_not_wait_for_a_listener_whose_backlog_is_full() {
-    let (dir, _) = place();
+    let (dir, _) = new_dir();
     let socket = dir.join("socket");
     let address = SocketAddrUnix::new(&socket).unwrap();
     let new = || {
@@ -165,7 +165,7 @@ fn a_start_does_not_wait_for_a_listener_whose_backlog_is_full() {
 #[test]
 fn a_socket_has_its_mode_from_the_start() {
     for (mask, mode) in [("000", 0o600), ("077", 0o666), ("022", 0o660)] {
-        let (dir, _) = place();
+        let (dir, _) = new_dir();
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
         let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::ATTRIB;
         inotify::add_watch(&watch, &dir, events).unwrap();
@@ -218,7 +218,7 @@ fn a_reload_that_waits_for_a_pipe_does_not_hold_up_the_end() {
             Ok(writer) => break writer,
             Err(error) => assert_eq!(error, Errno::NXIO),
         }
-        assert!(start.elapsed() < LONG, "the reload does not read its file");
+        assert!(start.elapsed() < TIMEOUT, "the reload does not read its file");
         thread::sleep(Duration::from_millis(10));
     };
     assert_eq!(daemon.ask(b"tag\n", 3), b"OK\n", "checks are answered meanwhile");
