@@ -1,7 +1,6 @@
 //! The daemon's own part of the configuration: the table `[daemon]`, and flags that stand for it.
 //!
-//! The rest of the file is the throttle's and read by the core; mistakes in either are told alike,
-//! with line, field and fix.
+//! The core reads the rest of the file. Errors in both parts name the line, the field and the fix.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::{env, io};
 use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration, read_secret};
 use dthrottle::{Config, Error, ErrorKind, Result, Rule};
 
-/// Libraries that give this name share the daemon's table.
+/// The default name of the table. Libraries that give this name share the daemon's table.
 pub(crate) const TABLE: &str = "dthrottled";
 const MIN_TOKEN_LEN: usize = 16;
 const MAX_TOKEN_LEN: usize = 4096;
@@ -31,7 +30,7 @@ const KEYS: &[&str] = &[
     "workers",
 ];
 
-/// What the daemon does beside deciding.
+/// The settings of the daemon itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<ListenAddress>,
@@ -41,19 +40,19 @@ pub(crate) struct Settings {
     pub(crate) resp: Option<SocketAddr>,
     /// The address for accounting; control is on the next port.
     pub(crate) smockron: Option<SocketAddr>,
-    /// A timestamp of a gatekeeper may be this far ahead of the daemon's clock.
+    /// How far ahead of the daemon's clock the timestamp of a gatekeeper may be.
     pub(crate) smockron_max_ahead: Duration,
-    /// For each listener of lines and RESP.
+    /// The limit for each listener of lines and RESP.
     pub(crate) max_connections: usize,
     pub(crate) max_line: usize,
-    /// The longest `max_delay` that a check may set.
+    /// The longest delay that a check may accept.
     pub(crate) max_delay: Duration,
     pub(crate) write_timeout: Duration,
-    /// Nothing: one for each core.
+    /// `None` is one for each core.
     pub(crate) workers: Option<usize>,
 }
 
-/// Where lines are answered.
+/// The address of a listener for lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListenAddress {
     Path(PathBuf),
@@ -165,22 +164,22 @@ impl Settings {
         Ok((settings, warning))
     }
 
-    /// Looks at values that must fit each other, from file and flags.
+    /// Checks values that depend on each other. Called after flags have replaced values.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(http) = self.http
             && !http.ip().is_loopback()
             && self.token.is_none()
         {
             let message = format!(
-                "{http} can be reached from other machines: add a token, daemon.token = \
-                 {{ file = \"path\" }}, or use a loopback address"
+                "must be a loopback address if there is no daemon.token, got {http}; other machines \
+                 can reach it, so add daemon.token = {{ file = \"path\" }}"
             );
             return Err(Error::config("daemon.http", message));
         }
         if let Some(smockron) = self.smockron
             && smockron.port() == u16::MAX
         {
-            let message = "control is on the port after accounting; choose a lower one";
+            let message = "must have a port below 65535, because control uses the next port";
             return Err(Error::config("daemon.smockron", message));
         }
         if self.smockron.is_some() && !cfg!(feature = "smockron") {
@@ -190,7 +189,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Where lines are answered by default: on a Unix socket, which has an owner and a mode. Any
+    /// The default listener for lines is a Unix socket, because it has an owner and a mode. Every
     /// user of the machine can connect to a TCP port.
     pub(crate) fn default_listen() -> io::Result<Vec<ListenAddress>> {
         let path = default_socket().ok_or_else(|| {
@@ -201,7 +200,7 @@ impl Settings {
         Ok(vec![ListenAddress::Path(path)])
     }
 
-    /// Compares in a time that does not depend on where the two differ.
+    /// Compares in constant time, so that the duration does not reveal a part of the token.
     pub(crate) fn is_token(&self, given: &[u8]) -> bool {
         let Some(token) = self.token.as_deref().map(str::as_bytes) else { return false };
         let differences = token.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
@@ -209,8 +208,9 @@ impl Settings {
     }
 }
 
-/// `/run/dthrottled/dthrottled.sock` for root, `$XDG_RUNTIME_DIR/dthrottled.sock` for others. Clients
-/// look there, too. systemd's `RUNTIME_DIRECTORY` is for the table: other users cannot enter it.
+/// `/run/dthrottled/dthrottled.sock` for root, `$XDG_RUNTIME_DIR/dthrottled.sock` for others, which are
+/// also the defaults of clients. The socket is not in systemd's `RUNTIME_DIRECTORY`, because other
+/// users cannot enter that directory.
 fn default_socket() -> Option<PathBuf> {
     let dir: PathBuf = match rustix::process::geteuid().is_root() {
         true => "/run/dthrottled".into(),
@@ -220,7 +220,7 @@ fn default_socket() -> Option<PathBuf> {
 }
 
 impl ListenAddress {
-    /// A path, or an address with its port.
+    /// Parses a path, which contains a slash, or an address with a port.
     pub(crate) fn parse(text: &str) -> Result<ListenAddress, String> {
         if text.contains('/') {
             return Ok(ListenAddress::Path(text.into()));
@@ -233,14 +233,14 @@ impl ListenAddress {
     }
 }
 
-/// The table, and how to read it.
+/// The table `[daemon]` and its reader.
 struct Keys<'a> {
     reader: Reader,
     table: Table<'a>,
 }
 
 impl Keys<'_> {
-    /// An address, or false for none; nothing is said otherwise.
+    /// `Some(None)` is the value `false`, `None` a missing key.
     fn address(&self, key: &'static str) -> Result<Option<Option<SocketAddr>>> {
         let Some(entry) = self.table.get(key) else { return Ok(None) };
         match &entry.node.value {
@@ -284,7 +284,7 @@ impl Keys<'_> {
         if time < least { Err(wrong("must be above zero")) } else { Ok(Some(time)) }
     }
 
-    /// The token, given as text or by a file, and a warning if every user can read the file.
+    /// The token, given as text or by a file, and a warning if every user can read that file.
     fn token(&self) -> Result<(Option<String>, Option<String>)> {
         let Some(entry) = self.table.get("token") else { return Ok((None, None)) };
         let line = entry.node.line;
@@ -306,16 +306,16 @@ impl Keys<'_> {
     }
 }
 
-/// Reads a token's file; newlines at its end do not count. Returns a warning, too, if every user can
-/// read the file.
+/// Reads the file of a token and removes newlines at its end. Also returns a warning if every user
+/// can read the file.
 fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
     let (bytes, warning) =
         read_secret(path, "daemon.token", MAX_TOKEN_LEN).map_err(|error| error.to_string())?;
     if bytes.len() > MAX_TOKEN_LEN {
         let path = path.display();
-        return Err(format!("{path} has more than the {MAX_TOKEN_LEN} bytes of a token"));
+        return Err(format!("{path} must have at most {MAX_TOKEN_LEN} bytes"));
     }
-    // Other bytes than ASCII are refused later.
+    // `check_token` refuses what is not ASCII.
     let text = String::from_utf8_lossy(&bytes);
     Ok((text.trim_end_matches(['\n', '\r']).to_string(), warning))
 }
@@ -323,7 +323,7 @@ fn read_token(path: &Path) -> Result<(String, Option<String>), String> {
 fn check_token(token: String) -> Result<String, String> {
     if token.len() < MIN_TOKEN_LEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(format!(
-            "a token has at least {MIN_TOKEN_LEN} letters, digits or signs of ASCII, no blanks"
+            "must have at least {MIN_TOKEN_LEN} ASCII letters, digits or punctuation marks, and no blanks"
         ));
     }
     Ok(token)
@@ -342,7 +342,7 @@ fn config_error(key: &str, line: Option<u32>, message: String) -> Error {
     Error::config(format!("daemon.{key}"), message).at_line(line)
 }
 
-/// A file's text, or an error that names it.
+/// Reads a file as text.
 pub(crate) fn read_file(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| Error::new(ErrorKind::File, format!("cannot be read: {error}")))
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_the_daemon() {
+    fn every_key_of_the_daemon_is_read() {
         let text = r#"
             rate = "5/s"
             [daemon]
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_line_and_field() {
+    fn errors_name_the_line_and_the_field() {
         for (text, expected_error) in [
             ("[daemon]\nlisten = 5", "line 2: daemon.listen: 5 is not possible here; write a path"),
             ("[daemon]\nlisten = []", "line 2: daemon.listen: a list"),
@@ -410,8 +410,8 @@ mod tests {
             ("[daemon]\nsocket_mode = '0999'", "line 2: daemon.socket_mode: \"0999\" is no mode"),
             ("[daemon]\nhttp = 'localhost:80'", "line 2: daemon.http: \"localhost:80\" is not"),
             ("[daemon]\nhttp = true", "line 2: daemon.http: true is not possible"),
-            ("[daemon]\n\nhttp = '0.0.0.0:80'", "line 3: daemon.http: 0.0.0.0:80 can be reached"),
-            ("[daemon]\ntoken = 'short'", "line 2: daemon.token: a token has at least 16"),
+            ("[daemon]\n\nhttp = '0.0.0.0:80'", "line 3: daemon.http: must be a loopback address"),
+            ("[daemon]\ntoken = 'short'", "line 2: daemon.token: must have at least 16"),
             (
                 "[daemon]\ntoken = { file = '/nowhere/x' }",
                 "line 2: daemon.token: cannot read /nowhere/x: ",

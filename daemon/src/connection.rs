@@ -1,7 +1,7 @@
-//! One connection: reads what has come, answers it, and never holds more than a bounded rest.
+//! One connection: reads input, answers it, and stores at most a bounded remainder.
 //!
-//! Buffers belong to the thread, not to the connection: an idle connection costs a task and a
-//! socket, and only one that does not read its answers holds bytes of its own.
+//! Buffers belong to the thread: an idle connection costs a task and a socket. A connection stores
+//! bytes only while its client does not read answers.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -27,17 +27,17 @@ use crate::resp::Resp;
 /// How much is read at once.
 const INPUT: usize = 32 * 1024;
 
-/// For clients that took this port for another.
+/// The response to an HTTP request on a port for lines or RESP.
 const NO_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\
     Connection: close\r\n\r\ndthrottled does not speak HTTP here; its key http says where\n";
 
-/// A socket of either kind.
+/// A Unix or TCP socket.
 pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-/// What is spoken on it.
+/// The protocol of a connection and its state.
 pub(crate) enum Session {
     Lines(Lines),
     Resp(Resp),
@@ -55,17 +55,17 @@ pub(crate) struct Connection {
     slot: Slot,
 }
 
-/// What a step came to.
+/// The result of reading and answering once.
 enum Step {
-    /// Everything is answered.
+    /// All input is answered.
     Done,
-    /// The client does not read: answers, and input that has yet to be looked at.
+    /// The client does not read: unsent answers, and input that is not processed yet.
     Blocked(Vec<u8>, Vec<u8>),
-    /// The last answer is sent, or the client is gone.
+    /// The connection ends: the last answer is sent, or the client has left.
     End,
 }
 
-/// A thread's buffers.
+/// The buffers of a thread.
 struct Buffers {
     input: Box<[u8]>,
     output: Vec<u8>,
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// Answers until the client goes, an error, or the end of the daemon.
+    /// Answers until the client leaves, an error occurs, or the daemon ends.
     pub(crate) async fn run(mut self, mut shutdown: watch::Receiver<bool>) -> io::Result<()> {
         loop {
             let step = tokio::select! {
@@ -108,24 +108,24 @@ impl Connection {
                 return Ok(());
             }
             if self.may_have_more {
-                // The others of this thread come first: a hundred reads of whoever sends without
-                // end are longer than clients wait for an answer.
+                // Gives other connections of this thread a turn. A client that sends without pause
+                // would delay them for longer than their timeouts.
                 yield_now().await;
             }
         }
-        // What has come by now is still answered.
+        // Input that has arrived before the shutdown is still answered.
         loop {
             let step = self.final_step()?;
             if !self.finish(step).await? {
                 return Ok(());
             }
-            // Whoever goes on sending must not keep the daemon: its time is looked at now.
+            // A client that keeps sending must not delay the end: the caller has a timeout.
             yield_now().await;
         }
     }
 
-    /// Reads and answers what the system has; nothing is waited for. The runtime is not asked
-    /// whether there is something: it may not have heard of it yet.
+    /// Reads and answers once without waiting. Reads the socket directly, because the runtime may
+    /// not have noticed the input yet.
     fn final_step(&mut self) -> io::Result<Step> {
         BUFFERS.with_borrow_mut(|Buffers { input, output }| match self.stream.receive(input) {
             Ok(0) => Ok(Step::End),
@@ -135,7 +135,7 @@ impl Connection {
         })
     }
 
-    /// Reads once and answers. Nothing waits in between, so the thread's buffers are free.
+    /// Reads once and answers. Does not wait in between, so it may use the buffers of the thread.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Step>> {
         BUFFERS.with_borrow_mut(|Buffers { input, output }| {
             let mut filled = ReadBuf::new(input);
@@ -148,7 +148,7 @@ impl Connection {
         })
     }
 
-    /// Answers what was read, unless it is of another protocol.
+    /// Answers input, or ends the connection if it is of another protocol.
     fn process(&mut self, input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
         self.slot.touch();
         self.may_have_more = input.len() == INPUT;
@@ -166,9 +166,10 @@ impl Connection {
         self.answer(input, output)
     }
 
-    /// Answers input as far as the client takes the answers.
+    /// Answers input until the client does not read the answers.
     fn answer(&mut self, mut input: &[u8], output: &mut Vec<u8>) -> io::Result<Step> {
-        // Requests that came together have the time of all: the clock is read once for them.
+        // Requests that arrive in one read all get the time of the whole read, so that the clock is
+        // read only once for all of them.
         let start = Instant::now();
         loop {
             output.clear();
@@ -193,7 +194,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the client has read what it was told. Whether the connection goes on.
+    /// Waits until the client has read its answers. Returns whether the connection continues.
     async fn finish(&mut self, mut step: Step) -> io::Result<bool> {
         loop {
             let (output, input) = match step {
@@ -246,7 +247,7 @@ impl Session {
         matches!(self, Session::Resp(resp) if resp.has_ended())
     }
 
-    /// Whether there is something to answer without further input.
+    /// Whether some input is stored that can be answered.
     fn is_pending(&self) -> bool {
         matches!(self, Session::Resp(resp) if resp.is_pending())
     }
@@ -274,7 +275,7 @@ impl Stream {
         }
     }
 
-    /// Sends what the system takes at once.
+    /// Sends without waiting. Returns how many bytes the system accepted.
     fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -326,15 +327,15 @@ mod tests {
         LocalSet::new().block_on(&runtime, test);
     }
 
-    /// The runtime hears of the end, but has not looked at the socket since the lines came.
+    /// The runtime handles the shutdown before it has noticed the lines.
     #[test]
-    fn what_has_come_is_answered_at_the_end() {
+    fn input_that_arrived_before_the_shutdown_is_answered() {
         let daemon = daemon();
         block_on(async {
             let (mut client, server) = Socket::pair().unwrap();
             let (end, shutdown) = watch::channel(false);
             let run = spawn_local(connection(&daemon, server).await.run(shutdown));
-            // It waits for something to read.
+            // The connection waits for input.
             yield_now().await;
             client.write_all(b"x\nx\nx\nx\npart").unwrap();
             end.send(true).unwrap();
@@ -347,7 +348,7 @@ mod tests {
 
     const ENDLESS_CLIENT_TIME: Duration = Duration::from_secs(20);
 
-    /// The other end of a client that sends for so long, unless it is let go.
+    /// The server's end of a client that sends without pause, until the connection is closed.
     fn endless_client() -> Socket {
         let (mut client, server) = Socket::pair().unwrap();
         let mut reader = client.try_clone().unwrap();
@@ -361,9 +362,9 @@ mod tests {
         server
     }
 
-    /// Who sends without end is read from once before the next one's turn.
+    /// Each connection reads once before the next one has its turn.
     #[test]
-    fn everybody_has_a_turn() {
+    fn a_client_that_sends_without_pause_does_not_delay_others() {
         let daemon = daemon();
         let greedy = endless_client();
         let (mut client, server) = Socket::pair().unwrap();
@@ -374,14 +375,14 @@ mod tests {
             let run = spawn_local(connection(&daemon, greedy).await.run(shutdown.clone()));
             spawn_local(connection(&daemon, server).await.run(shutdown)).await.unwrap().unwrap();
             let reads = daemon.state.counts.lines.get() as usize / (INPUT / 2);
-            assert!(reads < 20, "{reads} reads before that of another");
+            assert!(reads < 20, "{reads} reads of one client before the other was answered");
             run.abort();
         });
     }
 
-    /// Who never ceases to send is let go when the time is over, not when it likes.
+    /// The daemon closes such a connection at its timeout.
     #[test]
-    fn nobody_delays_the_end() {
+    fn a_client_that_sends_without_pause_does_not_delay_the_shutdown() {
         let daemon = daemon();
         let start = Instant::now();
         let server = endless_client();

@@ -1,4 +1,4 @@
-//! What all parts of the daemon hold: settings, the throttle of the moment, counts.
+//! The state that all parts of the daemon share: settings, the current throttle, counts.
 
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -16,7 +16,7 @@ pub(crate) struct Daemon {
     pub(crate) limits: Limits,
     pub(crate) state: State,
     pub(crate) call_rules: CallRules,
-    /// The file to read again.
+    /// The configuration file, which a reload reads.
     file: Option<PathBuf>,
     throttle: RwLock<Throttle>,
 }
@@ -38,23 +38,22 @@ impl Daemon {
         })
     }
 
-    /// Asks the throttle. It is another after a reload, so nobody keeps it.
+    /// Calls `work` with the current throttle. Do not keep a clone, because a reload replaces it.
     pub(crate) fn with_throttle<T>(&self, work: impl FnOnce(&Throttle) -> T) -> T {
         work(&self.throttle.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Checks allowed and refused so far, also under rules given in calls.
+    /// The numbers of checks allowed and refused, including those with rules given in calls.
     pub(crate) fn decisions(&self) -> (u64, u64) {
         let (allowed, refused) = self.with_throttle(Throttle::decisions);
         let (call_allowed, call_refused) = self.call_rules.decisions();
         (allowed + call_allowed, refused + call_refused)
     }
 
-    /// Reads the rules again. With a mistake in the file, or if it has no rules any more, everything
-    /// stays as it was.
+    /// Reads the rules again. Keeps the old rules if the file is invalid or has no rules.
     pub(crate) fn reload(&self) {
         let Some(file) = &self.file else {
-            return info!("there is no file to read again; the rules stay");
+            return info!("nothing to reload: the daemon was started without a configuration file");
         };
         let reloaded = read_file(file).and_then(|text| {
             let (mut config, settings) = Settings::from_toml(&text)?;
@@ -62,18 +61,20 @@ impl Daemon {
                 self.settings.allow_no_rules(&mut config);
             }
             if settings != self.settings {
-                warn!("changes of [daemon] need a restart, unless flags stand for them");
+                warn!(
+                    "changes of [daemon] take effect at the next start, unless flags replace them"
+                );
             }
             self.apply(config)
         });
         match reloaded {
             Ok(()) => {
                 self.state.counts.reloads.add(1);
-                info!("rules read again from {}", file.display());
+                info!("reloaded the rules from {}", file.display());
             }
             Err(error) => {
                 self.state.counts.failed_reloads.add(1);
-                warn!("{}: {error}; the rules stay as they were", file.display());
+                warn!("{}: {error}; the old rules stay in force", file.display());
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The limit of open files. Every connection is a file descriptor, so the limits of connections must
-//! fit it: otherwise connections wait in the backlog, where nobody closes them.
+//! fit it. Otherwise, new connections would wait in the backlog and no idle one would be closed.
 
 use std::env;
 use std::num::NonZero;
@@ -10,18 +10,18 @@ use tracing::warn;
 
 use crate::config::Settings;
 
-/// Connections of HTTP, unless the limit of open files is low.
+/// The most connections of HTTP, unless the limit of open files is low.
 const HTTP: usize = 256;
-/// Connections of gatekeepers to each of their two sockets, unless the limit of open files is low.
+/// The most connections to each of the two Smockron sockets, unless the limit of open files is low.
 const SMOCKRON: usize = 1000;
 /// Descriptors of the daemon itself: standard streams, listeners, table, cluster, files that it reads.
 const OWN: usize = 32;
 /// Descriptors of a thread with a runtime.
 const RUNTIME: usize = 4;
-/// Fewer connections are of no use.
+/// The fewest connections of a listener.
 const LEAST: usize = 8;
 
-/// How many connections are open at once.
+/// The most connections that are open at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// For each listener of lines and RESP.
@@ -32,7 +32,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Raises the limit of open files as far as the system lets it, and fits the connections to it.
+    /// Raises the limit of open files as far as the system allows, and derives the limits of
+    /// connections from it.
     pub(crate) fn of_process(settings: &Settings) -> Result<Limits, String> {
         let limit = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: limit.maximum, ..limit };

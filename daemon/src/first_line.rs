@@ -1,15 +1,15 @@
 //! Recognizes clients of other protocols by the first line of a connection. A web page can make a
-//! browser connect to any TCP port of this machine, and what it posts would be read as lines.
+//! browser connect to any TCP port of this machine, and the daemon would read its request as lines.
 
 use memchr::memchr;
 
-/// How a TLS connection begins: a handshake record of version 3.
+/// The first bytes of a TLS connection: a handshake record of version 3.
 const TLS: [u8; 2] = [0x16, 0x03];
-/// How the request line of HTTP ends: ` HTTP/1.1` and a CR.
+/// The length of the end of an HTTP request line: ` HTTP/1.1` and a CR.
 const VERSION: usize = 10;
 
-/// Start and end of a first line that is not complete. Sessions do nothing before a line is complete,
-/// so its bytes need not be held back.
+/// Start and end of an incomplete first line. A session does nothing before a line is complete, so it
+/// may get the bytes before the protocol is known.
 #[derive(Default)]
 pub(crate) struct FirstLine {
     start: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) enum Protocol {
 }
 
 impl FirstLine {
-    /// Looks at further bytes, before a session gets them.
+    /// Adds input, before a session gets it. Returns the protocol.
     pub(crate) fn feed(&mut self, input: &[u8]) -> Protocol {
         let newline = memchr(b'\n', input);
         let line = &input[..newline.unwrap_or(input.len())];
@@ -34,7 +34,7 @@ impl FirstLine {
         self.end.extend_from_slice(&line[line.len().saturating_sub(VERSION)..]);
         self.end.drain(..self.end.len().saturating_sub(VERSION));
         match newline {
-            // A query, which may have a tag that looks like HTTP.
+            // A query. Its tag may look like HTTP.
             _ if self.start.first() == Some(&0) => Protocol::Expected,
             _ if self.start == TLS => Protocol::Tls,
             None => Protocol::Unknown,
@@ -53,14 +53,14 @@ fn is_version(end: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn seen(line: &[u8], piece: usize) -> Protocol {
+    fn protocol_of(line: &[u8], piece: usize) -> Protocol {
         let mut first = FirstLine::default();
         let protocols = line.chunks(piece).map(|piece| first.feed(piece));
         protocols.into_iter().find(|found| *found != Protocol::Unknown).unwrap_or(Protocol::Unknown)
     }
 
     #[test]
-    fn protocols_are_recognized_in_pieces_of_any_size() {
+    fn protocols_are_recognized_if_the_line_arrives_in_pieces_of_any_size() {
         let long = [b"GET /".as_slice(), &[b'x'; 50_000], b" HTTP/1.0\r\n"].concat();
         for (line, protocol) in [
             (b"GET / HTTP/1.1\r\nHost: x\r\n".as_slice(), Protocol::Http),
@@ -79,7 +79,7 @@ mod tests {
             (b"\n", Protocol::Expected),
         ] {
             for piece in [1, 2, 3, 7, 11, 1000, line.len()] {
-                assert_eq!(seen(line, piece), protocol, "{piece} of {line:?}");
+                assert_eq!(protocol_of(line, piece), protocol, "{piece} of {line:?}");
             }
         }
     }

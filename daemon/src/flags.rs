@@ -1,4 +1,4 @@
-//! Flags: a configuration file, or what stands for one.
+//! Command-line flags: the configuration file, or settings instead of a file.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,34 +16,34 @@ pub(crate) struct Flags {
     /// The configuration file (TOML), for throttle and daemon.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Look at the configuration, say what is wrong with it, and end.
+    /// Check the configuration, print what is wrong, and exit.
     #[arg(long)]
     pub(crate) check: bool,
-    /// The rate of the only rule, such as "100/s"; without a file.
+    /// The rate of the only rule, such as "100/s". Not together with --config.
     #[arg(long, conflicts_with = "config")]
     rate: Option<String>,
-    /// Its burst: a number, or a duration such as "10s".
+    /// The burst of that rule: a number, or a duration such as "10s".
     #[arg(long, requires = "rate")]
     burst: Option<String>,
-    /// The name of the table; "dthrottled" by default.
+    /// The name of the table [default: dthrottled].
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     table: Option<String>,
-    /// Where lines are answered: a path or an address with a port. May be given often.
-    #[arg(long, value_name = "PLACE", value_parser = ListenAddress::parse)]
+    /// Answer lines here: a path or an address with a port. May be repeated.
+    #[arg(long, value_name = "SOCKET", value_parser = ListenAddress::parse)]
     listen: Vec<ListenAddress>,
-    /// Where HTTP is answered: an address with a port, or "off".
+    /// Answer HTTP here: an address with a port, or "off".
     #[arg(long, value_name = "ADDRESS", value_parser = or_off)]
     http: Option<Address>,
-    /// Where RESP is answered: an address with a port, or "off", the default.
+    /// Answer RESP here: an address with a port, or "off".
     #[arg(long, value_name = "ADDRESS", value_parser = or_off)]
     resp: Option<Address>,
-    /// Where Smockron's gatekeepers tell what they let through; control is on the next port.
+    /// Accept accounting of Smockron's gatekeepers here; control is on the next port.
     #[arg(long, value_name = "ADDRESS", value_parser = or_off)]
     smockron: Option<Address>,
-    /// How much is logged: off, error, warn, info, debug, trace.
+    /// The level of the log: off, error, warn, info, debug or trace.
     #[arg(long, default_value = "info")]
     pub(crate) log_level: LevelFilter,
-    /// How it is logged, on standard error.
+    /// The format of the log, which goes to standard error.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
 }
@@ -54,7 +54,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// An address, or none.
+/// An address, or `None` for "off".
 #[derive(Clone, Copy)]
 struct Address(Option<SocketAddr>);
 
@@ -66,7 +66,7 @@ fn or_off(text: &str) -> Result<Address, String> {
 }
 
 impl Flags {
-    /// The whole configuration, checked.
+    /// Reads and checks the whole configuration.
     pub(crate) fn read(&self) -> Result<(Config, Settings), String> {
         let named = |error: dthrottle::Error| match &self.config {
             Some(path) => format!("{}: {error}", path.display()),

@@ -12,7 +12,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Takes note of all that was allowed and refused so far; once a second.
+    /// Records the totals of allowed and refused checks. Called once a second.
     pub(crate) fn record(&mut self, allowed: u64, refused: u64) {
         if let Some((allowed_before, refused_before)) = self.last.replace((allowed, refused)) {
             if self.seconds.len() == SECONDS {
@@ -24,12 +24,12 @@ impl History {
         }
     }
 
-    /// Allowed and refused in each of the last seconds, the oldest first.
+    /// The checks allowed and refused in each of the last seconds, the oldest first.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = (u64, u64)> {
         self.seconds.iter().copied()
     }
 
-    /// Allowed and refused in the last second.
+    /// The checks allowed and refused in the last second.
     pub(crate) fn latest(&self) -> (u64, u64) {
         self.seconds.back().copied().unwrap_or_default()
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_are_differences() {
+    fn a_second_is_the_difference_of_two_totals() {
         let mut history = History::default();
         history.record(10, 1);
         assert_eq!(history.latest(), (0, 0));

@@ -12,14 +12,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// The open connections of one listener.
 pub(crate) struct Limit {
     permits: Arc<Semaphore>,
-    /// In the order in which they are closed.
+    /// The connections, sorted by the order in which they are closed.
     open: Mutex<BTreeMap<Key, Open>>,
     started: Instant,
     accepted: AtomicU64,
 }
 
-/// Whether the connection is established, its last activity as far as it is known here, and its
-/// number.
+/// Whether the connection is established, its last activity when it was listed, and its number.
 type Key = (bool, u64, u64);
 
 /// An entry of `Limit::open`. Dropping it closes the connection.
@@ -33,12 +32,12 @@ struct Open {
 struct Activity {
     number: u64,
     last: AtomicU64,
-    /// The rest of its key. Changes under the lock only.
+    /// The other parts of its key. They change only under the lock of `Limit::open`.
     listed: AtomicU64,
     established: AtomicBool,
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The permission for one connection, which is returned when it is dropped.
 pub(crate) struct Slot {
     limit: Arc<Limit>,
     activity: Arc<Activity>,
@@ -49,7 +48,7 @@ pub(crate) struct Slot {
 pub(crate) type Closed = oneshot::Receiver<()>;
 
 impl Limit {
-    /// At most `most` connections, and at least one.
+    /// Allows at most `most` connections, and at least one.
     pub(crate) fn new(most: usize) -> Arc<Limit> {
         Arc::new(Limit {
             permits: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
@@ -59,8 +58,8 @@ impl Limit {
         })
     }
 
-    /// A slot for a new connection. If there is none, closes the connection that has been idle
-    /// longest, one that is not established if possible, and waits until it is gone.
+    /// Returns a slot for a new connection. If the limit is reached, closes the connection that has
+    /// been idle longest, if possible one that is not established, and waits until it is closed.
     pub(crate) async fn enter(self: &Arc<Limit>) -> (Slot, Closed) {
         let permit = self.permit().await;
         let (close, closed) = oneshot::channel();
@@ -88,13 +87,13 @@ impl Limit {
 
     fn close_longest_idle(&self) {
         self.with_open(|all| {
-            // Each is looked at once: they may be active meanwhile.
+            // Checks each connection once, because they may become active again and again.
             for _ in 0..all.len() {
                 let Some(((_, listed, _), open)) = all.pop_first() else { return };
                 if open.activity.last.load(Ordering::Relaxed) == listed {
                     return;
                 }
-                // It was active since it was listed, so it comes later.
+                // The connection was active since it was listed, so it comes later.
                 list(all, open);
             }
             all.pop_first();
@@ -129,8 +128,8 @@ impl Slot {
         self.activity.last.store(self.limit.now(), Ordering::Relaxed);
     }
 
-    /// Marks the connection as established: others are closed first. A connection is established
-    /// after its first complete line or command, over HTTP after its first valid token.
+    /// Marks the connection as established, so that others are closed first. A connection is
+    /// established after its first complete line or command; over HTTP, after its first valid token.
     #[inline]
     pub(crate) fn establish(&self) {
         if self.activity.established.load(Ordering::Relaxed) {
@@ -139,7 +138,7 @@ impl Slot {
         self.limit.with_open(|all| {
             let open = all.remove(&self.activity.key());
             self.activity.established.store(true, Ordering::Relaxed);
-            // Without an entry it is being closed.
+            // Without an entry, the connection is being closed.
             open.into_iter().for_each(|open| list(all, open));
         });
     }
@@ -155,7 +154,7 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    /// Gives the runtime the turns that a waiting `enter` needs.
+    /// Runs the tasks until a waiting `enter` has returned.
     async fn enter(limit: &Arc<Limit>, gone: usize, open: &mut Vec<(Slot, Closed)>) {
         let waiting = tokio::spawn({
             let limit = Arc::clone(limit);
@@ -163,7 +162,7 @@ mod tests {
         });
         while !waiting.is_finished() {
             tokio::task::yield_now().await;
-            // As a connection's task does.
+            // The task of a connection does the same.
             open.retain_mut(|(_, closed)| {
                 closed.try_recv() == Err(oneshot::error::TryRecvError::Empty)
             });
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "current_thread")]
-    async fn the_longest_idle_connection_is_closed() {
+    async fn a_full_limit_closes_the_connection_that_was_idle_longest() {
         let (limit, mut open) = (Limit::new(3), Vec::new());
         for _ in 0..3 {
             enter(&limit, 0, &mut open).await;
@@ -191,11 +190,11 @@ mod tests {
         open[0].0.touch();
         enter(&limit, 3, &mut open).await;
         assert_eq!(numbers(&open), [1, 4, 5]);
-        // A slot that is given up makes room without closing anything.
+        // A dropped slot makes room without closing a connection.
         open.remove(0);
         enter(&limit, 4, &mut open).await;
         assert_eq!(numbers(&open), [4, 5, 6]);
-        // Nor is one that is established closed before others.
+        // An established connection is closed last.
         open[0].0.establish();
         enter(&limit, 5, &mut open).await;
         enter(&limit, 6, &mut open).await;

@@ -1,7 +1,7 @@
-//! The query protocol, without sockets: bytes in, answers out. `docs/daemon.md` defines it.
+//! The line protocol, without sockets: reads bytes, writes answers. `docs/daemon.md` defines it.
 //!
-//! An ordinary line is a tag and is answered by `OK` or `NO`; nothing is allocated for it. A line
-//! that begins with a NUL byte is a query of the longer form (`query.rs`).
+//! An ordinary line is a tag, and its answer is `OK` or `NO`. It needs no allocation. A line that
+//! begins with a NUL byte is a query of the longer form (`query.rs`).
 
 use dthrottle::Throttle;
 use memchr::memchr;
@@ -10,41 +10,42 @@ use crate::config::Settings;
 use crate::query;
 use crate::state::State;
 
-/// How many tags are asked about at once: what the core looks up together.
+/// How many tags are checked in one call. The core prefetches this many buckets.
 const BATCH: usize = 64;
-/// A feed ends when it has written so much, so that nobody's unread answers grow without bound.
+/// A session stops reading when it has written this many bytes, so that the answers of a client that
+/// does not read are bounded.
 pub(crate) const MAX_OUTPUT: usize = 32 * 1024;
 
-/// What became of the bytes that a session was given.
+/// How much of its input a session has processed.
 pub(crate) struct Consumed {
     pub(crate) bytes: usize,
-    /// How many requests were answered.
+    /// The number of requests that were answered.
     pub(crate) requests: u64,
 }
 
-/// What a connection remembers between two reads.
+/// The state of a connection between two reads.
 pub(crate) struct Lines {
-    /// The beginning of a line whose end has yet to come.
+    /// The beginning of an incomplete line.
     part: Vec<u8>,
-    /// More of it came than is kept.
+    /// The incomplete line is longer than `part`.
     is_truncated: bool,
     max_line: usize,
-    /// Whether it may change or see state without a token: it is on a Unix socket.
+    /// Whether the client is on a Unix socket, so that it may see and change state without a token.
     trusted: bool,
 }
 
-/// What the lines are asked of.
+/// What the session needs to answer.
 pub(crate) struct LineContext<'a> {
     pub(crate) throttle: &'a Throttle,
     pub(crate) state: &'a State,
     pub(crate) settings: &'a Settings,
 }
 
-/// Tags of one feed that have yet to be decided.
+/// Tags that are not checked yet.
 struct Batch<'a> {
     tags: [&'a [u8]; BATCH],
     len: usize,
-    /// How many lines were answered, queries included.
+    /// The number of lines that were answered, including queries.
     answered: u64,
 }
 
@@ -89,7 +90,7 @@ impl Lines {
         Consumed { bytes: input.len() - rest.len(), requests: requests + batch.answered }
     }
 
-    /// Keeps the beginning of a line: one byte more than the longest tag, which may be a CR.
+    /// Stores the beginning of a line, with one byte more than the longest tag for a CR.
     fn store(&mut self, bytes: &[u8]) {
         let room = self.max_line + 1 - self.part.len();
         self.is_truncated |= bytes.len() > room;
@@ -106,7 +107,7 @@ impl Lines {
         out: &mut Vec<u8>,
     ) {
         if line.first() == Some(&0) {
-            // In the order of the lines.
+            // Answers must be in the order of the lines.
             batch.answer(context, out);
             batch.answered += 1;
             if is_truncated || line.len() > self.max_line {
@@ -125,7 +126,7 @@ impl Lines {
             tag = all;
         }
         if tag.len() > self.max_line {
-            // Whoever sends endless tags is held to the rate of their beginning.
+            // Long tags are limited by their beginning.
             context.state.counts.long_lines.add(1);
             tag = &tag[..self.max_line];
         }
@@ -151,7 +152,7 @@ impl Batch<'_> {
         let mut allowed = [true; BATCH];
         let allowed = &mut allowed[..self.len];
         if context.throttle.allow_many(tags, allowed).is_err() {
-            // Only a throttle that is closed: clients shall go on.
+            // The only error is a closed throttle. Fails open.
             allowed.fill(true);
         }
         let mut refused = 0;
@@ -210,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn three_bytes_for_every_line() {
+    fn every_line_gets_an_answer_of_three_bytes() {
         let mut f = fixture(2);
         assert_eq!(f.feed(b"a\na\na\nb\n"), b"OK\nOK\nNO\nOK\n");
-        assert_eq!(f.feed(b"\n\r\n\n"), b"OK\nOK\nNO\n", "the empty tag is one like others");
+        assert_eq!(f.feed(b"\n\r\n\n"), b"OK\nOK\nNO\n", "the empty tag is valid");
     }
 
     #[test]
-    fn a_line_may_come_in_pieces() {
+    fn a_line_may_arrive_in_pieces() {
         let mut f = fixture(1);
         for byte in b"abc\r" {
             assert_eq!(f.feed(&[*byte]), b"");
@@ -227,20 +228,20 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_cr_is_no_part_of_a_tag() {
+    fn only_the_last_cr_is_removed_from_a_tag() {
         let mut f = fixture(1);
         assert_eq!(f.feed(b"a\na\r\na\r\r\n\ra\n"), b"OK\nNO\nOK\nOK\n");
     }
 
     #[test]
-    fn tags_are_bytes() {
+    fn a_tag_may_be_any_bytes() {
         let mut f = fixture(1);
         assert_eq!(f.feed(b"\xff\x00\n\xff\n\xff\x00\n"), b"OK\nOK\nNO\n");
     }
 
-    /// In one piece or in many, with CR or without: the first bytes count.
+    /// The result does not depend on the pieces of the line or on a CR.
     #[test]
-    fn a_long_tag_is_cut() {
+    fn a_long_tag_is_truncated() {
         let ten = b"0123456789".as_slice();
         for long in
             [b"0123456789".as_slice(), b"0123456789x", b"0123456789xyz", &[ten; 90].concat()]
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_bounded_and_all_come() {
+    fn answers_are_written_in_bounded_parts_and_all_arrive() {
         let mut f = fixture(1);
         let input = b"\n".repeat(100_000);
         let out = f.feed(&input);
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn long_forms_are_answered_in_order() {
+    fn queries_and_ordinary_lines_are_answered_in_order() {
         let mut f = fixture(1);
         f.lines.max_line = 20;
         let out = f.feed(b"a\n\0peek\0tag=a\na\n");
@@ -280,9 +281,9 @@ mod tests {
         assert!(lines[1].starts_with("NO limit=1 remaining=0 "), "{}", lines[1]);
     }
 
-    /// Nobody gets more by asking about endless tags in the longer form.
+    /// A client gets no further units by making its tag longer.
     #[test]
-    fn a_long_tag_of_the_longer_form_is_cut() {
+    fn a_long_tag_of_the_longer_form_is_truncated() {
         for cut in [0, 1, 15, 20, 21, 22, 30] {
             let mut f = fixture(1);
             f.lines.max_line = 20;

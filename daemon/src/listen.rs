@@ -1,4 +1,4 @@
-//! Listening sockets: opened here, or handed over by systemd.
+//! Listening sockets: opened here, or passed by systemd.
 
 use std::env;
 use std::io;
@@ -12,9 +12,9 @@ use rustix::net::sockopt;
 use crate::config::{ListenAddress, Settings};
 use crate::socket_file::{self, SocketFile};
 
-/// The system takes twice as much.
+/// The system doubles this size.
 const HTTP_BUFFER: usize = 64 * 1024;
-/// After so long without a word the system asks whether the other end is still there.
+/// After this time without data, the system probes whether the client still exists.
 #[cfg(target_os = "linux")]
 const KEEPALIVE: Duration = Duration::from_secs(120);
 
@@ -25,19 +25,19 @@ pub(crate) struct Listeners {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) resp: Option<TcpListener>,
     pub(crate) http: Option<TcpListener>,
-    /// For accounting and for control.
+    /// The listeners for accounting and for control.
     pub(crate) smockron: Option<(TcpListener, TcpListener)>,
-    /// The files of the Unix sockets that were opened here.
+    /// The files of the Unix sockets that this daemon opened.
     pub(crate) files: Vec<SocketFile>,
 }
 
 impl Listeners {
-    /// Takes what systemd hands over, and opens the rest of what the settings ask for. A socket of
-    /// systemd is for lines, unless its name is `resp` or `http`. Call it before any other thread
-    /// starts: it changes the umask for a moment.
+    /// Takes the sockets of systemd and opens the others of the settings. A socket of systemd is for
+    /// lines unless its name is `resp` or `http`. Call this before another thread starts, because it
+    /// changes the umask temporarily.
     pub(crate) fn open(settings: &Settings) -> io::Result<Listeners> {
         let mut all = Listeners::from_systemd()?;
-        // Those of systemd stand for the default one.
+        // Sockets of systemd replace the default one.
         let default = match settings.listen.is_empty() && all.unix.is_empty() && all.tcp.is_empty()
         {
             true => Settings::default_listen()?,
@@ -64,17 +64,17 @@ impl Listeners {
         if let Some(address) = settings.smockron {
             all.smockron = Some(bind_pair(address)?);
         }
-        // Of those in the configuration that is known already.
+        // `Settings::check` has checked the address in the configuration, but not one of systemd.
         if let (Some(http), None) = (&all.http, &settings.token)
             && let address = http.local_addr()?
             && !address.ip().is_loopback()
         {
-            let message = "other machines can reach this HTTP socket of systemd: set daemon.token";
+            let message = "other machines can reach this socket of systemd; set daemon.token";
             return Err(with_fix("http", address, &io::Error::other(message)));
         }
         if let Some(http) = &all.http {
-            // Connections have it from their listener. What a page that nobody reads is told stays
-            // in there; the system would let it grow to megabytes.
+            // Connections inherit the size from their listener. Events for a page that does not read
+            // fill this buffer, which the system would otherwise grow to megabytes.
             sockopt::set_socket_send_buffer_size(http, HTTP_BUFFER)?;
         }
         all.prepare()?;
@@ -106,8 +106,8 @@ impl Listeners {
         let smockron = self.smockron.iter().flat_map(|(accounting, control)| [accounting, control]);
         let mut tcp = self.tcp.iter().chain(&self.resp).chain(&self.http).chain(smockron);
         tcp.try_for_each(|listener| {
-            // Connections have it from their listener. One whose other end is gone without a word
-            // would stay for ever.
+            // Connections inherit it from their listener. Without it, a connection would stay for
+            // ever if its client disappears without closing it.
             sockopt::set_socket_keepalive(listener, true)?;
             #[cfg(target_os = "linux")]
             sockopt::set_tcp_keepidle(listener, KEEPALIVE)?;
@@ -115,7 +115,7 @@ impl Listeners {
         })
     }
 
-    /// Where lines, RESP and HTTP are answered, for people.
+    /// The addresses of all listeners, for the log.
     pub(crate) fn describe(&self) -> Description {
         let address = |listener: &TcpListener| match listener.local_addr() {
             Ok(address) => address.to_string(),
@@ -134,7 +134,7 @@ impl Listeners {
         }
     }
 
-    /// Addresses that other machines can reach and that ask for no token.
+    /// The addresses that other machines can use without a token.
     pub(crate) fn reachable_without_token(&self) -> Vec<SocketAddr> {
         let smockron = self.smockron.iter().map(|(accounting, _)| accounting);
         let tcp = self.tcp.iter().chain(&self.resp).chain(smockron);
@@ -154,7 +154,7 @@ fn bind(key: &str, address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).map_err(|error| with_fix(key, address, &error))
 }
 
-/// Two ports, one after the other. With port 0, any two that are free.
+/// Binds two consecutive ports. With port 0, any two that are free.
 fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
     for attempt in 1.. {
         let first = bind("smockron", address)?;
@@ -174,9 +174,9 @@ fn bind_pair(address: SocketAddr) -> io::Result<(TcpListener, TcpListener)> {
 
 fn with_fix(key: &str, address: impl std::fmt::Display, error: &io::Error) -> io::Error {
     let fix = match error.kind() {
-        io::ErrorKind::AddrInUse => "; stop what has it, or choose another",
+        io::ErrorKind::AddrInUse => "; stop the program that uses it, or choose another",
         io::ErrorKind::AddrNotAvailable => "; choose an address of this machine",
-        io::ErrorKind::PermissionDenied => "; choose one that this user may have",
+        io::ErrorKind::PermissionDenied => "; choose one that this user may use",
         _ => "",
     };
     io::Error::new(error.kind(), format!("daemon.{key}: {address}: {error}{fix}"))

@@ -1,4 +1,4 @@
-//! dthrottled: answers for everything that cannot link the library. `docs/daemon.md` describes it.
+//! dthrottled: makes decisions for programs that cannot link the library. `docs/daemon.md` describes it.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -51,9 +51,9 @@ use serve::Workers;
 
 type Failure = Box<dyn Error>;
 
-/// How often refusals of old are made to count half, in seconds.
+/// The time in seconds after which a refusal counts half in the list of most refused tags.
 const REFUSED_HALF_LIFE: u64 = 30;
-/// How long the end of the daemon waits for a reload.
+/// How long the shutdown waits for a reload.
 const RELOAD_LIMIT: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 fn start(flags: &Flags) -> Result<(), Failure> {
     let (config, settings) = flags.read()?;
     if flags.check {
-        println!("dthrottled: the configuration is good");
+        println!("dthrottled: the configuration is valid");
         return Ok(());
     }
     let log =
@@ -80,30 +80,32 @@ fn start(flags: &Flags) -> Result<(), Failure> {
         LogFormat::Json => log.json().init(),
     }
     let limits = Limits::of_process(&settings)?;
-    let table = config.table_name().map_or("of its own".to_string(), |name| format!("{name:?}"));
+    let table = config.table_name().map_or("private".to_string(), |name| format!("{name:?}"));
     let throttle = dthrottle::Builder::from(config).build()?;
     for warning in throttle.warnings() {
         warn!("{warning}");
     }
     if daemon::has_no_rules(&throttle) {
-        warn!("there are no rules: everything is allowed");
+        warn!("no domain has a rule, so every check is allowed");
     }
     let listeners = Listeners::open(&settings)?;
     throttle.start()?;
     for address in listeners.reachable_without_token() {
-        warn!("whoever reaches {address} can charge any client; let only your own hosts do so");
+        warn!(
+            "every client that can reach {address} can charge any tag; restrict access to your own hosts"
+        );
     }
     let ready = ready_line(&listeners, &throttle, &table);
     let daemon = Arc::new(Daemon::new(settings, limits, flags.config.clone(), throttle)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = LocalSet::new().block_on(&runtime, run(&daemon, listeners, &ready));
-    // Does not wait for a reload that still reads its file.
+    // Does not wait for a reload that is still reading its file.
     runtime.shutdown_background();
     daemon.close();
     ended
 }
 
-/// One line about everything that is set up.
+/// The log line that lists listeners, table, rules and cluster.
 fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String {
     let domains = throttle.domains();
     let rules: usize = domains.iter().map(|domain| domain.rules().len()).sum();
@@ -122,9 +124,9 @@ fn ready_line(listeners: &Listeners, throttle: &Throttle, table: &str) -> String
     )
 }
 
-/// Accepts, until a signal says to end.
+/// Serves connections until SIGTERM or SIGINT.
 async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<(), Failure> {
-    // First of all: whoever has heard that it is ready may send them.
+    // Before the daemon reports that it is ready, because signals may arrive from then on.
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -160,7 +162,7 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<
     let mut reload: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {
-            // One at a time: a signal that comes meanwhile is heard afterwards.
+            // One reload at a time. A signal during a reload starts another one afterwards.
             _ = hangup.recv(), if reload.is_none() => {
                 notify::reloading();
                 let daemon = Arc::clone(daemon);
@@ -176,21 +178,22 @@ async fn run(daemon: &Arc<Daemon>, listeners: Listeners, ready: &str) -> Result<
         }
     }
     notify::stopping();
-    info!("ending: no new connections, and the last answers");
-    // Still listening: the next daemon may start here before the last answers are taken.
+    info!("shutting down: accepting no new connections, sending the last answers");
+    // Removes the socket files first, so that another daemon can start while this one sends its
+    // last answers.
     drop(listeners.files);
     accepting.shutdown().await;
     let _ = end.send(true);
     let workers = std::rc::Rc::into_inner(workers).ok_or("a listener did not end")?;
     workers.join();
     if reload.is_some() {
-        // One that leaves and joins the cluster ends soon. One that reads a pipe may never end.
+        // A reload that joins a cluster finishes soon. One that reads from a pipe may never finish.
         let _ = tokio::time::timeout(RELOAD_LIMIT, finished(&mut reload)).await;
     }
     Ok(())
 }
 
-/// Waits for the end of a reload; for ever if there is none.
+/// Waits for the end of a reload. Waits for ever if there is none.
 async fn finished(reload: &mut Option<JoinHandle<()>>) {
     match reload {
         Some(task) => drop(task.await),
@@ -198,7 +201,7 @@ async fn finished(reload: &mut Option<JoinHandle<()>>) {
     }
 }
 
-/// What is done once a second.
+/// The work that is done once a second.
 async fn tick(daemon: &Daemon) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     for count in 1_u64.. {

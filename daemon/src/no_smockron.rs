@@ -1,5 +1,5 @@
-//! Stands for `smockron/` where the feature is off: no settings have an address for it
-//! (`config.rs`).
+//! Replaces `smockron/` if the feature is off. It is never called, because `config.rs` refuses an
+//! address for it.
 
 use std::sync::Arc;
 

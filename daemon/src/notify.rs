@@ -1,4 +1,5 @@
-//! Tells systemd how the daemon is: sd_notify, a datagram to the socket that NOTIFY_SOCKET names.
+//! Reports the state of the daemon to systemd (sd_notify): a datagram to the socket in
+//! NOTIFY_SOCKET.
 
 use std::env;
 use std::os::linux::net::SocketAddrExt;
@@ -15,13 +16,13 @@ pub(crate) fn stopping() {
     send("STOPPING=1");
 }
 
-/// `ready` ends it.
+/// The reload ends with `ready`.
 pub(crate) fn reloading() {
     let now = clock_gettime(ClockId::Monotonic);
     send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.tv_sec * 1_000_000 + now.tv_nsec / 1000));
 }
 
-/// Whoever started the daemon may have asked for no word: then nothing is sent.
+/// Sends nothing if NOTIFY_SOCKET is not set.
 fn send(message: &str) {
     let Some(name) = env::var_os("NOTIFY_SOCKET") else { return };
     let address = match name.as_bytes() {
@@ -31,6 +32,6 @@ fn send(message: &str) {
     let sent = address
         .and_then(|address| UnixDatagram::unbound()?.send_to_addr(message.as_bytes(), &address));
     if let Err(error) = sent {
-        tracing::warn!(%error, "systemd could not be told");
+        tracing::warn!(%error, "cannot notify systemd");
     }
 }

@@ -1,8 +1,9 @@
-//! The longer form of the query protocol: lines that begin with a NUL byte, which is gone here.
+//! The longer form of the line protocol: lines that begin with a NUL byte. The caller has removed
+//! that byte.
 //!
-//! `check NUL domain=login NUL cost=2 NUL tag=203.0.113.7`: a verb, options, and the tag at last,
-//! which is the rest of the line whatever it contains. Names have no control characters, so a NUL
-//! can stand between the fields.
+//! `check NUL domain=login NUL cost=2 NUL tag=203.0.113.7`: a verb, options, and last the tag, which
+//! is the rest of the line and may contain any bytes. Names have no control characters, so a NUL can
+//! separate the fields.
 
 use std::io::Write;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::line::LineContext;
 use crate::report;
 use crate::scan_cache::MAX_TOP;
 
-/// What a line asks for.
+/// A parsed line.
 struct Query<'a> {
     verb: &'a str,
     domain: Option<&'a str>,
@@ -28,16 +29,16 @@ struct Query<'a> {
 
 const VERBS: [&str; 8] = ["check", "peek", "refund", "reset", "stats", "peers", "rules", "top"];
 const OPTIONS: &str = "domain, cost, max_delay_ms, partial, count, token or tag";
-/// Characters of an unknown domain's name in an error.
+/// The most characters of an unknown domain's name in an error.
 const MAX_SHOWN: usize = 64;
 
-/// Writes the answer to a line: one line.
+/// Writes the answer to a line, which is one line.
 pub(crate) fn answer(line: &[u8], trusted: bool, context: &LineContext<'_>, out: &mut Vec<u8>) {
     answer_read(Query::read(line), trusted, context, out);
 }
 
-/// The same for the beginning of a line that is too long: its tag, which is last, is cut like that
-/// of an ordinary line.
+/// Like `answer`, for the beginning of a line that is too long. Its tag, which is last, is truncated
+/// like that of an ordinary line.
 pub(crate) fn answer_truncated(
     line: &[u8],
     trusted: bool,
@@ -45,7 +46,8 @@ pub(crate) fn answer_truncated(
     out: &mut Vec<u8>,
 ) {
     let query = Query::read(line).ok().filter(|query| query.tag.is_some());
-    let error = || argument(format!("no tag within the {} bytes of a line", line.len() + 1));
+    let error =
+        || argument(format!("tag must begin within the {} bytes of a line", line.len() + 1));
     answer_read(query.ok_or_else(error), trusted, context, out);
 }
 
@@ -85,7 +87,7 @@ impl<'a> Query<'a> {
             rest = more;
             let (key, value) = text(field)?.split_once('=').unwrap_or_default();
             let number = || {
-                let error = || argument(format!("{key}={value:?}: write a whole number"));
+                let error = || argument(format!("{key} must be a whole number, got {value:?}"));
                 value.parse::<u64>().map_err(|_| error())
             };
             match key {
@@ -97,7 +99,8 @@ impl<'a> Query<'a> {
                 "count" => query.count = number()?.min(MAX_TOP as u64) as usize,
                 _ => {
                     let field = String::from_utf8_lossy(field);
-                    let message = format!("{field:?} is no option; write {OPTIONS}, with a value");
+                    let message =
+                        format!("{field:?} is not an option; write {OPTIONS}, with a value");
                     return Err(argument(message));
                 }
             }
@@ -122,9 +125,9 @@ impl<'a> Query<'a> {
             verb if !VERBS.contains(&verb) => {
                 let (last, others) = VERBS.split_last().unwrap_or((&"", &[]));
                 let known = others.join(", ");
-                return Err(argument(format!("{verb:?} is no verb; write {known} or {last}")));
+                return Err(argument(format!("{verb:?} is not a verb; write {known} or {last}")));
             }
-            // All others change or reveal state.
+            // The remaining verbs change or reveal state.
             verb if !self.may_see_state(trusted, context) => {
                 let message = format!(
                     "{verb} needs the daemon's Unix socket, or over TCP the token of daemon.token"
@@ -159,11 +162,12 @@ impl<'a> Query<'a> {
     }
 
     fn tag(&self) -> Result<&'a [u8]> {
-        self.tag.ok_or_else(|| argument("no tag; end the line with tag= and the tag".into()))
+        self.tag
+            .ok_or_else(|| argument("tag is missing; end the line with tag= and the tag".into()))
     }
 }
 
-/// The domain of this name. The error lists the others only for clients that may see them.
+/// Finds a domain by its name. The error lists all domains only if `may_list` is true.
 pub(crate) fn find_domain(throttle: &Throttle, name: &str, may_list: bool) -> Result<Domain> {
     throttle.domain(name).map_err(|error| match error.kind() {
         ErrorKind::Domain if !may_list => {
@@ -182,7 +186,7 @@ fn first_field(line: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 fn text(field: &[u8]) -> Result<&str> {
-    str::from_utf8(field).map_err(|_| argument("only a tag may be other than UTF-8".into()))
+    str::from_utf8(field).map_err(|_| argument("all fields except the tag must be UTF-8".into()))
 }
 
 fn argument(message: String) -> Error {
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn full_answers() {
+    fn check_and_peek_answer_with_all_fields() {
         let throttle = throttle();
         let one = ask(&throttle, b"check\0domain=log in\0cost=3\0tag=x\0y", false);
         let times = "delay_ns=0 retry_after_ns=0 reset_after_ns=1500000000";
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_given_back() {
+    fn refund_and_reset_return_units() {
         let throttle = throttle();
         let left = || ask(&throttle, b"peek\0domain=log in\0tag=x", false);
         for _ in 0..4 {
@@ -265,15 +269,15 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn an_invalid_line_gets_an_error_that_names_the_field() {
         for (line, said) in [
-            (b"".as_slice(), "no verb"),
-            (b"chekc\0tag=x", "\"chekc\" is no verb; write check, peek"),
-            (b"check", "no tag"),
-            (b"check\0cost=2", "no tag"),
-            (b"check\0cost=-1\0tag=x", "write a whole number"),
-            (b"check\0price=1\0tag=x", "\"price=1\" is no option"),
-            (b"check\0\0tag=x", "\"\" is no option"),
+            (b"".as_slice(), "not a verb"),
+            (b"chekc\0tag=x", "\"chekc\" is not a verb; write check, peek"),
+            (b"check", "tag is missing"),
+            (b"check\0cost=2", "tag is missing"),
+            (b"check\0cost=-1\0tag=x", "cost must be a whole number, got \"-1\""),
+            (b"check\0price=1\0tag=x", "\"price=1\" is not an option"),
+            (b"check\0\0tag=x", "\"\" is not an option"),
             (b"check\0domain=\xff\0tag=x", "UTF-8"),
             (b"check\0domain=nobody\0tag=x", "no domain \"nobody\"; there are: default, free"),
             (b"check\0domain=log in\0cost=5\0tag=x", "can never pass"),
@@ -284,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_json() {
+    fn reports_are_valid_json() {
         for verb in ["stats", "peers", "rules", "top"] {
             let answer = ask(&throttle(), verb.as_bytes(), true);
             let json = answer.strip_prefix("OK ").unwrap();
@@ -293,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn state_needs_a_unix_socket_or_the_token() {
+    fn verbs_for_state_need_a_unix_socket_or_the_token() {
         let throttle = throttle();
         for verb in ["refund", "reset", "stats", "peers", "rules", "top"] {
             let with = |token: &str, trusted| {
@@ -327,17 +331,20 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_verb_is_named_before_the_token_is_asked_for() {
+    fn an_unknown_verb_is_reported_before_a_missing_token() {
         let answer = ask(&throttle(), b"bogus\0tag=x", false);
-        assert!(answer.starts_with("ERROR argument \"bogus\" is no verb; write check"), "{answer}");
+        assert!(
+            answer.starts_with("ERROR argument \"bogus\" is not a verb; write check"),
+            "{answer}"
+        );
         assert!(answer.ends_with("rules or top"), "{answer}");
     }
 
     #[test]
-    fn a_delay_is_at_most_max_delay() {
+    fn a_check_waits_at_most_max_wait() {
         let throttle = throttle();
-        let check = || ask(&throttle, b"check\0domain=log in\0max_delay_ms=99999999\0tag=x", false);
-        // Four at once, and two a second for ten seconds.
+        let check = || ask(&throttle, b"check\0domain=log in\0max_wait_ms=99999999\0tag=x", false);
+        // The burst of 4, and 2 per second for 10 seconds.
         for _ in 0..24 {
             assert!(check().starts_with("OK "));
         }

@@ -1,16 +1,17 @@
-//! The tags that were refused most, lately: a sketch of bounded size. The table has no names.
+//! The tags that were refused most recently and most often, in bounded memory. The table cannot
+//! list them, because it stores only fingerprints of tags.
 //!
-//! Best effort: a thread that finds the sketch in use goes on without it. Nothing is allocated for
-//! a refusal.
+//! The counts are approximate: a thread that finds the lock taken skips its refusal. Counting does
+//! not allocate.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 const SETS: usize = 256;
-/// A tag has so many entries; the least counted makes room, and hands its count on, so that a tag
-/// that is refused often never counts too low.
+/// A tag has this many possible entries. A new tag replaces the one with the lowest count and
+/// inherits its count, so the count of a tag that is refused often is never too low.
 const WAYS: usize = 4;
-/// So much of a tag is kept.
+/// The stored bytes of a tag.
 const MAX_TAG: usize = 64;
 
 pub(crate) struct Refused {
@@ -48,13 +49,14 @@ impl Refused {
         (least.hash, least.len, least.count) = (hash, len as u8, least.count + 1);
     }
 
-    /// Makes old refusals count half.
+    /// Halves all counts, so that recent refusals count more.
     pub(crate) fn age(&self) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.as_flattened_mut().iter_mut().for_each(|entry| entry.count /= 2);
     }
 
-    /// The most refused tags, cut short and made safe to show, with their counts.
+    /// The most refused tags with their counts. The tags are truncated, and hidden characters are
+    /// escaped.
     pub(crate) fn top(&self, count: usize) -> Vec<(String, u64)> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut all: Vec<Entry> = entries.into_iter().flatten().filter(|p| p.count > 0).collect();
@@ -65,8 +67,8 @@ impl Refused {
     }
 }
 
-/// A tag for people. Characters that cannot be seen, or that change the order of others, are
-/// escaped: a tag must not look like another, nor like more than one.
+/// Escapes characters that are invisible or change the order of others, so that a tag cannot look
+/// like another one or like several.
 fn escaped(tag: &[u8]) -> String {
     let mut out = String::new();
     for c in String::from_utf8_lossy(tag).chars() {
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_refused_are_found_in_a_flood() {
+    fn the_most_refused_tags_are_found_among_many_others() {
         let refused = Refused::default();
         for round in 0..1000_u32 {
             for tag in ["alice", "bob", "bob"] {
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_cut_and_need_not_be_text() {
+    fn a_tag_is_truncated_and_may_be_invalid_utf_8() {
         let refused = Refused::default();
         refused.add(&[b'x'; 1000]);
         refused.add(b"\xff");

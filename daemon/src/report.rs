@@ -1,11 +1,11 @@
-//! What the daemon tells about itself and its throttle, as JSON.
+//! Reports about the daemon and its throttle, as JSON.
 
 use dthrottle::{ActiveRule, Domain, PeerStats, Throttle, TopBucket};
 use serde_json::{Map, Value, json};
 
 use crate::state::State;
 
-/// Counts of throttle and daemon.
+/// The counts of the throttle and the daemon.
 pub(crate) fn stats(throttle: &Throttle, state: &State) -> Value {
     let mut stats = json!(state.scans.stats(throttle));
     let counts = state.counts.all().map(|(name, _, count)| (name.to_string(), count.into()));
@@ -17,7 +17,7 @@ pub(crate) fn stats(throttle: &Throttle, state: &State) -> Value {
     stats
 }
 
-/// The cluster; null: there is none.
+/// The cluster, or null if there is none.
 pub(crate) fn peers(throttle: &Throttle) -> Value {
     throttle.cluster_stats().map_or(Value::Null, |mut stats| {
         stats.peers = newest(&stats.peers).cloned().collect();
@@ -25,13 +25,13 @@ pub(crate) fn peers(throttle: &Throttle) -> Value {
     })
 }
 
-/// Peers, each in the newest of its lives.
+/// The newest incarnation of each peer.
 pub(crate) fn newest(peers: &[PeerStats]) -> impl Iterator<Item = &PeerStats> {
     let later = |a: &PeerStats, b: &PeerStats| a.node == b.node && a.incarnation > b.incarnation;
     peers.iter().filter(move |peer| !peers.iter().any(|other| later(other, peer)))
 }
 
-/// Rules in force.
+/// The rules in force.
 pub(crate) fn rules(throttle: &Throttle) -> Value {
     let rule = |rule: &ActiveRule| {
         let window = rule.window().as_secs_f64();
@@ -49,7 +49,7 @@ pub(crate) fn rules(throttle: &Throttle) -> Value {
     throttle.domains().iter().map(domain).collect()
 }
 
-/// Who was refused most lately, and the fullest use of buckets.
+/// The tags that were refused most recently, and the buckets with the least units left.
 pub(crate) fn top(throttle: &Throttle, state: &State, count: usize) -> Value {
     let bucket = |bucket: &TopBucket| {
         json!({
@@ -65,13 +65,13 @@ pub(crate) fn top(throttle: &Throttle, state: &State, count: usize) -> Value {
     json!({ "refused": refused(state, count), "buckets": buckets })
 }
 
-/// Who was refused most lately.
+/// The tags that were refused most recently.
 pub(crate) fn refused(state: &State, count: usize) -> Value {
     let tag = |(tag, count)| json!({ "tag": tag, "count": count });
     state.refused.top(count).into_iter().map(tag).collect()
 }
 
-/// Numbers of 64 bits are text: not every reader of JSON has as many.
+/// Writes a 64-bit number as text, because JavaScript reads numbers of JSON with 53 bits.
 fn id(number: u64) -> String {
     format!("{number:016x}")
 }

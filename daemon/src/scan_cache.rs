@@ -1,14 +1,15 @@
-//! Looks at the whole table, which take long where it is full. What was seen is cached for a while, so
-//! that nobody can keep the daemon busy by asking again and again.
+//! A cache for results that need a scan of the whole table. A scan takes long if the table is large,
+//! so repeated requests for it must not keep the daemon busy.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use dthrottle::{Stats, Throttle, TopBucket};
 
-/// The most that `top` tells.
+/// The most buckets in an answer to `top`.
 pub(crate) const MAX_TOP: usize = 1000;
-/// Kept for so many times as long as the look took: at most a twentieth of the time goes into scans.
+/// A result is cached for this many times the duration of its scan, so scans take at most a twentieth
+/// of the time.
 const KEEP_FACTOR: u32 = 20;
 
 #[derive(Default)]
@@ -17,7 +18,7 @@ pub(crate) struct ScanCache {
     top: Cached<Vec<TopBucket>>,
 }
 
-/// What was seen, and until when it is good.
+/// The result of a scan, and until when it is valid.
 struct Cached<T>(Mutex<Option<(T, Instant)>>);
 
 impl<T> Default for Cached<T> {
@@ -27,14 +28,14 @@ impl<T> Default for Cached<T> {
 }
 
 impl ScanCache {
-    /// Counts of the throttle; those of decisions are of now.
+    /// The counts of the throttle. The numbers of decisions are always current.
     pub(crate) fn stats(&self, throttle: &Throttle) -> Stats {
         let mut stats = self.stats.get_or_scan(Instant::now, || throttle.stats());
         (stats.allowed, stats.refused) = throttle.decisions();
         stats
     }
 
-    /// The buckets used most.
+    /// The buckets with the least units left.
     pub(crate) fn top(&self, throttle: &Throttle, count: usize) -> Vec<TopBucket> {
         let mut top = self.top.get_or_scan(Instant::now, || throttle.top(MAX_TOP));
         top.truncate(count);
@@ -44,7 +45,7 @@ impl ScanCache {
 
 impl<T: Clone> Cached<T> {
     fn get_or_scan(&self, now: impl Fn() -> Instant, scan: impl FnOnce() -> T) -> T {
-        // Who comes while another scans waits for what it sees.
+        // A thread that comes during a scan waits for its result.
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let start = now();
         if let Some((value, until)) = &*cached
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_is_kept_for_as_long_as_it_is_dear() {
+    fn a_result_is_cached_in_proportion_to_the_duration_of_its_scan() {
         let cache = Cached::default();
         let now = Cell::new(Instant::now());
         let scans = Cell::new(0);

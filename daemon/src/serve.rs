@@ -1,5 +1,5 @@
-//! Listeners and workers. Every worker is a thread with a runtime of its own, and a connection
-//! stays with the worker it was given to: no task moves, no wake-up crosses a core for an answer.
+//! Listeners and workers. Every worker is a thread with its own runtime, and a connection stays with
+//! its worker, so that answering does not wake up another core.
 
 use std::io;
 use std::num::NonZero;
@@ -19,12 +19,12 @@ use crate::limit::{Closed, Limit, Slot};
 use crate::line::Lines;
 use crate::resp::Resp;
 
-/// How long connections have at the end.
+/// How long the shutdown waits for connections to read their last answers.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait when the system has no more sockets.
+/// The pause after a failure to accept a connection.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// A connection on its way to a worker.
+/// A connection that is passed to a worker.
 struct Accepted {
     socket: Socket,
     slot: Slot,
@@ -37,7 +37,7 @@ enum Socket {
     Resp(std::net::TcpStream),
 }
 
-/// The threads that answer.
+/// The threads that serve connections.
 pub(crate) struct Workers {
     daemon: Arc<Daemon>,
     senders: Vec<mpsc::UnboundedSender<Accepted>>,
@@ -56,7 +56,7 @@ impl Workers {
         for number in 0..count {
             let (sender, receiver) = mpsc::unbounded_channel();
             let (daemon, ending) = (Arc::clone(daemon), ending.clone());
-            // Asked for here, so that a refusal of the system ends the start and not the worker.
+            // Built here, so that a failure ends the start of the daemon and not only a worker.
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let work = move || LocalSet::new().block_on(&runtime, worker(daemon, receiver, ending));
             threads.push(thread::Builder::new().name(format!("worker {number}")).spawn(work)?);
@@ -65,7 +65,7 @@ impl Workers {
         Ok(Workers { daemon: Arc::clone(daemon), senders, threads, next: Default::default() })
     }
 
-    /// Waits for all workers to end.
+    /// Waits until all workers have ended.
     pub(crate) fn join(self) {
         drop(self.senders);
         for thread in self.threads {
@@ -97,7 +97,7 @@ impl Workers {
         .await;
     }
 
-    /// Accepts the connections of one listener, which has a limit of its own.
+    /// Accepts the connections of one listener, which has its own limit.
     async fn accept(&self, next: impl AsyncFn() -> io::Result<Socket>) {
         let counts = &self.daemon.state.counts;
         let limit = Limit::new(self.daemon.limits.listener);
@@ -105,9 +105,9 @@ impl Workers {
             let socket = match next().await {
                 Ok(socket) => socket,
                 Err(error) => {
-                    // Of a client that is gone again, or of a system without free descriptors:
-                    // then those that are there come first.
-                    warn!(%error, "no connection could be accepted");
+                    // The client has left already, or there are no free descriptors. In the second
+                    // case existing connections have priority.
+                    warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_RETRY).await;
                     continue;
                 }
@@ -141,12 +141,12 @@ async fn worker(
     }
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(DRAIN_TIMEOUT, all).await.is_err() {
-        warn!("some connections did not take their last answers");
+        warn!("some clients did not read their last answers within {DRAIN_TIMEOUT:?}");
     }
 }
 
 async fn serve_connection(accepted: Accepted, daemon: Arc<Daemon>, ending: watch::Receiver<bool>) {
-    /// Also when the task is dropped.
+    /// Decrements the count of open connections, even if the task is dropped.
     struct Open<'a>(&'a Daemon);
     impl Drop for Open<'_> {
         fn drop(&mut self) {
@@ -179,7 +179,7 @@ async fn serve_connection(accepted: Accepted, daemon: Arc<Daemon>, ending: watch
         }
         _ = closed => {
             daemon.state.counts.closed_idle.add(1);
-            debug!("the listener is full: the connection that was idle longest is closed");
+            debug!("the listener is full: closed the connection that was idle longest");
         }
     }
 }

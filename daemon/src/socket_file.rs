@@ -1,8 +1,8 @@
-//! The file of a Unix socket. It belongs to the daemon that made it, and only that daemon removes it.
+//! The file of a Unix socket. Only the daemon that created it removes it.
 //!
-//! Finding a file that nobody answers, removing it and making a new one are several steps, and so
-//! are looking whose file it is and removing it. Daemons that start or end at one path take turns:
-//! each holds a lock on the file `PATH.lock`, which exists only as long as it is held.
+//! Replacing a stale file takes several steps, and so does removing one's own file. Two daemons that
+//! start or end at the same path must not do this at the same time. Each holds a lock on the file
+//! `PATH.lock`, which exists only while it is held.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -25,16 +25,16 @@ const LOCK_RETRY: Duration = Duration::from_millis(10);
 /// A socket's file, removed when this is dropped.
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// No other file has it while the socket is open.
+    /// No other file has this identity while the socket is open.
     identity: Identity,
 }
 
 /// Device and number of a file.
 type Identity = (u64, u64);
 
-/// Listens at a path. A file that a daemon left behind when it was killed is replaced.
+/// Listens at a path. Replaces a file that a killed daemon left.
 ///
-/// Changes the umask for a moment: no other thread may make files meanwhile.
+/// Changes the umask temporarily, so no other thread may create files at the same time.
 pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
     if let Some(dir) = path.parent()
         && !dir.exists()
@@ -44,15 +44,15 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
     let _lock = Lock::take(path)?;
     if let Ok(found) = fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
-            return Err(io::Error::other("there is a file that is not a socket; remove it"));
+            return Err(io::Error::other("the file exists and is not a socket; remove it"));
         }
         if has_listener(path)? {
-            let message = "another daemon answers there; stop it, or listen elsewhere";
+            let message = "another process listens there; stop it, or choose another path";
             return Err(io::Error::other(message));
         }
         fs::remove_file(path)?;
     }
-    // The file is made with its mode: no user can connect before it is set.
+    // The umask gives the file its mode at once. A later chmod would let users connect before it.
     let previous = umask(Mode::from_raw_mode(!mode & 0o777));
     let listener = UnixListener::bind(path);
     umask(previous);
@@ -61,8 +61,8 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
     Ok((listener, SocketFile { path: path.into(), identity }))
 }
 
-/// Whether a process listens at a path. Never waits: a connection that does not fit the other's
-/// backlog is an answer, too.
+/// Whether a process listens at a path. Does not wait: an error because of a full backlog also shows
+/// that a process listens.
 fn has_listener(path: &Path) -> io::Result<bool> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -78,14 +78,14 @@ impl Drop for SocketFile {
         let path = self.path.display();
         let _lock = match Lock::take(&self.path) {
             Ok(lock) => lock,
-            Err(error) => return warn!("{path} is left behind: {error}"),
+            Err(error) => return warn!("cannot remove {path}: {error}"),
         };
-        // Its place may have been taken by another daemon since.
+        // Another daemon may have created a new file at this path.
         let is_ours = |meta: &fs::Metadata| identity(meta) == self.identity;
         if fs::symlink_metadata(&self.path).is_ok_and(|meta| is_ours(&meta))
             && let Err(error) = fs::remove_file(&self.path)
         {
-            warn!("{path} is left behind: {error}");
+            warn!("cannot remove {path}: {error}");
         }
     }
 }
@@ -110,7 +110,7 @@ impl Lock {
         while start.elapsed() < LOCK_LIMIT {
             let file = File::from(open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(named)?);
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // Unless its last holder has removed it just now.
+                // The previous holder may have removed the file before this lock was taken.
                 Ok(()) => match fs::symlink_metadata(&path) {
                     Ok(meta) if identity(&meta) == identity(&file.metadata()?) => {
                         return Ok(Lock { path, _file: file });
@@ -121,7 +121,10 @@ impl Lock {
                 Err(cause) => return Err(named(cause)),
             }
             if !has_waited {
-                info!("waiting for another daemon that starts or ends at {}", socket.display());
+                info!(
+                    "waiting for another daemon that is starting or ending at {}",
+                    socket.display()
+                );
                 has_waited = true;
             }
             thread::sleep(LOCK_RETRY);
@@ -134,7 +137,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is locked: a daemon that waits for this file sees that it has no name any more.
+        // Removed while it is locked, so that a waiting daemon sees that its file is gone.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon counts about itself, and what all its connections share.
+//! The counts of the daemon, and other state that all connections share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -25,12 +25,12 @@ pub(crate) struct State {
     pub(crate) history: Mutex<History>,
 }
 
-/// How long requests took, by protocol.
+/// The durations of requests, by protocol.
 #[derive(Default)]
 pub(crate) struct RequestTimes {
     pub(crate) lines: Histogram,
     pub(crate) resp: Histogram,
-    /// Checks only: a page of metrics takes long.
+    /// Only `/check`, because a page of metrics takes long.
     pub(crate) http: Histogram,
 }
 
@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// The decisions of the last minutes.
+    /// Calls `work` with the decisions of the last minutes.
     pub(crate) fn with_history<T>(&self, work: impl FnOnce(&mut History) -> T) -> T {
         work(&mut self.history.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -77,13 +77,13 @@ macro_rules! counts {
         /// Counts since the start.
         #[derive(Default)]
         pub(crate) struct Counts {
-            /// Open now.
+            /// Open connections.
             pub(crate) connections: Count,
             $($(#[doc = $help])+ pub(crate) $field: Count,)*
         }
 
         impl Counts {
-            /// All that only grow: name, what it is, count.
+            /// The name, help text and value of each count that only grows.
             pub(crate) fn all(&self) -> [(&'static str, &'static str, u64); [$($name),*].len()] {
                 [$(($name, concat!($($help),+).trim_ascii_start(), self.$field.get())),*]
             }
@@ -96,9 +96,9 @@ counts! {
     accepted: "connections_accepted",
     /// Idle connections closed because their listener was full
     closed_idle: "connections_closed_idle",
-    /// Connections closed that did not read answers
+    /// Connections closed because the client did not read its answers
     too_slow: "connections_too_slow",
-    /// Connections closed that spoke HTTP or TLS to the port of lines or RESP
+    /// Connections closed because they began with HTTP or TLS on a port for lines or RESP
     other_protocol: "connections_other_protocol",
     /// Ordinary lines answered
     lines: "lines",
@@ -108,23 +108,23 @@ counts! {
     long_lines: "long_lines",
     /// RESP commands answered
     resp_commands: "resp_commands",
-    /// RESP commands refused because their rule was one too many
+    /// RESP commands refused because there were too many rules
     resp_rules_refused: "resp_rules_refused",
     /// HTTP requests answered
     http_requests: "http_requests",
-    /// Requests that gatekeepers let through
+    /// Requests that gatekeepers passed
     smockron_accepted: "smockron_accepted",
     /// Requests that gatekeepers delayed
     smockron_delayed: "smockron_delayed",
     /// Requests that gatekeepers rejected
     smockron_rejected: "smockron_rejected",
-    /// Messages of gatekeepers that made no sense
+    /// Invalid messages of gatekeepers
     smockron_bad: "smockron_bad",
-    /// Timestamps of gatekeepers too far ahead, taken as the time of arrival
+    /// Timestamps of gatekeepers too far ahead, replaced by the time of arrival
     smockron_far_ahead: "smockron_far_ahead",
-    /// Delays told to gatekeepers
+    /// Delays sent to gatekeepers
     smockron_published: "smockron_published",
-    /// Delays that a gatekeeper missed, because it did not read in time
+    /// Delays that were dropped because a gatekeeper did not read in time
     smockron_dropped: "smockron_dropped",
     /// Reloads of the configuration
     reloads: "reloads",
@@ -132,7 +132,7 @@ counts! {
     failed_reloads: "failed_reloads",
 }
 
-/// A count orders nothing: all its accesses are relaxed.
+/// All accesses are relaxed, because a count orders nothing.
 #[derive(Default)]
 pub(crate) struct Count(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! What is sent: a text, or events for as long as somebody listens.
+//! Response bodies: a text, or a stream of events until the client disconnects.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -22,11 +22,11 @@ pub(super) enum Body {
     Events(Events),
 }
 
-/// The state of the daemon, once a second.
+/// A stream with the state of the daemon once a second.
 pub(super) struct Events {
     daemon: Arc<Daemon>,
     second: Interval,
-    /// The minutes before go with the first.
+    /// The first event has the history of the last minutes.
     first: bool,
     _permit: OwnedSemaphorePermit,
 }

@@ -14,7 +14,7 @@ use crate::query::find_domain;
 
 const KEYS: [&str; 7] = ["tag", "domain", "cost", "max_delay_ms", "partial", "peek", "token"];
 
-/// The status, the body, and the header fields of a decision.
+/// Returns the status, the body and the header fields of the response.
 pub(super) fn answer(query: &str, daemon: &Daemon) -> (StatusCode, Value, HeaderMap) {
     match daemon.with_throttle(|throttle| decide(query, throttle, daemon)) {
         Ok((decision, domain)) => {
@@ -28,26 +28,28 @@ pub(super) fn answer(query: &str, daemon: &Daemon) -> (StatusCode, Value, Header
 }
 
 fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision, Domain)> {
-    let wrong = |message: String| Error::new(ErrorKind::Argument, message);
+    let argument_error = |message: String| Error::new(ErrorKind::Argument, message);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let key = pair.split('=').next().unwrap_or("");
         if !KEYS.contains(&key) {
             let keys = KEYS[..6].join(", ");
-            return Err(wrong(format!("{key:?} is no parameter; there are {keys}")));
+            return Err(argument_error(format!(
+                "{key:?} is not a parameter; the parameters are {keys}"
+            )));
         }
     }
-    let number = |key: &str, usual: u64| match parameter(query, key) {
-        None => Ok(usual),
+    let number = |key: &str, default: u64| match parameter(query, key) {
+        None => Ok(default),
         Some(value) => {
             let number = str::from_utf8(&value).ok().and_then(|value| value.parse().ok());
-            number.ok_or_else(|| wrong(format!("{key}: write a whole number")))
+            number.ok_or_else(|| argument_error(format!("{key} must be a whole number")))
         }
     };
-    let tag =
-        parameter(query, "tag").ok_or_else(|| wrong("no tag; write /check?tag=...".into()))?;
+    let tag = parameter(query, "tag")
+        .ok_or_else(|| argument_error("tag is missing; write /check?tag=...".into()))?;
     let domain = match parameter(query, "domain") {
         None => (**throttle).clone(),
-        // If a token is set, the client has sent it.
+        // A client has shown the token, if one is set.
         Some(name) => {
             let may_list = daemon.settings.token.is_some();
             find_domain(throttle, &String::from_utf8_lossy(&name), may_list)?
@@ -65,7 +67,7 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision
     Ok((decision, domain))
 }
 
-/// What middleware would write into its response.
+/// The header fields that middleware would send.
 fn fields(decision: &Decision, domain: &Domain) -> HeaderMap {
     let headers = Headers::of_domain(Kind::Standard, false, domain);
     let fields = headers.of_response(domain, decision).into_iter();
@@ -79,13 +81,13 @@ fn shown(decision: &Decision, domain: &Domain) -> Value {
     json!(Shown(Decision::FIELDS, &domain.values(decision)))
 }
 
-/// A parameter of a query, decoded.
+/// The decoded value of a parameter.
 pub(super) fn parameter(query: &str, key: &str) -> Option<Vec<u8>> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.into_iter().find(|(found, _)| *found == key).map(|(_, value)| decode(value))
 }
 
-/// `%41` is `A`, and `+` a blank.
+/// Decodes `%41` as `A` and `+` as a space.
 fn decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_decoded() {
+    fn percent_and_plus_are_decoded_in_parameters() {
         let query = "a=1&tag=a%20b+c%C3%bc%zz%4&domain=";
         assert_eq!(parameter(query, "tag").unwrap(), "a b cü%zz%4".as_bytes());
         assert_eq!(parameter(query, "domain").unwrap(), b"");

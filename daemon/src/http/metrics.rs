@@ -60,7 +60,7 @@ fn write(daemon: &Daemon, page: &mut Page) -> fmt::Result {
     let uptime = daemon.state.started.elapsed().as_secs_f64();
     page.single("dthrottled_uptime_seconds", "gauge", "Time since the start", uptime)?;
     let connections = daemon.state.counts.connections.get();
-    page.single("dthrottled_connections", "gauge", "Connections open now", connections)?;
+    page.single("dthrottled_connections", "gauge", "Open connections", connections)?;
     for (name, help, count) in daemon.state.counts.all() {
         page.single(&format!("dthrottled_{name}_total"), "counter", help, count)?;
     }
@@ -169,8 +169,8 @@ fn cluster(throttle: &Throttle, page: &mut Page) -> fmt::Result {
     };
     type Time = fn(&PeerStats) -> Duration;
     let times: [(&str, &str, Time); 2] = [
-        ("age", "Time since a peer was last heard", |peer| peer.age),
-        ("delay", "How long a datagram of a peer takes", |peer| peer.delay),
+        ("age", "Time since the last datagram of a peer", |peer| peer.age),
+        ("delay", "Estimated network delay of a peer", |peer| peer.delay),
     ];
     for (name, help, time) in times {
         let name = format!("dthrottle_peer_{name}_seconds");
@@ -181,7 +181,7 @@ fn cluster(throttle: &Throttle, page: &mut Page) -> fmt::Result {
         }
     }
     let name = "dthrottle_cluster_total";
-    page.family(name, "counter", "What the exchange counted, by name")?;
+    page.family(name, "counter", "Counts of the exchange between nodes, by name")?;
     for (what, count) in &stats.counts {
         page.sample(name, &[("count", what)], count)?;
     }

@@ -1,4 +1,4 @@
-//! HTTP: metrics, health, checks, and a page to look at.
+//! HTTP: metrics, health, checks, and a page for browsers.
 
 mod access;
 mod body;
@@ -31,19 +31,19 @@ use crate::limit::{Limit, Slot};
 use body::{Body, events};
 use timeout_stream::TimeoutStream;
 
-/// Streams of `/events` at once. Each keeps its connection.
+/// The most open streams of `/events`. Each uses a connection.
 const MAX_EVENT_STREAMS: usize = 32;
-/// How long a client may take to say what it wants.
+/// How long a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// So much of a head is read, and so much of an answer waits for the client.
+/// The longest head of a request, and the most unsent bytes of a response.
 const MAX_BUFFER: usize = 64 * 1024;
 const PAGE: &str = include_str!("page.html");
-/// Nothing on the page comes from elsewhere, and nothing may.
+/// The page loads nothing from other places.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// Answers until it is dropped.
+/// Accepts and serves connections until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
     let limit = Limit::new(daemon.limits.http);
     let events = Arc::new(Semaphore::new(MAX_EVENT_STREAMS.min(daemon.limits.http / 2)));
@@ -51,11 +51,11 @@ pub(crate) async fn serve(listener: TcpListener, daemon: Arc<Daemon>) {
     loop {
         while connections.try_join_next().is_some() {}
         let stream = match listener.accept().await {
-            // Whatever way it came here.
+            // Refuses other machines even if the socket, perhaps of systemd, can be reached by them.
             Ok((_, peer)) if daemon.settings.token.is_none() && !is_loopback(peer) => continue,
             Ok((stream, _)) => stream,
             Err(error) => {
-                debug!(%error, "no connection could be accepted");
+                debug!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -122,7 +122,7 @@ impl Client {
         }
         let is_check = path == "/check" && request.method() == Method::POST;
         if request.method() != Method::GET && request.method() != Method::HEAD && !is_check {
-            let message = "only GET\n".into();
+            let message = "the method must be GET or HEAD\n".into();
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", message);
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
@@ -136,7 +136,7 @@ impl Client {
             }
             "/metrics" => {
                 let daemon = Arc::clone(daemon);
-                // It looks at the whole table.
+                // Counting buckets reads the whole table.
                 match spawn_blocking(move || metrics::text(&daemon)).await {
                     Ok(metrics) => text(StatusCode::OK, metrics::TYPE, metrics),
                     Err(_) => {
@@ -156,12 +156,13 @@ impl Client {
             "/events" => match Arc::clone(&self.events).try_acquire_owned() {
                 Ok(permit) => respond(StatusCode::OK, "text/event-stream", events(daemon, permit)),
                 Err(_) => {
-                    let message = "too many streams of events are open; close a page\n";
+                    let message = "too many streams of /events are open; close another page\n";
                     text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", message.into())
                 }
             },
             _ => {
-                let message = "there are /, /metrics, /healthz, /check and /events\n";
+                let message =
+                    "not found; the paths are /, /metrics, /healthz, /check and /events\n";
                 text(StatusCode::NOT_FOUND, "text/plain", message.into())
             }
         }
@@ -179,7 +180,7 @@ fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response<Body>
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // The address of the page may have the token in it.
+    // The address of the page may contain the token.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }

@@ -1,5 +1,5 @@
-//! A stream that is given up when its client does not read for too long. Whoever asks and never
-//! reads would keep one of the few places, and what it was told, for ever.
+//! A stream that fails when its client does not read for `write_timeout`. Otherwise, a client that
+//! never reads its responses would occupy a connection and its buffers for ever.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -19,7 +19,7 @@ pub(super) struct TimeoutStream {
     stream: TokioIo<TcpStream>,
     slot: Rc<Slot>,
     daemon: Arc<Daemon>,
-    /// When to give up; nothing: the last write was taken.
+    /// The timeout of a blocked write. `None` if the last write succeeded.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,5 +1,5 @@
-//! Rules that are given in calls. They live in a private table of their own, which no peer hears
-//! of, and a key has one bucket there under whatever rule it is asked about, as in redis-cell.
+//! Rules that are given in calls. They have a private table, which is not reported to peers. As in
+//! redis-cell, a key has one bucket for all rules.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -9,9 +9,9 @@ use dthrottle::{Config, Rate, Result, Rule, TableConfig, Throttle};
 
 use crate::state::Count;
 
-/// A table has room for somewhat more rules.
+/// The most rules. A table has room for slightly more.
 const MAX_RULES: usize = 4000;
-/// How many rules one connection may add, so that one client cannot use up all.
+/// The most rules that one connection may add, so that one client cannot add all.
 const MAX_RULES_PER_CONNECTION: usize = 250;
 
 /// A rule as a call gives it.
@@ -25,7 +25,7 @@ pub(super) struct CallRule {
 pub(crate) struct CallRules(RwLock<Known>);
 
 struct Known {
-    /// Has the table.
+    /// Owns the table.
     base: Throttle,
     rules: HashMap<CallRule, Throttle>,
 }
@@ -35,7 +35,7 @@ impl CallRules {
         Ok(CallRules(RwLock::new(Known { base: empty()?, rules: HashMap::new() })))
     }
 
-    /// The throttle with this rule. `added` is how many rules the connection has added.
+    /// Returns the throttle with this rule. `added` counts the rules that the connection has added.
     pub(super) fn get(
         &self,
         rule: CallRule,
@@ -48,12 +48,12 @@ impl CallRules {
             return Ok(throttle.clone());
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // No rule makes room for another: its buckets would be full again.
+        // Rules are not evicted, because their buckets would be lost.
         if *added >= MAX_RULES_PER_CONNECTION || known.rules.len() >= MAX_RULES {
             refused.add(1);
             return Err(format!(
                 "too many different rules: a connection can add {MAX_RULES_PER_CONNECTION}, and all together \
-                 {MAX_RULES}; use the same rule for all keys of a kind"
+                 {MAX_RULES}; give all keys of one kind the same rule"
             ));
         }
         let mut config = Config::default();
@@ -65,7 +65,7 @@ impl CallRules {
         Ok(throttle)
     }
 
-    /// Allowed and refused so far.
+    /// The numbers of checks allowed and refused.
     pub(crate) fn decisions(&self) -> (u64, u64) {
         self.0.read().unwrap_or_else(PoisonError::into_inner).base.decisions()
     }

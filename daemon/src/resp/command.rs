@@ -8,7 +8,8 @@ use dthrottle::{CheckOptions, ErrorKind};
 use super::call_rules::CallRule;
 use crate::daemon::Daemon;
 
-/// The commands that are there: name, number of words (negative: at least), as COMMAND tells them.
+/// The name and arity of each command, as in the answer to COMMAND. A negative arity is the least
+/// number of words.
 const COMMANDS: [(&str, i32); 9] = [
     ("cl.throttle", -5),
     ("client", -2),
@@ -21,8 +22,8 @@ const COMMANDS: [(&str, i32); 9] = [
     ("select", 2),
 ];
 
-/// Writes the answer to a command of at least one word. Whether it was the last. `added` is how many
-/// rules the connection has added.
+/// Writes the answer to a command of at least one word. Returns whether the connection ends. `added`
+/// counts the rules that the connection has added.
 pub(super) fn answer(
     words: &[&[u8]],
     daemon: &Daemon,
@@ -57,14 +58,14 @@ pub(super) fn answer(
             let name = String::from_utf8_lossy(&words[0][..words[0].len().min(64)]);
             let known = known.join(", ");
             let message =
-                format!("ERR unknown command '{name}'; this is dthrottled, it knows {known}");
+                format!("ERR unknown command '{name}'; dthrottled has the commands {known}");
             write_error(&message, out);
         }
     }
     false
 }
 
-/// `key max_burst count_per_period period [quantity]`, as redis-cell has it.
+/// `key max_burst count_per_period period [quantity]`, as in redis-cell.
 fn throttle(arguments: &[&[u8]], daemon: &Daemon, added: &mut usize, out: &mut Vec<u8>) {
     let (key, numbers) = match arguments {
         [key, numbers @ ..] if matches!(numbers.len(), 3 | 4) => (key, numbers),
@@ -90,7 +91,7 @@ fn decide(
         let number = str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         number.filter(|number| (least..=i64::MAX as u64).contains(number)).ok_or_else(|| {
             let text = String::from_utf8_lossy(text);
-            format!("{name}: {text} is not possible; write a whole number from {least} on")
+            format!("{name} must be a whole number of at least {least}, got {text}")
         })
     };
     let rule = CallRule {
@@ -105,7 +106,8 @@ fn decide(
         0 => throttle.peek_with(key, options),
         _ => throttle.check_with(key, options),
     };
-    // More than the burst never passes: refused without a time to try again, as redis-cell does.
+    // A quantity above the burst can never pass. As in redis-cell, the answer is a refusal without a
+    // time to retry.
     let (decision, never) = match decision {
         Err(error) if error.kind() == ErrorKind::Cost => {
             (throttle.peek_with(key, CheckOptions::cost(0)), true)
@@ -127,13 +129,13 @@ fn decide(
     ])
 }
 
-/// Whole seconds, rounded up: who waits so long does not come too early.
+/// Whole seconds, rounded up, so that a client that waits for them does not retry too early.
 fn seconds(time: Duration) -> i64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)) as i64
 }
 
-/// What clients look for: a version of Redis, and that it has loaded. Figures are in `stats` and
-/// `/metrics`, which need a Unix socket or the token.
+/// The fields that clients check: the version of Redis, and whether it is loading. There are no
+/// figures, because they need a Unix socket or the token (`stats`, `/metrics`).
 fn info() -> String {
     let own = concat!("dthrottled_version:", env!("CARGO_PKG_VERSION"));
     [

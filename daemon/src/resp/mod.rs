@@ -1,5 +1,5 @@
-//! RESP, without sockets: what Redis clients speak. The one command that matters is CL.THROTTLE of
-//! redis-cell; the others are what clients send before it.
+//! RESP, the protocol of Redis clients, without sockets. The main command is CL.THROTTLE of
+//! redis-cell. The others are those that client libraries send when they connect.
 
 mod call_rules;
 mod command;
@@ -11,15 +11,15 @@ use crate::daemon::Daemon;
 use crate::line::{Consumed, MAX_OUTPUT};
 use parse::{Parsed, parse};
 
-/// What a connection remembers between two reads.
+/// The state of a connection between two reads.
 pub(crate) struct Resp {
-    /// Bytes that are not a whole command yet, or whose turn has not come.
+    /// Input that is not answered yet: an incomplete command, or commands after the limit of output.
     part: Vec<u8>,
-    /// Whether there may be a whole command in `part`.
+    /// Whether `part` may contain a complete command.
     pending: bool,
     ended: bool,
     max_line: usize,
-    /// How many rules it has added.
+    /// How many rules the connection has added.
     added: usize,
 }
 
@@ -28,8 +28,7 @@ impl Resp {
         Resp { part: Vec::new(), pending: false, ended: false, max_line, added: 0 }
     }
 
-    /// Reads commands and writes their answers, until `out` is long. All input is taken: what is
-    /// left is pending.
+    /// Reads commands and writes their answers until `out` is long. Stores the input that is left.
     pub(crate) fn feed(&mut self, input: &[u8], daemon: &Daemon, out: &mut Vec<u8>) -> Consumed {
         let mut requests = 0;
         let mut joined = std::mem::take(&mut self.part);
@@ -65,12 +64,12 @@ impl Resp {
         Consumed { bytes: input.len(), requests }
     }
 
-    /// Whether it wants to be fed again, with nothing.
+    /// Whether stored input can be answered by another call of `feed`.
     pub(crate) fn is_pending(&self) -> bool {
         self.pending && !self.ended
     }
 
-    /// Whether the last answer is written.
+    /// Whether the connection ends after this answer.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn five_answers() {
+    fn cl_throttle_answers_five_numbers_as_redis_cell_does() {
         let daemon = daemon();
         let call = "CL.THROTTLE user123 15 30 60 1\r\n";
         assert_eq!(ask(call, &daemon), "*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n");
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_one_bucket_under_all_rules() {
+    fn a_key_has_one_bucket_for_all_rules() {
         let daemon = daemon();
         assert!(
             ask("CL.THROTTLE k 9 10 60 10\r\n", &daemon).starts_with("*5\r\n:0\r\n:10\r\n:0\r\n")
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_and_pipelines() {
+    fn commands_may_arrive_in_pieces_or_together() {
         let daemon = daemon();
         let call = "*5\r\n$11\r\nCL.THROTTLE\r\n$3\r\na\nb\r\n$1\r\n0\r\n$1\r\n1\r\n$2\r\n60\r\n";
         let mut resp = Resp::new(MAX_LINE);
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_send_first() {
+    fn the_commands_that_clients_send_at_connect_are_answered() {
         let daemon = daemon();
         assert_eq!(ask("PING\r\n", &daemon), "+PONG\r\n");
         assert_eq!(ask("ping hi\r\n", &daemon), "$2\r\nhi\r\n");
@@ -163,21 +162,27 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn an_invalid_command_gets_an_error_in_one_line() {
         let daemon = daemon();
         for (input, said) in [
-            ("GET x\r\n", "-ERR unknown command 'GET'; this is dthrottled, it knows"),
+            ("GET x\r\n", "-ERR unknown command 'GET'; dthrottled has the commands"),
             ("CL.THROTTLE x 1 1\r\n", "-ERR wrong number of arguments for 'cl.throttle' command"),
-            ("CL.THROTTLE x -1 1 1\r\n", "-ERR max_burst: -1"),
-            ("CL.THROTTLE x 1 0 1\r\n", "-ERR count_per_period: 0"),
-            ("CL.THROTTLE x 1 1 0\r\n", "-ERR period: 0"),
-            ("CL.THROTTLE x 1 1 y\r\n", "-ERR period: y"),
+            (
+                "CL.THROTTLE x -1 1 1\r\n",
+                "-ERR max_burst must be a whole number of at least 0, got -1",
+            ),
+            (
+                "CL.THROTTLE x 1 0 1\r\n",
+                "-ERR count_per_period must be a whole number of at least 1, got 0",
+            ),
+            ("CL.THROTTLE x 1 1 0\r\n", "-ERR period must be a whole number of at least 1, got 0"),
+            ("CL.THROTTLE x 1 1 y\r\n", "-ERR period must be a whole number of at least 1, got y"),
             ("CL.THROTTLE x 9999999999999999 1 1\r\n", "-ERR "),
             ("SELECT 3\r\n", "-ERR"),
             ("*1\r\n:5\r\n", "-ERR Protocol error"),
             ("*-5\r\n", "-ERR Protocol error"),
             ("*99999\r\n", "-ERR Protocol error"),
-            ("*1\r\n$9999999\r\n", "-ERR Protocol error: a command of more bytes"),
+            ("*1\r\n$9999999\r\n", "-ERR Protocol error: a command must have at most"),
             ("*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length"),
             ("*1\r\n$99999999999999999999\r\n", "-ERR Protocol error: invalid bulk length"),
         ] {
@@ -186,9 +191,9 @@ mod tests {
         }
     }
 
-    /// Whole or in pieces: what a connection makes us keep is bounded.
+    /// The stored input of a connection is bounded, no matter how the command is cut.
     #[test]
-    fn a_command_has_a_longest_length() {
+    fn a_command_above_max_line_ends_the_connection() {
         let daemon = daemon();
         let echo = |size: usize| format!("*2\r\n$4\r\nECHO\r\n${size}\r\n{:x<size$}\r\n", "");
         let most = MAX_LINE - echo(1000).len() + 1000;
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_bounded_and_buckets_stay() {
+    fn the_number_of_rules_is_bounded_and_buckets_are_kept() {
         let daemon = daemon();
         let victim = "CL.THROTTLE victim 0 1 3600\r\n";
         assert!(ask(victim, &daemon).starts_with("*5\r\n:0\r\n"));
@@ -226,7 +231,7 @@ mod tests {
             assert!(add(&mut one, burst).starts_with("*5\r\n"));
         }
         assert!(add(&mut one, 250).starts_with("-ERR too many different rules: "));
-        // Rules that are there are for all.
+        // Existing rules can be used by every connection.
         assert!(add(&mut one, 249).starts_with("*5\r\n"));
         let added =
             (250..5000).filter(|burst| add(&mut Resp::new(MAX_LINE), *burst).starts_with("*5\r\n"));

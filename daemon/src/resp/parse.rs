@@ -2,20 +2,20 @@
 
 use memchr::memchr;
 
-/// A command has at most so many words.
+/// The most words of a command.
 const MAX_WORDS: usize = 64;
-const TOO_LONG: &str = "ERR Protocol error: a command of more bytes than max_line says";
+const TOO_LONG: &str = "ERR Protocol error: a command must have at most max_line bytes";
 
 pub(super) enum Parsed<'a> {
-    /// There must be more.
+    /// The command is incomplete.
     Unfinished,
     /// The words, and how many bytes they took. An empty line has none.
     Command(Vec<&'a [u8]>, usize),
-    /// What is wrong; the rest makes no sense.
+    /// An error, after which the input cannot be read any more.
     Wrong(&'static str),
 }
 
-/// Reads the first command, of at most `max_line` bytes: so many a connection may make us keep.
+/// Reads the first command, which has at most `max_line` bytes.
 pub(super) fn parse(input: &[u8], max_line: usize) -> Parsed<'_> {
     let parsed = match input.first() {
         None => return Parsed::Unfinished,
@@ -67,7 +67,7 @@ fn array(input: &[u8], max_line: usize) -> Words<'_> {
     Ok(Some((words, at)))
 }
 
-/// A line without its end, and its length with it.
+/// The first line without its end, and its length including the end.
 fn line(input: &[u8]) -> Option<(&[u8], usize)> {
     let end = memchr(b'\n', input)?;
     let line = &input[..end];

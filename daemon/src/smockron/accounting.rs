@@ -1,5 +1,5 @@
-//! Accounting messages of gatekeepers: reads and charges them, and says until when a client is to be
-//! held.
+//! Accounting messages of gatekeepers: reads and charges them, and computes until when a client must
+//! be delayed.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,11 +25,11 @@ const CLOSED: &str = "the throttle is closed";
 /// Charges the requests that gatekeepers report.
 pub(super) struct Accounts {
     daemon: Arc<Daemon>,
-    /// When each cause was logged last.
+    /// When each cause was logged for the last time.
     logged: RefCell<HashMap<&'static str, Instant>>,
 }
 
-/// Tells gatekeepers to hold a client.
+/// A message to gatekeepers: delay the requests of a client.
 pub(super) struct ClientDelay<'a> {
     pub(super) domain: &'a [u8],
     pub(super) identifier: &'a [u8],
@@ -51,7 +51,7 @@ impl Accounts {
         })
     }
 
-    /// Notes a message that was too long to be read.
+    /// Counts a message that was too long to read.
     pub(super) fn oversize(&self) {
         self.bad(OVERSIZE);
     }
@@ -91,8 +91,9 @@ impl Accounts {
         Ok(Some(ClientDelay { domain, identifier, until_ms: ceil_ms(now + debt) }))
     }
 
-    /// How far ahead of now a request is charged. A timestamp in the past is now, and so is one so
-    /// far ahead that its clock must be wrong: otherwise it would delay the client until then.
+    /// How far ahead of now a request is charged. A timestamp in the past counts as now. So does one
+    /// so far ahead that the gatekeeper's clock must be wrong, because it would delay the client
+    /// until then.
     fn ahead(&self, timestamp: Option<Duration>, now: Duration) -> Duration {
         let ahead = timestamp.map_or(Duration::ZERO, |timestamp| timestamp.saturating_sub(now));
         if ahead <= self.daemon.settings.smockron_max_ahead {
@@ -103,7 +104,8 @@ impl Accounts {
         Duration::ZERO
     }
 
-    /// Logs a cause, at most once a minute: anybody who reaches the port can send messages.
+    /// Logs a cause at most once a minute, because every client that reaches the port can send
+    /// messages.
     pub(super) fn warn(&self, cause: &'static str) {
         let now = Instant::now();
         let mut logged = self.logged.borrow_mut();

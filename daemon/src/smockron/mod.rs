@@ -1,5 +1,5 @@
-//! Smockron's master: gatekeepers report the requests that they let through, and the master tells
-//! all of them until when to delay a client. It binds both sockets; control is on the next port.
+//! Smockron's master: gatekeepers report the requests that they passed, and the master tells all of
+//! them until when to delay a client. It binds both sockets; control is on the next port.
 
 mod accounting;
 mod zmtp;
@@ -21,18 +21,18 @@ use crate::limit::{Limit, Slot};
 use accounting::{Accounts, ClientDelay};
 use zmtp::{Kind, Message, Peer, write_message};
 
-/// Messages that wait for a gatekeeper; more are dropped, as ZeroMQ does.
+/// The most unsent messages for a gatekeeper. Further ones are dropped, as in ZeroMQ.
 const MAX_UNSENT: usize = 1000;
-/// Domains that a gatekeeper may subscribe to.
+/// The most domains that a gatekeeper may subscribe to.
 const MAX_TOPICS: usize = 1000;
-/// A domain's name and its NUL; what is longer is no beginning of that.
+/// The longest topic: a domain's name and a NUL.
 const MAX_TOPIC_LEN: usize = 256;
-/// How long a peer may take to say what it is.
+/// How long a peer may take for the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait when the system has no more sockets.
+/// The pause after a failure to accept a connection.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// A gatekeeper that listens.
+/// A gatekeeper on the control socket.
 struct Subscriber {
     topics: Vec<Vec<u8>>,
     messages: mpsc::Sender<Vec<u8>>,
@@ -45,7 +45,7 @@ struct Master {
     subscribers: RefCell<Vec<Rc<RefCell<Subscriber>>>>,
 }
 
-/// Answers on both sockets until it is dropped.
+/// Serves both sockets until the future is dropped.
 pub(crate) async fn serve(accounting: TcpListener, control: TcpListener, daemon: Arc<Daemon>) {
     let accounts = Accounts::new(Arc::clone(&daemon));
     let master = Rc::new(Master { daemon, accounts, subscribers: RefCell::default() });
@@ -64,7 +64,7 @@ async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                warn!(%error, "no connection of a gatekeeper could be accepted");
+                warn!(%error, "cannot accept the connection of a gatekeeper");
                 tokio::time::sleep(ACCEPT_RETRY).await;
                 continue;
             }
@@ -77,11 +77,11 @@ async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
                 biased;
                 _ = closed => {
                     master.daemon.state.counts.closed_idle.add(1);
-                    debug!("the listener is full: a gatekeeper's idle connection is closed");
+                    debug!("the listener is full: closed an idle connection of a gatekeeper");
                 }
                 ended = master.serve_connection(stream, kind, &slot) => {
                     if let Err(error) = ended {
-                        debug!(%error, "a gatekeeper is gone");
+                        debug!(%error, "the connection of a gatekeeper ended");
                     }
                 }
             }
@@ -91,7 +91,7 @@ async fn accept(listener: &TcpListener, kind: Kind, master: &Rc<Master>) {
 
 impl Master {
     async fn serve_connection(&self, stream: TcpStream, kind: Kind, slot: &Slot) -> io::Result<()> {
-        // Otherwise the second of two small messages waits for the ACK of the first: 40 ms.
+        // Otherwise the second of two small messages waits up to 40 ms for the ACK of the first.
         stream.set_nodelay(true)?;
         match kind {
             Kind::Subscriber => self.serve_accounting(stream, slot).await,
@@ -122,7 +122,7 @@ impl Master {
         }
     }
 
-    /// Tells every gatekeeper of the domain until when to hold a client.
+    /// Sends a delay to every gatekeeper that has subscribed to the domain.
     fn publish_delay(&self, delay: &ClientDelay) {
         let counts = &self.daemon.state.counts;
         counts.smockron_published.add(1);
@@ -141,7 +141,7 @@ impl Master {
         }
     }
 
-    /// Sends a gatekeeper the messages that it has subscribed to.
+    /// Sends a gatekeeper the messages of its subscriptions.
     async fn serve_control(&self, stream: TcpStream, slot: &Slot) -> io::Result<()> {
         let (messages, mut waiting) = mpsc::channel(MAX_UNSENT);
         let subscriber = Rc::new(RefCell::new(Subscriber { topics: Vec::new(), messages }));
@@ -151,7 +151,7 @@ impl Master {
     }
 }
 
-/// Removes a listener from the list, also when its task is dropped.
+/// Removes a subscriber from the list when it is dropped with its task.
 struct Registration<'a> {
     master: &'a Master,
     subscriber: &'a Rc<RefCell<Subscriber>>,
@@ -214,7 +214,8 @@ fn subscribe(frames: &[Vec<u8>], subscriber: &mut Subscriber) {
     }
 }
 
-/// One that does not read is let go, and may come back: what waits for it takes room.
+/// Sends all bytes. Fails if the gatekeeper does not read for `write_timeout`, because unsent bytes
+/// need memory. The gatekeeper may connect again.
 async fn send(stream: &TcpStream, out: &mut Vec<u8>, daemon: &Daemon) -> io::Result<()> {
     while !out.is_empty() {
         let Ok(writable) = timeout(daemon.settings.write_timeout, stream.writable()).await else {

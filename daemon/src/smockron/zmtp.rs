@@ -1,5 +1,5 @@
-//! ZMTP 3.0 with the NULL mechanism, as much of it as PUB and SUB need, without sockets: what
-//! ZeroMQ peers of version 4 and later speak (rfc.zeromq.org/spec/23).
+//! The part of ZMTP 3.0 with the NULL mechanism that PUB and SUB need, without sockets. ZeroMQ 4 and
+//! later use this protocol (rfc.zeromq.org/spec/23).
 
 /// The most bytes and frames of a message. The rest of a longer message is skipped.
 const MAX_MESSAGE: usize = 64 * 1024;
@@ -10,29 +10,29 @@ const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
 
-/// Which end of a subscription this is.
+/// The role of this end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Publisher,
     Subscriber,
 }
 
-/// What is known of the other end.
+/// The state of a connection to the other end.
 pub(super) struct Peer {
     kind: Kind,
     unread: Vec<u8>,
     stage: Stage,
     frames: Vec<Vec<u8>>,
-    /// The bytes that are left of a frame that is too long.
+    /// How many bytes of a frame that is too long are still to be skipped.
     skip: u64,
     /// Whether the message being read is too long.
     is_oversize: bool,
 }
 
-/// A message of the other end.
+/// A message from the other end.
 pub(super) enum Message {
     Frames(Vec<Vec<u8>>),
-    /// A message that was too long, and was skipped.
+    /// A message that was too long and was skipped.
     Oversize,
 }
 
@@ -44,12 +44,12 @@ enum Stage {
 }
 
 impl Peer {
-    /// A new connection, and what to send first.
+    /// Returns a new connection and the bytes to send first.
     pub(super) fn new(kind: Kind) -> (Peer, Vec<u8>) {
         let mut greeting = vec![0; GREETING];
         greeting[0] = 0xff;
         greeting[9] = 0x7f;
-        // 3.0, so that subscriptions are messages and there are no heartbeats.
+        // Version 3.0, in which subscriptions are messages and there are no heartbeats.
         greeting[10] = 3;
         greeting[12..16].copy_from_slice(b"NULL");
         let peer = Peer {
@@ -63,19 +63,19 @@ impl Peer {
         (peer, greeting)
     }
 
-    /// Whether it has said what it is.
+    /// Whether the handshake is complete.
     pub(super) fn is_connected(&self) -> bool {
         self.stage == Stage::Messages
     }
 
-    /// Reads bytes; gives whole messages, and writes what has to be answered.
+    /// Reads bytes, calls `message` for each complete message, and writes answers to `out`.
     pub(super) fn feed(
         &mut self,
         mut bytes: &[u8],
         out: &mut Vec<u8>,
         mut message: impl FnMut(Message),
     ) -> Result<(), &'static str> {
-        // `unread` is empty while a frame is skipped, so a long frame takes no memory.
+        // `unread` is empty while a frame is skipped, so a long frame needs no memory.
         let skipped = usize::try_from(self.skip).map_or(bytes.len(), |skip| skip.min(bytes.len()));
         self.skip -= skipped as u64;
         bytes = &bytes[skipped..];
@@ -87,7 +87,7 @@ impl Peer {
                 return Err("not ZMTP 3");
             }
             if greeting[12..16] != *b"NULL" || greeting[16] != 0 {
-                return Err("another security mechanism than NULL");
+                return Err("the security mechanism must be NULL");
             }
             at = GREETING;
             self.stage = Stage::Handshake;
@@ -127,7 +127,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Adds a frame to the message being read; `None` is a frame that is too long.
+    /// Adds a frame to the current message. `None` is a frame that is too long.
     fn add(&mut self, body: Option<Vec<u8>>, flags: u8, message: &mut impl FnMut(Message)) {
         match body {
             Some(body) if !self.is_oversize => self.frames.push(body),
@@ -150,7 +150,7 @@ impl Peer {
         if body.starts_with(b"\x05READY") && self.stage == Stage::Handshake {
             self.stage = Stage::Messages;
             if self.kind == Kind::Subscriber {
-                // To everything.
+                // Subscribes to all topics.
                 write_frame(0, b"\x01", out);
             }
         } else if let Some(ping) = body.strip_prefix(b"\x04PING")
@@ -158,13 +158,13 @@ impl Peer {
         {
             write_frame(COMMAND, &[b"\x04PONG", context].concat(), out);
         } else if body.starts_with(b"\x05ERROR") {
-            return Err("the peer does not want to talk");
+            return Err("the peer refused the connection");
         }
         Ok(())
     }
 }
 
-/// A message of these frames.
+/// Writes a message with these frames.
 pub(super) fn write_message(frames: &[&[u8]], out: &mut Vec<u8>) {
     for (i, body) in frames.iter().enumerate() {
         write_frame(if i + 1 < frames.len() { MORE } else { 0 }, body, out);
@@ -191,11 +191,11 @@ struct Frame {
     head: usize,
 }
 
-/// The head of the first frame, if all of it is there.
+/// Reads the head of the first frame. Returns `None` if it is incomplete.
 fn frame(bytes: &[u8]) -> Result<Option<Frame>, &'static str> {
     let Some((&flags, rest)) = bytes.split_first() else { return Ok(None) };
     if flags & !(MORE | LONG | COMMAND) != 0 {
-        return Err("a frame of no known kind");
+        return Err("a frame has unknown flags");
     }
     Ok(match (flags & LONG != 0, rest) {
         (false, [length, ..]) => Some(Frame { flags, body: u64::from(*length), head: 2 }),
@@ -216,7 +216,7 @@ fn property(name: &[u8], value: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The frames of a message; none of one that was too long.
+    /// The frames of a message. Empty if it was too long.
     fn frames(message: Message) -> Vec<Vec<u8>> {
         match message {
             Message::Frames(frames) => frames,
@@ -246,9 +246,9 @@ mod tests {
         assert_eq!(messages, [none(), none(), none(), whole(b"x"), none(), whole(b"y")]);
     }
 
-    /// Two peers talk, byte by byte.
+    /// Both ends get the bytes of the other one by one.
     #[test]
-    fn both_ends_understand_each_other() {
+    fn a_publisher_and_a_subscriber_exchange_messages() {
         let (mut publisher, mut to_subscriber) = Peer::new(Kind::Publisher);
         let (mut subscriber, mut to_publisher) = Peer::new(Kind::Subscriber);
         let (mut subscriptions, mut messages) = (Vec::new(), Vec::new());
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_greetings_and_frames_are_errors() {
         let greeting = Peer::new(Kind::Publisher).1;
         let feed = |bytes: &[u8]| {
             let mut peer = Peer::new(Kind::Subscriber).0;

@@ -1,4 +1,4 @@
-//! A real daemon for a test: its own folder, table, socket and ports.
+//! Runs a real daemon with its own folder, table, socket and ports.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing here takes so long, also on a machine that does much else.
+/// The limit for every wait. Nothing takes this long, even on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Daemon {
@@ -20,11 +20,11 @@ pub(crate) struct Daemon {
     table: String,
     pub(crate) child: Child,
     log: mpsc::Receiver<String>,
-    /// The line that says that it is ready.
+    /// The log line "... is ready: ...".
     pub(crate) ready: String,
 }
 
-/// A folder, and a name for the table, of nobody else.
+/// Creates a folder. Returns it and an unused name for a table.
 pub(crate) fn new_dir() -> (PathBuf, String) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +35,7 @@ pub(crate) fn new_dir() -> (PathBuf, String) {
 }
 
 impl Daemon {
-    /// With these rules, and these keys of `[daemon]`.
+    /// Starts a daemon with these rules and these keys of `[daemon]`.
     pub(crate) fn start(rules: &str, keys: &str) -> Daemon {
         let (dir, table) = new_dir();
         Daemon::start_in(dir, table, rules, keys)
@@ -60,13 +60,13 @@ impl Daemon {
         (child, log, ready)
     }
 
-    /// The same configuration, after an end or a kill.
+    /// Starts the daemon again with the same configuration.
     pub(crate) fn restart(&mut self) {
         let (child, log, ready) = Daemon::launch(&self.dir);
         (self.child, self.log, self.ready) = (child, log, ready);
     }
 
-    /// Another with the same configuration, whatever this one does.
+    /// Starts another daemon with the same configuration, while this one may still run.
     pub(crate) fn successor(&self) -> Daemon {
         let (child, log, ready) = Daemon::launch(&self.dir);
         let (dir, socket, table) = (self.dir.clone(), self.socket.clone(), self.table.clone());
@@ -77,13 +77,13 @@ impl Daemon {
         write_config(&self.dir, &self.table, rules, keys);
     }
 
-    /// The address after these words in the start-up line.
+    /// The address after these words in the line "is ready".
     pub(crate) fn address(&self, after: &str) -> String {
         let (_, rest) = self.ready.split_once(after).unwrap();
         rest.split([';', ' ']).next().unwrap().into()
     }
 
-    /// The address of lines on TCP.
+    /// The TCP address for lines.
     pub(crate) fn tcp_address(&self) -> String {
         self.address(" and ")
     }
@@ -101,7 +101,7 @@ impl Daemon {
         stream
     }
 
-    /// Sends all of this and reads as many bytes.
+    /// Sends `input` and reads `answer` bytes.
     pub(crate) fn ask(&self, input: &[u8], answer: usize) -> Vec<u8> {
         ask(&mut self.connect(), input, answer)
     }
@@ -115,19 +115,19 @@ impl Daemon {
         answer.trim_end().into()
     }
 
-    /// What the daemon counts, by name.
+    /// A count of the daemon, by its name.
     pub(crate) fn stat(&self, name: &str) -> u64 {
         let stats = self.query("stats");
         let (_, rest) = stats.split_once(&format!("\"{name}\":")).unwrap();
         rest.split([',', '}']).next().unwrap().parse().unwrap()
     }
 
-    /// Waits until it is so.
+    /// Waits until a condition holds.
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Daemon) -> bool) {
         assert!(self.becomes_true(TIMEOUT, holds), "{what}");
     }
 
-    /// Whether it is so before the time is over.
+    /// Returns whether a condition becomes true within a time.
     pub(crate) fn becomes_true(&self, time: Duration, holds: impl Fn(&Daemon) -> bool) -> bool {
         let start = Instant::now();
         while !holds(self) {
@@ -153,12 +153,12 @@ impl Daemon {
         wait_for(&self.log, words)
     }
 
-    /// Waits for the end; whether it was a good one.
+    /// Waits until the daemon has exited. Returns whether its status is 0.
     pub(crate) fn wait_for_exit(&mut self) -> bool {
         self.child.wait().unwrap().success()
     }
 
-    /// Memory in use, in bytes.
+    /// The private memory of the daemon in bytes.
     pub(crate) fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid())).unwrap();
         let line = status.lines().find(|line| line.starts_with("Private_Dirty:")).unwrap();
@@ -189,7 +189,7 @@ fn write_config(dir: &std::path::Path, table: &str, rules: &str, keys: &str) {
         socket.display().to_string()
     );
     let listen = if keys.contains("listen") { "" } else { &listen };
-    // The file of the table goes with the folder.
+    // The table is in the folder and is removed with it.
     let table = format!("table = {{ name = {table:?}, dir = {:?} }}", dir.display().to_string());
     let text = format!("{table}\n{rules}\n[daemon]\n{listen}\n{keys}\n");
     fs::write(dir.join("dthrottle.toml"), text).unwrap();
@@ -202,7 +202,7 @@ pub(crate) fn ask(stream: &mut (impl Read + Write), input: &[u8], answer: usize)
     out
 }
 
-/// Lines as they come, read by a thread so that nobody's pipe fills.
+/// Reads lines in a thread, so that the pipe cannot fill.
 pub(crate) fn lines(from: impl Read + Send + 'static) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Files of other users: one that has the name of the table, and secrets that they can read.
+//! Files and other users: a file with the name of the table, and secrets that others can read.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use crate::common::{command, lines, new_dir, wait_for};
 
-/// A daemon of root with a new file system at `/run`.
+/// Starts a daemon as root with a new file system at `/run`.
 fn start(dir: &Path, table: &str, run_mode: &str) -> (Child, mpsc::Receiver<String>) {
     let script = format!("mount -t tmpfs -o mode={run_mode} tmpfs /run && exec \"$0\" \"$@\"");
     let mut child = Command::new("unshare")
@@ -24,7 +24,7 @@ fn start(dir: &Path, table: &str, run_mode: &str) -> (Child, mpsc::Receiver<Stri
 }
 
 #[test]
-fn another_users_file_does_not_stop_a_daemon_of_root() {
+fn a_daemon_of_root_starts_although_another_user_took_the_name_of_its_table() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -39,7 +39,7 @@ fn another_users_file_does_not_stop_a_daemon_of_root() {
     assert!(Path::new(&made).exists(), "{made}");
     child.kill().unwrap();
     child.wait().unwrap();
-    // Where every user can make files, the message says what to do.
+    // If every user can create files in /run, the message says what to do.
     let (mut child, log) = start(&dir, &table, "1777");
     let said = wait_for(&log, "cannot use the table");
     assert!(!child.wait().unwrap().success());
@@ -51,16 +51,17 @@ fn another_users_file_does_not_stop_a_daemon_of_root() {
 }
 
 #[test]
-fn a_secret_that_every_user_can_read_is_logged() {
+fn a_secret_that_every_user_can_read_causes_a_warning() {
     warns_about("[cluster]\nname = \"files\"\nlisten = \"127.0.0.1:0\"\nsecret", "[daemon]");
 }
 
 #[test]
-fn a_token_that_every_user_can_read_is_logged() {
+fn a_token_that_every_user_can_read_causes_a_warning() {
     warns_about("[daemon]\ntoken", "");
 }
 
-/// A configuration in which `key` names a file, followed by `daemon` and further keys of the daemon.
+/// Checks the warning with a configuration in which `key` names a file, followed by `daemon` and
+/// further keys of the daemon.
 fn warns_about(key: &str, daemon: &str) {
     let (dir, _) = new_dir();
     let (secret, file) = (dir.join("secret"), dir.join("dthrottle.toml"));
@@ -71,16 +72,16 @@ fn warns_about(key: &str, daemon: &str) {
         dir.join("socket")
     );
     fs::write(&file, text).unwrap();
-    for (mode, is_told) in [(0o644, true), (0o640, false)] {
+    for (mode, is_logged) in [(0o644, true), (0o640, false)] {
         fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).unwrap();
         let mut daemon = command();
         let mut child = daemon.arg("--config").arg(&file).stderr(Stdio::piped()).spawn().unwrap();
         let log = lines(child.stderr.take().unwrap());
-        // The warning comes first, if there is one.
-        let line = wait_for(&log, if is_told { "every user" } else { "dthrottled" });
+        // The warning comes before the other lines, if there is one.
+        let line = wait_for(&log, if is_logged { "every user" } else { "dthrottled" });
         child.kill().unwrap();
         child.wait().unwrap();
-        let wanted = if is_told { secret.to_str().unwrap() } else { "is ready" };
+        let wanted = if is_logged { secret.to_str().unwrap() } else { "is ready" };
         assert!(line.contains(wanted), "{mode:o}: {line}");
     }
     fs::remove_dir_all(dir).unwrap();

@@ -1,4 +1,4 @@
-//! How a daemon begins, changes and ends: flags, signals, kills, systemd.
+//! Start, reload and end of the daemon: flags, signals, kills, systemd.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,58 +16,58 @@ use crate::common::{Daemon, TIMEOUT, ask, command, lines, new_dir, wait_for};
 const TEN: &str = "rate = \"10 per day\"";
 
 #[test]
-fn a_reload_keeps_buckets_and_takes_rules() {
+fn a_reload_keeps_buckets_and_applies_new_rules() {
     let daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
     assert_eq!(ask(&mut stream, &b"a\n".repeat(8), 24), b"OK\n".repeat(8));
     daemon.rewrite("rate = \"5 per day\"\n[domains.new]\nrate = \"1 per day\"", "");
     daemon.signal("HUP");
-    daemon.wait_for("rules read again");
-    // Of ten two were left, and two of five are.
+    daemon.wait_for("reloaded the rules");
+    // 2 of 10 units were left, so 2 of 5 are left.
     assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
     assert!(daemon.query("check\0domain=new\0tag=x").starts_with("OK limit=1 "));
     daemon.rewrite("rate = \"5 parsecs\"", "");
     daemon.signal("HUP");
-    let said = daemon.wait_for("the rules stay");
+    let said = daemon.wait_for("the old rules stay");
     assert!(said.contains("line 2: rate: \"5 parsecs\""), "{said}");
     assert_eq!(ask(&mut stream, b"b\n", 3), b"OK\n");
     assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (1, 1));
-    assert_eq!(daemon.stat("allowed"), 12, "counts go on");
+    assert_eq!(daemon.stat("allowed"), 12, "counts continue after a reload");
 }
 
 #[test]
-fn a_reload_that_loses_every_rule_fails() {
-    // Also where a daemon that answers RESP could start without rules.
+fn a_reload_fails_if_the_file_has_no_rule_any_more() {
+    // Even if the daemon could start without rules because it answers RESP.
     for keys in ["", "resp = \"127.0.0.1:0\""] {
         let daemon = Daemon::start("rate = \"2 per day\"", keys);
         let mut stream = daemon.connect();
         assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
         daemon.rewrite("", keys);
         daemon.signal("HUP");
-        let said = daemon.wait_for("the rules stay");
+        let said = daemon.wait_for("the old rules stay");
         assert!(said.contains("rate: no domain has a rule"), "{said}");
         fs::write(daemon.dir.join("dthrottle.toml"), "").unwrap();
         daemon.signal("HUP");
-        daemon.wait_for("the rules stay");
+        daemon.wait_for("the old rules stay");
         assert_eq!(ask(&mut stream, b"a\n", 3), b"NO\n");
         assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (0, 2));
         daemon.rewrite("rate = \"unlimited\"", keys);
         daemon.signal("HUP");
-        daemon.wait_for("rules read again");
-        assert_eq!(ask(&mut stream, b"a\n", 3), b"OK\n", "the user asked for it");
+        daemon.wait_for("reloaded the rules");
+        assert_eq!(ask(&mut stream, b"a\n", 3), b"OK\n", "the file says \"unlimited\"");
     }
 }
 
 #[test]
-fn a_daemon_without_rules_reloads_if_it_answers_resp() {
+fn a_daemon_without_rules_can_reload_if_it_answers_resp() {
     let daemon = Daemon::start("", "resp = \"127.0.0.1:0\"");
     daemon.signal("HUP");
-    daemon.wait_for("rules read again");
+    daemon.wait_for("reloaded the rules");
     assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (1, 0));
 }
 
 #[test]
-fn the_end_comes_after_the_last_answers() {
+fn sigterm_ends_the_daemon_after_it_has_answered_all_input() {
     let mut daemon = Daemon::start("rate = \"1000000/s\"", "");
     let mut stream = daemon.connect();
     assert_eq!(ask(&mut stream, b"first\n", 3), b"OK\n");
@@ -76,14 +76,14 @@ fn the_end_comes_after_the_last_answers() {
     daemon.signal("TERM");
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
-    assert_eq!(out.len(), 3 * count, "everything that was sent before is answered");
+    assert_eq!(out.len(), 3 * count, "every line that was sent before is answered");
     assert!(daemon.wait_for_exit());
     assert!(!daemon.socket.exists());
     assert!(UnixStream::connect(&daemon.socket).is_err());
 }
 
 #[test]
-fn signals_are_heard_as_soon_as_it_is_ready() {
+fn signals_are_handled_as_soon_as_the_daemon_is_ready() {
     for _ in 0..5 {
         let mut daemon = Daemon::start(TEN, "");
         daemon.signal("HUP");
@@ -92,16 +92,16 @@ fn signals_are_heard_as_soon_as_it_is_ready() {
     }
 }
 
-/// Answers that do not fit the sockets are waited for.
+/// The answers do not fit into the buffers of the socket.
 #[test]
-fn a_client_that_reads_late_gets_the_last_answers() {
+fn a_client_that_reads_after_sigterm_gets_the_last_answers() {
     let mut daemon = Daemon::start("rate = \"10 per day\"", "");
     let mut stream = daemon.connect();
     assert_eq!(ask(&mut stream, b"first\n", 3), b"OK\n");
     let count = 100_000;
     stream.write_all(&b"x\n".repeat(count)).unwrap();
     daemon.signal("TERM");
-    daemon.wait_for("ending");
+    daemon.wait_for("shutting down");
     thread::sleep(Duration::from_millis(300));
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
@@ -109,28 +109,33 @@ fn a_client_that_reads_late_gets_the_last_answers() {
     assert!(daemon.wait_for_exit());
 }
 
-/// The next daemon begins while the last answers of this one wait: the place is the next one's.
+/// The next daemon starts at the same path while clients still read answers of the old one.
 #[test]
-fn another_takes_over_during_the_end() {
+fn another_daemon_can_start_while_the_first_sends_its_last_answers() {
     let mut daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
     stream.write_all(&b"x\n".repeat(100_000)).unwrap();
-    daemon.wait_until("it is busy", |daemon| daemon.stat("lines") > 10_000);
+    daemon.wait_until("the daemon has answered some lines", |daemon| daemon.stat("lines") > 10_000);
     daemon.signal("TERM");
-    daemon.wait_for("ending");
-    daemon.wait_until("the place is free", |daemon| UnixStream::connect(&daemon.socket).is_err());
+    daemon.wait_for("shutting down");
+    daemon
+        .wait_until("the socket is removed", |daemon| UnixStream::connect(&daemon.socket).is_err());
     let next = daemon.successor();
     assert_eq!(next.ask(b"new\n", 3), b"OK\n");
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
     assert_eq!(out.len(), 300_000);
     assert!(daemon.wait_for_exit());
-    assert_eq!(next.ask(b"new\n", 3), b"OK\n", "its socket is still there");
+    assert_eq!(
+        next.ask(b"new\n", 3),
+        b"OK\n",
+        "the first daemon did not remove the socket of the second"
+    );
 }
 
-/// Clients that ask all the time: they go on while nobody answers, and come back.
+/// Clients send lines all the time and reconnect after a failure.
 #[test]
-fn a_kill_and_a_restart_under_load() {
+fn buckets_survive_kills_and_restarts_under_load() {
     let mut daemon = Daemon::start("rate = \"500 per day\"", "");
     let stop = Arc::new(AtomicBool::new(false));
     let counts: Arc<[AtomicU64; 3]> = Arc::default();
@@ -177,19 +182,19 @@ fn a_kill_and_a_restart_under_load() {
         daemon.signal("KILL");
         daemon.wait_for_exit();
         let failed = count(2);
-        until("clients notice", &|| count(2) > failed + 8);
+        until("clients see failures", &|| count(2) > failed + 8);
         daemon.restart();
         println!("round {round}: {} allowed, {} refused, {} failed", count(0), count(1), count(2));
     }
     until("the bucket is empty", &|| count(1) > 50);
     stop.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    // The table outlives the kill. An answer that was under way may be lost, one for each client.
+    // The table outlives the kill. Each kill may lose one answer of each client.
     assert!((500 - 3 * 4..=500).contains(&count(0)), "{} allowed", count(0));
 }
 
 #[test]
-fn a_library_on_the_host_shares_the_table() {
+fn a_library_with_the_same_configuration_shares_the_table() {
     let daemon = Daemon::start(TEN, "");
     let throttle = dthrottle::Throttle::from_file(daemon.dir.join("dthrottle.toml")).unwrap();
     for _ in 0..5 {
@@ -203,7 +208,7 @@ fn a_library_on_the_host_shares_the_table() {
 }
 
 #[test]
-fn flags_alone() {
+fn a_daemon_starts_from_flags_without_a_file() {
     let (dir, table) = new_dir();
     let socket = dir.join("x.sock");
     let mut child = command()
@@ -223,23 +228,23 @@ fn flags_alone() {
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
     let mut stream = UnixStream::connect(&socket).unwrap();
     assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
-    // A second one at the same place is told so.
+    // A second daemon at the same path fails with an error.
     let second = command()
         .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
         .arg(&socket)
         .output();
     let said = String::from_utf8(second.unwrap().stderr).unwrap();
-    assert!(said.contains("another daemon answers there"), "{said}");
-    // So is one whose port is taken: which key, and what to do.
+    assert!(said.contains("another process listens there"), "{said}");
+    // If a port is in use, the error names the key and the fix.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let third = ["--rate", "1/s", "--listen", "127.0.0.1:0", "--table", &table, "--http", &address];
     let said = String::from_utf8(command().args(third).output().unwrap().stderr).unwrap();
     assert!(said.contains(&format!("daemon.http: {address}: ")), "{said}");
-    assert!(said.contains("stop what has it, or choose another"), "{said}");
+    assert!(said.contains("stop the program that uses it, or choose another"), "{said}");
     child.kill().unwrap();
     child.wait().unwrap();
-    // The file of one that was killed is in nobody's way.
+    // The file that a killed daemon leaves does not prevent a start.
     assert!(socket.exists());
     let again = command()
         .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
@@ -255,15 +260,15 @@ fn flags_alone() {
 }
 
 #[test]
-fn check_says_what_is_wrong() {
+fn check_reports_errors_with_line_field_and_fix() {
     let (dir, _) = new_dir();
     let file = dir.join("dthrottle.toml");
     for (text, good, said) in [
-        ("rate = \"5/s\"\n[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is good"),
+        ("rate = \"5/s\"\n[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is valid"),
         (
             "rate = \"5/s\"\n\n[daemon]\nhttp = \"0.0.0.0:80\"\n",
             false,
-            "line 4: daemon.http: 0.0.0.0:80",
+            "line 4: daemon.http: must be a loopback address",
         ),
         ("rate = \"5/s\"\nburst = 0\n", false, "line 2: burst: 0"),
         ("rate = ", false, "line 1: not TOML"),
@@ -273,9 +278,9 @@ fn check_says_what_is_wrong() {
             false,
             "give rate, or rate = \"unlimited\"",
         ),
-        ("rate = \"unlimited\"\n", true, "is good"),
-        ("[domains.free]\nrules = []\n", true, "is good"),
-        ("[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is good"),
+        ("rate = \"unlimited\"\n", true, "is valid"),
+        ("[domains.free]\nrules = []\n", true, "is valid"),
+        ("[daemon]\nresp = \"127.0.0.1:6379\"\n", true, "is valid"),
     ] {
         fs::write(&file, text).unwrap();
         let done = command().arg("--check").arg("--config").arg(&file).output().unwrap();
@@ -294,12 +299,12 @@ fn check_says_what_is_wrong() {
 }
 
 #[test]
-fn systemd_is_told() {
+fn systemd_is_notified_of_start_reload_and_end() {
     let (dir, table) = new_dir();
-    let (told, socket) = (dir.join("notify"), dir.join("socket"));
-    let notify = UnixDatagram::bind(&told).unwrap();
+    let (notify_path, socket) = (dir.join("notify"), dir.join("socket"));
+    let notify = UnixDatagram::bind(&notify_path).unwrap();
     notify.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let hear = || {
+    let receive = || {
         let mut bytes = [0; 200];
         let length = notify.recv(&mut bytes).unwrap();
         String::from_utf8(bytes[..length].to_vec()).unwrap()
@@ -307,28 +312,28 @@ fn systemd_is_told() {
     let mut child = command()
         .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
         .arg(&socket)
-        .env("NOTIFY_SOCKET", &told)
+        .env("NOTIFY_SOCKET", &notify_path)
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    assert_eq!(hear(), "READY=1");
+    assert_eq!(receive(), "READY=1");
     let signal = |name: &str| {
         let done = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
         assert!(done.success());
     };
     signal("-HUP");
-    assert!(hear().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(hear(), "READY=1");
+    assert!(receive().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(receive(), "READY=1");
     signal("-TERM");
-    assert_eq!(hear(), "STOPPING=1");
+    assert_eq!(receive(), "STOPPING=1");
     assert!(child.wait().unwrap().success());
     dthrottle::tables::remove(&table, None, None).unwrap();
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// systemd's own tool opens the socket and starts the daemon with it at the first connection.
+/// `systemd-socket-activate` opens the socket and starts the daemon at the first connection.
 #[test]
-fn systemd_hands_over_sockets() {
+fn the_daemon_uses_a_socket_that_systemd_passes() {
     let (dir, table) = new_dir();
     let socket = dir.join("socket");
     let mut child = Command::new("systemd-socket-activate")
@@ -347,14 +352,14 @@ fn systemd_hands_over_sockets() {
     drop(stream);
     let done = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(done.success() && child.wait().unwrap().success());
-    assert!(socket.exists(), "it is systemd's");
+    assert!(socket.exists(), "the daemon does not remove a socket of systemd");
     dthrottle::tables::remove(&table, None, None).unwrap();
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// Whatever is handed over: other machines need a token.
+/// The rule that other machines need a token also holds for sockets of systemd.
 #[test]
-fn systemd_cannot_open_http_to_others_without_a_token() {
+fn an_http_socket_of_systemd_for_other_machines_needs_a_token() {
     let (dir, table) = new_dir();
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut child = Command::new("systemd-socket-activate")
@@ -375,8 +380,8 @@ fn systemd_cannot_open_http_to_others_without_a_token() {
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// Takes of a tag at one daemon; whether the other soon says that so much is left.
-fn told(from: &Daemon, to: &Daemon, tag: &str, hits: usize, left: &str) -> bool {
+/// Takes units of a tag at one daemon. Returns whether the other one soon answers with `left`.
+fn is_reported(from: &Daemon, to: &Daemon, tag: &str, hits: usize, left: &str) -> bool {
     let lines = format!("{tag}\n").repeat(hits);
     assert_eq!(from.ask(lines.as_bytes(), 3 * hits), b"OK\n".repeat(hits));
     to.becomes_true(Duration::from_secs(1), |to| {
@@ -385,8 +390,8 @@ fn told(from: &Daemon, to: &Daemon, tag: &str, hits: usize, left: &str) -> bool 
 }
 
 #[test]
-fn two_daemons_are_a_cluster_and_say_goodbye() {
-    // Both open at once, so that they differ.
+fn two_daemons_form_a_cluster_until_one_leaves() {
+    // Both sockets are open at the same time, so that the ports differ.
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let [one, two] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
     drop(sockets);
@@ -395,22 +400,24 @@ fn two_daemons_are_a_cluster_and_say_goodbye() {
     };
     let first = Daemon::start(&rules(one, two), "");
     let mut second = Daemon::start(&rules(two, one), "");
-    first.wait_until("they know each other", |daemon| {
+    first.wait_until("the daemons know each other", |daemon| {
         daemon.query("peers").contains("\"state\":\"up\"")
     });
     let reports_come = |tag: String| {
-        told(&second, &first, &tag, 4, "remaining=6") && {
+        is_reported(&second, &first, &tag, 4, "remaining=6") && {
             second.signal("HUP");
-            second.wait_for("rules read again");
-            told(&second, &first, &tag, 1, "remaining=5")
+            second.wait_for("reloaded the rules");
+            is_reported(&second, &first, &tag, 1, "remaining=5")
         }
     };
-    // Further tags: nobody takes reports at the start, nor charges what comes late.
+    // Tries several tags, because nodes ignore reports right after their start and forgive late ones.
     let mut tags = (0..TIMEOUT.as_secs()).map(|count| format!("c{count}"));
-    assert!(tags.any(reports_come), "no report has come, or none after a reload");
+    assert!(tags.any(reports_come), "no report arrived, or none after a reload");
     second.signal("TERM");
     assert!(second.wait_for_exit());
-    first.wait_until("it has left", |daemon| daemon.query("peers").contains("\"state\":\"left\""));
+    first.wait_until("the second daemon has left", |daemon| {
+        daemon.query("peers").contains("\"state\":\"left\"")
+    });
     let mut answer = String::new();
     let mut stream = first.connect();
     stream.write_all(b"\0peers\n").unwrap();
@@ -419,12 +426,12 @@ fn two_daemons_are_a_cluster_and_say_goodbye() {
 }
 
 #[test]
-fn the_units_are_good() {
+fn systemd_accepts_the_unit_files() {
     let (dir, _) = new_dir();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd");
     for name in ["dthrottled.service", "dthrottled.socket"] {
         let unit = fs::read_to_string(format!("{folder}/{name}")).unwrap();
-        // It need not be installed.
+        // The daemon need not be installed.
         let unit = unit.replace("/usr/local/bin/dthrottled", "/bin/true");
         fs::write(dir.join(name), unit).unwrap();
     }
@@ -439,7 +446,7 @@ fn the_units_are_good() {
 }
 
 #[test]
-fn the_example_of_the_documentation_is_good() {
+fn the_configurations_in_the_documentation_are_valid() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/daemon.md");
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<&str> = page.split("```toml daemon\n").skip(1).collect();

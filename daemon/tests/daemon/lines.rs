@@ -1,4 +1,4 @@
-//! Old clients, with raw sockets: answers to the byte, whatever they send.
+//! The line protocol over raw sockets: the exact bytes of the answers to all kinds of input.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +13,7 @@ use crate::common::{Daemon, TIMEOUT, ask};
 const TEN: &str = "rate = \"10 per day\"";
 
 #[test]
-fn ok_until_the_bucket_is_empty_on_both_sockets() {
+fn unix_and_tcp_sockets_share_the_buckets() {
     let daemon = Daemon::start(TEN, "");
     let mut unix = daemon.connect();
     let mut tcp = daemon.connect_tcp();
@@ -27,7 +27,7 @@ fn ok_until_the_bucket_is_empty_on_both_sockets() {
 }
 
 #[test]
-fn ten_thousand_lines_in_one_write() {
+fn ten_thousand_lines_in_one_write_are_all_answered() {
     let daemon = Daemon::start(TEN, "");
     let lines: String = (0..10_000).map(|i| format!("tag-{}\n", i % 100)).collect();
     let mut stream = daemon.connect();
@@ -37,11 +37,11 @@ fn ten_thousand_lines_in_one_write() {
     stream.read_exact(&mut out).unwrap();
     sent.join().unwrap();
     let expected = [b"OK\n".repeat(1000), b"NO\n".repeat(9000)].concat();
-    assert!(out == expected, "ten for each of a hundred tags, then none");
+    assert!(out == expected, "each of the 100 tags is allowed 10 times");
 }
 
 #[test]
-fn lines_cut_anywhere() {
+fn lines_may_arrive_in_pieces() {
     let daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
     for piece in [b"al".as_slice(), b"ice", b"\nbob\r", b"\n", b"car", b"ol\r\n"] {
@@ -57,9 +57,9 @@ fn lines_cut_anywhere() {
     }
 }
 
-/// A tag whose newline never came may be a part of one: nobody is charged.
+/// It may be a part of a tag.
 #[test]
-fn no_newline_at_the_end() {
+fn a_last_line_without_newline_is_not_charged() {
     let daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
     stream.write_all(b"whole\npart").unwrap();
@@ -71,7 +71,7 @@ fn no_newline_at_the_end() {
 }
 
 #[test]
-fn tags_of_any_bytes() {
+fn a_tag_may_be_any_bytes() {
     let daemon = Daemon::start("rate = \"1 per day\"", "");
     let tags: [&[u8]; 5] = [b"\xff\xfe", b"a\0b", b"\x80", b" ", b"\t\r\x01"];
     for tag in tags {
@@ -81,9 +81,9 @@ fn tags_of_any_bytes() {
     assert_eq!(daemon.ask(b"\n\r\n", 6), b"OK\nNO\n", "the empty tag");
 }
 
-/// A line of a megabyte is a tag like its beginning, and what follows is in step.
+/// Only the beginning of the line counts. Further lines are answered in order.
 #[test]
-fn lines_of_a_megabyte() {
+fn a_line_of_a_megabyte_is_truncated() {
     let daemon = Daemon::start("rate = \"2 per day\"", "");
     let long = vec![b'x'; 1 << 20];
     let longer = [long.as_slice(), b"y"].concat();
@@ -95,14 +95,14 @@ fn lines_of_a_megabyte() {
         assert!(answer.starts_with(allowed), "{answer}");
     }
     let answer = daemon.query(&format!("check\0domain={}\0tag=x", "x".repeat(9000)));
-    assert_eq!(answer, "ERROR argument no tag within the 8192 bytes of a line");
+    assert_eq!(answer, "ERROR argument tag must begin within the 8192 bytes of a line");
 }
 
-/// Who never reads is not read from any more, then closed; the others notice nothing.
+/// The daemon stops reading from them and closes them after `write_timeout`.
 #[test]
-fn connections_that_never_read() {
+fn connections_that_never_read_are_closed_and_do_not_affect_others() {
     let daemon = Daemon::start(TEN, "write_timeout = \"1s\"");
-    // The first request takes memory of its own.
+    // The first request allocates memory that the test must not count.
     daemon.ask(b"warm\n", 3);
     let before = daemon.memory();
     let threads: Vec<_> = (0..8)
@@ -112,14 +112,14 @@ fn connections_that_never_read() {
                 let lines = b"mute\n".repeat(10_000);
                 let mut sent = 0;
                 let start = Instant::now();
-                // Until the daemon hangs up.
+                // Until the daemon closes the connection.
                 while start.elapsed() < TIMEOUT {
                     match stream.write(&lines) {
                         Ok(count) => sent += count,
                         Err(_) => return sent,
                     }
                 }
-                panic!("the daemon goes on with a client that never reads");
+                panic!("the daemon keeps the connection of a client that never reads");
             })
         })
         .collect();
@@ -129,15 +129,15 @@ fn connections_that_never_read() {
     }
     for thread in threads {
         let sent = thread.join().unwrap();
-        assert!(sent < 4 << 20, "{sent} bytes were taken without an answer being read");
+        assert!(sent < 4 << 20, "the daemon read {sent} bytes although its answers were not read");
     }
     assert_eq!(daemon.stat("connections_too_slow"), 8);
     assert!(daemon.memory() < before + (8 << 20));
 }
 
-/// Who reads late is waited for, and misses nothing: far more than buffers hold is under way.
+/// The input and the answers are much larger than all buffers.
 #[test]
-fn a_client_that_reads_late() {
+fn a_client_that_reads_late_gets_all_answers() {
     let daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
     let mut writer = stream.try_clone().unwrap();
@@ -150,16 +150,16 @@ fn a_client_that_reads_late() {
     assert_eq!(ask(&mut stream, b"next\n", 3), b"OK\n");
 }
 
-/// Each connection is a descriptor here as well.
+/// Raises the limit of open files of the test process.
 fn raise_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
 }
 
 #[test]
-fn two_thousand_idle_connections() {
+fn two_thousand_idle_connections_need_little_memory() {
     let daemon = Daemon::start("rate = \"1000000/s\"", "");
-    // The daemon has to do so itself.
+    // The daemon raises its own limit.
     raise_descriptors();
     daemon.ask(b"warm\n", 3);
     let before = daemon.memory();
@@ -177,18 +177,22 @@ fn two_thousand_idle_connections() {
 }
 
 #[test]
-fn the_longest_idle_connection_makes_room() {
+fn a_new_connection_closes_the_one_that_was_idle_longest() {
     let daemon = Daemon::start(TEN, "max_connections = 3");
     let mut kept: Vec<UnixStream> = (0..3).map(|_| daemon.connect()).collect();
     kept.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"x\n", 3), b"OK\n"));
     assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
     let mut one_more = daemon.connect();
     assert_eq!(ask(&mut one_more, b"x\n", 3), b"OK\n");
-    assert_eq!(kept[1].read(&mut [0; 3]).unwrap(), 0, "it was idle longest");
+    assert_eq!(
+        kept[1].read(&mut [0; 3]).unwrap(),
+        0,
+        "the connection that was idle longest is closed"
+    );
     for stream in [0, 2] {
         assert_eq!(ask(&mut kept[stream], b"x\n", 3), b"OK\n");
     }
-    // Another listener has a limit of its own.
+    // Each listener has its own limit.
     let mut tcp: Vec<TcpStream> = (0..3).map(|_| daemon.connect_tcp()).collect();
     tcp.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"y\n", 3), b"OK\n"));
     assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
@@ -198,16 +202,16 @@ fn first_answer(mut stream: TcpStream, pieces: &[&[u8]]) -> String {
     let mut out = String::new();
     stream.set_nodelay(true).unwrap();
     for piece in pieces {
-        // The daemon may have hung up.
+        // The daemon may have closed the connection.
         let _ = stream.write_all(piece);
         thread::sleep(Duration::from_millis(20));
     }
-    // The end of a connection with something left to read is an error.
+    // Reading fails if the daemon closed the connection with unread input.
     let _ = stream.read_to_string(&mut out);
     out
 }
 
-/// A page could make a browser post lines.
+/// A web page could make a browser send lines.
 #[test]
 fn http_and_tls_are_refused_before_their_first_line_is_complete() {
     let daemon = Daemon::start(TEN, "resp = \"127.0.0.1:0\"");
@@ -220,7 +224,7 @@ fn http_and_tls_are_refused_before_their_first_line_is_complete() {
     for head in heads {
         let request = [&head, body].concat();
         let line_end = head.find("\r\n").unwrap();
-        // Whole, cut within the first line, before its end, and after it.
+        // Cuts: none, within the first line, before its end, and after it.
         for cut in [0, 3, line_end - 4, line_end + 1, line_end + 2] {
             let (first, second) = request.as_bytes().split_at(cut);
             for stream in [daemon.connect_tcp(), TcpStream::connect(&resp).unwrap()] {
@@ -242,7 +246,7 @@ fn http_and_tls_are_refused_before_their_first_line_is_complete() {
     assert!(daemon.stat("connections_other_protocol") >= refused);
     assert_eq!(daemon.stat("lines"), 0);
     assert!(daemon.query("peek\0tag=victim").contains(" remaining=10 "));
-    // Only the first line of a TCP connection is looked at.
+    // Only the first line of a TCP connection is checked.
     let lines = b"x\nGET / HTTP/1.1\r\n\x16\x03\n";
     assert_eq!(ask(&mut daemon.connect_tcp(), lines, 9), b"OK\n".repeat(3));
     let lines = head.matches('\n').count();
@@ -250,7 +254,7 @@ fn http_and_tls_are_refused_before_their_first_line_is_complete() {
 }
 
 #[test]
-fn many_clients_at_once_share_one_bucket() {
+fn twenty_clients_at_once_share_one_bucket_exactly() {
     let daemon = Daemon::start("rate = \"1000 per day\"", "");
     let threads: Vec<_> = (0..20)
         .map(|_| {
@@ -265,7 +269,7 @@ fn many_clients_at_once_share_one_bucket() {
 }
 
 #[test]
-fn the_longer_form_beside_the_ordinary() {
+fn the_longer_form_selects_domain_and_cost() {
     let daemon =
         Daemon::start("rate = \"10 per day\"\n[domains.\"log in\"]\nrate = \"5 per day\"", "");
     let answer = daemon.query("check\0domain=log in\0cost=3\0tag=a b");

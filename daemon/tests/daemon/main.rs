@@ -1,4 +1,4 @@
-//! The real daemon, asked through real sockets.
+//! Tests of the real daemon through real sockets.
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod common;

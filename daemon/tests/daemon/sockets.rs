@@ -1,4 +1,4 @@
-//! The file of a Unix socket, when daemons start and end at one path and when a reload hangs.
+//! The file of a Unix socket: daemons that start and end at one path, and a reload that hangs.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -20,7 +20,7 @@ use crate::common::{Daemon, TIMEOUT, ask, command, lines, new_dir, wait_for};
 
 const TEN: &str = "rate = \"10 per day\"";
 
-/// Waits until a process has ended by itself; gives what it said, and whether it ended well.
+/// Waits until a process has exited. Returns its standard error and whether its status is 0.
 fn end(child: &mut Child) -> (String, bool) {
     let start = Instant::now();
     let status = loop {
@@ -28,7 +28,7 @@ fn end(child: &mut Child) -> (String, bool) {
             Some(status) => break status,
             None if start.elapsed() > TIMEOUT => {
                 child.kill().unwrap();
-                panic!("it does not end");
+                panic!("the process does not exit");
             }
             None => thread::sleep(Duration::from_millis(10)),
         }
@@ -40,7 +40,7 @@ fn end(child: &mut Child) -> (String, bool) {
     (said, status.success())
 }
 
-/// A daemon at this path, which has no other sockets.
+/// Starts a daemon whose only socket is at this path.
 fn spawn(mut command: Command, dir: &Path, socket: &Path) -> Child {
     let file = dir.join("dthrottle.toml");
     let table = format!("table = {{ name = \"sockets\", dir = {:?}, size = 1 }}", dir.display());
@@ -49,16 +49,16 @@ fn spawn(mut command: Command, dir: &Path, socket: &Path) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The file of a socket whose process has been killed.
+/// Creates the socket file of a process that does not exist any more.
 fn stale(dir: &Path) -> PathBuf {
     let socket = dir.join("socket");
     drop(UnixListener::bind(&socket).unwrap());
     socket
 }
 
-/// The file was removed by mistake, and another daemon started at the same path.
+/// An administrator removed the file, and another daemon started at the same path.
 #[test]
-fn a_daemon_that_ends_leaves_the_socket_of_the_next() {
+fn a_daemon_that_ends_does_not_remove_the_socket_of_another() {
     let mut old = Daemon::start(TEN, "");
     fs::remove_file(&old.socket).unwrap();
     let new = old.successor();
@@ -68,9 +68,8 @@ fn a_daemon_that_ends_leaves_the_socket_of_the_next() {
     assert_eq!(fs::read_dir(&new.dir).unwrap().count(), 3, "socket, table and configuration");
 }
 
-/// The test is the first of two starters: it has the lock, has seen that nobody answers, and makes
-/// its socket. A daemon without the lock would take the path meanwhile, and both would believe that
-/// they own it.
+/// The test acts as the first of two daemons: it holds the lock and replaces the socket. Without the
+/// lock, the second daemon would replace it at the same time, and both would believe they own it.
 #[test]
 fn a_daemon_waits_while_another_starts_at_its_path() {
     let (dir, _) = new_dir();
@@ -79,25 +78,25 @@ fn a_daemon_waits_while_another_starts_at_its_path() {
     flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
     let mut second = spawn(command(), &dir, &socket);
     let log = lines(second.stderr.take().unwrap());
-    wait_for(&log, "waiting for another daemon that starts or ends");
+    wait_for(&log, "waiting for another daemon that is starting or ending");
     fs::remove_file(&socket).unwrap();
     let first = UnixListener::bind(&socket).unwrap();
     fs::remove_file(dir.join("socket.lock")).unwrap();
     drop(lock);
-    wait_for(&log, "another daemon answers there");
+    wait_for(&log, "another process listens there");
     assert!(!end(&mut second).1);
     first.set_nonblocking(true).unwrap();
-    // The second has asked whether anybody answers; whatever it left comes first.
+    // The second daemon has connected to check for a listener. Removes its connections.
     while first.accept().is_ok() {}
     let _client = UnixStream::connect(&socket).unwrap();
-    assert!(first.accept().is_ok(), "the path still means the socket of the first");
+    assert!(first.accept().is_ok(), "the path still leads to the socket of the first");
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// strace holds the first of two daemons for a second before it removes the file that it has found
-/// to be stale. A second one without the lock would make its own socket meanwhile.
+/// strace delays the first of two daemons by a second before it removes the stale file. Without the
+/// lock, the second one would create its own socket in that second.
 #[test]
-fn one_of_two_starters_owns_the_socket() {
+fn only_one_of_two_daemons_that_start_together_gets_the_socket() {
     let (dir, _) = new_dir();
     let (socket, trace) = (stale(&dir), dir.join("trace"));
     let mut strace = Command::new("strace");
@@ -108,7 +107,7 @@ fn one_of_two_starters_owns_the_socket() {
     let found = |path: &Path| fs::read_to_string(path).is_ok_and(|t| t.contains("ECONNREFUSED"));
     let start = Instant::now();
     while !found(&trace) {
-        assert!(start.elapsed() < TIMEOUT, "it does not look who answers");
+        assert!(start.elapsed() < TIMEOUT, "the daemon does not check for a listener");
         thread::sleep(Duration::from_millis(5));
     }
     let mut second = spawn(command(), &dir, &socket);
@@ -117,7 +116,7 @@ fn one_of_two_starters_owns_the_socket() {
         loop {
             match log.recv_timeout(TIMEOUT).unwrap() {
                 line if line.contains("is ready") => return true,
-                line if line.contains("another daemon answers there") => return false,
+                line if line.contains("another process listens there") => return false,
                 _ => {}
             }
         }
@@ -125,7 +124,7 @@ fn one_of_two_starters_owns_the_socket() {
     let ready = [is_ready(&mut first), is_ready(&mut second)];
     let mut stream = UnixStream::connect(&socket).unwrap();
     let answer = ask(&mut stream, b"tag\n", 3);
-    // strace ends with its daemon.
+    // strace exits with its daemon.
     let owner = socket_peercred(&stream).unwrap().pid;
     kill_process(owner, Signal::KILL).unwrap();
     second.kill().unwrap();
@@ -156,14 +155,14 @@ fn a_start_does_not_wait_for_a_listener_whose_backlog_is_full() {
         }
     }
     let (said, good) = end(&mut spawn(command(), &dir, &socket));
-    assert!(!good && said.contains("another daemon answers there"), "{said}");
+    assert!(!good && said.contains("another process listens there"), "{said}");
     assert!(fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
     fs::remove_dir_all(dir).unwrap();
 }
 
-/// A file that is set right afterwards would be open to others for a moment.
+/// If the mode were set later, others could connect in between.
 #[test]
-fn a_socket_has_its_mode_from_the_start() {
+fn a_socket_has_its_mode_when_it_is_created() {
     for (mask, mode) in [("000", 0o600), ("077", 0o666), ("022", 0o660)] {
         let (dir, _) = new_dir();
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
@@ -198,19 +197,23 @@ fn a_socket_has_its_mode_from_the_start() {
                 Err(error) => break assert_eq!(error, Errno::AGAIN),
             }
         }
-        assert_eq!(seen, [inotify::ReadFlags::CREATE], "made, and not changed");
+        assert_eq!(
+            seen,
+            [inotify::ReadFlags::CREATE],
+            "the file is created and its mode is not changed later"
+        );
         fs::remove_dir_all(dir).unwrap();
     }
 }
 
 #[test]
-fn a_reload_that_waits_for_a_pipe_does_not_hold_up_the_end() {
+fn a_reload_that_waits_for_a_pipe_does_not_delay_the_shutdown() {
     let mut daemon = Daemon::start(TEN, "");
     let file = daemon.dir.join("dthrottle.toml");
     fs::remove_file(&file).unwrap();
     mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     daemon.signal("HUP");
-    // A pipe can be opened for writing without waiting once somebody reads from it.
+    // Opening a pipe for writing without waiting succeeds once the daemon reads from it.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let start = Instant::now();
     let _writer = loop {
@@ -221,7 +224,7 @@ fn a_reload_that_waits_for_a_pipe_does_not_hold_up_the_end() {
         assert!(start.elapsed() < TIMEOUT, "the reload does not read its file");
         thread::sleep(Duration::from_millis(10));
     };
-    assert_eq!(daemon.ask(b"tag\n", 3), b"OK\n", "checks are answered meanwhile");
+    assert_eq!(daemon.ask(b"tag\n", 3), b"OK\n", "checks are answered during a reload");
     daemon.signal("TERM");
     assert!(end(&mut daemon.child).1);
     assert!(!daemon.socket.exists());
@@ -233,7 +236,7 @@ fn new_connections_that_send_nothing_do_not_displace_a_client() {
     let mut client = daemon.connect_tcp();
     assert_eq!(ask(&mut client, b"x\n", 3), b"OK\n");
     let mut silent: Vec<_> = (0..20).map(|_| daemon.connect_tcp()).collect();
-    // The first ones are closed, so the listener is full.
+    // The listener is full, so it has closed the first ones.
     for stream in &mut silent[..16] {
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
     }
