@@ -771,6 +771,18 @@ uint64_t dthrottle_rule_limit(const dthrottle_domain_t *domain, int32_t index);
  */
 uint64_t dthrottle_rule_window(const dthrottle_domain_t *domain, int32_t index);
 
+/**
+ * Gives a warning for the log if a bucket of this tag still misses units that an earlier process
+ * took from a named table: 1, 0 if not, or a negative status. To be called when a check was
+ * refused. A throttle gives this warning once; it names the table and the command that removes
+ * it. text, unless it is NULL, gets the warning, cut to text_size bytes with the NUL at its end.
+ */
+int32_t dthrottle_earlier_process_warning(const dthrottle_domain_t *domain,
+                                          const void *tag,
+                                          size_t tag_len,
+                                          char *text,
+                                          size_t text_size);
+
 /** Asks for cost units, and takes them if they pass. */
 int32_t dthrottle_check(const dthrottle_domain_t *domain,
                         const void *tag,

@@ -142,11 +142,13 @@ all_ways() {
                 step "compile $name static" compile "$name" "$name-static" $static
                 step "$name is static" is_static "$name-static"
                 step "run $name static" run_program "$name" "./$name-static"
-                step "compile $name with -static" compile "$name" "$name-all-static" -static \
-                    $(pkg-config --libs --static dthrottle)
-                step "$name with -static needs no shared library" needs_nothing "$name-all-static"
-                step "run $name with -static" run_program "$name" "./$name-all-static"
             fi
+            # cJSON, which the vectors need, has no static form in Debian.
+            case $name in load | vectors_*) continue ;; esac
+            step "compile $name with -static" compile "$name" "$name-all-static" -static \
+                $(pkg-config --libs --static dthrottle)
+            step "$name with -static needs no shared library" needs_nothing "$name-all-static"
+            step "run $name with -static" run_program "$name" "./$name-all-static"
         }
     done
 }

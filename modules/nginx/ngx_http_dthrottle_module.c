@@ -32,7 +32,7 @@ static ngx_command_t  ngx_http_dthrottle_commands[] = {
       NULL },
 
     { ngx_string("dthrottle"),
-      NGX_HTTP_DTHROTTLE_ANYWHERE|NGX_CONF_TAKE123,
+      NGX_HTTP_DTHROTTLE_ANYWHERE|NGX_CONF_TAKE1234,
       ngx_http_dthrottle_use,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,

@@ -74,16 +74,18 @@ def test_a_relative_path_names_the_socket(daemon: Daemon) -> None:
         assert done.stdout.startswith("allowed\n")
 
 
-def test_a_reader_that_leaves_early_is_no_error(daemon: Daemon) -> None:
-    for words in (["check", "pipe"], ["peek", "pipe"], ["stats"], ["bench", "--seconds", "0.1"]):
-        command = [str(COMMAND), *words, "--daemon", str(daemon.socket)]
-        reader, writer = os.pipe()
-        os.close(reader)
-        with os.fdopen(writer, "w") as pipe:
-            done = subprocess.run(
-                command, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=LONG
-            )
-        assert (done.returncode, done.stderr) == (0, ""), words
+def test_a_command_succeeds_silently_if_its_reader_has_closed_the_pipe() -> None:
+    words = (["check", "pipe"], ["peek", "pipe"], ["stats"], ["bench", "--seconds", "0.1"])
+    # The load of `bench` would disturb other tests that use the same daemon.
+    with Daemon('rate = "10 per day"') as daemon:
+        for command in ([str(COMMAND), *w, "--daemon", str(daemon.socket)] for w in words):
+            reader, writer = os.pipe()
+            os.close(reader)
+            with os.fdopen(writer, "w") as pipe:
+                done = subprocess.run(
+                    command, stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=LONG
+                )
+            assert (done.returncode, done.stderr) == (0, ""), command
 
 
 def test_make_build_builds_the_command() -> None:
@@ -104,7 +106,7 @@ def test_what_changes_or_shows_state_needs_the_token_over_tcp(daemon: Daemon) ->
         assert run(daemon, *words, "--token-file", str(right), tcp=True)[0] == 0, words
         assert run(daemon, *words)[0] == 0, words
     assert run(daemon, "check", "x", tcp=True)[0] == 0, "a decision needs none"
-    assert "no token in it" in run(daemon, "stats", "--token-file", "/dev/null")[2]
+    assert "contains no token" in run(daemon, "stats", "--token-file", "/dev/null")[2]
 
 
 def test_top_escapes_hidden_characters(daemon: Daemon) -> None:
@@ -123,8 +125,8 @@ def test_mistakes(daemon: Daemon) -> None:
     assert (code, error[:27]) == (2, 'dthrottle: no domain "none"')
     assert "newline" in run(daemon, "check", "x\ny")[2]
     for place, said in [
-        ("/nowhere", "is dthrottled there?"),
-        ("nowhere.sock", "nowhere.sock: No such file or directory (os error 2); is dthrottled"),
+        ("/nowhere", "start dthrottled, or name its socket with --daemon"),
+        ("nowhere.sock", "cannot connect to nowhere.sock: No such file or directory"),
         ("localhost:7373", '--daemon must be a path or an address such as "127.0.0.1:7373", got'),
     ]:
         command = [COMMAND, "stats", "--daemon", place]
@@ -136,7 +138,7 @@ def test_what_is_no_daemon_is_told(daemon: Daemon) -> None:
     for words in (["check", "x"], ["peek", "x"], ["reset", "x"], ["stats"]):
         command = [COMMAND, *words, "--daemon", daemon.http]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
-        assert (done.returncode, "not the answer of a dthrottled" in done.stderr) == (2, True)
+        assert (done.returncode, "the answer is not from a dthrottled" in done.stderr) == (2, True)
 
 
 def test_figures(daemon: Daemon) -> None:
@@ -146,7 +148,7 @@ def test_figures(daemon: Daemon) -> None:
     assert figures["refused"] >= 1
     lines = dict(line.split(None, 1) for line in run(daemon, "stats")[1].splitlines())
     assert int(lines["refused"]) == figures["refused"]
-    assert run(daemon, "peers")[1] == "the daemon belongs to no cluster\n"
+    assert run(daemon, "peers")[1] == "the daemon is not part of a cluster\n"
     top = run(daemon, "top", "--once")[1]
     assert "  figures\n" in top
     assert "rule1" in top
@@ -176,4 +178,4 @@ def test_bench(daemon: Daemon) -> None:
     assert int(figures["decisions/s"]) > 0
     assert run(daemon, "bench", "--seconds", "0.1", "--depth", "5000")[0] == 0
     code, _, error = run(daemon, "bench", "--depth", "5001")
-    assert (code, error) == (2, "dthrottle: depth: 5001; write at most 5000\n")
+    assert (code, error) == (2, "dthrottle: --depth must be at most 5000, got 5001\n")

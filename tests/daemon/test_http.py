@@ -92,11 +92,11 @@ def test_checks(daemon: Daemon) -> None:
     assert check("tag=a b c".replace(" ", "+"))["remaining"] == 0
     assert check("tag=a+b+c")["allowed"] is False
     for query, kind, said in [
-        ("", "argument", "no tag"),
+        ("", "argument", "tag is missing"),
         ("tag=x&cost=5", "cost", "can never pass"),
-        ("tag=x&cost=y", "argument", "whole number"),
+        ("tag=x&cost=y", "argument", "cost must be a whole number"),
         ("tag=x&domain=none", "domain", "no domain"),
-        ("tag=x&price=5", "argument", "no parameter"),
+        ("tag=x&price=5", "argument", "is not a parameter"),
     ]:
         answer = check(query)
         assert (answer["status"], answer["error"]) == (400, kind), query
