@@ -110,7 +110,7 @@ impl<'a> Query<'a> {
 
     fn answer(&self, trusted: bool, context: &LineContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let max_delay = self.max_delay.min(context.settings.max_delay);
-        let ask = CheckOptions::cost(self.cost).max_delay(max_delay).partial(self.partial);
+        let options = CheckOptions::cost(self.cost).max_delay(max_delay).partial(self.partial);
         match self.verb {
             "check" => {
                 let (domain, tag) = (self.domain(trusted, context)?, self.tag()?);
@@ -341,9 +341,9 @@ mod tests {
     }
 
     #[test]
-    fn a_check_waits_at_most_max_wait() {
+    fn a_check_is_delayed_by_at_most_max_delay() {
         let throttle = throttle();
-        let check = || ask(&throttle, b"check\0domain=log in\0max_wait_ms=99999999\0tag=x", false);
+        let check = || ask(&throttle, b"check\0domain=log in\0max_delay_ms=99999999\0tag=x", false);
         // The burst of 4, and 2 per second for 10 seconds.
         for _ in 0..24 {
             assert!(check().starts_with("OK "));

@@ -102,8 +102,8 @@ impl Daemon {
     }
 
     /// Sends `input` and reads `answer` bytes.
-    pub(crate) fn ask(&self, input: &[u8], answer: usize) -> Vec<u8> {
-        ask(&mut self.connect(), input, answer)
+    pub(crate) fn exchange(&self, input: &[u8], answer: usize) -> Vec<u8> {
+        exchange(&mut self.connect(), input, answer)
     }
 
     /// Sends a query of the longer form.
@@ -195,7 +195,7 @@ fn write_config(dir: &std::path::Path, table: &str, rules: &str, keys: &str) {
     fs::write(dir.join("dthrottle.toml"), text).unwrap();
 }
 
-pub(crate) fn ask(stream: &mut (impl Read + Write), input: &[u8], answer: usize) -> Vec<u8> {
+pub(crate) fn exchange(stream: &mut (impl Read + Write), input: &[u8], answer: usize) -> Vec<u8> {
     stream.write_all(input).unwrap();
     let mut out = vec![0; answer];
     stream.read_exact(&mut out).unwrap();

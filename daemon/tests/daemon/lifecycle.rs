@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Daemon, TIMEOUT, ask, command, lines, new_dir, wait_for};
+use crate::common::{Daemon, TIMEOUT, command, exchange, lines, new_dir, wait_for};
 
 const TEN: &str = "rate = \"10 per day\"";
 
@@ -19,18 +19,18 @@ const TEN: &str = "rate = \"10 per day\"";
 fn a_reload_keeps_buckets_and_applies_new_rules() {
     let daemon = Daemon::start(TEN, "");
     let mut stream = daemon.connect();
-    assert_eq!(ask(&mut stream, &b"a\n".repeat(8), 24), b"OK\n".repeat(8));
+    assert_eq!(exchange(&mut stream, &b"a\n".repeat(8), 24), b"OK\n".repeat(8));
     daemon.rewrite("rate = \"5 per day\"\n[domains.new]\nrate = \"1 per day\"", "");
     daemon.signal("HUP");
     daemon.wait_for("reloaded the rules");
     // 2 of 10 units were left, so 2 of 5 are left.
-    assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
+    assert_eq!(exchange(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
     assert!(daemon.query("check\0domain=new\0tag=x").starts_with("OK limit=1 "));
     daemon.rewrite("rate = \"5 parsecs\"", "");
     daemon.signal("HUP");
     let said = daemon.wait_for("the old rules stay");
     assert!(said.contains("line 2: rate: \"5 parsecs\""), "{said}");
-    assert_eq!(ask(&mut stream, b"b\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut stream, b"b\n", 3), b"OK\n");
     assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (1, 1));
     assert_eq!(daemon.stat("allowed"), 12, "counts continue after a reload");
 }
@@ -41,7 +41,7 @@ fn a_reload_fails_if_the_file_has_no_rule_any_more() {
     for keys in ["", "resp = \"127.0.0.1:0\""] {
         let daemon = Daemon::start("rate = \"2 per day\"", keys);
         let mut stream = daemon.connect();
-        assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
+        assert_eq!(exchange(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
         daemon.rewrite("", keys);
         daemon.signal("HUP");
         let said = daemon.wait_for("the old rules stay");
@@ -49,12 +49,12 @@ fn a_reload_fails_if_the_file_has_no_rule_any_more() {
         fs::write(daemon.dir.join("dthrottle.toml"), "").unwrap();
         daemon.signal("HUP");
         daemon.wait_for("the old rules stay");
-        assert_eq!(ask(&mut stream, b"a\n", 3), b"NO\n");
+        assert_eq!(exchange(&mut stream, b"a\n", 3), b"NO\n");
         assert_eq!((daemon.stat("reloads"), daemon.stat("failed_reloads")), (0, 2));
         daemon.rewrite("rate = \"unlimited\"", keys);
         daemon.signal("HUP");
         daemon.wait_for("reloaded the rules");
-        assert_eq!(ask(&mut stream, b"a\n", 3), b"OK\n", "the file says \"unlimited\"");
+        assert_eq!(exchange(&mut stream, b"a\n", 3), b"OK\n", "the file says \"unlimited\"");
     }
 }
 
@@ -70,7 +70,7 @@ fn a_daemon_without_rules_can_reload_if_it_answers_resp() {
 fn sigterm_ends_the_daemon_after_it_has_answered_all_input() {
     let mut daemon = Daemon::start("rate = \"1000000/s\"", "");
     let mut stream = daemon.connect();
-    assert_eq!(ask(&mut stream, b"first\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut stream, b"first\n", 3), b"OK\n");
     let count = 5000;
     stream.write_all(&b"x\n".repeat(count)).unwrap();
     daemon.signal("TERM");
@@ -97,7 +97,7 @@ fn signals_are_handled_as_soon_as_the_daemon_is_ready() {
 fn a_client_that_reads_after_sigterm_gets_the_last_answers() {
     let mut daemon = Daemon::start("rate = \"10 per day\"", "");
     let mut stream = daemon.connect();
-    assert_eq!(ask(&mut stream, b"first\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut stream, b"first\n", 3), b"OK\n");
     let count = 100_000;
     stream.write_all(&b"x\n".repeat(count)).unwrap();
     daemon.signal("TERM");
@@ -121,13 +121,13 @@ fn another_daemon_can_start_while_the_first_sends_its_last_answers() {
     daemon
         .wait_until("the socket is removed", |daemon| UnixStream::connect(&daemon.socket).is_err());
     let next = daemon.successor();
-    assert_eq!(next.ask(b"new\n", 3), b"OK\n");
+    assert_eq!(next.exchange(b"new\n", 3), b"OK\n");
     let mut out = Vec::new();
     stream.read_to_end(&mut out).unwrap();
     assert_eq!(out.len(), 300_000);
     assert!(daemon.wait_for_exit());
     assert_eq!(
-        next.ask(b"new\n", 3),
+        next.exchange(b"new\n", 3),
         b"OK\n",
         "the first daemon did not remove the socket of the second"
     );
@@ -201,7 +201,7 @@ fn a_library_with_the_same_configuration_shares_the_table() {
         assert!(throttle.allow("both").unwrap());
     }
     assert_eq!(
-        daemon.ask(&b"both\n".repeat(6), 18),
+        daemon.exchange(&b"both\n".repeat(6), 18),
         [b"OK\n".repeat(5), b"NO\n".to_vec()].concat()
     );
     assert!(!throttle.allow("both").unwrap());
@@ -227,7 +227,7 @@ fn a_daemon_starts_from_flags_without_a_file() {
     );
     assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
     let mut stream = UnixStream::connect(&socket).unwrap();
-    assert_eq!(ask(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
+    assert_eq!(exchange(&mut stream, b"a\na\na\n", 9), b"OK\nOK\nNO\n");
     // A second daemon at the same path fails with an error.
     let second = command()
         .args(["--rate", "1/s", "--table", &table, "--http", "off", "--listen"])
@@ -347,7 +347,7 @@ fn the_daemon_uses_a_socket_that_systemd_passes() {
     let log = lines(child.stderr.take().unwrap());
     wait_for(&log, "Listening on");
     let mut stream = UnixStream::connect(&socket).unwrap();
-    assert_eq!(ask(&mut stream, b"a\na\n", 6), b"OK\nNO\n");
+    assert_eq!(exchange(&mut stream, b"a\na\n", 6), b"OK\nNO\n");
     assert!(wait_for(&log, "is ready").contains("lines on"));
     drop(stream);
     let done = Command::new("kill").arg(child.id().to_string()).status().unwrap();
@@ -383,7 +383,7 @@ fn an_http_socket_of_systemd_for_other_machines_needs_a_token() {
 /// Takes units of a tag at one daemon. Returns whether the other one soon answers with `left`.
 fn is_reported(from: &Daemon, to: &Daemon, tag: &str, hits: usize, left: &str) -> bool {
     let lines = format!("{tag}\n").repeat(hits);
-    assert_eq!(from.ask(lines.as_bytes(), 3 * hits), b"OK\n".repeat(hits));
+    assert_eq!(from.exchange(lines.as_bytes(), 3 * hits), b"OK\n".repeat(hits));
     to.becomes_true(Duration::from_secs(1), |to| {
         to.query(&format!("peek\0tag={tag}")).contains(left)
     })

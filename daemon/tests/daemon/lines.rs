@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::common::{Daemon, TIMEOUT, ask};
+use crate::common::{Daemon, TIMEOUT, exchange};
 
 const TEN: &str = "rate = \"10 per day\"";
 
@@ -18,12 +18,12 @@ fn unix_and_tcp_sockets_share_the_buckets() {
     let mut unix = daemon.connect();
     let mut tcp = daemon.connect_tcp();
     for _ in 0..5 {
-        assert_eq!(ask(&mut unix, b"203.0.113.7\n", 3), b"OK\n");
-        assert_eq!(ask(&mut tcp, b"203.0.113.7\n", 3), b"OK\n");
+        assert_eq!(exchange(&mut unix, b"203.0.113.7\n", 3), b"OK\n");
+        assert_eq!(exchange(&mut tcp, b"203.0.113.7\n", 3), b"OK\n");
     }
-    assert_eq!(ask(&mut unix, b"203.0.113.7\n", 3), b"NO\n");
-    assert_eq!(ask(&mut tcp, b"203.0.113.7\n", 3), b"NO\n");
-    assert_eq!(ask(&mut tcp, b"other\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut unix, b"203.0.113.7\n", 3), b"NO\n");
+    assert_eq!(exchange(&mut tcp, b"203.0.113.7\n", 3), b"NO\n");
+    assert_eq!(exchange(&mut tcp, b"other\n", 3), b"OK\n");
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn a_tag_may_be_any_bytes() {
     let tags: [&[u8]; 5] = [b"\xff\xfe", b"a\0b", b"\x80", b" ", b"\t\r\x01"];
     for tag in tags {
         let line = [tag, b"\n", tag, b"\r\n"].concat();
-        assert_eq!(daemon.ask(&line, 6), b"OK\nNO\n", "{tag:?}");
+        assert_eq!(daemon.exchange(&line, 6), b"OK\nNO\n", "{tag:?}");
     }
-    assert_eq!(daemon.ask(b"\n\r\n", 6), b"OK\nNO\n", "the empty tag");
+    assert_eq!(daemon.exchange(b"\n\r\n", 6), b"OK\nNO\n", "the empty tag");
 }
 
 /// Only the beginning of the line counts. Further lines are answered in order.
@@ -88,7 +88,7 @@ fn a_line_of_a_megabyte_is_truncated() {
     let long = vec![b'x'; 1 << 20];
     let longer = [long.as_slice(), b"y"].concat();
     let line = [long.as_slice(), b"\n", &longer, b"\r\n", &long, b"\nshort\n"].concat();
-    assert_eq!(daemon.ask(&line, 12), b"OK\nOK\nNO\nOK\n");
+    assert_eq!(daemon.exchange(&line, 12), b"OK\nOK\nNO\nOK\n");
     assert_eq!(daemon.stat("long_lines"), 3);
     for allowed in ["OK ", "OK ", "NO "] {
         let answer = daemon.query(&format!("check\0tag={}\r", "z".repeat(1 << 20)));
@@ -103,7 +103,7 @@ fn a_line_of_a_megabyte_is_truncated() {
 fn connections_that_never_read_are_closed_and_do_not_affect_others() {
     let daemon = Daemon::start(TEN, "write_timeout = \"1s\"");
     // The first request allocates memory that the test must not count.
-    daemon.ask(b"warm\n", 3);
+    daemon.exchange(b"warm\n", 3);
     let before = daemon.memory();
     let threads: Vec<_> = (0..8)
         .map(|_| {
@@ -125,7 +125,7 @@ fn connections_that_never_read_are_closed_and_do_not_affect_others() {
         .collect();
     let mut other = daemon.connect();
     for _ in 0..100 {
-        assert_eq!(ask(&mut other, b"mute\n", 3).len(), 3);
+        assert_eq!(exchange(&mut other, b"mute\n", 3).len(), 3);
     }
     for thread in threads {
         let sent = thread.join().unwrap();
@@ -147,7 +147,7 @@ fn a_client_that_reads_late_gets_all_answers() {
     stream.read_exact(&mut out).unwrap();
     sent.join().unwrap();
     assert!(out == [b"OK\n".repeat(10), b"NO\n".repeat(399_990)].concat());
-    assert_eq!(ask(&mut stream, b"next\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut stream, b"next\n", 3), b"OK\n");
 }
 
 /// Raises the limit of open files of the test process.
@@ -161,17 +161,17 @@ fn two_thousand_idle_connections_need_little_memory() {
     let daemon = Daemon::start("rate = \"1000000/s\"", "");
     // The daemon raises its own limit.
     raise_descriptors();
-    daemon.ask(b"warm\n", 3);
+    daemon.exchange(b"warm\n", 3);
     let before = daemon.memory();
     let mut all: Vec<UnixStream> = (0..2000).map(|_| daemon.connect()).collect();
     for stream in &mut all {
-        assert_eq!(ask(stream, b"x\n", 3), b"OK\n");
+        assert_eq!(exchange(stream, b"x\n", 3), b"OK\n");
     }
     let each = daemon.memory().saturating_sub(before) / 2000;
     assert!(each < 16_000, "{each} bytes for each connection");
     println!("{each} bytes for each connection");
     assert!(daemon.stat("connections") >= 2000);
-    assert_eq!(daemon.ask(b"new\n", 3), b"OK\n");
+    assert_eq!(daemon.exchange(b"new\n", 3), b"OK\n");
     drop(all);
     daemon.wait_until("all are closed", |daemon| daemon.stat("connections") <= 1);
 }
@@ -180,22 +180,22 @@ fn two_thousand_idle_connections_need_little_memory() {
 fn a_new_connection_closes_the_one_that_was_idle_longest() {
     let daemon = Daemon::start(TEN, "max_connections = 3");
     let mut kept: Vec<UnixStream> = (0..3).map(|_| daemon.connect()).collect();
-    kept.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"x\n", 3), b"OK\n"));
-    assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
+    kept.iter_mut().for_each(|stream| assert_eq!(exchange(stream, b"x\n", 3), b"OK\n"));
+    assert_eq!(exchange(&mut kept[0], b"x\n", 3), b"OK\n");
     let mut one_more = daemon.connect();
-    assert_eq!(ask(&mut one_more, b"x\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut one_more, b"x\n", 3), b"OK\n");
     assert_eq!(
         kept[1].read(&mut [0; 3]).unwrap(),
         0,
         "the connection that was idle longest is closed"
     );
     for stream in [0, 2] {
-        assert_eq!(ask(&mut kept[stream], b"x\n", 3), b"OK\n");
+        assert_eq!(exchange(&mut kept[stream], b"x\n", 3), b"OK\n");
     }
     // Each listener has its own limit.
     let mut tcp: Vec<TcpStream> = (0..3).map(|_| daemon.connect_tcp()).collect();
-    tcp.iter_mut().for_each(|stream| assert_eq!(ask(stream, b"y\n", 3), b"OK\n"));
-    assert_eq!(ask(&mut kept[0], b"x\n", 3), b"OK\n");
+    tcp.iter_mut().for_each(|stream| assert_eq!(exchange(stream, b"y\n", 3), b"OK\n"));
+    assert_eq!(exchange(&mut kept[0], b"x\n", 3), b"OK\n");
 }
 
 fn first_answer(mut stream: TcpStream, pieces: &[&[u8]]) -> String {
@@ -248,9 +248,9 @@ fn http_and_tls_are_refused_before_their_first_line_is_complete() {
     assert!(daemon.query("peek\0tag=victim").contains(" remaining=10 "));
     // Only the first line of a TCP connection is checked.
     let lines = b"x\nGET / HTTP/1.1\r\n\x16\x03\n";
-    assert_eq!(ask(&mut daemon.connect_tcp(), lines, 9), b"OK\n".repeat(3));
+    assert_eq!(exchange(&mut daemon.connect_tcp(), lines, 9), b"OK\n".repeat(3));
     let lines = head.matches('\n').count();
-    assert_eq!(daemon.ask(head.as_bytes(), 3 * lines), b"OK\n".repeat(lines));
+    assert_eq!(daemon.exchange(head.as_bytes(), 3 * lines), b"OK\n".repeat(lines));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn twenty_clients_at_once_share_one_bucket_exactly() {
         .map(|_| {
             let mut stream = daemon.connect();
             thread::spawn(move || {
-                (0..100).filter(|_| ask(&mut stream, b"all\n", 3) == b"OK\n").count()
+                (0..100).filter(|_| exchange(&mut stream, b"all\n", 3) == b"OK\n").count()
             })
         })
         .collect();

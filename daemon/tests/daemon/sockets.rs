@@ -16,7 +16,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen};
 use rustix::process::{Signal, kill_process};
 
-use crate::common::{Daemon, TIMEOUT, ask, command, lines, new_dir, wait_for};
+use crate::common::{Daemon, TIMEOUT, command, exchange, lines, new_dir, wait_for};
 
 const TEN: &str = "rate = \"10 per day\"";
 
@@ -64,7 +64,7 @@ fn a_daemon_that_ends_does_not_remove_the_socket_of_another() {
     let new = old.successor();
     old.signal("TERM");
     assert!(old.wait_for_exit());
-    assert_eq!(new.ask(b"tag\n", 3), b"OK\n");
+    assert_eq!(new.exchange(b"tag\n", 3), b"OK\n");
     assert_eq!(fs::read_dir(&new.dir).unwrap().count(), 3, "socket, table and configuration");
 }
 
@@ -123,7 +123,7 @@ fn only_one_of_two_daemons_that_start_together_gets_the_socket() {
     };
     let ready = [is_ready(&mut first), is_ready(&mut second)];
     let mut stream = UnixStream::connect(&socket).unwrap();
-    let answer = ask(&mut stream, b"tag\n", 3);
+    let answer = exchange(&mut stream, b"tag\n", 3);
     // strace exits with its daemon.
     let owner = socket_peercred(&stream).unwrap().pid;
     kill_process(owner, Signal::KILL).unwrap();
@@ -224,7 +224,7 @@ fn a_reload_that_waits_for_a_pipe_does_not_delay_the_shutdown() {
         assert!(start.elapsed() < TIMEOUT, "the reload does not read its file");
         thread::sleep(Duration::from_millis(10));
     };
-    assert_eq!(daemon.ask(b"tag\n", 3), b"OK\n", "checks are answered during a reload");
+    assert_eq!(daemon.exchange(b"tag\n", 3), b"OK\n", "checks are answered during a reload");
     daemon.signal("TERM");
     assert!(end(&mut daemon.child).1);
     assert!(!daemon.socket.exists());
@@ -234,11 +234,11 @@ fn a_reload_that_waits_for_a_pipe_does_not_delay_the_shutdown() {
 fn new_connections_that_send_nothing_do_not_displace_a_client() {
     let daemon = Daemon::start("rate = \"1000/s\"", "max_connections = 4");
     let mut client = daemon.connect_tcp();
-    assert_eq!(ask(&mut client, b"x\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut client, b"x\n", 3), b"OK\n");
     let mut silent: Vec<_> = (0..20).map(|_| daemon.connect_tcp()).collect();
     // The listener is full, so it has closed the first ones.
     for stream in &mut silent[..16] {
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
     }
-    assert_eq!(ask(&mut client, b"x\n", 3), b"OK\n");
+    assert_eq!(exchange(&mut client, b"x\n", 3), b"OK\n");
 }
