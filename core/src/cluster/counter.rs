@@ -1,99 +1,100 @@
-//! What the exchange counts. The counts are in the table, for every process to see.
+//! The counters of the exchange. They are stored in the table, where every process can read them.
 
 use super::wire::DropCause;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// A count, by its place in the table. Places are never reused for something else.
+        /// A counter. The value is its index in the table. An index is never reused for another
+        /// counter.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Counter {
             $($(#[$doc])* $variant,)*
         }
 
-        /// The names of all counts that do not say why a datagram was dropped.
+        /// The names of all counters except those of dropped datagrams.
         const NAMES: &[&str] = &[$($name,)*];
     };
 }
 
 counters! {
-    /// Datagrams sent, each once for every peer it goes to.
+    /// Datagrams sent, counted once per receiver.
     DatagramsSent = "datagrams_sent",
-    /// Their bytes.
+/// Bytes of datagrams sent, counted once per receiver.
     BytesSent = "bytes_sent",
     /// Datagrams received.
     DatagramsReceived = "datagrams_received",
-    /// Their bytes.
+    /// Bytes of datagrams received.
     BytesReceived = "bytes_received",
-    /// Reports made.
+    /// Reports sent for the first time.
     ReportsSent = "reports_sent",
-    /// Their entries.
+    /// Entries of these reports.
     EntriesSent = "entries_sent",
     /// Reports applied.
     ReportsReceived = "reports_received",
     /// Entries charged.
     EntriesReceived = "entries_received",
-    /// Reports applied that had been missing.
+    /// Reports applied after they had been missing.
     Repaired = "reports_repaired",
-    /// Reports that had been applied before.
+    /// Reports received again after they had been applied.
     Duplicates = "reports_duplicate",
-    /// Reports that nobody has any more.
+    /// Missing reports that can no longer be repaired.
     Lost = "reports_lost",
-    /// How often something missing was asked for.
+    /// Requests for missing reports.
     RepairsRequested = "repairs_asked",
-    /// Reports sent again.
+    /// Reports sent again on request.
     RepairsSent = "repairs_sent",
-    /// Entries too late to charge those who could not know.
+    /// Late entries that were not charged, because their tags are within their limits.
     EntriesLate = "entries_late",
-    /// Entries of a rule that is not known here.
+    /// Entries of rules that this node does not have.
     UnknownRule = "entries_unknown_rule",
-    /// Snapshots given to nodes that start.
+    /// Snapshots sent to starting nodes.
     Snapshots = "snapshots_sent",
-    /// How often a peer appeared.
+    /// How often a peer became a member.
     PeersUp = "peers_up",
-    /// How often a peer went away.
+    /// How often a peer left or was declared dead.
     PeersDown = "peers_down",
     /// Datagrams that could not be sent.
     SendErrors = "send_errors",
-    /// Failures of receiving.
+    /// Calls that failed to receive.
     ReceiveErrors = "receive_errors",
-    /// How often no socket could be had.
+    /// Attempts to open a socket that failed.
     BindErrors = "bind_errors",
-    /// Names that could not be resolved.
+    /// Peer names that could not be resolved.
     ResolveErrors = "resolve_errors",
-    /// Failures of the lock that says which process exchanges.
+    /// Failures of the lock that selects the process that runs the exchange.
     LockErrors = "lock_errors",
-    /// How often the exchange could not begin.
+    /// How often the exchange could not start.
     StartErrors = "start_errors",
-    /// How often the exchange failed and began anew.
+    /// How often the exchange panicked and was started again.
     Restarts = "restarts",
-    /// Payloads of the host sent, such as busy answers.
+    /// Payloads sent, such as busy responses.
     PayloadsSent = "payloads_sent",
-    /// Payloads of peers received.
+    /// Payloads of peers delivered to the host program.
     PayloadsReceived = "payloads_received",
-    /// Datagrams that this node sent itself.
+    /// Datagrams dropped because this node sent them itself.
     DroppedOwn = "dropped_own",
-    /// Datagrams that came before.
+    /// Datagrams dropped because they had been received before.
     DroppedReplay = "dropped_replay",
-    /// Datagrams of senders that have yet to show that they are there.
+    /// Datagrams dropped because their sender had not answered a challenge yet.
     DroppedUnproven = "dropped_unproven",
 }
 
 impl Counter {
-    /// How many there are, with those that say why a datagram was dropped.
+    /// The number of counters, including one for each `DropCause`.
     pub const COUNT: usize = NAMES.len() + DropCause::COUNT;
 
-    /// Its place in the table.
+    /// The index of the counter in the table.
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The place of the datagrams dropped for a cause.
+    /// The index of the counter of datagrams dropped for this cause.
     pub fn dropped_index(cause: DropCause) -> usize {
         NAMES.len() + cause.index()
     }
 
-    /// The names of all counts, by place.
+    /// The names of all counters, in order of their indexes.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().copied().chain(DropCause::ALL.map(dropped_name))
     }

@@ -1,23 +1,23 @@
-//! What people may want to know about the cluster.
+//! Events of the cluster.
 
 use super::Origin;
 use crate::cluster::access::RawEvent;
 
-/// Something that happened.
+/// A change in the cluster that an operator may want to know about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A peer is there.
+    /// A peer became a member of the cluster.
     PeerUp(Origin),
-    /// A peer is taken for dead.
+    /// The failure detector declared a peer dead.
     PeerDown(Origin),
-    /// A peer said goodbye.
+    /// A peer announced that it leaves the cluster, or a newer incarnation of it replaced it.
     PeerLeft(Origin),
-    /// A peer has other rules, or other rates or bursts for them.
+    /// The rules of a peer, or their rates or bursts, differ from those of this node.
     RulesDiffer(Origin),
-    /// Reports of a peer are lost for good: so many.
+    /// Reports of a peer are missing and can no longer be repaired. The number is how many.
     Lost(Origin, u64),
-    /// The buckets of a peer were taken over at the start: so many.
+    /// This node started with the buckets of a peer. The number is how many.
     WarmStart(Origin, u64),
 }
 

@@ -1,13 +1,13 @@
-//! Reports that may be asked for again: this node's own and those of others, for a while.
+//! Recent reports of this node and of its peers, stored so that they can be sent again.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Origin;
 
-/// What a report costs beside its bytes.
+/// Estimated memory of a stored report besides its body, in bytes.
 const OVERHEAD: usize = 128;
 
-/// Reports, in the order in which they came.
+/// Reports in order of arrival, limited by age and by total bytes.
 pub(super) struct History {
     reports: BTreeMap<(Origin, u64), StoredReport>,
     order: VecDeque<(u64, (Origin, u64))>,
@@ -15,12 +15,13 @@ pub(super) struct History {
     max_bytes: usize,
 }
 
-/// A report.
+/// A stored report.
 pub(super) struct StoredReport {
+    /// The last number that it covers.
     pub(super) last: u64,
-    /// When the ages in it were true.
+    /// The time at which the ages in the body were correct, in nanoseconds.
     pub(super) at: u64,
-    /// The body, and the flags it came with.
+    /// The flags of the envelope that it arrived with.
     pub(super) flags: u8,
     pub(super) body: Box<[u8]>,
 }
@@ -41,7 +42,8 @@ impl History {
         self.expire(0);
     }
 
-    /// Forgets what is older than a time, and the oldest of what is too much.
+    /// Removes reports older than `before`, and the oldest reports while the total size is too
+    /// large.
     pub(super) fn expire(&mut self, before: u64) {
         while let Some((at, key)) = self.order.front()
             && (*at < before || self.bytes > self.max_bytes)
@@ -53,7 +55,8 @@ impl History {
         }
     }
 
-    /// The reports of an origin that lie wholly in a range, by their first number.
+    /// Returns the reports of an origin that lie completely within a range, with their first
+    /// numbers.
     pub(super) fn in_range(
         &self,
         origin: Origin,
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn time_and_bytes_bound_it() {
+    fn the_history_is_limited_by_age_and_bytes() {
         let mut history = History::new(usize::MAX);
         let origin = Origin { node: 1, incarnation: 1 };
         (1..=10).for_each(|n| history.insert(n * 100, origin, n, stored(n, 872)));
@@ -88,13 +91,13 @@ mod tests {
         assert_eq!(numbers(&history), [8, 9, 10]);
         history.max_bytes = 5000;
         history.insert(2000, origin, 9, stored(9, 2872));
-        assert_eq!(history.bytes, 5000, "the same report again counts once");
+        assert_eq!(history.bytes, 5000, "a report that is inserted again counts once");
         history.insert(2000, origin, 11, stored(11, 1));
         assert_eq!(numbers(&history), [9, 10, 11]);
     }
 
     #[test]
-    fn only_whole_reports_are_found() {
+    fn in_range_returns_only_reports_completely_within_the_range() {
         let mut history = History::new(usize::MAX);
         let origin = Origin { node: 1, incarnation: 1 };
         let other = Origin { node: 1, incarnation: 2 };

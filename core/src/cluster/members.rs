@@ -1,4 +1,4 @@
-//! Who is there: membership and failure detection by SWIM, which the `foca` crate does.
+//! Membership and failure detection by SWIM, on top of the crate `foca`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::wire::MAX_BODY;
 use super::{Origin, PeerAddr};
 
-/// A member. One that was taken for dead comes back under the next generation; its reports go on
-/// as before.
+/// The identity of a member. A member that was declared dead comes back under the next generation;
+/// the numbers of its reports continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) address: PeerAddr,
@@ -45,34 +45,35 @@ impl foca::Identity for Identity {
         self.address
     }
 
-    /// Who came later is the one who is there.
+    /// The later identity at an address is the one that is running.
     fn win_addr_conflict(&self, other: &Identity) -> bool {
         (self.incarnation, self.generation) > (other.incarnation, other.generation)
     }
 }
 
-/// What became of a member.
+/// A change in membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MembershipChange {
     Up(Identity),
     Down(Identity),
 }
 
-/// All members but this one.
+/// The other members of the cluster.
 pub(super) struct Members {
     foca: Foca<Identity, PostcardCodec, SmallRng, NoCustomBroadcast>,
     runtime: FocaRuntime,
-    /// The number of members that the configuration was made for.
+    /// The cluster size that foca is configured for.
     size: u32,
 }
 
-/// What foca asks for, until somebody does it.
+/// Collects what foca requests (datagrams, timers, notifications) until the engine handles it.
 #[derive(Default)]
 struct FocaRuntime {
     now: u64,
     sends: VecDeque<(PeerAddr, Vec<u8>)>,
     changes: VecDeque<MembershipChange>,
     timers: BTreeMap<(u64, u64), Timer<Identity>>,
+    /// The number of timers so far, which makes their keys unique.
     count: u64,
 }
 
@@ -85,7 +86,7 @@ impl Runtime<Identity> for &mut FocaRuntime {
             Notification::MemberDown(member) => {
                 self.changes.push_back(MembershipChange::Down(member.clone()));
             }
-            // The same address, another life.
+            // A new incarnation at the same address.
             Notification::Rename(before, after) => {
                 self.changes.push_back(MembershipChange::Down(before.clone()));
                 self.changes.push_back(MembershipChange::Up(after.clone()));
@@ -116,14 +117,15 @@ impl Members {
         self.foca.num_members()
     }
 
-    /// Tells a member at an address that this one is there.
+    /// Announces this node to a member.
     pub(super) fn announce(&mut self, now: u64, to: Identity) {
         self.runtime.now = now;
-        // Errors are about what others sent, or about codecs that cannot fail: nothing to do.
+        // Foca's errors concern received messages, or a codec that cannot fail, so there is nothing
+        // to do.
         self.foca.announce(to, &mut self.runtime).ok();
     }
 
-    /// Whether it could be understood.
+    /// Handles a SWIM message. Returns false if it is malformed.
     pub(super) fn handle(&mut self, now: u64, data: &[u8]) -> bool {
         self.runtime.now = now;
         self.foca.handle_data(data, &mut self.runtime).is_ok()
@@ -157,7 +159,8 @@ impl Members {
         self.runtime.changes.pop_front()
     }
 
-    /// How long to suspect and how often to repeat depend on how many there are.
+    /// Reconfigures foca when the cluster size has changed much: the suspicion time and the number
+    /// of retransmissions depend on it.
     fn adjust_config(&mut self) {
         let members = u32::try_from(self.len()).unwrap_or(u32::MAX);
         let size = members.max(16).next_power_of_two();
@@ -175,7 +178,7 @@ fn config(size: u32) -> Config {
     };
     Config {
         max_packet_size: NonZeroUsize::new(MAX_BODY).unwrap_or(NonZeroUsize::MIN),
-        // A healed network is whole again within a second or two.
+        // After a partition, all members find each other again within a second or two.
         periodic_announce_to_down_members: often(500, 3),
         remove_down_after: Some(Duration::from_secs(60)),
         ..Config::new_lan(size)
@@ -190,7 +193,8 @@ mod tests {
 
     use super::*;
 
-    /// An identity with the address of the socket, which defines the bytes in messages.
+    /// An identity that contains a `SocketAddr`, whose serialized form defines the bytes of
+    /// messages.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
     struct WithSocket(SocketAddr, u64, u64, u16);
 

@@ -1,11 +1,13 @@
-//! The exchange: nodes tell each other what they admitted, and all buckets converge.
+//! The exchange between nodes: each node reports what it admitted, and the buckets of all nodes
+//! converge.
 //!
-//! All but `udp/` is without IO: time, randomness and datagrams come in as arguments, and datagrams
-//! to send are returned. `udp/` runs it on sockets, `sim/` in virtual time, and the hosts of
-//! WebAssembly by their own means. The protocol is in docs/protocol.md.
+//! Everything except `udp/` is sans-IO: time, randomness and received datagrams are arguments, and
+//! datagrams to send are return values. `udp/` runs the engine on sockets, `sim/` runs it in
+//! virtual time, and WebAssembly hosts supply their own transport. `docs/protocol.md` describes the
+//! protocol.
 //!
-//! It reaches the buckets through `access/` only, and uses the checked configuration. Only `udp/`
-//! uses `os/`.
+//! This module accesses buckets only through `access/` and takes a checked configuration. Only
+//! `udp/` uses `os/`.
 
 pub(crate) mod access;
 mod counter;

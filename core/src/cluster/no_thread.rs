@@ -1,4 +1,4 @@
-//! Stands for `udp/node_thread.rs` where there is no thread for the exchange: the host runs the engine.
+//! Replaces `udp/node_thread.rs` on systems where the host program runs the engine itself.
 
 use std::sync::OnceLock;
 
@@ -6,11 +6,11 @@ use crate::cluster::payload::MakePayload;
 use crate::config::ClusterConfig;
 use crate::throttle::Throttle;
 
-/// Has nothing to run.
+/// A thread that is never started.
 #[derive(Default)]
 pub(crate) struct NodeThread {}
 
-#[allow(clippy::unused_self, reason = "as the other one has it")]
+#[allow(clippy::unused_self, reason = "same signatures as udp/node_thread.rs")]
 impl NodeThread {
     pub(crate) fn prepare(&self, _: &ClusterConfig, _: &Throttle) {}
 

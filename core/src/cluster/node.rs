@@ -1,4 +1,5 @@
-//! A throttle's part in a cluster: what its engine is told, and the thread that runs it.
+//! The node that a throttle is in a cluster: its configuration, and the thread that runs its
+//! engine.
 
 use std::sync::OnceLock;
 
@@ -15,7 +16,7 @@ use crate::cluster::no_thread::NodeThread;
 #[cfg(target_os = "linux")]
 use crate::cluster::udp::NodeThread;
 
-/// A node of a cluster.
+/// The cluster node of a throttle.
 pub(crate) struct ClusterNode {
     config: ClusterConfig,
     payload: OnceLock<MakePayload>,
@@ -23,7 +24,7 @@ pub(crate) struct ClusterNode {
 }
 
 impl ClusterNode {
-    /// The configuration has been checked, and its secret loaded.
+    /// Creates the node. The configuration must have been checked, and its secret loaded.
     pub(crate) fn new(config: ClusterConfig) -> ClusterNode {
         ClusterNode { config, payload: OnceLock::new(), thread: NodeThread::default() }
     }
@@ -36,23 +37,24 @@ impl ClusterNode {
         self.config.settings()
     }
 
-    /// Whether the settings say that busy answers are shared.
+    /// Returns true if the configuration says that busy responses are shared.
     pub(crate) fn shares_busy(&self) -> bool {
         self.config.busy == Some(true)
     }
 
-    /// Sets what the host broadcasts, unless it was set before. Must be called before `start`.
+    /// Sets the function that makes payload sources, unless it is already set. Must be called
+    /// before `start`.
     pub(crate) fn set_payload(&self, make: MakePayload) {
         let _ = self.payload.set(make);
     }
 
-    /// What the host broadcasts, for a new engine.
+    /// Makes the payload source of a new engine. `None` if the host broadcasts no payloads.
     pub(crate) fn payload(&self) -> Option<Box<dyn Payload>> {
         self.payload.get().map(|make| make())
     }
 
-    /// How much later than their time checks of a rule may pass, and whether the way to the peers
-    /// is added.
+    /// Returns how far beyond its limit a check of a rule may go, in nanoseconds, and whether the
+    /// delay to the peers is added to that.
     pub(crate) fn tolerance(&self, scale: &Scale) -> (u64, bool) {
         let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         match (self.config.tolerance, self.config.reports) {
@@ -66,23 +68,24 @@ impl ClusterNode {
         self.config.pacing
     }
 
-    /// Learns whose node it is.
+    /// Connects the node to the throttle whose table it exchanges.
     pub(crate) fn attach(&self, throttle: &Throttle) {
         self.thread.prepare(&self.config, throttle);
     }
 
-    /// Sees to it that the exchange runs in this process, or waits for its turn.
+    /// Starts the exchange in this process, unless it has started. If another process of the table
+    /// runs it, the thread waits until that process ends.
     #[inline]
     pub(crate) fn start(&self) {
         self.thread.start(&self.payload);
     }
 
-    /// Leaves the exchange to other processes.
+    /// Ends the exchange in this process and prevents it from starting again.
     pub(crate) fn disable(&self) {
         self.thread.disable();
     }
 
-    /// Says goodbye.
+    /// Tells the peers that this node leaves, and ends the thread.
     pub(crate) fn stop(&self) {
         self.thread.stop();
     }
@@ -98,7 +101,7 @@ impl ClusterConfig {
         })
     }
 
-    /// What an engine is told.
+    /// Returns the settings of an engine with this configuration.
     pub(crate) fn settings(&self) -> Settings {
         let listen = self.listen_address();
         let mut address = self.advertise.unwrap_or(listen);

@@ -1,8 +1,8 @@
-//! Data of the host that nodes broadcast to each other, and that the engine does not interpret.
+//! Data of the host program that nodes broadcast to each other. The engine does not interpret it.
 
 use std::sync::Arc;
 
-/// The most bytes of a payload: a body, less its number and age at their longest.
+/// The most bytes of a payload: the longest body less the longest number and age.
 pub const MAX_PAYLOAD: usize = super::wire::MAX_BODY - 20;
 
 /// A source and receiver of payloads. Each payload is broadcast twice and delivered once.

@@ -1,5 +1,4 @@
-//! What is known about another node, in one of its lives: as a sender of datagrams and as an
-//! origin of reports.
+//! The state of one incarnation of a peer, as a sender of datagrams and as an origin of reports.
 
 use std::collections::VecDeque;
 
@@ -7,56 +6,57 @@ use super::replay::Replay;
 use super::window::{Ranges, Window};
 use super::{PeerAddr, pace};
 
-/// Another node.
+/// One incarnation of another node. Times are nanoseconds since the table's zero.
 #[derive(Default)]
 pub(super) struct Peer {
-    /// Its slot in the table, if there was a free one.
+    /// The peer slot in the table. `None` if the table had no free slot.
     pub(super) peer_slot: Option<usize>,
     pub(super) window: Window,
     /// `None` until the peer answers a challenge, proving it is not a recording.
     pub(super) replay: Option<Replay>,
-    /// Which of its payloads were received.
+    /// The numbers of the payloads that were received. `None` if there were none.
     pub(super) payloads: Option<Box<Replay>>,
-    /// Where it is reached.
+    /// The address at which the peer is reached.
     pub(super) address: Option<PeerAddr>,
     /// Hash of the peer's rules, from its last HELLO.
     pub(super) rules: u64,
     pub(super) challenged_at: Option<u64>,
     pub(super) answered_at: Option<u64>,
     pub(super) last_heard_at: u64,
-    /// When one of its reports was last applied.
+    /// When a report of the peer was last applied.
     pub(super) applied_at: Option<u64>,
-    /// Half the round trip, smoothed.
+    /// One-way delay: half the round trip, smoothed, in nanoseconds.
     pub(super) delay: Option<u64>,
     pub(super) state: PeerState,
-    /// When to request missing reports next, and how often that has been done.
+    /// When to request missing reports next.
     pub(super) request_at: Option<u64>,
+    /// How often missing reports have been requested since the last repair.
     pub(super) requests: u32,
     /// (time, highest report number then), kept while reports are missing.
     pub(super) high_water_marks: VecDeque<(u64, u64)>,
     pub(super) received: u64,
     pub(super) repaired: u64,
     pub(super) lost: u64,
-    /// Whether the table has to be updated.
+    /// Whether the peer slot has to be updated.
     pub(super) changed: bool,
 }
 
-/// What membership says about a peer.
+/// The membership state of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerState {
-    /// Heard of, but not a member.
+    /// The peer is known, but not a member.
     #[default]
     Known,
     /// A member.
     Up,
-    /// Taken for dead since a time.
+    /// The failure detector declared the peer dead at this time.
     Down(u64),
-    /// Said goodbye.
+    /// The peer left the cluster, or a newer incarnation replaced it.
     Left,
 }
 
 impl PeerState {
-    /// How it stands in the table.
+    /// Returns the number that represents the state in the table.
     pub(crate) fn number(self) -> u64 {
         match self {
             PeerState::Known => 0,
@@ -72,8 +72,8 @@ impl Peer {
         self.replay.is_some()
     }
 
-    /// Whether reports are sent to the peer. They still are for a while after it went down, because
-    /// most peers that go down come back.
+    /// Returns true if reports are sent to the peer. A peer that was declared dead receives them
+    /// for `retention` more, because most such peers come back.
     pub(super) fn receives_reports(&self, now: u64, retention: u64) -> bool {
         match self.state {
             PeerState::Up => true,
@@ -82,8 +82,8 @@ impl Peer {
         }
     }
 
-    /// Takes a round trip into account. A clock that jumps ahead between a challenge and its echo
-    /// makes one sample far too long, so a sample may not raise the delay by much.
+    /// Updates the delay with a measured round trip. The sample is limited, because a clock that
+    /// jumps ahead between a challenge and its echo produces one sample that is far too long.
     pub(super) fn record_round_trip(&mut self, round_trip: u64) {
         let longest =
             self.delay.map_or(pace::MAX_FIRST_DELAY, |before| 2 * before + pace::MAX_DELAY_STEP);
@@ -112,7 +112,8 @@ impl Peer {
         }
     }
 
-    /// Gives up reports that have been missing since before a time. Returns how many are lost.
+    /// Stops waiting for reports that have been missing since before this time. Returns how many
+    /// are lost.
     pub(super) fn give_up(&mut self, before: u64) -> u64 {
         let mut lost = 0;
         while let Some((at, top)) = self.high_water_marks.front().copied()
@@ -125,7 +126,7 @@ impl Peer {
         lost
     }
 
-    /// Gives up the missing reports in these ranges. Returns how many are lost.
+    /// Stops waiting for the missing reports in these ranges. Returns how many are lost.
     pub(super) fn give_up_ranges(&mut self, ranges: &Ranges) -> u64 {
         let mut lost = 0;
         for (first, last) in ranges.iter().copied() {
@@ -138,7 +139,8 @@ impl Peer {
         lost
     }
 
-    /// How many reports of a range are missing. Those from before this node was there do not count.
+    /// Returns how many reports of a range are missing. Reports sent before this node started do
+    /// not count.
     fn missing_in(&self, first: u64, last: u64) -> u64 {
         if self.applied_at.is_none() {
             return 0;

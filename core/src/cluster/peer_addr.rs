@@ -1,23 +1,23 @@
-//! The address of a peer: a few bytes that only the transport understands.
+//! The address of a peer: bytes that only the transport interprets.
 //!
-//! The engine compares addresses and hands them back. `wire/address.rs` converts IP addresses.
+//! The engine compares addresses and passes them back to the transport. `wire/address.rs` converts
+//! IP addresses.
 
 use std::fmt;
 
 /// The most bytes of an address.
 pub const MAX_PEER_ADDR: usize = 31;
 
-/// Where a peer is reached. Transports other than UDP may use any bytes, such as a name.
+/// The address of a peer. A transport other than UDP may use any bytes, such as a name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerAddr {
-    /// Zeros follow the address, so comparing all of them compares addresses.
+    /// Padded with zeros, so that comparing the arrays compares the addresses.
     bytes: [u8; MAX_PEER_ADDR],
     len: u8,
 }
 
 impl PeerAddr {
-    /// The address with these bytes. Returns `None` if there are none or more than
-    /// `MAX_PEER_ADDR`.
+    /// Creates an address. Returns `None` if `address` is empty or longer than `MAX_PEER_ADDR`.
     pub fn new(address: &[u8]) -> Option<PeerAddr> {
         let mut bytes = [0; MAX_PEER_ADDR];
         bytes.get_mut(..address.len())?.copy_from_slice(address);

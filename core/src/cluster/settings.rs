@@ -7,26 +7,26 @@ use super::wire::Keys;
 
 /// The settings of an engine.
 pub struct Settings {
-    /// How datagrams are sealed.
+    /// The keys that datagrams are sealed with.
     pub keys: Keys,
-    /// Where peers reach this node.
+    /// The address at which peers reach this node.
     pub address: PeerAddr,
-    /// Reports go to a group that all hear.
+    /// Whether reports are sent to a multicast group instead of to each peer.
     pub multicast: bool,
-    /// How often a rule is reported at most, if nothing is urgent.
+    /// The longest time between two reports of a rule. Urgent entries are reported earlier.
     pub period: Duration,
-    /// Every rule is reported exactly once a period, and never earlier.
+    /// Whether every rule is reported exactly once per period and never earlier.
     pub periodic: bool,
-    /// How long reports may be repaired.
+    /// How long sent and received reports are stored, so that peers can request them again.
     pub retention: Duration,
-    /// How many bytes of reports are kept for that.
+    /// The most bytes of reports that are stored for repair.
     pub retention_bytes: usize,
-    /// Which mechanisms are on. All are by default.
+    /// Which mechanisms are on. By default, all are.
     pub mechanisms: Mechanisms,
 }
 
 impl Settings {
-    /// The default settings.
+    /// Default settings, with these keys and this address.
     pub fn new(keys: Keys, address: impl Into<PeerAddr>) -> Settings {
         Settings {
             keys,
@@ -41,15 +41,15 @@ impl Settings {
     }
 }
 
-/// The mechanisms that keep the exchange correct. The simulator turns them off one by one to show
-/// that its tests notice.
+/// The mechanisms that keep the exchange correct. The simulator turns them off one by one and
+/// checks that its tests fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mechanisms {
     /// Request missing reports.
     pub repair: bool,
     /// Apply every report once.
     pub dedupe: bool,
-    /// Report tags at once that are close to their limit.
+    /// Report a tag immediately when it is close to its limit.
     pub eager: bool,
     /// Do not charge late reports to clients that are within their limit.
     pub forgive_late_hits: bool,

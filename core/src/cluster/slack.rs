@@ -1,18 +1,19 @@
-//! The tolerance for delays that all nodes of a cluster share.
+//! The tolerance for network delay, which is the same on all nodes of a cluster.
 //!
-//! Checks are more tolerant where reports take longer. If each node went by the delays that it sees
-//! itself, the node with the longest delay would be the most tolerant and would admit first. So
-//! every node announces the longest delay that it knows of, its own or another node's, and all use
-//! the same value. An announcement carries its age and expires after a lease.
+//! Checks tolerate more where reports take longer. If each node used only its own measurements, the
+//! node with the longest delay would have the largest tolerance and would admit most of the
+//! requests. So every node announces the longest delay that it knows, its own or another node's,
+//! and all nodes use that value. An announcement carries the age of the measurement and expires
+//! after a lease.
 
 use super::pace::{MAX_SLACK, MIN_SLACK, SECOND};
 
-/// A value that nobody has measured again for this long no longer counts.
+/// A value expires if no node measures it again within this time.
 const LEASE: u64 = 30 * SECOND;
-/// Steps between a value and twice that value.
+/// Values are rounded to this many steps per power of two.
 const STEPS: u64 = 8;
 
-/// The longest round trip in the cluster, as far as this node knows.
+/// The longest round trip in the cluster that this node knows, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slack {
     ns: u64,
@@ -20,12 +21,12 @@ pub(super) struct Slack {
 }
 
 impl Slack {
-    /// Nanoseconds.
+    /// The slack in nanoseconds.
     pub(super) fn ns(&self) -> u64 {
         self.ns
     }
 
-    /// This node sees a one-way delay of `delay` to its farthest peer.
+    /// Records a one-way delay to the farthest peer that this node measured.
     pub(super) fn record_measurement(&mut self, now: u64, delay: u64) {
         let expired = now.saturating_sub(self.measured_at) > LEASE;
         let own = rounded(delay.saturating_mul(2));
@@ -34,8 +35,9 @@ impl Slack {
         }
     }
 
-    /// A peer announces a value that some node had measured `age_us` before the announcement was
-    /// sent, `delay` ago. Zero is no value. Returns whether the slack is another one now.
+    /// Records the value `slack_us` that a peer announced: some node measured it `age_us` before
+    /// the announcement was sent, and the announcement was sent `delay` ago. Zero means no value.
+    /// Returns true if the slack has changed.
     pub(super) fn record_announcement(
         &mut self,
         now: u64,
@@ -59,14 +61,14 @@ impl Slack {
         is_longer
     }
 
-    /// What to announce: the value and its age, in microseconds.
+    /// Returns the value to announce and its age, both in microseconds.
     pub(super) fn announcement(&self, now: u64) -> (u64, u64) {
         (self.ns / 1000, now.saturating_sub(self.measured_at) / 1000)
     }
 }
 
-/// The slack for a round trip: rounded up to one of a few values, so that small changes of the
-/// longest delay do not make nodes differ. At most an eighth more than the round trip.
+/// Rounds a round trip up to one of a few values, so that small differences between measurements do
+/// not make nodes differ. The result is at most an eighth greater than the round trip.
 pub fn rounded(round_trip: u64) -> u64 {
     let ns = round_trip.clamp(MIN_SLACK, MAX_SLACK);
     let base = MIN_SLACK << (ns / MIN_SLACK).ilog2();
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_delay_of_any_node_wins() {
+    fn the_slack_is_the_longest_delay_of_any_node() {
         let (mut near, mut far) = (Slack::default(), Slack::default());
         near.record_measurement(SECOND, MILLI);
         far.record_measurement(5 * SECOND, 40 * MILLI);
@@ -113,7 +115,7 @@ mod tests {
         let high = slack.ns();
         slack.record_measurement(SECOND + LEASE, MILLI);
         assert_eq!(slack.ns(), high);
-        // Announced again: the lease begins anew, at the time of the measurement.
+        // The announcement renews the lease, from the time of the measurement.
         slack.record_announcement(LEASE, 80_000, 1_000_000, 0);
         slack.record_measurement(LEASE + LEASE - SECOND, MILLI);
         assert_eq!(slack.ns(), high);
@@ -121,12 +123,12 @@ mod tests {
         assert_eq!(slack.ns(), MIN_SLACK);
     }
 
-    /// Nodes that pass a value on to each other must not keep it alive for ever.
+    /// Otherwise two nodes would keep a value alive by announcing it to each other.
     #[test]
-    fn passing_a_value_on_does_not_renew_it() {
+    fn announcing_a_value_does_not_renew_its_lease() {
         let (mut one, mut two) = (Slack::default(), Slack::default());
         one.record_announcement(SECOND, 1_000_000, 0, 0);
-        // Each announcement is under way for so long, and is answered at once.
+        // Each announcement takes this long and is answered immediately.
         let delay = 200 * MILLI;
         for now in (SECOND..LEASE + 2 * SECOND).step_by(delay as usize) {
             let (slack, age) = one.announcement(now);
@@ -139,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_is_never_believed_beyond_the_limit() {
+    fn an_announcement_above_the_maximum_counts_as_the_maximum() {
         let mut slack = Slack::default();
         slack.record_announcement(SECOND, u64::MAX, 0, 0);
         assert_eq!(slack.ns(), MAX_SLACK);
         let mut slack = Slack::default();
         slack.record_announcement(SECOND, 80_000, u64::MAX, 0);
-        assert_eq!(slack.ns(), 0, "long expired");
+        assert_eq!(slack.ns(), 0, "the lease is over");
     }
 }

@@ -1,5 +1,5 @@
-//! What people and monitoring see of a cluster. It is all in the table, so every process of a host
-//! sees the same, whichever of them runs the exchange.
+//! Statistics and events of the cluster. They are stored in the table, so every process on a host
+//! sees the same values, whichever process runs the exchange.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ crate::records!(PeerStats, crate::records::define);
 crate::records!(ClusterEvent, crate::records::define, Copy);
 
 impl ClusterStats {
-    /// `None` if no exchange has ever begun.
+    /// Like `of`, but returns `None` if no process has run the exchange yet.
     pub(crate) fn if_begun(table: &Table, now: u64) -> Option<ClusterStats> {
         Some(ClusterStats::of(table, now)).filter(|cluster| cluster.incarnation > 0)
     }
@@ -37,7 +37,7 @@ impl ClusterStats {
         });
         let counts = Counter::names().enumerate();
         ClusterStats {
-            // A node that never was in a cluster has no number.
+            // Zero if the table has never been part of a cluster.
             node: table.known_node_id(),
             incarnation,
             pid,
@@ -46,7 +46,7 @@ impl ClusterStats {
         }
     }
 
-    /// A count by its name; zero if there is none.
+    /// Returns the count with this name, such as `reports_sent`, or zero if there is no such count.
     pub fn count(&self, name: &str) -> u64 {
         self.counts.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
     }
@@ -61,7 +61,7 @@ fn state_name(state: u64) -> &'static str {
     }
 }
 
-/// The events after a number that are still known, in order.
+/// Returns the stored events with a number greater than `number`, oldest first.
 pub(crate) fn events_since(exchange: &Exchange, number: u64) -> Vec<ClusterEvent> {
     let now = exchange.now();
     let raw = exchange.events_since(number).into_iter();

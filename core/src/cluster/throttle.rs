@@ -1,4 +1,4 @@
-//! What a throttle can do in a cluster.
+//! The cluster methods of `Builder` and `Throttle`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::config::ClusterConfig;
 use crate::throttle::Throttle;
 
 impl Builder {
-    /// The cluster that this node belongs to; none by default.
+    /// Makes the throttle a node of this cluster. By default it belongs to none.
     #[must_use]
     pub fn cluster(mut self, cluster: ClusterConfig) -> Builder {
         self.config.set_cluster(cluster);
@@ -18,18 +18,31 @@ impl Builder {
 }
 
 impl Throttle {
-    /// The table for an exchanger.
+    /// The table as the exchange uses it.
     pub(crate) fn exchange(&self) -> Exchange {
         Exchange::new(Arc::clone(&self.0.host), self.domains())
     }
 
-    /// The cluster, as this node sees it; `None` if the throttle belongs to none.
+    /// Returns the peers of this node and the counters of its exchange, or `None` if the throttle
+    /// belongs to no cluster. All processes of a named table get the same values.
+    ///
+    /// ```
+    /// use dthrottle::{ClusterConfig, Rule, Throttle};
+    ///
+    /// let cluster = ClusterConfig::new("web").listen("127.0.0.1:0");
+    /// let throttle = Throttle::builder().rule(Rule::per_second(10)).cluster(cluster).build()?;
+    /// let stats = throttle.cluster_stats().expect("the throttle is a node of a cluster");
+    /// assert!(stats.peers.is_empty());
+    /// assert_eq!(stats.count("reports_received"), 0);
+    /// # Ok::<(), dthrottle::Error>(())
+    /// ```
     pub fn cluster_stats(&self) -> Option<ClusterStats> {
         self.node().map(|_| ClusterStats::of(&self.host().table, self.host().now()))
     }
 
-    /// What happened in the cluster after the event with this number, as far as it is still known:
-    /// begin with 0, and go on with the number of the last one.
+    /// Returns the stored events of the cluster whose number is greater than `after`, oldest first.
+    /// Start with 0, and pass the number of the last event to get only newer ones. The table stores
+    /// a limited number of events. The list is empty if the throttle belongs to no cluster.
     pub fn events(&self, after: u64) -> Vec<ClusterEvent> {
         self.node().map_or_else(Vec::new, |_| events_since(&self.exchange(), after))
     }

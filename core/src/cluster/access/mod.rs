@@ -1,7 +1,7 @@
-//! The table as an exchanger sees it: what was admitted here goes out, what was admitted elsewhere
-//! comes in, and what has to be remembered between two exchangers lies in the table.
+//! The table as the exchange uses it: it takes the hits that were admitted here, charges the hits
+//! that peers admitted, and stores what the next exchanging process needs.
 //!
-//! Tags are known by fingerprint only. Times are nanoseconds since the table's zero.
+//! Tags are identified by their fingerprints only. Times are nanoseconds since the table's zero.
 
 mod rule;
 mod shared_state;
@@ -20,74 +20,76 @@ use crate::table::rule_users::{RuleHold, RuleUsers};
 use crate::table::{Bucket, BucketUpdate, Key};
 pub use crate::table::{PeerStatus, RawEvent};
 
-/// How many entries ahead their lines are asked for.
+/// How many entries ahead a line of the table is prefetched.
 const AHEAD: usize = 16;
-/// Hits are never told to be older.
+/// The greatest age of hits in a report, in nanoseconds.
 const MAX_AGE_NS: u64 = 15_000_000_000;
 
-/// A throttle's table.
+/// The table of a throttle, with the rules by which the exchange charges.
 #[derive(Clone)]
 pub struct Exchange {
     host: Arc<Host>,
     rules: Rules,
-    /// Keeps the indexes of the throttle's own rules.
+    /// Prevents the indexes of the throttle's own rules from being reused.
     _hold: Option<Arc<RuleHold>>,
 }
 
-/// What waits to be reported of one bucket.
+/// The state of one bucket that has pending hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingBucket {
-    /// Hits: quanta of the rule.
+    /// Pending hits, in quanta of the rule.
     pub hits: u64,
-    /// How much of the burst is used, in 2^-32 of it; above 2^32 in debt.
+    /// The used part of the burst, in units of 2^-32 of the burst. Above 2^32 the bucket is in
+    /// debt.
     pub used: u64,
 }
 
-/// What was admitted for one tag under one rule since the last time.
+/// The hits that one tag had under one rule since they were last taken out of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainedEntry {
     /// The identity of the rule.
     pub rule: u64,
-    /// Units to a hit.
+    /// Units per hit.
     pub quantum: u64,
-    /// Stands for domain, rule and tag.
+    /// The fingerprint of domain, rule and tag.
     pub fingerprint: u64,
-    /// Quanta.
+    /// Number of hits, in quanta.
     pub hits: u64,
-    /// When these hits began, if all that is in the bucket was admitted here.
+    /// When the first of these hits was admitted, assuming that all hits in the bucket were
+    /// admitted here.
     pub start_ns: u64,
-    /// Whether less than a tenth of the burst is left.
+    /// Whether less than a tenth of the burst is left here.
     pub saturated: bool,
 }
 
-/// What a peer admitted for one tag.
+/// The units that a peer admitted for one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerEntry {
-    /// Stands for domain, rule and tag.
+    /// The fingerprint of domain, rule and tag.
     pub fingerprint: u64,
-    /// Units.
+    /// Number of units.
     pub units: u64,
-    /// Whether the peer had less than a tenth of the burst left.
+    /// Whether less than a tenth of the burst was left at the peer.
     pub saturated: bool,
 }
 
-/// What became of peers' entries.
+/// The numbers of entries that `charge` handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChargeCounts {
     /// Entries charged.
     pub charged: u64,
-    /// Entries that were too late to be charged.
+    /// Late entries that were not charged.
     pub skipped: u64,
 }
 
-/// How much of its burst a tag has used.
+/// The used part of the burst of one tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketLevel {
     /// The identity of the rule.
     pub rule: u64,
-    /// Stands for domain, rule and tag.
+    /// The fingerprint of domain, rule and tag.
     pub fingerprint: u64,
-    /// In sixteenths of a unit, rounded down.
+    /// Used units, in sixteenths of a unit, rounded down.
     pub used_16ths: u64,
 }
 
@@ -98,47 +100,52 @@ impl Exchange {
         Exchange { host, rules: Rules::new(rules), _hold: hold }
     }
 
-    /// The table's time.
+    /// The current time of the table, in nanoseconds since its zero.
     pub fn now(&self) -> u64 {
         self.host.now()
     }
 
-    /// Says that the exchange goes on: without a word for 15 seconds, hits are no longer counted
-    /// for peers, and checks have no tolerance.
+    /// Marks the exchange as running. If this is not called for 15 seconds, checks no longer count
+    /// hits for peers and have no tolerance.
     pub fn keep_alive(&self, now: u64) {
         self.host.table.set_exchanged(now);
     }
 
-    /// The right to run the exchange, unless another process of the table has it.
+    /// Takes the lock of the process that runs the exchange. Returns `None` if another process of
+    /// the table holds it.
+    ///
+    /// # Errors
+    /// The system cannot open or lock the file.
     #[cfg(target_os = "linux")]
     pub fn try_lock(&self) -> std::io::Result<Option<Lock>> {
         Lock::try_new(&self.host.rule_users)
     }
 
-    /// Whether several processes may have the table.
+    /// Returns true if other processes may use the table.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.host.rule_users, RuleUsers::Locked(_))
     }
 
-    /// How long nobody has said so; nothing: nobody ever has.
+    /// Returns the time since the last call of `keep_alive`, or `None` if there was none.
     pub fn since_exchange(&self, now: u64) -> Option<u64> {
         self.host.table.since_exchange(now)
     }
 
-    /// Whether the fingerprint of every bucket can be told: a table may be too small.
+    /// Returns true if the fingerprint of every bucket can be recovered. A table that is too small
+    /// does not store enough bits of it.
     pub fn has_full_fingerprints(&self) -> bool {
         self.host.table.has_full_fingerprints()
     }
 
-    /// The rule with this identity, whose index means it as long as the answer is kept: the
-    /// throttle's own, or one that was learned and is still there.
+    /// Returns the rule with this identity. Its index keeps its meaning while the result exists.
+    /// This is the throttle's own rule, or one of another process that is still in the table.
     pub fn rule(&self, id: u64) -> Option<RuleInUse> {
         let (rule, is_own) = self.rules.of_id(id)?;
         if is_own {
             return Some(RuleInUse::own(*rule));
         }
         self.in_use(*rule).or_else(|| {
-            // Its index means another rule by now.
+            // The index of the rule has been reused.
             let mut found = self.host.table.rules().filter(|(_, found, _)| *found == id);
             found.find_map(|(index, id, scale)| self.in_use(ExchangeRule::new(id, index, scale)))
         })
@@ -150,27 +157,28 @@ impl Exchange {
         Some(RuleInUse::held(rule, hold))
     }
 
-    /// The throttle's rules, and those that were learned.
+    /// The throttle's own rules, and those of other processes that `refresh_rules` found.
     pub fn rules(&self) -> &[ExchangeRule] {
         self.rules.all()
     }
 
-    /// Stands for names, rates and bursts of the throttle's own rules: the same on all nodes that
-    /// have the same.
+    /// Returns a hash of the names, rates and bursts of the throttle's own rules. It is equal on
+    /// all nodes with equal rules.
     pub fn rules_hash(&self) -> u64 {
         self.rules.hash()
     }
 
-    /// Looks in the table for rules of other processes, whose buckets peers report as well. Those
-    /// that are gone are forgotten.
+    /// Updates the list of other processes' rules from the table. Peers report buckets of these
+    /// rules, too. Rules that are no longer in the table are removed.
     pub fn refresh_rules(&mut self) {
         let found = self.host.table.rules();
         self.rules.refresh(found.map(|(index, id, scale)| ExchangeRule::new(id, index, scale)));
     }
 
-    /// Hands over all hits that were not handed over before and that `due` says are due. Hits of a
-    /// rule that is not known always are. With `all` also those of buckets that a killed process
-    /// may have left unmarked: that looks at the whole table.
+    /// Takes pending hits out of the table and passes them to `out`: those for which `due` returns
+    /// true, and all hits of rules that are not in `rules`. With `all`, searches the whole table
+    /// instead of only the lines that are marked as changed, which also finds hits of a process
+    /// that was killed before it marked a line.
     pub fn drain(
         &self,
         now: u64,
@@ -179,7 +187,8 @@ impl Exchange {
         mut out: impl FnMut(DrainedEntry),
     ) {
         let table = &self.host.table;
-        // Read while the bucket is in its slot: only so long its index means that rule.
+        // The rule is looked up while the bucket is in its slot: after that the index may be
+        // reused.
         let rule_of_last = Cell::new(None);
         let is_due = |bucket: &Bucket| {
             let rule = self.rule_of(bucket.key);
@@ -196,7 +205,7 @@ impl Exchange {
         });
     }
 
-    /// The rule of a bucket, also of one that another process has.
+    /// Returns the rule of a bucket, which may be a rule of another process.
     fn rule_of(&self, key: Key) -> Option<ExchangeRule> {
         self.rules.own_of_index(key.rule).copied().or_else(|| {
             let (id, scale) = self.host.table.rule(key.rule)?;
@@ -204,8 +213,9 @@ impl Exchange {
         })
     }
 
-    /// Charges what peers admitted under a rule, the first of it at `then`. What is `late` is
-    /// charged only where it matters: if less than a tenth of the burst is left, there or here.
+    /// Charges units that a peer admitted under a rule, the first of them at `then`. If `late` is
+    /// true, charges only tags of which less than a tenth of the burst is left, at the peer or
+    /// here.
     pub fn charge(
         &self,
         rule: &ExchangeRule,
@@ -226,8 +236,8 @@ impl Exchange {
             }
             let is_charged = host.update(scale, rule.key(entry.fingerprint), now, |tat| {
                 let answer = !late || entry.saturated || scale.is_saturated(tat, now);
-                // Also if the bucket is full again by now: hits of other nodes from the same moment
-                // may still be on their way, and only the sum of all of them counts.
+                // Charged even if the bucket is full again by now: hits of other nodes from the
+                // same time may still arrive, and only their sum may exceed the limit.
                 let next = if answer { scale.charge(tat, then, entry.units) } else { tat };
                 BucketUpdate { tat: next, hits: 0, answer }
             });
@@ -239,14 +249,14 @@ impl Exchange {
         done
     }
 
-    /// Whether less than a tenth of a tag's burst is left.
+    /// Returns true if less than a tenth of a tag's burst is left.
     pub fn is_saturated(&self, rule: &ExchangeRule, now: u64, fingerprint: u64) -> bool {
         let tat = self.host.table.read(rule.key(fingerprint), &rule.scale, now);
         rule.scale.is_saturated(tat, now)
     }
 
-    /// The tags whose buckets are not full, those that have used most of their burst first. Looks
-    /// at the whole table.
+    /// Returns the levels of at most `most` tags whose buckets are not full, those with the
+    /// greatest used part of their burst first. Reads the whole table.
     pub fn bucket_levels(&self, now: u64, most: usize) -> Vec<BucketLevel> {
         let mut levels = Vec::new();
         let sort = |levels: &mut Vec<(u64, BucketLevel)>| {
@@ -254,11 +264,11 @@ impl Exchange {
             levels.truncate(most);
         };
         self.host.table.each(now, |Bucket { key, hits, tat }, rule, scale| {
-            // Without what is yet to be reported: it will be charged by that report.
+            // Pending hits are excluded, because the report that contains them will charge them.
             let used_16ths = scale.used_16ths(scale.before(tat, hits), now);
             let level = BucketLevel { rule, fingerprint: key.fingerprint, used_16ths };
             levels.push((scale.share_used(tat, now), level));
-            // Twice as many as are wanted, so that sorting is seldom.
+            // Sorts only after twice as many as needed have been collected.
             if levels.len() >= most.max(1000).saturating_mul(2) {
                 sort(&mut levels);
             }
@@ -267,7 +277,7 @@ impl Exchange {
         levels.into_iter().map(|(_, level)| level).collect()
     }
 
-    /// Takes a level over from a peer: at least so much of the burst is used.
+    /// Raises the used part of a tag's burst to a level from a snapshot. A higher level stays.
     pub fn raise_level(&self, rule: &ExchangeRule, now: u64, fingerprint: u64, used_16ths: u64) {
         let level = rule.scale.level(now, used_16ths);
         self.host.update(&rule.scale, rule.key(fingerprint), now, |tat| BucketUpdate {

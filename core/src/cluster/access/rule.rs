@@ -1,5 +1,5 @@
-//! The rules by which an exchanger counts: those of its own throttle, and those that it learned
-//! from the table.
+//! The rules of an exchange: those of its own throttle, and those of other processes that it found
+//! in the table.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -11,10 +11,10 @@ use crate::table::Key;
 use crate::table::fingerprint::hash_of;
 use crate::table::rule_users::RuleHold;
 
-/// A rule, as an exchanger knows it.
+/// A rule with its index in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeRule {
-    /// Its identity, equal wherever domain and rule have these names.
+    /// A hash of the names of domain and rule, equal on all nodes.
     pub id: u64,
     /// Its index in the table.
     pub index: u16,
@@ -31,17 +31,17 @@ impl ExchangeRule {
         self.scale.burst()
     }
 
-    /// Units to a hit.
+    /// Units per hit.
     pub fn quantum(&self) -> u64 {
         self.scale.quantum()
     }
 
-    /// Nanoseconds in which an empty bucket becomes full.
+    /// The time in which an empty bucket fills, in nanoseconds.
     pub fn fill_ns(&self) -> u64 {
         self.scale.fill_ns()
     }
 
-    /// Units a second.
+    /// Units per second.
     pub fn rate(&self) -> f64 {
         self.scale.rate()
     }
@@ -51,11 +51,11 @@ impl ExchangeRule {
     }
 }
 
-/// A rule whose index means it as long as this is kept.
+/// A rule whose index is not reused while this value exists.
 #[derive(Debug)]
 pub struct RuleInUse {
     rule: ExchangeRule,
-    /// `None`: the exchange holds it.
+    /// `None` if the rule is the throttle's own, which `Exchange` holds.
     _hold: Option<RuleHold>,
 }
 
@@ -77,13 +77,13 @@ impl Deref for RuleInUse {
     }
 }
 
-/// Rules by identity and by index.
+/// Rules, with lookup by identity and by index.
 #[derive(Clone, Default)]
 pub(super) struct Rules {
     all: Vec<ExchangeRule>,
-    /// How many of them are the throttle's own; these come first.
+    /// The number of the throttle's own rules, which come first.
     own: usize,
-    /// Places in the list.
+    /// Positions in `all`.
     by_id: BTreeMap<u64, usize>,
     by_index: Vec<Option<u16>>,
 }
@@ -96,8 +96,8 @@ impl Rules {
         rules
     }
 
-    /// Takes over all rules of the table. Those learned before whose index means another rule by
-    /// now are forgotten.
+    /// Adds all rules of the table, and removes those of other processes whose index has been
+    /// reused. `found` is sorted by index.
     pub(super) fn refresh(&mut self, found: impl Iterator<Item = ExchangeRule>) {
         let found: Vec<ExchangeRule> = found.collect();
         let is_current = |rule: &ExchangeRule| {
@@ -115,14 +115,14 @@ impl Rules {
         found.into_iter().for_each(|rule| self.add(rule));
     }
 
-    /// Adds a rule. If one of this identity is known, that one counts on: it is the throttle's own,
-    /// or was at work when this one was looked for first.
+    /// Adds a rule. If there is one with the same identity, lookup by identity still returns the
+    /// first: it is the throttle's own rule, or was found earlier.
     fn add(&mut self, rule: ExchangeRule) {
         let index = usize::from(rule.index);
         if self.by_index.len() <= index {
             self.by_index.resize(index + 1, None);
         }
-        // No list has more places than there are indexes.
+        // There are at most as many rules as indexes.
         let Ok(position) = u16::try_from(self.all.len()) else { return };
         if self.by_index[index].is_none() {
             self.by_index[index] = Some(position);
@@ -135,29 +135,29 @@ impl Rules {
         &self.all
     }
 
-    /// The rule of this identity, and whether it is the throttle's own.
+    /// Returns the rule with this identity, and whether it is the throttle's own.
     pub(super) fn of_id(&self, id: u64) -> Option<(&ExchangeRule, bool)> {
         let position = *self.by_id.get(&id)?;
         self.all.get(position).map(|rule| (rule, position < self.own))
     }
 
-    /// The throttle's own rule with this index.
+    /// Returns the throttle's own rule with this index.
     pub(super) fn own_of_index(&self, index: u16) -> Option<&ExchangeRule> {
         self.of_index(index, self.own)
     }
 
-    /// Whether a rule is known, by its index too.
+    /// Returns true if this rule is in the list, with this index.
     pub(super) fn contains(&self, rule: &ExchangeRule) -> bool {
         self.of_index(rule.index, self.all.len()) == Some(rule)
     }
 
-    /// The rule with this index, if it is one of so many.
+    /// Returns the rule with this index, if it is among the first `count`.
     fn of_index(&self, index: u16, count: usize) -> Option<&ExchangeRule> {
         let position = self.by_index.get(usize::from(index)).copied().flatten()?;
         self.all[..count].get(usize::from(position))
     }
 
-    /// The same for the same own rules, in whatever order, on every machine.
+    /// A hash of the own rules that does not depend on their order or on the machine.
     pub(super) fn hash(&self) -> u64 {
         let own = &self.all[..self.own];
         let mut words: Vec<_> = own.iter().map(|rule| (rule.id, rule.scale.to_words())).collect();

@@ -1,4 +1,4 @@
-//! What goes out, what comes in, on a table with a clock moved by hand.
+//! Hits taken out of a table and charged to it, with a manual clock.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// A unit a second.
+    /// A rule of one unit per second.
     fn new(burst: u64) -> Fixture {
         Fixture::with(Rule::per_second(1).burst(burst))
     }
@@ -45,12 +45,12 @@ impl Fixture {
         out
     }
 
-    /// Hits of the only tag, in units.
+    /// Takes all hits out of the table and returns them in units.
     fn units(&self) -> u64 {
         self.drain().iter().map(|entry| entry.hits * entry.quantum).sum()
     }
 
-    /// As it is drained: a table keeps 54 bits.
+    /// The fingerprint as `drain` returns it: a table stores 54 bits.
     fn fingerprint(&self, tag: &str) -> u64 {
         self.throttle.0.rules[0].key(tag.as_bytes()).fingerprint >> 10 << 10
     }
@@ -67,7 +67,7 @@ impl Fixture {
 }
 
 #[test]
-fn what_was_admitted_is_drained_once() {
+fn admitted_units_are_drained_once() {
     let fixture = Fixture::new(100);
     for _ in 0..5 {
         assert!(fixture.throttle.allow("a").unwrap());
@@ -92,7 +92,7 @@ fn what_was_admitted_is_drained_once() {
 }
 
 #[test]
-fn a_debt_is_reported_in_full() {
+fn a_cost_above_the_burst_is_reported_in_full() {
     let fixture = Fixture::new(100);
     let options = CheckOptions::cost(250).allow_debt(true);
     assert_eq!(fixture.throttle.check_with("tag", options).unwrap().balance, -150);
@@ -102,9 +102,9 @@ fn a_debt_is_reported_in_full() {
     assert_eq!(fixture.balance("tag"), 100);
 }
 
-/// The short way of a check, when the exchanger has been gone for 15 seconds and comes back.
+/// Includes the fast path of a check, after the exchange was gone for 15 seconds.
 #[test]
-fn hits_are_counted_while_somebody_drains() {
+fn hits_are_counted_only_while_the_exchange_is_alive() {
     let fixture = Fixture::new(100);
     fixture.clock.advance(Duration::from_secs(15));
     fixture.throttle.allow("tag").unwrap();
@@ -115,9 +115,9 @@ fn hits_are_counted_while_somebody_drains() {
     assert_eq!(fixture.units(), 1);
 }
 
-/// A bucket that never is full in between: every unit is told, but for less than a hit at each end.
+/// The bucket never becomes full in between, so at most one hit is lost to rounding.
 #[test]
-fn large_costs_are_told_to_the_hit() {
+fn large_costs_are_reported_to_within_one_hit() {
     let burst = 10_000_000;
     let fixture = Fixture::with(Rule::per_second(1000).burst(burst));
     let quantum = fixture.rule().quantum();
@@ -146,9 +146,9 @@ fn large_costs_are_told_to_the_hit() {
     );
 }
 
-/// Many buckets that are charged in the same moments: the rounding of each must not be that of all.
+/// Charges of many buckets at the same time must not all be rounded in the same direction.
 #[test]
-fn small_costs_of_many_tags_at_one_moment_are_reported_on_average() {
+fn small_costs_of_many_tags_at_the_same_time_are_reported_on_average() {
     let fixture = Fixture::with(Rule::per_second(1000).burst(2_000_000));
     let quantum = fixture.rule().quantum();
     assert_eq!(quantum, 31);
@@ -166,9 +166,9 @@ fn small_costs_of_many_tags_at_one_moment_are_reported_on_average() {
     }
 }
 
-/// A bucket that is full again and again: what is told is right on average.
+/// The bucket becomes full again many times, so each charge is rounded anew.
 #[test]
-fn small_costs_are_told_on_average() {
+fn small_costs_are_reported_on_average() {
     let fixture = Fixture::with(Rule::per_second(1_000_000).burst(10_000_000));
     let (mut taken, mut reported, mut number) = (0, 0, 1_u64);
     for _ in 0..100_000 {
@@ -184,7 +184,7 @@ fn small_costs_are_told_on_average() {
 }
 
 #[test]
-fn hits_that_do_not_fit_are_counted() {
+fn hits_that_do_not_fit_into_a_slot_are_counted_as_unreported() {
     let burst = 1 << 40;
     let fixture = Fixture::new(burst);
     for _ in 0..3 {
@@ -199,7 +199,7 @@ fn hits_that_do_not_fit_are_counted() {
 }
 
 #[test]
-fn what_is_not_due_is_kept() {
+fn hits_that_are_not_due_stay_in_the_table() {
     let fixture = Fixture::new(10);
     for (tag, cost) in [("a", 2), ("b", 5), ("c", 10)] {
         fixture.throttle.check_with(tag, CheckOptions::cost(cost)).unwrap();
@@ -221,9 +221,9 @@ fn what_is_not_due_is_kept() {
     assert_eq!(fixture.units(), 2);
 }
 
-/// Hits began when the bucket was full before them, if it was this node's alone.
+/// The start of hits is computed from the level, as if all hits of the bucket were this node's.
 #[test]
-fn hits_are_told_with_their_age() {
+fn drained_hits_have_the_time_of_the_first_one() {
     let fixture = Fixture::new(100);
     let start = |fixture: &Fixture| {
         let [entry] = fixture.drain()[..] else { panic!("one entry") };
@@ -232,7 +232,7 @@ fn hits_are_told_with_their_age() {
     fixture.throttle.check_with("tag", CheckOptions::cost(20)).unwrap();
     assert_eq!(start(&fixture), 0);
     fixture.throttle.allow("tag").unwrap();
-    assert_eq!(start(&fixture), 0, "in a bucket that is not full: never in the future");
+    assert_eq!(start(&fixture), 0, "never in the future, even if the bucket was not full");
     fixture.clock.advance(Duration::from_secs(50));
     fixture.exchange.keep_alive(fixture.now());
     fixture.throttle.allow("tag").unwrap();
@@ -241,34 +241,34 @@ fn hits_are_told_with_their_age() {
     fixture.exchange.keep_alive(fixture.now());
     fixture.throttle.allow("tag").unwrap();
     fixture.clock.advance(Duration::from_secs(60));
-    assert_eq!(start(&fixture), 15 * SECOND, "never older than this");
+    assert_eq!(start(&fixture), 15 * SECOND, "the age is limited");
 }
 
 #[test]
-fn peers_hits_are_charged_from_when_they_began() {
+fn hits_of_peers_are_charged_at_the_time_when_they_began() {
     let fixture = Fixture::new(100);
     assert_eq!(fixture.charge("tag", 30, 0, false, false), ChargeCounts { charged: 1, skipped: 0 });
     assert_eq!(fixture.balance("tag"), 70);
     fixture.charge("other", 30, 10 * SECOND, false, false);
-    assert_eq!(fixture.balance("other"), 80, "ten came back meanwhile");
+    assert_eq!(fixture.balance("other"), 80, "ten units have been refilled since");
     fixture.charge("tag", 100, 10 * SECOND, false, false);
-    assert_eq!(fixture.balance("tag"), -30, "into debt, and the age does not matter twice");
-    assert_eq!(fixture.drain(), [], "nobody is reported what others reported us");
+    assert_eq!(fixture.balance("tag"), -30, "into debt; the refill counts once");
+    assert_eq!(fixture.drain(), [], "hits of peers are not reported again");
 }
 
-/// Ten nodes far away admit two each at one moment. Each report alone would leave a full bucket by
-/// the time it arrives.
+/// Ten distant nodes admit two units each at the same time. Each report alone would leave a full
+/// bucket by the time it arrives.
 #[test]
-fn hits_of_many_nodes_add_up_although_each_bucket_would_be_full_again() {
+fn hits_of_many_nodes_add_up_even_if_each_report_alone_would_leave_a_full_bucket() {
     let fixture = Fixture::new(20);
     for _ in 0..10 {
         assert_eq!(fixture.charge("tag", 2, 3 * SECOND, false, false).charged, 1);
     }
-    assert_eq!(fixture.balance("tag"), 3, "20 units, of which 3 came back");
+    assert_eq!(fixture.balance("tag"), 3, "20 units, of which 3 were refilled");
 }
 
 #[test]
-fn many_entries_are_charged_in_order() {
+fn many_entries_are_charged_to_their_tags() {
     let fixture = Fixture::new(1000);
     let tags: Vec<String> = (0..100).map(|n| format!("tag{n}")).collect();
     let charges = tags.iter().zip(1..).map(|(tag, units)| PeerEntry {
@@ -282,15 +282,14 @@ fn many_entries_are_charged_in_order() {
     assert!(tags.iter().zip(1..).all(|(tag, units)| fixture.balance(tag) == 1000 - units));
 }
 
-/// What comes late is charged only where it matters.
 #[test]
-fn late_hits_are_charged_to_offenders_only() {
+fn late_hits_are_charged_only_to_saturated_tags() {
     let fixture = Fixture::new(100);
     let skipped = ChargeCounts { charged: 0, skipped: 1 };
     let charged = ChargeCounts { charged: 1, skipped: 0 };
     assert_eq!(fixture.charge("tag", 5, 0, true, false), skipped);
     assert_eq!(fixture.balance("tag"), 100);
-    assert_eq!(fixture.charge("tag", 5, 0, true, true), charged, "an offender there");
+    assert_eq!(fixture.charge("tag", 5, 0, true, true), charged, "saturated at the peer");
     fixture.throttle.check_with("tag", CheckOptions::cost(85)).unwrap();
     assert_eq!(fixture.balance("tag"), 10);
     assert_eq!(fixture.charge("tag", 5, 0, true, false), skipped, "a tenth is left");
@@ -300,12 +299,12 @@ fn late_hits_are_charged_to_offenders_only() {
     assert!(!saturated("tag") && !saturated("other"));
     fixture.throttle.allow("tag").unwrap();
     assert!(saturated("tag"));
-    assert_eq!(fixture.charge("tag", 5, 0, true, false), charged, "an offender here");
+    assert_eq!(fixture.charge("tag", 5, 0, true, false), charged, "saturated here");
     assert_eq!(fixture.balance("tag"), 4);
 }
 
 #[test]
-fn levels_are_taken_over() {
+fn raise_level_raises_buckets_and_never_lowers_them() {
     let (fixture, other) = (Fixture::new(16), Fixture::new(16));
     for (tag, units) in [("a", 7), ("b", 8), ("c", 20), ("d", 16)] {
         fixture.throttle.charge_local(tag, units, Duration::ZERO).unwrap();
@@ -330,28 +329,34 @@ fn levels_are_taken_over() {
     assert_eq!(other.drain(), []);
 }
 
-/// Buckets of another process, whose rules this throttle does not have.
+/// The buckets belong to another process, whose rules this throttle does not have.
 #[test]
-fn unknown_rules_are_reported_and_learned() {
+fn hits_of_unknown_rules_are_drained_and_the_rules_are_found() {
     let fixture = Fixture::new(10);
     let host = std::sync::Arc::clone(&fixture.throttle.0.host);
-    let mut stranger = Exchange::new(host, &[]);
+    let mut other = Exchange::new(host, &[]);
     fixture.throttle.check_with("tag", CheckOptions::cost(9)).unwrap();
     let mut out = Vec::new();
-    stranger.drain(fixture.now(), false, |_, _| panic!("not known"), |entry| out.push(entry));
+    other.drain(
+        fixture.now(),
+        false,
+        |_, _| panic!("the rule is unknown"),
+        |entry| out.push(entry),
+    );
     assert_eq!((out.len(), out[0].rule, out[0].hits), (1, fixture.rule().id, 9));
-    assert_eq!(stranger.bucket_levels(fixture.now(), 9)[0].rule, fixture.rule().id);
-    assert!(stranger.rule(fixture.rule().id).is_none());
-    stranger.refresh_rules();
-    stranger.refresh_rules();
-    assert_eq!(stranger.rules(), fixture.exchange.rules());
-    assert_eq!(stranger.rule(fixture.rule().id).as_deref(), Some(fixture.rule()));
-    assert_ne!(stranger.rules_hash(), fixture.exchange.rules_hash(), "it has none of its own");
+    assert_eq!(other.bucket_levels(fixture.now(), 9)[0].rule, fixture.rule().id);
+    assert!(other.rule(fixture.rule().id).is_none());
+    other.refresh_rules();
+    other.refresh_rules();
+    assert_eq!(other.rules(), fixture.exchange.rules());
+    assert_eq!(other.rule(fixture.rule().id).as_deref(), Some(fixture.rule()));
+    assert_ne!(other.rules_hash(), fixture.exchange.rules_hash(), "it has none of its own");
 }
 
-/// A rule that has changed: its old buckets are reported, and peers' entries go by the new one.
+/// After a rule has changed, its old buckets are reported, but peers' entries are charged by the
+/// new rule.
 #[test]
-fn of_two_rules_of_a_name_the_own_one_counts() {
+fn the_own_rule_is_used_if_two_rules_have_the_same_name() {
     let fixture = Fixture::new(10);
     let table = &fixture.throttle.0.host.table;
     let other = crate::limit::bucket::Scale::new(&crate::Rate::new(2, Duration::from_secs(1)), 5);
@@ -364,9 +369,9 @@ fn of_two_rules_of_a_name_the_own_one_counts() {
     assert_eq!(exchange.rules_hash(), fixture.exchange.rules_hash());
 }
 
-/// Another process's rule is gone, and its index means another one.
+/// The rule of another process was removed, and its index was reused.
 #[test]
-fn a_learned_rule_is_used_only_while_its_index_means_it() {
+fn a_found_rule_is_used_only_until_its_index_is_reused() {
     let fixture = Fixture::new(10);
     let other = |burst: u64| {
         let mut config = crate::Config::default();
@@ -387,17 +392,17 @@ fn a_learned_rule_is_used_only_while_its_index_means_it() {
     exchange.refresh_rules();
     assert_eq!(exchange.rule(known.id).as_deref(), Some(&known));
     drop(first);
-    // As long as it is in use here, it is not given to another.
+    // The index is not reused while the rule is in use here.
     let in_use = exchange.rule(known.id).unwrap();
     assert!(reclaim());
     assert_eq!(host.table.rule(known.index), Some((known.id, known.scale)));
     drop(in_use);
     assert!(reclaim());
     assert_ne!(host.table.rule(known.index), Some((known.id, known.scale)));
-    assert!(exchange.rule(known.id).is_none(), "there is no such rule any more");
+    assert!(exchange.rule(known.id).is_none(), "the rule was removed");
     let second = other(7);
     let rule = exchange.rule(known.id).map(|rule| rule.burst());
-    assert_eq!(rule, Some(7), "found without being learned anew");
+    assert_eq!(rule, Some(7), "found in the table without refresh_rules");
     exchange.refresh_rules();
     assert!(!exchange.rules().contains(&known));
     assert!(exchange.rules().iter().any(|rule| rule.id == known.id && rule.burst() == 7));
@@ -405,7 +410,7 @@ fn a_learned_rule_is_used_only_while_its_index_means_it() {
 }
 
 #[test]
-fn the_hash_of_the_rules_tells_them_apart() {
+fn rules_hash_differs_if_names_rates_or_bursts_differ() {
     let hash = |rules: Vec<Rule>| {
         let builder = Throttle::builder().clock(ManualClock::new());
         let throttle = rules.into_iter().fold(builder, Builder::rule).build();
@@ -413,14 +418,14 @@ fn the_hash_of_the_rules_tells_them_apart() {
     };
     let (a, b) = (Rule::per_second(1).name("a"), Rule::per_second(2).name("b"));
     let both = hash(vec![a.clone(), b.clone()]);
-    assert_eq!(both, hash(vec![b.clone(), a.clone()]), "in any order");
+    assert_eq!(both, hash(vec![b.clone(), a.clone()]), "the order does not matter");
     assert_ne!(both, hash(vec![a.clone()]));
     assert_ne!(both, hash(vec![a.clone(), b.clone().burst(7)]));
     assert_ne!(both, hash(vec![a.clone().name("c"), b]));
 }
 
 #[test]
-fn a_rule_says_how_fast_it_is() {
+fn a_rule_returns_its_rate_burst_and_fill_time() {
     for (rate, seconds, burst) in [(1, 1, 10), (100, 1, 250), (7, 60, 3), (9_999_991, 1, 1)] {
         let rule = Rule::new(crate::Rate::new(rate, Duration::from_secs(seconds))).burst(burst);
         let fixture = Fixture::with(rule);
@@ -432,9 +437,9 @@ fn a_rule_says_how_fast_it_is() {
     }
 }
 
-/// A table that is too small cannot say whose hits they are.
+/// Otherwise the tag of a hit could not be recovered.
 #[test]
-fn only_a_big_table_tells_fingerprints() {
+fn only_a_table_for_an_exchange_recovers_fingerprints() {
     let build = |table| {
         let builder = Throttle::builder().rule(Rule::per_second(1)).table(table);
         builder.clock(ManualClock::new()).build().unwrap()

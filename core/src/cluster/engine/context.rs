@@ -1,4 +1,4 @@
-//! What all parts of the engine share: settings, the table, randomness, and the queue of outputs.
+//! State that all parts of the engine share: settings, table, random numbers and the output queue.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::cluster::{Event, Origin, PeerAddr};
 pub(super) struct Context {
     pub(super) settings: Settings,
     pub(super) exchange: Exchange,
-    /// This node, in this life.
+    /// This incarnation of this node.
     pub(super) origin: Origin,
     pub(super) rng: SmallRng,
-    /// The addresses that reports are sent to.
+    /// The addresses to which reports are sent.
     pub(super) receivers: Arc<[PeerAddr]>,
-    /// The number of the last datagram.
+    /// The packet number of the last datagram.
     packet: u64,
     outputs: VecDeque<Output>,
 }
@@ -73,7 +73,7 @@ impl Context {
         self.settings.multicast || !self.receivers.is_empty()
     }
 
-    /// Notes an event in the table and queues it.
+    /// Stores an event in the table and queues it as an output.
     pub(super) fn emit(&mut self, now: u64, event: Event) {
         self.exchange.push_event(event.raw(now));
         self.outputs.push_back(Output::Event(event));
@@ -88,12 +88,13 @@ impl Context {
         u64::try_from(self.settings.retention.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The time, a fifth more or less: timers of nodes must never align.
+    /// Returns `time` changed by up to a fifth at random, so that the timers of nodes do not
+    /// synchronize.
     pub(super) fn jittered(&mut self, time: u64) -> u64 {
         self.rng.random_range(time * 8 / 10..=time * 12 / 10)
     }
 
-    /// A random one of these addresses.
+    /// Returns one of these addresses at random.
     pub(super) fn choose(&mut self, addresses: &[PeerAddr]) -> Option<PeerAddr> {
         match addresses.len() {
             0 => None,

@@ -1,4 +1,4 @@
-//! Digests: nodes tell each other how far the reports of all origins go.
+//! Digests: each node tells others the number of the last report of every origin that it knows.
 
 use rand::RngExt;
 
@@ -6,9 +6,9 @@ use super::{Engine, To};
 use crate::cluster::wire::{ANSWER, DatagramKind, DropCause, parse_digest, write_digest};
 use crate::cluster::{Origin, PeerAddr};
 
-/// A number that is further above the known ones is not believed unless its origin says it.
+/// The largest jump above the last known number that is accepted from a node other than the origin.
 const FAR_AHEAD: u64 = 1 << 20;
-/// Origins in a digest.
+/// The most origins in a digest.
 const MAX_DIGEST_ORIGINS: usize = 60;
 
 impl Engine {
@@ -16,7 +16,7 @@ impl Engine {
     pub(super) fn send_digest(&mut self, now: u64) {
         let Some(to) = self.context.choose(&self.peers.proven_addresses()) else { return };
         let mut list = self.fresh_tops(now);
-        // Over time, every origin is in some digest.
+        // Origins are left out at random, so that over time every origin is in some digest.
         while list.len() >= MAX_DIGEST_ORIGINS {
             let out = self.context.rng.random_range(0..list.len());
             list.swap_remove(out);
@@ -27,7 +27,7 @@ impl Engine {
         self.context.send(To::One(to), DatagramKind::Digest, 0, &body);
     }
 
-    /// Origins whose reports some node may still keep, and their last numbers.
+    /// Returns the origins whose reports some node may still store, with their last numbers.
     fn fresh_tops(&self, now: u64) -> Vec<(Origin, u64)> {
         let since = now.saturating_sub(self.context.retention());
         let fresh =
@@ -35,7 +35,8 @@ impl Engine {
         fresh.map(|(origin, peer)| (origin, peer.window.top())).collect()
     }
 
-    /// Learns which reports are missing here, and answers with those that are missing there.
+    /// Notes the reports that are missing here, and answers with the origins of which the sender
+    /// misses some.
     pub(super) fn handle_digest(
         &mut self,
         now: u64,

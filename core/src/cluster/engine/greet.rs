@@ -1,4 +1,5 @@
-//! Greetings: a peer is believed once it has echoed a random challenge, which no recording can.
+//! Greetings: datagrams of a peer are accepted after it has echoed a random challenge, which proves
+//! that they are not a recording.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,10 +13,10 @@ use crate::cluster::replay::Replay;
 use crate::cluster::wire::{DatagramKind, DropCause, Envelope, Hello};
 use crate::cluster::{Event, Origin, PeerAddr};
 
-/// The most challenges that wait for an answer.
+/// The most unanswered challenges.
 const MAX_CHALLENGES: usize = 4096;
 
-/// The challenges that were sent lately, and when.
+/// Recently sent challenges, with the time at which each was sent.
 #[derive(Default)]
 pub(super) struct Challenges {
     at: BTreeMap<u64, u64>,
@@ -34,7 +35,7 @@ impl Challenges {
         self.order.push_back((now, challenge));
     }
 
-    /// When a challenge was sent, if it has not expired.
+    /// Returns when a challenge was sent, or `None` if it is unknown or has expired.
     fn get(&self, now: u64, challenge: u64) -> Option<u64> {
         self.at.get(&challenge).copied().filter(|at| now < at + pace::CHALLENGE_LIFETIME)
     }
@@ -47,9 +48,9 @@ impl Engine {
         self.send_hello(now, to, challenge, 0);
     }
 
-    /// Challenges a sender, but not for every datagram of it.
+    /// Challenges a sender, unless it was challenged a moment ago.
     pub(super) fn challenge(&mut self, now: u64, at: PeerAddr, origin: Origin) {
-        if !self.peers.has_room_for(origin) {
+        if !self.peers.can_add(origin) {
             return;
         }
         let peer = self.peers.entry(now, origin);
@@ -92,7 +93,7 @@ impl Engine {
     ) -> Result<(), DropCause> {
         let hello = Hello::parse(body)?;
         let sender = envelope.sender;
-        if !self.peers.has_room_for(sender) {
+        if !self.peers.can_add(sender) {
             return Ok(());
         }
         if let Some(at) = self.membership.challenges.get(now, hello.echo) {
@@ -100,7 +101,7 @@ impl Engine {
             self.mark_proven(now, envelope, &Hello { address, ..hello }, now.saturating_sub(at));
         }
         let is_proven = self.peers.is_proven(sender);
-        // A recording could announce any slack, so only a proven sender is believed.
+        // A recording could announce any slack, so only the slack of a proven sender is used.
         let delay = self.peers.delay_of(sender);
         if is_proven
             && self.slack.record_announcement(now, hello.slack_us, hello.slack_age_us, delay)
@@ -115,7 +116,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Answers a sender that may be a recording sent from any address: not every time.
+    /// Answers a greeting of a sender that has not answered a challenge. The rate is limited,
+    /// because an attacker may replay a recorded greeting with a victim's address.
     fn answer_unproven(&mut self, now: u64, from: PeerAddr, sender: Origin, echo: u64) {
         let peer = self.peers.entry(now, sender);
         if peer.answered_at.is_none_or(|at| now >= at + pace::ANSWER_INTERVAL) {
@@ -125,7 +127,7 @@ impl Engine {
         }
     }
 
-    /// Notes that a sender has echoed a challenge.
+    /// Handles the echo of a challenge.
     fn mark_proven(&mut self, now: u64, envelope: &Envelope, hello: &Hello, round_trip: u64) {
         let sender = envelope.sender;
         let peer = self.peers.entry(now, sender);
@@ -135,7 +137,8 @@ impl Engine {
         peer.rules = hello.rules;
         peer.changed = true;
         if !peer.is_proven() {
-            // What the sender sent before may come from a recording. Otherwise it can be repaired.
+            // Packets up to this one may be recordings. Reports among them that were genuine are
+            // repaired.
             peer.replay = Some(Replay::after(envelope.packet));
             return self.admit(now, sender, hello);
         }
@@ -145,7 +148,7 @@ impl Engine {
         self.repair.extend_to(now, &mut self.peers, sender, hello.top);
     }
 
-    /// Admits a sender that has echoed a challenge for the first time.
+    /// Accepts a sender that has echoed a challenge for the first time.
     fn admit(&mut self, now: u64, sender: Origin, hello: &Hello) {
         let rules_differ = hello.rules != self.reports.rules_hash;
         let is_member = self.peers.entry(now, sender).state == PeerState::Up;

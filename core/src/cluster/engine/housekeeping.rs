@@ -1,4 +1,4 @@
-//! What is done about once a second.
+//! Periodic work that is done about once a second.
 
 use super::{Engine, To};
 use crate::cluster::access::PeerStatus;
@@ -18,8 +18,8 @@ impl Engine {
         self.publish_peers(now);
     }
 
-    /// Greets the candidate addresses without a member, and the members that have not answered a
-    /// challenge.
+    /// Greets the candidate addresses at which no member is known, and challenges the members that
+    /// have not answered a challenge yet.
     pub(super) fn greet_missing(&mut self, now: u64) {
         let own = self.context.settings.address;
         for address in self.membership.missing_candidates(own, &self.peers) {
@@ -37,8 +37,8 @@ impl Engine {
         }
     }
 
-    /// Measures the round trips to a random member and to the one with the longest delay, so that
-    /// a delay that was long for a moment is soon measured again.
+    /// Measures the round trip to a random member and to the one with the longest delay, so that a
+    /// delay that was long for a moment is soon measured again.
     fn measure_delays(&mut self, now: u64) {
         let farthest = self.peers.up().max_by_key(|peer| peer.delay).and_then(|peer| peer.address);
         let random = self.context.choose(&self.peers.proven_addresses());
@@ -47,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// Forgets peers long after any node has reports of them that could be charged again.
+    /// Removes peers that have been silent for so long that no node stores their reports any more.
     fn forget_peers(&mut self, now: u64) {
         let before = now.saturating_sub(self.context.retention() + pace::FORGET_AFTER);
         let forgotten = self.peers.forget(&self.context.exchange, |peer| {
@@ -57,8 +57,8 @@ impl Engine {
         forgotten.into_iter().for_each(|origin| self.repair.forget(origin));
     }
 
-    /// Writes into the table what checks need: the longest round trip in the cluster. Without
-    /// peers there is none.
+    /// Writes the longest round trip in the cluster and the number of nodes into the table, for
+    /// checks. Without peers, the slack is zero.
     pub(super) fn publish_slack(&mut self, now: u64) {
         match self.peers.up().map(|peer| peer.delay.unwrap_or(0)).max() {
             Some(delay) => self.slack.record_measurement(now, delay),
@@ -68,18 +68,18 @@ impl Engine {
         self.context.exchange.set_nodes(self.reports.nodes);
     }
 
-    /// Writes into the table what other processes may want to see.
+    /// Writes the status of the peers into the table, where other processes read it.
     fn publish_peers(&mut self, now: u64) {
         for peer in self.peers.values_mut() {
             let Some(peer_slot) = peer.peer_slot else { continue };
-            let heard = peer.last_heard_at;
-            if !peer.changed && now.saturating_sub(heard) > 2 * pace::HOUSEKEEPING {
+            let last_heard = peer.last_heard_at;
+            if !peer.changed && now.saturating_sub(last_heard) > 2 * pace::HOUSEKEEPING {
                 continue;
             }
             peer.changed = false;
             let status = PeerStatus {
                 state: peer.state.number(),
-                last_heard_ns: heard,
+                last_heard_ns: last_heard,
                 delay_ns: peer.delay.unwrap_or(0),
                 received: peer.received,
                 repaired: peer.repaired,

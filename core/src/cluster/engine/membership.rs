@@ -1,5 +1,5 @@
-//! Who belongs to the cluster: candidate addresses, membership by SWIM, and what follows from a
-//! peer's change of state.
+//! Membership: addresses to greet, members according to SWIM, and the consequences when the state
+//! of a peer changes.
 
 use std::collections::BTreeSet;
 
@@ -18,12 +18,12 @@ use crate::cluster::{Event, Origin, PeerAddr, To};
 
 pub(super) struct Membership {
     swim: Members,
-    /// Addresses to greet until a peer is there.
+    /// Addresses to greet until a member is known there.
     candidates: Vec<PeerAddr>,
-    /// Where peers were when another process ran the exchange.
+    /// Addresses of peers that an earlier exchanging process stored in the table.
     remembered: Vec<PeerAddr>,
     pub(super) challenges: Challenges,
-    /// Whether the receivers of reports have to be determined again.
+    /// Whether `update_receivers` has to be called.
     pub(super) receivers_changed: bool,
 }
 
@@ -39,7 +39,7 @@ impl Membership {
         }
     }
 
-    /// Starts without members, under another identity.
+    /// Discards all members and starts again under another identity.
     pub(super) fn restart(&mut self, identity: Identity, rng: &mut SmallRng) {
         self.swim = Members::new(identity, SmallRng::seed_from_u64(rng.random()));
     }
@@ -53,7 +53,7 @@ impl Membership {
         !self.candidates.is_empty()
     }
 
-    /// Replaces the candidates, and returns those to greet now.
+    /// Replaces the candidate addresses. Returns those to greet now: new ones and remembered ones.
     pub(super) fn set_candidates(&mut self, addresses: &[PeerAddr]) -> BTreeSet<PeerAddr> {
         let new = addresses.iter().filter(|address| !self.candidates.contains(address)).copied();
         let new = new.chain(std::mem::take(&mut self.remembered)).collect();
@@ -61,14 +61,14 @@ impl Membership {
         new
     }
 
-    /// The candidates at which no member is.
+    /// Returns the candidate addresses at which no member is known.
     pub(super) fn missing_candidates(&self, own: PeerAddr, peers: &Peers) -> Vec<PeerAddr> {
         let up: BTreeSet<PeerAddr> = peers.up().filter_map(|peer| peer.address).collect();
         let candidates = self.candidates.iter().copied();
         candidates.filter(|at| *at != own && !up.contains(at)).collect()
     }
 
-    /// Tells a peer that this node is there.
+    /// Announces this node to a peer.
     pub(super) fn announce(&mut self, now: u64, to: Identity) {
         self.swim.announce(now, to);
     }
@@ -91,7 +91,7 @@ impl Membership {
 }
 
 impl Engine {
-    /// Applies changes of membership, and sends its datagrams.
+    /// Applies membership changes, and sends the datagrams of the membership protocol.
     pub(super) fn apply_membership(&mut self, now: u64) {
         while let Some(change) = self.membership.swim.next_change() {
             match change {
@@ -99,7 +99,7 @@ impl Engine {
                 MembershipChange::Down(identity) => {
                     let origin = identity.origin();
                     let address = self.peers.get(origin).and_then(|peer| peer.address);
-                    // Otherwise the peer has moved.
+                    // If the addresses differ, the peer is now at another one.
                     if address == Some(identity.address) {
                         self.set_state(now, origin, PeerState::Down(now));
                     }
@@ -117,8 +117,8 @@ impl Engine {
 
     fn handle_up(&mut self, now: u64, identity: &Identity) {
         let origin = identity.origin();
-        // This node at an earlier address, or more peers than a node knows.
-        if origin.node == self.context.origin.node || !self.peers.has_room_for(origin) {
+        // Ignores this node's own earlier identities, and peers beyond the limit.
+        if origin.node == self.context.origin.node || !self.peers.can_add(origin) {
             return;
         }
         self.peers.entry(now, origin).address = Some(identity.address);
@@ -128,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// Changes a peer's state, and reports the change as an event.
+    /// Changes a peer's state, and emits an event for the change.
     pub(super) fn set_state(&mut self, now: u64, origin: Origin, state: PeerState) {
         let peer = self.peers.entry(now, origin);
         let before = peer.state;
@@ -141,7 +141,7 @@ impl Engine {
             (PeerState::Up, PeerState::Up) => return,
             (_, PeerState::Up) => (Some(Counter::PeersUp), Event::PeerUp(origin)),
             (PeerState::Up, PeerState::Left) => (Some(Counter::PeersDown), Event::PeerLeft(origin)),
-            // It was counted when it went down.
+            // It was counted when it was declared dead.
             (PeerState::Down(_), PeerState::Left) => (None, Event::PeerLeft(origin)),
             (PeerState::Up, PeerState::Down(_)) => {
                 (Some(Counter::PeersDown), Event::PeerDown(origin))
@@ -155,7 +155,7 @@ impl Engine {
         self.context.emit(now, event);
     }
 
-    /// Determines who receives reports: each address once, whatever runs there.
+    /// Updates the list of addresses that receive reports. Each address is listed once.
     pub(super) fn update_receivers(&mut self, now: u64) {
         let (own, retention) = (self.context.settings.address, self.context.retention());
         let receivers = self.peers.iter().filter(|(_, peer)| peer.receives_reports(now, retention));
@@ -166,7 +166,7 @@ impl Engine {
         self.publish_slack(now);
     }
 
-    /// Marks older lives at this address, or of this node, as gone.
+    /// Marks older incarnations of this node, and older nodes at this address, as having left.
     pub(super) fn supersede(&mut self, now: u64, newer: Origin, address: PeerAddr) {
         let older = self.peers.iter().filter(|(origin, peer)| {
             let same = origin.node == newer.node || peer.address == Some(address);
@@ -174,7 +174,7 @@ impl Engine {
         });
         for origin in older.map(|(origin, _)| origin).collect::<Vec<_>>() {
             match self.peers.get_mut(origin) {
-                // It was known to be down: no event.
+                // It was already down, so no event is emitted.
                 Some(peer) if peer.state != PeerState::Up => peer.state = PeerState::Left,
                 _ => self.set_state(now, origin, PeerState::Left),
             }

@@ -1,4 +1,4 @@
-//! Merges reports that follow each other into one, as long as they fit into a datagram.
+//! Merges consecutive reports into one, as long as the result fits into a datagram.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::cluster::wire::{
 
 pub(super) struct Merger<'a> {
     now: u64,
-    /// The origin of the reports, if that is another node.
+    /// The origin of the reports, if it is not this node.
     relayed: Option<Origin>,
     exchange: &'a Exchange,
-    /// First and last number of the report that is being merged.
+    /// The first and last number of the report that is being built.
     range: Option<(u64, u64)>,
     sections: BTreeMap<(u64, u64, u64), MergedSection>,
     entries: usize,
     finished: Vec<Vec<u8>>,
 }
 
-/// The hits under one rule that are about as old as each other.
+/// Hits under one rule whose ages are in the same class.
 #[derive(Default)]
 struct MergedSection {
-    /// When the oldest of them began.
+    /// When the oldest of these hits began.
     start: Option<u64>,
     tags: BTreeMap<u64, TagHits>,
 }
@@ -53,13 +53,13 @@ impl<'a> Merger<'a> {
         self.finished
     }
 
-    /// Adds the report that begins with this number.
+    /// Adds the stored report whose first number is `first`.
     pub(super) fn add(&mut self, first: u64, stored: &StoredReport) {
         // Reports are parsed before they are kept.
         let Ok(report) = Report::parse(&stored.body, stored.flags) else { return };
         let follows = self.range.is_some_and(|(_, last)| last + 1 == first);
-        // One report alone always fits: room was left for that.
-        if !follows || !self.has_room_for(&report, stored.at) {
+        // A single report always fits, because its writer reserved space for that.
+        if !follows || !self.fits(&report, stored.at) {
             self.flush();
         }
         let (start, _) = *self.range.get_or_insert((first, stored.last));
@@ -78,12 +78,13 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Hits with the same key share a section: old hits must not make others late.
+    /// Hits with the same key share a section. The key includes the class of the age, so that old
+    /// hits do not make newer ones late.
     fn key(&self, section: &Section, begun: u64) -> (u64, u64, u64) {
         (section.rule, section.quantum, age_class(self.now.saturating_sub(begun)))
     }
 
-    fn has_room_for(&self, report: &Report<'_>, at: u64) -> bool {
+    fn fits(&self, report: &Report<'_>, at: u64) -> bool {
         let (mut sections, mut entries) = (self.sections.len(), self.entries);
         for (section, tags) in report.sections() {
             let begun = at.saturating_sub(section.age_us.saturating_mul(1000));
@@ -95,7 +96,8 @@ impl<'a> Merger<'a> {
         MAX_HEAD + sections * MAX_SECTION + entries * MAX_ENTRY <= MAX_BODY
     }
 
-    /// Finishes the report. A tag may have reached its limit since it was first reported.
+    /// Finishes the current report. An entry is also marked as saturated if its tag has become
+    /// saturated since the entry was first reported.
     pub(super) fn flush(&mut self) {
         let Some((first, last)) = self.range.take() else { return };
         self.entries = 0;

@@ -1,8 +1,9 @@
-//! The engine: datagrams and time go in, datagrams come out, and the table is charged.
+//! The engine: a state machine that takes datagrams and the time, charges the table, and returns
+//! datagrams to send.
 //!
-//! It touches no clock, socket, thread or source of randomness: the driver passes all of that in.
-//! After every call, call `poll` until it returns `Timeout`. Each part of the exchange keeps its
-//! own state in a file of its own; this file passes datagrams and time to them.
+//! It uses no clock, socket, thread or source of randomness. The driver passes these in. After
+//! every call, call `poll` until it returns `Timeout`. Each part of the exchange keeps its state in
+//! its own file; this file dispatches datagrams and time to them.
 
 mod context;
 mod digest;
@@ -42,7 +43,7 @@ use super::wire::{DatagramKind, DropCause, Envelope};
 use super::{Origin, PeerAddr};
 use crate::cluster::access::Exchange;
 
-/// One node's exchange. Times are nanoseconds on the table's clock.
+/// The exchange of one node. Times are nanoseconds on the table's clock.
 pub struct Engine {
     context: Context,
     peers: Peers,
@@ -53,19 +54,19 @@ pub struct Engine {
     payloads: Payloads,
     slack: Slack,
     schedule: Schedule,
-    /// Whether the node has left the cluster: it handles and sends nothing any more.
+    /// Whether the node has left the cluster. After that, it neither handles nor sends anything.
     has_left: bool,
 }
 
-/// When the periodic work is due.
+/// The times of the next periodic work.
 struct Schedule {
     tick_at: u64,
     housekeeping_at: u64,
 }
 
 impl Engine {
-    /// Creates an engine for a table. `seed` must differ from life to life, and `incarnation` must
-    /// be greater than that of the node's earlier lives.
+    /// Creates an engine for a table. `seed` must be different for each engine, and `incarnation`
+    /// must be greater than those of the node's earlier engines.
     pub fn new(
         settings: Settings,
         exchange: Exchange,
@@ -86,7 +87,7 @@ impl Engine {
             tick_at: now + context.rng.random_range(1..=TICK),
             housekeeping_at: now + context.rng.random_range(1..=pace::HOUSEKEEPING),
         };
-        // Repair cannot bring back all that was missed in a long pause: other nodes send buckets.
+        // After a long pause, reports are no longer stored anywhere, so the node needs a snapshot.
         let is_cold = !peers.is_resumed() || idle.is_none_or(|idle| idle > context.retention());
         let mut repair = Repair::new(context.settings.retention_bytes);
         repair.note_all_missing(&mut peers);
@@ -104,27 +105,28 @@ impl Engine {
         }
     }
 
-    /// This node, in this life.
+    /// Returns the node number and the incarnation of this engine.
     pub fn origin(&self) -> Origin {
         self.context.origin
     }
 
-    /// The number of other members of the cluster.
+    /// Returns the number of other members of the cluster.
     pub fn peers(&self) -> usize {
         self.membership.len()
     }
 
-    /// The number of origins that are known, whatever their state.
+    /// Returns the number of origins that are known, including those that are not members.
     pub fn origins(&self) -> usize {
         self.peers.len()
     }
 
-    /// Starts to record which reports are applied.
+    /// Starts recording which reports are applied. See `take_applied`.
     pub fn record_applied(&mut self) {
         self.reports.applied = Some(Vec::new());
     }
 
-    /// The reports applied since the last call: origin, first and last number.
+    /// Returns the reports applied since the last call: origin, first and last number. Empty unless
+    /// `record_applied` was called.
     pub fn take_applied(&mut self) -> Vec<(Origin, u64, u64)> {
         self.reports.applied.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -135,7 +137,7 @@ impl Engine {
             self.context.settings.address = address;
             let identity = Identity::new(address, self.context.origin);
             self.membership.restart(identity, &mut self.context.rng);
-            // Peers know the old address: they have to be greeted again.
+            // Peers know the old address, so they must be greeted again.
             for peer in self.peers.values_mut().filter(|peer| peer.state == PeerState::Up) {
                 peer.state = PeerState::Known;
                 self.membership.receivers_changed = true;
@@ -143,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// Sets the addresses at which there may be peers, and greets those that are new.
+    /// Sets the addresses at which peers may be, and greets the new ones.
     pub fn join(&mut self, now: u64, addresses: &[PeerAddr]) {
         if !self.membership.has_candidates() && !addresses.is_empty() {
             self.snapshots.restart_wait(now);
@@ -158,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// Reports what has not been reported yet, and leaves the cluster.
+    /// Reports all pending hits, and leaves the cluster.
     pub fn leave(&mut self, now: u64) {
         self.report(now, true);
         self.send_payloads(now, true);
@@ -193,8 +195,8 @@ impl Engine {
         self.apply_membership(now);
     }
 
-    /// Whether the datagram is new and its sender has answered a challenge. Other senders may only
-    /// greet.
+    /// Returns true if the datagram is new and its sender has answered a challenge. Of other
+    /// senders, only greetings are accepted.
     fn is_accepted(&mut self, now: u64, from: PeerAddr, envelope: &Envelope) -> bool {
         let peer = self.peers.get_mut(envelope.sender);
         let Some(replay) = peer.and_then(|peer| peer.replay.as_mut()) else {
@@ -242,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// Does the work that is due.
+    /// Does the periodic work that is due.
     pub fn handle_timeout(&mut self, now: u64) {
         if self.has_left {
             return;
@@ -254,7 +256,7 @@ impl Engine {
             self.send_payloads(now, false);
             self.reports.announce_top(now, &mut self.context);
             self.request_missing(now);
-            // Timers of nodes must never align.
+            // Random, so that the timers of nodes do not synchronize.
             self.schedule.tick_at = now + self.context.rng.random_range(TICK * 8 / 10..=TICK);
         }
         if now >= self.schedule.housekeeping_at {
@@ -265,7 +267,7 @@ impl Engine {
         self.apply_membership(now);
     }
 
-    /// What to do next.
+    /// Returns the next output.
     pub fn poll(&mut self) -> Output {
         self.context.next_output().unwrap_or_else(|| {
             if self.has_left {

@@ -1,15 +1,15 @@
-//! What an engine asks its driver to do.
+//! Outputs of an engine, which its driver handles.
 
 use std::sync::Arc;
 
 use crate::cluster::{Event, PeerAddr};
 
-/// What is to be done next.
+/// An output of `Engine::poll`.
 #[derive(Debug)]
 pub enum Output {
     /// Send this datagram.
     Transmit(Transmit),
-    /// Something happened that people may want to know.
+    /// The state of the cluster changed.
     Event(Event),
     /// Call `handle_timeout` at this time, unless a datagram arrives first.
     Timeout(u64),
@@ -18,19 +18,19 @@ pub enum Output {
 /// A datagram to send.
 #[derive(Debug)]
 pub struct Transmit {
-    /// Its destination.
+    /// The destination.
     pub to: To,
-    /// At most `MAX_DATAGRAM` bytes.
+    /// The sealed datagram, at most `MAX_DATAGRAM` bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Where a datagram goes.
+/// The destination of a datagram.
 #[derive(Clone, Debug)]
 pub enum To {
-    /// To one address.
+    /// One address.
     One(PeerAddr),
-    /// To each of these addresses.
+    /// Each of these addresses.
     Each(Arc<[PeerAddr]>),
-    /// To the multicast group.
+    /// The multicast group.
     Group,
 }

@@ -1,4 +1,4 @@
-//! Broadcasts payloads of the host twice, and delivers each payload of a peer once.
+//! Broadcasts each payload of the host program twice, and delivers each payload of a peer once.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use crate::cluster::payload::Payload;
 use crate::cluster::replay::Replay;
 use crate::cluster::wire::{DatagramKind, DropCause, parse_payload, write_payload};
 
-/// The most payloads that wait to be sent again.
+/// The most payloads that wait for their second transmission.
 const MAX_REPEATS: usize = 16;
 
-/// The host's payloads.
+/// The payload source of the host program, and the payloads that were sent recently.
 #[derive(Default)]
 pub(super) struct Payloads {
     host: Option<Box<dyn Payload>>,
     /// The number of the last payload.
     number: u64,
-    /// Payloads to send once more, in case they were lost.
+    /// Payloads that will be sent a second time, in case the first datagram was lost.
     repeats: VecDeque<Sent>,
 }
 
@@ -35,8 +35,8 @@ impl Engine {
         self.payloads.host = Some(host);
     }
 
-    /// Sends the next payload, and those that are due again. With `all`, because it is the last time,
-    /// sends all there are.
+    /// Sends the next payload, and those whose second transmission is due. With `all`, sends every
+    /// payload that is left, because the node leaves.
     pub(super) fn send_payloads(&mut self, now: u64, all: bool) {
         let (peers, has_receivers) = (self.membership.len(), self.context.has_receivers());
         let Some(host) = &mut self.payloads.host else { return };
@@ -71,7 +71,7 @@ impl Engine {
         self.context.broadcast(DatagramKind::Payload, 0, &body);
     }
 
-    /// Delivers a payload of a peer.
+    /// Delivers a payload of a peer to the host program.
     pub(super) fn handle_payload(
         &mut self,
         now: u64,

@@ -1,4 +1,4 @@
-//! The peers that this node knows, and their slots in the table.
+//! The peers that this node knows, and their peer slots in the table.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use crate::cluster::peer::{Peer, PeerState};
 use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::{Origin, PeerAddr, Window};
 
-/// The most origins that are known at a time.
+/// The most origins that are known at the same time.
 const MAX_PEERS: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct Peers {
     known: BTreeMap<Origin, Peer>,
     /// Whether another process ran the exchange before. It may have applied reports of peers that
-    /// have no slot in the table.
+    /// got no peer slot.
     is_resumed: bool,
 }
 
 impl Peers {
-    /// The peers that an earlier exchanger of the table left there.
+    /// Loads the peers that an earlier exchanging process stored in the table.
     pub(super) fn resume(exchange: &Exchange, now: u64) -> Peers {
         let peer_slots = exchange.peer_slots().map(|(peer_slot, origin)| {
             let (window, address) = (exchange.window(peer_slot), exchange.address(peer_slot));
@@ -46,14 +46,14 @@ impl Peers {
         self.known.get_mut(&origin)
     }
 
-    /// The peer, which is added if it is not known.
+    /// Returns the peer, and adds it first if it is not known.
     pub(super) fn entry(&mut self, now: u64, origin: Origin) -> &mut Peer {
         self.known.entry(origin).or_insert_with(|| Peer { last_heard_at: now, ..Peer::default() })
     }
 
-    /// Whether an origin is known or can be added. Any node with the key may name any number of
-    /// origins.
-    pub(super) fn has_room_for(&self, origin: Origin) -> bool {
+    /// Returns true if an origin is known or can be added. Their number is limited, because any
+    /// node with the key can invent origins.
+    pub(super) fn can_add(&self, origin: Origin) -> bool {
         self.known.len() < MAX_PEERS || self.known.contains_key(&origin)
     }
 
@@ -70,22 +70,22 @@ impl Peers {
         self.known.values().filter(|peer| peer.state == PeerState::Up)
     }
 
-    /// Where the members are that have answered a challenge.
+    /// The addresses of the members that have answered a challenge.
     pub(super) fn proven_addresses(&self) -> Vec<PeerAddr> {
         self.up().filter(|peer| peer.is_proven()).filter_map(|peer| peer.address).collect()
     }
 
-    /// Whether a peer has answered a challenge.
+    /// Returns true if a peer has answered a challenge.
     pub(super) fn is_proven(&self, origin: Origin) -> bool {
         self.get(origin).is_some_and(Peer::is_proven)
     }
 
-    /// How long a datagram from this peer takes; 0 if that is not known.
+    /// Returns the one-way delay of a peer in nanoseconds, or 0 if it is not known.
     pub(super) fn delay_of(&self, origin: Origin) -> u64 {
         self.get(origin).and_then(|peer| peer.delay).unwrap_or(0)
     }
 
-    /// Removes the peers that `is_old` says, and frees their slots in the table.
+    /// Removes the peers for which `is_old` returns true, and frees their peer slots.
     pub(super) fn forget(
         &mut self,
         exchange: &Exchange,
@@ -102,7 +102,7 @@ impl Peers {
         old
     }
 
-    /// Gives a peer a slot in the table, so that another process could continue with it.
+    /// Claims a peer slot for a peer, so that another process can continue with its window.
     pub(super) fn claim_peer_slot(&mut self, exchange: &Exchange, origin: Origin) {
         let Some(peer) = self.get_mut(origin) else { return };
         if peer.peer_slot.is_none() {
@@ -113,7 +113,7 @@ impl Peers {
         }
     }
 
-    /// Copies a peer's window into the table.
+    /// Copies a peer's window into its peer slot.
     pub(super) fn store_window(&self, exchange: &Exchange, origin: Origin) {
         let Some(peer) = self.get(origin) else { return };
         if let Some(peer_slot) = peer.peer_slot {
@@ -121,8 +121,8 @@ impl Peers {
         }
     }
 
-    /// Takes all reports up to `top` as applied if the peer has no slot: the process before may
-    /// have applied them, and missing some is better than charging them twice.
+    /// Marks all reports up to `top` as applied if the peer has no peer slot. An earlier exchanging
+    /// process may have applied them, and skipping reports is better than charging them twice.
     pub(super) fn skip_unknown_past(&mut self, origin: Origin, top: u64) {
         let is_resumed = self.is_resumed;
         let Some(peer) = self.get_mut(origin) else { return };

@@ -1,4 +1,4 @@
-//! Reports of peers: each is applied once, and its entries are charged.
+//! Received reports: each is applied once, and its entries are charged.
 
 use super::Engine;
 use super::context::Context;
@@ -25,10 +25,11 @@ impl Engine {
         if report.last > LAST_NUMBER {
             return Err(DropCause::Malformed);
         }
-        if origin.node == self.context.origin.node || !self.peers.has_room_for(origin) {
+        if origin.node == self.context.origin.node || !self.peers.can_add(origin) {
             return Ok(());
         }
-        // Whether the snapshot includes the report is not known before the snapshot is there.
+        // The snapshot may include this report, so it cannot be applied before the snapshot has
+        // arrived. It is repaired later if it was missing there.
         if self.snapshots.is_starting() {
             self.repair.extend_to(now, &mut self.peers, origin, report.last);
             return Ok(());
@@ -50,7 +51,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether none of a report's numbers was applied before.
+    /// Returns true if none of a report's numbers was applied before.
     fn is_new_report(&mut self, now: u64, origin: Origin, report: &Report<'_>) -> bool {
         let verdict = self.peers.entry(now, origin).window.status(report.first, report.last);
         if verdict == ReportStatus::New || !self.context.settings.mechanisms.dedupe {
@@ -63,8 +64,8 @@ impl Engine {
         false
     }
 
-    /// Notes that reports are applied. This comes before the charge: a process that is killed in
-    /// between charges nothing twice.
+    /// Marks reports as applied. This happens before they are charged, so that a process that is
+    /// killed in between causes no double charge.
     fn mark_applied(&mut self, now: u64, origin: Origin, (first, last): (u64, u64)) {
         let peer = self.peers.entry(now, origin);
         let before = peer.window.top();
@@ -90,7 +91,7 @@ impl Engine {
         self.context.count(Counter::Repaired, u64::from(is_repaired));
     }
 
-    /// Looks for the rules of a report in the table, if some are not known.
+    /// Refreshes the rules from the table if a report contains rules that are not known.
     fn refresh_rules_for(&mut self, now: u64, report: &Report<'_>) {
         let exchange = &self.context.exchange;
         let is_known = |(section, _): (Section, _)| exchange.rule(section.rule).is_some();
@@ -103,7 +104,7 @@ impl Engine {
 }
 
 impl Reports {
-    /// Charges the entries of a report that took `delay` to arrive.
+    /// Charges the entries of a report that arrived `delay` after it was sent.
     fn charge(&self, now: u64, context: &Context, report: &Report<'_>, delay: u64) {
         let exchange = &context.exchange;
         let (mut charged, mut skipped, mut unknown) = (0, 0, 0);

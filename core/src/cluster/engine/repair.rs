@@ -1,4 +1,5 @@
-//! Repair: missing reports are noticed, requested, and sent again, merged where that is shorter.
+//! Repair: detects missing reports and requests them, and sends stored reports again, merged where
+//! that takes fewer datagrams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +14,17 @@ use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{DatagramKind, DropCause, RELAYED, parse_gaps, write_gaps};
 use crate::cluster::{Event, Origin, PeerAddr, Ranges};
 
-/// Ranges of one origin in one request.
+/// The most ranges of one origin in a request.
 const MAX_RANGES: usize = 32;
-/// Reports in answer to one request.
+/// The most reports that answer a request.
 const MAX_REPAIRS: usize = 64;
-/// Requests to the origin itself before others are asked.
+/// Requests that go to the origin itself before other members are asked.
 const MAX_ORIGIN_REQUESTS: u32 = 3;
 
 pub(super) struct Repair {
-    /// Reports that peers may request.
+    /// The reports that peers may request.
     pub(super) history: History,
-    /// The origins of which reports are missing here.
+    /// The origins with missing reports.
     incomplete: BTreeSet<Origin>,
 }
 
@@ -32,9 +33,9 @@ impl Repair {
         Repair { history: History::new(history_bytes), incomplete: BTreeSet::new() }
     }
 
-    /// Notes that an origin's reports go up to `top`.
+    /// Notes that an origin has sent reports up to `top`.
     pub(super) fn extend_to(&mut self, now: u64, peers: &mut Peers, origin: Origin, top: u64) {
-        if top > LAST_NUMBER || !peers.has_room_for(origin) {
+        if top > LAST_NUMBER || !peers.can_add(origin) {
             return;
         }
         let peer = peers.entry(now, origin);
@@ -44,7 +45,7 @@ impl Repair {
         self.note_missing(peers, origin);
     }
 
-    /// Updates whether reports of an origin are missing.
+    /// Updates whether an origin has missing reports.
     pub(super) fn note_missing(&mut self, peers: &mut Peers, origin: Origin) {
         let Some(peer) = peers.get_mut(origin) else { return };
         if peer.window.missing().is_empty() {
@@ -56,7 +57,7 @@ impl Repair {
         }
     }
 
-    /// Updates that of all origins.
+    /// Calls `note_missing` for all origins.
     pub(super) fn note_all_missing(&mut self, peers: &mut Peers) {
         let origins: Vec<Origin> = peers.iter().map(|(origin, _)| origin).collect();
         origins.into_iter().for_each(|origin| self.note_missing(peers, origin));
@@ -67,8 +68,8 @@ impl Repair {
         self.incomplete.remove(&origin);
     }
 
-    /// Collects the kept reports of these ranges, at most `most` merged ones, and the numbers of
-    /// which no report is kept.
+    /// Collects the stored reports within these ranges, merged into at most `most` reports. Also
+    /// returns the numbers of which no report is stored.
     fn collect(
         &self,
         mut merger: Merger<'_>,
@@ -100,7 +101,7 @@ impl Repair {
 }
 
 impl Engine {
-    /// Requests reports that have been missing for a while.
+    /// Sends the requests for missing reports that are due.
     pub(super) fn request_missing(&mut self, now: u64) {
         if self.repair.incomplete.is_empty() || self.snapshots.is_starting() {
             return;
@@ -122,8 +123,8 @@ impl Engine {
         }
     }
 
-    /// What to request of an origin's reports, and of whom: of the origin itself at first, then of
-    /// members at random.
+    /// Returns which reports of an origin to request, and from which address: from the origin
+    /// first, then from members at random.
     fn next_request(
         &mut self,
         now: u64,
@@ -132,7 +133,7 @@ impl Engine {
     ) -> Option<(PeerAddr, Ranges)> {
         let retention = self.context.retention();
         let peer = self.peers.get_mut(origin)?;
-        // The gaps came with a window from the table or from a snapshot.
+        // The gaps come from a window in the table or in a snapshot.
         if peer.request_at.is_none() && !peer.window.missing().is_empty() {
             peer.request_at = Some(now);
             peer.high_water_marks.push_back((now, peer.window.top()));
@@ -155,7 +156,8 @@ impl Engine {
         target.map(|target| (target, ranges))
     }
 
-    /// Gives up the reports of an origin that have been missing for longer than they are kept.
+    /// Stops waiting for reports of an origin that have been missing for longer than nodes store
+    /// them.
     fn give_up(&mut self, now: u64, origin: Origin) {
         let before = now.saturating_sub(self.context.retention());
         let Some(peer) = self.peers.get_mut(origin) else { return };
@@ -166,7 +168,7 @@ impl Engine {
         }
     }
 
-    /// Counts reports as lost for good.
+    /// Counts reports as lost.
     fn note_lost(&mut self, now: u64, origin: Origin, lost: u64) {
         self.peers.entry(now, origin).lost += lost;
         self.peers.store_window(&self.context.exchange, origin);
@@ -190,12 +192,12 @@ impl Engine {
             let relayed = (origin != self.context.origin).then_some(origin);
             let merger = Merger::new(now, relayed, &self.context.exchange);
             let (answers, mut absent) = self.repair.collect(merger, origin, ranges, left);
-            // Reports that do not exist yet are not gone.
+            // Numbers above the last report do not exist yet, so they are not gone.
             absent.retain_mut(|(first, last)| {
                 *last = (*last).min(self.reports.top);
                 first <= last
             });
-            // Other nodes may still have the reports of another origin.
+            // Only the origin itself can say that a report is gone. Other nodes may still store it.
             if relayed.is_none() && !absent.is_empty() {
                 gone.push((origin, absent));
             }
@@ -214,7 +216,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives up the reports that their origin no longer has.
+    /// Stops waiting for reports that their origin no longer stores.
     pub(super) fn handle_gone(
         &mut self,
         now: u64,

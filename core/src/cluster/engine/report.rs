@@ -1,4 +1,5 @@
-//! Reports of what was admitted here: what is due leaves the table, is numbered, sent and kept.
+//! Reports of this node: takes the hits that are due out of the table, numbers the reports, sends
+//! them and stores them for repair.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +17,33 @@ use crate::cluster::wire::{
     ANSWER, DatagramKind, ReportEntry, ReportWriter, Section, write_digest,
 };
 
-/// Half the burst, as a level counts.
+/// Half the burst, in the unit of `PendingBucket::used`.
 const HALF_USED: u64 = 1 << 31;
 
 pub(super) struct Reports {
     /// The number of the last report.
     pub(super) top: u64,
-    /// Stands for all rules with their rates and bursts.
+    /// Hash of all own rules with their rates and bursts.
     pub(super) rules_hash: u64,
-    /// The number of nodes, this one included.
+    /// The number of nodes, including this one.
     pub(super) nodes: u64,
-    /// When rules of other processes were last looked for.
+    /// When the rules of other processes were last read from the table.
     pub(super) rules_refreshed_at: u64,
-    /// The reports of peers that were applied, if somebody wants to know.
+    /// The reports of peers that were applied, if they are recorded.
     pub(super) applied: Option<Vec<(Origin, u64, u64)>>,
-    /// When each rule is due, by its index in the table.
+    /// The pace of each rule, by its index in the table.
     paces: BTreeMap<u16, RulePace>,
     groups: Groups,
     writer: ReportWriter,
     announcements: TopAnnouncements,
-    /// When the whole table is searched next.
+    /// When the whole table is searched for hits next.
     sweep_at: u64,
 }
 
-/// Entries that can stand in one section: rule, quantum, class of age.
+/// Entries by section: rule, quantum and class of age.
 type Groups = BTreeMap<(u64, u64, u64), Vec<DrainedEntry>>;
 
-/// After the last report, the node says a few times how far its reports go.
+/// Announcements of the number of the last report, sent while there are no new reports.
 struct TopAnnouncements {
     reported_at: u64,
     sent: usize,
@@ -72,30 +73,30 @@ impl Reports {
         }
     }
 
-    /// Looks for rules that other processes of the table have.
+    /// Reads the rules of other processes from the table.
     pub(super) fn refresh_rules(&mut self, now: u64, context: &mut Context) {
         self.rules_refreshed_at = now;
         context.exchange.refresh_rules();
         let Context { settings, exchange, .. } = context;
-        // All rules of a node with periodic reports are due at the same time.
+        // With periodic reports, all rules are due at the same time.
         let common = self.paces.values().map(|pace| pace.due_at).max();
         let common = common.filter(|_| settings.periodic);
         for rule in exchange.rules() {
             let fresh = RulePace::new(rule, settings, |period| common.unwrap_or(now + period));
             let pace = self.paces.entry(rule.index).or_insert(fresh);
-            // The index means another rule by now.
+            // The index has been reused for another rule.
             if pace.period != fresh.period {
                 *pace = fresh;
             }
         }
     }
 
-    /// The period of a rule.
+    /// Returns the time between two reports of a rule.
     pub(super) fn period(&self, rule: &ExchangeRule) -> u64 {
         self.paces.get(&rule.index).map_or(0, |pace| pace.period)
     }
 
-    /// Reports what is due, or everything.
+    /// Sends the reports that are due. With `all`, reports all pending hits.
     fn report(&mut self, now: u64, context: &mut Context, history: &mut History, all: bool) {
         let eager = context.settings.mechanisms.eager && !context.settings.periodic;
         let any_due = self.update_paces(now, context, eager, all);
@@ -115,7 +116,7 @@ impl Reports {
         });
         let even_if_empty = context.settings.periodic && any_due;
         self.write(now, context, history, &groups, even_if_empty);
-        // The next tick needs the memory again; groups that were not used are dropped.
+        // Keeps the allocated groups for the next tick, except those that were empty.
         groups.retain(|_, entries| {
             let used = !entries.is_empty();
             entries.clear();
@@ -124,7 +125,7 @@ impl Reports {
         self.groups = groups;
     }
 
-    /// Determines which rules are due, and whether any is.
+    /// Updates which rules are due. Returns true if any is.
     fn update_paces(&mut self, now: u64, context: &mut Context, eager: bool, all: bool) -> bool {
         let Context { settings, exchange, rng, .. } = context;
         let mut any_due = false;
@@ -138,7 +139,8 @@ impl Reports {
         any_due
     }
 
-    /// Sends all entries in as few reports as possible, or an empty report if that is wanted.
+    /// Sends all entries in as few reports as possible. If there are none and `even_if_empty` is
+    /// true, sends an empty report.
     fn write(
         &mut self,
         now: u64,
@@ -168,7 +170,7 @@ impl Reports {
         context.count(Counter::EntriesSent, entries_sent);
     }
 
-    /// Sends what the writer holds, under the next number.
+    /// Sends the writer's content as the report with the next number.
     fn send(&mut self, now: u64, context: &mut Context, history: &mut History, is_full: bool) {
         self.top += 1;
         let number = self.top;
@@ -185,13 +187,14 @@ impl Reports {
         };
     }
 
-    /// Says how far the reports go, a few times after the last report.
+    /// Announces the number of the last report if that is due. Peers notice a lost report by it.
     pub(super) fn announce_top(&mut self, now: u64, context: &mut Context) {
         if self.announcements.due_at.is_none_or(|at| now < at) {
             return;
         }
         self.announcements.sent += 1;
-        // Nodes must also notice what is missing if the network heals in silence.
+        // Continues while the report is stored: after a long partition, the last report may be
+        // missing at peers, and no further report may follow.
         let is_kept = now < self.announcements.reported_at + context.retention();
         let later = is_kept.then_some(pace::HOUSEKEEPING.max(self.nodes * pace::TICK));
         let after = pace::TOP_ANNOUNCEMENTS.get(self.announcements.sent).copied().or(later);
@@ -203,7 +206,7 @@ impl Reports {
 }
 
 impl Engine {
-    /// Reports what is due, or everything.
+    /// Sends the reports that are due. With `all`, reports all pending hits.
     pub(super) fn report(&mut self, now: u64, all: bool) {
         self.reports.report(now, &mut self.context, &mut self.repair.history, all);
     }

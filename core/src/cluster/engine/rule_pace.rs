@@ -1,4 +1,4 @@
-//! How often each rule is reported.
+//! Decides how often each rule is reported.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -12,7 +12,7 @@ pub(super) struct RulePace {
     pub(super) period: u64,
     pub(super) due_at: u64,
     pub(super) is_due: bool,
-    /// A tag with this many quanta is reported at once.
+    /// A tag with at least this many pending hits is reported immediately.
     pub(super) urgent: u64,
 }
 
@@ -30,15 +30,15 @@ impl RulePace {
         RulePace { period, due_at: due_at(period), is_due: false, urgent: 1 }
     }
 
-    /// Returns whether the rule is due, and schedules the next time if it is.
+    /// Returns true if the rule is due. If so, schedules the next report.
     pub(super) fn is_due_at(&mut self, now: u64, settings: &Settings, rng: &mut SmallRng) -> bool {
         if now < self.due_at {
             return false;
         }
         self.due_at = match settings.periodic {
-            // Counted from when it was due, so that the rate of reports is exact.
+            // Counted from the due time, so that the rate of reports is exact.
             true => self.due_at + (now - self.due_at) / self.period * self.period + self.period,
-            // Timers of nodes must never align.
+            // Random, so that the timers of nodes do not synchronize.
             false => now + rng.random_range(self.period * 8 / 10..=self.period * 12 / 10),
         };
         true

@@ -1,7 +1,8 @@
-//! Warm start: a node that starts asks a peer for the buckets that are not full.
+//! Warm start: a starting node requests the buckets that are not full from a peer.
 //!
-//! A snapshot holds buckets and which reports they include, at one moment. Those reports must not
-//! be applied again, so a node applies no report before the snapshot is there or overdue.
+//! A snapshot contains buckets, and windows that state which reports the buckets include. Those
+//! reports must not be applied again, so a node applies no report before the snapshot has arrived
+//! or timed out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,29 +17,30 @@ use crate::cluster::window::LAST_NUMBER;
 use crate::cluster::wire::{DatagramKind, DropCause, Snapshot, SnapshotWriter};
 use crate::cluster::{Event, Origin, PeerAddr, Window};
 
-/// Datagrams of one snapshot.
+/// The most datagrams of a snapshot.
 const MAX_PARTS: usize = 128;
-/// Buckets of one snapshot.
+/// The most buckets of a snapshot.
 const MAX_LEVELS: usize = 12_000;
 
 pub(super) struct Snapshots {
-    /// `None` once the node applies reports.
+    /// The warm start in progress. `None` once the node applies reports.
     start: Option<WarmStart>,
-    /// The last snapshot that was sent, and when it was made.
+    /// The last snapshot that was sent, and the time at which it was made.
     sent: Option<(u64, Arc<[Vec<u8>]>)>,
 }
 
-/// A node that waits for a snapshot, or for a peer to ask.
+/// The state of a node that waits for a peer or for its snapshot.
 struct WarmStart {
+    /// When the node stops waiting.
     until: u64,
     greet_at: u64,
-    /// Who was asked last, and when.
+    /// The peer from which a snapshot was requested last, and when.
     requested_from: Option<(Origin, u64)>,
     parts: BTreeMap<u16, Vec<u8>>,
 }
 
 impl Snapshots {
-    /// `is_cold`: the node needs the buckets of another.
+    /// Starts a warm start if `is_cold` is true: the node needs the buckets of a peer.
     pub(super) fn new(now: u64, is_cold: bool) -> Snapshots {
         let start = is_cold.then(|| WarmStart {
             until: now + pace::WARM_START_TIMEOUT,
@@ -49,19 +51,19 @@ impl Snapshots {
         Snapshots { start, sent: None }
     }
 
-    /// Whether reports cannot be applied yet.
+    /// Returns true if reports cannot be applied yet.
     pub(super) fn is_starting(&self) -> bool {
         self.start.is_some()
     }
 
-    /// Waits from now on: there was no peer to ask before.
+    /// Restarts the timeout, because there was no peer to ask before.
     pub(super) fn restart_wait(&mut self, now: u64) {
         if let Some(start) = &mut self.start {
             start.until = now + pace::WARM_START_TIMEOUT;
         }
     }
 
-    /// Asks a peer for its buckets, unless none are needed or another peer was asked just now.
+    /// Requests a snapshot from a peer, unless none is needed or one was requested a moment ago.
     pub(super) fn request(
         &mut self,
         now: u64,
@@ -81,7 +83,7 @@ impl Snapshots {
 }
 
 impl WarmStart {
-    /// Whether another greeting is due: one may have been lost.
+    /// Returns true if peers should be greeted again, because a greeting may have been lost.
     fn is_greeting_due(&mut self, now: u64) -> bool {
         let is_due = self.requested_from.is_none() && now >= self.greet_at;
         if is_due {
@@ -90,8 +92,9 @@ impl WarmStart {
         is_due
     }
 
-    /// Takes the snapshot, with the peer that sent it, if all of its windows are there. They come
-    /// first: all are there once every part up to the first one with buckets is.
+    /// Returns the snapshot's parts and the peer that sent them, if all windows have arrived.
+    /// Windows come first, so they are complete once all parts up to the first one with buckets
+    /// have arrived.
     fn take_parts(&mut self) -> Option<(Origin, Vec<Vec<u8>>)> {
         let (peer, _) = self.requested_from?;
         let parts: Vec<Vec<u8>> = std::mem::take(&mut self.parts).into_values().collect();
@@ -104,8 +107,8 @@ impl WarmStart {
     }
 }
 
-/// Whom to ask for buckets. A peer with other rules has applied all reports, but kept no buckets
-/// of these rules: it is asked only if there is no other.
+/// Returns the peer from which to request a snapshot. A peer with other rules has applied all
+/// reports but has no buckets of this node's rules, so it is used only if there is no other.
 fn next_source(now: u64, peers: &Peers, rules_hash: u64) -> Option<Origin> {
     let mut proven: Vec<_> = peers.iter().filter(|(_, peer)| peer.is_proven()).collect();
     let has_our_rules = |peer: &Peer| peer.rules == rules_hash;
@@ -117,7 +120,7 @@ fn next_source(now: u64, peers: &Peers, rules_hash: u64) -> Option<Origin> {
 }
 
 impl Engine {
-    /// Goes on with a warm start, and ends it when its time is over.
+    /// Continues a warm start, and ends it after the timeout.
     pub(super) fn continue_warm_start(&mut self, now: u64) {
         let Some(start) = &mut self.snapshots.start else { return };
         let is_over = now >= start.until;
@@ -142,12 +145,12 @@ impl Engine {
 
     /// Sends a snapshot to a peer.
     pub(super) fn handle_snapshot_request(&mut self, now: u64, from: PeerAddr) {
-        // A node without rules has applied all reports, but kept no buckets.
+        // A node without rules has applied all reports but has no buckets.
         if self.snapshots.is_starting() || self.context.exchange.rules().is_empty() {
             return;
         }
         self.context.count(Counter::Snapshots, 1);
-        // Many nodes may start at once, and each snapshot looks at the whole table.
+        // Many nodes may start at the same time, and making a snapshot reads the whole table.
         let sent = self.snapshots.sent.take().filter(|(at, _)| now < at + pace::SNAPSHOT_LIFETIME);
         let (at, pages) = sent.unwrap_or_else(|| (now, self.write_snapshot(now).into()));
         for body in pages.iter() {
@@ -183,7 +186,7 @@ impl Engine {
         numbered.map(|(page, part)| page.finish(part, parts).to_vec()).collect()
     }
 
-    /// Keeps a part of the snapshot that this node asked for.
+    /// Stores a part of the snapshot that this node requested.
     pub(super) fn handle_snapshot(
         &mut self,
         now: u64,
@@ -204,14 +207,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Applies what has arrived of a snapshot. Without all of its windows nothing is applied: a
-    /// report could be charged twice.
+    /// Applies the parts of a snapshot that have arrived. If windows are missing, applies nothing,
+    /// because a report could be charged twice. Returns true if the snapshot was applied.
     fn apply_snapshot(&mut self, now: u64) -> bool {
         let taken = self.snapshots.start.as_mut().and_then(WarmStart::take_parts);
         let Some((peer, parts)) = taken else { return false };
         let parts: Vec<Snapshot<'_>> =
             parts.iter().filter_map(|body| Snapshot::parse(body).ok()).collect();
-        // Buckets of rules that are not known now are dropped.
+        // Buckets of rules that are unknown after this are dropped.
         self.reports.refresh_rules(now, &mut self.context);
         for (origin, window) in parts.iter().flat_map(Snapshot::windows) {
             self.apply_window(now, origin, &window);
@@ -228,11 +231,11 @@ impl Engine {
         true
     }
 
-    /// Takes the reports in a snapshot's window as applied.
+    /// Marks the reports of a snapshot's window as applied.
     fn apply_window(&mut self, now: u64, origin: Origin, window: &Window) {
         if origin.node == self.context.origin.node
             || window.top() > LAST_NUMBER
-            || !self.peers.has_room_for(origin)
+            || !self.peers.can_add(origin)
         {
             return;
         }

@@ -1,15 +1,18 @@
-//! Addresses as the engine knows them, and as a socket needs them: a socket for IPv6 that also
-//! serves IPv4 sees its addresses in a disguise, which ends here.
+//! Conversion between the addresses of the engine and those of a socket. An IPv6 socket that also
+//! serves IPv4 sees IPv4 addresses as IPv4-mapped IPv6 addresses; the engine never does.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
 
-/// What a socket bound to an address can send to.
+/// The addresses that a socket can send to, determined by the address to which it is bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketFamily {
-    /// This host, by IPv4.
+    /// IPv4 addresses of this host.
     Loopback,
+    /// IPv4 addresses.
     V4,
+    /// IPv6 addresses.
     V6,
+    /// IPv6 addresses, and IPv4 addresses in mapped form.
     Both,
 }
 
@@ -23,9 +26,9 @@ impl SocketFamily {
         }
     }
 
-    /// The address as the socket needs it, if it can be sent to at all. To ask here first is not
-    /// only cheaper: the system refuses most of these in the same words as segments that it cannot
-    /// send, and then the socket gives up on segments for good.
+    /// Returns the address in the form that the socket needs, or `None` if the socket cannot send
+    /// to it. This check avoids system calls, and errors that look like a failure of segmentation
+    /// offload, after which the socket would stop using it.
     pub(crate) fn map_destination(self, to: SocketAddr) -> Option<SocketAddr> {
         if to.port() == 0 || to.ip().is_unspecified() {
             return None;
@@ -44,10 +47,10 @@ impl SocketFamily {
     }
 }
 
-/// The address of this machine from which one is reached; without one, from which most are. Sends
-/// nothing.
+/// Returns the local address from which `towards` is reached, or, without `towards`, from which
+/// most addresses are. Sends nothing.
 pub(crate) fn local_address(towards: Option<SocketAddr>, bound: SocketAddr) -> IpAddr {
-    // Addresses that belong to nobody: all the system has to know is where the way begins.
+    // Addresses reserved for documentation. Connecting a UDP socket only selects a route.
     let (any, nobody) = match bound {
         SocketAddr::V4(_) => (([0; 4], 0).into(), ([192, 0, 2, 1], 9).into()),
         SocketAddr::V6(_) => (([0; 16], 0).into(), ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9).into()),
@@ -68,7 +71,8 @@ pub(crate) fn local_address(towards: Option<SocketAddr>, bound: SocketAddr) -> I
     }
 }
 
-/// An address as the engine knows it.
+/// Returns the address in the form that the engine uses: IPv4-mapped addresses become IPv4
+/// addresses, and the flow label is removed.
 pub(crate) fn canonical_address(from: SocketAddr) -> SocketAddr {
     match (from.ip().to_canonical(), from) {
         (IpAddr::V6(ip), SocketAddr::V6(from)) => {
@@ -87,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_for_both_sees_ipv4_in_disguise() {
+    fn a_dual_stack_socket_maps_ipv4_addresses() {
         let family = SocketFamily::of("::".parse().unwrap());
         let mapped = family.map_destination(address("192.0.2.7:9")).unwrap();
         assert_eq!(mapped, address("[::ffff:192.0.2.7]:9"));
@@ -101,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_socket_cannot_send_to_is_refused() {
+    fn map_destination_returns_none_for_unreachable_addresses() {
         for (bound, good, bad) in [
             ("127.0.0.1", "127.0.0.2:9", "192.0.2.7:9"),
             ("127.0.0.1", "239.1.2.3:9", "[::1]:9"),

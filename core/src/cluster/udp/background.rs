@@ -1,8 +1,8 @@
-//! The life of the thread that exchanges for a table: it waits until no other process does, then
-//! does it until it shall stop.
+//! The thread that runs the exchange of a table. It waits until no other process runs it, and then
+//! runs it until it is stopped.
 //!
-//! There is one per process and table. It never ends the process, whatever goes wrong in it, and
-//! a forked child, which has no threads of its parent, can start its own.
+//! There is one thread per process and table. A panic in it never ends the process. A forked child
+//! does not have its parent's threads, and starts its own.
 
 use std::io;
 use std::mem;
@@ -18,12 +18,12 @@ use super::stop::StopSignal;
 use super::udp_engine::UdpEngine;
 use crate::os::signals;
 
-/// How often the lock is tried.
+/// How often the thread tries to take the lock.
 const LOCK_RETRY: Duration = Duration::from_millis(250);
-/// How long to wait for the end of the thread.
+/// How long `stop` waits for the thread to end.
 const STOP_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The thread, which stops when this is dropped.
+/// A handle to the thread. Dropping it stops the thread.
 pub struct Background {
     thread: Option<JoinHandle<()>>,
     stop: Arc<StopSignal>,
@@ -32,11 +32,11 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts the thread. It holds what `try_lock` gives while it runs an engine made by `make`;
-    /// both are called again after a failure.
+    /// Starts the thread. It calls `try_lock` until that returns a guard, and holds the guard while
+    /// it runs an engine made by `make`. After a failure, both are called again.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The system cannot start a thread.
     pub fn start<G, E: UdpEngine>(
         hooks: Hooks,
         try_lock: impl FnMut() -> io::Result<Option<G>> + Send + 'static,
@@ -56,30 +56,31 @@ impl Background {
         Ok(Background { thread: Some(thread), stop, hooks, generation })
     }
 
-    /// Whether the thread is one of this process: after a fork it is not, and another must be
-    /// started.
+    /// Returns true if the thread belongs to this process. After a fork it does not, and the child
+    /// must start another one.
     pub fn is_here(&self) -> bool {
         self.generation == (self.hooks.generation)()
     }
 
-    /// The same as `stop`, which may come later, but waits for nothing.
+    /// Like `stop`, but does not wait. `stop` may still be called.
     pub(crate) fn request_stop(&self) {
         if self.is_here() {
             self.stop.request();
         }
     }
 
-    /// Says goodbye to peers and ends the thread. Waits for that, but not long.
+    /// Tells the peers that this node leaves, and ends the thread. Waits for the end for a short
+    /// time.
     pub fn stop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if !self.is_here() {
-            // To wait for it would take forever, and its locks may be held forever.
+            // Joining a parent's thread would block forever, and its locks may stay locked forever.
             mem::forget(thread);
             return;
         }
         self.stop.request();
         if self.stop.wait_ended(STOP_TIMEOUT) {
-            // It has nothing more to do. A panic outside of the engine's was shown already.
+            // The thread has finished. A panic in it has already been reported by the panic hook.
             let _ = thread.join();
         }
     }
@@ -91,7 +92,7 @@ impl Drop for Background {
     }
 }
 
-/// What the thread runs.
+/// The main loop of the thread.
 struct Worker<L, M> {
     hooks: Hooks,
     stop: Arc<StopSignal>,
@@ -99,11 +100,11 @@ struct Worker<L, M> {
     make: M,
 }
 
-/// Why an attempt ended.
+/// Why an attempt to run the exchange ended.
 enum AttemptEnd {
-    /// Another process exchanges.
+    /// Another process runs the exchange.
     LockTaken,
-    /// The thread shall stop.
+    /// The thread was asked to stop.
     Stopped,
 }
 
@@ -132,14 +133,16 @@ where
         }
     }
 
-    /// Exchanges if no other process does. The lock is let go before anything else: whatever went
-    /// wrong here may go well elsewhere.
+    /// Runs the exchange, unless another process does. The lock is released when this returns, so
+    /// that another process can take over after a failure.
     fn attempt(&mut self) -> Option<AttemptEnd> {
         let counters = &self.hooks.counters;
         let lock = (self.try_lock)().inspect_err(|_| count(&counters.lock_errors, 1));
         let Some(_guard) = lock.ok()? else { return Some(AttemptEnd::LockTaken) };
         (self.make)()
-            .and_then(|(engine, setup)| driver::run(engine, setup, self.hooks.clone(), &self.stop))
+            .and_then(|(engine, config)| {
+                driver::run(engine, config, self.hooks.clone(), &self.stop)
+            })
             .inspect_err(|_| count(&counters.start_errors, 1))
             .ok()
             .map(|()| AttemptEnd::Stopped)

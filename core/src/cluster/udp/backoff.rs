@@ -1,13 +1,13 @@
-//! How long to wait before the next attempt.
+//! Exponential backoff between attempts.
 
 use std::time::Duration;
 
 const FIRST_DELAY: Duration = Duration::from_millis(50);
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// What has worked for so long may be tried again soon.
+/// After this uptime, in nanoseconds, the delay starts again at the first value.
 const STABLE_NS: u64 = 10_000_000_000;
 
-/// Waits that double.
+/// The next delay, which doubles with each attempt.
 #[derive(Debug)]
 pub(crate) struct Backoff(Duration);
 
@@ -16,14 +16,14 @@ impl Backoff {
         Backoff(FIRST_DELAY)
     }
 
-    /// How long to wait this time.
+    /// Returns the delay before the next attempt.
     pub(crate) fn next_delay(&mut self) -> Duration {
         let delay = self.0;
         self.0 = (delay * 2).min(MAX_DELAY);
         delay
     }
 
-    /// The same after something that had worked for so many nanoseconds.
+    /// Like `next_delay`, after a failure of something that had run for `uptime_ns`.
     pub(crate) fn next_delay_after(&mut self, uptime_ns: u64) -> Duration {
         if uptime_ns >= STABLE_NS {
             self.0 = FIRST_DELAY;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_limit_and_start_anew_after_what_worked() {
+    fn delays_double_up_to_a_maximum_and_restart_after_a_long_uptime() {
         let mut backoff = Backoff::new();
         let delays: Vec<u128> = (0..9).map(|_| backoff.next_delay().as_millis()).collect();
         assert_eq!(delays, [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000]);

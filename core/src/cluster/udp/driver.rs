@@ -1,4 +1,5 @@
-//! Runs an engine on sockets: hands it what was received and the time, and sends what it says.
+//! Runs an engine on sockets: passes received datagrams and the time to it, and sends its
+//! datagrams.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -20,65 +21,66 @@ use super::udp_engine::UdpEngine;
 use super::{Hooks, Inbox, MulticastGroup, Outbox, Socket};
 use crate::cluster::Output;
 
-/// The most outputs, and the most datagrams sent, between two looks at the sockets.
+/// The most outputs handled, and the most datagrams sent, before the sockets are read again.
 const MAX_OUTPUTS: usize = 1024;
 const MAX_SENDS: usize = 16 * MAX_OUTPUTS;
-/// The most datagrams handled between two looks at the time.
+/// The most datagrams handled before timers are checked again.
 const MAX_DATAGRAMS: usize = 256;
-/// How long a sleep may be. The table's clock goes on while the host is suspended; timers do not.
+/// The longest sleep. The table's clock continues while the host is suspended, but timers do not.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
-/// How long the goodbye may take.
+/// How long sending the last datagrams may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Where to listen, and whom to try.
+/// Configuration of the driver.
 #[derive(Clone, Debug)]
 pub struct DriverConfig {
-    /// The address of the socket. For `[::]` it serves IPv4 as well. Port 0: any that is free.
+    /// The address to bind. `[::]` also serves IPv4. With port 0, the system chooses a free port.
     pub listen: SocketAddr,
-    /// Where peers reach it, if that is somewhere else. Port 0: that of the socket.
+    /// The address at which peers reach the socket, if it differs. Port 0 means the port of the
+    /// socket.
     pub advertise: Option<SocketAddr>,
-    /// Nothing may go beyond this machine, whatever a name means.
+    /// Whether datagrams are sent only to loopback addresses, even if a name resolves to others.
     pub is_local: bool,
-    /// The multicast group.
+    /// The multicast group to join, if any.
     pub group: Option<MulticastGroup>,
-    /// Addresses and names, each with its port.
+    /// Addresses or names of peers, each with a port.
     pub peers: Vec<String>,
 }
 
-/// Runs an engine until it shall stop.
+/// Runs an engine until it is stopped.
 ///
 /// # Errors
-/// The system has no room for it.
+/// The system cannot create the resources of the runtime.
 pub(crate) fn run(
     engine: impl UdpEngine,
-    setup: DriverConfig,
+    config: DriverConfig,
     hooks: Hooks,
     stop: &StopSignal,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(Driver::new(engine, setup, hooks).run(stop));
+    runtime.block_on(Driver::new(engine, config, hooks).run(stop));
     Ok(())
 }
 
 struct Driver<E> {
     engine: E,
-    setup: DriverConfig,
+    config: DriverConfig,
     hooks: Hooks,
     resolver: Resolver,
     unicast: ManagedSocket<Socket>,
     group: ManagedSocket<JoinedGroup>,
     inbox: Inbox,
     outbox: Outbox,
-    /// Whether the group is read before the unicast socket: they take turns.
+    /// Whether the group's socket is read first. The two sockets alternate.
     group_first: bool,
 }
 
 impl<E: UdpEngine> Driver<E> {
-    fn new(engine: E, setup: DriverConfig, hooks: Hooks) -> Driver<E> {
+    fn new(engine: E, config: DriverConfig, hooks: Hooks) -> Driver<E> {
         Driver {
             engine,
-            resolver: Resolver::new(&setup.peers),
-            setup,
+            resolver: Resolver::new(&config.peers),
+            config,
             hooks,
             unicast: ManagedSocket::new(),
             group: ManagedSocket::new(),
@@ -98,7 +100,8 @@ impl<E: UdpEngine> Driver<E> {
                 .min(self.group_due())
                 .min(self.resolver.due());
             self.wait(wake, stop).await;
-            // What came is heard once everything was said: answers must not pile up.
+            // Datagrams are received only after all outputs have been sent, so that outputs do not
+            // accumulate.
             if due.is_some() {
                 self.receive();
             }
@@ -110,7 +113,8 @@ impl<E: UdpEngine> Driver<E> {
         self.leave().await;
     }
 
-    /// Says goodbye. Late is as good as lost: peers notice by themselves.
+    /// Sends the last datagrams. Gives up after a timeout, because peers notice the end of a node
+    /// anyway.
     async fn leave(&mut self) {
         let end = Instant::now() + LEAVE_TIMEOUT;
         self.engine.leave(self.now());
@@ -123,15 +127,15 @@ impl<E: UdpEngine> Driver<E> {
         (self.hooks.now)()
     }
 
-    /// Opens sockets and asks for names where that is due.
+    /// Opens sockets and resolves names if that is due.
     fn open_sockets(&mut self) {
-        let Driver { setup, hooks, unicast, group, .. } = self;
-        let wanted = setup.group.as_ref();
+        let Driver { config, hooks, unicast, group, .. } = self;
+        let wanted = config.group.as_ref();
         let opened =
-            unicast.open(hooks, || MulticastGroup::open_unicast(wanted, setup.listen, hooks));
+            unicast.open(hooks, || MulticastGroup::open_unicast(wanted, config.listen, hooks));
         if opened && let Some(socket) = unicast.get() {
-            // Peers know the port: a later socket must have the same.
-            setup.listen.set_port(socket.local().port());
+            // Peers know this port, so a socket that is opened later must use it, too.
+            config.listen.set_port(socket.local().port());
             (hooks.bound)(socket.local());
             group.reopen();
         }
@@ -141,7 +145,7 @@ impl<E: UdpEngine> Driver<E> {
         let now = self.now();
         if self.resolver.update(now, &self.hooks.counters) || opened {
             let family = self.unicast.get().map(Socket::family);
-            let is_local = self.setup.is_local;
+            let is_local = self.config.is_local;
             let can = |to: &SocketAddr| {
                 (to.ip().is_loopback() || !is_local)
                     && family.is_none_or(|family| family.map_destination(*to).is_some())
@@ -154,11 +158,12 @@ impl<E: UdpEngine> Driver<E> {
         }
     }
 
-    /// Tells the engine where it is reached: at an address of its own, if it listens on all of
-    /// them that from which a peer is reached.
+    /// Sets the address of the engine. If the socket is bound to all addresses, uses the one from
+    /// which a peer is reached.
     fn update_address(&mut self, peer: Option<SocketAddr>) {
         let Some(socket) = self.unicast.get() else { return };
-        let mut address = self.setup.advertise.unwrap_or_else(|| canonical_address(socket.local()));
+        let mut address =
+            self.config.advertise.unwrap_or_else(|| canonical_address(socket.local()));
         if address.ip().is_unspecified() {
             let towards = peer.or(self.group.get().map(|joined| joined.to));
             address.set_ip(local_address(towards, address));
@@ -170,15 +175,15 @@ impl<E: UdpEngine> Driver<E> {
     }
 
     fn group_due(&self) -> u64 {
-        if self.setup.group.is_some() && self.unicast.get().is_some() {
+        if self.config.group.is_some() && self.unicast.get().is_some() {
             self.group.due()
         } else {
             u64::MAX
         }
     }
 
-    /// Sends what the engine says. Gives the time of its next timeout, unless it has more to
-    /// say.
+    /// Sends the engine's datagrams. Returns the time of its next timeout, or `None` if it has more
+    /// outputs.
     async fn send(&mut self) -> Option<u64> {
         let mut due = None;
         for _ in 0..MAX_OUTPUTS {
@@ -203,11 +208,11 @@ impl<E: UdpEngine> Driver<E> {
         due
     }
 
-    /// Waits for a datagram, a name, the stop, or the time.
+    /// Waits for a datagram, a resolved name, the stop signal or the time.
     async fn wait(&mut self, until: u64, stop: &StopSignal) {
         let nanos = until.saturating_sub(self.now());
         if nanos == 0 || !self.inbox.is_empty() {
-            // Lets the runtime look at sockets and timers all the same.
+            // Yields, so that the runtime polls sockets and timers.
             return yield_now().await;
         }
         let mut time = pin!(sleep(Duration::from_nanos(nanos).min(MAX_SLEEP)));
@@ -228,7 +233,7 @@ impl<E: UdpEngine> Driver<E> {
         .await;
     }
 
-    /// Hands the engine what has come, up to a limit.
+    /// Passes received datagrams to the engine, up to a limit.
     fn receive(&mut self) {
         let mut left = MAX_DATAGRAMS;
         loop {
@@ -245,7 +250,7 @@ impl<E: UdpEngine> Driver<E> {
         }
     }
 
-    /// Reads the one socket or the other. Says whether something came.
+    /// Fills the inbox from one of the sockets. Returns true if it received something.
     fn fill(&mut self) -> bool {
         self.group_first = !self.group_first;
         for group in [self.group_first, !self.group_first] {

@@ -1,4 +1,4 @@
-//! What the driver needs from around it, and what it counts.
+//! What the driver needs from its host, and its error counters.
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -9,29 +9,28 @@ use crate::cluster::Counter;
 use crate::cluster::access::Exchange;
 use crate::os::fork;
 
-/// Is told of a descriptor.
+/// A function that is called with a file descriptor.
 pub type FdHook = Arc<dyn Fn(RawFd) + Send + Sync>;
 
-/// What the driver needs from around it.
+/// The functions and counters that the driver needs.
 #[derive(Clone)]
 pub struct Hooks {
-    /// The table's time, in nanoseconds.
+    /// Returns the table's time in nanoseconds.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// How often this process was forked from its ancestors: a child has another number than its
-    /// parent.
+    /// Returns a number that differs between a forked child and its parent.
     pub generation: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// A socket was opened: a forked child must close it.
+    /// Called after a socket was opened. A forked child must close it.
     pub register_fd: FdHook,
-    /// A socket will be closed at once.
+    /// Called immediately before a socket is closed.
     pub unregister_fd: FdHook,
-    /// The unicast socket is open at this address.
+    /// Called when the unicast socket has been bound to this address.
     pub bound: Arc<dyn Fn(SocketAddr) + Send + Sync>,
-    /// What went wrong.
+    /// The error counters.
     pub counters: Arc<ErrorCounters>,
 }
 
 impl Hooks {
-    /// Those of a driver at work for a table.
+    /// Hooks of a driver that runs the exchange of a table.
     pub(crate) fn of_table(exchange: Exchange) -> Hooks {
         let counters = Arc::new(ErrorCounters::of_table(&exchange));
         Hooks {
@@ -45,20 +44,20 @@ impl Hooks {
     }
 }
 
-/// What went wrong, how often.
+/// Counters of errors.
 #[derive(Default)]
 pub struct ErrorCounters {
-    /// Datagrams that the system did not take.
+    /// Datagrams that could not be sent.
     pub send_errors: ErrorCounter,
-    /// Calls that should have received something.
+    /// Calls that failed to receive.
     pub receive_errors: ErrorCounter,
     /// Sockets that could not be opened.
     pub bind_errors: ErrorCounter,
-    /// Names without an address.
+    /// Names that could not be resolved.
     pub resolve_errors: ErrorCounter,
-    /// Locks that could neither be taken nor were taken by others.
+    /// Attempts to take the lock that failed for another reason than that it was held.
     pub lock_errors: ErrorCounter,
-    /// Exchanges that could not begin.
+    /// Exchanges that could not start.
     pub start_errors: ErrorCounter,
     /// Exchanges that ended in a panic.
     pub panics: ErrorCounter,
@@ -82,7 +81,7 @@ impl ErrorCounters {
     }
 }
 
-/// A count, here and for all processes of the table to see.
+/// A counter of this process. It also adds to the counter in the table, if there is one.
 #[derive(Default)]
 pub struct ErrorCounter {
     count: AtomicU64,
@@ -90,7 +89,7 @@ pub struct ErrorCounter {
 }
 
 impl ErrorCounter {
-    /// What was counted here.
+    /// Returns the count of this process.
     pub fn get(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

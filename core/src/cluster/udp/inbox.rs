@@ -1,5 +1,5 @@
-//! What was received and not yet handled: several buffers, in each one or more datagrams of one
-//! sender.
+//! Received datagrams that have not been handled yet: several buffers, each with one or more
+//! datagrams of one sender.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use quinn_udp::RecvMeta;
 
 use super::Socket;
 
-/// How many buffers are filled at once.
+/// The number of buffers filled by one call.
 const BUFFERS: usize = 16;
-/// The most that the system puts into one buffer.
+/// The most bytes that the system writes into one buffer.
 const BUFFER_LEN: usize = 1 << 16;
 
-/// Datagrams received.
+/// A queue of received datagrams.
 pub struct Inbox {
     bytes: Vec<u8>,
     meta: [RecvMeta; BUFFERS],
-    /// Buffers filled, the one being read, and how much of it was read.
+    /// The number of filled buffers, the buffer being read, and the bytes of it that were read.
     filled: usize,
     reading: usize,
     read: usize,
@@ -26,7 +26,8 @@ pub struct Inbox {
 impl Default for Inbox {
     fn default() -> Inbox {
         Inbox {
-            // Zeroed by the system when they are used: mostly only the start of each buffer is.
+            // The system zeroes pages when they are first used, and mostly only the start of each
+            // buffer is.
             bytes: vec![0; BUFFERS * BUFFER_LEN],
             meta: [RecvMeta::default(); BUFFERS],
             filled: 0,
@@ -41,10 +42,10 @@ impl Inbox {
         self.reading >= self.filled
     }
 
-    /// Receives what there is, if everything before it was handled.
+    /// Receives datagrams, if all earlier ones have been handled.
     ///
     /// # Errors
-    /// What the system says; `WouldBlock`: nothing has come.
+    /// The error of the system; `WouldBlock` if nothing has arrived.
     pub fn fill(&mut self, socket: &Socket) -> io::Result<()> {
         if !self.is_empty() {
             return Ok(());
@@ -57,8 +58,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// The next datagram.
-    #[allow(clippy::should_implement_trait, reason = "it lends")]
+    /// Returns the next datagram and its sender.
+    #[allow(clippy::should_implement_trait, reason = "the item borrows from the inbox")]
     pub fn next(&mut self) -> Option<(SocketAddr, &mut [u8])> {
         if self.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! A place for a socket: opened again, later and later, whenever it cannot be opened or used.
+//! A socket that is opened again, with backoff, when it cannot be opened or used.
 
 use std::io;
 
@@ -6,24 +6,24 @@ use super::Hooks;
 use super::backoff::Backoff;
 use super::hooks::count;
 
-/// So many errors in a row, and the socket is no good.
+/// The socket is closed and opened again after this many consecutive errors.
 const MAX_FAILURES: u32 = 16;
 
-/// What a socket was used for. What it can do of one says nothing about the other.
+/// The direction of an operation. Errors are counted for each direction separately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Direction {
     Send,
     Receive,
 }
 
-/// A place for a socket.
+/// A socket that may currently be closed.
 pub(crate) struct ManagedSocket<T> {
     socket: Option<T>,
-    /// In a row, for each use.
+    /// Consecutive errors in each direction.
     failures: [u32; 2],
     backoff: Backoff,
     opened_at: u64,
-    /// When to open it.
+    /// When to open the socket, if it is closed.
     due: u64,
 }
 
@@ -42,12 +42,12 @@ impl<T> ManagedSocket<T> {
         self.socket.as_ref()
     }
 
-    /// When there is something to do here.
+    /// Returns when `open` has to be called next.
     pub(crate) fn due(&self) -> u64 {
         if self.socket.is_some() { u64::MAX } else { self.due }
     }
 
-    /// Opens it if that is due. Says whether it is newly open.
+    /// Opens the socket if that is due. Returns true if it was opened.
     pub(crate) fn open(&mut self, hooks: &Hooks, open: impl FnOnce() -> io::Result<T>) -> bool {
         let now = (hooks.now)();
         if now < self.due() {
@@ -70,7 +70,7 @@ impl<T> ManagedSocket<T> {
         self.failures[direction as usize] = 0;
     }
 
-    /// An error that the socket is the cause of.
+    /// Records an error that the socket caused. Closes the socket after too many in a row.
     pub(crate) fn record_failure(&mut self, direction: Direction, now: u64) {
         let failures = &mut self.failures[direction as usize];
         *failures += 1;
@@ -80,7 +80,7 @@ impl<T> ManagedSocket<T> {
         }
     }
 
-    /// Closes it, to be opened at once.
+    /// Closes the socket, so that it is opened again immediately.
     pub(crate) fn reopen(&mut self) {
         (self.socket, self.due) = (None, 0);
     }

@@ -1,9 +1,13 @@
-//! The driver of the exchange: sockets, the thread that they live in, and names to addresses.
+//! The driver of the exchange: sockets, the thread that uses them, and name resolution.
 //!
-//! It runs an engine (`cluster/`) and knows nothing of what it says. Nothing here may ever end or
-//! block the process: whatever fails is counted and tried again. With `os/` it is the only place
-//! with sockets and threads (`core/clippy.toml`).
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the place")]
+//! It runs an engine and does not interpret its datagrams. Nothing here may end or block the
+//! process: every failure is counted and retried. Besides `os/`, this is the only module that uses
+//! sockets and threads (`core/clippy.toml`).
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the driver uses sockets and threads"
+)]
 
 mod address;
 mod background;

@@ -1,5 +1,5 @@
-//! A multicast group: a socket of its own hears it, so that several nodes of one host can, and the
-//! unicast socket sends to it, so that whoever hears knows where to answer.
+//! A multicast group. A separate socket receives from it, so that several nodes of one host can.
+//! The unicast socket sends to it, so that receivers see the address at which to answer.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -12,25 +12,26 @@ use crate::os::interface::{self, Interface};
 /// A multicast group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MulticastGroup {
-    /// Its address and port.
+    /// The address and port of the group.
     pub address: SocketAddr,
-    /// The name or an address of the interface; otherwise that of the address listened on, and if
-    /// that is any, all of them, of which the system sends on one.
+    /// The name or an address of the interface. `None` uses the interface of the address listened
+    /// on. If that is any address, the node joins on all interfaces and the system selects one to
+    /// send on.
     pub interface: Option<String>,
-    /// How many routers may pass it on, plus one.
+    /// The multicast TTL: the number of routers that may forward a datagram, plus one.
     pub ttl: u32,
 }
 
-/// A group that was joined.
+/// A multicast group that this node has joined.
 pub(crate) struct JoinedGroup {
-    /// Hears the group, unless the unicast socket does.
+    /// The socket that receives from the group, unless the unicast socket does.
     pub(crate) receiver: Option<Socket>,
-    /// Where to send.
+    /// The address to send to.
     pub(crate) to: SocketAddr,
 }
 
 impl MulticastGroup {
-    /// Opens the unicast socket.
+    /// Opens the unicast socket, so that other sockets can still join the group.
     pub(crate) fn open_unicast(
         group: Option<&MulticastGroup>,
         listen: SocketAddr,
@@ -39,21 +40,22 @@ impl MulticastGroup {
         if !group.is_some_and(|group| group.shares_port_with(listen)) {
             return Socket::open(listen, hooks);
         }
-        // Other nodes of this host may hear the group, now or later, by sockets that allow both
-        // kinds of reuse. But no two nodes may listen here: at first this socket allows the one
-        // kind, and then only the other.
+        // Other nodes of this host may bind the group's port with sockets that set both reuse
+        // options, but no two nodes may listen on this address. So the socket sets only the first
+        // option while it is bound, and only the second afterwards.
         let socket = Socket::open_with(listen, hooks, |raw| raw.set_reuse_address(true))?;
         socket.options().set_reuse_address(false)?;
         socket.options().set_reuse_port(true)?;
         Ok(socket)
     }
 
-    /// Whether the listener has the group's port for itself, and so must hear the group.
+    /// Returns true if the listener is bound to the group's port on all addresses, so that it
+    /// receives from the group itself.
     fn shares_port_with(&self, listen: SocketAddr) -> bool {
         listen.ip().is_unspecified() && listen.port() == self.address.port()
     }
 
-    /// Joins the group, to be sent to by the unicast socket.
+    /// Joins the group, and prepares the unicast socket to send to it.
     pub(crate) fn join(&self, unicast: &Socket, hooks: &Hooks) -> io::Result<JoinedGroup> {
         let chosen = self.interfaces(unicast.local().ip())?;
         self.set_send_options(&unicast.options(), chosen.as_deref())?;
@@ -64,14 +66,16 @@ impl MulticastGroup {
             (address, _) => address,
         };
         if unicast.family().map_destination(to).is_none() {
-            return Err(io::Error::other("the group and the listener are of different kinds"));
+            return Err(io::Error::other(
+                "the address family of the multicast group differs from that of the listener",
+            ));
         }
         if self.shares_port_with(unicast.local()) {
             self.join_interfaces(&unicast.options(), chosen.as_deref())?;
             return Ok(JoinedGroup { receiver: None, to });
         }
-        // Bound to the group itself, it hears nothing else. On any interface that is not possible
-        // for all groups.
+        // A socket bound to the group's address receives nothing else. With any interface, that is
+        // not possible for all groups.
         let bind = match to {
             SocketAddr::V6(v6) if v6.scope_id() == 0 => (Ipv6Addr::UNSPECIFIED, v6.port()).into(),
             to => to,
@@ -87,7 +91,7 @@ impl MulticastGroup {
         Ok(JoinedGroup { receiver: Some(receiver), to })
     }
 
-    /// The addresses of the interface, or none: any.
+    /// Returns the addresses of the interface, or `None` for any interface.
     fn interfaces(&self, bound: IpAddr) -> io::Result<Option<Vec<Interface>>> {
         let wanted = match &self.interface {
             None if bound.is_unspecified() => return Ok(None),
@@ -100,7 +104,9 @@ impl MulticastGroup {
             .iter()
             .find(|i| i.name == wanted || Some(i.address) == address)
             .map(|found| found.name.clone())
-            .ok_or_else(|| io::Error::other(format!("no interface {wanted}")))?;
+            .ok_or_else(|| {
+                io::Error::other(format!("no network interface has the name or address {wanted:?}"))
+            })?;
         let same = |i: &Interface| {
             i.name == of_name
                 && i.address.is_ipv4() == self.address.is_ipv4()
@@ -110,12 +116,14 @@ impl MulticastGroup {
         };
         let found: Vec<Interface> = all.into_iter().filter(same).collect();
         if found.is_empty() {
-            return Err(io::Error::other(format!("{wanted} has no address of the group's kind")));
+            return Err(io::Error::other(format!(
+                "interface {wanted:?} has no address of the multicast group's family"
+            )));
         }
         Ok(Some(found))
     }
 
-    /// How a socket sends to the group.
+    /// Sets the interface, TTL and loopback options for sending to the group.
     fn set_send_options(
         &self,
         socket: &SockRef<'_>,
@@ -134,7 +142,7 @@ impl MulticastGroup {
         }
     }
 
-    /// Makes a socket hear the group, on one interface at least.
+    /// Joins the group on the interfaces. Succeeds if at least one interface could join.
     fn join_interfaces(
         &self,
         socket: &SockRef<'_>,
@@ -143,11 +151,12 @@ impl MulticastGroup {
         let Some(chosen) = chosen else {
             let any = self.join_interface(socket, None);
             let all = interface::all().unwrap_or_default();
-            // Most are joined twice, by another address or above, which is an error.
+            // Joining an interface a second time, by another address or after the call above, is an
+            // error that does not matter.
             let more = all.iter().map(|one| self.join_interface(socket, Some(one)).is_ok());
             return if more.fold(false, |joined, one| joined | one) { Ok(()) } else { any };
         };
-        let mut result = Err(io::Error::other("no interface"));
+        let mut result = Err(io::Error::other("the interface has no address"));
         for one in chosen {
             let joined = self.join_interface(socket, Some(one));
             if result.is_err() {

@@ -1,4 +1,5 @@
-//! From a throttle to its thread: started in the process that needs it, and again after a fork.
+//! Connects a throttle to its thread: starts it in the process that needs it, and again after a
+//! fork.
 
 use std::mem;
 use std::process;
@@ -17,18 +18,20 @@ use crate::config::ClusterConfig;
 use crate::os::{clock, fork, random};
 use crate::throttle::Throttle;
 
-/// The thread of a node.
+/// The background thread of a node.
 #[derive(Default)]
 pub(crate) struct NodeThread {
     factory: OnceLock<EngineFactory>,
-    /// The generation of the process in which it was started, and one; zero: it was not.
+    /// The fork generation of the process in which the thread was started, plus one; zero if it was
+    /// not.
     started: AtomicU32,
-    /// The same of the process in which it shall have ended.
+    /// The fork generation of the process in which the thread is disabled, plus one; zero if it is
+    /// not.
     disabled: AtomicU32,
     background: Mutex<Option<Background>>,
 }
 
-/// All that the thread needs.
+/// Makes engines and their driver configuration.
 #[derive(Clone)]
 struct EngineFactory {
     config: Arc<ClusterConfig>,
@@ -36,11 +39,12 @@ struct EngineFactory {
 }
 
 impl NodeThread {
-    /// Learns what to run. With a clock that is moved by hand the hand runs the engine, too.
+    /// Prepares the thread. With a manual clock, no thread is started, and the host program runs
+    /// the engine.
     pub(crate) fn prepare(&self, config: &ClusterConfig, throttle: &Throttle) {
         let host = &throttle.0.host;
-        // Before anything is started: a child must know that it is one. Where that fails, threads
-        // are not started again after a fork, and nothing worse.
+        // A forked child must be able to detect the fork. If this fails, threads are only not
+        // started again after a fork.
         let _ = fork::watch();
         if matches!(host.clock.clock(), Clock::System) {
             let config = Arc::new(config.clone());
@@ -48,48 +52,51 @@ impl NodeThread {
         }
     }
 
-    /// Starts the thread in this process, once.
+    /// Starts the thread in this process, unless it was started before.
     #[inline]
     pub(crate) fn start(&self, payload: &OnceLock<MakePayload>) {
-        let here = fork::generation().wrapping_add(1);
-        // Relaxed: the one who changes it starts the thread, and nobody else waits for it.
+        let generation = fork::generation().wrapping_add(1);
+        // Relaxed: the caller that changes the value starts the thread, and no other caller waits
+        // for it.
         let before = self.started.load(Ordering::Relaxed);
-        if before != here {
-            self.start_here(before, here, payload.get());
+        if before != generation {
+            self.start_thread(before, generation, payload.get());
         }
     }
 
     #[cold]
-    fn start_here(&self, before: u32, here: u32, payload: Option<&MakePayload>) {
+    fn start_thread(&self, before: u32, generation: u32, payload: Option<&MakePayload>) {
         let claim =
-            self.started.compare_exchange(before, here, Ordering::Relaxed, Ordering::Relaxed);
+            self.started.compare_exchange(before, generation, Ordering::Relaxed, Ordering::Relaxed);
         let (Some(factory), Ok(_)) = (self.factory.get(), claim) else { return };
-        // Whatever the system does not give cannot be had by asking at every check.
+        // A failure is not retried, because the next checks would fail in the same way.
         let Ok(background) = factory.clone().start(payload.cloned()) else {
             return factory.exchange.add_to_counter(Counter::StartErrors.index(), 1);
         };
         match self.background.try_lock() {
-            // A parent's is dropped, which does nothing in a child.
+            // Dropping the parent's handle does nothing in a child.
             Ok(mut current) => *current = Some(background),
-            // Held by a thread that a fork has left behind: nobody can stop it, or has to. Or by one
-            // that retires what is not there yet.
+            // The mutex is held by a thread of the parent, which does not exist in this process, or
+            // by a caller of `disable`, which finds no thread yet. This handle cannot be stored, so
+            // it is never stopped later.
             Err(_) => {
-                if self.is_disabled(here) {
+                if self.is_disabled(generation) {
                     background.request_stop();
                 }
                 mem::forget(background);
             }
         }
-        // Who retired it meanwhile may have found nothing there.
-        if self.is_disabled(here) {
+        // A concurrent call of `disable` may have found no handle.
+        if self.is_disabled(generation) {
             self.request_stop_if_started();
         }
     }
 
-    fn is_disabled(&self, here: u32) -> bool {
-        // Pairs with the fence in `retire`: either that finds the thread, or this finds the wish.
+    fn is_disabled(&self, generation: u32) -> bool {
+        // Pairs with the fence in `disable`: either that call finds the handle, or this one sees
+        // `disabled`.
         fence(Ordering::SeqCst);
-        self.disabled.load(Ordering::Relaxed) == here
+        self.disabled.load(Ordering::Relaxed) == generation
     }
 
     fn request_stop_if_started(&self) {
@@ -98,17 +105,17 @@ impl NodeThread {
         }
     }
 
-    /// The thread shall end, now or before it has started in this process.
+    /// Stops the thread, and prevents it from being started in this process.
     pub(crate) fn disable(&self) {
-        let here = fork::generation().wrapping_add(1);
-        // As if it had been started.
-        self.started.store(here, Ordering::Relaxed);
-        self.disabled.store(here, Ordering::Relaxed);
+        let generation = fork::generation().wrapping_add(1);
+        // Counts as started, so that it is not started later.
+        self.started.store(generation, Ordering::Relaxed);
+        self.disabled.store(generation, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.request_stop_if_started();
     }
 
-    /// Says goodbye and ends the thread.
+    /// Tells the peers that this node leaves, and ends the thread.
     pub(crate) fn stop(&self) {
         let background = self.background.try_lock().ok().and_then(|mut current| current.take());
         drop(background);
@@ -131,7 +138,7 @@ impl EngineFactory {
             if let Some(make) = &payload {
                 engine.set_payload(make());
             }
-            Ok((engine, self.setup()))
+            Ok((engine, self.driver_config()))
         };
         Background::start(hooks, try_lock, make)
     }
@@ -139,12 +146,12 @@ impl EngineFactory {
     fn engine(&self) -> Engine {
         let exchange = self.exchange.clone();
         let [seed, bits] = random::key();
-        // Greater than that of any earlier life, whatever the clock says.
+        // Greater than that of any earlier engine, even if the clock was set back.
         let incarnation = clock::unix_ms() << 20 | bits & 0xf_ffff;
         let incarnation = incarnation.max(exchange.exchanger().0.saturating_add(1));
         let pid = u64::from(process::id());
         if !exchange.is_shared() && exchange.exchanger().1 != pid {
-            // A copy of a table is another node.
+            // A copy of a private table in a forked child is another node.
             exchange.renew_node_id(seed);
         }
         exchange.set_exchanger(incarnation, pid);
@@ -152,7 +159,7 @@ impl EngineFactory {
         Engine::new(self.config.settings(), exchange, seed, incarnation, now)
     }
 
-    fn setup(&self) -> DriverConfig {
+    fn driver_config(&self) -> DriverConfig {
         let config = &self.config;
         DriverConfig {
             listen: config.listen_address(),

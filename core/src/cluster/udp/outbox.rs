@@ -1,5 +1,5 @@
-//! What is to be sent: all datagrams of one round, those for the same destination side by side, so
-//! that those of one size can go out by one call.
+//! Datagrams to send, grouped by destination, so that datagrams of equal size can be sent with one
+//! system call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,28 +14,32 @@ use super::Socket;
 use super::hooks::{ErrorCounters, count};
 use crate::cluster::{PeerAddr, To, Transmit};
 
-/// The most bytes in one call: less than fits a datagram, of which the system makes them.
+/// The most bytes in one call. The system splits them into datagrams, and limits a call to the size
+/// of one large datagram.
 const MAX_BYTES: usize = 64_000;
-/// How long a round may wait for room in the socket before the rest of it is dropped.
+/// How long one call of `send` may wait for a full socket buffer, before the remaining datagrams
+/// are dropped.
 const SEND_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Datagrams to be sent.
+/// A queue of datagrams to send.
 #[derive(Default)]
 pub struct Outbox {
     batches: Vec<Batch>,
-    /// Where the pack of a destination is.
+    /// The index of the batch of each destination.
     batch_indexes: BTreeMap<DestinationKey, usize>,
+    /// The number of datagrams, counted once per receiver.
     sends: usize,
 }
 
-/// Datagrams for the same destination, one after the other.
+/// Datagrams for one destination, stored one after the other.
 struct Batch {
     to: To,
     bytes: Vec<u8>,
     sizes: Vec<usize>,
 }
 
-/// Tells destinations apart. Lists by where they are: they stay there while they are in a pack.
+/// Identifies a destination. Lists are compared by pointer, which is valid because a batch holds
+/// the list.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum DestinationKey {
     One(PeerAddr),
@@ -44,7 +48,7 @@ enum DestinationKey {
 }
 
 impl Outbox {
-    /// How many datagrams will go out.
+    /// The number of datagrams to send, counted once per receiver.
     pub(crate) fn sends(&self) -> usize {
         self.sends
     }
@@ -66,11 +70,11 @@ impl Outbox {
         batch.sizes.push(transmit.bytes.len());
     }
 
-    /// Sends everything. What cannot be sent is counted and forgotten. Gives the last error that
-    /// the socket itself was the cause of, or whether anything could be sent at all.
+    /// Sends all datagrams. Those that cannot be sent are counted and dropped. Returns true if any
+    /// was sent.
     ///
     /// # Errors
-    /// As said.
+    /// The last error that was caused by the socket itself rather than by a destination.
     pub async fn send(
         &mut self,
         socket: Option<&Socket>,
@@ -101,11 +105,11 @@ impl Outbox {
     }
 }
 
-/// Sends to one destination after the other.
+/// Sends batches, one destination after the other.
 struct Sender<'a> {
     socket: Option<&'a Socket>,
     counters: &'a ErrorCounters,
-    /// When to stop waiting for room. Set when room is first missing.
+    /// When to stop waiting for buffer space. Set when space is first missing.
     until: Option<Instant>,
     sent: bool,
     error: Option<io::Error>,
@@ -133,7 +137,8 @@ impl<'a> Sender<'a> {
             let (contents, rest) = bytes.split_at(now.iter().sum());
             let segment_size = (datagrams > 1).then(|| now[0]);
             match self.send_one(socket, to, contents, segment_size).await {
-                // It cannot send segments after all, and says so from now on.
+                // Segmentation offload turned out not to work, so the socket has turned it off.
+                // Tries again.
                 Err(_) if datagrams > 1 && socket.most_segments() < most => continue,
                 Err(error) => {
                     count(&self.counters.send_errors, datagrams);
@@ -169,7 +174,8 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// How many of the first datagrams can go out by one call: of one size, and a shorter one at last.
+/// Returns how many of the first datagrams can be sent with one call: datagrams of one size, and
+/// possibly a shorter one at the end.
 fn segment_count(sizes: &[usize], most: usize) -> usize {
     let size = sizes.first().copied().unwrap_or(0);
     if size == 0 {
@@ -181,7 +187,7 @@ fn segment_count(sizes: &[usize], most: usize) -> usize {
     equal + usize::from(shorter && equal < most)
 }
 
-/// Whether another socket could do better: the others are about where a datagram was to go.
+/// Returns true if a new socket could help. The other errors concern the destination.
 fn is_socket_error(error: &io::Error) -> bool {
     use io::ErrorKind;
     let elsewhere = matches!(
@@ -200,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_of_one_size_with_a_shorter_one_at_last() {
+    fn a_call_sends_datagrams_of_one_size_and_a_shorter_one_at_the_end() {
         for (sizes, most, expected) in [
             (vec![5], 64, 1),
             (vec![5, 5, 5], 64, 3),
@@ -221,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_to_the_same_destination_lies_side_by_side() {
+    fn datagrams_for_the_same_destination_are_in_one_batch() {
         let [a, b] = [1, 2].map(|port| PeerAddr::from(SocketAddr::from(([127, 0, 0, 1], port))));
         let list: Arc<[PeerAddr]> = Arc::new([a, b]);
         let other: Arc<[PeerAddr]> = Arc::new([a, b]);

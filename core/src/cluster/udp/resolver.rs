@@ -1,7 +1,7 @@
-//! Where peers may be: addresses, and names that stand for some, asked for again and again.
+//! The addresses of peers: fixed addresses, and names that are resolved periodically.
 //!
-//! A name is asked for in a thread that lives only as long as that takes: it may take long, and
-//! nobody waits for it. There is at most one such thread.
+//! Resolving may take long, so a thread does it, which ends when it has finished. There is at most
+//! one such thread.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -16,19 +16,19 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 use super::hooks::{ErrorCounters, count};
 
 const SECOND: u64 = 1_000_000_000;
-/// How often names are asked for.
+/// How often names are resolved.
 const PERIOD: u64 = 30 * SECOND;
-/// How soon again when one has no address; doubles up to the period.
+/// How soon names are resolved again after a failure. Doubles up to `PERIOD`.
 const RETRY: u64 = SECOND;
 
-/// All addresses of a name.
+/// The addresses of a name.
 type LookupResult = io::Result<Vec<SocketAddr>>;
 
-/// Where peers may be.
+/// Resolves the addresses of peers.
 pub(crate) struct Resolver {
-    /// Without those below.
+    /// Peers that were given as addresses.
     fixed: Vec<SocketAddr>,
-    /// Each with the addresses that it had when it last had any.
+    /// Names, each with the addresses of the last successful lookup.
     names: Vec<(String, Vec<SocketAddr>)>,
     resolve: fn(&str) -> LookupResult,
     pending: Option<oneshot::Receiver<Vec<LookupResult>>>,
@@ -38,7 +38,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// Each peer is an address or a name, with its port.
+    /// Creates a resolver. Each peer is an address or a name, with a port.
     pub(crate) fn new(peers: &[String]) -> Resolver {
         Resolver::with(peers, |name| Ok(name.to_socket_addrs()?.collect()))
     }
@@ -54,18 +54,19 @@ impl Resolver {
         Resolver { fixed, names, resolve, pending: None, answers: None, due: 0, retry: RETRY }
     }
 
-    /// When there is something to do here.
+    /// Returns when `update` has to be called next.
     pub(crate) fn due(&self) -> u64 {
         self.due
     }
 
-    /// All addresses known.
+    /// Returns all known addresses.
     pub(crate) fn addresses(&self) -> BTreeSet<SocketAddr> {
         let named = self.names.iter().flat_map(|(_, addresses)| addresses);
         self.fixed.iter().chain(named).copied().collect()
     }
 
-    /// Asks if that is due, and says whether there is news: the addresses are to be tried again.
+    /// Takes the results of a finished lookup, and starts the next one if it is due. Returns true
+    /// if the addresses should be greeted again.
     pub(crate) fn update(&mut self, now: u64, counters: &ErrorCounters) -> bool {
         let answered = self.answers.take().or_else(|| {
             let answers = match self.pending.as_mut()?.try_recv() {
@@ -82,7 +83,7 @@ impl Resolver {
             self.due = now.saturating_add(wait);
         }
         for ((_, known), answer) in self.names.iter_mut().zip(answered.iter().flatten()) {
-            // A name that is not known for a moment must not scatter a cluster.
+            // A temporary failure of name resolution must not split the cluster.
             if let Ok(addresses) = answer {
                 known.clone_from(addresses);
             }
@@ -103,13 +104,13 @@ impl Resolver {
         let names: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
         let resolve = self.resolve;
         let lookup = move || {
-            // Nobody may want to know any more.
+            // The receiver may have been dropped.
             let _ = sender.send(names.iter().map(|name| non_empty(resolve(name))).collect());
         };
         thread::Builder::new().name("dthrottle names".into()).spawn(lookup).ok().map(|_| receiver)
     }
 
-    /// Waits for answers. Then it is time to look.
+    /// Returns ready when a lookup has finished. Call `update` after that.
     pub(crate) fn poll_lookup(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pending) = &mut self.pending else { return Poll::Pending };
         let Poll::Ready(answers) = Pin::new(pending).poll(cx) else { return Poll::Pending };
@@ -119,14 +120,16 @@ impl Resolver {
 
     fn finish_lookup(&mut self, answers: Option<Vec<LookupResult>>) -> Vec<LookupResult> {
         self.pending = None;
-        let lost = || self.names.iter().map(|_| Err(io::Error::other("no answer"))).collect();
+        let lost = || {
+            self.names.iter().map(|_| Err(io::Error::other("the lookup thread panicked"))).collect()
+        };
         answers.unwrap_or_else(lost)
     }
 }
 
 fn non_empty(answer: LookupResult) -> LookupResult {
     match answer {
-        Ok(addresses) if addresses.is_empty() => Err(io::Error::other("no address")),
+        Ok(addresses) if addresses.is_empty() => Err(io::Error::other("the name has no address")),
         answer => answer,
     }
 }
@@ -151,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn a_real_name_has_addresses() {
+    fn localhost_resolves_to_loopback_addresses() {
         let counters = ErrorCounters::default();
         let mut resolver = Resolver::new(&["localhost:7".into(), "192.0.2.1:9".into()]);
-        assert!(resolver.update(1, &counters), "the address needs no answer");
+        assert!(resolver.update(1, &counters), "a fixed address needs no lookup");
         assert_eq!(texts(&resolver), ["192.0.2.1:9"]);
         assert!(wait_and_update(&mut resolver, 2, &counters));
         let loopback = |address: &SocketAddr| address.ip().is_loopback() && address.port() == 7;
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_alone_start_no_thread_and_are_tried_again_each_period() {
+    fn without_names_no_thread_is_started_and_addresses_are_greeted_each_period() {
         let counters = ErrorCounters::default();
         let mut resolver = Resolver::with(&["[::1]:9".into()], |_| unreachable!());
         assert!(resolver.update(5, &counters));
@@ -174,19 +177,19 @@ mod tests {
         assert_eq!(texts(&resolver), ["[::1]:9"]);
     }
 
-    /// What the name of the test below means.
+    /// The result of the lookup in the test below.
     static ANSWER: Mutex<Option<u16>> = Mutex::new(None);
 
     fn moving_name(name: &str) -> LookupResult {
         match *ANSWER.lock().unwrap() {
             Some(0) => Ok(Vec::new()),
             Some(port) if name == "moves:1" => Ok(vec![([192, 0, 2, 1], port).into()]),
-            _ => Err(io::Error::other("not now")),
+            _ => Err(io::Error::other("temporary failure")),
         }
     }
 
     #[test]
-    fn a_name_keeps_its_addresses_until_it_has_others_and_is_asked_for_soon_if_it_has_none() {
+    fn a_name_keeps_its_addresses_after_a_failed_lookup_and_is_soon_resolved_again() {
         let counters = ErrorCounters::default();
         let mut resolver = Resolver::with(&["moves:1".into()], moving_name);
         let errors = || counters.resolve_errors.get();
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_thread_asks_at_a_time() {
+    fn only_one_lookup_thread_runs_at_a_time() {
         static STARTED: Mutex<u32> = Mutex::new(0);
         static GO: Mutex<()> = Mutex::new(());
         let counters = ErrorCounters::default();

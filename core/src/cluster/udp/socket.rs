@@ -1,4 +1,4 @@
-//! A UDP socket that sends and receives many datagrams at once where the system can.
+//! A UDP socket that sends and receives many datagrams per system call if the system supports it.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -13,12 +13,12 @@ use tokio::net::UdpSocket;
 use super::Hooks;
 use super::address::{SocketFamily, canonical_address};
 
-/// What the system is asked to hold in each direction. It may give less.
+/// The requested size of the send and receive buffers, in bytes. The system may grant less.
 const BUFFER: usize = 4 << 20;
 
-/// An open socket, known to the registry of descriptors.
+/// An open socket, which is registered as a descriptor that forked children must close.
 pub struct Socket {
-    // Before the socket itself, so that it is unregistered before it is closed.
+    // Declared before the socket, so that the descriptor is unregistered before it is closed.
     _registered: Registered,
     io: UdpSocket,
     state: UdpSocketState,
@@ -27,17 +27,16 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens the socket that sends everything and receives what is for this node alone.
-    ///
-    /// Like all of it, for use in a tokio runtime.
+    /// Opens the socket that sends all datagrams and receives those for this node alone. Like the
+    /// other methods, this must be called within a tokio runtime.
     ///
     /// # Errors
-    /// What the system says, above all that the address is in use.
+    /// The error of the system, for example that the address is in use.
     pub fn open(address: SocketAddr, hooks: &Hooks) -> io::Result<Socket> {
         Socket::open_with(address, hooks, |_| Ok(()))
     }
 
-    /// The same, prepared before it is bound.
+    /// Like `open`, but calls `prepare` before the socket is bound.
     pub(crate) fn open_with(
         address: SocketAddr,
         hooks: &Hooks,
@@ -50,7 +49,7 @@ impl Socket {
         if address.is_ipv6() {
             raw.set_only_v6(family != SocketFamily::Both)?;
         }
-        // An answer is not needed: with less room bursts are lost earlier, and repaired.
+        // Failure is acceptable: with smaller buffers, bursts are lost earlier and repaired.
         let _ = raw.set_recv_buffer_size(BUFFER);
         let _ = raw.set_send_buffer_size(BUFFER);
         prepare(&raw)?;
@@ -61,12 +60,12 @@ impl Socket {
         Ok(Socket { _registered: registered, io, state, family, local })
     }
 
-    /// Where it is bound.
+    /// The address to which the socket is bound.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// How many datagrams of one size it takes at once.
+    /// The most datagrams of one size that `try_send` accepts.
     pub fn most_segments(&self) -> usize {
         self.state.max_gso_segments()
     }
@@ -79,10 +78,10 @@ impl Socket {
         SockRef::from(&self.io)
     }
 
-    /// Sends one datagram, or as many as there are segments of a size in `contents`.
+    /// Sends one datagram, or, with `segment_size`, `contents` split into datagrams of that size.
     ///
     /// # Errors
-    /// What the system says; `WouldBlock`: it has no room now.
+    /// The error of the system; `WouldBlock` if the send buffer is full.
     pub fn try_send(
         &self,
         to: SocketAddr,
@@ -97,7 +96,8 @@ impl Socket {
         })
     }
 
-    /// Receives into some of the buffers, each of which may then hold several datagrams.
+    /// Receives into some of the buffers. Each of them may then hold several datagrams of one
+    /// sender.
     pub(crate) fn try_receive(
         &self,
         buffers: &mut [IoSliceMut<'_>],
@@ -112,27 +112,27 @@ impl Socket {
         Ok(received)
     }
 
-    /// Waits until there is room to send.
+    /// Waits until the send buffer has space.
     pub(crate) async fn writable(&self) -> io::Result<()> {
         self.io.writable().await
     }
 
-    /// Whether something may have come.
+    /// Returns ready if a datagram may have arrived.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        // An error shows when it is read.
+        // Reading returns the error, if there is one.
         self.io.poll_recv_ready(cx).map(drop)
     }
 
-    /// Waits until something may have come.
+    /// Waits until a datagram may have arrived.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub async fn readable(&self) -> io::Result<()> {
         self.io.readable().await
     }
 }
 
-/// A descriptor in the registry.
+/// A registered descriptor, which is unregistered on drop.
 struct Registered {
     fd: RawFd,
     hooks: Hooks,

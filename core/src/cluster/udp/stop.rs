@@ -1,11 +1,11 @@
-//! The wish that the thread ends, and the news that it has.
+//! Signals between the background thread and its owner: that it should end, and that it has ended.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Both, shared by the thread and its owner.
+/// The signals, shared by the thread and its owner.
 #[derive(Default)]
 pub(crate) struct StopSignal {
     state: Mutex<StopState>,
@@ -21,7 +21,7 @@ struct StopState {
 }
 
 impl StopSignal {
-    /// The thread shall end.
+    /// Asks the thread to end.
     pub(crate) fn request(&self) {
         self.lock().requested = true;
         self.changed.notify_all();
@@ -32,25 +32,25 @@ impl StopSignal {
         self.lock().requested
     }
 
-    /// The thread has nothing more to do.
+    /// Marks the thread as ended.
     pub(crate) fn set_ended(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
     }
 
-    /// Waits, but not longer than until the thread shall end. Says whether it shall.
+    /// Waits for `limit`, or until the thread is asked to end. Returns true if it is.
     pub(crate) fn wait_requested(&self, limit: Duration) -> bool {
         self.wait(limit, |state| state.requested)
     }
 
-    /// Waits until the thread has ended, or for so long. Says whether it has.
+    /// Waits until the thread has ended, at most for `limit`. Returns true if it has.
     pub(crate) fn wait_ended(&self, limit: Duration) -> bool {
         self.wait(limit, |state| state.ended)
     }
 
-    /// Waits until the thread shall end.
+    /// Waits until the thread is asked to end.
     pub(crate) async fn requested(&self) {
-        // A wish between the two is kept for who waits next.
+        // A request between the two calls is stored in `wake`, so that it is not missed.
         while !self.is_requested() {
             self.wake.notified().await;
         }
@@ -62,7 +62,7 @@ impl StopSignal {
     }
 
     fn lock(&self) -> MutexGuard<'_, StopState> {
-        // Two flags are never half changed.
+        // The two flags are consistent even if a thread panicked while it held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,22 +1,22 @@
-//! What the driver runs: an engine, whose peers are at UDP addresses here.
+//! The engine that the driver runs, with UDP addresses for peers.
 
 use std::net::SocketAddr;
 
 use crate::cluster::{Engine, Output, PeerAddr};
 
-/// An engine, or a test's replacement for one.
+/// An engine whose peers have UDP addresses. Tests use their own implementation.
 pub trait UdpEngine {
-    /// A datagram arrived.
+    /// Handles a received datagram.
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]);
-    /// The time that `poll` named has come.
+    /// Does the work that is due, after the time that `poll` returned.
     fn handle_timeout(&mut self, now: u64);
-    /// There may be peers at these addresses.
+    /// Sets the addresses at which peers may be.
     fn join(&mut self, now: u64, peers: &[SocketAddr]);
     /// Leaves the cluster.
     fn leave(&mut self, now: u64);
-    /// Peers reach this node here.
+    /// Sets the address at which peers reach this node.
     fn set_address(&mut self, _address: SocketAddr) {}
-    /// What to do next.
+    /// Returns the next output.
     fn poll(&mut self) -> Output;
 }
 

@@ -1,8 +1,8 @@
-//! How addresses stand in HELLO and in SWIM messages, and which of them are IP addresses. The
-//! engine knows neither.
+//! The encoding of addresses in HELLO and SWIM messages, and the conversion between peer addresses
+//! and IP addresses. The engine depends on neither.
 //!
-//! An IP address is the byte 4 or 6, the address, the port and, for link-local IPv6 addresses, the
-//! number of this host's interface, which is never sent.
+//! In a `PeerAddr`, an IP address is the byte 4 or 6, the address, the port and, for link-local
+//! IPv6 addresses, the index of this host's interface, which is never sent.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
@@ -28,7 +28,7 @@ enum SerializedAddr {
 }
 
 impl PeerAddr {
-    /// The address as an IP address and port, or `None` if it is that of another transport.
+    /// Returns the IP address and port, or `None` if the address is one of another transport.
     pub fn socket_addr(&self) -> Option<SocketAddr> {
         let (kind, mut rest) = self.as_bytes().split_first()?;
         let ip = match *kind {
@@ -46,8 +46,9 @@ impl PeerAddr {
         }
     }
 
-    /// Where a peer is reached that announced this address in a datagram from `from`. A peer that
-    /// announces no address, or a loopback address from another host, is reached at `from`.
+    /// Returns where to reach a peer that announced this address in a datagram from `from`. That is
+    /// `from` if the announced address is unspecified, or is a loopback address but `from` is
+    /// another host.
     pub(crate) fn reachable_from(self, from: PeerAddr) -> PeerAddr {
         let (Some(here), Some(there)) = (self.socket_addr(), from.socket_addr()) else {
             return self;
@@ -57,7 +58,7 @@ impl PeerAddr {
         if is_wrong { from } else { self }
     }
 
-    /// Appends the address as it stands in HELLO.
+    /// Appends the address in the encoding of HELLO.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         match self.socket_addr() {
             Some(address) => {
@@ -90,7 +91,8 @@ impl PeerAddr {
         Ok(SocketAddr::new(ip, reader.u16()?).into())
     }
 
-    /// An address that is not an IP address: each address has only one form.
+    /// Creates an address of another transport. IP addresses are refused here, so that each address
+    /// has only one encoding.
     fn other(bytes: &[u8]) -> Option<PeerAddr> {
         PeerAddr::new(bytes).filter(|address| address.socket_addr().is_none())
     }
@@ -134,13 +136,14 @@ impl<'de> Deserialize<'de> for PeerAddr {
         match SerializedAddr::deserialize(deserializer)? {
             SerializedAddr::V4(ip, port) => Ok(SocketAddr::from((ip, port)).into()),
             SerializedAddr::V6(ip, port) => Ok(SocketAddr::from((ip, port)).into()),
-            SerializedAddr::Other(bytes) => PeerAddr::other(&bytes)
-                .ok_or_else(|| D::Error::custom("an address has 1 to 31 bytes")),
+            SerializedAddr::Other(bytes) => PeerAddr::other(&bytes).ok_or_else(|| {
+                D::Error::custom("an address that is not an IP address must have 1 to 31 bytes")
+            }),
         }
     }
 }
 
-/// Takes the first bytes, if there are that many.
+/// Removes the first `N` bytes, or returns `None` if there are fewer.
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
@@ -156,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ip_addresses_survive_the_conversion() {
+    fn ip_addresses_are_converted_to_peer_addresses_and_back() {
         for text in ["192.0.2.7:7373", "[2001:db8::7]:1", "[fe80::1%4294967295]:7946"] {
             assert_eq!(ip(text).socket_addr(), text.parse().ok());
             assert_eq!(format!("{:?}", ip(text)), text);
@@ -174,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_right_is_replaced_by_the_source() {
+    fn an_unreachable_address_is_replaced_by_the_source_of_the_datagram() {
         let from = ip("192.0.2.7:40");
         for (announced, expected) in [
             ("10.0.0.1:7", "10.0.0.1:7"),
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_one_form_in_hello() {
+    fn an_address_has_one_encoding_in_hello() {
         let mut out = Vec::new();
         for address in [ip("192.0.2.7:9"), ip("[::1]:9"), PeerAddr::new(b"node-7").unwrap()] {
             out.clear();
@@ -198,7 +201,7 @@ mod tests {
             assert_eq!(PeerAddr::read(&mut Reader::new(&out)), Ok(address));
         }
         assert_eq!(out, b"\0\x06node-7");
-        // The interface means something on this host only.
+        // The index of the interface is valid on this host only.
         out.clear();
         ip("[fe80::1%3]:9").put(&mut out);
         assert_eq!(PeerAddr::read(&mut Reader::new(&out)), Ok(ip("[fe80::1]:9")));

@@ -1,17 +1,18 @@
-//! Fields of bodies: big-endian numbers, varints (LEB128), origins, ranges, entries.
+//! Reading and writing of fields: big-endian numbers, varints (LEB128), origins, ranges and
+//! entries.
 //!
-//! A varint has one form only: at most ten bytes, the last of them not zero unless it is the only
-//! one.
+//! A varint has exactly one encoding: at most ten bytes, of which the last is not zero unless it is
+//! the only one.
 
 use super::DropCause;
 use crate::cluster::{Origin, Ranges};
 
-/// An origin's bytes.
+/// The bytes of an origin.
 pub(super) const ORIGIN: usize = 16;
 /// The fewest bytes of an entry.
 pub(super) const ENTRY: usize = 8;
 
-/// Takes fields from the front of a body.
+/// Reads fields from the start of a body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -22,12 +23,12 @@ impl<'a> Reader<'a> {
         Reader { rest: body }
     }
 
-    /// Whether everything has been read.
+    /// Returns true if everything has been read.
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// What has not been read yet.
+    /// Returns the bytes that have not been read yet.
     pub(super) fn rest(self) -> &'a [u8] {
         self.rest
     }
@@ -69,7 +70,7 @@ impl<'a> Reader<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit.
+            // The tenth byte may contain one bit only.
             if shift == 63 && bits > 1 {
                 break;
             }
@@ -82,13 +83,13 @@ impl<'a> Reader<'a> {
         Err(DropCause::Malformed)
     }
 
-    /// A number of things of at least `size` bytes each, all of which can be there.
+    /// Reads the number of items of at least `size` bytes each. Fails if so many cannot be there.
     pub(crate) fn count(&mut self, size: usize) -> Result<usize, DropCause> {
         let count = usize::try_from(self.varint()?).map_err(|_| DropCause::Malformed)?;
         if count > self.rest.len() / size { Err(DropCause::Malformed) } else { Ok(count) }
     }
 
-    /// Ranges in order, apart from each other, none of them above `top`.
+    /// Reads ranges, which must be sorted and not adjacent, and must not exceed `top`.
     pub(super) fn ranges(&mut self, top: u64) -> Result<Ranges, DropCause> {
         let count = self.count(2)?;
         let mut ranges = Ranges::with_capacity(count);
@@ -105,7 +106,8 @@ impl<'a> Reader<'a> {
         Ok(ranges)
     }
 
-    /// A fingerprint and a varint. The fingerprint's seven bytes and a varint's first are one word.
+    /// Reads a fingerprint and a varint. The seven bytes of the fingerprint and the first byte of
+    /// the varint are read as one word.
     #[inline]
     pub(super) fn entry(&mut self) -> Result<(u64, u64), DropCause> {
         let (word, rest) = self.rest.split_first_chunk().ok_or(DropCause::Malformed)?;
@@ -125,7 +127,7 @@ pub(super) fn put_origin(out: &mut Vec<u8>, origin: Origin) {
     out.extend_from_slice(&origin.incarnation.to_be_bytes());
 }
 
-/// The bytes of a varint.
+/// The encoded length of a varint.
 pub(super) const fn varint_len(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
     bits.div_ceil(7)
@@ -143,7 +145,7 @@ fn range_len(range: &(u64, u64)) -> usize {
     varint_len(range.0) + varint_len(range.1 - range.0)
 }
 
-/// How many of the ranges fit into so many bytes, together with their number.
+/// Returns how many of the ranges fit into `room` bytes, including the varint for their number.
 pub(super) fn ranges_fitting<'a>(
     ranges: impl Iterator<Item = &'a (u64, u64)>,
     room: usize,
@@ -163,13 +165,13 @@ pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &[(u64, u64)]) {
     }
 }
 
-/// The bytes of an entry.
+/// The encoded length of an entry.
 #[inline]
 pub(super) const fn entry_len(value: u64) -> usize {
     if value < 0x80 { ENTRY } else { ENTRY - 1 + varint_len(value) }
 }
 
-/// The low byte of the fingerprint does not travel.
+/// Appends an entry. The lowest byte of the fingerprint is not sent.
 #[inline]
 pub(super) fn put_entry(out: &mut Vec<u8>, fingerprint: u64, value: u64) {
     let fingerprint = fingerprint & !0xff;
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn varints_come_back() {
+    fn a_varint_is_read_as_it_was_written() {
         let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, 1 << bit | 1]);
         for value in edges.chain([u64::MAX, 300]) {
             let mut out = Vec::new();
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_has_one_form() {
+    fn only_the_shortest_encoding_of_a_varint_is_accepted() {
         assert_eq!(varint(&[0xac, 0x02]), Ok(300));
         assert_eq!(varint(&[0x80, 0x00]), Err(DropCause::Malformed));
         assert_eq!(varint(&[0xac, 0x82, 0x00]), Err(DropCause::Malformed));
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_in_order_and_apart() {
+    fn ranges_must_be_sorted_and_not_adjacent() {
         let read = |ranges: &[(u64, u64)], top| {
             let mut out = Vec::new();
             put_ranges(&mut out, ranges);
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn no_count_is_believed() {
+    fn a_count_greater_than_the_remaining_bytes_allow_is_malformed() {
         assert_eq!(Reader::new(&[2, 0, 0, 0, 0]).count(2), Ok(2));
         assert_eq!(Reader::new(&[3, 0, 0, 0, 0]).count(2), Err(DropCause::Malformed));
         let huge = [&[0xff; 9][..], &[1]].concat();

@@ -1,16 +1,16 @@
-//! GAP and GONE: reports of some origins, by their numbers.
+//! GAP and GONE: reports of several origins, as ranges of numbers.
 
 use super::bytes::{ORIGIN, Reader, put_origin, put_ranges, ranges_fitting};
 use super::{DropCause, MAX_BODY};
 use crate::cluster::{Origin, Ranges};
 
-/// Writes as many of the list as fit, and says how many.
+/// Writes as many entries of the list as fit into a body. Returns how many.
 ///
-/// The first is cut if it does not fit alone: its last ranges are left out, to be asked for again
-/// when the others have come. So at least one of the list is always written.
+/// If the ranges of the first entry do not fit, its last ranges are left out and can be requested
+/// later. So at least one entry is always written.
 pub fn write_gaps(list: &[(Origin, Ranges)], out: &mut Vec<u8>) -> usize {
     out.clear();
-    // The number of origins: no datagram has room for 128.
+    // The number of origins, as one byte: fewer than 128 fit into a datagram.
     out.push(0);
     for (written, (origin, ranges)) in list.iter().enumerate() {
         let room = MAX_BODY.saturating_sub(out.len() + ORIGIN);
@@ -25,7 +25,7 @@ pub fn write_gaps(list: &[(Origin, Ranges)], out: &mut Vec<u8>) -> usize {
     list.len()
 }
 
-/// Reads all of a body.
+/// Parses a body: origins and ranges of report numbers.
 pub fn parse_gaps(body: &[u8]) -> Result<Vec<(Origin, Ranges)>, DropCause> {
     let mut reader = Reader::new(body);
     let count = reader.count(ORIGIN + 1)?;
@@ -49,20 +49,20 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_back() {
+    fn gaps_are_read_as_they_were_written() {
         let list = vec![(origin(1), vec![(1, 1), (3, 70_000)]), (origin(2), holes(3))];
         let mut out = Vec::new();
         assert_eq!(write_gaps(&list, &mut out), 2);
         assert_eq!(parse_gaps(&out), Ok(list.clone()));
         out.extend([7; 9]);
-        assert_eq!(parse_gaps(&out), Ok(list), "what is added later is ignored");
+        assert_eq!(parse_gaps(&out), Ok(list), "additional bytes are ignored");
         assert_eq!(write_gaps(&[], &mut out), 0);
         assert_eq!(parse_gaps(&out), Ok(vec![]));
     }
 
-    /// Sent piece by piece, all of it arrives, whatever the sizes.
+    /// Every entry is in exactly one of the datagrams, for every number of ranges.
     #[test]
-    fn long_lists_go_in_several_datagrams() {
+    fn a_long_list_is_split_over_several_datagrams() {
         for many in [0, 1, 2, 7, 50, 150] {
             let list: Vec<_> = (0..100).map(|node| (origin(node), holes(many))).collect();
             let (mut left, mut out, mut seen) = (&list[..], Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn one_origin_with_many_holes_is_cut() {
+    fn ranges_of_one_origin_that_do_not_fit_are_left_out() {
         let list = [(origin(1), holes(1024)), (origin(2), holes(1))];
         let mut out = Vec::new();
         assert_eq!(write_gaps(&list, &mut out), 1);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_malformed() {
+    fn truncated_gaps_are_malformed() {
         let mut out = Vec::new();
         write_gaps(&[(origin(1), holes(3)), (origin(2), vec![])], &mut out);
         for len in 0..out.len() {

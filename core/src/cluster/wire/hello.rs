@@ -1,5 +1,5 @@
-//! HELLO: a challenge, its echo, or both. It shows that a sender is there now, and is not a
-//! recording.
+//! HELLO: a challenge, the echo of one, or both. An echo proves that the sender is running and is
+//! not a recording.
 
 use super::DropCause;
 use super::bytes::{Reader, put_varint};
@@ -8,24 +8,25 @@ use crate::cluster::PeerAddr;
 /// The body of a HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// To be echoed.
+    /// The challenge that the receiver echoes; 0 if there is none.
     pub challenge: u64,
-    /// The receiver's challenge; 0: none.
+    /// The echo of the receiver's challenge; 0 if there is none.
     pub echo: u64,
-    /// The number of the sender's last report.
+    /// The number of the sender's last report; 0 if there is none.
     pub top: u64,
     /// A hash of all the sender's rules.
     pub rules: u64,
-    /// Where the sender is reached.
+    /// The address at which the sender is reached.
     pub address: PeerAddr,
-    /// The longest round trip in the cluster that the sender knows of, in microseconds; 0: none.
+    /// The longest round trip in the cluster that the sender knows, in microseconds; 0 if there is
+    /// none.
     pub slack_us: u64,
-    /// How long ago some node measured it, in microseconds.
+    /// The age of that measurement, in microseconds.
     pub slack_age_us: u64,
 }
 
 impl Hello {
-    /// Makes the body in `out`, which is cleared first.
+    /// Writes the body into `out`, which is cleared first.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.challenge.to_be_bytes());
@@ -37,7 +38,7 @@ impl Hello {
         put_varint(out, self.slack_age_us);
     }
 
-    /// Reads all of a body. A sender that knows nothing of the slack leaves out both fields.
+    /// Parses a body. The two fields of the slack may both be missing.
     pub fn parse(body: &[u8]) -> Result<Hello, DropCause> {
         let mut reader = Reader::new(body);
         let mut hello = Hello {
@@ -61,11 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hellos_come_back() {
-        ["192.0.2.7:7373", "[2001:db8::7]:65535"].into_iter().for_each(comes_back);
+    fn a_hello_is_read_as_it_was_written() {
+        ["192.0.2.7:7373", "[2001:db8::7]:65535"].into_iter().for_each(assert_round_trip);
     }
 
-    fn comes_back(address: &str) {
+    fn assert_round_trip(address: &str) {
         let address = address.parse::<std::net::SocketAddr>().unwrap().into();
         let hello = Hello {
             challenge: u64::MAX - 1,
@@ -81,11 +82,15 @@ mod tests {
         assert_eq!(Hello::parse(&out), Ok(hello));
         let without_slack = out.len() - 3 - 10;
         let older = Hello { slack_us: 0, slack_age_us: 0, ..hello };
-        assert_eq!(Hello::parse(&out[..without_slack]), Ok(older), "a sender without slack");
+        assert_eq!(
+            Hello::parse(&out[..without_slack]),
+            Ok(older),
+            "the fields of the slack are optional"
+        );
         for len in (0..out.len()).filter(|len| *len != without_slack) {
             assert_eq!(Hello::parse(&out[..len]), Err(DropCause::Malformed), "{len} bytes");
         }
         out.push(5);
-        assert_eq!(Hello::parse(&out), Ok(hello), "what is added later is ignored");
+        assert_eq!(Hello::parse(&out), Ok(hello), "additional bytes are ignored");
     }
 }

@@ -1,7 +1,7 @@
-//! The keys of a cluster, and the sealing and opening of datagrams with them.
+//! The keys of a cluster, and sealing and opening of datagrams.
 //!
-//! XChaCha20-Poly1305; the sender and its packet number are the nonce, the whole envelope is
-//! authenticated. All keys come from the secrets by HKDF-SHA256.
+//! The cipher is XChaCha20-Poly1305. The nonce is the sender and its packet number, and the whole
+//! envelope is authenticated. All keys are derived from the secrets by HKDF-SHA256.
 
 use std::fmt;
 
@@ -16,19 +16,20 @@ use crate::cluster::Origin;
 
 const SALT: &[u8] = b"dthrottle 1";
 
-/// Where the keys come from.
+/// The input from which keys are derived.
 #[derive(Clone, Copy)]
 pub enum Secrets<'a> {
-    /// Known to the cluster's nodes only.
+    /// A secret that only the nodes of the cluster know.
     Shared {
         /// The cluster's name.
         cluster: &'a str,
-        /// Gives the key of the fingerprints, for ever.
+        /// The key of the fingerprints is derived from this. It cannot be changed later.
         secret: &'a [u8],
-        /// All are accepted, the first is used. None: one comes from the secret.
+        /// Datagrams are sealed with the first key and opened with any of them. If the list is
+        /// empty, a packet key is derived from `secret`.
         packet_keys: &'a [Vec<u8>],
     },
-    /// Anyone who knows the name can read and forge.
+    /// No secret: anyone who knows the cluster's name can read and forge datagrams.
     Open {
         /// The cluster's name.
         cluster: &'a str,
@@ -48,13 +49,13 @@ enum Sealing {
 }
 
 struct PacketKey {
-    /// Not unique: with 256 ids two keys may have the same.
+    /// Not unique: there are 256 ids, so two keys may have the same one.
     id: u8,
     cipher: XChaCha20Poly1305,
 }
 
 impl Keys {
-    /// Derives them.
+    /// Derives the keys.
     pub fn new(secrets: &Secrets<'_>) -> Keys {
         let (cluster, secret, packet_keys) = match *secrets {
             Secrets::Shared { cluster, secret, packet_keys } => (cluster, secret, packet_keys),
@@ -72,8 +73,8 @@ impl Keys {
         }
     }
 
-    /// Datagrams of the same size and shape that are neither encrypted nor authenticated, for
-    /// virtual clusters. No other keys open them.
+    /// Creates keys that neither encrypt nor authenticate, for simulated clusters. Datagrams have
+    /// the same size and structure as sealed ones. No other keys open them.
     pub fn unsealed(cluster: &str) -> Keys {
         Keys {
             cluster: cluster_id(cluster),
@@ -82,12 +83,12 @@ impl Keys {
         }
     }
 
-    /// The key of the fingerprints.
+    /// Returns the key of the fingerprints.
     pub fn fingerprint_key(&self) -> [u64; 2] {
         self.fingerprint_key
     }
 
-    /// Makes a whole datagram in `out`, which is cleared first.
+    /// Writes a sealed datagram into `out`, which is cleared first.
     pub fn seal(&self, envelope: &Envelope, body: &[u8], out: &mut Vec<u8>) {
         debug_assert!(body.len() <= MAX_BODY, "a body of {} bytes", body.len());
         let key = match &self.sealing {
@@ -103,7 +104,10 @@ impl Keys {
         out.extend_from_slice(&tag);
     }
 
-    /// Opens a datagram in place. What is not authentic is left as it was.
+    /// Opens a datagram in place. A datagram that is not authentic is not changed.
+    ///
+    /// # Errors
+    /// The cause for which the datagram is dropped.
     pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<(Envelope, &'a [u8]), DropCause> {
         if datagram.len() > MAX_DATAGRAM {
             return Err(DropCause::Long);
@@ -180,7 +184,7 @@ impl PacketKey {
             .into()
     }
 
-    /// Leaves the body as it was when it is not authentic.
+    /// Decrypts the body in place. Returns false, and changes nothing, if it is not authentic.
     fn decrypt(&self, head: &[u8; ENVELOPE], body: &mut [u8], tag: &[u8; TAG]) -> bool {
         self.cipher
             .decrypt_inout_detached(&nonce(head).into(), head, body.into(), tag.into())
@@ -188,7 +192,7 @@ impl PacketKey {
     }
 }
 
-/// Sender and packet number.
+/// The nonce: sender and packet number.
 fn nonce(head: &[u8; ENVELOPE]) -> [u8; 24] {
     let mut nonce = [0; 24];
     nonce.copy_from_slice(&head[8..]);
@@ -205,7 +209,7 @@ fn fingerprint_key(secret: &[u8], cluster: &str) -> [u64; 2] {
     [(key >> 64) as u64, key as u64]
 }
 
-/// The zero byte keeps purpose and name apart.
+/// Derives a key. The zero byte separates the purpose from the cluster's name.
 fn derive<const N: usize>(secret: &[u8], purpose: &str, cluster: &str) -> [u8; N] {
     let mut key = [0; N];
     Hkdf::<Sha256>::new(Some(SALT), secret)

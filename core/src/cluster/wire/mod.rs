@@ -1,9 +1,10 @@
-//! What nodes send each other, byte by byte: docs/protocol.md.
+//! The wire format: the bytes that nodes send to each other, as described in `docs/protocol.md`.
 //!
-//! A datagram is an envelope, a sealed body and a tag. `keys.rs` seals and opens; there is one
-//! file for each kind of body. Nothing here has state or acts on what it reads: a body is checked
-//! to its end before any of it is handed out, no count is believed before the bytes are there,
-//! and bytes after what is known are ignored, so that later versions may add fields.
+//! A datagram is an envelope, a sealed body and an authentication tag. `keys.rs` seals and opens
+//! datagrams; each kind of body has its own file. Nothing here has state or acts on what it reads.
+//! A body is checked completely before any of it is returned, no count is trusted before the bytes
+//! are there, and bytes after the last known field are ignored, so that later versions can add
+//! fields.
 
 mod address;
 pub(crate) mod bytes;
@@ -27,7 +28,7 @@ pub use snapshot::{Snapshot, SnapshotWriter};
 
 use super::Origin;
 
-/// The most bytes of a datagram: what every IPv6 link carries, less its headers.
+/// The most bytes of a datagram: the smallest MTU of IPv6, less the headers of IPv6 and UDP.
 pub const MAX_DATAGRAM: usize = 1232;
 /// The most bytes of a body.
 pub const MAX_BODY: usize = MAX_DATAGRAM - ENVELOPE - TAG;
@@ -35,33 +36,32 @@ pub const MAX_BODY: usize = MAX_DATAGRAM - ENVELOPE - TAG;
 const ENVELOPE: usize = 32;
 const TAG: usize = 16;
 const MAGIC: [u8; 2] = *b"dT";
-/// Datagrams of another version cannot be understood. What is added at the end of a body, a new
-/// flag or a new kind is not another version.
+/// The protocol version. New fields at the end of a body, new flags and new kinds do not change it.
 const VERSION: u8 = 1;
 
-/// What a datagram is about.
+/// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DatagramKind {
-    /// What a node admitted.
+    /// The units that a node admitted.
     Report = 1,
-    /// Which reports are missing.
+    /// A request for missing reports.
     Gap,
-    /// Which of them nobody has any more.
+    /// Requested reports that the sender does not have any more.
     Gone,
-    /// How far the reports of each origin are known.
+    /// The number of the last known report of each origin.
     Digest,
-    /// Asks for a snapshot. The body is empty.
+    /// A request for a snapshot. The body is empty.
     SnapshotRequest,
-    /// Buckets in debt.
+    /// Buckets that are not full.
     Snapshot,
-    /// A message of the membership protocol, in its own format.
+    /// A message of the membership protocol (SWIM), in the format of the crate `foca`.
     Swim,
-    /// A challenge, its echo, or both.
+    /// A challenge, the echo of one, or both.
     Hello,
-    /// The sender ends. The body is empty.
+    /// The sender leaves the cluster. The body is empty.
     Leave,
-    /// Data of the host.
+    /// Data of the host program.
     Payload,
 }
 
@@ -85,16 +85,17 @@ impl DatagramKind {
     }
 }
 
-/// What stands in front of every body, readable by all and changeable by nobody.
+/// The header of every datagram. It is authenticated but not encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// What the body is.
+    /// The kind of the body.
     pub kind: DatagramKind,
-    /// What they mean depends on the kind; unknown ones mean nothing.
+    /// Flags, which depend on the kind. Unknown flags are ignored.
     pub flags: u8,
-    /// Who sent it.
+    /// The sender.
     pub sender: Origin,
-    /// No two datagrams of a sender have the same: it is part of the nonce.
+    /// The packet number, which is part of the nonce. It is different for every datagram of a
+    /// sender.
     pub packet: u64,
 }
 
@@ -114,28 +115,28 @@ impl Envelope {
 /// Why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropCause {
-    /// Too short for an envelope and a tag.
+    /// The datagram is too short for an envelope and a tag.
     Short,
-    /// Longer than any datagram may be.
+    /// The datagram is longer than `MAX_DATAGRAM`.
     Long,
-    /// Something else altogether.
+    /// The datagram does not start with the magic bytes.
     Magic,
-    /// Of another version of the protocol.
+    /// The datagram has another protocol version.
     Version,
-    /// Of a cluster with another name.
+    /// The datagram belongs to a cluster with another name.
     Cluster,
-    /// Sealed with a key that is not known here.
+    /// No packet key of this node has the key id.
     Key,
-    /// Forged, damaged, or sealed with another secret.
+    /// The datagram is forged, damaged, or sealed with another secret.
     Auth,
-    /// Sealed well, but of a kind that is not known here.
+    /// The datagram is authentic, but its kind is unknown.
     Kind,
-    /// Sealed well, but the body is not what its kind says.
+    /// The datagram is authentic, but its body is malformed.
     Malformed,
 }
 
 impl DropCause {
-    /// How many causes there are.
+    /// The number of causes.
     pub const COUNT: usize = DropCause::ALL.len();
     /// All causes, in order of their index.
     pub const ALL: [DropCause; 9] = [
@@ -150,12 +151,12 @@ impl DropCause {
         DropCause::Malformed,
     ];
 
-    /// Its place in a list of counters.
+    /// The index of the cause in `ALL`, and in a list of counters.
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// Its name, for counters and logs.
+    /// The name of the cause, for counters and logs.
     pub fn name(self) -> &'static str {
         match self {
             DropCause::Short => "short",
@@ -176,12 +177,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_a_promise() {
+    fn the_sizes_of_datagrams_and_bodies_do_not_change() {
         assert_eq!((MAX_DATAGRAM, MAX_BODY), (1232, 1184));
     }
 
     #[test]
-    fn every_cause_has_its_counter() {
+    fn every_cause_has_its_own_index_and_name() {
         for (index, cause) in DropCause::ALL.into_iter().enumerate() {
             assert_eq!(cause.index(), index);
         }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_numbered() {
+    fn kinds_are_numbered_from_1_to_10() {
         assert_eq!(DatagramKind::ALL.map(|kind| kind as u8), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
         assert!((1..=10).all(|byte| DatagramKind::of(byte).is_some_and(|kind| kind as u8 == byte)));
         assert!([0, 11, 255].into_iter().all(|byte| DatagramKind::of(byte).is_none()));

@@ -1,4 +1,4 @@
-//! PAYLOAD: data of the host.
+//! PAYLOAD: data of the host program.
 
 use super::DropCause;
 use super::bytes::{Reader, put_varint};
@@ -6,7 +6,7 @@ use super::bytes::{Reader, put_varint};
 /// The greatest age of a payload, in microseconds: 12 days.
 pub const MAX_AGE_US: u64 = 1 << 40;
 
-/// Writes a body.
+/// Writes a body into `out`, which is cleared first.
 pub fn write_payload(number: u64, age_us: u64, payload: &[u8], out: &mut Vec<u8>) {
     out.clear();
     put_varint(out, number);
@@ -14,7 +14,7 @@ pub fn write_payload(number: u64, age_us: u64, payload: &[u8], out: &mut Vec<u8>
     out.extend_from_slice(payload);
 }
 
-/// Reads a body: the payload's number, its age in microseconds, and the payload.
+/// Parses a body: the payload's number, its age in microseconds, and the payload.
 pub fn parse_payload(body: &[u8]) -> Result<(u64, u64, &[u8]), DropCause> {
     let mut reader = Reader::new(body);
     let (number, age_us) = (reader.varint()?, reader.varint()?);

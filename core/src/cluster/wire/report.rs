@@ -1,6 +1,6 @@
-//! REPORT: what an origin admitted, by rule and fingerprint.
+//! REPORT: the hits that an origin admitted, by rule and fingerprint.
 //!
-//! Hits are counted in quanta, so that an entry stays small where costs are large.
+//! Hits are counted in quanta, so that an entry stays small even if costs are large.
 
 use super::bytes::{
     ENTRY, ORIGIN, Reader, entry_len, put_entry, put_origin, put_varint, varint_len,
@@ -8,48 +8,49 @@ use super::bytes::{
 use super::{DropCause, MAX_BODY};
 use crate::cluster::Origin;
 
-/// Flag of the envelope: the report is not the sender's own, and its body begins with the origin.
+/// Flag of the envelope: the report belongs to another origin, with which the body begins.
 pub const RELAYED: u8 = 1;
 /// The most hits of an entry, in quanta.
 pub const MAX_HITS: u64 = u32::MAX as u64;
 /// The greatest quantum.
 pub const MAX_QUANTUM: u64 = 1 << 40;
-/// The greatest age, some twelve days: far more than any report is kept.
+/// The greatest age in microseconds, about twelve days, which is far longer than reports are
+/// stored.
 pub const MAX_AGE_US: u64 = 1 << 40;
 
 /// First number, span, number of sections.
 const HEAD: usize = 8 + 4 + 1;
-/// A section's rule and number of entries, ahead of its varints.
+/// A section's rule and number of entries, which precede its varints.
 const SECTION: usize = 8 + 2;
-/// The most bytes of an age: a report can be sent again when it is older, and by others, so room
-/// is left for its age to grow and for its origin.
+/// The most bytes of an age. A report may be sent again later and by another node, so space is
+/// reserved for a greater age and for the origin.
 const LONGEST_AGE: usize = varint_len(MAX_AGE_US);
-/// The most bytes of a section's head.
+/// The most bytes of a section header.
 pub const MAX_SECTION: usize = SECTION + varint_len(MAX_QUANTUM) + LONGEST_AGE;
 /// The most bytes of an entry.
 pub const MAX_ENTRY: usize = entry_len(MAX_HITS << 1 | 1);
-/// What is in a report beside its sections, at most.
+/// The most bytes of a report before its sections.
 pub const MAX_HEAD: usize = ORIGIN + HEAD;
 
-/// What a section's entries have in common.
+/// The header of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The rule's identity: a hash of the names of domain and rule.
     pub rule: u64,
-    /// The units of one hit.
+    /// Units per hit.
     pub quantum: u64,
-    /// How long ago the first of these hits was, in microseconds, when the report was sent.
+    /// The age of the first of these hits when the report was sent, in microseconds.
     pub age_us: u64,
 }
 
-/// What one tag used under one rule.
+/// The hits of one tag under one rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportEntry {
-    /// Its low byte is always zero.
+    /// The fingerprint of the tag. The lowest byte is always zero.
     pub fingerprint: u64,
-    /// In quanta, at least 1.
+    /// The number of hits, in quanta, at least 1.
     pub hits: u64,
-    /// The tag was at its limit there.
+    /// Whether less than a tenth of the burst was left at the origin.
     pub saturated: bool,
 }
 
@@ -60,16 +61,16 @@ pub struct ReportWriter {
     relayed: bool,
     open: Option<OpenSection>,
     sections: u8,
-    /// Bytes that are left free.
+    /// Bytes that are reserved for sending the report again.
     spare: usize,
 }
 
-/// The section that takes entries now.
+/// The section to which entries are added.
 #[derive(Clone, Copy, Debug)]
 struct OpenSection {
-    head: Section,
+    header: Section,
     entries: u16,
-    /// Where its number of entries is.
+    /// The position of the number of entries in the body.
     at: usize,
 }
 
@@ -80,7 +81,7 @@ impl Default for ReportWriter {
 }
 
 impl ReportWriter {
-    /// An empty report of the sender's own.
+    /// Creates an empty report of the sender.
     pub fn new() -> ReportWriter {
         let body = Vec::with_capacity(MAX_BODY);
         let mut writer = ReportWriter { body, relayed: false, open: None, sections: 0, spare: 0 };
@@ -88,7 +89,7 @@ impl ReportWriter {
         writer
     }
 
-    /// Begins anew: a report of the sender's own, or of the origin given.
+    /// Starts a new report: of the sender, or of the origin `relayed`.
     pub fn clear(&mut self, relayed: Option<Origin>) {
         self.body.clear();
         self.relayed = relayed.is_some();
@@ -101,18 +102,18 @@ impl ReportWriter {
         self.spare = if self.relayed { 0 } else { ORIGIN };
     }
 
-    /// Whether there are no entries.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.sections == 0
     }
 
-    /// The flags of the envelope that belong to this body.
+    /// Returns the flags of the envelope for this body.
     pub fn flags(&self) -> u8 {
         if self.relayed { RELAYED } else { 0 }
     }
 
-    /// Adds an entry, in a new section if this one differs from the last. False: there is no room,
-    /// and nothing has changed. An entry of no hits says nothing and is left out.
+    /// Adds an entry, in a new section if `section` differs from the last one. Returns false and
+    /// changes nothing if there is no space. An entry without hits is ignored.
     #[inline]
     pub fn push(&mut self, section: &Section, entry: ReportEntry) -> bool {
         debug_assert!(entry.hits <= MAX_HITS, "{entry:?} needs a greater quantum");
@@ -122,7 +123,7 @@ impl ReportWriter {
         }
         let room = MAX_BODY.saturating_sub(self.body.len() + self.spare);
         match &mut self.open {
-            Some(open) if open.head == *section => {
+            Some(open) if open.header == *section => {
                 if entry_len(value) > room {
                     return false;
                 }
@@ -140,7 +141,7 @@ impl ReportWriter {
         true
     }
 
-    /// Writes the head of a section with one entry, if it fits.
+    /// Writes the header of a section with one entry, if it fits.
     fn open_section(&mut self, section: &Section, room: usize) -> bool {
         debug_assert!((1..=MAX_QUANTUM).contains(&section.quantum), "{section:?}");
         let quantum = section.quantum.clamp(1, MAX_QUANTUM);
@@ -151,15 +152,15 @@ impl ReportWriter {
         self.spare += LONGEST_AGE - varint_len(age_us);
         self.sections += 1;
         self.body.extend_from_slice(&section.rule.to_be_bytes());
-        self.open = Some(OpenSection { head: *section, entries: 1, at: self.body.len() });
+        self.open = Some(OpenSection { header: *section, entries: 1, at: self.body.len() });
         self.body.extend_from_slice(&1_u16.to_be_bytes());
         put_varint(&mut self.body, quantum);
         put_varint(&mut self.body, age_us);
         true
     }
 
-    /// The body of the reports from `first` to `last`. Padded, it is as long as any can be, so that
-    /// full datagrams are equally long. Nothing more can be added until it is cleared.
+    /// Returns the body of the reports from `first` to `last`. With `padded`, it has the greatest
+    /// length, so that full datagrams have equal sizes. Call `clear` before adding more.
     pub fn finish(&mut self, first: u64, last: u64, padded: bool) -> &[u8] {
         debug_assert!(first >= 1 && last >= first && last - first <= u64::from(u32::MAX));
         let span = u32::try_from(last.saturating_sub(first)).unwrap_or(u32::MAX);
@@ -175,21 +176,21 @@ impl ReportWriter {
     }
 }
 
-/// The body of a report, checked to its end.
+/// A parsed report, which has been checked completely.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// Whose report it is; none: the sender's own.
+    /// The origin of the report; `None` if it is the sender.
     pub origin: Option<Origin>,
     /// The first number that it covers, at least 1.
     pub first: u64,
-    /// The last.
+    /// The last number that it covers.
     pub last: u64,
     sections: u8,
     rest: Reader<'a>,
 }
 
 impl<'a> Report<'a> {
-    /// Checks all of a body.
+    /// Parses a body.
     pub fn parse(body: &'a [u8], flags: u8) -> Result<Report<'a>, DropCause> {
         let mut reader = Reader::new(body);
         let origin = if flags & RELAYED == 0 { None } else { Some(reader.origin()?) };
@@ -206,14 +207,14 @@ impl<'a> Report<'a> {
         Ok(Report { origin, first, last, sections, rest })
     }
 
-    /// What was reported, by rule and age.
+    /// Returns the sections: rule and age, with the entries.
     pub fn sections(&self) -> impl Iterator<Item = (Section, Entries<'a>)> + use<'a> {
         let mut reader = self.rest;
         (0..self.sections).map_while(move |_| section(&mut reader).ok())
     }
 }
 
-/// Checks a section and goes past it.
+/// Reads and checks a section.
 fn section<'a>(reader: &mut Reader<'a>) -> Result<(Section, Entries<'a>), DropCause> {
     let rule = reader.u64()?;
     let count = reader.u16()?;

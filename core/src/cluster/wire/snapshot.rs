@@ -1,6 +1,7 @@
-//! SNAPSHOT: the buckets in debt, and which reports they contain.
+//! SNAPSHOT: the buckets that are not full, and which reports they include.
 //!
-//! A snapshot may take several datagrams. Each has some of the windows, then some of the buckets.
+//! A snapshot may consist of several datagrams. Each contains some of the windows, followed by some
+//! of the buckets.
 
 use super::bytes::{
     ENTRY, ORIGIN, Reader, entry_len, put_entry, put_origin, put_ranges, put_varint,
@@ -9,31 +10,31 @@ use super::bytes::{
 use super::{DropCause, MAX_BODY};
 use crate::cluster::{Origin, Window};
 
-/// The most that a bucket can have used, in sixteenths of a unit.
+/// The greatest used part of a bucket, in sixteenths of a unit.
 pub const MAX_USED: u64 = 1 << 60;
 
-/// Part, number of parts.
+/// Part number and number of parts.
 const HEAD: usize = 2 + 2;
 /// A section's rule and number of entries.
 const SECTION: usize = 8 + 2;
-/// The number of sections, which follows the windows.
+/// The number of sections, which follows after the windows.
 const SECTIONS: usize = 1;
 
-/// Writes the body of a part: windows first, then entries.
+/// Writes the body of a part: windows, then entries.
 #[derive(Clone, Debug)]
 pub struct SnapshotWriter {
     body: Vec<u8>,
-    /// Where the number of sections is; none: there are only windows so far.
+    /// The position of the number of sections in the body. `None` while there are only windows.
     sections_at: Option<usize>,
     open: Option<OpenSection>,
 }
 
-/// The section that takes entries now.
+/// The section to which entries are added.
 #[derive(Clone, Copy, Debug)]
 struct OpenSection {
     rule: u64,
     entries: u16,
-    /// Where its number of entries is.
+    /// The position of the number of entries in the body.
     at: usize,
 }
 
@@ -44,7 +45,7 @@ impl Default for SnapshotWriter {
 }
 
 impl SnapshotWriter {
-    /// An empty part.
+    /// Creates an empty part.
     pub fn new() -> SnapshotWriter {
         let body = Vec::with_capacity(MAX_BODY);
         let mut writer = SnapshotWriter { body, sections_at: None, open: None };
@@ -52,25 +53,25 @@ impl SnapshotWriter {
         writer
     }
 
-    /// Begins anew.
+    /// Starts a new part.
     pub fn clear(&mut self) {
         self.body.clear();
-        // The number of windows is one byte: no datagram has room for 128.
+        // The number of windows, as one byte: fewer than 128 fit into a datagram.
         self.body.extend_from_slice(&[0; HEAD + 1]);
         self.sections_at = None;
         self.open = None;
     }
 
-    /// Whether there is nothing in it.
+    /// Returns true if the part contains nothing.
     pub fn is_empty(&self) -> bool {
         self.body[HEAD] == 0 && self.sections_at.is_none()
     }
 
-    /// Adds a window. False: there is no room, or there are entries already, and nothing has
-    /// changed.
+    /// Adds a window. Returns false and changes nothing if there is no space, or if there are
+    /// entries already.
     ///
-    /// A window that does not fit alone loses its oldest holes: these reports count as applied and
-    /// are never charged. So an empty part takes any window.
+    /// If the part is empty and the window does not fit, its oldest gaps are left out: these
+    /// reports count as applied and are never charged. So an empty part accepts any window.
     pub fn push_window(&mut self, origin: Origin, window: &Window) -> bool {
         if self.sections_at.is_some() {
             return false;
@@ -89,8 +90,8 @@ impl SnapshotWriter {
         true
     }
 
-    /// Adds what a bucket has used of its burst, in sixteenths of a unit, in a new section if the
-    /// rule differs from the last. False: there is no room, and nothing has changed.
+    /// Adds the used part of a bucket, in sixteenths of a unit, in a new section if the rule
+    /// differs from the last one. Returns false and changes nothing if there is no space.
     pub fn push(&mut self, rule: u64, fingerprint: u64, used_16ths: u64) -> bool {
         let used = used_16ths.min(MAX_USED);
         let end = self.body.len() + entry_len(used);
@@ -117,7 +118,7 @@ impl SnapshotWriter {
         true
     }
 
-    /// Writes the head of a section with one entry.
+    /// Writes the header of a section with one entry.
     fn open_section(&mut self, sections_at: usize, sections: u8, rule: u64) {
         if self.sections_at.is_none() {
             self.body.push(0);
@@ -129,8 +130,8 @@ impl SnapshotWriter {
         self.body.extend_from_slice(&1_u16.to_be_bytes());
     }
 
-    /// The body of one of the parts, which are numbered from 0. Once all parts are written their
-    /// number may be set by calling it again.
+    /// Returns the body of this part, which are numbered from 0. May be called again to set another
+    /// number of parts.
     pub fn finish(&mut self, part: u16, parts: u16) -> &[u8] {
         debug_assert!(part < parts, "part {part} of {parts}");
         if self.sections_at.is_none() {
@@ -143,12 +144,12 @@ impl SnapshotWriter {
     }
 }
 
-/// The body of a part, checked to its end.
+/// A parsed part, which has been checked completely.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
-    /// Which part it is, from 0.
+    /// The number of the part, from 0.
     pub part: u16,
-    /// How many there are, at least 1.
+    /// The number of parts, at least 1.
     pub parts: u16,
     windows: usize,
     windows_at: Reader<'a>,
@@ -157,7 +158,7 @@ pub struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Checks all of a body.
+    /// Parses a body.
     pub fn parse(body: &'a [u8]) -> Result<Snapshot<'a>, DropCause> {
         let mut reader = Reader::new(body);
         let (part, parts) = (reader.u16()?, reader.u16()?);
@@ -177,13 +178,13 @@ impl<'a> Snapshot<'a> {
         Ok(Snapshot { part, parts, windows, windows_at, sections, sections_at })
     }
 
-    /// Which reports the buckets contain.
+    /// Returns the windows, which state the reports that the buckets include.
     pub fn windows(&self) -> impl Iterator<Item = (Origin, Window)> + use<'a> {
         let mut reader = self.windows_at;
         (0..self.windows).map_while(move |_| window(&mut reader).ok())
     }
 
-    /// The buckets, by rule.
+    /// Returns the buckets by rule.
     pub fn sections(&self) -> impl Iterator<Item = (u64, Buckets<'a>)> + use<'a> {
         let mut reader = self.sections_at;
         (0..self.sections).map_while(move |_| section(&mut reader).ok())
@@ -195,7 +196,7 @@ fn window(reader: &mut Reader<'_>) -> Result<(Origin, Window), DropCause> {
     Ok((origin, Window::new(top, reader.ranges(top)?)))
 }
 
-/// Checks a section and goes past it.
+/// Reads and checks a section.
 fn section<'a>(reader: &mut Reader<'a>) -> Result<(u64, Buckets<'a>), DropCause> {
     let (rule, count) = (reader.u64()?, reader.u16()?);
     let buckets = Buckets { reader: *reader, left: count };
@@ -208,7 +209,7 @@ fn section<'a>(reader: &mut Reader<'a>) -> Result<(u64, Buckets<'a>), DropCause>
     Ok((rule, buckets))
 }
 
-/// The buckets of one rule: fingerprint, and what is used, in sixteenths of a unit.
+/// The buckets of one rule: fingerprint and used part, in sixteenths of a unit.
 #[derive(Clone, Debug)]
 pub struct Buckets<'a> {
     reader: Reader<'a>,

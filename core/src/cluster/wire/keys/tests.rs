@@ -33,7 +33,7 @@ fn all() -> [Keys; 4] {
 }
 
 #[test]
-fn what_is_sealed_can_be_opened() {
+fn a_sealed_datagram_can_be_opened() {
     for keys in all() {
         for len in [0, 1, 100, MAX_BODY] {
             let body: Vec<u8> = (0..len).map(|n| n as u8).collect();
@@ -45,7 +45,7 @@ fn what_is_sealed_can_be_opened() {
 }
 
 #[test]
-fn the_envelope_is_as_documented() {
+fn the_envelope_has_the_documented_layout() {
     let keys = shared("s", &[]);
     let datagram = seal(&keys, b"body");
     assert_eq!(datagram[..5], [b'd', b'T', 1, 8, 0x81]);
@@ -54,9 +54,9 @@ fn the_envelope_is_as_documented() {
     assert_eq!(datagram[8..32], numbers);
 }
 
-/// A sealed datagram can be changed in no bit; a body is not readable.
+/// The body is not readable either.
 #[test]
-fn every_bit_counts() {
+fn a_sealed_datagram_with_any_bit_changed_is_dropped() {
     let keys = shared("s", &["one"]);
     let body = [0; 40];
     let datagram = seal(&keys, &body);
@@ -73,12 +73,12 @@ fn every_bit_counts() {
         };
         let before = changed.clone();
         assert_eq!(keys.open(&mut changed), Err(cause), "bit {bit}");
-        assert_eq!(changed, before, "what is dropped is left as it was");
+        assert_eq!(changed, before, "a dropped datagram is not changed");
     }
 }
 
 #[test]
-fn lengths_are_checked_first() {
+fn datagrams_of_impossible_length_are_dropped() {
     let keys = shared("s", &[]);
     let datagram = seal(&keys, b"");
     for len in 0..48 {
@@ -90,7 +90,7 @@ fn lengths_are_checked_first() {
 }
 
 #[test]
-fn a_new_kind_is_told_from_a_forged_one() {
+fn an_unknown_kind_has_another_cause_than_a_forged_datagram() {
     let keys = Keys::unsealed("web");
     let mut datagram = seal(&keys, b"body");
     datagram[3] = 11;
@@ -100,7 +100,7 @@ fn a_new_kind_is_told_from_a_forged_one() {
 }
 
 #[test]
-fn other_clusters_and_secrets_are_strangers() {
+fn datagrams_of_other_clusters_or_secrets_are_dropped() {
     let datagram = seal(&shared("s", &[]), b"body");
     let elsewhere = Keys::new(&Secrets::Shared { cluster: "mail", secret: b"s", packet_keys: &[] });
     assert_eq!(opened(&elsewhere, &datagram), Err(DropCause::Cluster));
@@ -113,9 +113,9 @@ fn other_clusters_and_secrets_are_strangers() {
     }
 }
 
-/// The three steps of a rotation, each node being at most one step behind another.
+/// The three steps of a rotation. Nodes differ by at most one step.
 #[test]
-fn packet_keys_rotate() {
+fn datagrams_can_be_opened_in_every_step_of_a_key_rotation() {
     let steps: [&[&str]; 4] = [&["old"], &["old", "new"], &["new", "old"], &["new"]];
     for pair in steps.windows(2) {
         for (from, to) in [(pair[0], pair[1]), (pair[1], pair[0])] {
@@ -124,13 +124,15 @@ fn packet_keys_rotate() {
         }
     }
     let datagram = seal(&shared("s", &["new", "old"]), b"body");
-    assert!(opened(&shared("s", &["old"]), &datagram).is_err(), "the first is used");
+    assert!(
+        opened(&shared("s", &["old"]), &datagram).is_err(),
+        "datagrams are sealed with the first key"
+    );
     assert_eq!(shared("s", &[]).fingerprint_key(), shared("s", &["new"]).fingerprint_key());
 }
 
-/// Two keys may have one id: both are tried.
 #[test]
-fn equal_ids_are_no_trouble() {
+fn two_packet_keys_with_the_same_id_are_both_tried() {
     let id = |key: &str| PacketKey::new(derive(key.as_bytes(), "packet key", "web")).id;
     let twin = (0..10_000).map(|n| n.to_string()).find(|key| id(key) == id("one")).unwrap();
     let datagram = seal(&shared("s", &[&twin]), b"body");
@@ -139,7 +141,7 @@ fn equal_ids_are_no_trouble() {
 }
 
 #[test]
-fn fingerprints_depend_on_secret_and_name() {
+fn the_fingerprint_key_depends_on_secret_and_cluster_name() {
     let key = |cluster, secret: &str| {
         let secret = secret.as_bytes();
         Keys::new(&Secrets::Shared { cluster, secret, packet_keys: &[] }).fingerprint_key()
@@ -151,7 +153,7 @@ fn fingerprints_depend_on_secret_and_name() {
 }
 
 #[test]
-fn nothing_secret_is_printed() {
+fn debug_output_contains_no_secrets() {
     let secrets = Secrets::Shared { cluster: "web", secret: b"hunter2", packet_keys: &[] };
     assert_eq!(format!("{secrets:?} {:?}", Keys::new(&secrets)), "Secrets { .. } Keys { .. }");
 }

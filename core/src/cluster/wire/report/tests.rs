@@ -13,7 +13,7 @@ fn listed(report: &Report<'_>) -> Vec<(Section, Vec<ReportEntry>)> {
 }
 
 #[test]
-fn reports_come_back() {
+fn a_report_is_read_as_it_was_written() {
     let mut writer = ReportWriter::new();
     let coarse = Section { quantum: MAX_QUANTUM, age_us: MAX_AGE_US, ..SECTION_1 };
     let sections = [SECTION_1, coarse, Section { rule: 0, ..SECTION_1 }, SECTION_1];
@@ -41,7 +41,7 @@ fn reports_come_back() {
 }
 
 #[test]
-fn a_body_is_as_documented() {
+fn the_body_has_the_documented_layout() {
     let mut writer = ReportWriter::new();
     let section = Section { rule: 0x0102_0304_0506_0708, quantum: 300, age_us: 5 };
     let fingerprint = 0x1112_1314_1516_1700;
@@ -56,10 +56,10 @@ fn a_body_is_as_documented() {
     assert_eq!(writer.finish(9, 11, false), expected.concat());
 }
 
-/// Whatever is pushed, a full body is full to within one entry, and holds what was accepted. It
-/// could be sent by another, and as late as can be.
+/// A body that accepts no more entries is full except for less than one entry. Another node could
+/// send it, at the greatest age.
 #[test]
-fn a_full_body_takes_no_more() {
+fn a_full_body_holds_all_accepted_entries_and_can_be_relayed_later() {
     for (relayed, step) in [(None, 1), (None, 1 << 20), (Some(OTHER), 77)] {
         for per_section in [1, 3, 1000] {
             let mut writer = ReportWriter::new();
@@ -70,7 +70,7 @@ fn a_full_body_takes_no_more() {
                 let entry = entry(n % 200 * step + 1);
                 let before = writer.clone();
                 if !writer.push(&section, entry) {
-                    assert_eq!(writer.body, before.body, "nothing has changed");
+                    assert_eq!(writer.body, before.body, "push changed the body");
                     break;
                 }
                 match list.last_mut() {
@@ -88,13 +88,13 @@ fn a_full_body_takes_no_more() {
                 assert!(entries.iter().all(|entry| writer.push(&late, *entry)));
             }
             writer.finish(1, 1, true);
-            assert!(!writer.push(&SECTION_1, entry(1)), "padding leaves no room");
+            assert!(!writer.push(&SECTION_1, entry(1)), "a padded body is full");
         }
     }
 }
 
 #[test]
-fn nothing_is_a_report_too() {
+fn a_report_without_entries_is_valid() {
     let mut writer = ReportWriter::new();
     let none = ReportEntry { hits: 0, ..entry(5) };
     assert!(writer.push(&SECTION_1, none));
@@ -105,7 +105,7 @@ fn nothing_is_a_report_too() {
 }
 
 #[test]
-fn what_is_cut_off_is_malformed() {
+fn a_truncated_report_is_malformed() {
     let mut writer = ReportWriter::new();
     writer.clear(Some(OTHER));
     for n in [1, 64, 1 << 30] {
@@ -156,9 +156,8 @@ fn values_out_of_range_are_malformed() {
 }
 
 #[test]
-fn a_datagram_has_at_most_255_sections() {
-    // Sections of no entries: smaller than a writer makes them, so that more than 255 would fit
-    // into a longer body.
+fn a_report_has_at_most_255_sections() {
+    // A writer's sections are too large for 256 of them to fit, so the count is set directly.
     let mut writer = ReportWriter::new();
     writer.sections = u8::MAX;
     assert!(!writer.push(&SECTION_1, entry(1)));

@@ -13,7 +13,7 @@ fn listed(snapshot: &Snapshot<'_>) -> Vec<(u64, Vec<(u64, u64)>)> {
 }
 
 #[test]
-fn snapshots_come_back() {
+fn a_snapshot_is_read_as_it_was_written() {
     let mut writer = SnapshotWriter::new();
     assert!(writer.is_empty());
     let windows = [
@@ -30,7 +30,7 @@ fn snapshots_come_back() {
         assert!(buckets.iter().all(|(tag, used)| writer.push(*rule, *tag, *used)));
     }
     assert!(!writer.is_empty());
-    assert!(!writer.push_window(origin(4), &Window::default()), "windows come first");
+    assert!(!writer.push_window(origin(4), &Window::default()), "windows must precede buckets");
     writer.finish(0, 1);
     let body = writer.finish(3, 9).to_vec();
     let snapshot = Snapshot::parse(&body).unwrap();
@@ -45,7 +45,7 @@ fn snapshots_come_back() {
 }
 
 #[test]
-fn a_body_is_as_documented() {
+fn the_body_has_the_documented_layout() {
     let mut writer = SnapshotWriter::new();
     assert!(
         writer.push_window(Origin { node: 1, incarnation: 2 }, &Window::new(300, vec![(4, 6)]))
@@ -61,16 +61,16 @@ fn a_body_is_as_documented() {
 }
 
 #[test]
-fn an_empty_one_is_a_snapshot_too() {
+fn an_empty_snapshot_is_valid() {
     let snapshot = SnapshotWriter::new().finish(0, 1).to_vec();
     assert_eq!(snapshot, [0, 0, 0, 1, 0, 0]);
     let snapshot = Snapshot::parse(&snapshot).unwrap();
     assert_eq!((snapshot.windows().count(), snapshot.sections().count()), (0, 0));
 }
 
-/// Windows and buckets of all sizes, spread over as many parts as it takes.
+/// Windows and buckets of all sizes, split over as many parts as needed.
 #[test]
-fn long_snapshots_have_several_parts() {
+fn a_long_snapshot_is_split_over_several_parts() {
     for holes in [0_u64, 1, 5, 100] {
         let missing: Vec<_> = (1..=holes).map(|n| (n * 1000, n * 1000 + 500)).collect();
         let windows: Vec<_> =
@@ -105,7 +105,7 @@ fn long_snapshots_have_several_parts() {
 }
 
 #[test]
-fn a_window_with_many_holes_loses_the_oldest() {
+fn a_window_with_many_gaps_loses_the_oldest() {
     let missing: Vec<_> = (1..=1024).map(|n| (n << 20, n << 20 | 1)).collect();
     let window = Window::new(1 << 40, missing.clone());
     let mut writer = SnapshotWriter::new();
