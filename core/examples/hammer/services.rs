@@ -79,7 +79,7 @@ fn names(busy: &BusyThrottle, payload: &mut dyn Payload) -> HashMap<u64, usize> 
     names
 }
 
-/// All busy answers that peers would receive.
+/// All busy responses that peers would receive.
 fn drain_payloads(payload: &mut dyn Payload) -> Vec<BusyEntry> {
     let all = std::iter::from_fn(|| payload.take());
     all.flat_map(|bytes| parse_busy(&bytes).unwrap_or_default()).collect()

@@ -1,40 +1,43 @@
-//! The arithmetic of the document "Throttling on Busy Responses", to the digit: every second the
-//! limit recovers by a factor or by a constant, and every busy answer of that second halves it.
+//! The arithmetic of the document "Throttling on Busy Responses", reproduced exactly: every second
+//! the limit recovers by a factor or by a constant, and every busy response of that second halves
+//! it.
 //!
-//! `docs/busy.md` says what becomes of it in practice. `dthrottle simulate busy` prints its tables.
+//! `docs/busy.md` describes the effect in practice. `dthrottle simulate busy` prints the tables of
+//! the document.
 
 use super::meter::SECOND;
 
-/// The limit of who has seen no busy answer, and the highest there is.
+/// The limit of a client that has received no busy response, and the highest limit.
 pub const NO_LIMIT: f64 = 9_999_999.0;
-/// More busy answers of one second do not count.
+/// Busy responses of one second beyond this number do not count.
 const MAX_HALVINGS: u32 = 20;
-/// After so many seconds any limit has recovered that a factor can bring back.
+/// After this many seconds, any limit counts as recovered.
 const MAX_SECONDS: u64 = 4096;
 
-/// How the limit recovers, every second.
+/// How the limit recovers each second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Recover {
-    /// By so many times itself: 3 makes it four times as high.
+    /// Adds the limit multiplied by this factor: 3 makes the limit four times as high.
     Rate(f64),
-    /// By so many requests a second.
+    /// Adds this many requests per second.
     Value(f64),
 }
 
 impl Recover {
-    /// The limit of the second after one with this limit and so many busy answers.
+    /// Returns the limit of the second that follows a second with this limit and this number of
+    /// busy responses.
     pub fn next(self, limit: f64, busy: u64) -> f64 {
         let recovered = match self {
             Recover::Rate(rate) => limit + rate * limit,
             Recover::Value(value) => limit + value,
         };
-        // A power of two: exact.
+        // Dividing by a power of two is exact.
         let halvings = busy.min(MAX_HALVINGS.into()) as i32;
         (recovered / 2_f64.powi(halvings)).min(NO_LIMIT)
     }
 }
 
-/// The limit of a second, and the busy answers in it.
+/// The limit of one second, and the number of busy responses in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SecondState {
     pub(crate) limit: f64,
@@ -45,12 +48,12 @@ pub(crate) struct SecondState {
 const BUSY_BITS: u32 = 8;
 
 impl SecondState {
-    /// What it is without any busy answer.
+    /// The state before any busy response.
     fn new(second: u64) -> SecondState {
         SecondState { limit: NO_LIMIT, second, busy: 0 }
     }
 
-    /// As it was stored; zero: nothing was.
+    /// Reads a stored state. Zero means that none was stored.
     pub(crate) fn from_bits(bits: u128, now: u64, floor: f64) -> SecondState {
         let (limit, rest) = (f64::from_bits((bits >> 64) as u64), bits as u64);
         if bits == 0 || limit.is_nan() {
@@ -65,8 +68,8 @@ impl SecondState {
         u128::from(self.limit.to_bits()) << 64 | u128::from(rest)
     }
 
-    /// The second that it is now. Where time goes back, it is still this one; where it goes back
-    /// far, its limit begins to recover now.
+    /// Returns the state of the current second. If time went back by at most a second, the state
+    /// does not change; if it went back further, the limit recovers from now on.
     pub(crate) fn at(self, now: u64, recover: Recover, floor: f64) -> SecondState {
         let second = now / SECOND;
         let Some(passed) = second.checked_sub(self.second) else {
@@ -86,7 +89,7 @@ impl SecondState {
         SecondState { second, ..next }
     }
 
-    /// Whether it is left over from a clock that was set back.
+    /// Returns true if the state was stored before the clock was set back.
     pub(crate) fn is_ahead(self, now: u64) -> bool {
         self.second > now / SECOND + 1
     }
@@ -95,7 +98,7 @@ impl SecondState {
         SecondState { busy: self.busy.saturating_add(1), ..self }
     }
 
-    /// Nanoseconds until the first second in which a request may pass.
+    /// Returns the nanoseconds until the first second in which a request may be sent.
     pub(crate) fn wait(self, now: u64, recover: Recover, floor: f64) -> u64 {
         let mut next = self;
         let mut seconds = 0;
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_limit_or_between_floor_and_none() {
+    fn any_stored_bits_give_a_limit_between_the_floor_and_no_limit() {
         for bits in [f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, 0.0] {
             let bits = u128::from(bits.to_bits()) << 64 | 0xff;
             let second = SecondState::from_bits(bits, 0, 0.5);
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_goes_back_keeps_the_limit_and_then_it_recovers() {
+    fn after_time_went_back_the_limit_stays_and_then_recovers() {
         let recover = Recover::Rate(3.0);
         let low = SecondState { limit: 2.0, second: 1000, busy: 0 };
         assert_eq!(low.at(999 * SECOND, recover, 1.0), low);
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_ends_in_a_second_with_room() {
+    fn the_wait_ends_in_the_first_second_with_a_limit_of_at_least_one() {
         let second = SecondState { limit: 0.1, second: 7, busy: 0 };
         let now = 7 * SECOND + SECOND / 4;
         let wait = second.wait(now, Recover::Rate(3.0), 0.0001);

@@ -1,5 +1,5 @@
-//! The exchange of a throttle with a named table, which shares the busy answers of all processes that
-//! use the table.
+//! Shares the busy responses of all processes that use a named table, by the exchange of a throttle
+//! with that table.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::cluster::payload::Payload;
 use crate::config::TableConfig;
 use crate::error::Result;
 
-/// How often an exchange looks for memory that another process may have made.
+/// How often an exchange searches for memory that another process may have created.
 const SEARCH_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Lets the engine of a throttle share the busy answers of the processes that use its named table.
-/// Returns warnings.
+/// Lets the engine of a throttle share the busy responses of the processes that use its named
+/// table. Returns warnings.
 pub(crate) fn join_cluster(
     node: &ClusterNode,
     table: &TableConfig,
@@ -24,7 +24,7 @@ pub(crate) fn join_cluster(
 ) -> Result<Vec<String>> {
     if node.shares_busy() {
         let opened = open(table, Clock::System, Some(key))?;
-        // With a warning, no other process sees this memory.
+        // If there is a warning, no other process shares this memory.
         if opened.warnings.is_empty() {
             node.set_payload(BusyPayload::maker(Arc::new(opened.store), true));
         }
@@ -32,25 +32,25 @@ pub(crate) fn join_cluster(
     }
     let table = table.clone();
     node.set_payload(Arc::new(move || {
-        Box::new(LazyPayload { table: table.clone(), key, found: None, look_at: 0 })
+        Box::new(LazyPayload { table: table.clone(), key, found: None, search_at: 0 })
     }));
     Ok(Vec::new())
 }
 
-/// The payloads of a throttle whose settings do not say that busy answers are shared, but with whose
-/// named table there may be a busy throttle that shares them.
+/// The payload source of a throttle whose own settings do not share busy responses. A busy throttle
+/// with the same named table may share them, so this source searches for its memory.
 struct LazyPayload {
     table: TableConfig,
     key: [u64; 2],
     found: Option<BusyPayload>,
-    look_at: u64,
+    search_at: u64,
 }
 
 impl Payload for LazyPayload {
     fn tick(&mut self, peers: usize) {
         let now = Clock::System.now_ns();
-        if self.found.is_none() && now >= self.look_at {
-            self.look_at = now.saturating_add(SEARCH_INTERVAL_NS);
+        if self.found.is_none() && now >= self.search_at {
+            self.search_at = now.saturating_add(SEARCH_INTERVAL_NS);
             self.found = existing(&self.table, self.key)
                 .map(|store| BusyPayload::new(Arc::new(store), false));
         }

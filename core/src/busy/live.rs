@@ -1,39 +1,41 @@
 //! The arithmetic of the live throttle: the limit is a pure function of the last cut and the time
-//! since.
+//! since then.
 //!
-//! A cut halves the rate of requests, at most once a second. The limit stays there for a while, at
-//! the beginning of which nothing is sent, comes back quickly to near the last good rate, goes on in
-//! small steps beyond it, and when that has gone well for a while it multiplies, until it is none.
-//! After the first cut, of which little can be learnt, it multiplies at once.
+//! A cut halves the rate of requests, at most once per second. The limit then stays constant for a
+//! while, and at the start of that time no requests are sent. After that it quickly recovers to
+//! near the last good rate, continues in small steps beyond it, and after a time without busy
+//! responses it multiplies until there is none. After the first cut, which says little about the
+//! service, it multiplies immediately.
 
 use super::meter::SECOND;
 
-/// Where a limit is none: more than anybody sends.
+/// A limit this high counts as no limit.
 const MAX_LIMIT: f64 = 1e7;
-/// Between two cuts at least.
+/// The shortest time between two cuts.
 pub(crate) const MIN_CUT_INTERVAL_NS: u64 = SECOND;
-/// How long the limit stays where a cut has put it.
+/// How long the limit stays constant after a cut.
 const HOLD_LIMIT_NS: u64 = 700_000_000;
-/// How long nothing is sent after a cut: a server that counts in seconds has nothing left for the
-/// rest of its own.
+/// How long no requests are sent after a cut. A server that counts in whole seconds has nothing
+/// left for the rest of its current second.
 pub(crate) const SILENCE_NS: u64 = 300_000_000;
-/// The share of the limit from which on it is what holds requests back. A limit that doubles was,
-/// over its last second, 0.7 of what it is.
+/// If more than this share of the limit was sent, the limit is considered to be what restricted the
+/// requests. A limit that doubles each second was, on average over its last second, 0.7 of its
+/// current value.
 const USED_SHARE: f64 = 0.6;
 
 /// The settings of the live throttle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Live {
-    /// What a cut leaves of the rate.
+    /// The share of the rate that a cut leaves.
     pub cut: f64,
-    /// Up to which share of the last good rate the limit comes back quickly.
+    /// The share of the last good rate up to which the limit recovers quickly.
     pub near: f64,
-    /// By which share of it the limit then goes up in a second.
+    /// The share of the last good rate by which the limit then increases per second.
     pub step: f64,
-    /// For so many seconds.
+    /// The number of seconds for which it increases in steps.
     pub patience: f64,
-    /// What the limit multiplies by in a second where it is quick: below `near`, and after
-    /// `patience`.
+    /// The factor by which the limit grows per second while it recovers quickly: below `near`, and
+    /// after `patience`.
     pub growth: f64,
 }
 
@@ -48,14 +50,14 @@ impl Default for Live {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cut {
     pub(crate) at: u64,
-    /// What it left.
+    /// The limit that the cut left.
     limit: f32,
-    /// The rate that the service could bear; zero: not known.
+    /// The rate that the service could serve; zero if it is not known.
     good: f32,
 }
 
 impl Cut {
-    /// As it was stored; zero: there was none. Whatever the words are, the limits make sense.
+    /// Reads a stored cut. Zero means that there was none. Any other bits give plausible limits.
     pub(crate) fn from_bits(bits: u128, floor: f64) -> Option<Cut> {
         let sane = |bits: u128, least: f32| match f32::from_bits(bits as u32) {
             value if value.is_nan() => least,
@@ -65,12 +67,12 @@ impl Cut {
         (bits != 0).then_some(Cut { at: (bits >> 64) as u64, limit, good })
     }
 
-    /// Whether it is left over from a clock that was set back.
+    /// Returns true if the cut was stored before the clock was set back.
     pub(crate) fn is_ahead(self, now: u64) -> bool {
         self.at > now.saturating_add(MIN_CUT_INTERVAL_NS)
     }
 
-    /// The same at another time.
+    /// The same cut at another time.
     pub(crate) fn with_time(self, at: u64) -> Cut {
         Cut { at, ..self }
     }
@@ -82,7 +84,7 @@ impl Cut {
 }
 
 impl Live {
-    /// The limit so long after a cut; nothing: none.
+    /// Returns the limit `after_ns` after a cut, or `None` if there is none any more.
     pub(crate) fn limit(&self, cut: Cut, after_ns: u64) -> Option<f64> {
         let limit = f64::from(cut.limit);
         let Some(quick_ns) = after_ns.checked_sub(HOLD_LIMIT_NS) else { return Some(limit) };
@@ -94,37 +96,40 @@ impl Live {
             return grown(limit, quick);
         }
         let near = f64::from(cut.good) * self.near;
-        // Seconds since it is near.
+        // Seconds since the limit reached `near`.
         let steady = quick - (near / limit).max(1.0).ln() / self.growth.ln();
         if steady < 0.0 {
             return grown(limit, quick);
         }
         let step = f64::from(cut.good) * self.step;
         let slow = near.max(limit) + step * steady.min(self.patience);
-        // Gently at first: half a second on it is a sixth of a second, three seconds on it is two.
+        // Grows slowly at first: after half a second the exponent is a sixth of a second, after
+        // three seconds more than two.
         let after = (steady - self.patience).max(0.0);
         grown(slow, after * after / (after + 1.0))
     }
 
-    /// What a busy answer makes of it.
+    /// Returns the cut that a busy response causes.
     pub(crate) fn cut(&self, before: Option<Cut>, now: u64, seen: Observation, floor: f64) -> Cut {
         let Observation { sent, good, limit, from_peer, unpaused_ns } = seen;
-        // Each node sees only its share of what was sent, and few are few by chance: whoever only
-        // heard of it goes half as far, and takes its limit for what it sends unless it is far off.
+        // Each node sees only its share of the requests, and small numbers vary. So a node that was
+        // only told of the busy response cuts half as far, and uses its limit as its rate unless it
+        // sent much less.
         let (left, used) = match from_peer {
             true => (self.cut.sqrt(), USED_SHARE / 2.0),
             false => (self.cut, USED_SHARE),
         };
         let open = unpaused_ns.min(SECOND) as f64 / SECOND as f64;
-        // Where the limit is used up it tells the rate of this moment, not of the last second.
+        // If the limit restricted the requests, it is the rate of this moment rather than of the
+        // last second.
         let rate = limit.filter(|limit| sent >= limit * open * used).unwrap_or(sent);
         let share = good.map_or(1.0, |good| (good / sent).min(1.0));
         let good = match before {
-            // It may have been early in the first second, of which a rate says little.
+            // This may be early in the first second, when the rate says little.
             None => 0.0,
-            // Out of order altogether: what it could bear before is the best guess for later.
+            // The service serves nothing now, so its earlier rate is the best estimate for later.
             Some(before) if good == Some(0.0) => before.good.into(),
-            // A moment in which it goes out of order must not look like what it can bear.
+            // A moment in which the service fails must not count as the rate that it can serve.
             Some(before) => (rate * share).max(f64::from(before.good) * self.cut),
         };
         let limit = (rate * left).clamp(floor, MAX_LIMIT) as f32;
@@ -132,18 +137,18 @@ impl Live {
     }
 }
 
-/// The last second, as a busy answer finds it.
+/// What was observed in the second before a busy response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation {
-    /// Requests.
+    /// Requests sent.
     pub(crate) sent: f64,
-    /// Good answers; nothing: nobody says which are good.
+    /// Good responses. `None` if the application does not report them.
     pub(crate) good: Option<f64>,
-    /// The limit at this moment, if there is one.
+    /// The current limit, if there is one.
     pub(crate) limit: Option<f64>,
-    /// Another node was told.
+    /// Whether a peer reported the busy response.
     pub(crate) from_peer: bool,
-    /// Since the last pause.
+    /// Time since the last pause, in nanoseconds.
     pub(crate) unpaused_ns: u64,
 }
 
@@ -165,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_between_the_floor_and_the_highest() {
+    fn any_stored_bits_give_a_limit_between_the_floor_and_the_maximum() {
         for word in [f32::NAN, f32::INFINITY, -1.0, f32::MIN_POSITIVE] {
             let cut = Cut { at: 1, limit: word, good: word };
             let cut = Cut::from_bits(cut.to_bits(), 2.0).unwrap();
@@ -180,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn it_halves_stays_comes_near_goes_on_and_multiplies() {
+    fn the_limit_halves_stays_recovers_grows_in_steps_and_then_multiplies() {
         let first = LIVE.cut(None, 0, seen(1.0, None), 1.0);
         let cut = LIVE.cut(Some(first), 0, seen(100.0, Some(100.0)), 1.0);
         let near = (90.0_f64 / 50.0).log2();
@@ -202,33 +207,41 @@ mod tests {
     }
 
     #[test]
-    fn after_the_first_cut_it_looks_for_the_limit() {
+    fn after_the_first_cut_the_limit_multiplies_immediately() {
         let first = LIVE.cut(None, 0, seen(20.0, Some(20.0)), 1.0);
         assert_eq!([0.0, 0.7, 1.7, 3.7].map(|after| limit(first, after)), [10.0, 10.0, 20.0, 80.0]);
     }
 
     #[test]
-    fn good_answers_say_where_near_is() {
+    fn the_last_good_rate_follows_from_good_responses() {
         let before = Cut { at: 0, limit: 50.0, good: 40.0 };
         let next = |seen| {
             let cut = LIVE.cut(Some(before), 0, seen, 1.0);
             (cut.limit, cut.good)
         };
         assert_eq!(next(seen(100.0, Some(60.0))), (50.0, 60.0));
-        assert_eq!(next(seen(50.0, Some(0.0))), (25.0, 40.0), "none at all: as before");
+        assert_eq!(
+            next(seen(50.0, Some(0.0))),
+            (25.0, 40.0),
+            "no good responses: the earlier rate"
+        );
         assert_eq!(next(seen(50.0, Some(1.0))), (25.0, 20.0), "not less than half at once");
-        assert_eq!(next(seen(50.0, None)), (25.0, 50.0), "nobody says");
-        assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "more than were asked for");
+        assert_eq!(next(seen(50.0, None)), (25.0, 50.0), "good responses are not reported");
+        assert_eq!(next(seen(50.0, Some(1e9))), (25.0, 50.0), "at most as many as requests");
         let used = Observation { limit: Some(70.0), ..seen(50.0, Some(45.0)) };
-        assert_eq!(next(used), (35.0, 63.0), "the limit of this moment");
+        assert_eq!(next(used), (35.0, 63.0), "the current limit");
         let unused = Observation { limit: Some(500.0), ..seen(50.0, Some(45.0)) };
         assert_eq!(next(unused), (25.0, 45.0));
         let reported = Observation { limit: Some(70.0), from_peer: true, ..seen(30.0, Some(30.0)) };
-        assert_eq!(next(reported), (70.0 * 0.5_f32.sqrt(), 70.0), "less, and by the limit");
+        assert_eq!(
+            next(reported),
+            (70.0 * 0.5_f32.sqrt(), 70.0),
+            "a smaller cut, computed from the limit"
+        );
     }
 
     #[test]
-    fn the_floor_holds() {
+    fn a_cut_does_not_go_below_the_floor() {
         let cut = LIVE.cut(None, 0, seen(0.0, Some(0.0)), 3.0);
         assert_eq!((cut.limit, cut.good), (3.0, 0.0));
         let cut = LIVE.cut(Some(cut), 0, seen(0.0, Some(7.0)), 3.0);

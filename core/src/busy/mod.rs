@@ -1,5 +1,5 @@
-//! Limits the requests of a client to services that answer "busy": less at once, and more again as
-//! the service recovers.
+//! Limits the requests of a client to services that answer "busy" (429 or 503): fewer requests
+//! immediately, and more again as the service recovers.
 //!
 //! ```
 //! use std::time::Duration;
@@ -16,10 +16,11 @@
 //!
 //! Time is an argument; `now` reads the throttle's clock. `docs/busy.md` describes the arithmetic.
 //!
-//! This folder owns the memory of busy answers (`region.rs`, `open.rs`, `named.rs`), the records of
-//! services in it (`store.rs`, `set.rs`, `service.rs`, `report.rs`), the arithmetic of limits
-//! (`record.rs`, `live.rs`, `document.rs`, `meter.rs`), and what nodes send each other (`share.rs`,
-//! `wire.rs`). It uses fingerprints and named files like the bucket table, which knows nothing of it.
+//! This folder owns the memory of busy responses (`region.rs`, `open.rs`, `named.rs`), the records
+//! of services in it (`store.rs`, `set.rs`, `service.rs`, `report.rs`), the arithmetic of limits
+//! (`record.rs`, `live.rs`, `document.rs`, `meter.rs`), and what nodes send to each other
+//! (`share.rs`, `wire.rs`). It uses the same fingerprints and the same kind of named files as the
+//! bucket table, which does not depend on it.
 
 mod cell;
 mod document;
@@ -71,24 +72,25 @@ use crate::throttle::Throttle;
 
 pub use crate::config::Mode;
 
-/// How many services are remembered at once.
+/// The most services that have a record at the same time.
 pub const MAX_SERVICES: usize = region::SERVICES;
 
-/// Slows down what this client sends to services that say they are busy.
+/// Limits the requests that this client sends to services that answer "busy".
 ///
-/// A service is identified by any name. Clones are the same throttle; any thread may use it. No call
-/// about a service waits or fails, and answers may be reported without a request.
+/// A service is identified by a name of your choice. Clones share one throttle, which any thread
+/// may use. No call about a service blocks or fails, and responses may be reported without a
+/// request.
 #[derive(Clone)]
 pub struct BusyThrottle(Arc<Inner>);
 
 struct Inner {
     store: Arc<Store>,
-    /// Its part in a cluster: a throttle without rules.
+    /// The node of a cluster: a throttle without rules.
     node: Option<Throttle>,
     warnings: Vec<String>,
     closed: AtomicBool,
     arithmetic: Arithmetic,
-    /// Stands for the arithmetic: throttles with different settings have separate records.
+    /// Hash of the arithmetic's settings: throttles with different settings have separate records.
     settings: u64,
     fingerprints: Fingerprints,
     counts: BusyCounters,
@@ -105,33 +107,39 @@ struct BusyCounters {
     forgotten: Counter,
 }
 
-/// Whether a request may be sent now.
+/// The answer of [`BusyThrottle::turn`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// Whether it may.
+    /// Whether a request may be sent now.
     pub allowed: bool,
-    /// If it may not, how long to wait before the next attempt.
+    /// If it may not, the time to wait before the next attempt; otherwise zero.
     pub wait: Duration,
-    /// Requests a second; `None` if there is no limit.
+    /// The limit in requests per second. `None` if there is no limit.
     pub limit: Option<f64>,
 }
 
 crate::records!(BusyStats, crate::records::define, Copy, Default);
 
 impl BusyThrottle {
-    /// A throttle with the system's clock.
+    /// Creates a throttle that uses the system clock.
+    ///
+    /// # Errors
+    /// A setting is invalid, the table cannot be opened, or the cluster cannot be joined.
     pub fn new(config: BusyConfig) -> Result<BusyThrottle> {
         BusyThrottle::open(config, Clock::System, None)
     }
 
-    /// A throttle with a clock, such as one moved by hand.
+    /// Creates a throttle that uses this clock, such as a `ManualClock`.
+    ///
+    /// # Errors
+    /// Like `new`. A manual clock also requires a table that is not named.
     pub fn with_clock(config: BusyConfig, clock: impl Into<Clock>) -> Result<BusyThrottle> {
         BusyThrottle::open(config, clock.into(), None)
     }
 
-    /// A throttle with a clock and a secret key of the fingerprints, for hosts whose randomness this
-    /// crate cannot reach.
+    /// Creates a throttle with this clock and this secret key of fingerprints, for hosts without a
+    /// source of randomness that this crate supports.
     #[doc(hidden)]
     pub fn with_key(config: BusyConfig, clock: Clock, key: [u64; 2]) -> Result<BusyThrottle> {
         BusyThrottle::open(config, clock, Some(key))
@@ -147,7 +155,7 @@ impl BusyThrottle {
         if let Some(node) = &node {
             key = Some(node.host().key);
             warnings.extend_from_slice(node.warnings());
-            // The table may have got another name, or none.
+            // The node may use another name for the table, or none.
             if table.name().is_some() {
                 table = node.host().named.clone().unwrap_or_else(TableConfig::anonymous);
             }
@@ -173,7 +181,7 @@ impl BusyThrottle {
         })))
     }
 
-    /// A node of the cluster. It has no buckets, so without a name its table is the smallest.
+    /// Creates the cluster node. It has no buckets, so an unnamed table gets the smallest size.
     fn join(
         cluster: ClusterConfig,
         table: &TableConfig,
@@ -189,11 +197,11 @@ impl BusyThrottle {
         builder.build()
     }
 
-    /// Starts the exchange with the cluster in this process, unless it has started: otherwise the
-    /// first request does. Without a cluster there is nothing to start.
+    /// Starts the exchange with the cluster in this process, unless it has started. Otherwise the
+    /// first request starts it. Does nothing without a cluster.
     pub fn start(&self) {
         if let Some(node) = &self.0.node {
-            // An error only if it is closed.
+            // Fails only if the node is closed.
             let _ = node.start();
         }
     }
@@ -207,7 +215,10 @@ impl BusyThrottle {
         }
     }
 
-    /// An error if the throttle is closed. The other calls do not check this.
+    /// Checks that the throttle is open. The other calls do not check this.
+    ///
+    /// # Errors
+    /// The throttle is closed.
     pub fn check_open(&self) -> Result<()> {
         match self.0.closed.load(Ordering::Relaxed) {
             true => Err(Error::new(ErrorKind::Closed, "the throttle is closed; open a new one")),
@@ -215,31 +226,32 @@ impl BusyThrottle {
         }
     }
 
-    /// Its part in a cluster, for hosts that carry the datagrams themselves.
+    /// The node of the cluster, for hosts that transport the datagrams themselves.
     #[doc(hidden)]
     pub fn node(&self) -> Option<&Throttle> {
         self.0.node.as_ref()
     }
 
-    /// What it shares with the other nodes of a cluster; with `is_shared` false, only while another
-    /// process of its memory requests that.
+    /// Returns the payload source that shares busy responses with the other nodes of a cluster.
+    /// With `is_shared` false, it shares only while another process of the same memory requests
+    /// that.
     #[cfg(feature = "cluster")]
     #[doc(hidden)]
     pub fn payload(&self, is_shared: bool) -> Box<dyn Payload> {
         Box::new(BusyPayload::new(Arc::clone(&self.0.store), is_shared))
     }
 
-    /// The time by the throttle's clock.
+    /// The current time of the throttle's clock.
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.0.store.clock.clock().now_ns())
     }
 
-    /// Whether a request may be sent now. If it may, it counts as sent.
+    /// Returns true if a request may be sent now. If so, it counts as sent.
     pub fn should_send(&self, service: impl AsRef<[u8]>, now: Duration) -> bool {
         self.turn(service, now).allowed
     }
 
-    /// Like `should_send`, with the wait and the limit.
+    /// Like `should_send`, but also returns the wait and the limit.
     pub fn turn(&self, service: impl AsRef<[u8]>, now: Duration) -> Turn {
         let now = self.time(now);
         let turn = self.record(self.key(service.as_ref()), now).turn(now);
@@ -250,7 +262,8 @@ impl BusyThrottle {
         turn
     }
 
-    /// The service answered that it is busy, and perhaps how long to send nothing.
+    /// Reports that the service answered "busy". `retry_after` is the time for which it asked for
+    /// no requests, if it did.
     pub fn on_busy(&self, service: impl AsRef<[u8]>, now: Duration, retry_after: Option<Duration>) {
         let now = self.time(now);
         let key = self.key(service.as_ref());
@@ -268,31 +281,31 @@ impl BusyThrottle {
         self.0.counts.cuts.add(cut.into());
     }
 
-    /// The service gave any other answer.
+    /// Reports any other response of the service.
     pub fn on_ok(&self, service: impl AsRef<[u8]>, now: Duration) {
         let now = self.time(now);
         self.record(self.key(service.as_ref()), now).on_ok(now);
         self.0.counts.good.add(1);
     }
 
-    /// The limit of a service in requests a second; `None` if there is none.
+    /// Returns the limit of a service in requests per second, or `None` if there is none.
     pub fn limit(&self, service: impl AsRef<[u8]>, now: Duration) -> Option<f64> {
         let now = self.time(now);
         self.find_record(self.key(service.as_ref()), now).and_then(|record| record.limit(now))
     }
 
-    /// How many requests were sent to a service in the last second.
+    /// Returns how many requests were sent to a service in the last second.
     pub fn rate(&self, service: impl AsRef<[u8]>, now: Duration) -> f64 {
         let now = self.time(now);
         self.find_record(self.key(service.as_ref()), now).map_or(0.0, |record| record.rate(now))
     }
 
-    /// Forgets a service, with its limit and what peers have reported of it so far.
+    /// Forgets a service: its limit, and what peers have reported about it so far.
     pub fn forget(&self, service: impl AsRef<[u8]>) {
         self.0.store.forget(self.key(service.as_ref()));
     }
 
-    /// What the throttle counted so far.
+    /// Returns the counters of this throttle, and the current numbers of services and peers.
     pub fn stats(&self, now: Duration) -> BusyStats {
         let now = self.time(now);
         let counts = &self.0.counts;
@@ -311,7 +324,8 @@ impl BusyThrottle {
         }
     }
 
-    /// Settings that could not be followed, such as a named table that could not be shared by name.
+    /// Returns the settings that could not be applied, such as a named table that could not be
+    /// shared by name.
     pub fn warnings(&self) -> &[String] {
         &self.0.warnings
     }
@@ -324,7 +338,8 @@ impl BusyThrottle {
         ServiceKey::new(self.0.fingerprints.of(service), self.0.settings)
     }
 
-    /// The record of a service, which gets one if it has none, after what peers reported of it.
+    /// Returns the record of a service, which gets one if it has none, after applying what peers
+    /// reported.
     fn record(&self, key: ServiceKey, now: u64) -> Record<'_> {
         self.start();
         let value = |service: &Service| self.record_of(service).value(now);
@@ -335,10 +350,11 @@ impl BusyThrottle {
         self.apply_remote_busy(record, key, now)
     }
 
-    /// The record of a service that is in use.
+    /// Returns the record of a service that is not idle.
     fn find_record(&self, key: ServiceKey, now: u64) -> Option<Record<'_>> {
         let record = self.record_of(self.0.store.find(key)?);
-        // A query takes no report of an idle service: the next request would reset the record.
+        // A query takes no report of an idle service, because the next request would reset the
+        // record.
         match record.is_idle(now) {
             true => None,
             false => Some(self.apply_remote_busy(record, key, now)),
@@ -352,7 +368,7 @@ impl BusyThrottle {
         record
     }
 
-    /// Applies what peers reported of a service whose record was found a moment ago.
+    /// Applies what peers reported about a service whose record was found a moment ago.
     fn on_remote_busy(&self, record: Record<'_>, key: ServiceKey, now: u64, report: BusyReport) {
         record.service.step(key, |writer| record.on_remote_busy(writer, now, report));
         self.0.counts.remote_busy.add(report.answers);

@@ -1,4 +1,5 @@
-//! The memory of busy answers beside a named table: a file of its own, whose name ends with `+busy`.
+//! The memory of busy responses that belongs to a named table: a separate file, whose name ends
+//! with `+busy`.
 
 use std::sync::atomic::Ordering;
 
@@ -29,7 +30,7 @@ impl NamedMemory for BusyRegion {
     fn create(memory: Box<dyn Memory>, (): (), params: &TableParams) -> Option<BusyRegion> {
         let region = BusyRegion::new(memory)?;
         let header = region.header();
-        // Relaxed: the file has no name yet.
+        // Relaxed: the file has no name yet, so no other process can open it.
         header.version.store(VERSION, Ordering::Relaxed);
         header.zero_ns.store(params.zero_ns, Ordering::Relaxed);
         for i in 0..2 {
@@ -64,12 +65,13 @@ impl NamedMemory for BusyRegion {
     }
 }
 
-/// Opens the memory of all processes that use this name, or makes it.
+/// Opens the memory that all processes with this name share, or creates it.
 pub(super) fn open(name: &str, config: &TableConfig, key: Option<[u64; 2]>) -> Result<Opened> {
     let why = match Table::can_be_shared() {
         true => {
             let (dir, group) = (config.dir.as_deref(), config.group.as_deref());
-            // Without a cluster, the key of the table: that is its cluster's, if it has one.
+            // Without a cluster, the key of the table is used, which comes from its cluster if it
+            // has one.
             let table_key = || Some(named::find_named::<Region>(name, group, dir)?.params().key);
             let params = TableParams {
                 zero_ns: new_zero(),
@@ -91,13 +93,13 @@ pub(super) fn open(name: &str, config: &TableConfig, key: Option<[u64; 2]>) -> R
     };
     let mut opened = anonymous(key)?;
     opened.warnings.push(format!(
-        "busy answers of the table {name:?} are shared only with forked children, not by its \
+        "busy responses of the table {name:?} are shared only with forked children, not by its \
          name: {why}"
     ));
     Ok(opened)
 }
 
-/// The memory that another process has made, if it has this key.
+/// Returns the memory that another process created, if its key is this one.
 pub(super) fn existing(table: &TableConfig, key: [u64; 2]) -> Option<Store> {
     let (group, dir) = (table.group.as_deref(), table.dir.as_deref());
     let region: BusyRegion = named::find_named(table.name()?, group, dir)?;

@@ -1,4 +1,4 @@
-//! From the settings of a table to the memory of busy answers beside it: private, shared with forked
+//! Opens the memory of busy responses for the settings of a table: private, shared with forked
 //! children, or named (`named.rs`).
 
 use super::region::{BYTES, BusyRegion};
@@ -9,14 +9,14 @@ use crate::error::{Error, Result};
 use crate::os::random;
 use crate::table::open::{anonymous_memory, check_clock, new_zero, private_memory};
 
-/// Memory that was asked for, and warnings if it is not as asked.
+/// The opened memory, and warnings if it differs from the settings.
 pub(super) struct Opened {
     pub(super) store: Store,
     pub(super) warnings: Vec<String>,
 }
 
-/// Opens the memory that a checked configuration asks for. `key` is the key of the fingerprints if
-/// the cluster gives one; else it is random.
+/// Opens the memory for a checked configuration. `key` is the key of fingerprints from the cluster;
+/// without one, the key is random.
 pub(super) fn open(config: &TableConfig, clock: Clock, key: Option<[u64; 2]>) -> Result<Opened> {
     check_clock(&clock, &config.kind)?;
     match (&clock, &config.kind) {
@@ -38,7 +38,10 @@ pub(super) fn open(config: &TableConfig, clock: Clock, key: Option<[u64; 2]>) ->
 
 fn private(clock: Clock, zero_ns: u64, key: Option<[u64; 2]>) -> Result<Opened> {
     let region = private_memory(BYTES).and_then(BusyRegion::new).ok_or_else(|| {
-        Error::config("table", format!("no memory for busy answers ({BYTES} bytes)"))
+        Error::config(
+            "table",
+            format!("cannot allocate {BYTES} bytes of memory for busy responses"),
+        )
     })?;
     Ok(Opened { store: store(region, clock, zero_ns, key), warnings: Vec::new() })
 }
@@ -53,14 +56,14 @@ pub(super) fn store(
     Store { region, clock: TableClock::new(clock, zero_ns), key }
 }
 
-/// Memory of this process and the children forked from now on, by the system's clock.
+/// Opens memory that is shared with children forked from now on, with the system clock.
 pub(super) fn anonymous(key: Option<[u64; 2]>) -> Result<Opened> {
     if let Some(region) = anonymous_memory(BYTES).and_then(BusyRegion::new) {
         let store = store(region, Clock::System, new_zero(), key);
         return Ok(Opened { store, warnings: Vec::new() });
     }
     let mut opened = private(Clock::System, new_zero(), key)?;
-    let warning = "the system gave no shared memory: this process limits its requests alone";
+    let warning = "the system provides no shared memory; this process limits its requests alone";
     opened.warnings.push(warning.into());
     Ok(opened)
 }

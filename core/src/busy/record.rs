@@ -1,7 +1,7 @@
-//! The calls about one service: the words of its record and the arithmetic that changes them.
+//! The calls about one service: the words of its record, and the arithmetic that changes them.
 //!
-//! Every word is changed by itself. If several processes change two of them at the same moment, the
-//! words may belong to different moments, and one request more or less passes.
+//! Each word is changed separately. If several processes change two of them at the same time, the
+//! words may be from different moments, and one request more or less is sent.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,17 +14,18 @@ use super::report::BusyReport;
 use super::service::{IDLE_NS, Service, Writer};
 use crate::config::{BusyConfig, Mode};
 
-/// The document's arithmetic, which counts in seconds, has recovered from a busy answer of a peer
-/// after this time.
+/// After this time, the document's arithmetic, which counts in seconds, has recovered from a busy
+/// response of a peer.
 const MAX_DOCUMENT_AGE_NS: u64 = 2 * SECOND;
-/// A pause is reported to peers if it ends later than the one before by more than this.
+/// A pause is reported to peers if it ends more than this after the previous one.
 const MIN_PAUSE_CHANGE_NS: u64 = SECOND / 10;
-/// Requests that may be sent at once under a limit, as the time in which they pass; at least one.
+/// Requests that may be sent at the same time under a limit, as the time in which the limit allows
+/// them; at least one.
 const BURST_NS: u64 = SECOND / 20;
-/// Added to the value of a record with a limit, so that it is higher than any without.
+/// Set in the value of a record with a limit, so that it is higher than any without.
 const HAS_LIMIT: u64 = 1 << 63;
 
-/// The settings that decide.
+/// The settings by which limits are computed.
 #[derive(Clone, Debug)]
 pub(super) struct Arithmetic {
     mode: Mode,
@@ -39,7 +40,8 @@ impl Arithmetic {
     }
 }
 
-/// A service's record, and the arithmetic of its limit. Times are the store's.
+/// The record of a service and the arithmetic of its limit. Times are nanoseconds since the store's
+/// zero.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) service: &'a Service,
@@ -48,7 +50,7 @@ pub(super) struct Record<'a> {
 
 // Relaxed everywhere: each word is independent of the others.
 impl Record<'_> {
-    /// Notes a local call. An idle service starts anew.
+    /// Notes a local call. The record of an idle service is reset.
     pub(super) fn touch(self, now: u64) {
         self.service.touch(now, || self.is_idle(now));
     }
@@ -57,16 +59,17 @@ impl Record<'_> {
         self.service.is_unused(now) && self.paused_until(now) <= now
     }
 
-    /// How valuable the record is to its owner: zero if idle, higher the later it was used, highest
-    /// with a limit. A record with other settings is judged by these settings. With the same mode that
-    /// is nearly right; otherwise the record that is evicted may not be the best choice.
+    /// Returns how valuable the record is to its owner: zero if idle, higher the later it was used,
+    /// highest with a limit. A record with other settings is judged by these settings. With the
+    /// same mode that is nearly right; otherwise the record that is evicted may not be the best
+    /// choice.
     pub(super) fn value(self, now: u64) -> u64 {
         if self.is_idle(now) {
             return 0;
         }
         let used = self.service.used_ns.load(Ordering::Relaxed);
-        // A time in the future was written before the clock was set back: such a record must go before
-        // those of the present.
+        // A time in the future was written before the clock was set back. Such a record is evicted
+        // before those with a current time.
         let used = if used > now.saturating_add(MIN_CUT_INTERVAL_NS) {
             1
         } else {
@@ -76,7 +79,7 @@ impl Record<'_> {
         if has_limit || self.paused_until(now) > now { HAS_LIMIT | used } else { used }
     }
 
-    /// Whether what limits it was written before the clock was set back.
+    /// Returns true if the limit was written before the clock was set back.
     fn is_ahead(self, now: u64) -> bool {
         let bits = self.service.state.load(Ordering::Relaxed);
         let floor = self.arithmetic.floor;
@@ -113,8 +116,8 @@ impl Record<'_> {
         Turn { allowed: wait_ns.is_none(), wait, limit }
     }
 
-    /// Applies a busy answer. Returns whether the limit was cut, and a report for peers if it says
-    /// something new.
+    /// Applies a busy response. Returns whether the limit was cut, and a report for peers if it
+    /// contains something new.
     pub(super) fn on_busy(
         self,
         writer: &Writer<'_>,
@@ -132,7 +135,7 @@ impl Record<'_> {
         (cut, is_new.then_some(BusyReport { at_ns: now, answers: 1, until_ns: until }))
     }
 
-    /// Applies what peers reported.
+    /// Applies a report of peers.
     pub(super) fn on_remote_busy(self, writer: &Writer<'_>, now: u64, report: BusyReport) {
         let at = report.at_ns.min(now);
         let before = self.paused_until(now);
@@ -167,13 +170,14 @@ impl Record<'_> {
         count(&self.service.good, now);
     }
 
-    /// Until when the service asked for a pause.
+    /// Returns the end of the pause for which the service asked; zero if there is none.
     fn paused_until(self, now: u64) -> u64 {
         self.valid_pause(self.service.paused_ns.load(Ordering::Relaxed), now)
     }
 
-    /// A pause that is longer than any can be is left over from a clock that was set back. Others
-    /// may have looked at the clock a little later.
+    /// Returns the end of a pause, or zero if it is further ahead than any pause can be, because it
+    /// was written before the clock was set back. Other processes may have read the clock a little
+    /// later.
     fn valid_pause(self, until: u64, now: u64) -> u64 {
         let longest =
             now.saturating_add(self.arithmetic.max_pause_ns).saturating_add(MIN_CUT_INTERVAL_NS);
@@ -183,7 +187,7 @@ impl Record<'_> {
     fn live_limit(self, live: &Live, now: u64) -> Option<f64> {
         let bits = self.service.state.load(Ordering::Relaxed);
         let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
-        // It recovers from the end of the pause on.
+        // The limit recovers from the end of the pause on.
         live.limit(cut, now.saturating_sub(cut.at.max(self.paused_until(now))))
     }
 
@@ -198,16 +202,17 @@ impl Record<'_> {
         (limit, wait)
     }
 
-    /// How long nothing is sent yet after a cut, unless the limit is as low as it can be.
+    /// Returns the rest of the time after a cut in which no requests are sent. `None` if it is
+    /// over, or if the limit is at the floor.
     fn silence_left(self, limit: f64, now: u64) -> Option<u64> {
         let floor = self.arithmetic.floor;
         let cut = Cut::from_bits(self.service.state.load(Ordering::Relaxed), floor)?;
         let left = cut.at.saturating_add(SILENCE_NS).checked_sub(now)?;
-        // A record has no more digits.
+        // The record stores limits as `f32`.
         (left > 0 && limit > f64::from(floor as f32)).then_some(left)
     }
 
-    /// A busy answer that came at a time, now or a little earlier.
+    /// Applies a busy response that was received at `at`. Returns true if the limit was cut.
     fn live_busy(
         self,
         live: &Live,
@@ -224,7 +229,7 @@ impl Record<'_> {
         let good = (!good.is_new()).then(|| good.rate(now));
         let cut = writer.change(|bits| {
             let before = Cut::from_bits(bits, floor);
-            // Answers to what was sent before the cut, or before a pause, say nothing new.
+            // Responses to requests sent before the cut, or before a pause, contain nothing new.
             if at < paused
                 || before.is_some_and(|cut| at.saturating_sub(cut.at) < MIN_CUT_INTERVAL_NS)
             {
@@ -232,7 +237,7 @@ impl Record<'_> {
             }
             let limit =
                 before.and_then(|cut| live.limit(cut, at.saturating_sub(cut.at.max(paused))));
-            // Of a second that began with a pause, only the rest could be used.
+            // If the last second began with a pause, requests could be sent only in the rest of it.
             let unpaused_ns = at - paused;
             let seen = Observation { sent, good, limit, from_peer, unpaused_ns };
             Some(live.cut(before, at, seen, floor).to_bits())
@@ -242,15 +247,17 @@ impl Record<'_> {
         if (cut || is_longer)
             && let Some(limit) = self.live_limit(live, now)
         {
-            // Who has just said busy has no room for several at once; after a pause one may be sent.
-            let (unit, room) = spacing(limit);
+            // A service that has just answered "busy" has no capacity for several requests at once.
+            // After a pause, one may be sent.
+            let (unit, burst) = spacing(limit);
             let begin = if is_longer { until.saturating_sub(unit) } else { now };
-            self.service.turn_ns.store(begin.saturating_add(room), Ordering::Relaxed);
+            self.service.turn_ns.store(begin.saturating_add(burst), Ordering::Relaxed);
         }
         cut
     }
 
-    /// A cut in the future is left over from a clock that was set back: it was just now.
+    /// Changes the time of a cut in the future, which was written before the clock was set back, to
+    /// now.
     fn repair_future_cut(self, writer: &Writer<'_>, now: u64) {
         writer.change(|bits| {
             let cut = Cut::from_bits(bits, self.arithmetic.floor)?;
@@ -258,11 +265,11 @@ impl Record<'_> {
         });
     }
 
-    /// Takes the next turn under a limit, or says how long to wait for one.
+    /// Takes the next turn under a limit. Returns the time to wait for one if there is none now.
     fn take_turn(self, limit: f64, now: u64) -> Option<u64> {
-        let (unit, room) = spacing(limit);
-        let end = now.saturating_add(room);
-        // No turn is further ahead than one can get: the limit was lower, or the time another.
+        let (unit, burst) = spacing(limit);
+        let end = now.saturating_add(burst);
+        // A turn further ahead was stored under a lower limit or with another clock.
         let next = |turn: u64| turn.clamp(now, end).saturating_add(unit);
         let taken =
             self.service.turn_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |turn| {
@@ -293,12 +300,13 @@ impl Record<'_> {
     }
 }
 
-/// Whether a record of this value had a limit.
+/// Returns true if a record with this value had a limit.
 pub(super) fn had_limit(value: u64) -> bool {
     value >= HAS_LIMIT
 }
 
-/// Between two requests under a limit, and what may be sent at once, both as times.
+/// Returns the time between two requests under a limit, and the time in which the limit allows as
+/// many requests as may be sent at once, both in nanoseconds.
 fn spacing(limit: f64) -> (u64, u64) {
     let unit = (SECOND as f64 / limit).max(1.0) as u64;
     (unit, unit.max(BURST_NS))

@@ -1,8 +1,8 @@
-//! The memory of busy answers: a header, then the records of services.
+//! The memory of busy responses: a header, followed by the records of services.
 //!
-//! Everything in it is atomic, because any process may write at any time, and nothing read from it is
-//! trusted.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! Everything in it is atomic, because any process may write at any time, and nothing read from it
+//! is trusted.
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::ptr::NonNull;
 
@@ -11,30 +11,31 @@ use super::service::Service;
 use super::set::Set;
 use crate::table::{Memory, PAGE};
 
-/// The number of services that are remembered.
+/// The number of records.
 pub(super) const SERVICES: usize = 1024;
-/// Bytes of the memory.
+/// The size of the memory in bytes.
 pub(crate) const BYTES: usize = size_of::<Layout>().next_multiple_of(PAGE);
 
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Header {
-    /// Says what this file is. Written last.
+    /// Identifies the file type. Written last.
     pub(super) magic: AtomicU64,
     pub(super) version: AtomicU64,
-    /// The zero of the memory's time, by the machine's clock.
+    /// The zero of the memory's time, in nanoseconds of the machine's clock.
     pub(super) zero_ns: AtomicU64,
     /// The key of the fingerprints.
     pub(super) key: [AtomicU64; 2],
-    /// The start of the machine that the times belong to.
+    /// The boot of the machine in which the times are valid.
     pub(super) boot: [AtomicU64; 2],
-    /// The number of claims.
+    /// The number of claims so far.
     pub(super) claims: AtomicU64,
-    /// Not zero if there may be busy answers to broadcast.
+    /// Not zero if there may be busy responses to broadcast.
     pub(super) has_local_busy: AtomicU64,
-    /// When a process last asked for busy answers to be shared with the cluster; zero: never.
+    /// When a process last requested that busy responses are shared with the cluster; zero if
+    /// never.
     pub(super) shared_ns: AtomicU64,
-    /// When the process that runs the exchange last wrote the number of its peers; zero: never.
+    /// When the exchanging process last wrote the number of its peers; zero if never.
     pub(super) exchanged_ns: AtomicU64,
     pub(super) peers: AtomicU64,
 }
@@ -45,7 +46,7 @@ struct Layout {
     services: [Service; SERVICES],
 }
 
-/// The memory of busy answers.
+/// The memory of busy responses.
 pub(crate) struct BusyRegion {
     layout: NonNull<Layout>,
     /// Owns what `layout` points to.
@@ -72,7 +73,7 @@ impl BusyRegion {
         &self.layout().services
     }
 
-    /// The set in which a service may be.
+    /// Returns the set of records in which a service may be.
     pub(super) fn set(&self, name: u64) -> &Set {
         let sets = self.services().as_chunks().0;
         &sets[((u128::from(name) * sets.len() as u128) >> 64) as usize]

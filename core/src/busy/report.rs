@@ -1,10 +1,10 @@
-//! Busy answers that are passed between processes and nodes, and the 128-bit word of a service's
+//! Busy responses that are passed between processes and nodes, and the 128-bit word of a service's
 //! record in which they wait.
 //!
-//! A process adds a busy answer of its own to the service's `local` word; the process that runs the
-//! exchange takes it and broadcasts it. A report from a peer is added to the `remote` word and taken
-//! by the next local call about the service. The two words are never mixed, so a remote report is
-//! never broadcast again. A word says which service it belongs to, so that a report is not taken for
+//! A process adds a busy response of its own to the service's `local` word; the exchanging process
+//! takes it and broadcasts it. A report from a peer is added to the `remote` word and taken by the
+//! next local call about the service. The two words are never mixed, so a remote report is never
+//! broadcast again. A word contains bits of its service's name, so that a report is not taken for
 //! another service while the record changes its owner.
 
 use std::sync::atomic::Ordering;
@@ -21,12 +21,12 @@ const AT_AT: u32 = NAME_BITS;
 const COUNT_AT: u32 = AT_AT + AT_BITS;
 const UNTIL_AT: u32 = COUNT_AT + COUNT_BITS;
 
-/// Busy answers of one service.
+/// Busy responses of one service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BusyReport {
-    /// Time of the last one.
+    /// The time of the last one.
     pub(crate) at_ns: u64,
-    /// Their number, 1 to 255. Larger numbers are stored as 255.
+    /// The number of responses, 1 to 255. Larger numbers are stored as 255.
     pub(crate) answers: u64,
     /// End of the pause that the service asked for; zero if it asked for none.
     pub(crate) until_ns: u64,
@@ -83,7 +83,7 @@ impl PendingBusyReport {
     /// Takes the report, if it belongs to the service that `name` returns after the word is empty.
     #[inline]
     pub(super) fn take(&self, name: impl FnOnce() -> u64) -> Option<BusyReport> {
-        // The usual case writes nothing.
+        // In the common case, there is no report and nothing is written.
         if self.0.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -99,13 +99,13 @@ impl PendingBusyReport {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Acquire, next);
     }
 
-    /// Time of the last answer in the report of this service; zero if there is none.
+    /// Returns the time of the last response in the report of this service; zero if there is none.
     pub(super) fn at_ns(&self, name: u64) -> u64 {
         BusyReport::from_bits(self.0.load(Ordering::Relaxed), name).map_or(0, |report| report.at_ns)
     }
 }
 
-/// The bits of a name that fit. The upper bits are equal for all services of a set.
+/// Returns the bits of a name that are stored. The upper bits are equal for all services of a set.
 fn short(name: u64) -> u64 {
     name & ((1 << NAME_BITS) - 1)
 }

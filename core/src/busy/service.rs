@@ -17,8 +17,8 @@ use super::cell::{AtomicU64, AtomicU128, full_fence};
 use super::report::{BusyReport, PendingBusyReport};
 
 /// A service without local calls for this time is forgotten, unless it asked for a longer pause. A
-/// timestamp further in the future than this was written with another clock: a process that read the
-/// clock and was then suspended is not suspended for that long.
+/// timestamp further in the future than this was written with another clock, because no process is
+/// suspended for that long between reading the clock and writing.
 pub(crate) const IDLE_NS: u64 = 60_000_000_000;
 
 /// The owner of a record.
@@ -26,8 +26,8 @@ pub(crate) const IDLE_NS: u64 = 60_000_000_000;
 pub(crate) struct ServiceKey {
     /// The fingerprint of the service's name, the same on all nodes of a cluster.
     name: u64,
-    /// Stands for the settings by which the limit is computed. Zero if there were no local calls
-    /// and only peers reported the service.
+    /// Hash of the settings by which the limit is computed. Zero if there were no local calls and
+    /// only peers reported the service.
     settings: u32,
     /// Not zero while the record may contain words of an earlier owner. Different for every claim, so
     /// that cleaning the record after one claim does not mark it as clean for the next.
@@ -58,7 +58,7 @@ impl ServiceKey {
         self.name
     }
 
-    /// Whether there were local calls about the service.
+    /// Returns true if there were local calls about the service.
     pub(super) fn is_local(self) -> bool {
         self.name != 0 && self.settings != 0
     }
@@ -82,18 +82,19 @@ const TOKEN_AT: u32 = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Service {
     key: AtomicU128,
-    /// What limits the service, as one value.
+    /// The state from which the limit is computed, as one value.
     pub(crate) state: AtomicU128,
-    /// Busy answers to broadcast, and those that peers reported.
+    /// Busy responses to broadcast.
     local: PendingBusyReport,
+    /// Busy responses that peers reported.
     pub(super) remote: PendingBusyReport,
     /// Time of the last local call; zero if the service was forgotten or never called.
     pub(crate) used_ns: AtomicU64,
-    /// Nothing may be sent before this time.
+    /// No request may be sent before this time.
     pub(crate) paused_ns: AtomicU64,
     /// When the next request may be sent.
     pub(crate) turn_ns: AtomicU64,
-    /// Meters of requests sent and of good answers.
+    /// Meters of requests sent and of good responses.
     pub(crate) sent: AtomicU64,
     pub(crate) good: AtomicU64,
 }
@@ -106,7 +107,7 @@ pub(super) struct ClaimStamp {
 }
 
 impl ClaimStamp {
-    /// A stamp with a token of its own, never zero, from the number of claims so far.
+    /// Creates a stamp with a token that is unique and not zero, from the number of claims so far.
     pub(super) fn new(now: u64, claims: &AtomicU64) -> ClaimStamp {
         // Relaxed: only the number matters.
         let number = claims.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +120,7 @@ impl ClaimStamp {
     }
 }
 
-/// What is lost when a record is given to another service, in increasing order.
+/// The cost of giving a record to another service, in increasing order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EvictionCost {
     /// The record belongs to the same service, which only peers have reported so far.
@@ -134,14 +135,14 @@ pub(super) enum EvictionCost {
 }
 
 impl Service {
-    /// The owner.
+    /// Returns the owner.
     pub(super) fn key(&self) -> ServiceKey {
         // Acquire: a process that finds its service finds the record clean.
         ServiceKey::from_bits(self.key.load(Ordering::Acquire))
     }
 
-    /// Clears all but the key and the reports while `holds` returns true; what is written after that
-    /// stays.
+    /// Clears everything except the key and the reports while `holds` returns true. What is written
+    /// after that is not cleared.
     pub(crate) fn wipe(&self, holds: impl Fn() -> bool) {
         // Acquire: a process that sees a word (see `step`) sees why `holds` is false by now.
         let (done, seen) = (Ordering::Relaxed, Ordering::Acquire);
@@ -156,7 +157,7 @@ impl Service {
     pub(super) fn claim(&self, old: ServiceKey, new: ServiceKey, stamp: ClaimStamp) -> bool {
         if old == ServiceKey::FREE || old == ServiceKey::remote_only(new.name) {
             if new.is_local() {
-                // First, or another process could take the record for an idle one.
+                // Done first, because otherwise another process could consider the record idle.
                 self.mark_used(stamp.now);
             }
             return self.change_key(old, new);
@@ -197,11 +198,11 @@ impl Service {
         let _ = self.used_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, holds);
     }
 
-    /// Notes a local call. An idle record starts anew.
+    /// Notes a local call. An idle record is reset.
     pub(crate) fn touch(&self, now: u64, is_idle: impl Fn() -> bool) {
         if is_idle() {
-            // If two processes do this at once, the later one wipes nothing that the other has written
-            // since.
+            // If two processes do this at the same time, the later one does not clear what the
+            // other has written since.
             self.wipe(is_idle);
         }
         self.mark_used(now);
@@ -211,7 +212,7 @@ impl Service {
         self.used_ns.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// Whether the last local call was long ago, or at a time of another clock.
+    /// Returns true if the last local call was long ago, or was made with another clock.
     pub(crate) fn is_unused(&self, now: u64) -> bool {
         let used = self.used_ns.load(Ordering::Relaxed);
         used == 0 || now.abs_diff(used) > IDLE_NS
@@ -223,11 +224,11 @@ impl Service {
         self.key.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Writes what limits the service that owned this record a moment ago. If the owner has changed
-    /// meanwhile, the changes are undone.
+    /// Changes the state of the service that owned this record a moment ago. If the owner has
+    /// changed meanwhile, the changes are undone.
     pub(crate) fn step<R>(&self, key: ServiceKey, write: impl FnOnce(&Writer<'_>) -> R) -> R {
         let writer = Writer::new(self);
-        // A process that sees what is written sees the owner's key: see `wipe`.
+        // A process that sees a written word also sees the owner's key: see `wipe`.
         full_fence();
         let answer = write(&writer);
         // Pairs with the fence in `clean`.
@@ -238,11 +239,11 @@ impl Service {
         answer
     }
 
-    /// What is lost with the record if this is its owner. `None` if the owner is in use.
+    /// Returns the eviction cost if this is the owner. `None` if the owner is in use.
     pub(super) fn cost_unless_used(&self, key: ServiceKey, now: u64) -> Option<EvictionCost> {
         match key {
             ServiceKey::FREE => Some(EvictionCost::Free),
-            // No process writes such a key.
+            // No process writes such a key, but memory may contain anything.
             ServiceKey { name: 0, .. } => Some(EvictionCost::Idle(0)),
             ServiceKey { name, settings: 0, .. } => {
                 Some(EvictionCost::RemoteOnly(self.remote.at_ns(name)))
@@ -257,17 +258,17 @@ impl Service {
         }
     }
 
-    /// Adds a busy answer to broadcast. The caller has found the record to be the service's.
+    /// Adds a busy response to broadcast. The caller has found the record to belong to the service.
     pub(super) fn add_local_busy(&self, name: u64, report: BusyReport) {
         self.local.add(name, report);
     }
 
-    /// Takes the busy answers to broadcast, and the name of their service.
+    /// Takes the busy responses to broadcast, and the name of their service.
     pub(super) fn take_local_busy(&self) -> Option<(u64, BusyReport)> {
         let mut key = ServiceKey::FREE;
         let report = self.local.take(|| {
-            // After the report was taken: the process that added it had found the record to be its
-            // service's.
+            // Read after the report was taken, because the process that added it had found the
+            // record to belong to its service.
             key = self.key();
             key.name
         })?;
@@ -275,20 +276,21 @@ impl Service {
         (key.name != 0 && key.is_clean()).then_some((key.name, report))
     }
 
-    /// Takes what peers reported of the record's owner.
+    /// Takes what peers reported about the record's owner.
     #[inline]
     pub(crate) fn take_remote_busy(&self, name: u64) -> Option<BusyReport> {
         self.remote.take(|| name)
     }
 
-    /// Leaves the record as a process that dies right after it has taken it.
+    /// Leaves the record in the state of a process that was killed immediately after it took the
+    /// record.
     #[cfg(test)]
     pub(super) fn abandon(&self, key: ServiceKey, token: u32) {
         self.key.store(ServiceKey { token, ..key }.to_bits(), Ordering::Relaxed);
     }
 }
 
-/// Writes what limits a service, and remembers what it wrote.
+/// Changes the state and pause of a service, and remembers the changes so that they can be undone.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
     state: Cell<Option<u128>>,
@@ -325,7 +327,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Clears what was written, unless the owner has changed it since.
+    /// Clears the written words, unless another process has changed them since.
     #[cold]
     fn undo(&self) {
         let order = Ordering::Relaxed;

@@ -1,24 +1,24 @@
-//! The few records in which a service may be: found by fingerprint, and taken from the service with
-//! the lowest eviction cost.
+//! The set of records in which a service may be: lookup by fingerprint, and eviction of the service
+//! with the lowest eviction cost.
 //!
-//! If two processes claim records of one service at the same moment, and judge the records
-//! differently, the service may get two; the second is not found again, and a cut in it is lost.
+//! If two processes claim records for one service at the same time and judge the records
+//! differently, the service may get two. The second is not found again, and a cut in it is lost.
 
 use super::cell::{WAYS, full_fence};
 use super::report::BusyReport;
 use super::service::{ClaimStamp, EvictionCost, Service, ServiceKey};
 
-/// The records of the services whose names have the same upper bits.
+/// The records of services whose fingerprints have the same upper bits.
 pub(super) type Set = [Service; WAYS];
 
-/// The record of a service, if it has one.
+/// Returns the record of a service, if it has one.
 #[inline]
 pub(super) fn find(set: &Set, key: ServiceKey) -> Option<&Service> {
     set.iter().find(|service| service.key() == key)
 }
 
-/// The owners. Records that are not clean are cleaned first, because the process that took them may
-/// be dead.
+/// Returns the owners. Records that are not clean are cleaned first, because the process that took
+/// them may be dead.
 fn keys(set: &Set, now: u64) -> [ServiceKey; WAYS] {
     loop {
         let keys = set.each_ref().map(Service::key);
@@ -30,15 +30,16 @@ fn keys(set: &Set, now: u64) -> [ServiceKey; WAYS] {
     }
 }
 
-/// Whether these were the owners while the words read before this call were read.
+/// Returns true if these were the owners while the preceding words were read.
 fn is_still(set: &Set, keys: &[ServiceKey; WAYS]) -> bool {
     // Pairs with the fence in `clean`: a process that has read a word of a new owner sees its key.
     full_fence();
     set.iter().zip(keys).all(|(service, held)| service.key() == *held)
 }
 
-/// The record of a service, which takes the one with the lowest eviction cost if it has none; and how
-/// valuable that one was to its owner, zero if not at all. `value` judges a record that is in use.
+/// Returns the record of a service. If it has none, it takes the one with the lowest eviction cost.
+/// Also returns how valuable that one was to its owner, or zero. `value` judges a record that is in
+/// use.
 pub(super) fn take(
     set: &Set,
     key: ServiceKey,
@@ -62,8 +63,8 @@ pub(super) fn take(
                 .unwrap_or_else(|| EvictionCost::InUse(value(service))),
         };
         let judged = seen().map(|(service, held)| (cost(service, held), held, service));
-        // Starts again if the owners have changed since they were judged: the service may have got a
-        // record.
+        // Repeats if the owners have changed since they were judged, because the service may have
+        // got a record.
         if let Some((cost, held, service)) = judged.min_by_key(|(cost, ..)| *cost)
             && is_still(set, &keys)
             && service.claim(held, key, stamp)
@@ -74,15 +75,15 @@ pub(super) fn take(
     }
 }
 
-/// Forgets what peers reported of a service without local calls.
+/// Removes what peers reported about a service without local calls.
 pub(super) fn forget_remote_busy(set: &Set, name: u64) {
     for service in set.iter().filter(|service| service.key() == ServiceKey::remote_only(name)) {
         service.take_remote_busy(name);
     }
 }
 
-/// Adds what a peer reported of a service. A service without local calls gets only a record that is
-/// not in use; returns false if there is none.
+/// Adds what a peer reported about a service. A service without local calls gets only a record that
+/// is not in use. Returns false if there is none.
 pub(super) fn add_remote_busy(
     set: &Set,
     name: u64,
@@ -92,7 +93,7 @@ pub(super) fn add_remote_busy(
     let key = ServiceKey::remote_only(name);
     loop {
         let stamp = stamp();
-        // Clean, or the report would be wiped with the earlier owner's words.
+        // Only clean records are used, because cleaning would remove the report.
         let keys = keys(set, stamp.now);
         let seen = || set.iter().zip(keys);
         let mut is_known = false;
@@ -108,7 +109,7 @@ pub(super) fn add_remote_busy(
         };
         let unused = seen().filter_map(judged).min_by_key(|(cost, ..)| *cost);
         let Some((_, held, service)) = unused else { return false };
-        // If another process was faster, the service may be known now.
+        // Otherwise repeats: another process may have claimed the record for this service.
         if service.claim(held, key, stamp) {
             service.remote.add(key.name(), report);
             return true;

@@ -1,4 +1,4 @@
-//! Busy answers shared with the other nodes of a cluster, as payloads of its exchange.
+//! Shares busy responses with the other nodes of a cluster, as payloads of its exchange.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use super::store::Store;
 use super::wire::{BusyEntry, MAX_ENTRIES, parse_busy, write_busy};
 use crate::cluster::payload::{MakePayload, Payload};
 
-/// A report older than this is neither sent nor used, unless its pause goes on.
+/// A report older than this is neither sent nor applied, unless its pause is not over.
 const MAX_AGE_NS: u64 = 10_000_000_000;
 
-/// The payloads of one store.
+/// The payload source of one store.
 pub(super) struct BusyPayload {
     store: Arc<Store>,
-    /// Whether this process's settings say that busy answers are shared. Otherwise they are as long as
+    /// Whether the settings of this process share busy responses. Otherwise they are shared while
     /// another process of the store requests it.
     is_shared: bool,
-    /// The record at which to look next.
+    /// The index of the record at which to continue.
     from: usize,
 }
 
@@ -25,7 +25,7 @@ impl BusyPayload {
         BusyPayload { store, is_shared, from: 0 }
     }
 
-    /// Makes such payloads.
+    /// Returns a function that makes such payload sources.
     pub(super) fn maker(store: Arc<Store>, is_shared: bool) -> MakePayload {
         Arc::new(move || Box::new(BusyPayload::new(Arc::clone(&store), is_shared)))
     }
@@ -58,11 +58,11 @@ impl Payload for BusyPayload {
             if reports.is_empty() {
                 return None;
             }
-            // After the last report was added.
+            // Read after the last report was added, so that no age is negative.
             let now = self.store.now();
             let entries = reports.into_iter().filter_map(|(service, report)| {
                 let age_ns = now.saturating_sub(report.at_ns);
-                // Older ones were added while no process ran the exchange.
+                // Older reports were added while no process ran the exchange.
                 let is_new = age_ns <= MAX_AGE_NS || report.until_ns > now;
                 is_new.then(|| BusyEntry {
                     service,

@@ -1,4 +1,4 @@
-//! What the processes that share a busy region know about the services they call.
+//! The records of services in a region, which several processes may share.
 
 use std::sync::atomic::Ordering;
 
@@ -8,12 +8,12 @@ use super::service::{ClaimStamp, Service, ServiceKey};
 use super::set;
 use crate::clock::TableClock;
 
-/// How long a request to share busy answers is valid.
+/// How long a request to share busy responses is valid.
 const SHARING_REQUEST_NS: u64 = 2_000_000_000;
 /// How long the number of peers is valid.
 const PEER_COUNT_NS: u64 = 15_000_000_000;
 
-/// A region, and the clock and the key that belong to it. Times are nanoseconds since its zero.
+/// A region with its clock and key. Times are nanoseconds since its zero.
 pub(crate) struct Store {
     pub(super) region: BusyRegion,
     pub(super) clock: TableClock,
@@ -26,12 +26,12 @@ impl Store {
         self.clock.table_ns(self.clock.clock().now_ns())
     }
 
-    /// The record of a service, if it has one.
+    /// Returns the record of a service, if it has one.
     pub(super) fn find(&self, key: ServiceKey) -> Option<&Service> {
         set::find(self.region.set(key.name()), key)
     }
 
-    /// The record of a service; see `set::take`.
+    /// Returns the record of a service, which gets one if it has none; see `set::take`.
     pub(super) fn take(
         &self,
         key: ServiceKey,
@@ -41,12 +41,12 @@ impl Store {
         set::take(self.region.set(key.name()), key, || self.stamp(now), value)
     }
 
-    /// The records of all services with local calls.
+    /// Returns the records of all services with local calls.
     pub(super) fn services(&self) -> impl Iterator<Item = &Service> {
         self.region.services().iter().filter(|service| service.key().is_local())
     }
 
-    /// Adds a busy answer to broadcast, to a record that was the service's a moment ago.
+    /// Adds a busy response to broadcast to a record that belonged to the service a moment ago.
     pub(super) fn add_local_busy(&self, service: &Service, key: ServiceKey, report: BusyReport) {
         service.add_local_busy(key.name(), report);
         // Release: a process that sees the flag sees the report. Not a store, which loom cannot order
@@ -54,8 +54,8 @@ impl Store {
         self.region.header().has_local_busy.swap(1, Ordering::Release);
     }
 
-    /// Takes busy answers to broadcast, of at most `most` services, beginning at the record `from`.
-    /// Returns the record at which to continue.
+    /// Takes busy responses to broadcast, of at most `most` services, starting at the record
+    /// `from`. Returns the record at which to continue.
     pub(super) fn take_local_busy(
         &self,
         from: usize,
@@ -66,14 +66,15 @@ impl Store {
         if flag.load(Ordering::Relaxed) == 0 {
             return from;
         }
-        // Before the records are read, which Acquire ensures: reports added from now on set the flag
-        // again.
+        // Cleared before the records are read, which Acquire ensures, because reports added from
+        // now on set the flag again.
         flag.swap(0, Ordering::Acquire);
         let mut taken = 0;
         for step in 0..SERVICES {
             let index = (from + step) % SERVICES;
             if taken == most {
-                // Not a store, so that the reports of others are still visible with the flag.
+                // Not a store, so that a process that sees the flag also sees the reports of
+                // others.
                 flag.fetch_or(1, Ordering::Relaxed);
                 return index;
             }
@@ -85,12 +86,12 @@ impl Store {
         from
     }
 
-    /// Adds what a peer reported of a service. Returns false if no record is free for it.
+    /// Adds what a peer reported about a service. Returns false if no record is free for it.
     pub(super) fn add_remote_busy(&self, name: u64, now: u64, report: BusyReport) -> bool {
         set::add_remote_busy(self.region.set(name), name, || self.stamp(now), report)
     }
 
-    /// Forgets a service that is counted by these settings, and what peers reported of it.
+    /// Forgets a service with these settings, and what peers reported about it.
     pub(super) fn forget(&self, key: ServiceKey) {
         set::forget_remote_busy(self.region.set(key.name()), key.name());
         if let Some(service) = self.find(key) {
@@ -98,26 +99,26 @@ impl Store {
         }
     }
 
-    /// Asks the process that runs the exchange to share busy answers, for a few seconds.
+    /// Requests that the exchanging process shares busy responses, for a few seconds.
     pub(super) fn request_sharing(&self) {
         self.region.header().shared_ns.store(self.now().max(1), Ordering::Relaxed);
     }
 
-    /// Whether a process asked for that.
+    /// Returns true if a process has requested that recently.
     pub(super) fn is_sharing_requested(&self) -> bool {
-        let asked = self.region.header().shared_ns.load(Ordering::Relaxed);
-        // Not if the time was written with another clock and is far ahead either.
-        asked != 0 && self.now().abs_diff(asked) < SHARING_REQUEST_NS
+        let requested_at = self.region.header().shared_ns.load(Ordering::Relaxed);
+        // A time far in the future was written with another clock and does not count.
+        requested_at != 0 && self.now().abs_diff(requested_at) < SHARING_REQUEST_NS
     }
 
-    /// Writes the number of peers that the process that runs the exchange has.
+    /// Writes the number of peers of the exchanging process.
     pub(super) fn set_peers(&self, peers: usize) {
         let header = self.region.header();
         header.peers.store(peers as u64, Ordering::Relaxed);
         header.exchanged_ns.store(self.now().max(1), Ordering::Relaxed);
     }
 
-    /// The number of peers, zero if no process has run the exchange for a while.
+    /// Returns the number of peers; zero if no process has run the exchange for a while.
     pub(super) fn peers(&self, now: u64) -> u64 {
         let header = self.region.header();
         let written = header.exchanged_ns.load(Ordering::Relaxed);

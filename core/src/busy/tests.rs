@@ -1,5 +1,5 @@
-//! What no application can time: other processes and peers between the steps of a call, and memory
-//! with anything in it.
+//! Tests that need access to internals: other processes and peers between the steps of a call, and
+//! memory with arbitrary content.
 
 mod hostile;
 mod late;

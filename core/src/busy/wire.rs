@@ -1,30 +1,30 @@
-//! Busy answers as bytes between nodes (docs/protocol.md).
+//! The encoding of busy responses that nodes send to each other (docs/protocol.md).
 
 use crate::cluster::MAX_PAYLOAD;
 use crate::cluster::wire::bytes::{Reader, put_varint};
 
-/// The longest age or pause, in microseconds: 12 days.
+/// The longest age or pause, in microseconds (12 days).
 const MAX_US: u64 = 1 << 40;
-/// The fewest and the most bytes of an entry.
+/// The smallest and greatest length of an entry.
 const MIN_ENTRY_LEN: usize = 8 + 1 + 1 + 1;
 const MAX_ENTRY_LEN: usize = 8 + 1 + 6 + 6;
-/// The most entries of a payload: all of them fit, whatever their times.
+/// The most entries of a payload. That many always fit, even with the longest times.
 pub const MAX_ENTRIES: usize = (MAX_PAYLOAD - 1) / MAX_ENTRY_LEN;
 
-/// Busy answers of one service.
+/// Busy responses of one service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyEntry {
-    /// The fingerprint of its name.
+    /// The fingerprint of the service's name.
     pub service: u64,
-    /// The number of busy answers, at least one.
+    /// The number of busy responses, at least one.
     pub answers: u8,
-    /// Time since the last of them.
+    /// The time since the last of them, in microseconds.
     pub age_us: u64,
-    /// How long from now on the service wants no requests; zero if it did not say.
+    /// The time for which the service wants no requests, in microseconds; zero if it did not say.
     pub pause_us: u64,
 }
 
-/// Writes entries, the first [`MAX_ENTRIES`] of them. Longer times are shortened.
+/// Writes entries, at most the first [`MAX_ENTRIES`]. Longer times are shortened.
 pub fn write_busy(entries: &[BusyEntry]) -> Vec<u8> {
     let entries = &entries[..entries.len().min(MAX_ENTRIES)];
     let mut out = Vec::new();
@@ -38,7 +38,7 @@ pub fn write_busy(entries: &[BusyEntry]) -> Vec<u8> {
     out
 }
 
-/// Reads entries. Returns `None` if they are malformed. Bytes behind them are ignored.
+/// Parses entries. Returns `None` if they are malformed. Additional bytes are ignored.
 pub fn parse_busy(bytes: &[u8]) -> Option<Vec<BusyEntry>> {
     let mut reader = Reader::new(bytes);
     let count = reader.count(MIN_ENTRY_LEN).ok()?;

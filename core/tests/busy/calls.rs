@@ -1,4 +1,4 @@
-//! What an application sees, whatever it does.
+//! The results of calls that an application makes, in any order and at any time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use dthrottle::busy::{MAX_SERVICES, Recover};
 use crate::{at, document, live, passed, throttle};
 
 #[test]
-fn without_busy_answers_everything_passes() {
+fn without_busy_responses_all_requests_are_allowed() {
     let busy = live();
     for second in 0..5 {
         assert_eq!(passed(&busy, "a", f64::from(second), 1000), 1000);
@@ -18,7 +18,7 @@ fn without_busy_answers_everything_passes() {
 }
 
 #[test]
-fn a_busy_answer_halves_what_is_sent_and_others_go_on() {
+fn a_busy_response_halves_the_rate_of_its_service_only() {
     let busy = live();
     for service in ["a", "b"] {
         assert_eq!(passed(&busy, service, 0.0, 1000), 1000);
@@ -26,12 +26,12 @@ fn a_busy_answer_halves_what_is_sent_and_others_go_on() {
     busy.on_busy("a", at(1.0), None);
     assert_eq!(busy.limit("a", at(1.0)), Some(500.0));
     let some = passed(&busy, "a", 1.0, 1000);
-    assert!((400..=415).contains(&some), "{some}: none at first, half, and then a little more");
+    assert!((400..=415).contains(&some), "{some}: none at first, then half, then slightly more");
     assert_eq!(passed(&busy, "b", 1.0, 1000), 1000);
 }
 
 #[test]
-fn it_halves_at_most_once_a_second() {
+fn the_limit_halves_at_most_once_per_second() {
     let busy = live();
     passed(&busy, "a", 0.0, 1000);
     for i in 0..1000 {
@@ -46,25 +46,25 @@ fn it_halves_at_most_once_a_second() {
 }
 
 #[test]
-fn who_is_held_back_hears_for_how_long() {
+fn a_refused_turn_returns_how_long_to_wait() {
     let busy = live();
     passed(&busy, "a", 0.0, 20);
     busy.on_busy("a", at(1.0), None);
     let turn = busy.turn("a", at(1.0));
-    assert!(!turn.allowed, "it was told busy just now");
+    assert!(!turn.allowed, "the service has just answered busy");
     assert_eq!(turn.wait, Duration::from_millis(300));
     assert!(!busy.should_send("a", at(1.0) + turn.wait - Duration::from_nanos(1)));
     assert!(busy.should_send("a", at(1.0) + turn.wait));
     let turn = busy.turn("a", at(1.3));
-    assert_eq!((turn.limit, turn.wait), (Some(10.0), Duration::from_millis(100)), "ten a second");
+    assert_eq!((turn.limit, turn.wait), (Some(10.0), Duration::from_millis(100)), "ten per second");
 }
 
 #[test]
-fn retry_after_is_the_least_pause_and_the_limit_recovers_from_its_end() {
+fn no_request_is_sent_before_retry_after_and_the_limit_recovers_from_its_end() {
     for busy in [live(), document(Recover::Rate(3.0))] {
         passed(&busy, "a", 0.0, 1000);
         busy.on_busy("a", at(1.0), Some(at(30.0)));
-        // Of several the longest counts.
+        // The longest pause counts.
         busy.on_busy("a", at(1.0), Some(at(3.0)));
         for second in 1..31 {
             assert_eq!(passed(&busy, "a", f64::from(second), 10), 0, "{busy:?} at {second}");
@@ -80,7 +80,7 @@ fn retry_after_is_the_least_pause_and_the_limit_recovers_from_its_end() {
 }
 
 #[test]
-fn no_service_can_ask_for_more_than_the_longest_pause() {
+fn a_pause_is_limited_to_max_pause() {
     let busy = throttle(BusyConfig::new().max_pause(at(5.0)));
     busy.on_busy("a", at(1.0), Some(Duration::MAX));
     assert_eq!(busy.turn("a", at(1.0)).wait, at(5.0));
@@ -88,7 +88,7 @@ fn no_service_can_ask_for_more_than_the_longest_pause() {
 }
 
 #[test]
-fn answers_to_requests_never_sent_cut_to_the_floor_and_no_further() {
+fn busy_responses_without_requests_cut_to_the_floor_and_no_further() {
     for floor in [1.0, 50.0] {
         let busy = throttle(BusyConfig::new().floor(floor));
         for i in 0..597 {
@@ -98,7 +98,7 @@ fn answers_to_requests_never_sent_cut_to_the_floor_and_no_further() {
         let turn = busy.turn("a", at(59.65));
         assert!(turn.wait <= at(1.0 / floor), "{turn:?}");
         assert!(turn.allowed || busy.should_send("a", at(59.65) + turn.wait));
-        assert_eq!(busy.limit("a", at(90.0)), None, "and it recovers");
+        assert_eq!(busy.limit("a", at(90.0)), None, "the limit recovers");
     }
     let busy = live();
     busy.on_ok("never", at(1.0));
@@ -106,7 +106,7 @@ fn answers_to_requests_never_sent_cut_to_the_floor_and_no_further() {
 }
 
 #[test]
-fn a_limit_is_never_stuck_at_zero() {
+fn requests_are_allowed_again_after_any_number_of_busy_responses() {
     for busy in [live(), document(Recover::Rate(3.0)), document(Recover::Value(0.1))] {
         for i in 0..100_000 {
             busy.on_busy("a", at(f64::from(i) / 1000.0), None);
@@ -117,7 +117,7 @@ fn a_limit_is_never_stuck_at_zero() {
 }
 
 #[test]
-fn time_may_go_backwards() {
+fn limits_recover_after_time_went_back() {
     for busy in [live(), document(Recover::Rate(3.0))] {
         let late = 1_000_000.0;
         passed(&busy, "a", late, 100);
@@ -125,10 +125,10 @@ fn time_may_go_backwards() {
         busy.on_busy("a", at(0.0), None);
         busy.on_ok("a", at(5.0));
         let turn = busy.turn("a", at(10.0));
-        assert!(turn.wait <= at(10.0), "{turn:?}: the pause was of another time");
+        assert!(turn.wait <= at(10.0), "{turn:?}: the pause was set with another clock");
         let held = (10..70).find(|second| passed(&busy, "a", f64::from(*second), 100) == 100);
-        assert!(held.is_some(), "{busy:?}: it recovers in the time that is now");
-        // To and fro.
+        assert!(held.is_some(), "{busy:?}: the limit recovers after time went back");
+        // Time goes forward and back.
         for i in 0..1000_u32 {
             let time = at(f64::from(i * 7919 % 1000));
             busy.should_send("a", time);
@@ -138,9 +138,9 @@ fn time_may_go_backwards() {
     }
 }
 
-/// What is left over from another time does not hide what is asked for in this.
+/// A pause from before the clock was set back does not replace a new one.
 #[test]
-fn a_pause_counts_also_after_time_went_back() {
+fn a_new_pause_counts_after_time_went_back() {
     let busy = throttle(BusyConfig::new().max_pause(at(60.0)));
     busy.on_busy("a", at(100_000.0), Some(at(30.0)));
     busy.on_busy("a", at(10.0), Some(at(30.0)));
@@ -148,7 +148,7 @@ fn a_pause_counts_also_after_time_went_back() {
 }
 
 #[test]
-fn time_may_come_to_its_end() {
+fn calls_accept_the_greatest_times() {
     for busy in [live(), document(Recover::Value(200.0))] {
         for end in [Duration::MAX, Duration::from_nanos(u64::MAX), Duration::ZERO] {
             busy.should_send("a", end);
@@ -161,7 +161,7 @@ fn time_may_come_to_its_end() {
 }
 
 #[test]
-fn a_million_services_fit_in_the_room_of_a_thousand() {
+fn a_million_services_share_the_records_of_a_thousand() {
     let busy = live();
     passed(&busy, "busy", 0.0, 100);
     busy.on_busy("busy", at(1.0), Some(at(600.0)));
@@ -171,11 +171,11 @@ fn a_million_services_fit_in_the_room_of_a_thousand() {
     let stats = busy.stats(at(2.0));
     assert_eq!(stats.services, MAX_SERVICES as u64);
     assert_eq!((stats.sent, stats.refused, stats.forgotten), (1_000_100, 0, 0));
-    assert!(!busy.should_send("busy", at(2.0)), "those with a limit are the last to go");
+    assert!(!busy.should_send("busy", at(2.0)), "services with a limit are evicted last");
 }
 
 #[test]
-fn forgotten_are_those_that_had_a_limit() {
+fn evicted_services_with_a_limit_count_as_forgotten() {
     let busy = live();
     let services = 2 * MAX_SERVICES as u32;
     for i in 0..services {
@@ -200,9 +200,9 @@ fn idle_services_are_forgotten() {
     assert!(busy.should_send("asked for a pause", at(599.0)));
 }
 
-/// Also soon after the table was made, when nothing can be old.
+/// Includes the first second of the table, when no record can be old.
 #[test]
-fn who_is_forgotten_is_not_counted() {
+fn a_forgotten_service_is_not_counted() {
     let busy = live();
     for now in [at(0.0), at(1.0)] {
         for service in ["a", "b"] {
@@ -215,7 +215,7 @@ fn who_is_forgotten_is_not_counted() {
 }
 
 #[test]
-fn any_bytes_are_a_name() {
+fn any_bytes_can_be_the_name_of_a_service() {
     let busy = live();
     let names: [&[u8]; 4] = [b"", b"\0", b"\xff\xfe", &[b'x'; 100_000]];
     for name in names {
@@ -230,23 +230,23 @@ fn after_a_pause_requests_are_spaced() {
     passed(&busy, "a", 0.0, 1000);
     busy.on_busy("a", at(1.0), Some(at(2.0)));
     busy.on_busy("a", at(1.1), Some(at(2.0)));
-    assert!(!busy.should_send("a", at(3.09)), "the second one counts");
+    assert!(!busy.should_send("a", at(3.09)), "the pause of the second response counts");
     let turns = (0..100).filter(|_| busy.should_send("a", at(3.1))).count();
-    assert_eq!(turns, 1, "fifty would pass in a tenth of a second");
-    assert!(busy.should_send("a", at(3.102)), "500 a second");
+    assert_eq!(turns, 1, "the limit allows fifty in a tenth of a second");
+    assert!(busy.should_send("a", at(3.102)), "500 per second");
 }
 
 #[test]
-fn busy_answers_with_pauses_cut_once_a_second_all_the_same() {
+fn busy_responses_with_pauses_cut_once_per_second() {
     for pause in [0.0, 0.5, 1.0] {
         let busy = live();
         passed(&busy, "a", 0.0, 1000);
         busy.on_busy("a", at(1.0), Some(at(pause)));
         assert_eq!(busy.limit("a", at(1.0)), Some(500.0));
-        // What was sent before it.
+        // A response to a request sent before the cut.
         busy.on_busy("a", at(1.01), Some(at(pause)));
         assert_eq!(busy.limit("a", at(1.01)), Some(500.0), "{pause}");
-        // It sends as much as it may, and is told busy once more.
+        // All allowed requests are sent, and the service answers busy again.
         let (first, now) = (1010, 2050 + (600.0 * pause) as u32);
         for ms in first..now {
             busy.should_send("a", at(f64::from(ms) / 1000.0));
@@ -260,7 +260,7 @@ fn busy_answers_with_pauses_cut_once_a_second_all_the_same() {
 }
 
 #[test]
-fn a_pause_is_believed_also_by_who_looked_at_the_clock_earlier() {
+fn a_pause_counts_for_a_call_with_a_slightly_earlier_time() {
     let busy = live();
     busy.on_busy("a", at(10.001), Some(at(7200.0)));
     busy.on_busy("a", at(10.0), Some(at(1.0)));
@@ -269,7 +269,7 @@ fn a_pause_is_believed_also_by_who_looked_at_the_clock_earlier() {
 }
 
 #[test]
-fn no_silence_where_the_limit_is_at_the_floor() {
+fn requests_continue_after_a_cut_if_the_limit_is_at_the_floor() {
     for floor in [10.0, 10.1] {
         let busy = throttle(BusyConfig::new().floor(floor));
         busy.on_busy("a", at(1.0), None);
@@ -282,10 +282,10 @@ fn a_retry_after_of_zero_is_no_pause() {
     let busy = live();
     passed(&busy, "a", 0.0, 1000);
     busy.on_busy("a", at(1.0), Some(Duration::ZERO));
-    // Fewer than it may.
+    // Fewer requests than the limit allows.
     (60..90).for_each(|i| assert!(busy.should_send("a", at(1.0 + f64::from(i) / 100.0))));
     busy.on_busy("a", at(1.995), Some(Duration::ZERO));
     busy.on_busy("a", at(2.005), Some(Duration::ZERO));
     let limit = busy.limit("a", at(2.005)).unwrap();
-    assert!((14.0..=15.0).contains(&limit), "{limit}: half of what was sent in the last second");
+    assert!((14.0..=15.0).contains(&limit), "{limit}: half of the requests of the last second");
 }

@@ -1,10 +1,12 @@
-//! The throttle itself, in the mode of the document, lets through what its tables say.
+//! In the mode of the document, the throttle allows the requests that the document's tables
+//! contain.
 
 use dthrottle::busy::{NO_LIMIT, Recover};
 
 use crate::{document, passed};
 
-/// The first phase of a table: what passes in every second, and how many busy answers come back.
+/// The first phase of a table: in every second the number of allowed requests, and the limit.
+/// `busy_in` says in which seconds the service is busy.
 fn phase(recover: Recover, busy_in: impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
     let busy = document(recover);
     let mut seconds = Vec::new();
@@ -22,7 +24,7 @@ fn phase(recover: Recover, busy_in: impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
 }
 
 #[test]
-fn steady() {
+fn a_service_that_is_always_busy_gives_the_table_steady() {
     let zero = (0, 0.0);
     let by_rate = phase(Recover::Rate(3.0), |_| true);
     let start = (5000, NO_LIMIT);
@@ -33,7 +35,7 @@ fn steady() {
 }
 
 #[test]
-fn flappy() {
+fn a_service_that_is_busy_every_third_second_gives_the_table_flappy() {
     let third = |second| second % 3 == 0;
     let (zero, start) = ((0, 0.0), (5000, NO_LIMIT));
     let by_rate = phase(Recover::Rate(3.0), third);

@@ -1,4 +1,4 @@
-//! Who keeps its place where there are more services than places, at any time.
+//! Which services are evicted if there are more services than records, at any time.
 
 use dthrottle::BusyConfig;
 use dthrottle::busy::{BusyThrottle, MAX_SERVICES, Recover};
@@ -7,7 +7,8 @@ use crate::{at, document, live, throttle};
 
 const OTHERS: u32 = 40 * MAX_SERVICES as u32 / 8;
 
-/// How many of so many services that are told busy have a limit in the next second.
+/// Reports busy responses of `services` services. Returns how many of them have a limit a second
+/// later.
 fn kept(busy: &BusyThrottle, name: &str, services: u32, now: f64) -> usize {
     let names = || (0..services).map(|i| format!("{name} {i}"));
     for _ in 0..4 {
@@ -17,7 +18,7 @@ fn kept(busy: &BusyThrottle, name: &str, services: u32, now: f64) -> usize {
 }
 
 #[test]
-fn marks_from_the_future_stand_in_nobodys_way() {
+fn records_from_the_future_are_evicted_first() {
     for late in [40.0, 1e5, 1e9] {
         for busy in [live(), document(Recover::Rate(3.0))] {
             kept(&busy, "late", 3000, late);
@@ -29,9 +30,9 @@ fn marks_from_the_future_stand_in_nobodys_way() {
     }
 }
 
-/// Nor does a limit from the future make others go that have none.
+/// A limit from the future must not make records without a limit be evicted.
 #[test]
-fn limits_from_the_future_are_worth_nothing() {
+fn records_with_limits_from_the_future_are_evicted_first() {
     for busy in [live(), document(Recover::Rate(3.0))] {
         kept(&busy, "late", 3000, 40.0);
         kept(&busy, "late", 3000, 41.0);
@@ -42,15 +43,14 @@ fn limits_from_the_future_are_worth_nothing() {
     }
 }
 
-/// What is used is not what goes.
 #[test]
-fn those_used_longest_ago_go_first() {
+fn the_least_recently_used_services_are_evicted_first() {
     let busy = live();
     for i in 0..OTHERS {
         let now = at(1.0 + f64::from(i) / 1e6);
         assert!(busy.should_send("used", now) && busy.should_send(i.to_le_bytes(), now));
     }
-    assert_eq!(busy.rate("used", at(1.5)), f64::from(OTHERS), "it was never forgotten");
+    assert_eq!(busy.rate("used", at(1.5)), f64::from(OTHERS), "the service was never evicted");
     let limited = live();
     limited.on_busy("used", at(1.0), None);
     for i in 0..OTHERS {
@@ -62,9 +62,9 @@ fn those_used_longest_ago_go_first() {
     assert!(limited.stats(at(1.5)).forgotten > 0);
 }
 
-/// Nobody asked about it for a minute: also a limit that has not recovered is forgotten.
+/// There were no calls for a minute, so even a limit that has not recovered is forgotten.
 #[test]
-fn who_comes_back_after_long_begins_anew() {
+fn a_service_without_calls_for_a_minute_is_forgotten() {
     let busy = document(Recover::Value(0.1));
     for second in 0..10 {
         busy.on_busy("a", at(f64::from(second)), None);
@@ -75,9 +75,9 @@ fn who_comes_back_after_long_begins_anew() {
     assert_eq!(busy.limit("a", at(70.0)), None);
 }
 
-/// Who has just said busy has no room for one at once, where nothing else keeps it from being sent.
+/// A service that has just answered busy has no capacity, even if nothing else prevents a request.
 #[test]
-fn none_is_sent_right_after_a_cut() {
+fn no_request_is_sent_immediately_after_a_cut() {
     for floor in [1.0, 10.0] {
         let busy = throttle(BusyConfig::new().floor(floor));
         busy.on_busy("a", at(5.0), None);

@@ -1,5 +1,5 @@
-//! The table of `docs/busy.md`: `make busy-figures` writes `docs/figures/busy.json`, and a row of it is
-//! run again with the other tests.
+//! The table of `docs/busy.md`. `make busy-figures` writes `docs/figures/busy.json`; the tests run
+//! one row again.
 #![allow(clippy::disallowed_methods, reason = "tests may read files")]
 
 use std::fs;
@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use crate::model::{live, overload};
 use crate::world::{Server, World};
 
-/// No seed here had a part in choosing the settings of the live throttle; those of the tests had.
+/// These seeds were not used to choose the settings of the live throttle; those of the tests were.
 const SEEDS: std::ops::RangeInclusive<u64> = 101..=110;
 
-/// Clients, what all of them want and what the server can do in a second, and how it answers.
+/// Number of clients, their demand and the server's capacity per second, how the server counts, and
+/// the latency in milliseconds.
 type Load = (usize, f64, f64, Server, u64);
 
 const LOADS: [Load; 18] = [
@@ -38,7 +39,7 @@ const LOADS: [Load; 18] = [
     (1, 20.0, 10.0, Server::Even, 20),
 ];
 
-/// The worst figures of all seeds.
+/// Returns the worst figures of all seeds.
 fn row(load: Load, name: &str, mode: Option<Mode>) -> Value {
     let (clients, demand, capacity, server, latency_ms) = load;
     let (mut good, mut busy, mut back) = (f64::INFINITY, 0.0_f64, 0);
@@ -61,7 +62,8 @@ fn row(load: Load, name: &str, mode: Option<Mode>) -> Value {
     })
 }
 
-/// Each load with the live throttle; the first also with the document's arithmetic, and without any.
+/// All loads with the live throttle, and the first one also with the document's arithmetic and
+/// without a throttle.
 fn rows() -> Vec<Value> {
     let mut rows: Vec<Value> = LOADS.iter().map(|load| row(*load, "live", live())).collect();
     rows.insert(1, row(LOADS[0], "document", Some(Mode::Document(Recover::Rate(3.0)))));
@@ -70,7 +72,7 @@ fn rows() -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "takes long; run by make busy-figures"]
+#[ignore = "slow; run by make busy-figures"]
 fn all_rows_are_written() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
     fs::create_dir_all(&folder).unwrap();
@@ -78,11 +80,14 @@ fn all_rows_are_written() {
 }
 
 #[test]
-fn a_row_of_the_table_is_that_of_a_run() {
+fn the_committed_row_equals_a_new_run() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/figures/busy.json");
     let figures: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let again = row(LOADS[3], "live", live());
-    // Parsed from text as the others are, so that equal digits are equal numbers.
+    // Parsed from text like the committed figures, so that equal digits are equal numbers.
     let again: Value = serde_json::from_str(&again.to_string()).unwrap();
-    assert_eq!(figures["rows"][5], again, "not the figures of this code: make busy-figures");
+    assert_eq!(
+        figures["rows"][5], again,
+        "docs/figures/busy.json is out of date; run make busy-figures"
+    );
 }

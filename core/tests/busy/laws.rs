@@ -1,4 +1,4 @@
-//! Laws that hold for every stream of calls, at any times.
+//! Properties that hold for every sequence of calls at any times.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn mode() -> impl Strategy<Value = Mode> {
     ]
 }
 
-/// Calls with the time that passes before each, in milliseconds; now and then it goes back.
+/// Calls, each with the milliseconds since the previous one. Time sometimes goes back.
 fn calls() -> impl Strategy<Value = Vec<(i64, Call)>> {
     let pause = prop_oneof![20 => 0_i64..50, 2 => 0_i64..5000, 1 => -100_000_i64..0];
     prop::collection::vec((pause, call()), 1..400)
@@ -59,22 +59,22 @@ fn run(busy: &BusyThrottle, calls: &[(i64, Call)]) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// A limit is never below the floor, and never no number.
+    /// A limit is never below the floor, and never NaN.
     #[test]
-    fn the_floor_holds(mode in mode(), calls in calls(), floor in 0.001..10.0) {
+    fn a_limit_is_never_below_the_floor(mode in mode(), calls in calls(), floor in 0.001..10.0) {
         let busy = throttle(BusyConfig::new().mode(mode).floor(floor));
         let now = run(&busy, &calls);
         for after in [0, 1, 999, 1000, 5000, 50_000] {
             if let Some(limit) = busy.limit("a", Duration::from_millis(now + after)) {
-                // As near as a float of 32 bits comes.
+                // Limits are stored as `f32`.
                 prop_assert!(limit >= floor * 0.999_999, "{limit} < {floor}");
             }
         }
     }
 
-    /// Whatever was before: who waits as long as is said may send, within a bounded time.
+    /// After any calls, a client that waits as long as it is told may send within a bounded time.
     #[test]
-    fn waiting_helps(mode in mode(), calls in calls()) {
+    fn a_client_that_waits_may_send(mode in mode(), calls in calls()) {
         let busy = throttle(BusyConfig::new().mode(mode));
         let mut now = Duration::from_millis(run(&busy, &calls));
         let end = now + at(220.0);
@@ -87,26 +87,27 @@ proptest! {
         prop_assert!(turn.allowed, "{turn:?}");
     }
 
-    /// Without more busy answers it recovers altogether, and forgets.
+    /// Without further busy responses, the limit disappears.
     #[test]
-    fn it_recovers(calls in calls(), seed in 0_u64..1000) {
+    fn a_limit_disappears_without_busy_responses(calls in calls(), seed in 0_u64..1000) {
         let busy = throttle(BusyConfig::new());
         let now = run(&busy, &calls) + seed;
-        // The longest pause, the time to come back, and a clock that was ahead.
+        // Longer than the longest pause, the time to recover, and the jump of a clock.
         let later = Duration::from_millis(now) + at(240.0);
         prop_assert!(busy.should_send("a", later));
         prop_assert_eq!(busy.limit("a", later), None);
     }
 
-    /// In the second after a cut no more than the limit passes, and what may pass at once.
+    /// In the second after a cut, no more requests are allowed than the limit and its burst.
     #[test]
-    fn no_more_than_the_limit(rate in 10_u32..2000, more in 1_u32..5) {
+    fn no_more_requests_than_the_limit_are_allowed_after_a_cut(rate in 10_u32..2000, more in 1_u32..5) {
         let busy = throttle(BusyConfig::new());
         crate::passed(&busy, "a", 0.0, rate);
         busy.on_busy("a", at(1.0), None);
         let limit = busy.limit("a", at(1.0)).unwrap();
         let passed = f64::from(crate::passed(&busy, "a", 1.0, rate * more));
-        // Nothing for 0.3 s, the limit for 0.4 s, and for 0.3 s what multiplies by 4 in a second.
+        // None for 0.3 s, the limit for 0.4 s, and for 0.3 s a rate that multiplies by 4 per
+        // second.
         let most = limit * (0.4 + (4_f64.powf(0.3) - 1.0) / 4_f64.ln());
         prop_assert!(passed <= (most + 0.05 * limit) * 1.02 + 2.0, "{passed} of {most}");
         prop_assert!(passed >= most * 0.9 - 2.0, "{passed} of {most}");

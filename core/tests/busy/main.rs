@@ -1,6 +1,6 @@
-//! The busy throttle: by the calls of an application, by laws, by the tables of the document, and
-//! with servers and clients in virtual time.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! Tests of the busy throttle: calls of an application, properties, the tables of the document, and
+//! servers and clients in virtual time.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod calls;
 mod document;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use dthrottle::busy::{BusyThrottle, Mode, Recover};
 use dthrottle::{BusyConfig, ManualClock};
 
-/// A throttle for times that the test gives.
+/// A throttle with a manual clock, because tests pass the time.
 fn throttle(config: BusyConfig) -> BusyThrottle {
     BusyThrottle::with_clock(config, ManualClock::new()).unwrap()
 }
@@ -36,7 +36,7 @@ fn at(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// How many of so many requests, evenly spread over a second, pass.
+/// Sends `requests` requests, evenly spread over a second. Returns how many were allowed.
 fn passed(throttle: &BusyThrottle, service: &str, from: f64, requests: u32) -> u32 {
     let time = |i: u32| at(from + f64::from(i) / f64::from(requests));
     (0..requests).map(|i| u32::from(throttle.should_send(service, time(i)))).sum()

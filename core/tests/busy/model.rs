@@ -1,7 +1,8 @@
-//! Several clients and one server that has enough: the live throttle keeps most of what the server
-//! can do, the document's arithmetic keeps less, and without any most answers are busy.
+//! Several clients of one overloaded server: the live throttle uses most of the server's capacity,
+//! the document's arithmetic uses less, and without a throttle most responses are busy.
 //!
-//! The live default was chosen by these figures; `figures.rs` makes the table of `docs/busy.md`.
+//! The default settings of the live throttle were chosen by these figures. `figures.rs` makes the
+//! table of `docs/busy.md`.
 
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use crate::world::{SecondCounts, Server, World, average};
 
 const RECOVERED: usize = 30;
 
-/// Clients that want more than the server can do, until it can do more than they want: the share
-/// of its capacity that was used, the share of busy answers, and the seconds to nine tenths.
+/// Runs clients that want more than the server can serve, until its capacity exceeds their demand.
+/// Returns the share of its capacity that was used, the share of busy responses, and the seconds
+/// until nine tenths of the demand are served.
 pub(crate) fn overload(world: &World, capacity: f64) -> (f64, f64, usize) {
     let capacities = vec![(0.0, capacity), (RECOVERED as f64, world.demand * 2.0)];
     let seconds_counts =
@@ -21,7 +23,7 @@ pub(crate) fn overload(world: &World, capacity: f64) -> (f64, f64, usize) {
     (good / capacity, busy, seconds_to_recover(&seconds_counts, RECOVERED, world.demand))
 }
 
-/// Seconds until nine tenths of the demand are served.
+/// Returns the seconds until nine tenths of the demand are served.
 fn seconds_to_recover(seconds_counts: &[SecondCounts], from: usize, demand: f64) -> usize {
     let is_back = |second: &usize| seconds_counts[*second].good as f64 >= 0.9 * demand;
     (from..seconds_counts.len()).find(is_back).map_or(usize::MAX, |second| second - from)
@@ -47,10 +49,11 @@ fn the_live_default_keeps_most_of_the_capacity() {
     }
 }
 
-/// A server that counts in seconds of its own says nothing until the second is used up, and then
-/// nothing else: the hardest case. The first seconds, at five times the capacity, cost most.
+/// The hardest case is a server that counts in whole seconds of its own: it serves all requests
+/// until the second is used up, and then answers busy. The first seconds, at five times the
+/// capacity, are the worst.
 #[test]
-fn it_holds_where_the_server_counts_in_seconds() {
+fn the_live_default_works_with_a_server_that_counts_in_whole_seconds() {
     for (clients, demand, capacity) in [
         (1, 1000.0, 200.0),
         (2, 240.0, 120.0),
@@ -70,9 +73,9 @@ fn it_holds_where_the_server_counts_in_seconds() {
     }
 }
 
-/// Clients that are nodes of a cluster, and tell each other.
+/// The clients are nodes of a cluster and share busy responses.
 #[test]
-fn it_holds_in_a_cluster() {
+fn the_live_default_works_for_clients_in_a_cluster() {
     for server in [Server::Even, Server::Seconds] {
         for (clients, demand, capacity) in
             [(2, 300.0, 60.0), (4, 1000.0, 400.0), (8, 1000.0, 200.0), (16, 1000.0, 400.0)]
@@ -89,9 +92,9 @@ fn it_holds_in_a_cluster() {
     }
 }
 
-/// The control: the same figures tell the other arithmetics apart.
+/// Negative control: the same figures are worse for the other arithmetics.
 #[test]
-fn the_document_keeps_less_and_none_is_mostly_busy() {
+fn the_document_uses_less_capacity_and_no_throttle_gets_mostly_busy_responses() {
     let (good, busy, _) = overload(&World::new(None), 400.0);
     assert!(good > 0.99 && busy > 0.55, "none: {good} {busy}");
     let document = |recover| World::new(Some(Mode::Document(recover)));
@@ -100,21 +103,22 @@ fn the_document_keeps_less_and_none_is_mostly_busy() {
     assert!(good < 0.5 && busy > 0.1, "document: {good} {busy}");
 }
 
-/// When a server is out of order altogether it is left in peace, and then found again.
+/// During an outage the server gets few requests, and after it the clients recover.
 #[test]
-fn it_comes_back_after_an_outage() {
+fn clients_recover_after_an_outage() {
     let capacity = vec![(0.0, 2000.0), (10.0, 0.0), (20.0, 2000.0)];
     let seconds_counts = World { capacity, ..World::new(live()) }.run();
     let asked: u64 = seconds_counts[14..20].iter().map(|counts| counts.busy).sum();
-    assert!(asked <= 6000 / 50, "{asked} of 6000 requests to a dead server");
+    assert!(asked <= 6000 / 50, "{asked} of 6000 requests during the outage");
     let seconds = seconds_to_recover(&seconds_counts, 20, 1000.0);
     assert!(seconds <= 10, "back after {seconds} s");
 }
 
-/// A server that can suddenly do a tenth of what it could, with and without a pause in its busy
-/// answers. Until the rate is halved often enough, at most once a second, most answers are busy.
+/// The capacity of the server suddenly drops to a tenth, with and without a pause in its busy
+/// responses. Until the rate has been halved often enough, at most once per second, most responses
+/// are busy.
 #[test]
-fn it_adapts_to_a_drop_also_with_pauses() {
+fn clients_adapt_to_a_drop_of_the_capacity() {
     for clients in [1, 4] {
         for seed in 1..=2 {
             for (retry_after, most_busy) in [(None, 0.13), (Some(0), 0.13), (Some(1), 0.05)] {
@@ -139,9 +143,9 @@ fn it_adapts_to_a_drop_also_with_pauses() {
     }
 }
 
-/// It asks for a pause with every busy answer: everybody keeps to it.
+/// The server asks for a pause with every busy response, and all clients respect it.
 #[test]
-fn it_keeps_to_the_pauses_that_it_is_asked_for() {
+fn clients_respect_pauses_and_use_most_of_the_capacity() {
     let world = World { retry_after: Some(Duration::from_secs(1)), ..World::new(live()) };
     let (good, busy, seconds) = overload(&world, 400.0);
     println!("retry after 1 s: {good:.2} {busy:.3} {seconds}");

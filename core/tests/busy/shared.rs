@@ -1,4 +1,4 @@
-//! One throttle for several processes, as far as one process can show it: tables of one name.
+//! Several throttles with the same named table, which stand for several processes.
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
@@ -18,7 +18,7 @@ fn shared(folder: &Folder) -> BusyThrottle {
 }
 
 #[test]
-fn what_one_is_told_all_know() {
+fn a_pause_applies_to_all_throttles_with_the_same_table() {
     let folder = Folder::new();
     let (one, other) = (shared(&folder), shared(&folder));
     assert!(other.should_send("a", other.now()));
@@ -27,11 +27,11 @@ fn what_one_is_told_all_know() {
     assert!(other.should_send("b", other.now()));
     assert_eq!(one.stats(one.now()).services, 2);
     let third = shared(&folder);
-    assert!(!third.should_send("a", third.now()), "also who comes later");
+    assert!(!third.should_send("a", third.now()), "also for a throttle opened later");
 }
 
 #[test]
-fn who_counts_in_another_way_does_so_alone() {
+fn throttles_with_different_settings_have_separate_limits() {
     let folder = Folder::new();
     let config = BusyConfig::new().table(table(&folder));
     let document = config.clone().mode(Mode::Document(Recover::Rate(3.0)));
@@ -41,7 +41,7 @@ fn who_counts_in_another_way_does_so_alone() {
 }
 
 #[test]
-fn busy_answers_of_a_table_leave_its_buckets_alone() {
+fn busy_responses_do_not_change_the_buckets_of_the_table() {
     let folder = Folder::new();
     let rule = Rule::per_hour(1).burst(2);
     let throttle = Throttle::builder().table(table(&folder)).rule(rule).build().unwrap();
@@ -51,13 +51,13 @@ fn busy_answers_of_a_table_leave_its_buckets_alone() {
         busy.on_busy(i.to_le_bytes(), busy.now(), None);
     }
     assert!(throttle.allow("tag").unwrap() && !throttle.allow("tag").unwrap());
-    assert_eq!(folder.files().len(), 2, "a file for each");
+    assert_eq!(folder.files().len(), 2, "one file for the buckets and one for busy responses");
     let tables = dthrottle::tables::list(None, Some(folder.path())).unwrap();
     assert!(tables.len() == 1 && tables[0].tags > 0, "{tables:?}");
 }
 
 #[test]
-fn busy_answers_stay_when_a_table_is_resized() {
+fn busy_responses_remain_when_a_table_is_resized() {
     let folder = Folder::new();
     Throttle::builder().table(table(&folder)).rule(Rule::per_hour(1)).build().unwrap();
     let before = shared(&folder);
@@ -68,7 +68,7 @@ fn busy_answers_stay_when_a_table_is_resized() {
 }
 
 #[test]
-fn a_clock_moved_by_hand_needs_memory_of_its_own() {
+fn a_manual_clock_with_a_named_table_is_an_error() {
     let config = BusyConfig::new().table(TableConfig::named("calls"));
     let error = BusyThrottle::with_clock(config, ManualClock::new()).unwrap_err();
     assert_eq!(error.field(), Some("table"));
@@ -88,7 +88,7 @@ fn a_busy_throttle_alone_makes_no_bucket_table() {
 }
 
 #[test]
-fn removing_a_table_removes_its_busy_answers() {
+fn removing_a_table_removes_its_busy_responses() {
     for has_buckets in [false, true] {
         let folder = Folder::new();
         let busy = shared(&folder);
@@ -102,20 +102,20 @@ fn removing_a_table_removes_its_busy_answers() {
         assert!(dthrottle::tables::remove("calls", None, Some(folder.path())).is_err());
         let later = shared(&folder);
         assert!(later.should_send("a", later.now()));
-        assert!(!busy.should_send("a", busy.now()), "open memory stays");
+        assert!(!busy.should_send("a", busy.now()), "memory that is open remains valid");
     }
 }
 
-/// No name of a table can be the name of another one's busy answers.
+/// The file of busy responses has the name of its table with `+busy` appended.
 #[test]
 fn a_name_with_a_plus_is_refused() {
     let config = BusyConfig::new().table(TableConfig::named("calls+busy"));
     assert_eq!(BusyThrottle::new(config).unwrap_err().field(), Some("table.name"));
 }
 
-/// So processes that give only the name may start before those that have the cluster, too.
+/// So processes with only the name may start after or before those with the cluster.
 #[test]
-fn busy_answers_have_the_key_of_a_table_that_exists() {
+fn busy_responses_use_the_key_of_an_existing_table() {
     let folder = Folder::new();
     let cluster = || ClusterConfig::new("web").secret(b"correct horse battery staple");
     let builder = Throttle::builder().table(table(&folder)).rule(Rule::per_hour(1));
@@ -128,7 +128,7 @@ fn busy_answers_have_the_key_of_a_table_that_exists() {
 }
 
 #[test]
-fn busy_answers_of_another_key_or_version_are_refused() {
+fn memory_with_another_key_or_version_is_refused() {
     let folder = Folder::new();
     let cluster = ClusterConfig::new("web").secret(b"correct horse battery staple");
     let config = || BusyConfig::new().table(table(&folder));

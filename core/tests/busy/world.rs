@@ -1,5 +1,5 @@
-//! Clients and a server in virtual time: the server answers so many requests a second and is busy
-//! for the rest; the clients send what their throttles let through.
+//! Clients and a server in virtual time: the server serves a number of requests per second and
+//! answers busy to the others; the clients send the requests that their throttles allow.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,39 +8,39 @@ use dthrottle::busy::{BusyThrottle, Mode};
 use dthrottle::internals::cluster::Payload;
 use dthrottle::{BusyConfig, ClusterConfig, ManualClock};
 
-/// From one node to the others.
+/// The delay of a payload from one node to the others, in seconds.
 const PAYLOAD_S: f64 = 0.012;
 
-/// How a server says that it has enough.
+/// How a server counts requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Server {
-    /// Counts in seconds of its own.
+    /// In whole seconds of its own clock.
     Seconds,
-    /// Lets through evenly, with room for a tenth of a second.
+    /// Evenly, with a burst of a tenth of a second.
     Even,
 }
 
-/// One run.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub server: Server,
-    /// Nothing: no throttle at all.
+    /// `None` runs without a throttle.
     pub mode: Option<Mode>,
-    /// The clients are nodes of a cluster, and tell each other.
+    /// Whether the clients are nodes of a cluster that share busy responses.
     pub shares: bool,
     pub clients: usize,
-    /// Requests a second of all clients together.
+    /// Requests per second of all clients together.
     pub demand: f64,
-    /// From when on, in seconds, which capacity.
+    /// The server's capacity, as (second from which it applies, requests per second).
     pub capacity: Vec<(f64, f64)>,
     pub retry_after: Option<Duration>,
     pub seconds: usize,
-    /// From request to answer.
+    /// The time from request to response, in milliseconds.
     pub latency_ms: u64,
     pub seed: u64,
 }
 
-/// What happened in every second.
+/// The numbers of requests in one second, by result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SecondCounts {
     pub good: u64,
@@ -65,7 +65,7 @@ impl World {
     }
 
     pub(crate) fn run(&self) -> Vec<SecondCounts> {
-        // With a clock moved by hand nothing runs by itself: the world carries the payloads.
+        // With a manual clock there is no exchange thread, so this loop transports the payloads.
         let clock = ManualClock::new();
         let config = |mode: Mode| BusyConfig::new().mode(mode).cluster(ClusterConfig::new("world"));
         let throttle = |mode| BusyThrottle::with_clock(config(mode), clock.clone()).unwrap();
@@ -76,7 +76,7 @@ impl World {
         let mut payloads: Vec<Option<Box<dyn Payload>>> =
             throttles.iter().map(|it| it.as_ref().map(|it| it.payload(true))).collect();
         let mut broadcasts: VecDeque<(f64, usize, Vec<u8>)> = VecDeque::new();
-        // Answers under way: when, whose, whether good.
+        // Responses in flight: arrival time, client, and whether the response is good.
         let mut in_flight: VecDeque<(f64, usize, bool)> = VecDeque::new();
         let mut state = ServerState { second: 0, counted: 0.0, tokens: 0.0, at: 0.0 };
         let mut now = 0.0;
@@ -154,14 +154,14 @@ struct ServerState {
     at: f64,
 }
 
-/// Good answers a second, and the share of busy answers, over some seconds.
+/// Returns the good responses per second, and the share of busy responses, over these seconds.
 pub(crate) fn average(seconds_counts: &[SecondCounts]) -> (f64, f64) {
     let good: u64 = seconds_counts.iter().map(|counts| counts.good).sum();
     let busy: u64 = seconds_counts.iter().map(|counts| counts.busy).sum();
     (good as f64 / seconds_counts.len() as f64, busy as f64 / (good + busy).max(1) as f64)
 }
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -176,7 +176,7 @@ impl Random {
         (self.next() % end as u64) as usize
     }
 
-    /// Between two of so many a second that know nothing of each other.
+    /// Returns a random time between two independent events with this rate per second.
     fn pause(&mut self, rate: f64) -> f64 {
         let part = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         -(1.0 - part).ln() / rate

@@ -1,4 +1,4 @@
-//! Busy answers that one node was given, and what the others make of them.
+//! Busy responses that one node received, and their effect on other nodes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::net::{Datagram, MILLI, Net, SECOND, address, keys};
 
 const API: &str = "api.example.com";
 
-/// A busy throttle beside a node, which shares its busy answers or does not.
+/// Adds a busy throttle to a node. `shares` says whether it shares its busy responses.
 fn throttle(net: &mut Net, node: usize, config: &BusyConfig, shares: bool) -> BusyThrottle {
     let node = &mut net.nodes[node];
     let (clock, key) = (Clock::Manual(node.clock.clone()), keys().fingerprint_key());
@@ -20,7 +20,7 @@ fn throttle(net: &mut Net, node: usize, config: &BusyConfig, shares: bool) -> Bu
     busy
 }
 
-/// A net of nodes with a busy throttle each.
+/// A network of nodes, each with a busy throttle.
 fn net(shares: &[bool], config: &BusyConfig) -> (Net, Vec<BusyThrottle>) {
     let mut net = Net::new();
     for _ in shares {
@@ -36,7 +36,7 @@ fn limits(busy: &[BusyThrottle]) -> Vec<Option<f64>> {
     busy.iter().map(|busy| busy.limit(API, busy.now())).collect()
 }
 
-/// A hundred requests a second from each node, for so long.
+/// Sends 100 requests per second from each node, for this time.
 fn send(net: &mut Net, busy: &[BusyThrottle], time: u64) {
     for _ in 0..time / (10 * MILLI) {
         for busy in busy {
@@ -54,7 +54,7 @@ fn sent_by(net: &Net, node: usize) -> usize {
 }
 
 #[test]
-fn a_busy_answer_of_one_node_slows_all_that_share() {
+fn a_busy_response_of_one_node_limits_all_nodes_that_share() {
     let (mut net, busy) = net(&[true, true, false, true], &BusyConfig::new());
     send(&mut net, &busy, 2 * SECOND);
     busy[0].on_busy(API, busy[0].now(), None);
@@ -65,7 +65,7 @@ fn a_busy_answer_of_one_node_slows_all_that_share() {
     assert_eq!(slow[2], None, "off by default");
     assert_eq!(busy[1].stats(busy[1].now()).remote_busy, 1);
     assert_eq!(busy[2].stats(busy[2].now()).remote_busy, 0);
-    // And one that does not share tells nobody.
+    // A node that does not share sends no payloads either.
     busy[2].on_busy("other", busy[2].now(), None);
     net.run(SECOND);
     assert_eq!(busy[0].limit("other", busy[0].now()), None);
@@ -73,7 +73,7 @@ fn a_busy_answer_of_one_node_slows_all_that_share() {
 }
 
 #[test]
-fn a_remote_report_is_never_sent_on() {
+fn a_report_of_a_peer_is_never_sent_again() {
     let (mut net, busy) = net(&[true; 3], &BusyConfig::new());
     send(&mut net, &busy, SECOND);
     busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(2)));
@@ -81,17 +81,17 @@ fn a_remote_report_is_never_sent_on() {
     assert_eq!(sent_by(&net, 0), 2 * 2, "to two peers, twice");
     assert_eq!((sent_by(&net, 1), sent_by(&net, 2)), (0, 0));
     assert!(busy.iter().all(|busy| busy.stats(busy.now()).cuts <= 1));
-    // An answer of its own in the second after that says nothing new, and one later does.
+    // A local response within a second of a report contains nothing new; a later one does.
     busy[1].on_busy(API, busy[1].now(), None);
     net.run(100 * MILLI);
     assert_eq!(sent_by(&net, 1), 4);
     busy[2].on_busy(API, busy[2].now(), None);
     net.run(100 * MILLI);
-    assert_eq!(sent_by(&net, 2), 0, "it had been slowed a moment ago");
+    assert_eq!(sent_by(&net, 2), 0, "its limit was cut a moment ago");
 }
 
 #[test]
-fn a_pause_is_passed_on_with_what_is_left_of_it() {
+fn the_rest_of_a_pause_is_shared() {
     let config = BusyConfig::new().max_pause(Duration::from_secs(60));
     let (mut net, busy) = net(&[true, true], &config);
     send(&mut net, &busy, SECOND);
@@ -100,7 +100,7 @@ fn a_pause_is_passed_on_with_what_is_left_of_it() {
     let waits = [0, 1].map(|i| busy[i].turn(API, busy[i].now()).wait.as_millis());
     assert_eq!(waits[0], 29_000);
     assert!((28_990..=29_010).contains(&waits[1]), "{waits:?}");
-    // Whatever a peer says, and by whatever settings: not longer than this node believes.
+    // A pause of a peer is limited to this node's own `max_pause`.
     let patient = BusyConfig::new().max_pause(Duration::from_secs(5000));
     let patient = throttle(&mut net, 0, &patient, true);
     patient.on_busy(API, patient.now(), Some(Duration::from_secs(4000)));
@@ -109,9 +109,9 @@ fn a_pause_is_passed_on_with_what_is_left_of_it() {
     assert!((55..=60).contains(&wait.as_secs()), "{wait:?}");
 }
 
-/// A node that only exchanges busy answers has seen the reports of all, and has no buckets.
+/// A node that exchanges only busy responses has applied all reports but has no buckets.
 #[test]
-fn a_node_without_rules_warms_nobody() {
+fn a_node_without_rules_sends_no_snapshot() {
     let rule = || Rule::per_second(1).burst(100);
     let mut net = Net::new();
     net.start(rule(), |_| {});
@@ -128,9 +128,9 @@ fn a_node_without_rules_warms_nobody() {
     assert!(net.balance(2, "tag") < 10, "{}", net.balance(2, "tag"));
 }
 
-/// Rules that another process of the table brought after this one began to exchange.
+/// The rules come from another process of the table, after this one started the exchange.
 #[test]
-fn a_node_without_rules_is_warmed_for_others_of_its_table() {
+fn a_node_without_rules_gets_a_snapshot_for_other_processes_of_its_table() {
     let mut net = Net::new();
     net.start(Rule::per_second(1).burst(100), |_| {});
     net.run(SECOND);
@@ -153,14 +153,14 @@ fn a_query_leaves_the_report_to_the_next_request() {
     net.run(50 * MILLI);
     busy[1].limit(API, busy[1].now());
     assert!(busy[1].turn(API, busy[1].now()).limit.is_some());
-    // Forgotten is forgotten, with what was heard and not yet looked at.
+    // Forgetting a service also removes reports that were not applied yet.
     busy[0].on_busy(API, busy[0].now(), Some(Duration::from_secs(30)));
     net.run(50 * MILLI);
     busy[1].forget(API);
     assert!(busy[1].turn(API, busy[1].now()).allowed);
 }
 
-/// One of two is lost, whichever.
+/// Either of the two transmissions is lost.
 #[test]
 fn a_payload_that_is_lost_once_arrives() {
     for lost in 0..2 {
@@ -178,10 +178,9 @@ fn a_payload_that_is_lost_once_arrives() {
     }
 }
 
-/// In the document's arithmetic every busy answer counts: as often as there were any, however often
-/// datagrams arrive.
+/// In the document's arithmetic every busy response counts, so a duplicate would change the limit.
 #[test]
-fn a_payload_that_arrives_often_counts_once() {
+fn a_payload_that_arrives_several_times_counts_once() {
     let config = BusyConfig::new().mode(Mode::Document(Recover::Rate(3.0)));
     let (mut net, busy) = net(&[true, true], &config);
     net.copies = 3;
@@ -190,7 +189,7 @@ fn a_payload_that_arrives_often_counts_once() {
         busy[0].on_busy(API, busy[0].now(), None);
     }
     net.run(300 * MILLI);
-    // Peers count it in the second in which they hear it.
+    // A peer counts the response in the second in which the report arrives.
     assert!(busy[1].should_send(API, busy[1].now()));
     net.run(SECOND);
     let limits = limits(&busy);
@@ -199,31 +198,32 @@ fn a_payload_that_arrives_often_counts_once() {
 }
 
 #[test]
-fn a_service_without_local_calls_is_known_at_the_first_one() {
+fn a_report_limits_the_first_local_call_of_a_service() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     busy[0].on_busy(API, busy[0].now(), None);
     net.run(200 * MILLI);
     assert_eq!(busy[1].stats(busy[1].now()).services, 0);
     let turn = busy[1].turn(API, busy[1].now());
-    assert_eq!(turn.limit, Some(1.0), "it begins gently");
+    assert_eq!(turn.limit, Some(1.0), "the first limit is the floor");
     assert_eq!(busy[1].stats(busy[1].now()).services, 1);
-    // An hour later nobody remembers.
+    // A minute later the report has expired.
     busy[0].on_busy("old", busy[0].now(), None);
     net.run(100 * MILLI);
     net.run(61 * SECOND);
     assert_eq!(busy[1].turn("old", busy[1].now()).limit, None);
 }
 
-/// One process that requests it is enough, whichever runs the exchange.
+/// The process that requests sharing need not run the exchange.
 #[test]
-fn a_request_to_share_is_enough() {
+fn a_request_to_share_is_valid_for_a_few_seconds() {
     let (mut net, busy) = net(&[false, true], &BusyConfig::new());
     let request = || busy[0].payload(true).standby();
     request();
     busy[0].on_busy(API, busy[0].now(), None);
     net.run(100 * MILLI);
     assert!(busy[1].turn(API, busy[1].now()).limit.is_some());
-    // If it is not repeated it ends after some seconds; older answers are not sent later.
+    // If the request is not repeated it expires. Responses from the time after that are not sent
+    // later.
     net.run(5 * SECOND);
     busy[0].on_busy("late", busy[0].now(), None);
     net.run(100 * MILLI);
@@ -235,19 +235,20 @@ fn a_request_to_share_is_enough() {
 }
 
 fn send_hostile(net: &mut Net, to: usize, entries: &[BusyEntry]) {
-    let liar = net.nodes[0].engine.origin();
+    let malicious = net.nodes[0].engine.origin();
     let number = 1_000_000 + net.sent.len() as u64;
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     write_payload(number, 0, &write_busy(entries), &mut body);
-    let envelope = Envelope { kind: DatagramKind::Payload, flags: 0, sender: liar, packet: number };
+    let envelope =
+        Envelope { kind: DatagramKind::Payload, flags: 0, sender: malicious, packet: number };
     keys().seal(&envelope, &body, &mut bytes);
     net.send(Datagram { from: address(0), to: address(to), bytes });
     net.run(2 * MILLI);
 }
 
-/// The peer has the key. Services with local calls are neither forgotten nor slowed.
+/// A malicious peer that has the key can neither remove nor slow services with local calls.
 #[test]
-fn a_peer_that_names_services_without_end_evicts_none() {
+fn a_peer_that_reports_many_services_evicts_no_local_service() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     let names: Vec<String> = (0..300).map(|i| format!("service {i}")).collect();
     let now = busy[1].now();
@@ -268,15 +269,15 @@ fn a_peer_that_names_services_without_end_evicts_none() {
     assert_eq!((after.services, after.forgotten), (before.services, before.forgotten));
     assert_eq!((after.services, after.forgotten), (300, 0));
     let kept = |name| !busy[1].turn(name, busy[1].now()).allowed;
-    assert!(names.iter().all(kept), "with their pauses");
-    // Services that only peers reported make room for one with local calls.
+    assert!(names.iter().all(kept), "all services are still paused");
+    // Services that only peers reported are evicted for one with local calls.
     assert!(busy[1].should_send("a new one", busy[1].now()));
     let late = busy[1].stats(busy[1].now());
     assert_eq!((late.services, late.forgotten), (after.services + 1, after.forgotten));
 }
 
 #[test]
-fn busy_answers_wait_for_the_first_peer() {
+fn busy_responses_are_stored_until_there_is_a_peer() {
     let mut net = Net::new();
     net.start(None, |_| {});
     let alone = throttle(&mut net, 0, &BusyConfig::new(), true);
@@ -290,7 +291,7 @@ fn busy_answers_wait_for_the_first_peer() {
 }
 
 #[test]
-fn a_node_that_leaves_sends_all_its_busy_answers() {
+fn a_node_that_leaves_sends_all_its_busy_responses() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     let services: Vec<String> = (0..200).map(|i| format!("service {i}")).collect();
     for service in &services {
@@ -301,7 +302,7 @@ fn a_node_that_leaves_sends_all_its_busy_answers() {
     net.run(SECOND);
     let turns = services.iter().map(|service| busy[1].turn(service, busy[1].now()));
     let slowed = turns.filter(|turn| turn.limit.is_some()).count();
-    // A few may have found no place.
+    // A few services may have found no free record.
     assert!(slowed > 190, "{slowed} of 200");
 }
 
@@ -310,7 +311,7 @@ fn peers_are_counted_while_the_exchange_runs() {
     let (mut net, busy) = net(&[true, true], &BusyConfig::new());
     net.run(20 * MILLI);
     assert_eq!(busy[0].stats(busy[0].now()).peers, 1);
-    // As if its process were killed.
+    // Simulates a killed process.
     net.nodes.truncate(1);
     net.nodes[0].next = u64::MAX;
     let later = busy[0].now() + Duration::from_secs(20);

@@ -1,5 +1,5 @@
-//! Atomics in loom's memory, in the place of core's module. Loom's atomics have 64 bits, so the halves
-//! of a value of 128 bits are narrower than in core; what would not fit is a mutation of the model.
+//! Replaces core's module with atomics of loom. Loom's atomics have 64 bits, so the halves of a
+//! 128-bit value are narrower than in core; a value that does not fit is an error of the model.
 
 use std::sync::atomic::Ordering;
 
@@ -7,10 +7,10 @@ pub(super) use crate::table::cell::{AtomicU64, full_fence};
 use crate::table::monitor;
 use crate::table::mutation::Mutation;
 
-/// Enough for two services that want the same record.
+/// Enough records for two services that claim the same one.
 pub(super) const WAYS: usize = 2;
 
-/// A value of two halves, each of which has fewer bits here.
+/// A value of two halves, each with fewer bits than in core.
 #[derive(Debug, Default)]
 pub(super) struct AtomicU128(AtomicU64);
 

@@ -1,7 +1,7 @@
-//! Core's records of services on loom's memory, and the model that tries them.
+//! Core's records of services on loom's atomics, and the models that test them.
 
 #[path = "../../../src/busy/report.rs"]
-#[allow(dead_code, reason = "a model needs less of it than core")]
+#[allow(dead_code, reason = "the models use only a part of it")]
 mod report;
 #[path = "../../../src/busy/service.rs"]
 #[allow(dead_code, reason = "as above")]

@@ -1,7 +1,8 @@
-//! Records that pass from service to service while other threads read them, add reports, or die.
+//! Records that are given from service to service while other threads read them, add reports, or
+//! are killed.
 //!
-//! `add_local_busy` and `take_local_busy` mirror those of core's `Store`. A change there is a change
-//! here.
+//! `add_local_busy` and `take_local_busy` are copies of those of core's `Store` and must be changed
+//! together with them.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
@@ -22,7 +23,7 @@ const B: u64 = 2;
 const C: u64 = 3;
 const D: u64 = 4;
 
-/// A report that shows its service: it has as many answers as the name says.
+/// A report that identifies its service: it has as many responses as the name says.
 const fn report(name: u64) -> BusyReport {
     BusyReport { at_ns: 5_000_000, answers: name, until_ns: 0 }
 }
@@ -36,8 +37,8 @@ struct Model {
     set: Set,
     has_local_busy: AtomicU64,
     claims: AtomicU64,
-    /// How often reports of each service were taken, and how often it was cut. Not loom's, because
-    /// they are no part of the model.
+    /// How often reports of each service were taken, and how often it was cut. Plain atomics,
+    /// because they are not part of the model.
     taken: [std::sync::atomic::AtomicU64; 6],
     cuts: [std::sync::atomic::AtomicU64; 6],
 }
@@ -45,7 +46,7 @@ struct Model {
 type Action = fn(&Model);
 
 impl Model {
-    /// The record of a service that is called now.
+    /// Returns the record of a service that is called now.
     fn take(&self, name: u64) -> &Service {
         let value = |service: &Service| service.used_ns.load(Ordering::Relaxed);
         take(&self.set, key(name), || self.stamp(), value).0
@@ -62,7 +63,7 @@ impl Model {
         self.cut_at(self.take(name), name);
     }
 
-    /// The state of a service shows its name, too. As in core, a cut is not repeated.
+    /// Writes the service's name as its state. As in core, a cut is not repeated.
     fn cut_at(&self, record: &Service, name: u64) {
         let write = |writer: &Writer<'_>| {
             let cut = writer.change(|bits| (bits == 0).then_some(u128::from(name)));
@@ -74,7 +75,7 @@ impl Model {
         }
     }
 
-    /// A service that was cut, and still has its record, has its limit.
+    /// Asserts that a service that was cut and still has its record also has its limit.
     fn assert_cut_kept(&self, name: u64) {
         let cuts = self.cuts[name as usize].load(Ordering::Relaxed);
         if let Some(record) = find(&self.set, key(name)) {
@@ -102,7 +103,7 @@ impl Model {
             self.has_local_busy.swap(0, Ordering::Acquire);
         }
         for (name, report) in self.set.iter().filter_map(Service::take_local_busy) {
-            assert_eq!(report.answers, name, "report of another");
+            assert_eq!(report.answers, name, "report of another service");
             self.taken[name as usize].fetch_add(1, Ordering::Relaxed);
         }
         if Mutation::ReadFirst.is_active() {
@@ -114,11 +115,11 @@ impl Model {
         self.taken[name as usize].load(Ordering::Relaxed)
     }
 
-    /// A service that finds its record finds nothing of another one in it.
+    /// Asserts that the record of a service contains no state of another service.
     fn assert_no_foreign_state(&self, name: u64) {
         if let Some(record) = find(&self.set, key(name)) {
             let state = record.state.load(Ordering::Relaxed);
-            assert!([0, name.into()].contains(&state), "numbers of another: {state}");
+            assert!([0, name.into()].contains(&state), "state of another service: {state}");
         }
     }
 
@@ -127,7 +128,7 @@ impl Model {
     }
 }
 
-/// Runs all interleavings of threads, each of which does one act, and checks the end of each.
+/// Runs all interleavings of threads, each with one action, and calls `check` at the end of each.
 fn explore(mutation: Mutation, prepare: Action, actions: &'static [Action], check: Action) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(3));
@@ -149,8 +150,8 @@ fn explore(mutation: Mutation, prepare: Action, actions: &'static [Action], chec
     });
 }
 
-/// Runs `action`, but the thread dies instead of making one more change after this number.
-fn or_die(changes: usize, action: impl FnOnce()) {
+/// Runs `action`, but stops the thread instead of making one more change after this number.
+fn run_or_die(changes: usize, action: impl FnOnce()) {
     monitor::kill_after(changes);
     if let Err(cause) = panic::catch_unwind(AssertUnwindSafe(action))
         && !cause.is::<monitor::Killed>()
@@ -159,8 +160,8 @@ fn or_die(changes: usize, action: impl FnOnce()) {
     }
 }
 
-/// The first record belongs to A, which has been idle for long; the second to C, which was called a
-/// moment ago.
+/// Prepares two records: the first belongs to A, which has long been idle; the second to C, which
+/// was called a moment ago.
 fn used(model: &Model) {
     model.add_local_busy(A);
     model.cut(A);
@@ -169,7 +170,7 @@ fn used(model: &Model) {
     model.set[1].used_ns.store(NOW - 1, Ordering::Relaxed);
 }
 
-/// Like `used`, but the first record has the lowest eviction cost even while it is being taken.
+/// Like `used`, but the first record has the lowest eviction cost even while it is being claimed.
 fn used_by_others(model: &Model) {
     used(model);
     model.set[1].used_ns.store(NOW + 1, Ordering::Relaxed);
@@ -222,7 +223,7 @@ fn a_found_record_contains_nothing_of_another_service() {
 }
 
 #[test]
-#[should_panic(expected = "numbers of another")]
+#[should_panic(expected = "state of another service")]
 fn the_model_notices_a_record_found_without_order() {
     record_changes_owner(Mutation::NoOrder);
 }
@@ -253,14 +254,14 @@ fn the_model_notices_a_flag_cleared_after_the_search() {
     report_is_taken(Mutation::ReadFirst);
 }
 
-/// One thread takes a record, while another takes it away, gets a busy answer, and dies after it has
-/// taken it back.
+/// One thread claims a record, while another claims it for another service, gets a busy response,
+/// and dies after it has claimed it again for the first.
 fn record_changes_owner_twice(mutation: Mutation) {
     let actions: &[Action] = &[
         |model| _ = model.take(B),
         |model| {
             model.cut(D);
-            or_die(1, || _ = model.take(B));
+            run_or_die(1, || _ = model.take(B));
         },
     ];
     explore(mutation, used_by_others, actions, |model| model.assert_no_foreign_state(B));
@@ -272,12 +273,13 @@ fn a_record_taken_twice_contains_nothing_of_another_service() {
 }
 
 #[test]
-#[should_panic(expected = "numbers of another")]
+#[should_panic(expected = "state of another service")]
 fn the_model_notices_claims_with_equal_tokens() {
     record_changes_owner_twice(Mutation::OneToken);
 }
 
-/// Two threads get busy answers. Both take A's record, or one service takes it twice.
+/// Two threads get busy responses. Both claim A's record, for different services or for the same
+/// one.
 fn both_are_cut(actions: &'static [Action]) {
     explore(Mutation::None, used, actions, |model| {
         model.assert_cut_kept(B);
@@ -295,14 +297,14 @@ fn a_claim_wipes_no_cut_of_the_same_service() {
     both_are_cut(&[|model| model.cut(B), |model| model.cut(B)]);
 }
 
-/// A second thread takes a record that the first has not cleaned yet, because C was called later.
+/// A second thread claims a record that the first has not cleaned yet, because C was called later.
 #[test]
 fn a_service_that_loses_its_record_wipes_no_cut_of_the_next_owner() {
     let actions: &[Action] = &[|model| _ = model.take(B), |model| model.cut(D)];
     explore(Mutation::None, used_by_others, actions, |model| model.assert_cut_kept(D));
 }
 
-/// Two threads get busy answers of a service that was idle.
+/// Two threads get busy responses of a service that was idle.
 #[test]
 fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
     fn come_back(model: &Model) {
@@ -317,7 +319,7 @@ fn a_reset_of_an_idle_record_wipes_no_cut_of_another_reset() {
     explore(Mutation::None, prepare, &[come_back, come_back], |model| model.assert_cut_kept(A));
 }
 
-/// The thread that gets a busy answer has found the record long ago.
+/// The thread that gets a busy response found the record long ago.
 fn cut_comes_late(mutation: Mutation) {
     let actions: &[Action] = &[|model| model.cut_at(&model.set[0], A), |model| model.cut(B)];
     let prepare: Action = |model| {
@@ -326,7 +328,7 @@ fn cut_comes_late(mutation: Mutation) {
     };
     explore(mutation, prepare, actions, |model| {
         model.assert_no_foreign_state(B);
-        // B may find A's state for a moment, and is not cut then; but a cut that was made stays.
+        // B may see A's state for a moment and is not cut then, but a cut that was made must stay.
         if model.cuts[B as usize].load(Ordering::Relaxed) > 0 {
             model.assert_cut_kept(B);
         }
@@ -339,18 +341,18 @@ fn a_late_cut_does_not_limit_the_new_owner() {
 }
 
 #[test]
-#[should_panic(expected = "numbers of another")]
+#[should_panic(expected = "state of another service")]
 fn the_model_notices_a_late_cut_without_a_second_check() {
     cut_comes_late(Mutation::NoSecondLook);
 }
 
 #[test]
-#[should_panic(expected = "numbers of another")]
+#[should_panic(expected = "state of another service")]
 fn the_model_notices_a_second_check_without_a_fence() {
     cut_comes_late(Mutation::NoFence);
 }
 
-/// The thread that adds a report has found the record long ago.
+/// The thread that adds a report found the record long ago.
 #[test]
 fn a_late_report_is_dropped() {
     let actions: &[Action] = &[
@@ -380,14 +382,14 @@ fn a_remote_report_of_a_new_service_is_kept_for_it() {
     );
 }
 
-/// A thread that takes the record of another service dies before any of its changes; the next one
-/// gets a clean record.
+/// A thread that claims the record of another service dies before each of its changes in turn. The
+/// next thread gets a clean record.
 #[test]
 fn a_thread_that_dies_leaves_a_record_that_works() {
     fn die(model: &Model) {
-        // More changes than there are.
+        // More than the number of changes.
         for swaps in 0..12 {
-            or_die(swaps, || model.add_local_busy(B));
+            run_or_die(swaps, || model.add_local_busy(B));
             monitor::reset();
             model.assert_no_foreign_state(A);
             model.assert_no_foreign_state(B);

@@ -1,5 +1,5 @@
-//! Memory in which any process may have written anything: every call has a plausible answer.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! Memory in which any process may have written anything: every call returns a plausible result.
+#![allow(unsafe_code, reason = "writes arbitrary words into records")]
 
 use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::busy::store::Store;
 use crate::busy::{Mode, Recover};
 use crate::{BusyConfig, BusyThrottle, ManualClock};
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -34,21 +34,23 @@ impl Numbers {
     }
 }
 
-/// Writes anything into records. Half of them keep their keys, so that their words are used.
-fn spoil(store: &Store, numbers: &mut Numbers) {
+/// Overwrites records with arbitrary words. Half of them keep their keys, so that their words are
+/// used.
+fn overwrite_records(store: &Store, numbers: &mut Numbers) {
     for service in store.region.services() {
         let first = std::ptr::from_ref(service).cast::<AtomicU64>();
-        // SAFETY: a record is made of atomics only, has as many bytes, and any bytes are a value.
+        // SAFETY: a record consists of atomics only, has this many bytes, and any bytes are a valid
+        // value.
         let words =
             unsafe { slice::from_raw_parts(first, size_of::<Service>() / size_of::<u64>()) };
-        let kept = if numbers.next().is_multiple_of(2) { 2 } else { 0 };
-        for word in &words[kept..] {
+        let start = if numbers.next().is_multiple_of(2) { 2 } else { 0 };
+        for word in &words[start..] {
             word.store(numbers.any_word(), Ordering::Relaxed);
         }
     }
 }
 
-/// Makes every call, at any time.
+/// Makes every call, at arbitrary times.
 fn call_all(busy: &BusyThrottle, numbers: &mut Numbers, calls: u64) {
     let store = &busy.0.store;
     for _ in 0..calls {
@@ -80,7 +82,7 @@ fn call_all(busy: &BusyThrottle, numbers: &mut Numbers, calls: u64) {
 }
 
 #[test]
-fn calls_have_an_answer_whatever_is_in_memory() {
+fn calls_return_plausible_results_for_any_memory_content() {
     let (seeds, calls) = if cfg!(miri) { (1, 3) } else { (10, 300) };
     let modes = [BusyConfig::new(), BusyConfig::new().mode(Mode::Document(Recover::Value(0.1)))];
     for seed in 0..seeds {
@@ -88,14 +90,14 @@ fn calls_have_an_answer_whatever_is_in_memory() {
             let busy = BusyThrottle::with_clock(config.clone(), ManualClock::new()).unwrap();
             let mut numbers = Numbers(seed);
             call_all(&busy, &mut numbers, 200.min(calls));
-            spoil(&busy.0.store, &mut numbers);
+            overwrite_records(&busy.0.store, &mut numbers);
             call_all(&busy, &mut numbers, calls);
             let now = Duration::from_secs(1000);
             for i in 0..100_u64 {
                 busy.on_busy(i.to_le_bytes(), now, Some(Duration::from_secs(5)));
             }
             let held = |i: &u64| !busy.should_send(i.to_le_bytes(), now);
-            assert!((0..100).filter(held).count() > 90, "it works");
+            assert!((0..100).filter(held).count() > 90, "services are limited as usual");
         }
     }
 }

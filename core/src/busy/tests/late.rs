@@ -1,4 +1,4 @@
-//! Calls whose record has passed to another service since they found it, and reports of peers.
+//! Calls whose record has been given to another service since they found it, and reports of peers.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::{BusyConfig, BusyThrottle, ManualClock};
 
 const NOW: u64 = 1_000_000_000_000;
 
-/// Calls `act` with a throttle, the key of a service and a record that belongs to another service by
-/// now.
+/// Calls `act` with a throttle, the key of a service, and a record that now belongs to another
+/// service.
 fn with_lost_record(act: impl FnOnce(&BusyThrottle, Record<'_>, ServiceKey)) {
     let busy = BusyThrottle::with_clock(BusyConfig::new(), ManualClock::new()).unwrap();
     let key = busy.key(b"late");
@@ -27,11 +27,11 @@ fn with_lost_record(act: impl FnOnce(&BusyThrottle, Record<'_>, ServiceKey)) {
     let other = busy.find_record(other, now).unwrap();
     assert!(std::ptr::eq(other.service, record.service));
     assert_eq!(other.limit(now), None);
-    assert!(other.turn(now).allowed, "the busy answer of another service does not limit it");
+    assert!(other.turn(now).allowed, "the busy response of another service does not limit it");
 }
 
 #[test]
-fn a_late_busy_answer_does_not_limit_the_new_owner() {
+fn a_late_busy_response_does_not_limit_the_new_owner() {
     with_lost_record(|busy, record, key| busy.apply_busy(record, key, NOW, None));
     with_lost_record(|busy, record, key| busy.apply_busy(record, key, NOW, Some(NOW)));
 }
@@ -44,7 +44,7 @@ fn a_late_report_does_not_limit_the_new_owner() {
     with_lost_record(|busy, record, key| busy.on_remote_busy(record, key, NOW, report));
 }
 
-/// A clock may count from any epoch, also where times are stored in fewer bits.
+/// A clock may count from any epoch, even though times are stored in fewer bits.
 #[test]
 fn a_remote_report_limits_a_service_at_unix_time() {
     let clock = ManualClock::new();
@@ -60,7 +60,7 @@ fn a_remote_report_limits_a_service_at_unix_time() {
     assert_eq!(busy.limit("a", busy.now()), None);
 }
 
-/// Also if only peers have called the service so far.
+/// Includes services for which there were no local calls.
 #[test]
 fn forget_forgets_the_reports_of_peers() {
     for (is_called, is_forgotten) in [(false, false), (false, true), (true, false), (true, true)] {

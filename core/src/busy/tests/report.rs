@@ -1,4 +1,4 @@
-//! A report as one word in memory.
+//! Reports as one word in memory.
 
 use crate::busy::report::{BusyReport, PendingBusyReport};
 
@@ -6,7 +6,7 @@ const NAME: u64 = 0xabcd_0000_0000_1234;
 const ONE: BusyReport = BusyReport { at_ns: 7_000_000, answers: 1, until_ns: 0 };
 
 #[test]
-fn reports_add_up_and_are_taken_once() {
+fn reports_of_one_service_add_up_and_are_taken_once() {
     let word = PendingBusyReport::default();
     assert_eq!(word.take(|| NAME), None);
     word.add(NAME, ONE);
@@ -17,13 +17,13 @@ fn reports_add_up_and_are_taken_once() {
 }
 
 #[test]
-fn a_word_limits_numbers_that_do_not_fit() {
+fn numbers_that_do_not_fit_into_a_word_are_limited() {
     let word = PendingBusyReport::default();
     let most = BusyReport { at_ns: u64::MAX, answers: u64::MAX, until_ns: u64::MAX };
     word.add(u64::MAX, most);
     word.add(u64::MAX, most);
     let taken = word.take(|| u64::MAX).unwrap();
-    // Nine years, and longer than times are.
+    // The greatest times that fit.
     assert_eq!((taken.at_ns, taken.answers), (((1 << 48) - 1) * 1000, 255));
     assert_eq!(taken.until_ns, u64::MAX);
     let none = BusyReport { at_ns: 0, answers: 0, until_ns: 0 };

@@ -1,4 +1,4 @@
-//! Records of services: which service gets which, and what passes with them.
+//! Records of services: which record a service gets, and what happens to its content.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -26,12 +26,12 @@ fn value(service: &Service) -> u64 {
     service.used_ns.load(Ordering::Relaxed)
 }
 
-/// The number of a record.
+/// The index of a record.
 fn index(set: &Set, service: &Service) -> usize {
     set.iter().position(|other| std::ptr::eq(other, service)).unwrap()
 }
 
-/// Takes records for services 1, 2, 3 and so on, each a little later.
+/// Takes records for services 1, 2, 3 and so on, each at a later time.
 fn filled(count: u64) -> Set {
     let set = Set::default();
     for name in 1..=count {
@@ -54,7 +54,7 @@ fn a_new_service_takes_the_record_with_the_lowest_eviction_cost() {
     let (remote, lost) = take(&set, key(9), at(NOW + 9), value);
     assert_eq!((index(&set, remote), lost, remote.take_remote_busy(9)), (6, 0, None));
     let (used, lost) = take(&set, key(10), at(NOW + 10), value);
-    assert_eq!((index(&set, used), lost), (7, NOW), "the one used least lately");
+    assert_eq!((index(&set, used), lost), (7, NOW), "the least recently used one");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_reused_record_starts_empty() {
     assert_eq!((local[0], local[1]), (None, Some((2, REPORT))));
 }
 
-/// However long there are no local calls.
+/// The pause lasts longer than the time after which services are forgotten.
 #[test]
 fn a_service_keeps_its_record_until_its_pause_is_over() {
     let set = filled(8);
@@ -118,7 +118,7 @@ fn a_service_keeps_its_record_until_its_pause_is_over() {
     let set = filled(8);
     set[0].paused_ns.store(late + 1, Ordering::Relaxed);
     let (taken, _) = take(&set, key(9), at(late), value);
-    assert_eq!(index(&set, taken), 1, "the first that asked for none");
+    assert_eq!(index(&set, taken), 1, "the first service without a pause");
 }
 
 /// A timestamp far in the future was written with a different clock.
@@ -134,7 +134,7 @@ fn timestamps_far_in_the_future_keep_no_record() {
         let (_, lost) = take(&set, key(name), at(NOW + name), value);
         assert_eq!(lost, 0, "{name}");
     }
-    assert!((10..18).all(|name| find(&set, key(name)).is_some()), "each has one");
+    assert!((10..18).all(|name| find(&set, key(name)).is_some()), "each service has a record");
     // Slightly in the future: another process read the clock just after this one.
     set[3].mark_used(NOW + IDLE_NS);
     assert!(!set[3].is_unused(NOW) && set[3].is_unused(NOW - 1));
@@ -179,7 +179,7 @@ fn a_late_write_is_undone_and_nothing_else() {
     assert_eq!(words(), (8, 11));
 }
 
-/// The process that took it may be dead.
+/// The process that took the record may be dead.
 #[test]
 fn any_call_cleans_a_record_that_is_not_clean() {
     let set = filled(8);
@@ -213,8 +213,8 @@ fn a_report_in_a_free_record_is_dropped() {
     assert_eq!(set[0].take_local_busy(), None);
 }
 
-/// Several threads cut services that have no record yet, two of them the same one, where others had
-/// records before. `core/loom` tries every interleaving of fewer steps.
+/// Several threads cut services that have no record yet, two of them the same one, in a set full of
+/// other services. `core/loom` tries every interleaving of fewer steps.
 #[test]
 fn a_cut_that_was_made_stays() {
     const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };

@@ -1,11 +1,11 @@
-//! Busy answers as payloads between stores.
+//! Busy responses as payloads between stores.
 
 use std::time::Duration;
 
 use crate::cluster::MAX_PAYLOAD;
 use crate::{BusyConfig, BusyThrottle, ClusterConfig, ManualClock};
 
-/// Two nodes of a cluster, and their clock.
+/// Returns two nodes of a cluster, and their clock.
 fn nodes() -> (ManualClock, [BusyThrottle; 2]) {
     let clock = ManualClock::new();
     clock.set(Duration::from_secs(1000)).unwrap();
@@ -56,15 +56,16 @@ fn malformed_payloads_change_nothing() {
     assert!(other.should_send("a", other.now()));
 }
 
-/// A process without the setting shares for a few seconds after another one that waits asked for it.
+/// A process without the setting shares for a few seconds after a waiting process with the setting
+/// requested it.
 #[test]
 fn one_process_that_requests_sharing_is_enough() {
     let (clock, [one, other]) = nodes();
     let mut from = one.payload(false);
     one.on_busy("a", one.now(), Some(Duration::from_secs(60)));
-    assert!(from.take().is_none(), "no process asks for it");
+    assert!(from.take().is_none(), "no process has requested it");
     one.payload(false).standby();
-    assert!(from.take().is_none(), "a process without the setting asks for nothing");
+    assert!(from.take().is_none(), "a process without the setting requests nothing");
     one.payload(true).standby();
     let bytes = from.take().unwrap();
     assert!(other.payload(false).apply(0, &bytes));
