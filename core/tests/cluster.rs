@@ -1,5 +1,5 @@
-//! Throttles that are nodes of a cluster, on real sockets of this machine.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! Throttles that are nodes of a cluster, with real sockets on this machine.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 
 use dthrottle::{BusyConfig, BusyThrottle, ClusterConfig, Rule, TableConfig, Throttle};
 
-/// Ports that were free a moment ago.
+/// Returns ports that were free a moment ago.
 fn ports(count: usize) -> Vec<u16> {
     let sockets: Vec<_> = (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect()
 }
 
-/// A rule that gives nothing back while a test runs.
+/// A rule that refills nothing while a test runs.
 fn slow() -> Rule {
     Rule::per_hour(1).burst(1000)
 }
 
-/// Nodes that know the addresses of all.
+/// Starts nodes that know each other's addresses.
 fn nodes(ports: &[u16], config: impl Fn(ClusterConfig) -> ClusterConfig) -> Vec<Throttle> {
     let node = |port: &u16| {
         let cluster = ClusterConfig::new("test").listen(&format!("127.0.0.1:{port}"));
@@ -41,9 +41,9 @@ fn nodes(ports: &[u16], config: impl Fn(ClusterConfig) -> ClusterConfig) -> Vec<
     ports.iter().map(node).collect()
 }
 
-/// How long something takes is not the question here.
+/// Waits for a condition, for long enough on a slow machine.
 fn until(what: &str, done: impl FnMut() -> bool) {
-    assert!(within(60, done), "never: {what}");
+    assert!(within(60, done), "timeout waiting for {what}");
 }
 
 fn within(seconds: u64, mut done: impl FnMut() -> bool) -> bool {
@@ -64,7 +64,7 @@ fn is_whole(nodes: &[Throttle]) -> bool {
     })
 }
 
-/// Uses a tag at all nodes; whether each soon knows of all that was used.
+/// Uses a tag at all nodes. Returns true if all nodes know all hits within a second.
 fn agree(nodes: &[Throttle], tag: &str) -> bool {
     for i in 0..300 {
         assert!(nodes[i % nodes.len()].allow(tag).unwrap());
@@ -72,36 +72,39 @@ fn agree(nodes: &[Throttle], tag: &str) -> bool {
     within(1, || {
         nodes.iter().all(|node| {
             let balance = node.peek(tag).unwrap().balance;
-            // One less where a node has it from another when it starts.
+            // One less if a starting node got the hit in a snapshot and rounded it.
             assert!(balance >= 699, "charged twice: {balance}");
             balance == 700
         })
     })
 }
 
-/// Tries further tags: nodes that start take no reports, and nobody charges what comes late.
-fn until_they_agree(nodes: &[Throttle]) {
-    assert!((0..60).any(|tag| agree(nodes, &tag.to_string())), "never: agreement");
+/// Tries several tags, because starting nodes apply no reports, and late hits are not charged.
+fn until_balances_agree(nodes: &[Throttle]) {
+    assert!(
+        (0..60).any(|tag| agree(nodes, &tag.to_string())),
+        "the nodes never agreed about a tag"
+    );
 }
 
 #[test]
-fn nodes_on_one_machine_agree() {
+fn balances_of_nodes_on_one_machine_agree() {
     let nodes = nodes(&ports(3), |config| config);
-    until("three nodes", || is_whole(&nodes));
-    until_they_agree(&nodes);
+    until("three members", || is_whole(&nodes));
+    until_balances_agree(&nodes);
     let stats = nodes[0].cluster_stats().unwrap();
     assert!(stats.count("reports_sent") > 0 && stats.count("reports_received") > 0);
     assert_eq!(stats.count("dropped_malformed"), 0);
     let events = nodes[0].events(0);
     assert_eq!(events.iter().filter(|event| event.kind == "peer_up").count(), 2);
     nodes[2].close();
-    until("goodbye", || {
+    until("the event peer_left", || {
         nodes[0].events(events[1].number).iter().any(|event| event.kind == "peer_left")
     });
 }
 
 #[test]
-fn another_secret_is_another_cluster() {
+fn nodes_with_different_secrets_drop_each_others_datagrams() {
     let ports = ports(2);
     let mut all = nodes(&ports[..1], |config| {
         config.secret("a secret of sixteen").peer(&format!("127.0.0.1:{}", ports[1]))
@@ -111,13 +114,13 @@ fn another_secret_is_another_cluster() {
         let stats = node.cluster_stats().unwrap();
         stats.count("dropped_key") + stats.count("dropped_auth")
     };
-    until("a datagram under another key", || refused(&all[1]) > 2);
+    until("a datagram with another key", || refused(&all[1]) > 2);
     assert!(all[1].cluster_stats().unwrap().peers.is_empty());
 }
 
-/// Keys are changed while the cluster runs: each step overlaps with the one before.
+/// In each step, the keys overlap with those of the step before.
 #[test]
-fn packet_keys_rotate() {
+fn nodes_in_consecutive_steps_of_a_key_rotation_form_a_cluster() {
     let (old, new) = ("the old packet key", "the new packet key");
     let steps: [&[&str]; 4] = [&[old], &[old, new], &[new, old], &[new]];
     for step in steps.windows(2) {
@@ -132,7 +135,7 @@ fn packet_keys_rotate() {
                 secret(config).packet_keys(&keys).peer(&peer)
             }));
         }
-        until("two nodes with overlapping keys", || is_whole(&all));
+        until("two members with overlapping keys", || is_whole(&all));
     }
     let ports = ports(2);
     let peer = format!("127.0.0.1:{}", ports[1]);
@@ -146,7 +149,7 @@ fn packet_keys_rotate() {
         let stats = node.cluster_stats().unwrap();
         stats.count("dropped_key") + stats.count("dropped_auth")
     };
-    until("a datagram under a key that is gone", || refused(&all[1]) > 2);
+    until("a datagram with a removed key", || refused(&all[1]) > 2);
     assert!(!is_whole(&all));
 }
 
@@ -161,12 +164,12 @@ fn nodes_find_each_other_by_multicast() {
         throttle
     };
     let nodes = [node(), node(), node()];
-    until("three nodes of a group", || is_whole(&nodes));
-    until_they_agree(&nodes);
+    until("three members of a group", || is_whole(&nodes));
+    until_balances_agree(&nodes);
 }
 
 #[test]
-fn nodes_talk_by_ipv6() {
+fn nodes_with_ipv6_addresses_form_a_cluster() {
     let sockets: Vec<_> = (0..2).map(|_| UdpSocket::bind("[::1]:0").unwrap()).collect();
     let addresses: Vec<String> =
         sockets.iter().map(|socket| socket.local_addr().unwrap().to_string()).collect();
@@ -178,54 +181,60 @@ fn nodes_talk_by_ipv6() {
         throttle
     };
     let nodes = [node(0), node(1)];
-    until("two nodes", || is_whole(&nodes));
+    until("two members", || is_whole(&nodes));
 }
 
-/// Nobody listens there, and the port is taken: the application notices nothing.
+/// The port is in use, and no peer is reachable. The application is not affected.
 #[test]
-fn a_node_without_a_socket_goes_on_alone() {
+fn a_node_without_a_socket_still_answers_checks() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let nodes = nodes(&[port], |config| config.peer("127.0.0.1:9"));
-    until("an error that is counted", || {
-        nodes[0].cluster_stats().unwrap().count("bind_errors") > 1
-    });
+    until("a counted error", || nodes[0].cluster_stats().unwrap().count("bind_errors") > 1);
     assert!((0..1000).all(|_| nodes[0].allow("tag").unwrap()));
     drop(taken);
-    until("the port", || nodes[0].cluster_stats().unwrap().count("datagrams_sent") > 3);
+    until("datagrams after the port is free", || {
+        nodes[0].cluster_stats().unwrap().count("datagrams_sent") > 3
+    });
 }
 
-/// A throttle that is closed starts nothing.
+/// Calls after `close` must not start a thread.
 #[test]
-fn closed_is_closed() {
+fn a_closed_throttle_fails_and_starts_no_exchange() {
     let cluster = ClusterConfig::new("closed").listen("127.0.0.1:0");
     let throttle = Throttle::builder().rule(slow()).cluster(cluster).build().unwrap();
     let domain = throttle.domain("default").unwrap();
     throttle.close();
     assert!(domain.allow("tag").is_err() && throttle.start().is_err());
     thread::sleep(Duration::from_millis(300));
-    assert_eq!(throttle.cluster_stats().unwrap().incarnation, 0, "no engine was made");
+    assert_eq!(throttle.cluster_stats().unwrap().incarnation, 0, "an engine was made");
 }
 
-/// One that leaves the exchange to others says goodbye, and checks as before.
+/// After `stop` the throttle leaves the cluster, but checks still work.
 #[test]
-fn a_node_that_stops_goes_on_checking() {
+fn a_stopped_node_still_answers_checks() {
     let nodes = nodes(&ports(2), |config| config);
-    until("two nodes", || is_whole(&nodes));
+    until("two members", || is_whole(&nodes));
     nodes[1].stop();
-    until("goodbye", || nodes[0].events(0).iter().any(|event| event.kind == "peer_left"));
+    until("the event peer_left", || {
+        nodes[0].events(0).iter().any(|event| event.kind == "peer_left")
+    });
     let before = nodes[1].cluster_stats().unwrap().incarnation;
     nodes[1].start().unwrap();
     assert!((0..1000).all(|_| nodes[1].allow("tag").unwrap()) && !nodes[1].allow("tag").unwrap());
     thread::sleep(Duration::from_millis(300));
-    assert_eq!(nodes[1].cluster_stats().unwrap().incarnation, before, "it began again");
+    assert_eq!(
+        nodes[1].cluster_stats().unwrap().incarnation,
+        before,
+        "the exchange was started again"
+    );
     nodes[1].close();
     assert!(nodes[1].allow("tag").is_err());
 }
 
-/// Also one that is told so by one thread while another starts it.
+/// One thread calls `stop` while another calls `start`.
 #[test]
-fn a_node_that_stops_while_it_starts_has_stopped() {
+fn a_node_stopped_while_it_starts_does_not_run() {
     let ports = ports(400);
     let race = |(turn, port): (usize, &u16)| {
         let cluster = ClusterConfig::new("race").listen(&format!("127.0.0.1:{port}"));
@@ -235,7 +244,7 @@ fn a_node_that_stops_while_it_starts_has_stopped() {
         let throttle = builder.build().unwrap();
         thread::scope(|scope| {
             scope.spawn(|| throttle.start().unwrap());
-            // A thread takes about so long to start.
+            // Starting a thread takes about this long.
             let end = Instant::now() + Duration::from_micros(turn as u64 % 100);
             while Instant::now() < end {}
             throttle.stop();
@@ -243,19 +252,19 @@ fn a_node_that_stops_while_it_starts_has_stopped() {
         throttle
     };
     let nodes: Vec<Throttle> = ports.iter().enumerate().map(race).collect();
-    // Long enough for each that goes on to have a socket.
+    // Long enough for each node that still runs to open its socket.
     thread::sleep(Duration::from_millis(300));
     for port in &ports {
-        until("its port is free", || UdpSocket::bind(format!("127.0.0.1:{port}")).is_ok());
+        until("a free port", || UdpSocket::bind(format!("127.0.0.1:{port}")).is_ok());
     }
     assert!(nodes.iter().all(|node| node.allow("tag").unwrap()));
 }
 
-/// One process of the table has the setting: the throttle that runs the exchange, or a busy throttle
-/// that waits for its turn.
+/// Only one process of the table has the setting: the throttle that runs the exchange, or a busy
+/// throttle that waits for its turn to run it.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_throttle_shares_the_busy_answers_of_its_named_table() {
+fn a_throttle_shares_the_busy_responses_of_its_named_table() {
     for has_setting in [true, false] {
         let folder = folder::Folder::new();
         let table = || TableConfig::named("calls").dir(folder.path()).tags(1);
@@ -267,7 +276,7 @@ fn a_throttle_shares_the_busy_answers_of_its_named_table() {
         let exchanger = Throttle::builder().rule(slow()).table(table());
         let exchanger = exchanger.cluster(cluster(0).busy(has_setting)).build().unwrap();
         exchanger.start().unwrap();
-        until("exchange", || exchanger.cluster_stats().unwrap().incarnation > 0);
+        until("the exchange", || exchanger.cluster_stats().unwrap().incarnation > 0);
         let beside = BusyConfig::new().table(table());
         let beside = if has_setting { beside } else { beside.cluster(cluster(0)) };
         let beside = BusyThrottle::new(beside).unwrap();
@@ -275,11 +284,11 @@ fn a_throttle_shares_the_busy_answers_of_its_named_table() {
         beside.start();
         other.start();
         let peers = |busy: &BusyThrottle| busy.stats(busy.now()).peers;
-        until("peers", || peers(&beside) == 1 && peers(&other) == 1);
+        until("one peer each", || peers(&beside) == 1 && peers(&other) == 1);
         assert!(beside.node().is_none_or(|node| node.cluster_stats().unwrap().peers.len() == 1));
         beside.on_busy("api", beside.now(), Some(Duration::from_secs(3600)));
-        until("report to the other", || !other.should_send("api", other.now()));
+        until("the report at the other node", || !other.should_send("api", other.now()));
         other.on_busy("more", other.now(), Some(Duration::from_secs(3600)));
-        until("report to the table", || !beside.should_send("more", beside.now()));
+        until("the report at the table", || !beside.should_send("more", beside.now()));
     }
 }

@@ -1,6 +1,6 @@
-//! The wire format against `tests/vectors/protocol.json`, made by another program: every datagram
-//! is read as it is meant, and written to the byte.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! Compares the wire format with `tests/vectors/protocol.json`, which another program makes: every
+//! datagram is parsed correctly, and written with the same bytes.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
 use std::collections::BTreeMap;
@@ -82,27 +82,27 @@ fn ranges(json: &Json, key: &str) -> Ranges {
         .collect()
 }
 
-/// A body from its meaning.
-fn write(kind: DatagramKind, meaning: &Json) -> Vec<u8> {
+/// Writes a body from its content as JSON.
+fn write(kind: DatagramKind, content: &Json) -> Vec<u8> {
     let mut out = Vec::new();
     match kind {
-        DatagramKind::Report => return write_report(meaning),
-        DatagramKind::Snapshot => return write_snapshot(meaning),
+        DatagramKind::Report => return write_report(content),
+        DatagramKind::Snapshot => return write_snapshot(content),
         DatagramKind::Gap | DatagramKind::Gone => {
             let of = |each| (origin(each), ranges(each, "ranges"));
-            let list: Vec<_> = list(meaning, "origins").iter().map(of).collect();
+            let list: Vec<_> = list(content, "origins").iter().map(of).collect();
             assert_eq!(write_gaps(&list, &mut out), list.len());
         }
         DatagramKind::Digest => {
             let of = |each| (origin(each), number(each, "top"));
-            let list: Vec<_> = list(meaning, "origins").iter().map(of).collect();
+            let list: Vec<_> = list(content, "origins").iter().map(of).collect();
             assert_eq!(write_digest(&list, &mut out), list.len());
         }
         DatagramKind::Hello => {
             let [challenge, echo, top, rules, slack_us, slack_age_us] =
                 ["challenge", "echo", "top", "rules", "slack_us", "slack_age_us"]
-                    .map(|key| number(meaning, key));
-            let address: SocketAddr = meaning["address"].as_str().unwrap().parse().unwrap();
+                    .map(|key| number(content, key));
+            let address: SocketAddr = content["address"].as_str().unwrap().parse().unwrap();
             let address = address.into();
             Hello { challenge, echo, top, rules, slack_us, slack_age_us, address }.write(&mut out);
         }
@@ -113,22 +113,22 @@ fn write(kind: DatagramKind, meaning: &Json) -> Vec<u8> {
                 age_us: number(each, "age_us"),
                 pause_us: number(each, "pause_us"),
             };
-            let entries: Vec<_> = list(meaning, "entries").iter().map(of).collect();
+            let entries: Vec<_> = list(content, "entries").iter().map(of).collect();
             let busy = write_busy(&entries);
-            write_payload(number(meaning, "number"), number(meaning, "age_us"), &busy, &mut out);
+            write_payload(number(content, "number"), number(content, "age_us"), &busy, &mut out);
         }
-        DatagramKind::Swim => out = bytes(&meaning["bytes_hex"]),
+        DatagramKind::Swim => out = bytes(&content["bytes_hex"]),
         DatagramKind::SnapshotRequest | DatagramKind::Leave => {}
     }
     out
 }
 
-fn write_report(meaning: &Json) -> Vec<u8> {
+fn write_report(content: &Json) -> Vec<u8> {
     let mut writer = ReportWriter::new();
-    let relayed = meaning["origin"].is_object().then(|| origin(&meaning["origin"]));
+    let relayed = content["origin"].is_object().then(|| origin(&content["origin"]));
     writer.clear(relayed);
     assert_eq!(writer.flags(), u8::from(relayed.is_some()));
-    for each in list(meaning, "sections") {
+    for each in list(content, "sections") {
         let [rule, quantum, age_us] = ["rule", "quantum", "age_us"].map(|key| number(each, key));
         for entry in list(each, "entries") {
             let fingerprint = entry[0].as_u64().unwrap();
@@ -138,27 +138,27 @@ fn write_report(meaning: &Json) -> Vec<u8> {
             assert!(writer.push(&Section { rule, quantum, age_us }, entry));
         }
     }
-    let padded = meaning["padded"].as_bool().unwrap();
-    writer.finish(number(meaning, "first"), number(meaning, "last"), padded).to_vec()
+    let padded = content["padded"].as_bool().unwrap();
+    writer.finish(number(content, "first"), number(content, "last"), padded).to_vec()
 }
 
-fn write_snapshot(meaning: &Json) -> Vec<u8> {
+fn write_snapshot(content: &Json) -> Vec<u8> {
     let mut writer = SnapshotWriter::new();
-    for each in list(meaning, "windows") {
+    for each in list(content, "windows") {
         let window = Window::new(number(each, "top"), ranges(each, "missing"));
         assert!(writer.push_window(origin(each), &window));
     }
-    for each in list(meaning, "sections") {
+    for each in list(content, "sections") {
         for entry in list(each, "entries") {
             let (tag, used) = (entry[0].as_u64().unwrap(), entry[1].as_u64().unwrap());
             assert!(writer.push(number(each, "rule"), tag, used));
         }
     }
-    let [part, parts] = ["part", "parts"].map(|key| number(meaning, key).try_into().unwrap());
+    let [part, parts] = ["part", "parts"].map(|key| number(content, key).try_into().unwrap());
     writer.finish(part, parts).to_vec()
 }
 
-/// The meaning of a body.
+/// Parses a body into its content as JSON.
 fn read(kind: DatagramKind, flags: u8, body: &[u8]) -> Result<Json, DropCause> {
     Ok(match kind {
         DatagramKind::Report => {
@@ -236,15 +236,15 @@ fn with(origin: Origin, more: &[(&str, Json)]) -> Json {
     json
 }
 
-/// Padding cannot be seen once a body is read.
-fn without_padding(meaning: &Json) -> Json {
-    let mut meaning = meaning.clone();
-    meaning.as_object_mut().unwrap().remove("padded");
-    meaning
+/// A parsed body does not contain whether it was padded.
+fn without_padding(content: &Json) -> Json {
+    let mut content = content.clone();
+    content.as_object_mut().unwrap().remove("padded");
+    content
 }
 
 #[test]
-fn keys_are_derived() {
+fn keys_are_derived_as_in_the_vectors() {
     for each in list(&vectors(), "keys") {
         let keys = keys(each);
         let fingerprint_key = keys.fingerprint_key().map(u64::to_be_bytes).concat();
@@ -259,7 +259,7 @@ fn keys_are_derived() {
 }
 
 #[test]
-fn datagrams_are_understood() {
+fn datagrams_are_parsed_as_in_the_vectors() {
     let vectors = vectors();
     let keys = all_keys(&vectors);
     for each in [list(&vectors, "written"), list(&vectors, "later")].concat() {
@@ -267,13 +267,13 @@ fn datagrams_are_understood() {
         let opened = keys[each["keys"].as_str().unwrap()].open(&mut datagram);
         let (opened, body) = opened.unwrap_or_else(|cause| panic!("{}: {cause:?}", each["name"]));
         assert_eq!(opened, envelope(&each), "{}", each["name"]);
-        let meaning = read(opened.kind, opened.flags, body);
-        assert_eq!(meaning, Ok(without_padding(&each["body"])), "{}", each["name"]);
+        let content = read(opened.kind, opened.flags, body);
+        assert_eq!(content, Ok(without_padding(&each["body"])), "{}", each["name"]);
     }
 }
 
 #[test]
-fn datagrams_are_written() {
+fn datagrams_are_written_as_in_the_vectors() {
     let vectors = vectors();
     let keys = all_keys(&vectors);
     for each in list(&vectors, "written") {
@@ -286,7 +286,7 @@ fn datagrams_are_written() {
 }
 
 #[test]
-fn datagrams_are_dropped() {
+fn datagrams_are_dropped_for_the_cause_in_the_vectors() {
     let vectors = vectors();
     let keys = all_keys(&vectors);
     let mut causes = std::collections::BTreeSet::new();

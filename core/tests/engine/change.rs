@@ -1,5 +1,5 @@
-//! Nodes that change while the cluster runs: another process takes over, a node moves, starts with
-//! an old table, or with bad luck.
+//! Changes while the cluster runs: another process takes over, a node moves, a node starts with an
+//! old table, or its first datagrams are lost.
 
 use dthrottle::Rule;
 use dthrottle::internals;
@@ -7,12 +7,12 @@ use dthrottle::internals::cluster::{Engine, Origin, PeerAddr, Settings};
 
 use super::net::{MILLI, Net, SECOND, address, keys};
 
-/// Nothing comes back while a test runs.
+/// A rule that refills nothing while a test runs.
 fn rule() -> Rule {
     Rule::per_hour(1).burst(10)
 }
 
-/// Another process of the same table runs the exchange from now on.
+/// Lets another process of the same table run the exchange from now on.
 fn take_over(net: &mut Net, index: usize, seed: u64, peers: &[usize]) {
     let now = net.now;
     let exchange = internals::exchange(&net.nodes[index].throttle);
@@ -28,8 +28,8 @@ fn admit(net: &Net, node: usize, hits: usize) {
     assert!((0..hits).all(|_| net.allow(node, "tag")));
 }
 
-/// The first report is lost and cannot be repaired yet.
-fn with_a_hole() -> Net {
+/// A network in which node 1 misses the first report of node 0 and cannot repair it yet.
+fn with_missing_report() -> Net {
     let mut net = Net::of(2, &rule());
     let mut lost = false;
     net.lose = Box::new(move |datagram| {
@@ -41,22 +41,22 @@ fn with_a_hole() -> Net {
     net.run(150 * MILLI);
     admit(&net, 0, 4);
     net.run(150 * MILLI);
-    assert_eq!(net.balance(1, "tag"), 6, "the second report came, the first did not");
+    assert_eq!(net.balance(1, "tag"), 6, "the second report arrived, the first did not");
     net
 }
 
 #[test]
-fn what_was_missing_is_repaired_by_who_takes_over() {
-    let mut net = with_a_hole();
+fn the_next_exchanging_process_repairs_missing_reports() {
+    let mut net = with_missing_report();
     take_over(&mut net, 1, 77, &[0]);
     net.lose = Box::new(|_| false);
     net.run(3 * SECOND);
     assert_eq!((net.balance(0, "tag"), net.balance(1, "tag")), (0, 0));
 }
 
-/// What it admits meanwhile must not become too old to count.
+/// Its first hits must be reported before they are late.
 #[test]
-fn who_takes_over_is_heard_at_once() {
+fn reports_of_the_next_exchanging_process_are_applied_immediately() {
     for seed in 0..12 {
         let mut net = Net::of(3, &rule());
         net.run(60 * MILLI * seed);
@@ -68,7 +68,7 @@ fn who_takes_over_is_heard_at_once() {
 }
 
 #[test]
-fn who_takes_over_charges_nothing_twice() {
+fn the_next_exchanging_process_charges_nothing_twice() {
     let mut net = Net::of(2, &rule());
     admit(&net, 1, 7);
     net.run(300 * MILLI);
@@ -77,8 +77,8 @@ fn who_takes_over_charges_nothing_twice() {
     assert_eq!((net.balance(0, "tag"), net.balance(1, "tag")), (3, 3));
 }
 
-/// There is a place in the table for some 1,000 peers. Reports of others are not known to whoever
-/// takes over, and must not be charged again all the same.
+/// The table has about 1,000 peer slots. Which reports of other peers were applied is not known
+/// after a takeover, but they must not be charged again.
 #[test]
 fn a_takeover_without_peer_slots_charges_nothing_twice() {
     let mut net = Net::new();
@@ -97,7 +97,7 @@ fn a_takeover_without_peer_slots_charges_nothing_twice() {
 }
 
 #[test]
-fn a_table_that_nobody_exchanged_for_long_starts_warm() {
+fn a_node_requests_a_snapshot_after_its_exchange_was_stopped_for_long() {
     let mut net = Net::of(2, &rule());
     let now = net.now;
     net.nodes[1].engine.leave(now);
@@ -112,7 +112,7 @@ fn a_table_that_nobody_exchanged_for_long_starts_warm() {
 }
 
 #[test]
-fn a_lost_greeting_is_no_cold_start() {
+fn a_node_gets_a_snapshot_even_if_its_first_greetings_are_lost() {
     let mut net = Net::of(2, &rule());
     admit(&net, 0, 9);
     net.run(20 * SECOND);
@@ -128,7 +128,7 @@ fn a_lost_greeting_is_no_cold_start() {
 }
 
 #[test]
-fn two_that_start_at_once_miss_nothing() {
+fn two_nodes_that_start_at_the_same_time_miss_no_report() {
     let mut net = Net::new();
     net.start(rule(), |_| {});
     net.start(rule(), |_| {});
@@ -139,7 +139,7 @@ fn two_that_start_at_once_miss_nothing() {
 }
 
 #[test]
-fn a_node_that_moves_is_met_anew() {
+fn a_node_with_a_new_address_becomes_a_member_again() {
     let mut net = Net::of(3, &rule());
     let now = net.now;
     net.nodes[1].address = address(9);
@@ -153,7 +153,7 @@ fn a_node_that_moves_is_met_anew() {
     assert_eq!(net.balance(1, "tag"), 4);
 }
 
-/// Old hits do not make new ones late that are repaired together with them.
+/// Old hits must not make newer hits late that are repaired in the same datagram.
 #[test]
 fn merged_repair_keeps_ages_apart() {
     let mut net = Net::of(2, &Rule::per_hour(1).burst(100));
@@ -167,9 +167,9 @@ fn merged_repair_keeps_ages_apart() {
     assert_eq!(net.balance(1, "tag"), 60, "the 40 were 110 ms old when the network healed");
 }
 
-/// What is in a snapshot must not come as a report, too.
+/// Otherwise the hits would be charged by the snapshot and by the report.
 #[test]
-fn a_snapshot_leaves_out_what_is_pending() {
+fn a_snapshot_excludes_pending_hits() {
     let net = Net::of(1, &rule());
     admit(&net, 0, 8);
     let exchange = internals::exchange(&net.nodes[0].throttle);
@@ -180,9 +180,9 @@ fn a_snapshot_leaves_out_what_is_pending() {
     assert_eq!(exchange.bucket_levels(net.now, 10)[0].used_16ths, 8 * 16);
 }
 
-/// Who has other rules has seen all reports, and kept nothing of them.
+/// A node with other rules has applied all reports but has no buckets of this rule.
 #[test]
-fn a_node_is_warmed_by_one_that_has_its_rules() {
+fn a_node_gets_its_snapshot_from_a_peer_with_the_same_rules() {
     let rule = |name| Rule::per_second(1).burst(100).name(name);
     let mut net = Net::new();
     net.start(rule("ours"), |_| {});
@@ -190,7 +190,7 @@ fn a_node_is_warmed_by_one_that_has_its_rules() {
     net.run(3 * SECOND);
     while net.allow(0, "tag") {}
     net.run(SECOND);
-    // The new one meets the other first.
+    // The new node finds the node with other rules first.
     net.start(rule("ours"), |_| {});
     net.lose = Box::new(|datagram| [datagram.from, datagram.to] == [address(0), address(2)]);
     net.run(100 * MILLI);
@@ -199,9 +199,9 @@ fn a_node_is_warmed_by_one_that_has_its_rules() {
     assert!(net.balance(2, "tag") < 10, "{}", net.balance(2, "tag"));
 }
 
-/// As when rules are changed, node by node.
+/// This happens when rules are changed node by node.
 #[test]
-fn a_node_with_new_rules_is_warmed_by_those_with_old_ones() {
+fn a_node_with_a_new_burst_gets_a_snapshot_from_nodes_with_the_old_one() {
     let mut net = Net::of(2, &Rule::per_second(1).burst(100).name("one"));
     while net.allow(0, "tag") {}
     net.run(SECOND);

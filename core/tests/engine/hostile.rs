@@ -1,4 +1,4 @@
-//! What comes from a network that somebody else is on, too.
+//! Datagrams of attackers on the same network, and of malicious peers.
 
 use dthrottle::Rule;
 use dthrottle::internals;
@@ -14,13 +14,13 @@ fn rule() -> Rule {
     Rule::per_second(1).burst(10)
 }
 
-fn counted(net: &Net, node: usize, place: usize) -> u64 {
-    internals::exchange(&net.nodes[node].throttle).counter(place)
+fn counted(net: &Net, node: usize, counter: usize) -> u64 {
+    internals::exchange(&net.nodes[node].throttle).counter(counter)
 }
 
-/// Every datagram ever sent comes again, to everybody.
+/// Every datagram sent so far is replayed to every node.
 #[test]
-fn recordings_change_nothing() {
+fn replayed_datagrams_change_nothing() {
     let mut net = Net::of(3, &rule());
     assert!((0..6).all(|i| net.allow(i % 3, "tag")));
     net.run(SECOND);
@@ -38,14 +38,14 @@ fn recordings_change_nothing() {
     assert!(counted(&net, 0, Counter::DroppedReplay.index()) > 0);
 }
 
-/// A node that starts anew has no memory of what it got before: recordings of its peers' reports
-/// must not count.
+/// A restarted node does not know which datagrams it has received, but replayed reports must not
+/// count.
 #[test]
-fn recordings_change_nothing_after_a_restart() {
+fn replayed_datagrams_change_nothing_after_a_restart() {
     let mut net = Net::of(2, &rule());
     assert!((0..6).all(|_| net.allow(0, "tag")));
     net.run(SECOND);
-    // The node that reported is gone for good.
+    // The node that sent the reports does not run any more.
     net.nodes[0].next = u64::MAX;
     net.lose = Box::new(|datagram| datagram.from == address(0) || datagram.to == address(0));
     net.run(20 * SECOND);
@@ -57,7 +57,7 @@ fn recordings_change_nothing_after_a_restart() {
     for datagram in recorded.into_iter().filter(|datagram| datagram.to == own) {
         net.send(datagram);
     }
-    // Its answers must not reach the one that is gone.
+    // Challenges must not reach the node that does not run any more.
     net.lose = Box::new(|datagram| datagram.to == address(0));
     net.run(SECOND);
     assert_eq!(net.balance(1, "tag"), 10);
@@ -65,7 +65,7 @@ fn recordings_change_nothing_after_a_restart() {
 }
 
 #[test]
-fn strangers_are_dropped_and_counted() {
+fn datagrams_without_the_right_key_are_dropped_and_counted() {
     let mut net = Net::of(2, &rule());
     let from = address(9);
     let secrets =
@@ -90,15 +90,15 @@ fn strangers_are_dropped_and_counted() {
     assert_eq!(net.nodes[0].engine.peers(), 1);
 }
 
-/// A peer with the key that claims the impossible.
+/// A malicious peer that has the key.
 #[test]
-fn impossible_claims_are_bounded() {
+fn reports_with_impossible_values_do_limited_damage() {
     let mut net = Net::of(2, &rule());
-    let liar = net.nodes[1].engine.origin();
+    let malicious = net.nodes[1].engine.origin();
     let mut packet = 1_000_000;
     let mut send = |net: &mut Net, body: &[u8]| {
         packet += 1;
-        let envelope = Envelope { kind: DatagramKind::Report, flags: 0, sender: liar, packet };
+        let envelope = Envelope { kind: DatagramKind::Report, flags: 0, sender: malicious, packet };
         let mut bytes = Vec::new();
         super::net::keys().seal(&envelope, body, &mut bytes);
         net.send(Datagram { from: address(1), to: address(0), bytes });
@@ -112,7 +112,7 @@ fn impossible_claims_are_bounded() {
     let body = writer.finish(1, 1, false).to_vec();
     send(&mut net, &body);
     assert_eq!(net.nodes[0].throttle.stats().clamped, 1);
-    // Numbers far ahead: nobody waits for all that for ever, and nothing grows.
+    // Report numbers far ahead must not make the node wait forever or use much memory.
     let body = writer.finish(1 << 60, 1 << 60, false).to_vec();
     send(&mut net, &body);
     let mut unknown = body.clone();
@@ -127,15 +127,15 @@ fn impossible_claims_are_bounded() {
     assert_eq!(
         counted(&net, 0, Counter::dropped_index(DropCause::Malformed)),
         1,
-        "a count too many"
+        "a count beyond the body"
     );
     net.run(30 * SECOND);
-    assert!(net.allow(0, "tag"), "others are not hurt");
+    assert!(net.allow(0, "tag"), "other tags are not affected");
 }
 
-/// Somebody who has no key sends a recorded greeting again and again, from a victim's address.
+/// An attacker without the key replays a greeting with the address of a victim.
 #[test]
-fn recorded_greetings_are_answered_in_measure() {
+fn replayed_greetings_are_answered_at_a_limited_rate() {
     let mut net = Net::of(2, &rule());
     let sender = Origin { node: 4242, incarnation: 1 };
     let hello = Hello {
@@ -161,21 +161,21 @@ fn recorded_greetings_are_answered_in_measure() {
     assert_eq!(answers, 1);
     net.start(rule(), |_| {});
     net.run(3 * SECOND);
-    assert_eq!(net.nodes[2].engine.peers(), 2, "others get in");
+    assert_eq!(net.nodes[2].engine.peers(), 2, "other nodes can still join");
 }
 
-/// Whoever has the key can name any number of nodes.
+/// A malicious peer that has the key can invent any number of origins.
 #[test]
-fn nodes_without_end_are_bounded() {
+fn the_number_of_known_origins_is_limited() {
     let mut net = Net::of(2, &rule());
-    let liar = net.nodes[1].engine.origin();
+    let malicious = net.nodes[1].engine.origin();
     for round in 0..200 {
         let origin = |i| Origin { node: 1_000_000 + round * 60 + i, incarnation: 1 };
         let list: Vec<(Origin, u64)> = (0..60).map(|i| (origin(i), 5)).collect();
         let (mut body, mut bytes) = (Vec::new(), Vec::new());
         write_digest(&list, &mut body);
         let packet = 1_000_000 + round;
-        let envelope = Envelope { kind: DatagramKind::Digest, flags: 1, sender: liar, packet };
+        let envelope = Envelope { kind: DatagramKind::Digest, flags: 1, sender: malicious, packet };
         super::net::keys().seal(&envelope, &body, &mut bytes);
         let now = net.now;
         net.nodes[0].engine.handle_datagram(now, address(1), &mut bytes);
@@ -183,17 +183,17 @@ fn nodes_without_end_are_bounded() {
     assert!(net.nodes[0].engine.origins() <= 4096, "{}", net.nodes[0].engine.origins());
 }
 
-/// A peer that is wrong about another one.
+/// A malicious peer claims a far too high report number of another node.
 #[test]
-fn one_wrong_digest_silences_nobody() {
+fn reports_are_applied_after_a_wrong_digest_of_another_peer() {
     let mut net = Net::of(3, &Rule::per_hour(1).burst(10));
     assert!(net.allow(2, "earlier"));
     net.run(SECOND);
-    let (honest, liar) = (net.nodes[2].engine.origin(), net.nodes[1].engine.origin());
+    let (honest, malicious) = (net.nodes[2].engine.origin(), net.nodes[1].engine.origin());
     let (mut body, mut bytes) = (Vec::new(), Vec::new());
     write_digest(&[(honest, 1 << 61)], &mut body);
     let envelope =
-        Envelope { kind: DatagramKind::Digest, flags: 1, sender: liar, packet: 1_000_000 };
+        Envelope { kind: DatagramKind::Digest, flags: 1, sender: malicious, packet: 1_000_000 };
     super::net::keys().seal(&envelope, &body, &mut bytes);
     net.send(Datagram { from: address(1), to: address(0), bytes });
     net.run(20 * SECOND);

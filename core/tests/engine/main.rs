@@ -1,5 +1,5 @@
-//! Engines that talk to each other, in virtual time.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! Engines that exchange datagrams over a simulated network, in virtual time.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod busy;
 mod change;
@@ -18,7 +18,7 @@ fn rule() -> Rule {
 }
 
 #[test]
-fn nodes_find_each_other_and_agree() {
+fn nodes_find_each_other_and_their_balances_agree() {
     let mut net = Net::of(3, &rule());
     assert!(net.nodes.iter().all(|node| node.engine.peers() == 2));
     assert!((0..4).all(|_| net.allow(0, "tag")));
@@ -29,9 +29,9 @@ fn nodes_find_each_other_and_agree() {
     }
 }
 
-/// Only the transport understands addresses, and it need not be UDP.
+/// Only the transport interprets addresses, and it need not be UDP.
 #[test]
-fn nodes_whose_addresses_are_names_find_each_other_and_agree() {
+fn nodes_with_names_as_addresses_find_each_other_and_agree() {
     let mut net = Net::new();
     net.address = |node| PeerAddr::new(format!("node-{node}.example").as_bytes()).unwrap();
     (0..3).for_each(|_| net.start(rule(), |_| {}));
@@ -43,7 +43,7 @@ fn nodes_whose_addresses_are_names_find_each_other_and_agree() {
 }
 
 #[test]
-fn what_is_lost_is_repaired_once() {
+fn lost_reports_are_repaired_and_charged_once() {
     let mut net = Net::of(3, &Rule::per_second(100).burst(1000));
     let mut state = 1_u64;
     net.lose = Box::new(move |_| {
@@ -56,13 +56,13 @@ fn what_is_lost_is_repaired_once() {
         net.run(10 * MILLI);
     }
     net.run(500 * MILLI);
-    // A second and a half passed, and 100 units a second came back.
+    // 1.5 s passed, and 100 units per second were refilled.
     let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
-    assert_eq!(balances, [1000; 3], "all is forgotten");
+    assert_eq!(balances, [1000; 3], "all buckets are full again");
     assert!((0..300).all(|i| net.allow(i % 3, "tag")));
     net.run(SECOND);
     let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
-    assert_eq!(balances, [800; 3], "300 were taken, 100 came back");
+    assert_eq!(balances, [800; 3], "300 units were used, 100 were refilled");
     for node in 0..3 {
         let mut applied = net.nodes[node].engine.take_applied();
         applied.sort_unstable();
@@ -73,7 +73,7 @@ fn what_is_lost_is_repaired_once() {
 }
 
 #[test]
-fn a_silent_node_is_found_out_and_comes_back() {
+fn an_unreachable_node_is_declared_dead_and_comes_back() {
     let mut net = Net::of(3, &rule());
     net.lose = Box::new(|datagram| {
         let cut = |address| address == net::address(2);
@@ -89,7 +89,7 @@ fn a_silent_node_is_found_out_and_comes_back() {
 }
 
 #[test]
-fn a_partition_heals() {
+fn balances_agree_after_a_partition() {
     let mut net = Net::of(2, &Rule::per_second(10).burst(100));
     net.lose = Box::new(|_| true);
     for _ in 0..100 {
@@ -107,7 +107,7 @@ fn a_partition_heals() {
 }
 
 #[test]
-fn a_restarted_node_gets_the_buckets_of_the_others() {
+fn a_restarted_node_gets_the_buckets_of_its_peers() {
     let mut net = Net::of(3, &Rule::per_second(1).burst(100));
     assert!((0..90).all(|i| net.allow(i % 3, "tag")));
     net.run(SECOND);
@@ -119,11 +119,11 @@ fn a_restarted_node_gets_the_buckets_of_the_others() {
     assert!((0..6).all(|i| net.allow(i % 3, "tag")));
     net.run(SECOND);
     let balances: Vec<i64> = (0..3).map(|node| net.balance(node, "tag")).collect();
-    assert_eq!(balances, [7; 3], "what it admits is heard, and it hears");
+    assert_eq!(balances, [7; 3], "reports are sent and received after the restart");
 }
 
 #[test]
-fn a_node_that_leaves_is_not_told_any_more() {
+fn a_node_that_left_receives_no_more_reports() {
     let mut net = Net::of(3, &rule());
     assert!(net.allow(2, "tag"));
     let now = net.now;
@@ -131,7 +131,7 @@ fn a_node_that_leaves_is_not_told_any_more() {
     net.drain_outputs(2);
     net.nodes[2].next = u64::MAX;
     net.run(100 * MILLI);
-    assert_eq!(net.balance(0, "tag"), 9, "its last hits are known");
+    assert_eq!(net.balance(0, "tag"), 9, "its last hits were reported");
     let gone = net.nodes[2].engine.origin();
     for node in &net.nodes[..2] {
         assert!(node.events.contains(&Event::PeerLeft(gone)), "{:?}", node.events);
@@ -145,7 +145,7 @@ fn a_node_that_leaves_is_not_told_any_more() {
 }
 
 #[test]
-fn other_rules_are_told_and_counted_by_ones_own() {
+fn nodes_with_different_bursts_emit_an_event_and_charge_by_their_own_rule() {
     let mut net = Net::new();
     net.start(rule(), |_| {});
     net.start(Rule::per_second(1).burst(20), |_| {});
@@ -162,17 +162,17 @@ fn other_rules_are_told_and_counted_by_ones_own() {
     assert!(!same.nodes.iter().any(|node| node.events.iter().any(differs)));
 }
 
-/// A machine that slept: its hits are old, its peers are still there.
+/// The machines were suspended: their hits are old, but their peers are still running.
 #[test]
-fn a_clock_that_jumps_does_no_harm() {
+fn after_a_clock_jump_buckets_are_full_and_peers_are_members() {
     let mut net = Net::of(3, &rule());
     assert!((0..5).all(|_| net.allow(0, "tag")));
-    // All of them sleep, hits and datagrams and all.
+    // All nodes are suspended, with pending hits and datagrams in flight.
     let later = net.now + 3600 * SECOND;
     net.move_clocks(later);
     net.run(5 * SECOND);
     for node in 0..3 {
-        assert_eq!(net.balance(node, "tag"), 10, "it is full again");
+        assert_eq!(net.balance(node, "tag"), 10, "node {node}: the bucket is full again");
         assert_eq!(net.nodes[node].engine.peers(), 2);
     }
     assert!((0..5).all(|i| net.allow(i % 3, "tag")));
@@ -180,9 +180,9 @@ fn a_clock_that_jumps_does_no_harm() {
     assert!((0..3).all(|node| net.balance(node, "tag") == 5));
 }
 
-/// Only what several nodes have to know costs anything.
+/// The size of the reports is limited.
 #[test]
-fn many_tags_fill_datagrams() {
+fn entries_of_many_tags_fill_datagrams() {
     let mut net = Net::of(2, &rule());
     net.sent.clear();
     for tag in 0..10_000 {
@@ -190,15 +190,15 @@ fn many_tags_fill_datagrams() {
     }
     net.run(2 * SECOND);
     assert!((0..10_000).all(|tag| net.balance(1, &format!("tag {tag}")) >= 9));
-    assert_eq!(net.nodes[1].throttle.stats().buckets, 0, "full again");
+    assert_eq!(net.nodes[1].throttle.stats().buckets, 0, "all buckets are full again");
     let reports = net.sent.iter().filter(|datagram| datagram.bytes[3] == 1);
     let bytes: usize = reports.map(|datagram| datagram.bytes.len()).sum();
     assert!((80_000..110_000).contains(&bytes), "{bytes} bytes");
 }
 
-/// A node is tolerant for the sake of its peers: alone it has none.
+/// The tolerance allows for the delay of reports, so a node without peers has none.
 #[test]
-fn tolerance_begins_and_ends_with_peers() {
+fn a_node_has_tolerance_only_while_it_has_peers() {
     let rule = || Rule::per_second(10).burst(10);
     let admitted = |net: &Net, tag: &str| (0..100).filter(|_| net.allow(0, tag)).count();
     let mut net = Net::new();
@@ -207,7 +207,11 @@ fn tolerance_begins_and_ends_with_peers() {
     assert_eq!(admitted(&net, "alone"), 10);
     net.start(rule(), |_| {});
     net.run(3 * SECOND);
-    assert_eq!(admitted(&net, "with a peer"), 11, "a period of 100 ms, and 3 ms");
+    assert_eq!(
+        admitted(&net, "with a peer"),
+        11,
+        "a tolerance of 103 ms: the period and the slack"
+    );
     net.lose = Box::new(|_| true);
     net.run(30 * SECOND);
     assert_eq!(admitted(&net, "alone again"), 10);

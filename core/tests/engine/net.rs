@@ -1,4 +1,4 @@
-//! A few engines on a network in memory, in virtual time: small enough to see every datagram.
+//! A few engines on a network in memory, in virtual time. The tests can inspect every datagram.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use dthrottle::{ClusterConfig, ManualClock, Reports, Rule, TableConfig, Throttle
 
 pub(crate) const MILLI: u64 = 1_000_000;
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// One way.
+/// The default one-way delay.
 pub(crate) const DELAY: u64 = MILLI;
 
 pub(crate) struct TestNode {
@@ -23,7 +23,7 @@ pub(crate) struct TestNode {
     pub(crate) address: PeerAddr,
 }
 
-/// A datagram under way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) from: PeerAddr,
@@ -34,18 +34,18 @@ pub(crate) struct Datagram {
 pub(crate) struct Net {
     pub(crate) nodes: Vec<TestNode>,
     pub(crate) now: u64,
-    /// What arrives when, and in which order.
+    /// Datagrams in flight, by arrival time and order of sending.
     in_flight: BTreeMap<(u64, u64), Datagram>,
     count: u64,
-    /// Everything that was ever sent.
+    /// All datagrams sent so far.
     pub(crate) sent: Vec<Datagram>,
-    /// Which datagrams get lost.
+    /// Returns true for datagrams that are lost.
     pub(crate) lose: Box<dyn FnMut(&Datagram) -> bool>,
-    /// How often each arrives.
+    /// How many times each datagram arrives.
     pub(crate) copies: u64,
-    /// The address of each node.
+    /// Returns the address of a node.
     pub(crate) address: fn(usize) -> PeerAddr,
-    /// How long a datagram takes.
+    /// Returns the delay of a datagram.
     pub(crate) delay: Box<dyn Fn(&Datagram) -> u64>,
 }
 
@@ -72,7 +72,7 @@ impl Net {
         }
     }
 
-    /// A net of so many nodes that know each other, with one rule.
+    /// A network of nodes that know each other, with one rule.
     pub(crate) fn of(nodes: usize, rule: &Rule) -> Net {
         let mut net = Net::new();
         (0..nodes).for_each(|_| net.start(rule.clone(), |_| {}));
@@ -80,7 +80,7 @@ impl Net {
         net
     }
 
-    /// Starts a node, at the next address.
+    /// Starts a node at the next address.
     pub(crate) fn start(
         &mut self,
         rule: impl Into<Option<Rule>>,
@@ -90,7 +90,7 @@ impl Net {
         self.nodes.push(node);
     }
 
-    /// Starts a node anew, with nothing left of the old one.
+    /// Replaces a node with a new one that keeps nothing of the old one.
     pub(crate) fn restart(&mut self, index: usize, rule: Rule) {
         self.nodes[index] = self.node(index, Some(rule), |_| {});
     }
@@ -132,7 +132,7 @@ impl Net {
         self.nodes[node].throttle.peek(tag).unwrap().balance
     }
 
-    /// Puts a datagram on the way.
+    /// Sends a datagram, unless it is lost.
     pub(crate) fn send(&mut self, datagram: Datagram) {
         self.sent.push(datagram.clone());
         if (self.lose)(&datagram) {
@@ -181,7 +181,7 @@ impl Net {
         }
     }
 
-    /// Does what an engine asks for.
+    /// Handles all outputs of an engine.
     pub(crate) fn drain_outputs(&mut self, index: usize) {
         loop {
             let from = self.nodes[index].address;
@@ -190,7 +190,7 @@ impl Net {
                     let to = match transmit.to {
                         To::One(address) => vec![address],
                         To::Each(addresses) => addresses.to_vec(),
-                        To::Group => panic!("no group here"),
+                        To::Group => panic!("the network has no multicast group"),
                     };
                     for to in to {
                         self.send(Datagram { from, to, bytes: transmit.bytes.clone() });

@@ -1,5 +1,4 @@
-//! Periodic reports: one per period, none in between, no tolerance. This is what the original
-//! DThrottle does.
+//! Periodic reports: exactly one per period, and no tolerance, as in the original DThrottle.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ fn periodic(settings: &mut Settings) {
     settings.period = Duration::from_nanos(PERIOD);
 }
 
-/// Two nodes, just after both sent a report.
+/// Two nodes, immediately after both sent a report.
 fn two_nodes() -> Net {
     let mut net = Net::new();
     for _ in 0..2 {
@@ -26,14 +25,14 @@ fn two_nodes() -> Net {
     net
 }
 
-/// How many reports a node sent so far.
+/// Returns how many reports a node sent so far.
 fn reports(net: &Net, node: usize) -> usize {
     let of = |bytes: &[u8]| keys().open(&mut bytes.to_vec()).unwrap().0.kind;
     let sent = net.sent.iter().filter(|datagram| datagram.from == address(node));
     sent.filter(|datagram| of(&datagram.bytes) == DatagramKind::Report).count()
 }
 
-/// The example of the document, row by row, in whole seconds.
+/// The worked example of the document, row by row, in whole seconds.
 #[test]
 fn the_worked_example_of_the_document_holds() {
     let mut net = two_nodes();
@@ -46,7 +45,7 @@ fn the_worked_example_of_the_document_holds() {
     for second in 1..5 {
         net.run(SECOND);
         let shown = (net.balance(0, "C"), net.balance(1, "C"));
-        assert_eq!(shown, (second, 2 + second), "t = {second}: neither has heard of the other");
+        assert_eq!(shown, (second, 2 + second), "t = {second}: neither has a report of the other");
     }
     assert_eq!(reports(&net, 0), before);
     net.run(SECOND);
@@ -61,7 +60,7 @@ fn the_worked_example_of_the_document_holds() {
     assert!(net.allow(0, "C") && net.allow(1, "C"));
 }
 
-/// Also if there is nothing to report, and if a bucket is empty.
+/// The rate does not change if there is nothing to report, or if a bucket is empty.
 #[test]
 fn the_rate_of_reports_is_constant() {
     let mut net = two_nodes();
@@ -77,6 +76,6 @@ fn eager_nodes_report_an_empty_bucket_at_once() {
     let before = reports(&net, 0);
     while net.allow(0, "C") {}
     net.run(100 * MILLI);
-    assert!(reports(&net, 0) > before, "the control for the tests above");
+    assert!(reports(&net, 0) > before, "negative control for the tests above");
     assert_eq!(net.balance(1, "C"), 0);
 }

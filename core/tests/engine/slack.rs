@@ -1,5 +1,5 @@
-//! The tolerance for delays: all nodes use the longest delay in the cluster, and forget it when it
-//! is over.
+//! The tolerance for delays: all nodes use the longest delay in the cluster, until it has become
+//! shorter.
 
 use dthrottle::Rule;
 use dthrottle::internals;
@@ -16,7 +16,7 @@ fn slacks(net: &Net) -> Vec<u64> {
     net.nodes.iter().map(|node| internals::exchange(&node.throttle).slack()).collect()
 }
 
-/// The longest delay that a node has measured itself.
+/// Returns the longest delay that a node has measured itself.
 fn longest_delay(net: &Net, node: usize) -> u64 {
     let exchange = internals::exchange(&net.nodes[node].throttle);
     exchange
@@ -26,7 +26,7 @@ fn longest_delay(net: &Net, node: usize) -> u64 {
         .unwrap()
 }
 
-/// Only the link between the last two of six nodes is long.
+/// Only the link between the last two of six nodes has a long delay.
 fn one_long_link(datagram: &Datagram) -> u64 {
     let is_far = |at| at == address(4) || at == address(5);
     if is_far(datagram.from) && is_far(datagram.to) { 40 * MILLI } else { MILLI }
@@ -41,14 +41,14 @@ fn all_nodes_use_the_longest_delay_in_the_cluster() {
     assert_eq!(longest_delay(&net, 0), MILLI, "node 0 has only short links");
     assert_eq!(slacks(&net), [rounded_slack(80 * MILLI); 6]);
 
-    // A node that starts later hears of it with the first greeting.
+    // A node that starts later learns the slack from the first greeting.
     net.start(rule(), |_| {});
     net.run(300 * MILLI);
     assert_eq!(slacks(&net), [rounded_slack(80 * MILLI); 7]);
 
     net.delay = Box::new(|_| MILLI);
     net.run(120 * SECOND);
-    assert_eq!(slacks(&net), [rounded_slack(2 * MILLI); 7], "the long link is gone");
+    assert_eq!(slacks(&net), [rounded_slack(2 * MILLI); 7], "the long delay is over");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_node_without_peers_has_no_slack() {
     assert_eq!(slacks(&net)[0], 0);
 }
 
-/// All clocks jump ahead while greetings are under way, as when a machine sleeps.
+/// All clocks jump ahead while greetings are in flight, as if the machine had been suspended.
 #[test]
 fn a_clock_jump_does_not_make_a_long_delay() {
     let mut net = Net::of(8, &rule());
@@ -75,18 +75,18 @@ fn a_clock_jump_does_not_make_a_long_delay() {
         net.move_clocks(later);
         net.run(1200 * MILLI);
         jumps += 1;
-        assert!(jumps < 1000, "no greeting was under way in any of {jumps} jumps");
+        assert!(jumps < 1000, "no greeting was in flight during any of {jumps} jumps");
     }
     let after = longest_delay(&net, 0);
     assert!(after <= 2 * before + 5 * MILLI, "{before} ns became {after} ns");
     assert!(slacks(&net).iter().all(|slack| *slack < 30 * MILLI), "{:?}", slacks(&net));
     net.run(120 * SECOND);
-    assert_eq!(slacks(&net), [rounded_slack(2 * MILLI); 8], "it is forgotten");
+    assert_eq!(slacks(&net), [rounded_slack(2 * MILLI); 8], "the longer delay has expired");
 }
 
-/// An attacker without the key can only send what it recorded.
+/// An attacker without the key can only replay greetings.
 #[test]
-fn a_recorded_greeting_does_not_raise_the_slack() {
+fn a_replayed_greeting_does_not_raise_the_slack() {
     let mut net = Net::of(2, &rule());
     let before = slacks(&net);
     let hello = Hello {

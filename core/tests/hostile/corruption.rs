@@ -1,6 +1,6 @@
-//! Corruption to bytes, the same every time: what fuzzers do, without their feedback.
+//! Corruption of bytes, the same in every run: like a fuzzer's mutations, but without feedback.
 
-/// A stream of corruption.
+/// A source of corruption.
 pub(crate) struct Corruption {
     state: u64,
 }
@@ -10,7 +10,7 @@ impl Corruption {
         Corruption { state: seed }
     }
 
-    /// SplitMix64.
+    /// Returns a number below `below`, by SplitMix64.
     pub(crate) fn random(&mut self, below: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -19,7 +19,8 @@ impl Corruption {
         (mixed ^ mixed >> 31) as usize % below.max(1)
     }
 
-    /// One to four kinds of corruption to the seed, or to its meeting with another.
+    /// Returns a copy of the seed with one to four changes. A change may insert the end of another
+    /// seed.
     pub(crate) fn apply_to(&mut self, seed: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = seed.to_vec();
         for _ in 0..=self.random(4) {
@@ -39,7 +40,7 @@ impl Corruption {
                     bytes.truncate(at);
                     bytes.extend_from_slice(&other[from..]);
                 }
-                // Counts and varints that mean much.
+                // Large counts and varints.
                 4 => bytes[at..end].fill(0xff),
                 5 => bytes[at..end].fill([0, 1, 0x7f, 0x80][self.random(4)]),
                 6 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << (len % 8)),

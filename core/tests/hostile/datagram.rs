@@ -1,5 +1,5 @@
-//! Any bytes at all, as a datagram and as a body: nothing panics, and what is understood means the
-//! same when it is written again. The fuzz target `datagram` runs this, too.
+//! Arbitrary bytes as a datagram and as a body: nothing panics, and valid bodies are the same when
+//! they are written again. The fuzz target `datagram` runs this, too.
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,14 @@ use dthrottle::internals::cluster::wire::{
     write_payload,
 };
 
-/// The sealed one is `shared` of the vectors.
+/// Keys that seal, which are `shared` in the vectors, and keys that do not.
 static KEYS: LazyLock<[Keys; 2]> = LazyLock::new(|| {
     let secret = b"correct horse battery staple";
     let shared = Secrets::Shared { cluster: "web", secret, packet_keys: &[] };
     [Keys::new(&shared), Keys::unsealed("web")]
 });
 
-/// Tries bytes as a datagram, sealed or not, and as a body behind its kind and flags.
+/// Tries bytes as a sealed and an unsealed datagram, and as a body after its kind and flags.
 pub(crate) fn try_all(bytes: &[u8]) {
     for keys in KEYS.iter() {
         try_datagram(keys, bytes);
@@ -27,7 +27,7 @@ pub(crate) fn try_all(bytes: &[u8]) {
     }
 }
 
-/// A kind, flags and a body that a datagram could have.
+/// Splits bytes into a kind, flags and a body that a datagram could contain.
 pub(crate) fn as_body(bytes: &[u8]) -> Option<(DatagramKind, u8, &[u8])> {
     let (&[kind, flags], body) = bytes.split_first_chunk()?;
     let kind = DatagramKind::ALL[usize::from(kind.wrapping_sub(1)) % DatagramKind::ALL.len()];
@@ -44,7 +44,7 @@ fn try_datagram(keys: &Keys, bytes: &[u8]) {
     }
 }
 
-/// The body of a datagram of the vectors, behind its kind and flags.
+/// Returns the body of a datagram of the vectors, after its kind and flags.
 pub(crate) fn opened(bytes: &mut [u8]) -> Option<Vec<u8>> {
     KEYS.iter().find_map(|keys| {
         let (envelope, body) = keys.open(bytes).ok()?;
@@ -52,7 +52,7 @@ pub(crate) fn opened(bytes: &mut [u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Opens and reads, and nothing else.
+/// Only opens and parses a datagram.
 pub(crate) fn read_only(bytes: &mut [u8]) {
     if let Some((kind, flags, body)) = as_body(bytes) {
         is_valid(kind, flags, body);
@@ -64,7 +64,7 @@ pub(crate) fn read_only(bytes: &mut [u8]) {
     }
 }
 
-/// Whether a body is what its kind says.
+/// Returns true if a body is valid for its kind.
 pub(crate) fn is_valid(kind: DatagramKind, flags: u8, body: &[u8]) -> bool {
     match kind {
         DatagramKind::Report => Report::parse(body, flags).is_ok(),
@@ -97,7 +97,7 @@ fn try_body(kind: DatagramKind, flags: u8, body: &[u8]) {
         DatagramKind::Hello => {
             let Ok(hello) = Hello::parse(body) else { return };
             hello.write(&mut out);
-            // The slack may be left out; it is zero then.
+            // The fields of the slack may be missing, and are zero then.
             assert!(is_beginning(&out, body) || out == [body, &[0, 0]].concat());
         }
         DatagramKind::Payload => {
@@ -111,13 +111,13 @@ fn try_body(kind: DatagramKind, flags: u8, body: &[u8]) {
     }
 }
 
-/// A number has one form, so what was read is what would be written; more may follow it.
+/// Every number has one encoding, so a body starts with what is written for its content.
 fn is_beginning(written: &[u8], body: &[u8]) -> bool {
     written.len() <= MAX_BODY && body.starts_with(written)
 }
 
-/// A writer leaves room that a hostile sender need not: it may stop early, and sections that are
-/// empty or like the one before are not the same again, but their entries are.
+/// Compares entries instead of bytes, because a hostile sender need not reserve space, and may
+/// write empty sections or consecutive sections with the same header.
 fn try_report(flags: u8, body: &[u8]) {
     let Ok(report) = Report::parse(body, flags) else { return };
     assert!(report.first >= 1 && report.last >= report.first);
@@ -125,7 +125,7 @@ fn try_report(flags: u8, body: &[u8]) {
         let sections = report.sections();
         let all = sections.flat_map(|(head, entries)| {
             let left = entries.len();
-            assert_eq!(entries.clone().count(), left, "all that were announced");
+            assert_eq!(entries.clone().count(), left, "the count equals the number of entries");
             entries.map(move |entry| (head, entry))
         });
         all.collect::<Vec<_>>()
@@ -135,11 +135,14 @@ fn try_report(flags: u8, body: &[u8]) {
     let mut writer = ReportWriter::new();
     writer.clear(report.origin);
     let fitting = before.iter().take_while(|(head, entry)| writer.push(head, *entry)).count();
-    assert!(fitting == before.len() || body.len() > MAX_BODY / 2, "there was room for more");
+    assert!(
+        fitting == before.len() || body.len() > MAX_BODY / 2,
+        "the writer refused an entry too early"
+    );
     let flags = writer.flags();
     let again = writer.finish(report.first, report.last, false);
     assert!(again.len() <= MAX_BODY);
-    let again = Report::parse(again, flags).expect("what is written can be read");
+    let again = Report::parse(again, flags).expect("a written body is valid");
     assert_eq!((again.origin, again.first, again.last), (report.origin, report.first, report.last));
     assert_eq!(entries(&again), before[..fitting]);
 }
@@ -154,12 +157,12 @@ fn try_snapshot(body: &[u8]) {
     let mut writer = SnapshotWriter::new();
     for (origin, window) in &windows {
         assert!(window.missing().last().is_none_or(|(_, last)| *last <= window.top()));
-        assert!(writer.push_window(*origin, window), "what came in a body fits a body");
+        assert!(writer.push_window(*origin, window), "a window from a body fits into a body");
     }
     assert!(before.iter().all(|(rule, (tag, used))| writer.push(*rule, *tag, *used)));
     let again = writer.finish(snapshot.part, snapshot.parts).to_vec();
     assert!(again.len() <= body.len());
-    let again = Snapshot::parse(&again).expect("what is written can be read");
+    let again = Snapshot::parse(&again).expect("a written body is valid");
     assert_eq!(again.windows().collect::<Vec<_>>(), windows);
     assert_eq!(buckets(&again), before);
 }

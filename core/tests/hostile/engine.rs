@@ -1,5 +1,4 @@
-//! Any bytes as what a peer with the right key may say, in any order, at any time, to an engine at
-//! work.
+//! Arbitrary bytes as datagrams of a peer that has the key, in any order and at any time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,10 +13,10 @@ use dthrottle::{
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// Datagrams that one may set free: those that answer a request, and timers.
+/// The most outputs after one datagram or timeout.
 const MAX_OUTPUTS: usize = 4000;
 
-/// An engine, and the peer that talks to it.
+/// An engine, and the peer that sends datagrams to it.
 struct TestNode {
     throttle: Throttle,
     busy: BusyThrottle,
@@ -79,28 +78,32 @@ impl TestNode {
         self.drain_outputs();
     }
 
-    /// A service said that it is busy.
+    /// Reports a busy response of a service.
     fn busy_response(&mut self, service: &[u8]) {
         let now = self.busy.now();
         let turn = self.busy.turn(service, now);
-        assert!(turn.allowed || turn.wait <= Duration::from_secs(3600), "never stuck: {turn:?}");
+        assert!(
+            turn.allowed || turn.wait <= Duration::from_secs(3600),
+            "the wait is limited: {turn:?}"
+        );
         self.busy.on_busy(service, now, None);
         assert!(self.busy.limit(service, now).is_some_and(|limit| limit >= 1.0));
     }
 
-    /// Looks at what the engine says, and answers its greetings.
+    /// Checks the outputs of the engine, and answers its greetings.
     fn drain_outputs(&mut self) {
         for _ in 0..MAX_OUTPUTS {
             match self.engine.poll() {
                 Output::Timeout(at) => {
-                    assert!(at > self.now.saturating_sub(SECOND), "never late");
+                    assert!(at > self.now.saturating_sub(SECOND), "the timeout is not in the past");
                     return;
                 }
                 Output::Event(_) => {}
                 Output::Transmit(transmit) => {
                     assert!(transmit.bytes.len() <= MAX_DATAGRAM);
                     let mut bytes = transmit.bytes;
-                    let (envelope, body) = keys().open(&mut bytes).expect("its own words");
+                    let (envelope, body) =
+                        keys().open(&mut bytes).expect("the engine's own datagram is valid");
                     if envelope.kind == DatagramKind::Hello
                         && let Ok(hello) = Hello::parse(body)
                         && hello.challenge != 0
@@ -110,7 +113,7 @@ impl TestNode {
                 }
             }
         }
-        panic!("it never stops talking");
+        panic!("the engine does not stop sending");
     }
 
     fn answer(&mut self, hello: &Hello) {
@@ -135,7 +138,7 @@ impl TestNode {
     }
 }
 
-/// Lets an engine hear all of it: each message has a kind, flags, a length and a body; some are
+/// Passes messages to an engine: each consists of a kind, flags, a length and a body. Some are
 /// checks of the application or the passing of time.
 pub(crate) fn try_engine(mut bytes: &[u8]) {
     let mut node = TestNode::new();
@@ -146,15 +149,15 @@ pub(crate) fn try_engine(mut bytes: &[u8]) {
         match usize::from(*kind) % 14 {
             known @ 0..10 => node.receive(DatagramKind::ALL[known], *flags, body),
             10 => {
-                node.throttle.allow(body).expect("an answer");
+                node.throttle.allow(body).expect("checks do not fail");
             }
             11 => node.busy_response(body),
             12 => node.advance(u64::from(*flags) * 3_000_000),
             _ => node.advance(u64::from(*flags) * 20 * SECOND),
         }
     }
-    // Whatever it heard: it goes on.
+    // The engine still works.
     node.advance(20 * SECOND);
-    node.throttle.allow("a tag").expect("an answer");
+    node.throttle.allow("a tag").expect("checks do not fail");
     node.engine.leave(node.now);
 }

@@ -1,6 +1,6 @@
-//! Hostile bytes, as fuzzing tries them, but the same ones every time and on stable Rust: all
-//! datagrams of the vectors, and what becomes of them when they are damaged.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! Hostile bytes like those of fuzzing, but the same ones in every run and on stable Rust: all
+//! datagrams of the vectors, and corrupted copies of them.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 #![allow(clippy::disallowed_methods, reason = "tests may ask the operating system")]
 
 mod corruption;
@@ -15,27 +15,27 @@ use corruption::Corruption;
 use dthrottle::internals::cluster::wire::DatagramKind;
 use serde_json::Value as Json;
 
-/// How often each seed is damaged.
+/// The number of corrupted copies of each seed.
 const DAMAGES_PER_SEED: usize = 150;
-/// How many plays an engine hears, and of how many scenes.
+/// The number of scripts, and of messages in each.
 const SCRIPTS: usize = 40;
 const SCRIPT_MESSAGES: usize = 120;
-/// The most memory that reading takes, for each byte that is there: a range of two bytes becomes
-/// two numbers, a snapshot's are read twice, and vectors grow by doubling.
+/// The most memory that parsing may allocate, per byte of input: a range of two bytes becomes two
+/// numbers, a snapshot's ranges are read twice, and vectors grow by doubling.
 const BYTES_PER_BYTE: usize = 32;
 
-/// The system's allocator, with a count of the bytes that each thread asks of it.
+/// The system allocator, which counts the bytes that each thread allocates.
 struct Counting;
 
 thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + layout.size());
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller guarantees what `System.alloc` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Every datagram of the vectors; and every body, behind its kind and flags.
+/// Returns every datagram of the vectors, and every body after its kind and flags.
 fn seeds() -> Vec<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/vectors/protocol.json");
     let vectors: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -69,7 +69,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn damaged_datagrams_do_no_harm() {
+fn corrupted_datagrams_cause_no_panic() {
     let seeds = seeds();
     let mut corruption = Corruption::new(1);
     for seed in &seeds {
@@ -81,7 +81,7 @@ fn damaged_datagrams_do_no_harm() {
 }
 
 #[test]
-fn damaged_datagrams_take_no_memory() {
+fn parsing_corrupted_datagrams_allocates_little_memory() {
     let seeds = seeds();
     let mut corruption = Corruption::new(2);
     for seed in &seeds {
@@ -95,9 +95,9 @@ fn damaged_datagrams_take_no_memory() {
     }
 }
 
-/// The corruption reaches what it is meant for: most bodies are refused, but not all.
+/// Checks the corruption itself: of every kind, some bodies are still valid and some are not.
 #[test]
-fn damage_is_neither_total_nor_none() {
+fn corruption_makes_some_bodies_invalid_but_not_all() {
     let seeds = seeds();
     let mut corruption = Corruption::new(3);
     let (mut good, mut bad) = ([0; DatagramKind::ALL.len()], [0; DatagramKind::ALL.len()]);
@@ -114,9 +114,9 @@ fn damage_is_neither_total_nor_none() {
     }
 }
 
-/// Plays made of seeds, whole and damaged, heard by an engine.
+/// The scripts consist of seeds, unchanged and corrupted.
 #[test]
-fn an_engine_survives_what_it_hears() {
+fn an_engine_survives_corrupted_datagrams() {
     let seeds = seeds();
     let mut corruption = Corruption::new(4);
     for round in 0..SCRIPTS {
@@ -129,7 +129,7 @@ fn an_engine_survives_what_it_hears() {
             let length = u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes();
             script.extend([kind as u8 - 1, flags, length[0], length[1]]);
             script.extend_from_slice(body);
-            // Time passes, and the application asks.
+            // Time passes, and the application makes checks.
             script.extend([12, corruption.random(256) as u8, 0, 0, 10, 0, 0, 1, round as u8]);
             script.extend([11, 0, 0, 1, message as u8]);
             if message % 40 == 0 {

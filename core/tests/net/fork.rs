@@ -1,16 +1,16 @@
-//! A forked child has the thread's owner but not the thread: it must not wait for it, and can have
-//! its own.
+//! A forked child has the handle of the thread but not the thread: it must not wait for the thread,
+//! and can start its own.
 
 use crate::test_engine::to_one;
 use crate::test_node::TestNode;
 
 #[test]
-fn a_child_starts_its_own() {
+fn a_forked_child_starts_its_own_thread() {
     let (mut node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let (address, to) = (node.address(), peer.address());
     assert!(node.background.is_here());
-    // SAFETY: the child uses nothing that another thread of the parent may have locked, except
-    // memory, which the system's library sees to.
+    // SAFETY: the child uses nothing that another thread of the parent may have locked, except the
+    // allocator, which the C library makes safe to use.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -21,11 +21,11 @@ fn a_child_starts_its_own() {
         own.send(to_one(own.address(), *b"to itself"));
         own.receives(b"to itself");
         drop(own);
-        // SAFETY: ends the child without what belongs to the parent.
+        // SAFETY: ends the child without running the parent's exit handlers.
         unsafe { libc::_exit(if foreign { 42 } else { 1 }) };
     }
     let mut status = 0;
-    // SAFETY: writes the status of our own child.
+    // SAFETY: writes the status of this process's child.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(libc::WEXITSTATUS(status), 42, "{status:x}");
     node.send(to_one(to, *b"the parent goes on"));

@@ -1,8 +1,7 @@
-//! The driver on real sockets of this host: IPv4, IPv6 and multicast, all on the loopback
-//! interface.
+//! The driver with real sockets on this host: IPv4, IPv6 and multicast on the loopback interface.
 #![cfg(target_os = "linux")]
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real sockets")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests use real sockets")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod fork;
 mod multicast;

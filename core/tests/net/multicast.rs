@@ -1,5 +1,5 @@
-//! Nodes of one host in a multicast group on the loopback interface: all hear it, and know the
-//! address of who speaks.
+//! Nodes on one host in a multicast group on the loopback interface: all receive its datagrams,
+//! with the address of the sender.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,8 @@ use dthrottle::internals::udp::MulticastGroup;
 use crate::test_engine::{read, until};
 use crate::test_node::TestNode;
 
-/// A port of this run alone: others on this host would hear it.
+/// Returns a port that only this run uses, because other nodes on this host would receive the
+/// datagrams.
 fn port(test: u32) -> u16 {
     u16::try_from(20_000 + (std::process::id() * 16 + test) % 12_000).unwrap()
 }
@@ -19,12 +20,12 @@ fn group(address: &str, test: u32, interface: Option<&str>) -> Option<MulticastG
     Some(MulticastGroup { address, interface: interface.map(Into::into), ttl: 1 })
 }
 
-/// Repeats it: nobody knows when the others have joined.
+/// Sends repeatedly, because it is not known when the other nodes have joined.
 fn all_receive(nodes: &[TestNode], port_only: bool) {
     for (i, sender) in nodes.iter().enumerate() {
-        let text = format!("node {i} speaks").into_bytes();
+        let text = format!("from node {i}").into_bytes();
         for receiver in nodes {
-            let from = until("word", || {
+            let from = until("datagram", || {
                 sender.send(Transmit { to: To::Group, bytes: text.clone() });
                 let received = receiver.shared.received.lock().unwrap();
                 received.iter().find(|(_, bytes)| *bytes == text).map(|(from, _)| *from)
@@ -32,7 +33,7 @@ fn all_receive(nodes: &[TestNode], port_only: bool) {
             let address = sender.address();
             if port_only {
                 assert_eq!(from.port(), address.port());
-                assert_eq!(from.ip().to_canonical(), from.ip(), "not in disguise");
+                assert_eq!(from.ip().to_canonical(), from.ip(), "not an IPv4-mapped address");
             } else {
                 assert_eq!(from, address);
             }
@@ -41,39 +42,39 @@ fn all_receive(nodes: &[TestNode], port_only: bool) {
 }
 
 #[test]
-fn ipv4_by_the_address_listened_on() {
+fn ipv4_nodes_join_on_the_interface_they_listen_on() {
     let start = || TestNode::with("127.0.0.1:0", group("239.255.77.1", 1, None), &[]);
     all_receive(&[start(), start(), start()], false);
 }
 
 #[test]
-fn ipv4_by_the_name_of_the_interface() {
+fn ipv4_nodes_join_on_an_interface_given_by_name() {
     let start = || TestNode::with("127.0.0.1:0", group("239.255.77.2", 2, Some("lo")), &[]);
     all_receive(&[start(), start()], false);
 }
 
 #[test]
-fn ipv4_by_the_address_of_the_interface_from_any_address() {
+fn ipv4_nodes_with_different_listeners_join_on_an_interface_given_by_address() {
     let start = |listen| TestNode::with(listen, group("239.255.77.3", 3, Some("127.0.0.1")), &[]);
     all_receive(&[start("0.0.0.0:0"), start("[::]:0"), start("127.0.0.1:0")], true);
 }
 
-/// Only a real interface needs to be told that this host shall hear it as well.
+/// Multicast on any interface needs a real interface, which a test host may not have.
 #[test]
-fn ipv4_on_any_interface() {
+fn ipv4_nodes_on_any_interface_receive_or_count_errors() {
     let start = || TestNode::with("0.0.0.0:0", group("239.255.77.7", 9, None), &[]);
     let (sender, receiver) = (start(), start());
     let counters = &sender.environment.counters;
-    until("word, or an error where there is no interface", || {
+    until("datagram, or an error without an interface", || {
         sender.send(Transmit { to: To::Group, bytes: b"to all".into() });
         let received = !receiver.shared.received.lock().unwrap().is_empty();
-        // The first words come before there is a group to send them to.
+        // The first datagrams are sent before the group is joined.
         (received || read(&counters.send_errors) > 1000).then_some(())
     });
 }
 
-/// An interface that can do IPv6, by name and address. The loopback interface mostly cannot do
-/// multicast by IPv6.
+/// Returns an interface with an IPv6 address, by name and address. The loopback interface usually
+/// does not support IPv6 multicast.
 fn ipv6_interface() -> Option<(String, String)> {
     let all = std::fs::read_to_string("/proc/net/if_inet6").unwrap();
     let link = all.lines().find(|line| line.starts_with("fe80"))?;
@@ -82,7 +83,7 @@ fn ipv6_interface() -> Option<(String, String)> {
     Some((link.split_whitespace().last()?.into(), groups.join(":")))
 }
 
-/// On a host without it, that is counted.
+/// On a host without IPv6 multicast, checks that errors are counted.
 fn all_receive_by_ipv6(nodes: &[TestNode]) {
     if ipv6_interface().is_some() {
         return all_receive(nodes, true);
@@ -95,7 +96,7 @@ fn all_receive_by_ipv6(nodes: &[TestNode]) {
 }
 
 #[test]
-fn ipv6_on_any_interface() {
+fn ipv6_nodes_join_on_any_interface() {
     for address in ["ff15::7:1", "ff12::7:1"] {
         let start = || TestNode::with("[::]:0", group(address, 4, None), &[]);
         all_receive_by_ipv6(&[start(), start(), start()]);
@@ -103,7 +104,7 @@ fn ipv6_on_any_interface() {
 }
 
 #[test]
-fn ipv6_by_the_name_or_address_of_the_interface() {
+fn ipv6_nodes_join_on_an_interface_given_by_name_or_address() {
     let (name, address) = ipv6_interface().unwrap_or(("lo".into(), "::1".into()));
     for group_address in ["ff15::7:2", "ff12::7:2"] {
         let start =
@@ -113,7 +114,7 @@ fn ipv6_by_the_name_or_address_of_the_interface() {
 }
 
 #[test]
-fn the_group_may_have_the_port_of_a_listener_whoever_comes_first() {
+fn nodes_may_join_before_and_after_a_listener_on_the_port_of_the_group() {
     let group = group("239.255.77.4", 6, Some("lo"));
     let other = || TestNode::with("127.0.0.1:0", group.clone(), &[]);
     let first = other();
@@ -123,7 +124,7 @@ fn the_group_may_have_the_port_of_a_listener_whoever_comes_first() {
 }
 
 #[test]
-fn two_nodes_cannot_listen_at_the_port_of_the_group() {
+fn two_nodes_cannot_listen_on_the_port_of_the_group() {
     let start = || {
         TestNode::with(&format!("0.0.0.0:{}", port(8)), group("239.255.77.6", 8, Some("lo")), &[])
     };
@@ -137,7 +138,7 @@ fn two_nodes_cannot_listen_at_the_port_of_the_group() {
 }
 
 #[test]
-fn without_its_interface_a_node_is_heard_all_the_same() {
+fn a_node_without_its_multicast_interface_still_sends_unicast() {
     let lost = TestNode::with("127.0.0.1:0", group("239.255.77.5", 7, Some("no-such0")), &[]);
     let other = TestNode::start("127.0.0.1:0");
     lost.send(crate::test_engine::to_one(other.address(), *b"I am here"));

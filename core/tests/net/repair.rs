@@ -1,4 +1,4 @@
-//! What goes wrong with sockets heals by itself.
+//! Recovery from failures of sockets.
 
 use std::fs::File;
 use std::net::UdpSocket;
@@ -8,7 +8,7 @@ use crate::test_engine::{read, to_one, until};
 use crate::test_node::TestNode;
 
 #[test]
-fn a_port_in_use_is_taken_when_it_is_free() {
+fn a_port_in_use_is_bound_when_it_becomes_free() {
     for any in ["127.0.0.1:0", "[::1]:0"] {
         let other = UdpSocket::bind(any).unwrap();
         let address = other.local_addr().unwrap();
@@ -19,20 +19,20 @@ fn a_port_in_use_is_taken_when_it_is_free() {
         drop(other);
         assert_eq!(node.address(), address);
         let peer = TestNode::start(any);
-        peer.send(to_one(address, *b"there you are"));
-        assert_eq!(node.receives(b"there you are"), peer.address());
+        peer.send(to_one(address, *b"hello"));
+        assert_eq!(node.receives(b"hello"), peer.address());
     }
 }
 
 #[test]
-fn a_socket_that_no_longer_works_is_replaced_at_the_same_port() {
+fn a_broken_socket_is_replaced_on_the_same_port() {
     let (node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let address = node.address();
     node.send(to_one(peer.address(), *b"before"));
     peer.receives(b"before");
     let null = File::open("/dev/null").unwrap();
     let fd = node.environment.fds.lock().unwrap()[0];
-    // SAFETY: what the number stands for is exchanged; nothing relies on what it was.
+    // SAFETY: replaces the file behind the descriptor, which nothing else relies on.
     assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), fd) }, fd);
     until("another socket", || {
         node.send(to_one(peer.address(), *b"meanwhile"));
@@ -47,11 +47,11 @@ fn a_socket_that_no_longer_works_is_replaced_at_the_same_port() {
 }
 
 #[test]
-fn a_peer_that_is_gone_costs_nothing() {
+fn sending_to_a_closed_port_does_not_replace_the_socket() {
     let (node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for _ in 0..100 {
-        node.send(to_one(gone, *b"anybody?"));
+        node.send(to_one(gone, *b"lost"));
     }
     node.send(to_one(peer.address(), *b"after"));
     peer.receives(b"after");

@@ -1,4 +1,4 @@
-//! Many datagrams of all sizes between two sockets: each arrives once, whole and unchanged.
+//! Many datagrams of all sizes between two sockets: each arrives once and unchanged.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,9 +12,10 @@ use crate::test_engine::{Environment, to_one};
 const ROUNDS: u32 = 60;
 const EACH_ROUND: u32 = 100;
 
-/// A datagram that shows its number, and whether it is whole.
+/// Returns a datagram with this number, whose content and length depend on the number.
 fn datagram(number: u32) -> Vec<u8> {
-    // Runs of one size, of the greatest, with a shorter one between, and all kinds of sizes.
+    // Series of equal sizes, the first of them the greatest, with a shorter one between, and then
+    // various sizes.
     let size = match number % EACH_ROUND {
         0..40 => 1232,
         40 => 700,
@@ -43,7 +44,7 @@ fn run(test: impl AsyncFnOnce(&Environment)) {
     let environment = Environment::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(test(&environment));
-    assert!(environment.fds.lock().unwrap().is_empty(), "all are closed");
+    assert!(environment.fds.lock().unwrap().is_empty(), "all sockets are closed");
 }
 
 async fn all_arrive(environment: &Environment, from: &str, to: &str, seen: &str) {
@@ -69,25 +70,25 @@ async fn all_arrive(environment: &Environment, from: &str, to: &str, seen: &str)
 }
 
 #[test]
-fn thousands_arrive_whole_by_ipv4() {
+fn thousands_of_datagrams_arrive_unchanged_over_ipv4() {
     run(async |environment| {
         all_arrive(environment, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1").await
     });
 }
 
 #[test]
-fn thousands_arrive_whole_by_ipv6() {
+fn thousands_of_datagrams_arrive_unchanged_over_ipv6() {
     run(async |environment| all_arrive(environment, "[::1]:0", "[::1]:0", "::1").await);
 }
 
 #[test]
-fn thousands_arrive_whole_by_a_socket_for_both() {
+fn thousands_of_datagrams_arrive_unchanged_over_a_dual_stack_socket() {
     run(async |environment| all_arrive(environment, "[::]:0", "127.0.0.1:0", "127.0.0.1").await);
     run(async |environment| all_arrive(environment, "[::]:0", "[::1]:0", "::1").await);
 }
 
 #[test]
-fn a_list_of_destinations_gets_all_of_it_each() {
+fn every_destination_of_a_list_gets_all_datagrams() {
     run(async |environment| {
         let hooks = environment.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
@@ -108,7 +109,7 @@ fn a_list_of_destinations_gets_all_of_it_each() {
 }
 
 #[test]
-fn empty_datagrams_are_datagrams() {
+fn empty_datagrams_are_sent_and_received() {
     run(async |environment| {
         let hooks = environment.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
@@ -125,7 +126,7 @@ fn empty_datagrams_are_datagrams() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_counted_and_stops_nothing() {
+fn datagrams_that_cannot_be_sent_are_counted_and_dropped() {
     run(async |environment| {
         let hooks = environment.hooks();
         let open = || Socket::open("127.0.0.1:0".parse().unwrap(), &hooks).unwrap();
@@ -145,6 +146,10 @@ fn what_cannot_be_sent_is_counted_and_stops_nothing() {
         outbox.push(to_one(receiver.local(), *b"still here"));
         assert!(outbox.send(Some(&sender), None, &environment.counters).await.unwrap());
         assert_eq!(next(&mut Inbox::default(), &receiver).await.1, b"still here");
-        assert_eq!(sender.most_segments(), segments, "one bad address costs nobody segments");
+        assert_eq!(
+            sender.most_segments(),
+            segments,
+            "a bad address does not turn off segmentation offload"
+        );
     });
 }

@@ -1,4 +1,4 @@
-//! An engine that says what it is told to, and shows what it received.
+//! An engine that sends the datagrams that a test gives it, and records those that it received.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use dthrottle::internals::cluster::{Output, To, Transmit};
 use dthrottle::internals::udp::{ErrorCounter, ErrorCounters, Hooks, UdpEngine};
 
-/// What the test and the engine share.
+/// State shared between the test and the engine.
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) to_send: Mutex<VecDeque<Transmit>>,
     pub(crate) received: Mutex<Vec<(SocketAddr, Vec<u8>)>>,
     pub(crate) joined: Mutex<Vec<Vec<SocketAddr>>>,
-    /// Said at the end.
+    /// Datagrams to send when the engine leaves.
     pub(crate) last_datagrams: Mutex<Vec<Transmit>>,
-    /// Engines made.
+    /// The number of engines made.
     pub(crate) engines_started: AtomicU64,
-    /// What the system says of the thread.
+    /// The content of `/proc/thread-self/status` in the thread.
     pub(crate) status: Mutex<String>,
-    /// Whether it never asks for the time.
+    /// Whether the engine never requests a timeout.
     pub(crate) never_wakes: AtomicBool,
-    /// How often the engine was polls what to do before it received each of them.
+    /// For each received datagram, how often the engine had been polled before.
     pub(crate) polls: Mutex<Vec<u64>>,
-    /// Timeouts begun.
+    /// The number of timeouts that have started.
     pub(crate) timeouts: AtomicU64,
-    /// Whoever holds this stops the engine at its next timeout.
+    /// A test that holds this lock blocks the engine in its next timeout.
     pub(crate) stop_engine: Mutex<()>,
 }
 
@@ -49,7 +49,7 @@ impl TestEngine {
 impl UdpEngine for TestEngine {
     fn handle_datagram(&mut self, now: u64, from: SocketAddr, datagram: &mut [u8]) {
         self.now = now;
-        assert_ne!(datagram, b"panic", "as it was told to");
+        assert_ne!(datagram, b"panic", "intended panic");
         self.shared.polls.lock().unwrap().push(self.polls);
         self.shared.received.lock().unwrap().push((from, datagram.to_vec()));
     }
@@ -82,7 +82,7 @@ impl UdpEngine for TestEngine {
     }
 }
 
-/// Hooks with a clock, and a list of the descriptors that are open.
+/// Hooks with a clock and a list of the open descriptors.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) fds: Arc<Mutex<Vec<i32>>>,
@@ -100,7 +100,8 @@ impl Environment {
             register_fd: Arc::new(move |fd| fds.lock().unwrap().push(fd)),
             unregister_fd: Arc::new(move |fd| {
                 let mut open = closed.lock().unwrap();
-                let at = open.iter().position(|one| *one == fd).expect("was registered");
+                let at =
+                    open.iter().position(|one| *one == fd).expect("the descriptor is registered");
                 open.remove(at);
             }),
             bound: Arc::new(move |address| bound.lock().unwrap().push(address)),
@@ -113,14 +114,14 @@ pub(crate) fn to_one(to: SocketAddr, bytes: impl Into<Vec<u8>>) -> Transmit {
     Transmit { to: To::One(to.into()), bytes: bytes.into() }
 }
 
-/// Waits until something is there. How long that takes is not the question here.
+/// Waits until a value is there, for long enough on a slow machine.
 pub(crate) fn until<T>(what: &str, mut there: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(found) = there() {
             return found;
         }
-        assert!(Instant::now() < end, "no {what}");
+        assert!(Instant::now() < end, "timeout waiting for {what}");
         sleep(Duration::from_millis(2));
     }
 }
@@ -129,8 +130,8 @@ pub(crate) fn read(counter: &ErrorCounter) -> u64 {
     counter.get()
 }
 
-/// A lock that nobody else wants.
-#[allow(clippy::unnecessary_wraps, reason = "as a real one")]
+/// A lock that is always free.
+#[allow(clippy::unnecessary_wraps, reason = "same signature as a real lock")]
 pub(crate) fn free_lock() -> io::Result<Option<()>> {
     Ok(Some(()))
 }

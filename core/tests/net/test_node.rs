@@ -1,5 +1,5 @@
-//! A node: the thread with an engine that the test speaks through. And what nodes do among
-//! themselves.
+//! A node: the background thread with an engine that the test controls. Also tests of datagrams
+//! between nodes.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -42,7 +42,7 @@ impl TestNode {
         TestNode { shared, environment, background }
     }
 
-    /// Where it listens, once it does.
+    /// Waits until the node listens, and returns its address.
     pub(crate) fn address(&self) -> SocketAddr {
         until("socket", || self.environment.bound.lock().unwrap().last().copied())
     }
@@ -51,7 +51,7 @@ impl TestNode {
         self.shared.to_send.lock().unwrap().push_back(transmit);
     }
 
-    /// Who said this, once it was received.
+    /// Waits until the node has received this datagram, and returns its sender.
     pub(crate) fn receives(&self, what: &[u8]) -> SocketAddr {
         until("datagram", || {
             let received = self.shared.received.lock().unwrap();
@@ -61,7 +61,7 @@ impl TestNode {
 }
 
 #[test]
-fn nodes_hear_each_other_and_know_who_spoke() {
+fn nodes_receive_datagrams_with_the_address_of_the_sender() {
     for listen in ["127.0.0.1:0", "[::1]:0"] {
         let nodes = [(); 3].map(|()| TestNode::start(listen));
         let addresses = nodes.each_ref().map(TestNode::address);
@@ -80,7 +80,7 @@ fn nodes_hear_each_other_and_know_who_spoke() {
 }
 
 #[test]
-fn a_node_on_any_address_speaks_both_kinds_of_ip() {
+fn a_node_that_listens_on_any_address_uses_ipv4_and_ipv6() {
     let (both, v4, v6) =
         (TestNode::start("[::]:0"), TestNode::start("127.0.0.1:0"), TestNode::start("[::1]:0"));
     let port = both.address().port();
@@ -90,30 +90,32 @@ fn a_node_on_any_address_speaks_both_kinds_of_ip() {
     assert_eq!(v6.receives(b"to v6"), SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], port)));
     v4.send(to_one(v4.receives(b"to v4"), *b"from v4"));
     v6.send(to_one(v6.receives(b"to v6"), *b"from v6"));
-    assert_eq!(both.receives(b"from v4"), v4.address(), "not in disguise");
+    assert_eq!(both.receives(b"from v4"), v4.address(), "not an IPv4-mapped address");
     assert_eq!(both.receives(b"from v6"), v6.address());
 }
 
 #[test]
-fn a_flood_does_not_keep_a_node_from_speaking() {
+fn a_node_sends_between_received_datagrams_during_a_flood() {
     let node = TestNode::start("127.0.0.1:0");
     let (address, peer) = (node.address(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let stop_engine = node.shared.stop_engine.lock().unwrap();
     let before = node.shared.timeouts.load(Ordering::Relaxed);
-    until("stuck engine", || (node.shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
+    until("a blocked engine", || {
+        (node.shared.timeouts.load(Ordering::Relaxed) > before).then_some(())
+    });
     for _ in 0..2000 {
         peer.send_to(b"flood", address).unwrap();
     }
     drop(stop_engine);
-    // Not all of it where the system gives little room.
+    // Some are lost if the socket buffer is small.
     until("flood", || (node.shared.received.lock().unwrap().len() >= 300).then_some(()));
     let polls = node.shared.polls.lock().unwrap();
     let most = polls.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
-    assert!(most <= Some(256), "{most:?} between two words");
+    assert!(most <= Some(256), "{most:?} datagrams without polling the engine");
 }
 
 #[test]
-fn peers_are_tried_by_address_and_by_name() {
+fn peers_are_joined_by_address_and_by_name() {
     let peers = ["127.0.0.1:7001", "localhost:7002", "[::1]:7003", "192.0.2.1:7004"];
     let node = TestNode::with("127.0.0.1:0", None, &peers);
     let joined = |ports: &[u16]| {
@@ -124,7 +126,7 @@ fn peers_are_tried_by_address_and_by_name() {
         });
         found.then_some(())
     };
-    // Neither what this socket cannot reach.
+    // The other addresses are not reachable from this socket.
     until("address", || joined(&[7001]));
     until("name", || joined(&[7001, 7002]));
 }

@@ -1,4 +1,4 @@
-//! The thread: it waits its turn, survives what goes wrong in it, and ends when it shall.
+//! The background thread: it waits for the lock, survives failures, and ends when it is stopped.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ fn setup() -> DriverConfig {
     }
 }
 
-/// A lock as the kernel's: whoever has it lets it go when dropped.
+/// A lock like a file lock: dropping the guard releases it.
 #[derive(Clone, Default)]
 struct Lock(Arc<AtomicBool>);
 
@@ -39,7 +39,7 @@ impl Drop for TestLockGuard {
     }
 }
 
-/// A thread that exchanges while it has the lock.
+/// Starts a thread that runs the exchange while it holds the lock.
 fn with_lock(lock: &Lock) -> (Arc<Shared>, Environment, Background) {
     let (shared, environment, lock) =
         (Arc::<Shared>::default(), Environment::default(), lock.clone());
@@ -50,7 +50,7 @@ fn with_lock(lock: &Lock) -> (Arc<Shared>, Environment, Background) {
 }
 
 #[test]
-fn a_goodbye_is_said_and_everything_is_closed() {
+fn stop_sends_the_last_datagrams_and_closes_the_sockets() {
     let (mut node, peer) = (TestNode::start("127.0.0.1:0"), TestNode::start("127.0.0.1:0"));
     let address = node.address();
     node.shared.last_datagrams.lock().unwrap().push(to_one(peer.address(), *b"goodbye"));
@@ -62,7 +62,7 @@ fn a_goodbye_is_said_and_everything_is_closed() {
 }
 
 #[test]
-fn one_of_two_exchanges_and_the_other_takes_over() {
+fn one_of_two_threads_runs_the_exchange_and_the_other_takes_over() {
     let lock = Lock::default();
     let (first, _, mut background) = with_lock(&lock);
     until("first", || (first.engines_started.load(Ordering::Relaxed) == 1).then_some(()));
@@ -75,12 +75,12 @@ fn one_of_two_exchanges_and_the_other_takes_over() {
 }
 
 #[test]
-fn a_thread_that_waits_for_the_lock_ends_as_well() {
+fn a_thread_that_waits_for_the_lock_ends_when_it_is_dropped() {
     let lock = Lock::default();
     let held = lock.take();
     let (shared, _, background) = with_lock(&lock);
     drop(background);
-    // The thread held the other one.
+    // The thread held the other reference.
     until("end", || (Arc::strong_count(&shared) == 1).then_some(()));
     assert_eq!(shared.engines_started.load(Ordering::Relaxed), 0);
     drop(held);
@@ -88,8 +88,9 @@ fn a_thread_that_waits_for_the_lock_ends_as_well() {
 }
 
 #[test]
-fn a_thread_that_sleeps_is_woken_to_end() {
-    // It could sleep for a second. One of many, for hosts that are busy.
+fn stop_wakes_a_sleeping_thread() {
+    // The thread may sleep for a second. One quick end in many is enough, because the host may be
+    // busy.
     let ends = (0..20).any(|_| {
         let mut node = TestNode::start("127.0.0.1:0");
         node.shared.never_wakes.store(true, Ordering::Relaxed);
@@ -102,7 +103,7 @@ fn a_thread_that_sleeps_is_woken_to_end() {
 }
 
 #[test]
-fn the_thread_has_a_name_and_leaves_signals_to_others() {
+fn the_thread_has_a_name_and_blocks_signals() {
     let node = TestNode::start("127.0.0.1:0");
     node.address();
     let status = node.shared.status.lock().unwrap();
@@ -118,14 +119,14 @@ fn the_thread_has_a_name_and_leaves_signals_to_others() {
 }
 
 #[test]
-fn a_stuck_engine_holds_nobody_up() {
+fn stop_returns_even_if_the_engine_is_blocked() {
     let mut node = TestNode::start("127.0.0.1:0");
     node.address();
     let shared = node.shared.clone();
     let stop_engine = shared.stop_engine.lock().unwrap();
     let before = shared.timeouts.load(Ordering::Relaxed);
-    until("stuck engine", || (shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
-    // Returns, or this test never ends.
+    until("a blocked engine", || (shared.timeouts.load(Ordering::Relaxed) > before).then_some(()));
+    // Must return although the engine is blocked.
     node.background.stop();
     drop(stop_engine);
     until("end", || node.environment.fds.lock().unwrap().is_empty().then_some(()));
@@ -136,13 +137,13 @@ fn an_engine_that_panics_is_replaced() {
     let lock = Lock::default();
     let (shared, environment, _background) = with_lock(&lock);
     let peer = TestNode::start("127.0.0.1:0");
-    for life in 1..4 {
+    for starts in 1..4 {
         let address = until("socket", || {
             let bound = environment.bound.lock().unwrap();
-            (bound.len() == life).then(|| bound[life - 1])
+            (bound.len() == starts).then(|| bound[starts - 1])
         });
         peer.send(to_one(address, *b"panic"));
-        until("panic", || (read(&environment.counters.panics) == life as u64).then_some(()));
+        until("panic", || (read(&environment.counters.panics) == starts as u64).then_some(()));
     }
     until("socket", || (environment.bound.lock().unwrap().len() == 4).then_some(()));
     assert_eq!(shared.engines_started.load(Ordering::Relaxed), 4);
@@ -150,7 +151,7 @@ fn an_engine_that_panics_is_replaced() {
 }
 
 #[test]
-fn whatever_fails_at_the_start_is_tried_again() {
+fn failures_at_the_start_are_retried() {
     let (shared, environment) = (Arc::<Shared>::default(), Environment::default());
     let (engines, tries) = (shared.clone(), AtomicU64::new(0));
     let try_lock = {
@@ -159,14 +160,14 @@ fn whatever_fails_at_the_start_is_tried_again() {
             tries += 1;
             match tries {
                 1 => Err(io::Error::other("no lock")),
-                2 => panic!("as it should"),
+                2 => panic!("intended panic"),
                 _ => free_lock(),
             }
         }
     };
     let make = move || match tries.fetch_add(1, Ordering::Relaxed) {
         0 => Err(io::Error::other("no engine")),
-        1 => panic!("as it should"),
+        1 => panic!("intended panic"),
         _ => Ok((TestEngine::new(&engines), setup())),
     };
     let _background = Background::start(environment.hooks(), try_lock, make).unwrap();
@@ -193,7 +194,7 @@ fn a_background_may_be_dropped_by_its_own_thread() {
     let make = || Err::<(TestEngine, DriverConfig), _>(io::Error::other("never"));
     *slot.lock().unwrap() = Some(Background::start(environment.hooks(), try_lock, make).unwrap());
     until("drop", || dropped.load(Ordering::SeqCst).then_some(()));
-    // All that the thread held goes with it.
+    // The thread drops everything that it holds.
     until("end", || (Arc::strong_count(&dropped) == 1).then_some(()));
     assert_eq!(read(&environment.counters.panics), 0);
 }
