@@ -1,5 +1,5 @@
-//! Plots as SVG: axes, lines, dots, shades, and nothing else. Both simulators draw with it: `sim/`
-//! whole clusters, `dthrottle simulate` busy services.
+//! Plots as SVG with axes, lines, dots and shaded areas. Both simulators use it: `sim/` for
+//! clusters, `dthrottle simulate` for busy services.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
@@ -9,10 +9,10 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 40.0;
-/// Colours that people with any kind of sight can tell apart.
+/// Colours that remain distinct with any form of colour blindness.
 const COLOURS: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#666666"];
 
-/// Room for a legend above the axes.
+/// The height of a legend above the axes.
 const LEGEND: f64 = 18.0;
 
 /// Appends a line of text. Writing to a string cannot fail.
@@ -20,17 +20,17 @@ macro_rules! put {
     ($out:expr, $($text:tt)*) => {{ let _ = writeln!($out, $($text)*); }};
 }
 
-/// How an axis runs.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// From, to.
+    /// Linear, from the first value to the second.
     Linear(f64, f64),
-    /// From, to; both above zero.
+    /// Logarithmic, from the first value to the second. Both must be greater than zero.
     Log(f64, f64),
 }
 
 impl Scale {
-    /// Where a value is, from 0 to 1.
+    /// Returns the position of a value on the axis, from 0 to 1.
     fn position(self, value: f64) -> f64 {
         match self {
             Scale::Linear(from, to) => (value - from) / (to - from),
@@ -38,7 +38,7 @@ impl Scale {
         }
     }
 
-    /// Values to write at the axis.
+    /// Returns the values at which the axis has ticks.
     fn ticks(self) -> Vec<f64> {
         match self {
             Scale::Linear(from, to) => {
@@ -55,7 +55,7 @@ impl Scale {
     }
 }
 
-/// The next of 1, 2, 5, 10 ...
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= step);
@@ -64,48 +64,48 @@ fn round_step(step: f64) -> f64 {
 
 /// One series of points.
 pub struct Line {
-    /// `None`: not in the legend.
+    /// The name in the legend. `None` leaves it out.
     pub name: Option<String>,
-    /// Which colour.
+    /// The index of the colour.
     pub colour: usize,
-    /// Of the line; 0: dots only.
+    /// The width of the line; 0 draws dots only.
     pub width: f64,
-    /// Whether points are marked.
+    /// Whether points are drawn as dots.
     pub dots: bool,
-    /// Where it goes.
+    /// The points, as (x, y).
     pub points: Vec<(f64, f64)>,
 }
 
 /// One diagram.
 pub struct Panel {
-    /// Above it.
+    /// The title above the diagram.
     pub title: String,
-    /// What runs to the right, and how.
+    /// The label and scale of the horizontal axis.
     pub x: (String, Scale),
-    /// What runs upwards, and how.
+    /// The label and scale of the vertical axis.
     pub y: (String, Scale),
-    /// Values to write at the axis to the right, instead of round ones.
+    /// The ticks of the horizontal axis. `None` uses round values.
     pub x_ticks: Option<Vec<f64>>,
-    /// From, to, what.
+    /// A shaded range of the horizontal axis: from, to, and its label.
     pub shade: Option<(f64, f64, String)>,
-    /// All lines.
+    /// The lines.
     pub lines: Vec<Line>,
-    /// Of the whole panel.
+    /// The height of the panel.
     pub height: f64,
-    /// Where the names of the lines are.
+    /// The position of the legend.
     pub legend: Legend,
 }
 
-/// Where a legend is.
+/// The position of a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Legend {
-    /// In the upper left corner, one name below the other.
+    /// In the upper left corner, with one name below the other.
     Inside,
-    /// Between title and axes, side by side: at most four names.
+    /// Between title and axes, with the names side by side: at most four names.
     Above,
 }
 
-/// Panels, one below the other, as an SVG file.
+/// Returns an SVG file with the panels, one below the other.
 pub fn svg(panels: &[Panel]) -> String {
     let height: f64 = panels.iter().map(|panel| panel.height).sum();
     let mut out = format!(
@@ -203,7 +203,7 @@ impl Panel {
         text(out, left + 24.0, row, "start", name);
     }
 
-    /// Where the vertical axis begins and ends.
+    /// Returns the positions of the lower and upper end of the vertical axis.
     fn ends(&self, top: f64) -> (f64, f64) {
         let legend = if self.legend == Legend::Above { LEGEND } else { 0.0 };
         (top + self.height - BOTTOM, top + TOP + legend)
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round() {
+    fn ticks_have_round_values() {
         assert_eq!(Scale::Linear(0.0, 23.0).ticks(), [0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(Scale::Linear(-430.0, 110.0).ticks(), [-400.0, -200.0, 0.0]);
         assert_eq!(Scale::Log(2.0, 2000.0).ticks(), [10.0, 100.0, 1000.0]);
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_inside_and_closed() {
+    fn points_outside_the_axes_are_clamped_and_text_is_escaped() {
         let svg = svg(&[panel()]);
         assert!(svg.contains("62.0,160.0 62.0,160.0 624.0,30.0"), "{svg}");
         assert!(svg.contains("a &lt; b") && svg.ends_with("</svg>\n"));
     }
 
     #[test]
-    fn a_legend_above_the_axes_is_beside_no_line() {
+    fn a_legend_above_the_axes_does_not_overlap_lines() {
         let svg = svg(&[Panel { legend: Legend::Above, ..panel() }]);
         assert!(svg.contains("<path d=\"M62 32.0h18\"") && svg.contains("624.0,48.0"), "{svg}");
     }

@@ -1,4 +1,4 @@
-//! The bound of docs/simulation.md: how much more than burst and rate a cluster may admit.
+//! The bound of docs/simulation.md: how many units beyond burst and rate a cluster may admit.
 
 use dthrottle::internals::cluster::rounded_slack;
 
@@ -7,30 +7,30 @@ use crate::outcome::Outcome;
 use crate::scenario::{Fault, Scenario};
 use crate::{MS, Ns, SEC};
 
-/// A report that is due waits at most so long.
+/// The longest time that a report that is due waits.
 const TICK: Ns = 10 * MS;
 const SHORTEST_PERIOD: Ns = 5 * MS;
-/// Whole requests where the formula has parts of them.
+/// Requests added because the formula has fractions of requests.
 const ROUNDING: f64 = 3.0;
 
-/// How often a tag of this rule is reported at least.
+/// Returns the longest time between two reports of a tag.
 pub fn rule_period(scenario: &Scenario) -> Ns {
     (scenario.limit.fill() / 10).clamp(SHORTEST_PERIOD, scenario.period.max(SHORTEST_PERIOD))
 }
 
-/// How far a node may overdraw: tau.
+/// Returns how far a node may go beyond the limit, as a time (tau in the document).
 pub fn tolerance(scenario: &Scenario) -> Ns {
     let slack = rounded_slack(2 * scenario.network.longest_delay());
     scenario.tolerance.unwrap_or(rule_period(scenario) + slack)
 }
 
-/// How long a hit of a scarce tag stayed unknown to others at most: W. With losses, that includes
-/// the time until the report was asked for and sent again.
+/// Returns the longest time that a hit of a saturated tag stayed unknown to other nodes (W in the
+/// document). With losses, this includes the repair of the report.
 pub fn unknown(scenario: &Scenario, outcome: &Outcome) -> Ns {
     TICK + scenario.network.longest_delay().max(outcome.slowest)
 }
 
-/// What faults add.
+/// Returns the units that faults add to the bound.
 pub fn faults(scenario: &Scenario) -> f64 {
     let (rate, burst) = (scenario.limit.rate as f64, scenario.limit.burst as f64);
     let tokens = |time: Ns| rate * time as f64 / SEC as f64;
@@ -46,13 +46,13 @@ pub fn faults(scenario: &Scenario) -> f64 {
     each.sum::<f64>() + tokens(scenario.last()) * fastest as f64 / 1e6
 }
 
-/// The most that a tag may get beyond burst and rate, in any window.
+/// Returns the most units that a tag may get beyond burst and rate, in any window.
 pub fn excess(scenario: &Scenario, outcome: &Outcome, tag: &Meter) -> f64 {
     let unknown = unknown(scenario, outcome);
     formula(scenario, unknown, tag.peak_demand(unknown))
 }
 
-/// The same, when at most `demand` is asked for in the time that hits stay unknown.
+/// The formula of the bound, if at most `demand` units are requested while hits stay unknown.
 fn formula(scenario: &Scenario, unknown: Ns, demand: u64) -> f64 {
     let (rate, burst) = (scenario.limit.rate as f64, scenario.limit.burst as f64);
     let tokens = |time: Ns| rate * time as f64 / SEC as f64;
@@ -68,7 +68,7 @@ mod tests {
     const W: Ns = 11 * MS + MS / 4;
 
     #[test]
-    fn as_in_the_design() {
+    fn the_bound_is_that_of_the_document() {
         let scenario = Scenario::new("bound", 1, 50);
         assert_eq!(rule_period(&scenario), 100 * MS);
         assert_eq!(tolerance(&scenario), 103 * MS);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_add() {
+    fn faults_increase_the_bound() {
         let mut scenario = Scenario::new("bound", 1, 4);
         let before = formula(&scenario, W, 10);
         scenario.faults = vec![

@@ -1,5 +1,5 @@
-//! Those who ask: each client plans when it asks which node for how much, and learns only whether
-//! it was allowed.
+//! Simulated clients: each decides when to send which request to which node, and learns only
+//! whether it was allowed.
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,18 @@ use crate::{Ns, Random, SEC, random};
 /// The number of a tag in a run.
 pub type Tag = u32;
 
-/// One request. A node that is down is replaced by the next one that is up.
+/// A request. If its node is down, the next one that is up gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Where.
+    /// The node.
     pub node: usize,
-    /// Who.
+    /// The tag.
     pub tag: Tag,
-    /// How much.
+    /// The cost in units.
     pub units: u64,
 }
 
-/// Something planned: to ask a node so often, or until it refuses.
+/// Planned requests to a node: this many, or until one is refused.
 #[derive(Clone, Copy, Debug)]
 struct PlannedRequests {
     at: Ns,
@@ -32,7 +32,7 @@ struct PlannedRequests {
     times: u64,
 }
 
-/// One client.
+/// A client.
 pub struct Client {
     kind: ClientKind,
     limit: Limit,
@@ -43,16 +43,16 @@ pub struct Client {
     end: Ns,
     random: Random,
     plans: VecDeque<PlannedRequests>,
-    /// What a conforming client may still ask for.
+    /// An exact bucket, which tells a conforming client what it may still request.
     reference: Reference,
-    /// Where a hopper is.
+    /// The current node of a hopper.
     at: usize,
-    /// The shares of tags, summed up.
+    /// The cumulative shares of tags.
     shares: Vec<f64>,
     period: Ns,
 }
 
-/// All clients of a scenario, and what kind of load each tag has.
+/// Creates all clients of a scenario. Also returns the kind of client of each tag.
 pub fn clients(scenario: &Scenario) -> (Vec<Client>, Vec<ClientKind>) {
     let (mut clients, mut kinds) = (Vec::new(), Vec::new());
     for load in &scenario.loads {
@@ -95,13 +95,13 @@ impl Client {
         }
     }
 
-    /// When it asks for the first time.
+    /// Returns the time of the first request, or `None` if that is after the end.
     pub fn begin(&mut self, at: Ns) -> Option<Ns> {
         let at = at + self.pause();
         (at < self.end).then_some(at)
     }
 
-    /// Asks as it likes, and says when it will ask again.
+    /// Sends requests, and returns the time of the next ones.
     pub fn act(&mut self, now: Ns, mut send: impl FnMut(Request) -> bool) -> Option<Ns> {
         let next = match self.kind {
             ClientKind::Greedy => {
@@ -131,14 +131,14 @@ impl Client {
         Request { node: self.random.random_range(0..self.nodes), tag: self.first, units: self.cost }
     }
 
-    /// A random time that leads to the wanted demand.
+    /// Returns a random time until the next request, which gives the configured demand on average.
     fn pause(&mut self) -> Ns {
         let uniform: f64 = self.random.random_range(f64::EPSILON..1.0);
         1 + (-uniform.ln() / self.demand.max(1e-3) * SEC as f64) as Ns
     }
 
-    /// Singles, pairs, all there is, or nothing for a while; always within the limit, and often
-    /// exactly at it.
+    /// Sends single requests, pairs, all available units, or nothing for a while: always within the
+    /// limit, and often exactly at it.
     fn conform(&mut self, now: Ns, send: &mut impl FnMut(Request) -> bool) -> Ns {
         let available = self.reference.available(self.limit, now) / self.cost;
         let mode = self.random.random_range(0..20);
@@ -202,7 +202,7 @@ impl Client {
     }
 }
 
-/// Shares that fall with the rank, summed up to 1.
+/// Returns the cumulative shares of tags, which fall with the rank. The last value is 1.
 fn zipf(tags: u32, exponent: f64) -> Vec<f64> {
     let weights: Vec<f64> = (1..=tags).map(|rank| f64::from(rank).powf(-exponent)).collect();
     let all: f64 = weights.iter().sum();
@@ -226,12 +226,12 @@ mod tests {
         let mut next = clients[0].begin(0);
         while let Some(now) = next {
             next = clients[0].act(now, |request| answer(now, request));
-            assert!(next.is_none_or(|next| next > now), "time goes on");
+            assert!(next.is_none_or(|next| next > now), "the next time is later");
         }
     }
 
     #[test]
-    fn conforming_clients_conform_and_use_all_of_it() {
+    fn conforming_clients_stay_within_the_limit_and_use_it() {
         let limit = Scenario::new("", 1, 1).limit;
         let mut meter = Meter::new(limit, 4, (0, 15 * SEC));
         run(ClientKind::CONFORMING, 10.0, |now, request| {
@@ -239,12 +239,12 @@ mod tests {
             true
         });
         assert!(meter.excess() <= 0.0, "{}", meter.excess());
-        assert!(meter.excess() > -1.0, "it comes close: {}", meter.excess());
+        assert!(meter.excess() > -1.0, "close to the limit: {}", meter.excess());
         assert!(meter.totals().1 > 1000, "{:?}", meter.totals());
     }
 
     #[test]
-    fn greedy_clients_ask_as_often_as_said() {
+    fn greedy_clients_send_the_configured_demand() {
         let mut asked = [0; 4];
         run(ClientKind::Greedy, 1000.0, |_, request| {
             asked[request.node] += 1;
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn hoppers_hop_when_refused() {
+    fn hoppers_change_the_node_when_refused() {
         let mut last = None;
         run(ClientKind::Hopper, 1000.0, |now, request| {
             let allowed = now % 7 != 0;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_shares_fall() {
+    fn zipf_shares_fall_with_the_rank() {
         let shares = zipf(100, 1.0);
         assert!((shares[99] - 1.0).abs() < 1e-9);
         assert!((shares[0] / (shares[1] - shares[0]) - 2.0).abs() < 1e-9);

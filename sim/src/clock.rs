@@ -1,5 +1,5 @@
-//! The clock of one node: it may run fast or slow, and jump ahead. It never goes back, as the
-//! system's monotonic clock never does.
+//! The clock of one node. It may run fast or slow and jump ahead, but never goes back, like the
+//! system's monotonic clock.
 
 use crate::Ns;
 
@@ -8,32 +8,32 @@ const MILLION: i128 = 1_000_000;
 /// A node's own time as a function of virtual time.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalClock {
-    /// A moment at which both are known.
+    /// A virtual time at which the local time is known.
     anchor: Ns,
     local: Ns,
     drift_ppm: i64,
 }
 
 impl LocalClock {
-    /// A clock that shows `local` at the beginning, and gains so many millionths.
+    /// Creates a clock that shows `local` at virtual time zero and gains `drift_ppm` millionths.
     pub fn new(local: Ns, drift_ppm: i64) -> LocalClock {
         LocalClock { anchor: 0, local, drift_ppm }
     }
 
-    /// What the clock shows.
+    /// Returns the local time at a virtual time.
     pub fn local(&self, now: Ns) -> Ns {
         let passed = i128::from(now.saturating_sub(self.anchor));
         self.local + (passed * (MILLION + i128::from(self.drift_ppm)) / MILLION) as Ns
     }
 
-    /// The first moment at which it shows that.
+    /// Returns the first virtual time at which the clock shows this local time.
     pub fn virtual_time(&self, local: Ns) -> Ns {
         let passed = i128::from(local.saturating_sub(self.local)) * MILLION;
         let speed = MILLION + i128::from(self.drift_ppm);
         self.anchor + ((passed + speed - 1) / speed) as Ns
     }
 
-    /// Lets it jump ahead.
+    /// Makes the clock jump ahead.
     pub fn jump(&mut self, now: Ns, by: Ns) {
         *self = LocalClock { anchor: now, local: self.local(now) + by, ..*self };
     }
@@ -45,7 +45,7 @@ mod tests {
     use crate::SEC;
 
     #[test]
-    fn there_and_back() {
+    fn virtual_time_is_the_first_time_with_the_local_time() {
         for ppm in [-500_000, -100, 0, 77, 500_000] {
             let mut clock = LocalClock::new(12_345, ppm);
             clock.jump(3 * SEC, 7 * SEC);

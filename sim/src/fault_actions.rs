@@ -1,17 +1,24 @@
-//! What the faults of a scenario change, and when.
+//! The actions that cause the faults of a scenario, with their times.
 
 use crate::Ns;
 use crate::scenario::Fault;
 
-/// One change.
+/// An action that causes or ends a fault.
 pub(crate) enum FaultAction {
+    /// Divides the network into these sides; `None` heals it.
     Partition(Option<Vec<u8>>),
-    Stop { node: usize, graceful: bool },
+    Stop {
+        node: usize,
+        graceful: bool,
+    },
     Start(usize),
-    Jump { node: usize, by: Ns },
+    Jump {
+        node: usize,
+        by: Ns,
+    },
 }
 
-/// The changes that faults make.
+/// Returns the actions of faults.
 pub(crate) fn fault_actions(faults: &[Fault]) -> Vec<(Ns, FaultAction)> {
     let mut fault_actions = Vec::new();
     for fault in faults {

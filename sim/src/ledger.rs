@@ -1,27 +1,27 @@
-//! The shadow ledger: what every node says it charged, kept apart from the engine's own windows.
-//! A number charged twice is a fault, whatever the engine thinks of it.
+//! A ledger of the reports that each node says it charged, kept independently of the engine's own
+//! windows. A report charged twice is an error, whatever the engine has recorded.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::Ns;
 
-/// One life of a node.
+/// One incarnation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OriginId {
-    /// The node.
+    /// The node number.
     pub node: u64,
-    /// Which of its lives.
+    /// The incarnation.
     pub incarnation: u64,
 }
 
-/// Ranges of numbers, first to last, none touching another.
+/// Ranges of numbers, first to last, not adjacent to each other.
 type Ranges = BTreeMap<u64, u64>;
 
-/// What each life of each node charged of every other.
+/// The reports that each incarnation charged of every other one.
 #[derive(Default)]
 pub struct Ledger {
     charged: HashMap<(OriginId, OriginId), Ranges>,
-    /// When each report was made, by its number less one.
+    /// When each report was made, at the index of its number less one.
     made: HashMap<OriginId, Vec<Ns>>,
     slowest: Ns,
     errors: Vec<String>,
@@ -29,8 +29,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// `of` sent the report of this number. Those before it that were never sent were made when
-    /// nobody else was there.
+    /// Records that `of` sent the report with this number. Earlier numbers that were never sent
+    /// were made when there were no receivers.
     pub fn report(&mut self, of: OriginId, number: u64, now: Ns) {
         let made = self.made.entry(of).or_default();
         if made.len() as u64 >= number {
@@ -40,8 +40,8 @@ impl Ledger {
         }
     }
 
-    /// `by` charged the reports `first` to `last` of `of`, which it could have had since `since` at
-    /// the earliest.
+    /// Records that `by` charged the reports `first` to `last` of `of`, which it could receive from
+    /// `since` on.
     pub fn charge(
         &mut self,
         by: OriginId,
@@ -76,23 +76,23 @@ impl Ledger {
         insert(ranges, first, last);
     }
 
-    /// What is wrong.
+    /// Returns the errors found so far.
     pub fn errors(&self) -> &[String] {
         &self.errors
     }
 
-    /// The longest that a report was under way.
+    /// Returns the longest time from making a report to charging it.
     pub fn slowest(&self) -> Ns {
         self.slowest
     }
 
-    /// How often something was charged.
+    /// Returns the number of charges.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 }
 
-/// Adds a range that overlaps with none, and joins it to its neighbours.
+/// Adds a range that does not overlap with others, and merges it with adjacent ones.
 fn insert(ranges: &mut Ranges, first: u64, last: u64) {
     let (mut start, mut end) = (first, last);
     if let Some((&a, &b)) = ranges.range(..first).next_back()
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn each_number_once() {
+    fn charging_each_report_once_is_no_error() {
         let mut ledger = ledger();
         for range in [(1, 1), (5, 9), (2, 3), (4, 4), (10, 12)] {
             ledger.charge(A, B, range, 30, 0);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn twice_is_a_fault() {
+    fn charging_a_report_twice_is_an_error() {
         for range in [(5, 5), (4, 5), (9, 12), (1, 20), (6, 7)] {
             let mut ledger = ledger();
             ledger.charge(A, B, (5, 9), 30, 0);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn own_reports_and_reports_of_nobody_are_faults() {
+    fn charging_own_or_unknown_reports_is_an_error() {
         for (of, range) in [(A, (1, 1)), (B, (20, 21)), (B, (5, 4)), (B, (0, 1))] {
             let mut ledger = ledger();
             ledger.charge(A, of, range, 30, 0);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_counts_from_when_it_could_have_come() {
+    fn the_time_of_a_report_counts_from_when_it_could_arrive() {
         let mut ledger = ledger();
         ledger.charge(A, B, (10, 10), 15, 0);
         assert_eq!(ledger.slowest(), 5);

@@ -1,7 +1,7 @@
-//! Whole clusters in virtual time: the real engine and the real buckets on a network of the
-//! simulator's own. A scenario and its seed decide everything, so every run can be had again.
+//! Simulates whole clusters in virtual time: the real engine and real buckets on a simulated
+//! network. A scenario and its seed determine everything, so every run can be repeated.
 //!
-//! `docs/simulation.md` says what is simulated and what must hold.
+//! `docs/simulation.md` describes what is simulated and which properties are checked.
 #![forbid(unsafe_code)]
 
 pub mod bound;
@@ -26,19 +26,19 @@ pub mod soak;
 pub mod table;
 pub mod world;
 
-/// A moment or a span, in nanoseconds of virtual time.
+/// A time or a duration, in nanoseconds of virtual time.
 pub type Ns = u64;
 
-/// A millisecond.
+/// Nanoseconds per millisecond.
 pub const MS: Ns = 1_000_000;
-/// A second.
+/// Nanoseconds per second.
 pub const SEC: Ns = 1_000_000_000;
 
-/// The generator of all randomness here: the same numbers on every machine.
+/// The random number generator, which gives the same numbers on every machine.
 pub type Random = rand::rngs::Xoshiro256PlusPlus;
 
-/// A generator of its own for each part of a run, so that one part drawing more numbers does not
-/// change what the others do.
+/// Creates a separate generator for a part of a run, so that a part that draws more numbers does
+/// not change the others.
 pub fn random(seed: u64, part: u64) -> Random {
     use rand::SeedableRng;
     Random::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part.rotate_left(32))

@@ -1,4 +1,4 @@
-//! The places of nodes: each has a clock that goes on while the node is down.
+//! The machines on which nodes run. The clock of a machine continues while its node is down.
 
 use crate::clients::Request;
 use crate::clock::LocalClock;
@@ -6,21 +6,23 @@ use crate::node::SimNode;
 use crate::outcome::{Outcome, mix};
 use crate::{Ns, SEC};
 
-/// Clocks do not start at the same time; each node's began so much earlier than the one before.
+/// The difference between the starting times of two consecutive machines' clocks.
 const CLOCK_STEP: Ns = 977 * SEC;
 
-/// Up to so many nodes have a list of all others.
+/// In clusters up to this size, each node has a list of all others.
 const ALL_KNOWN: usize = 50;
-/// Larger clusters have so many that are known to all.
+/// In larger clusters, all nodes are given this many seed nodes.
 const SEEDS: usize = 5;
 
-/// A place for a node, which may be down.
+/// A machine with a node, which may be down.
 pub(crate) struct Machine {
     pub(crate) node: Option<SimNode>,
     pub(crate) clock: LocalClock,
+    /// How often the node has been started.
     pub(crate) starts: u64,
+    /// When the node was last started.
     pub(crate) started: Ns,
-    /// When the node wants to be woken, and when it will be.
+    /// When the node has to be woken, and when it will be.
     pub(crate) due: Ns,
     pub(crate) woken: Ns,
 }
@@ -38,13 +40,14 @@ impl Machine {
     }
 }
 
-/// The peers that a node is given: all others, or in a large cluster a few that all are given.
+/// Returns the peers that a node is given: all others, or the seed nodes of a large cluster.
 pub(crate) fn first_peers(nodes: usize, me: usize) -> Vec<usize> {
     let step = if nodes <= ALL_KNOWN { 1 } else { nodes / SEEDS };
     (0..nodes).step_by(step).filter(|peer| *peer != me).collect()
 }
 
-/// A client's request, at the node it chose or the next one that is up.
+/// Sends a client's request to the node it chose, or the next one that is up. Returns whether it
+/// was allowed.
 pub(crate) fn send_request(
     machines: &mut [Machine],
     outcome: &mut Outcome,

@@ -1,4 +1,4 @@
-//! The command. Without arguments it says how it is used.
+//! The command-line program. Without arguments it prints its usage.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,10 +13,10 @@ use dthrottle_sim::world::run;
 use dthrottle_sim::{MS, SEC, bound, parallel, plots, random, series, table};
 
 const USAGE: &str = "\
-dthrottle-sim run [NAME]       the table of all scenarios, or of those whose name has NAME in it
+dthrottle-sim run [NAME]       prints the table of all scenarios, or of those whose names contain NAME
 dthrottle-sim plots            draws docs/plots/ from docs/figures/simulation.json
-dthrottle-sim soak N [FIRST]   N random scenarios; all properties must hold
-dthrottle-sim one SEED         one of them in detail";
+dthrottle-sim soak N [FIRST]   runs N random scenarios and checks all properties
+dthrottle-sim one SEED         shows one random scenario in detail";
 const OUT: &str = "sim/out";
 const FIGURES: &str = "docs/figures/simulation.json";
 const PLOTS: &str = "docs/plots";
@@ -43,15 +43,15 @@ fn main() -> ExitCode {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{text:?} is not a number\n{USAGE}"))
+    text.parse().map_err(|_| format!("expected a number, got {text:?}\n{USAGE}"))
 }
 
-/// Runs the scenarios of the table. Without a name it also writes their figures, and those of the
-/// plots that need runs of their own.
+/// Runs the scenarios of the table. Without a name, also writes their figures, and those of the
+/// plots that need separate runs.
 fn show_table(name: Option<&str>) -> Result<(), String> {
     let mut scenarios = table::scenarios();
     scenarios.retain(|scenario| name.is_none_or(|name| scenario.name.contains(name)));
-    // The longest first, so that no core is left alone with one at the end.
+    // The slowest scenarios start first, so that all cores finish at about the same time.
     let mut order: Vec<usize> = (0..scenarios.len()).collect();
     order.sort_by_key(|i| std::cmp::Reverse(scenarios[*i].nodes));
     let mut results = parallel::each(&order, |i| {
@@ -74,7 +74,7 @@ fn show_table(name: Option<&str>) -> Result<(), String> {
         write(OUT, "summary.json", &json(&rows))?;
         write(OUT, "series.json", &format!("{}\n", series::series()))?;
     }
-    if broken > 0 { Err(format!("{broken} properties did not hold")) } else { Ok(()) }
+    if broken > 0 { Err(format!("{broken} properties are violated")) } else { Ok(()) }
 }
 
 fn draw() -> Result<(), String> {
@@ -104,21 +104,17 @@ fn run_seeds(first: u64, count: u64) -> Result<(), String> {
     failures.iter().for_each(|failure| println!("{failure}"));
     let (failed, seconds) = (failures.len(), start.elapsed().as_secs());
     println!("seeds {first} to {}: {failed} failed; {seconds} s", first + count - 1);
-    if failed > 0 {
-        Err("run one of them again with: make sim-one SEED=...".into())
-    } else {
-        Ok(())
-    }
+    if failed > 0 { Err("show one of them with: make sim-one SEED=...".into()) } else { Ok(()) }
 }
 
-/// All about one run.
+/// Runs a scenario and prints its details.
 fn show(scenario: &Scenario) -> Result<(), String> {
     println!("{scenario:#?}");
     let outcome = run(scenario);
     show_outcome(scenario, &outcome);
     let violations = check(scenario, &outcome);
     violations.iter().for_each(|violation| println!("{violation}"));
-    if violations.is_empty() { Ok(()) } else { Err("a property did not hold".into()) }
+    if violations.is_empty() { Ok(()) } else { Err("a property is violated".into()) }
 }
 
 fn show_outcome(scenario: &Scenario, outcome: &Outcome) {

@@ -1,31 +1,31 @@
-//! What is measured about one tag: an exact bucket that sees every admission of the whole cluster
-//! at once, the demand, and how evenly the tag was served.
+//! Measurements of one tag: an exact bucket that contains every admission of the whole cluster, the
+//! demand, and how evenly the nodes admitted.
 
 use std::collections::VecDeque;
 
 use crate::{Ns, SEC};
 
-/// A rule as the reference sees it.
+/// The rule of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Units a second.
+    /// Units per second.
     pub rate: u64,
-    /// Units.
+    /// The burst in units.
     pub burst: u64,
 }
 
 impl Limit {
-    /// How long an empty bucket takes to fill.
+    /// Returns the time in which an empty bucket fills.
     pub fn fill(self) -> Ns {
         (u128::from(self.burst) * u128::from(SEC) / u128::from(self.rate)) as Ns
     }
 }
 
-/// A leaky bucket in exact arithmetic, never refusing: one unit is as many as there are
-/// nanoseconds in a second, so that every nanosecond takes a whole number out.
+/// A leaky bucket in exact arithmetic, which never refuses. A unit is divided into as many parts as
+/// a second has nanoseconds, so that a whole number of parts leaks every nanosecond.
 ///
-/// Its level after an admission is the largest sum of admissions over all windows that end there,
-/// less what the rate allows in them: one number covers every window.
+/// Its level after an admission is the maximum, over all windows that end there, of the units
+/// admitted less those that the rate allows. So one number covers every window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reference {
     full_at: u128,
@@ -44,14 +44,14 @@ impl Reference {
         self.full_at.saturating_sub(now) as f64 / SEC as f64
     }
 
-    /// Whole units that a perfect bucket would still give.
+    /// Returns the whole units that an exact bucket would still allow.
     pub fn available(&self, limit: Limit, now: Ns) -> u64 {
         let used = self.full_at.saturating_sub(u128::from(now) * u128::from(limit.rate));
         let burst = u128::from(limit.burst) * u128::from(SEC);
         (burst.saturating_sub(used) / u128::from(SEC)) as u64
     }
 
-    /// The first moment from now on at which there is room for so many.
+    /// Returns the first time from now on at which this many units are available.
     pub fn available_at(&self, limit: Limit, now: Ns, units: u64) -> Ns {
         let most = u128::from(limit.burst - units) * u128::from(SEC);
         let at = self.full_at.saturating_sub(most).div_ceil(u128::from(limit.rate));
@@ -59,7 +59,7 @@ impl Reference {
     }
 }
 
-/// The largest sum in any window of a length.
+/// The largest sum within any window of a fixed length.
 #[derive(Clone, Debug)]
 pub struct Peak {
     window: Ns,
@@ -69,12 +69,12 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// Of windows so long.
+    /// Creates a peak over windows of this length.
     pub fn new(window: Ns) -> Peak {
         Peak { window, recent: VecDeque::new(), sum: 0, most: 0 }
     }
 
-    /// Counts something. Times never go back.
+    /// Adds units at a time, which must not be earlier than the last.
     pub fn add(&mut self, now: Ns, units: u64) {
         while let Some(&(at, old)) = self.recent.front()
             && at + self.window < now
@@ -87,20 +87,20 @@ impl Peak {
         self.most = self.most.max(self.sum);
     }
 
-    /// The largest sum so far.
+    /// Returns the largest sum so far.
     pub fn most(&self) -> u64 {
         self.most
     }
 }
 
-/// All about one tag.
+/// The measurements of one tag.
 #[derive(Clone, Debug)]
 pub struct Meter {
     limit: Limit,
-    /// The span in which rates, seconds and dry spells are measured.
+    /// The time span, start and end, in which rates, peaks per second and dry spells are measured.
     span: (Ns, Ns),
     reference: Reference,
-    /// The highest level of the reference, and when.
+    /// The highest level of the reference, and the time at which it was reached.
     highest: (f64, Ns),
     demand: Vec<(Ns, u64)>,
     asked: u64,
@@ -113,7 +113,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Rates, seconds and dry spells are those of the span.
+    /// Creates a meter. Rates, peaks per second and dry spells are measured within `span`.
     pub fn new(limit: Limit, nodes: usize, span: (Ns, Ns)) -> Meter {
         Meter {
             limit,
@@ -131,7 +131,7 @@ impl Meter {
         }
     }
 
-    /// A client asked a node.
+    /// Records a request and its result.
     pub fn record(&mut self, now: Ns, node: usize, units: u64, allowed: bool) {
         self.asked += units;
         self.demand.push((now, units));
@@ -153,59 +153,59 @@ impl Meter {
         }
     }
 
-    /// The largest sum of admissions in any window, less burst and rate: below zero if the tag
-    /// never used all of it.
+    /// Returns the largest sum of admissions in any window, less burst and rate. Below zero if the
+    /// tag never used all that it was allowed.
     pub fn excess(&self) -> f64 {
         self.highest.0 - self.limit.burst as f64
     }
 
-    /// When that window ended.
+    /// Returns when that window ended.
     pub fn excess_at(&self) -> Ns {
         self.highest.1
     }
 
-    /// The most that was asked for in any window of this length.
+    /// Returns the most units requested in any window of this length.
     pub fn peak_demand(&self, window: Ns) -> u64 {
         let mut peak = Peak::new(window);
         self.demand.iter().for_each(|(at, units)| peak.add(*at, *units));
         peak.most()
     }
 
-    /// When it was asked last.
+    /// Returns the time of the last request.
     pub fn last_request(&self) -> Ns {
         self.demand.last().map_or(0, |(at, _)| *at)
     }
 
-    /// Units asked for and admitted in all.
+    /// Returns the units requested and admitted in total.
     pub fn totals(&self) -> (u64, u64) {
         (self.asked, self.admitted)
     }
 
-    /// By how much the rate in the span was off: 0.01 is one percent too many.
+    /// Returns the relative error of the rate within the span: 0.01 is one percent too many.
     pub fn rate_error(&self) -> f64 {
         let allowed = (self.span.1 - self.span.0) as f64 / SEC as f64 * self.limit.rate as f64;
         self.in_span as f64 / allowed - 1.0
     }
 
-    /// The most in any second of the span, as a multiple of the rate.
+    /// Returns the most units admitted in any second of the span, as a multiple of the rate.
     pub fn worst_second(&self) -> f64 {
         self.second.most() as f64 / self.limit.rate as f64
     }
 
-    /// The longest time without an admission in the span.
+    /// Returns the longest time without an admission within the span.
     pub fn dry_spell(&self) -> Ns {
         self.dry.max(self.span.1.saturating_sub(self.last))
     }
 
-    /// How evenly nodes admitted in the span, after Jain: 1 when all did the same, 1/n when one did
-    /// everything.
+    /// Returns Jain's fairness index of the nodes' admissions within the span: 1 if all admitted
+    /// the same, 1/n if one admitted everything.
     pub fn fairness(&self) -> f64 {
         let sum: f64 = self.by_node.iter().map(|n| *n as f64).sum();
         let squares: f64 = self.by_node.iter().map(|n| (*n as f64).powi(2)).sum();
         if squares == 0.0 { 1.0 } else { sum * sum / (squares * self.by_node.len() as f64) }
     }
 
-    /// Units in use now, as all admissions together made them.
+    /// Returns the used units that follow from all admissions together.
     pub fn level(&self, now: Ns) -> f64 {
         self.reference.level(self.limit, now)
     }
@@ -218,7 +218,7 @@ mod tests {
 
     const LIMIT: Limit = Limit { rate: 7, burst: 10 };
 
-    /// Against all windows, one by one.
+    /// Compares the reference with all windows, one by one.
     #[test]
     fn the_reference_covers_every_window() {
         let mut state = 3_u64;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn room_and_when_agree() {
+    fn units_are_available_at_the_returned_time() {
         let mut reference = Reference::default();
         let mut now = SEC;
         for units in [3, 7, 1, 2, 10, 5] {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_and_spells() {
+    fn a_meter_returns_peaks_dry_spells_and_fairness() {
         let mut meter = Meter::new(LIMIT, 2, (SEC, 3 * SEC));
         for at in [5, 9, 14, 16, 1500, 1501, 2400] {
             meter.record(at * MS, (at % 2) as usize, 1, true);

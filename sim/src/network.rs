@@ -1,28 +1,28 @@
-//! The network between the nodes: what is lost, when the rest arrives, who can reach whom. It also
-//! counts what was sent. It never looks into a datagram.
+//! The network between the nodes: losses, delays and partitions. It also counts what is sent. It
+//! does not inspect datagrams.
 
 use rand::RngExt;
 
 use crate::{MS, Ns, Random, random};
 
-/// How the network behaves.
+/// The conditions of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conditions {
-    /// Every link has a delay of its own in this range.
+    /// The range of delays. Each link has a constant delay in it.
     pub delay: (Ns, Ns),
-    /// Each datagram takes up to so much longer.
+    /// The greatest random addition to the delay of a datagram.
     pub jitter: Ns,
-    /// The share of datagrams lost, each by itself.
+    /// The share of datagrams lost, independently of each other.
     pub loss: f64,
-    /// Times at which a link loses everything.
+    /// Bursts in which a link loses everything.
     pub bursts: Option<Bursts>,
     /// The share of datagrams that arrive twice.
     pub duplicates: f64,
-    /// The share of datagrams that are held up, and for how long at most.
+    /// The share of datagrams with an additional delay, and the longest such delay.
     pub delayed: (f64, Ns),
 }
 
-/// Losses in bursts: a link is deaf for a while, now and then.
+/// Bursts of losses: at times, a link loses everything for a while.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bursts {
     /// The mean time between two bursts of a link.
@@ -32,7 +32,7 @@ pub struct Bursts {
 }
 
 impl Default for Conditions {
-    /// A data centre on a good day.
+    /// A data centre without failures.
     fn default() -> Conditions {
         Conditions {
             delay: (MS / 4, MS),
@@ -46,26 +46,26 @@ impl Default for Conditions {
 }
 
 impl Conditions {
-    /// The longest time between sending and arriving.
+    /// Returns the longest time between sending and arrival.
     pub fn longest_delay(&self) -> Ns {
         let delayed = if self.delayed.0 > 0.0 { self.delayed.1 } else { 0 };
         self.delay.1 + self.jitter + delayed
     }
 
-    /// Whether anything is lost at all.
+    /// Returns true if datagrams may be lost.
     pub fn loses(&self) -> bool {
         self.loss > 0.0 || self.bursts.is_some()
     }
 }
 
-/// What was sent and what became of it.
+/// The numbers of datagrams sent and lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Datagrams sent, one for each receiver, or one for a whole group.
+    /// Datagrams sent, counted once per receiver, or once for a whole group.
     pub packets: u64,
-    /// Their payload.
+    /// Bytes of these datagrams.
     pub bytes: u64,
-    /// Copies that never arrived.
+    /// Copies that did not arrive.
     pub lost: u64,
 }
 
@@ -74,15 +74,15 @@ pub struct Network {
     conditions: Conditions,
     nodes: usize,
     random: Random,
-    /// The delay of each link.
+    /// The delay of each link in nanoseconds.
     links: Vec<u32>,
     link_states: Vec<LinkState>,
     sides: Option<Vec<u8>>,
-    /// Since the beginning of the measurement.
+    /// The counts since the clients started.
     pub counts: Counts,
 }
 
-/// Whether a link is deaf, and until when it stays as it is.
+/// Whether a link loses everything, and until when that does not change.
 #[derive(Clone, Copy)]
 struct LinkState {
     is_down: bool,
@@ -90,7 +90,7 @@ struct LinkState {
 }
 
 impl Network {
-    /// A network of so many nodes.
+    /// Creates a network of this many nodes.
     pub fn new(conditions: &Conditions, nodes: usize, seed: u64) -> Network {
         let mut random = random(seed, 1);
         let (least, most) = conditions.delay;
@@ -111,18 +111,18 @@ impl Network {
         }
     }
 
-    /// Divides the nodes; `None` heals.
+    /// Divides the nodes into sides; `None` heals the network.
     pub fn divide(&mut self, sides: Option<Vec<u8>>) {
         self.sides = sides;
     }
 
-    /// Notes what leaves a node.
+    /// Counts datagrams that a node sends.
     pub fn count(&mut self, packets: u64, len: usize) {
         self.counts.packets += packets;
         self.counts.bytes += packets * len as u64;
     }
 
-    /// When a datagram arrives, once or twice or never.
+    /// Returns the arrival times of a datagram, which may be none, one or two.
     pub fn send(&mut self, now: Ns, from: usize, to: usize) -> [Option<Ns>; 2] {
         if self.is_cut(from, to) || self.is_link_down(now, from, to) {
             self.counts.lost += 1;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn loses_what_it_should() {
+    fn the_network_loses_the_configured_share() {
         assert_eq!(share_lost(&Conditions::default()), 0.0);
         let loss = share_lost(&Conditions { loss: 0.1, ..Conditions::default() });
         assert!((loss - 0.1).abs() < 0.005, "{loss}");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_and_duplicates() {
+    fn datagrams_have_the_configured_delays_and_duplicates() {
         let conditions = Conditions {
             delay: (5 * MS, 9 * MS),
             duplicates: 0.5,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_between_sides_only() {
+    fn a_partition_separates_only_different_sides() {
         let mut network = Network::new(&Conditions::default(), 3, 7);
         network.divide(Some(vec![0, 0, 1]));
         assert!(network.send(0, 0, 1)[0].is_some());

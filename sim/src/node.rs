@@ -1,5 +1,5 @@
-//! One node: a throttle with a table and a clock of its own, and the engine that keeps it in step
-//! with its peers. The only file that knows how these two are called.
+//! A simulated node: a throttle with its own table and clock, and its engine. Only this file uses
+//! the engine's API.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::scenario::Scenario;
 
 const CLUSTER: &str = "sim";
 const PORT: u16 = 7373;
-/// 10.0.0.1 is the first node.
+/// The address of the first node: 10.0.0.1.
 const FIRST: u32 = 0x0a00_0001;
-/// Fingerprints of exchanged tables need so many lines. Memory that is never touched costs nothing.
+/// The size at which a table can be exchanged. Memory that is never touched costs nothing.
 const TAGS: u64 = 160_000;
 
 fn address(index: usize) -> PeerAddr {
@@ -33,54 +33,54 @@ fn index(address: PeerAddr) -> usize {
     }
 }
 
-/// Who gets a datagram.
+/// The receivers of a datagram.
 pub enum To {
-    /// A node.
+    /// One node.
     One(usize),
     /// Each of these nodes.
     Each(Receivers),
-    /// All that listen to the group.
+    /// All nodes in the multicast group.
     Group,
 }
 
-/// Many nodes.
+/// A list of nodes.
 pub struct Receivers(Arc<[PeerAddr]>);
 
 impl Receivers {
-    /// How many.
+    /// Returns the number of nodes.
     pub fn count(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// Which.
+    /// Returns the indexes of the nodes.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.0.iter().copied().map(index)
     }
 }
 
-/// What comes out of a node.
+/// An output of a node.
 pub enum Output {
     /// A datagram to send.
     Send(To, Vec<u8>),
-    /// It made a report of this number, which is sent next.
+    /// The node made the report with this number, and sends it next.
     Reported(u64),
-    /// Something happened.
+    /// An event of the engine.
     Event(String),
 }
 
-/// A node at work. All times are those of its own clock.
+/// A running node. All times are those of its own clock.
 pub struct SimNode {
     clock: ManualClock,
     throttle: Throttle,
     engine: Engine,
-    /// To look into its own datagrams.
+    /// The keys, to inspect the node's own datagrams.
     keys: Keys,
-    /// The number of its last report.
+    /// The number of the node's last report.
     reported: u64,
 }
 
 impl SimNode {
-    /// Starts a node that knows no peer yet.
+    /// Starts a node without peers.
     pub fn start(scenario: &Scenario, me: usize, incarnation: u64, seed: u64, now: Ns) -> SimNode {
         let clock = ManualClock::new();
         clock.advance(Duration::from_nanos(now));
@@ -101,30 +101,30 @@ impl SimNode {
         SimNode { clock, throttle, engine, keys: keys(), reported: 0 }
     }
 
-    /// Tells it where others may be.
+    /// Sets the nodes that may be peers.
     pub fn join(&mut self, now: Ns, peers: &[usize]) {
         self.set(now);
         let peers: Vec<PeerAddr> = peers.iter().copied().map(address).collect();
         self.engine.join(now, &peers);
     }
 
-    /// Lets it say goodbye.
+    /// Makes the node leave the cluster.
     pub fn leave(&mut self, now: Ns) {
         self.set(now);
         self.engine.leave(now);
     }
 
-    /// Its name in ledgers.
+    /// Returns the node's id in ledgers.
     pub fn origin_id(&self) -> OriginId {
         origin_id(self.engine.origin())
     }
 
-    /// How many peers it knows to be there.
+    /// Returns the number of peers that are members.
     pub fn peers(&self) -> usize {
         self.engine.peers()
     }
 
-    /// A client asks.
+    /// Checks a request of a client.
     pub fn allow(&mut self, now: Ns, tag: &[u8], units: u64) -> bool {
         self.set(now);
         self.throttle
@@ -132,25 +132,25 @@ impl SimNode {
             .expect("no request costs more than the burst")
     }
 
-    /// Units left in a bucket, below zero in debt.
+    /// Returns the units left in a bucket, below zero if it is in debt.
     pub fn balance(&mut self, now: Ns, tag: &[u8]) -> i64 {
         self.set(now);
         self.throttle.peek(tag).expect("an open throttle").balance
     }
 
-    /// A datagram arrives.
+    /// Handles a received datagram.
     pub fn datagram(&mut self, now: Ns, from: usize, bytes: &mut [u8]) {
         self.set(now);
         self.engine.handle_datagram(now, address(from), bytes);
     }
 
-    /// Its time has come.
+    /// Does the work that is due.
     pub fn timeout(&mut self, now: Ns) {
         self.set(now);
         self.engine.handle_timeout(now);
     }
 
-    /// Hands out what there is, and says when the node's time will come.
+    /// Passes all outputs to `out`. Returns the time of the next timeout.
     pub fn poll(&mut self, mut out: impl FnMut(Output)) -> Ns {
         loop {
             match self.engine.poll() {
@@ -167,7 +167,7 @@ impl SimNode {
         }
     }
 
-    /// The number of a report that is sent for the first time, alone or summed up with others.
+    /// Returns the number of a report that is sent for the first time, alone or merged with others.
     fn new_report(&self, datagram: &mut [u8]) -> Option<u64> {
         let (envelope, body) = self.keys.open(datagram).ok()?;
         if envelope.kind != DatagramKind::Report {
@@ -177,7 +177,7 @@ impl SimNode {
         (report.origin.is_none() && report.last > self.reported).then_some(report.last)
     }
 
-    /// What it charged since it was asked last: reports of whom, first and last number.
+    /// Returns the reports charged since the last call: origin, first and last number.
     pub fn applied(&mut self) -> impl Iterator<Item = (OriginId, u64, u64)> + use<> {
         self.engine
             .take_applied()
@@ -190,7 +190,7 @@ impl SimNode {
     }
 }
 
-/// What checks are told about the cluster.
+/// Returns the cluster configuration for checks.
 fn cluster_config(scenario: &Scenario) -> ClusterConfig {
     let config = ClusterConfig::new(CLUSTER)
         .period(Duration::from_nanos(scenario.period))
@@ -201,7 +201,7 @@ fn cluster_config(scenario: &Scenario) -> ClusterConfig {
     }
 }
 
-/// Sealed or not makes no difference to anything but speed.
+/// Unsealed, which is faster and makes no other difference.
 fn keys() -> Keys {
     Keys::unsealed(CLUSTER)
 }

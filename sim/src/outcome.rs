@@ -1,4 +1,4 @@
-//! What came of a run: everything that is judged, printed or drawn afterwards.
+//! The outcome of a run: everything that is checked, printed or plotted afterwards.
 
 use crate::Ns;
 use crate::clients::Tag;
@@ -6,34 +6,35 @@ use crate::measure::Meter;
 use crate::network::Counts;
 use crate::scenario::ClientKind;
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
-    /// All about each tag, and who used it.
+    /// For each tag, the kind of its client and its measurements.
     pub tags: Vec<(ClientKind, Meter)>,
-    /// How often conforming clients asked, and were refused.
+    /// The number of requests of conforming clients, and of those that were refused.
     pub conforming: (u64, u64),
-    /// What is wrong with the ledger.
+    /// The errors found by the ledger.
     pub ledger_errors: Vec<String>,
-    /// How often something was charged.
+    /// The number of charges in the ledger.
     pub ledger_entries: u64,
-    /// The longest that a report was under way between nodes that could reach each other.
+    /// The longest time from making a report to charging it, between nodes that could reach each
+    /// other.
     pub slowest: Ns,
-    /// The fewest peers that a node knew when clients began.
+    /// The fewest peers that any node had when the clients started.
     pub fewest_peers: usize,
-    /// What nodes saw when they were looked at.
+    /// The balances of all nodes at the times of inspection.
     pub views: Vec<View>,
-    /// What was sent from the beginning of the clients to their end.
+    /// The datagrams sent from the start to the end of the clients.
     pub counts: Counts,
-    /// Stands for everything that happened.
+    /// A hash of everything that happened.
     pub digest: u64,
-    /// The first tag over time.
+    /// Samples of the first tag over time.
     pub samples: Vec<Sample>,
-    /// What nodes said: when, which, what.
+    /// Events: time, node and text.
     pub events: Vec<(Ns, usize, String)>,
 }
 
 impl Outcome {
-    /// Before anything happened.
+    /// Creates the outcome of a run that has not started.
     pub fn new(tags: Vec<(ClientKind, Meter)>) -> Outcome {
         Outcome {
             tags,
@@ -50,7 +51,7 @@ impl Outcome {
         }
     }
 
-    /// Takes a datagram into the digest.
+    /// Adds a datagram to the digest.
     pub fn note(&mut self, now: Ns, bytes: &[u8]) {
         mix(&mut self.digest, now);
         for word in bytes.chunks(8) {
@@ -61,33 +62,33 @@ impl Outcome {
     }
 }
 
-/// Takes a word into a digest.
+/// Adds a word to a digest.
 pub fn mix(digest: &mut u64, word: u64) {
     *digest = (*digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
 }
 
-/// How a tag looked to all nodes at one moment.
+/// The balances of a tag on all nodes at one time.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// When.
+    /// The time.
     pub at: Ns,
-    /// Which tag.
+    /// The tag.
     pub tag: Tag,
-    /// Whether it was saturated.
+    /// Whether its client saturates it.
     pub saturated: bool,
-    /// What every admission together left, below zero in debt.
+    /// The balance that follows from all admissions together, below zero in debt.
     pub truth: f64,
-    /// What each node that is up had left.
+    /// The balance on each node that is up.
     pub balances: Vec<i64>,
 }
 
-/// The first tag at one moment.
+/// The first tag at one time.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When.
+    /// The time.
     pub at: Ns,
-    /// Units admitted since the sample before.
+    /// Units admitted since the previous sample.
     pub admitted: u64,
-    /// What each node had left.
+    /// The balance on each node.
     pub balances: Vec<i64>,
 }

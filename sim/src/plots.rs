@@ -1,12 +1,12 @@
-//! Which plots there are. They are drawn from the committed figures, `docs/figures/simulation.json`:
-//! the rows of the table, and the series of `series.rs`.
+//! The plots, which are drawn from the committed figures in `docs/figures/simulation.json`: the
+//! rows of the table, and the series of `series.rs`.
 
 use dthrottle_plot::{Legend, Line, Panel, Scale, svg};
 use serde_json::Value;
 
 use crate::table::SIZES;
 
-/// All plots, by the names of their files. Figures that are missing are not drawn.
+/// Returns all plots with the names of their files. Figures that are missing are not drawn.
 pub fn plots(figures: &Value) -> Vec<(&'static str, String)> {
     vec![
         ("excess.svg", excess(&figures["rows"])),
@@ -28,7 +28,7 @@ fn numbers(value: &Value) -> impl Iterator<Item = f64> {
     list(value).filter_map(Value::as_f64)
 }
 
-/// A figure of a scenario, by the number of nodes.
+/// Returns a figure of a scenario by the number of nodes.
 fn by_nodes(rows: &Value, scenario: &str, figure: &str) -> Vec<(f64, f64)> {
     let rows = list(rows).filter(|row| row["scenario"] == scenario);
     rows.filter_map(|row| Some((row["nodes"].as_f64()?, row[figure].as_f64()?))).collect()
@@ -101,7 +101,7 @@ fn partition(figures: &Value) -> String {
     let [begin, end, last] =
         ["begin", "end", "last"].map(|key| figures[key].as_f64().unwrap_or(0.0));
     let shade = || Some((begin, end, "partition".into()));
-    // Sums over a second.
+    // Units admitted within the last second.
     let admitted: Vec<f64> = numbers(&figures["admitted"]).collect();
     let sums = admitted.windows(10).map(|some| some.iter().sum::<f64>());
     let rate = times.iter().skip(9).copied().zip(sums).collect();

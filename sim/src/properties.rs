@@ -1,4 +1,4 @@
-//! The properties: what must hold of every run, and which of them a run broke.
+//! The properties that every run must have, and the check of a run.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use crate::outcome::{Outcome, View};
 use crate::scenario::{Fault, Scenario};
 use crate::{Ns, SEC, bound};
 
-/// How far the long-run rate may be off.
+/// The greatest relative error of the long-run rate.
 const RATE_ERROR: f64 = 0.01;
-/// Whole requests at both ends of the span in which the rate is measured.
+/// Requests added because requests at the ends of the measured span are counted whole.
 const RATE_ROUNDING: f64 = 3.0;
 
-/// After a partition, everything is known everywhere within this time.
+/// The time after a partition within which all nodes have all reports.
 pub const CONVERGED: Ns = 2 * SEC;
 
 /// A property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
-    /// All nodes knew each other when clients began.
+    /// All nodes were members when the clients started.
     Formed,
-    /// The cluster admitted no more than the bound, in every window.
+    /// In every window, the cluster admitted no more than the bound.
     Excess,
     /// The long-run rate is the configured one.
     Rate,
@@ -28,18 +28,18 @@ pub enum Property {
     Conforming,
     /// Every report was charged at most once.
     Ledger,
-    /// Where nothing is lost, no report was under way for long.
+    /// If no datagrams are lost, every report arrives quickly.
     Repair,
-    /// All nodes saw the same balance.
+    /// All nodes have the same balance.
     Views,
 }
 
-/// A property that did not hold.
+/// A violated property.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// Which.
+    /// The property.
     pub property: Property,
-    /// What was seen.
+    /// A description of the violation.
     pub seen: String,
 }
 
@@ -49,12 +49,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All properties that a run broke.
+/// Returns all properties that a run violates.
 pub fn check(scenario: &Scenario, outcome: &Outcome) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut violation = |property, seen| violations.push(Violation { property, seen });
     if outcome.fewest_peers + 1 != scenario.nodes {
-        let seen = format!("a node knew {} of {} others", outcome.fewest_peers, scenario.nodes - 1);
+        let seen = format!("a node had {} of {} peers", outcome.fewest_peers, scenario.nodes - 1);
         violation(Property::Formed, seen);
     }
     for (tag, (kind, meter)) in outcome.tags.iter().enumerate() {
@@ -73,7 +73,7 @@ pub fn check(scenario: &Scenario, outcome: &Outcome) -> Vec<Violation> {
         violation(Property::Conforming, format!("{refused} of {asked} refused"));
     }
     if let Some(first) = outcome.ledger_errors.first() {
-        let seen = format!("{} faults, the first: {first}", outcome.ledger_errors.len());
+        let seen = format!("{} errors, the first: {first}", outcome.ledger_errors.len());
         violation(Property::Ledger, seen);
     }
     if let Some(seen) = too_slow(scenario, outcome) {
@@ -93,8 +93,8 @@ fn too_much(scenario: &Scenario, outcome: &Outcome, meter: &Meter) -> Option<Str
     (excess > bound).then(|| format!("excess {excess:.1} above {bound:.1} at {at:.3} s"))
 }
 
-/// How long a repair takes depends on luck where datagrams get lost; elsewhere it is needed only
-/// after a partition, and by nodes that start.
+/// With losses, the time of a repair is random. Without them, repair is needed only after a
+/// partition and by starting nodes.
 fn too_slow(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
     let jump = |fault: &Fault| matches!(fault, Fault::Jump { .. });
     let repair = if scenario.faults.iter().all(jump) { 0 } else { CONVERGED };
@@ -110,10 +110,10 @@ fn wrong_rate(scenario: &Scenario, meter: &Meter) -> Option<String> {
     (error.abs() > allowed).then(|| format!("rate off by {:+.2} %", error * 100.0))
 }
 
-/// Views are compared when nobody has asked for a while, so nothing is under way; what is left is
-/// what hits may be early or late in a report. All nodes could be wrong alike: what is left in
-/// truth counts as one more view. A node that ended without a word takes with it what it had not
-/// reported yet, and one that starts forgets: where nodes restart, views may be too friendly.
+/// Compares the balances of all nodes. There were no requests for a while, so no reports are in
+/// flight; what remains is the rounding of times in reports. The true balance is compared as well,
+/// because all nodes could be wrong in the same way. A node that is killed loses its pending hits,
+/// and a starting node has no buckets, so with restarts balances may be too high.
 fn differs(scenario: &Scenario, view: &View) -> Option<String> {
     let (least, most) = (*view.balances.iter().min()?, *view.balances.iter().max()?);
     let rate = scenario.limit.rate as f64;
@@ -123,7 +123,7 @@ fn differs(scenario: &Scenario, view: &View) -> Option<String> {
     let apart = highest - view.truth.min(least as f64);
     (apart > allowed).then(|| {
         let (at, tag, truth) = (seconds(view.at), view.tag, view.truth);
-        format!("tag {tag} at {at:.3} s: {least} to {most}, in truth {truth:.1}")
+        format!("tag {tag} at {at:.3} s: balances {least} to {most}, correct {truth:.1}")
     })
 }
 

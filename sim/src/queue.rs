@@ -1,11 +1,11 @@
-//! Events in the order of their times; at one time, in the order in which they were planned.
+//! A queue of events, ordered by time and then by the order in which they were added.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::Ns;
 
-/// What is going to happen.
+/// A queue of future events.
 pub struct Queue<E> {
     heap: BinaryHeap<Timed<E>>,
     number: u64,
@@ -24,13 +24,13 @@ impl<E> Default for Queue<E> {
 }
 
 impl<E> Queue<E> {
-    /// Plans an event.
+    /// Adds an event.
     pub fn push(&mut self, at: Ns, event: E) {
         self.number += 1;
         self.heap.push(Timed { at, number: self.number, event });
     }
 
-    /// The next event.
+    /// Removes and returns the next event.
     pub fn pop(&mut self) -> Option<(Ns, E)> {
         self.heap.pop().map(|timed| (timed.at, timed.event))
     }
@@ -51,7 +51,7 @@ impl<E> PartialOrd for Timed<E> {
 }
 
 impl<E> Ord for Timed<E> {
-    /// The other way round: a heap gives the greatest first.
+    /// Reversed, because a heap returns the greatest element first.
     fn cmp(&self, other: &Timed<E>) -> Ordering {
         (other.at, other.number).cmp(&(self.at, self.number))
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_of_time_then_of_planning() {
+    fn events_are_returned_by_time_and_then_in_order_of_insertion() {
         let mut queue = Queue::default();
         for (at, event) in [(3, 'd'), (1, 'a'), (2, 'b'), (3, 'e'), (2, 'c'), (3, 'f')] {
             queue.push(at, event);

@@ -1,4 +1,4 @@
-//! Scenarios from seeds: a family by the seed's remainder, everything else at random.
+//! Random scenarios: the seed's remainder selects a family, and everything else is random.
 
 use rand::RngExt;
 
@@ -7,10 +7,10 @@ use crate::network::{Bursts, Conditions};
 use crate::scenario::{ClientKind, Expectations, Fault, Inspection, Load, Scenario};
 use crate::{MS, Ns, Random, SEC, random};
 
-/// How many kinds of scenarios there are: as many seeds in a row see all of them.
+/// The number of families. This many consecutive seeds include all of them.
 pub const FAMILIES: u64 = 10;
 
-/// The scenario of a seed.
+/// Returns the scenario of a seed.
 pub fn scenario(seed: u64) -> Scenario {
     let mut random = random(seed, 0);
     let random = &mut random;
@@ -32,7 +32,7 @@ fn base(name: &str, seed: u64, random: &mut Random) -> Scenario {
     let nodes = random.random_range(2..=8);
     let mut scenario = Scenario::new(name, seed, nodes);
     let rate = [20, 50, 100, 200, 333, 1000][random.random_range(0..6)];
-    // Buckets that fill within 0.1 to 3 seconds.
+    // Buckets fill within 0.1 to 3 seconds.
     let burst = rate * random.random_range(1..=30) / 10;
     scenario.limit = Limit { rate, burst: burst.max(5) };
     scenario.network.delay = (MS / 10, random.random_range(MS / 5..=5 * MS));
@@ -46,7 +46,7 @@ fn overload(scenario: &Scenario, random: &mut Random) -> f64 {
     scenario.limit.rate as f64 * random.random_range(2.0..12.0)
 }
 
-/// Nothing goes wrong: everybody behaves as they like.
+/// No faults, and clients of several kinds.
 fn calm(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("calm", seed, random);
     let demand = overload(&scenario, random);
@@ -59,7 +59,7 @@ fn calm(seed: u64, random: &mut Random) -> Scenario {
         .load(ClientKind::Zipf { exponent }, random.random_range(5..300), total)
 }
 
-/// Clients that know how it works and make the most of it.
+/// Clients that exploit how the exchange works.
 fn adversaries(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("adversaries", seed, random);
     scenario.expectations.conforming = true;
@@ -71,10 +71,10 @@ fn adversaries(seed: u64, random: &mut Random) -> Scenario {
         .load(ClientKind::CONFORMING, 2, 1.0)
 }
 
-/// Datagrams get lost, each by itself or in bursts.
+/// Datagrams are lost, independently or in bursts.
 fn losses(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("losses", seed, random);
-    // To find each other takes longer, too.
+    // With losses, nodes need longer to find each other.
     (scenario.begin, scenario.settled, scenario.end) = (8 * SEC, 10 * SEC, 16 * SEC);
     scenario.network.loss = random.random_range(0.0..0.3);
     if random.random_bool(0.5) {
@@ -90,7 +90,7 @@ fn losses(seed: u64, random: &mut Random) -> Scenario {
     )
 }
 
-/// Datagrams come late, twice and in any order; nothing is lost.
+/// Datagrams are delayed, duplicated and reordered, but not lost.
 fn disorder(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("disorder", seed, random);
     let slowest = random.random_range(5 * MS..=40 * MS);
@@ -109,7 +109,7 @@ fn disorder(seed: u64, random: &mut Random) -> Scenario {
     )
 }
 
-/// The network falls apart and heals.
+/// The network is partitioned and heals.
 fn partition(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("partition", seed, random);
     let sides = random.random_range(2..=scenario.nodes.min(4)) as u8;
@@ -120,14 +120,14 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     if random.random_bool(0.3) {
         scenario.network.loss = random.random_range(0.0..0.05);
     }
-    // Saturated on every side, also where a node is alone.
+    // Enough demand to saturate every side, even one with a single node.
     let demand = overload(&scenario, random) * scenario.nodes as f64;
     inspect_after(&mut scenario, heal);
-    // Who is far from the limit does not notice: not the partition, and not what comes after it.
+    // A client far below its limit is not affected by the partition or by what follows.
     scenario.expectations.conforming = !scenario.network.loses();
     let mut scenario =
         scenario.load(ClientKind::Greedy, 1, demand).load(ClientKind::MODEST, 2, 1.0);
-    // Nobody may say anything any more when the network heals.
+    // In half of the scenarios there are no requests any more when the network heals.
     let end = random.random_bool(0.5).then(|| at + (heal - at) * 3 / 4);
     scenario.loads.push(Load { kind: ClientKind::Greedy, tags: 1, demand, end });
     scenario.loads.push(Load { kind: ClientKind::MODEST, tags: 2, demand: 1.0, end: Some(heal) });
@@ -137,7 +137,8 @@ fn partition(seed: u64, random: &mut Random) -> Scenario {
     scenario
 }
 
-/// Looks at all views when they must be equal again; everybody has been quiet for a moment then.
+/// Adds inspections for the times at which all balances must be equal again. The clients have ended
+/// by then.
 pub fn inspect_after(scenario: &mut Scenario, heal: Ns) {
     let full = scenario.limit.fill();
     scenario.end = heal + 3 * SEC / 2;
@@ -147,7 +148,7 @@ pub fn inspect_after(scenario: &mut Scenario, heal: Ns) {
     ];
 }
 
-/// Nodes end and come back with nothing.
+/// Nodes stop and start again with empty tables.
 fn restarts(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("restarts", seed, random);
     for _ in 0..random.random_range(1..=3) {
@@ -170,7 +171,7 @@ fn restarts(seed: u64, random: &mut Random) -> Scenario {
     )
 }
 
-/// Clocks are fast or slow, and jump ahead.
+/// Clocks run fast or slow, and jump ahead.
 fn clocks(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("clocks", seed, random);
     scenario.drift_ppm = (0..scenario.nodes).map(|_| random.random_range(-300..=300)).collect();
@@ -189,7 +190,7 @@ fn clocks(seed: u64, random: &mut Random) -> Scenario {
     )
 }
 
-/// A minute at ten times the rate, sometimes with losses.
+/// One minute with ten times the rate, sometimes with losses.
 fn long_run(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("long run", seed, random);
     scenario.nodes = random.random_range(2..=4);
@@ -201,7 +202,7 @@ fn long_run(seed: u64, random: &mut Random) -> Scenario {
     scenario.load(ClientKind::Greedy, 1, 1000.0).load(ClientKind::CONFORMING, 1, 1.0)
 }
 
-/// Bytes instead of requests: more units than a bucket can count one by one.
+/// Costs in bytes instead of requests: more units than a slot can count one by one.
 fn large_units(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("large units", seed, random);
     let rate = 1_000_000 * random.random_range(1..=50);
@@ -217,7 +218,7 @@ fn large_units(seed: u64, random: &mut Random) -> Scenario {
         .load(ClientKind::CONFORMING, 2, 1.0)
 }
 
-/// All that can go wrong, at once: also partitions that last longer than anything is kept.
+/// All faults at the same time, including partitions that last longer than reports are stored.
 fn everything(seed: u64, random: &mut Random) -> Scenario {
     let mut scenario = base("everything", seed, random);
     (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 6 * SEC, 24 * SEC);

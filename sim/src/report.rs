@@ -1,4 +1,4 @@
-//! What people read: one row for each run, as a table and as JSON.
+//! The results as a table and as JSON: one row for each run.
 
 use serde_json::{Value, json};
 
@@ -6,37 +6,37 @@ use crate::outcome::Outcome;
 use crate::scenario::Scenario;
 use crate::{Ns, SEC, bound};
 
-/// One run in figures. Those of a tag are the first tag's, which is the greedy one.
+/// The figures of one run. Figures of a tag are those of the first tag, which has a greedy client.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What the run was called.
+    /// The name of the scenario.
     pub scenario: String,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// By how much the rate was off: 0.01 is one percent too many.
+    /// The relative error of the rate: 0.01 is one percent too many.
     pub rate_error: f64,
-    /// Units beyond burst and rate, in the worst window of the tag that came nearest to its bound.
+    /// Units beyond burst and rate in the worst window, for the tag that came closest to its bound.
     pub excess: f64,
-    /// How much that may be.
+    /// The bound for `excess`.
     pub bound: f64,
-    /// The most in any second, as a multiple of the rate.
+    /// The most units admitted in any second, as a multiple of the rate.
     pub worst_second: f64,
-    /// The longest time in which nothing was admitted.
+    /// The longest time without an admission.
     pub dry_spell: Ns,
-    /// How evenly nodes admitted: 1 when all did the same.
+    /// Jain's fairness index of the nodes' admissions: 1 if all admitted the same.
     pub fairness: f64,
-    /// Refusals of clients within their limit.
+    /// Refused requests of clients within their limit.
     pub wrong_refusals: u64,
-    /// Their requests.
+    /// All requests of these clients.
     pub conforming_requests: u64,
-    /// Sent by each node.
+    /// Bytes per second sent by each node.
     pub bytes_per_s: f64,
-    /// Sent by each node.
+    /// Datagrams per second sent by each node.
     pub packets_per_s: f64,
 }
 
 impl Row {
-    /// The figures of a run.
+    /// Computes the figures of a run.
     pub fn new(scenario: &Scenario, outcome: &Outcome) -> Row {
         let first = &outcome.tags[0].1;
         let bounds = outcome
@@ -63,7 +63,7 @@ impl Row {
         }
     }
 
-    /// The figures as an object, rounded. Times are seconds.
+    /// Returns the rounded figures as a JSON object. Times are in seconds.
     pub fn to_json(&self) -> Value {
         json!({
             "scenario": self.scenario,
@@ -82,19 +82,19 @@ impl Row {
     }
 }
 
-/// A figure with so many digits after the point.
+/// Rounds a figure to this many decimal places.
 pub fn round(value: f64, digits: i32) -> f64 {
     let scale = 10_f64.powi(digits);
     (value * scale).round() / scale
 }
 
-/// The rows as a list in JSON.
+/// Returns the rows as a JSON array.
 pub fn json(rows: &[Row]) -> String {
     let rows: Vec<Value> = rows.iter().map(Row::to_json).collect();
     format!("{:#}\n", Value::Array(rows))
 }
 
-/// The first line of the table.
+/// Returns the header line of the table.
 pub fn heading() -> String {
     format!(
         "{:<24} {:>5}  {:>8} {:>8} {:>8}  {:>6} {:>7} {:>5}  {:>17}  {:>9} {:>7}",
@@ -112,7 +112,7 @@ pub fn heading() -> String {
     )
 }
 
-/// A row as a line of the table.
+/// Returns a row as a line of the table.
 pub fn line(row: &Row) -> String {
     let refusals = match row.conforming_requests {
         0 => "-".into(),
@@ -140,7 +140,7 @@ mod tests {
     use crate::world::run;
 
     #[test]
-    fn table_and_json_say_the_same() {
+    fn the_table_and_the_json_contain_the_same_figures() {
         let scenario = Scenario::new("a name", 1, 2).load(ClientKind::Greedy, 1, 300.0);
         let scenario = scenario.load(ClientKind::CONFORMING, 1, 10.0);
         let row = Row::new(&scenario, &run(&scenario));

@@ -1,4 +1,4 @@
-//! A scenario is data: nodes, a rule, a network, who asks how often, and what goes wrong when.
+//! A scenario: nodes, a rule, a network, clients, and faults with their times.
 
 use dthrottle::internals::cluster::Mechanisms;
 
@@ -6,161 +6,161 @@ use crate::measure::Limit;
 use crate::network::Conditions;
 use crate::{MS, Ns, SEC};
 
-/// Everything that decides a run.
+/// Everything that determines a run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called in tables.
+    /// The name in tables.
     pub name: String,
-    /// Decides all that is random.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// The one rule that all tags have.
+    /// The rule of all tags.
     pub limit: Limit,
-    /// Units of one request.
+    /// The cost of one request in units.
     pub cost: u64,
-    /// How often nodes report.
+    /// The longest time between two reports of a rule.
     pub period: Ns,
-    /// Whether reports go to a group instead of each node.
+    /// Whether reports are sent to a multicast group instead of to each node.
     pub multicast: bool,
-    /// How far a node may overdraw; `None`: as the engine sees fit.
+    /// How far a node may go beyond the limit, as a time. `None` uses the engine's default.
     pub tolerance: Option<Ns>,
-    /// Whether proven offenders are spread over the nodes.
+    /// Whether checks of tags that were refused are paced.
     pub pacing: bool,
     /// Which mechanisms of the exchange are on.
     pub mechanisms: Mechanisms,
-    /// The network.
+    /// The conditions of the network.
     pub network: Conditions,
-    /// By how many millionths each node's clock is fast; none: all are right.
+    /// The drift of each node's clock in millionths. Nodes without a value have exact clocks.
     pub drift_ppm: Vec<i64>,
-    /// Who asks.
+    /// The clients.
     pub loads: Vec<Load>,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// When clients begin: the cluster must have formed by then.
+    /// When clients start. The cluster must have formed by then.
     pub begin: Ns,
-    /// Rates are measured from then on: the first burst must be over.
+    /// When rates begin to be measured. The first burst must be over by then.
     pub settled: Ns,
     /// When clients end.
     pub end: Ns,
-    /// When the views of all nodes are compared: of saturated tags and of the others. The run lasts
-    /// until the last look, if that is after `end`.
+    /// When the balances of all nodes are compared. The run lasts until the last inspection, if
+    /// that is after `end`.
     pub inspections: Vec<Inspection>,
-    /// Which properties must hold besides those that always must.
+    /// The properties that must hold besides those that always must.
     pub expectations: Expectations,
-    /// How often levels and admissions are written down for plots.
+    /// The interval of samples for plots.
     pub sample: Option<Ns>,
 }
 
-/// What holds only in runs that are made for it.
+/// Properties that hold only in some scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expectations {
-    /// The rate of saturated tags is within one percent.
+    /// The rate of saturated tags is correct within one percent.
     pub rate: bool,
     /// No conforming client is refused.
     pub conforming: bool,
 }
 
-/// Some clients of one kind.
+/// Clients of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// How they behave.
+    /// Their kind.
     pub kind: ClientKind,
-    /// So many tags; each has a client of its own, except where one load spreads over all.
+    /// The number of tags. Each has its own client, unless one client uses all of them.
     pub tags: u32,
-    /// Requests a second: of each tag, or of a load that spreads over all.
+    /// Requests per second: of each tag, or of the one client.
     pub demand: f64,
-    /// They end earlier than the others.
+    /// When these clients end, if that is earlier than the others.
     pub end: Option<Ns>,
 }
 
-/// How clients behave.
+/// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClientKind {
-    /// Asks at random times, at any node, far more often than allowed. Its tag is saturated.
+    /// Sends requests at random times to random nodes, far more than allowed. Its tag is saturated.
     Greedy,
-    /// One stream of requests over all its tags, most for the first.
+    /// Sends one stream of requests for all its tags, most of them for the first.
     Zipf {
-        /// The weight of tag k is k to the minus this.
+        /// The weight of tag k is k to the power of minus this.
         exponent: f64,
     },
-    /// Never asks for more than a perfect bucket with a share of rate and burst would give, but
-    /// takes all of it, at any node.
+    /// Never requests more than an exact bucket with a share of rate and burst would allow, but
+    /// uses all of it, at random nodes.
     Conforming {
-        /// Of the rate, and of the burst.
+        /// The shares of the rate and of the burst.
         share: (f64, f64),
     },
-    /// Uses a little at all nodes but one, then takes a whole burst at that one.
+    /// Uses a few units at all nodes but one, then a whole burst at that one.
     Trickle,
-    /// Asks one node until it is refused, then goes to the next.
+    /// Sends requests to one node until it is refused, then to the next.
     Hopper,
-    /// Takes two bursts at every node in the same moment, now and then.
+    /// Sometimes requests two bursts at every node at the same time.
     Blast,
 }
 
 impl ClientKind {
-    /// Takes all that is allowed.
+    /// A client that uses all that is allowed.
     pub const CONFORMING: ClientKind = ClientKind::Conforming { share: (1.0, 1.0) };
-    /// Never comes near its limit.
+    /// A client that stays far below its limit.
     pub const MODEST: ClientKind = ClientKind::Conforming { share: (0.5, 0.5) };
 
-    /// Whether its tag is so busy that its bucket never fills up.
+    /// Returns true if the client sends so much that its bucket never becomes full.
     pub fn saturates(self) -> bool {
         matches!(self, ClientKind::Greedy | ClientKind::Hopper)
     }
 
-    /// Whether it keeps to its limit.
+    /// Returns true if the client stays within its limit.
     pub fn conforms(self) -> bool {
         matches!(self, ClientKind::Conforming { .. })
     }
 }
 
-/// Something goes wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nodes of different sides cannot reach each other for a while.
+    /// Nodes on different sides cannot reach each other for a while.
     Cut {
-        /// From then on.
+        /// When the partition begins.
         at: Ns,
-        /// Until then.
+        /// When it ends.
         until: Ns,
         /// The side of each node.
         sides: Vec<u8>,
     },
-    /// A node ends, forgets everything, and comes back.
+    /// A node stops and starts again with an empty table.
     Restart {
-        /// When it ends.
+        /// When the node stops.
         at: Ns,
-        /// Which.
+        /// The node.
         node: usize,
-        /// How long it is gone.
+        /// How long it is down.
         down: Ns,
-        /// Whether it says goodbye.
+        /// Whether the node leaves the cluster before it stops.
         graceful: bool,
     },
     /// A node's clock jumps ahead.
     Jump {
-        /// When.
+        /// When the clock jumps.
         at: Ns,
-        /// Which.
+        /// The node.
         node: usize,
-        /// How far.
+        /// How far it jumps.
         by: Ns,
     },
 }
 
-/// A look at the views of all nodes.
+/// A comparison of the balances of all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// When.
+    /// The time.
     pub at: Ns,
-    /// At the saturated tags, or at the others that nobody has asked about for as long as a bucket
-    /// needs to fill.
+    /// Whether saturated tags are compared, or else the other tags without requests for the time in
+    /// which a bucket fills.
     pub saturated: bool,
 }
 
 impl Scenario {
-    /// A calm cluster without clients, at a rate of 100/s and a burst of 100.
+    /// A cluster without clients and faults, with a rate of 100/s and a burst of 100.
     pub fn new(name: impl Into<String>, seed: u64, nodes: usize) -> Scenario {
         Scenario {
             name: name.into(),
@@ -186,20 +186,20 @@ impl Scenario {
         }
     }
 
-    /// With more clients.
+    /// Adds clients.
     #[must_use]
     pub fn load(mut self, kind: ClientKind, tags: u32, demand: f64) -> Scenario {
         self.loads.push(Load { kind, tags, demand, end: None });
         self
     }
 
-    /// When nothing happens any more.
+    /// Returns the end of the run.
     pub fn last(&self) -> Ns {
         self.inspections.iter().map(|inspection| inspection.at).max().unwrap_or(0).max(self.end)
     }
 
-    /// The sides into which the nodes are cut: alternating ones would hide nodes that listen only
-    /// to their neighbours, so they are mixed by a simple rule.
+    /// Assigns nodes to the sides of a partition. Alternating sides would hide nodes that
+    /// communicate only with their neighbours, so the sides are mixed.
     pub fn sides(nodes: usize, count: u8) -> Vec<u8> {
         (0..nodes).map(|node| ((node * 7 + node / 3) % usize::from(count)) as u8).collect()
     }

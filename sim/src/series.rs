@@ -1,4 +1,4 @@
-//! Figures over time or over a condition, for plots that the rows of the table do not give.
+//! Figures over time or over a condition, for plots that need more than the rows of the table.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,17 @@ use crate::scenario::{ClientKind, Fault, Scenario};
 use crate::world::run;
 use crate::{Ns, SEC, parallel};
 
-/// Losses in percent.
+/// Shares of lost datagrams in percent.
 const LOSSES: [u64; 7] = [0, 1, 2, 5, 10, 20, 30];
-/// When the partition begins and ends, and when the run does.
+/// When the partition begins and ends, and when the run ends.
 const CUT: (Ns, Ns, Ns) = (7 * SEC, 12 * SEC, 26 * SEC);
 
-/// Runs all of them.
+/// Computes all series.
 pub fn series() -> Value {
     json!({ "losses": losses(), "partition": partition() })
 }
 
-/// Ten nodes for a minute, at ten times the rate.
+/// Ten nodes for a minute, with ten times the rate.
 fn lossy(percent: u64, repair: bool) -> Scenario {
     let mut scenario = Scenario::new("losses", 7, 10).load(ClientKind::Greedy, 1, 1000.0);
     (scenario.begin, scenario.settled, scenario.end) = (4 * SEC, 8 * SEC, 68 * SEC);
@@ -36,7 +36,7 @@ fn losses() -> Value {
     json!({ "percent": LOSSES, "with_repair": errors(true), "without_repair": errors(false) })
 }
 
-/// A partition in detail.
+/// A partition with samples over time.
 fn cut_in_two() -> Scenario {
     let mut scenario = Scenario::new("partition", 7, 10).load(ClientKind::Greedy, 1, 3000.0);
     (scenario.begin, scenario.settled, scenario.end) = (2 * SEC, 4 * SEC, CUT.2);

@@ -1,4 +1,4 @@
-//! Many seeds: each a scenario of its own, run and judged.
+//! Runs and checks the scenarios of many seeds.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use crate::properties::{Violation, check};
 use crate::random::scenario;
 use crate::world::run;
 
-/// What a seed broke.
+/// The violated properties of a seed.
 #[derive(Debug)]
 pub struct Failure {
-    /// Run it again with it.
+    /// The seed.
     pub seed: u64,
-    /// What its scenario is called.
+    /// The name of its scenario.
     pub name: String,
-    /// What broke.
+    /// The violations.
     pub violations: Vec<Violation>,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs seeds, and says after each how many are done.
+/// Runs seeds. Calls `done` after each with the number of finished ones.
 pub fn soak(seeds: Range<u64>, done: impl Fn(u64) + Sync) -> Vec<Failure> {
     let count = AtomicU64::new(0);
     let seeds: Vec<u64> = seeds.collect();

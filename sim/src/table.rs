@@ -1,16 +1,16 @@
-//! The scenarios of the table: each for several sizes of clusters.
+//! The scenarios of the table, each for several cluster sizes.
 
 use crate::network::{Bursts, Conditions};
 use crate::scenario::{ClientKind, Expectations, Fault, Scenario};
 use crate::{MS, Ns, SEC};
 
-/// The sizes.
+/// The cluster sizes.
 pub const SIZES: [usize; 4] = [2, 10, 50, 200];
 
-/// How a scenario differs from the plain one.
+/// A change to the plain scenario.
 type Variation = fn(Scenario) -> Scenario;
 
-/// All of them by name.
+/// All variations by name.
 const VARIATIONS: [(&str, Variation); 13] = [
     ("10x overload", |scenario| scenario),
     ("100x overload", |mut scenario| {
@@ -72,7 +72,7 @@ const VARIATIONS: [(&str, Variation); 13] = [
     }),
 ];
 
-/// All scenarios of the table: by kind, then by size.
+/// Returns all scenarios of the table, by variation and size.
 pub fn scenarios() -> Vec<Scenario> {
     let each = VARIATIONS.iter().flat_map(|(name, variation)| {
         SIZES.iter().map(move |nodes| variation(plain(name, *nodes)))
@@ -80,7 +80,7 @@ pub fn scenarios() -> Vec<Scenario> {
     each.chain([thousand()]).collect()
 }
 
-/// One tag at ten times its rate, and some that keep to theirs.
+/// One tag with ten times its rate, and some with conforming clients.
 fn plain(name: &str, nodes: usize) -> Scenario {
     let mut scenario = Scenario::new(name, 7, nodes);
     scenario.begin = 3 * SEC;
@@ -91,12 +91,12 @@ fn plain(name: &str, nodes: usize) -> Scenario {
     scenario.load(ClientKind::Greedy, 1, demand).load(ClientKind::CONFORMING, 5, 1.0)
 }
 
-/// Large clusters take longer to simulate, and need it less: everything averages out.
+/// Large clusters take longer to simulate, and need a shorter span because more is averaged.
 fn measured(nodes: usize) -> Ns {
     if nodes > 100 { 20 * SEC } else { 60 * SEC }
 }
 
-/// A thousand nodes, for ten seconds.
+/// A thousand nodes for ten seconds.
 fn thousand() -> Scenario {
     let mut scenario = Scenario::new("1,000 nodes", 7, 1000);
     (scenario.begin, scenario.settled, scenario.end) = (3 * SEC, 5 * SEC, 10 * SEC);

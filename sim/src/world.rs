@@ -1,4 +1,5 @@
-//! Runs a scenario: one queue of events in virtual time, all nodes, all clients, one network.
+//! Runs a scenario with one queue of events in virtual time, for all nodes, all clients and one
+//! network.
 
 use std::rc::Rc;
 
@@ -37,7 +38,7 @@ struct Simulation<'a> {
     outcome: Outcome,
     scratch: Vec<u8>,
     sampled: u64,
-    /// When the network was last cut or healed.
+    /// When the network was last partitioned or healed.
     healed: Ns,
 }
 
@@ -123,7 +124,7 @@ impl<'a> Simulation<'a> {
         let machine = &mut self.machines[index];
         machine.starts += 1;
         machine.started = self.now;
-        // Later lives have greater numbers, and no two nodes the same.
+        // Later incarnations have greater numbers, and no two nodes have the same.
         let incarnation = (self.now / 1000) << 20 | machine.starts << 10 | (index as u64 % 1024);
         let seed = self.scenario.seed ^ (index as u64) << 20 ^ machine.starts << 50;
         let local = machine.clock.local(self.now);
@@ -137,7 +138,7 @@ impl<'a> Simulation<'a> {
     fn deliver(&mut self, to: usize, from: usize, bytes: &[u8]) {
         let machine = &mut self.machines[to];
         let Some(node) = &mut machine.node else { return };
-        // The engine opens datagrams in place, and others get the same one.
+        // Copied, because the engine opens datagrams in place and other nodes get the same one.
         self.scratch.clear();
         self.scratch.extend_from_slice(bytes);
         node.datagram(machine.clock.local(self.now), from, &mut self.scratch);
@@ -163,7 +164,7 @@ impl<'a> Simulation<'a> {
         self.flush(index);
     }
 
-    /// Sends what a node has to send, and sees to it that it is woken in time.
+    /// Sends a node's outputs, and schedules its next wake-up.
     fn flush(&mut self, index: usize) {
         let machine = &mut self.machines[index];
         let Some(node) = &mut machine.node else { return };
@@ -174,7 +175,7 @@ impl<'a> Simulation<'a> {
             Output::Reported(number) => self.ledger.report(id, number, now),
             Output::Event(event) => self.outcome.events.push((now, index, event)),
         });
-        // What is due already happens in the next nanosecond: time must go on.
+        // Work that is already due is done in the next nanosecond, so that time advances.
         machine.due = machine.clock.virtual_time(due).max(self.now + 1);
         if machine.due < machine.woken {
             machine.woken = machine.due;

@@ -1,5 +1,5 @@
-//! Negative controls: with a part of the engine left out, the property that it is there for must
-//! fail, or the property says nothing. Each is run twice: with the part, and without.
+//! Negative controls: without a part of the engine, the property that needs it must be violated.
+//! Otherwise the property would prove nothing. Each scenario runs with the part and without it.
 
 use dthrottle_sim::properties::{Property, check};
 use dthrottle_sim::random::inspect_after;
@@ -11,10 +11,15 @@ fn broken(scenario: &Scenario) -> Vec<Property> {
     check(scenario, &run(scenario)).iter().map(|violation| violation.property).collect()
 }
 
-/// Holds as it is, and breaks the properties when something is left out.
+/// Asserts that the scenario violates nothing, and that it violates these properties when something
+/// is left out.
 #[track_caller]
-fn breaks(scenario: &Scenario, leave_out: impl Fn(&mut Scenario), properties: &[Property]) {
-    assert_eq!(broken(scenario), [], "with everything, seed {}", scenario.seed);
+fn assert_violates(
+    scenario: &Scenario,
+    leave_out: impl Fn(&mut Scenario),
+    properties: &[Property],
+) {
+    assert_eq!(broken(scenario), [], "with all parts, seed {}", scenario.seed);
     let mut without = scenario.clone();
     leave_out(&mut without);
     let broken = broken(&without);
@@ -30,7 +35,7 @@ fn minute(seed: u64, nodes: usize) -> Scenario {
     scenario.load(ClientKind::Greedy, 1, 1000.0)
 }
 
-/// The network falls apart into two sides for four seconds.
+/// A partition into two sides for four seconds.
 fn partition(seed: u64) -> Scenario {
     let mut scenario = Scenario::new("control", seed, 4);
     let (at, until) = (4 * SEC, 8 * SEC);
@@ -41,50 +46,50 @@ fn partition(seed: u64) -> Scenario {
 }
 
 #[test]
-fn without_tolerance_the_innocent_are_refused() {
+fn without_tolerance_conforming_clients_are_refused() {
     let mut scenario = Scenario::new("control", 1, 8).load(ClientKind::CONFORMING, 10, 1.0);
     scenario.expectations = Expectations { conforming: true, ..Expectations::default() };
-    breaks(&scenario, |scenario| scenario.tolerance = Some(0), &[Property::Conforming]);
+    assert_violates(&scenario, |scenario| scenario.tolerance = Some(0), &[Property::Conforming]);
 }
 
 #[test]
-fn without_repair_losses_become_a_higher_rate() {
+fn without_repair_losses_increase_the_rate() {
     let mut scenario = minute(2, 4);
     scenario.network.loss = 0.1;
     let without = |scenario: &mut Scenario| scenario.mechanisms.repair = false;
-    breaks(&scenario, without, &[Property::Rate, Property::Excess]);
+    assert_violates(&scenario, without, &[Property::Rate, Property::Excess]);
 }
 
 #[test]
-fn without_repair_views_stay_apart() {
+fn without_repair_balances_differ_after_a_partition() {
     let without = |scenario: &mut Scenario| scenario.mechanisms.repair = false;
-    breaks(&partition(3), without, &[Property::Views]);
+    assert_violates(&partition(3), without, &[Property::Views]);
 }
 
 #[test]
-fn without_windows_duplicates_are_charged() {
+fn without_deduplication_reports_are_charged_twice() {
     let mut scenario = minute(4, 4);
     scenario.network.duplicates = 0.2;
     let without = |scenario: &mut Scenario| scenario.mechanisms.dedupe = false;
-    breaks(&scenario, without, &[Property::Ledger]);
+    assert_violates(&scenario, without, &[Property::Ledger]);
 }
 
 #[test]
-fn without_eager_reports_more_gets_through() {
+fn without_eager_reports_the_excess_exceeds_the_bound() {
     let scenario = minute(5, 8);
     let without = |scenario: &mut Scenario| scenario.mechanisms.eager = false;
-    breaks(&scenario, without, &[Property::Excess]);
+    assert_violates(&scenario, without, &[Property::Excess]);
 }
 
 #[test]
-fn without_forgiving_late_hits_the_innocent_pay_for_a_partition() {
+fn without_forgiving_late_hits_conforming_clients_are_refused_after_a_partition() {
     let without = |scenario: &mut Scenario| scenario.mechanisms.forgive_late_hits = false;
-    breaks(&partition(6), without, &[Property::Conforming]);
+    assert_violates(&partition(6), without, &[Property::Conforming]);
 }
 
-/// The bound is no larger than it has to be: with twice the tolerance it breaks.
+/// The bound is tight: with more tolerance than it includes, it is violated.
 #[test]
-fn more_tolerance_than_the_bound_counts_with_is_noticed() {
+fn more_tolerance_than_the_bound_includes_violates_it() {
     let scenario = Scenario::new("control", 7, 2).load(ClientKind::Blast, 1, 1.0);
     let outcome = run(&Scenario { tolerance: Some(300 * MS), ..scenario.clone() });
     let broken: Vec<Property> =
@@ -94,8 +99,8 @@ fn more_tolerance_than_the_bound_counts_with_is_noticed() {
 }
 
 #[test]
-fn a_cluster_that_does_not_form_is_noticed() {
+fn a_partitioned_cluster_violates_formed() {
     let cut = Fault::Cut { at: 0, until: 9 * SEC, sides: vec![0, 1] };
     let scenario = Scenario::new("control", 8, 2).load(ClientKind::Greedy, 1, 300.0);
-    breaks(&scenario, |scenario| scenario.faults.push(cut.clone()), &[Property::Formed]);
+    assert_violates(&scenario, |scenario| scenario.faults.push(cut.clone()), &[Property::Formed]);
 }

@@ -1,4 +1,4 @@
-//! Every property in every run, over some hundred seeds. `make sim-soak` runs many more.
+//! Checks all properties for several hundred seeds. `make sim-soak` runs many more.
 
 use dthrottle_sim::MS;
 use dthrottle_sim::properties::check;
@@ -10,10 +10,10 @@ use dthrottle_sim::world::run;
 const SEEDS: u64 = 320;
 
 #[test]
-fn all_properties_hold() {
+fn all_properties_hold_for_all_seeds() {
     let failures = soak(0..SEEDS, |_| {});
     let list: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    let again = "run one again with `make sim-one SEED=...`";
+    let again = "show one with `make sim-one SEED=...`";
     assert!(
         list.is_empty(),
         "{} of {SEEDS} seeds failed; {again}\n{}",
@@ -22,8 +22,8 @@ fn all_properties_hold() {
     );
 }
 
-/// Each of many distant nodes admits a few requests before it hears of the others. Hits that took
-/// long to arrive must add up, or one node admits nearly everything.
+/// Each of many distant nodes admits a few requests before reports of the others arrive. If late
+/// reports did not add up, one node would admit nearly everything.
 #[test]
 fn a_hundred_distant_nodes_keep_the_bound_and_share_the_load() {
     let mut scenario = Scenario::new("distant", 7, 100).load(ClientKind::Greedy, 1, 1000.0);
@@ -37,18 +37,23 @@ fn a_hundred_distant_nodes_keep_the_bound_and_share_the_load() {
 }
 
 #[test]
-fn a_seed_decides_everything() {
+fn a_seed_determines_the_whole_run() {
     for seed in 0..FAMILIES {
         let (one, two) = (run(&scenario(seed)), run(&scenario(seed)));
-        assert_eq!(one.digest, two.digest, "seed {seed} was not the same twice");
+        assert_eq!(one.digest, two.digest, "two runs of seed {seed} differ");
         let other = run(&scenario(seed + FAMILIES));
-        assert_ne!(one.digest, other.digest, "seeds {seed} and {} are the same", seed + FAMILIES);
+        assert_ne!(
+            one.digest,
+            other.digest,
+            "runs of seeds {seed} and {} are equal",
+            seed + FAMILIES
+        );
     }
 }
 
-/// Nothing holds of a run in which nothing happened.
+/// Properties of a run without requests would prove nothing.
 #[test]
-fn runs_are_about_something() {
+fn every_run_has_requests_refusals_and_reports() {
     for seed in 0..2 * FAMILIES {
         let outcome = run(&scenario(seed));
         let (asked, admitted) = outcome.tags.iter().fold((0, 0), |sum, (_, meter)| {
