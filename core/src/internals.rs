@@ -1,9 +1,9 @@
-//! What the simulator, the fuzzers, the benchmarks, the WebAssembly package and this crate's own
+//! Items that the simulator, the fuzzers, the benchmarks, the WebAssembly package and this crate's own
 //! tests use besides the public API. It may change in any version.
 
 use crate::Throttle;
 
-/// The throttle's table as an exchanger sees it.
+/// The throttle's table as the exchange uses it.
 pub fn exchange(throttle: &Throttle) -> access::Exchange {
     throttle.exchange()
 }
@@ -36,13 +36,13 @@ pub mod cluster {
     };
 }
 
-/// Busy answers as bytes between nodes.
+/// The encoding of busy responses that nodes send to each other.
 #[cfg(feature = "busy")]
 pub mod busy {
     pub use crate::busy::wire::{BusyEntry, MAX_ENTRIES, parse_busy, write_busy};
 }
 
-/// The bucket table as the exchange sees it.
+/// The bucket table as the exchange uses it.
 pub mod access {
     pub use crate::cluster::access::*;
 }

@@ -1,4 +1,4 @@
-//! Any bytes as a datagram, and as the body of one.
+//! Arbitrary bytes as a datagram, and as the body of one.
 #![no_main]
 
 #[allow(dead_code, reason = "the tests on stable Rust use all of it")]

@@ -1,4 +1,4 @@
-//! Any bytes as what a peer says to an engine, in any order, at any time.
+//! Arbitrary bytes as messages of a peer to an engine, in any order and at any time.
 #![no_main]
 
 #[path = "../../core/tests/hostile/engine.rs"]
