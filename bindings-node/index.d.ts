@@ -59,7 +59,7 @@ export interface TableOptions {
   /** The directory for the named table's file; docs/table.md describes the default. */
   dir?: string | undefined;
   /** Whether nobody chose the name: a table of another cluster is then left alone, and `name-2` taken. */
-  usual?: boolean | undefined;
+  defaultName?: boolean | undefined;
   /** Whether the table is of this process alone. */
   private?: boolean | undefined;
   // xtask: end
@@ -109,7 +109,7 @@ export interface ClusterOptions {
 export interface FileOptions extends OpenOptions {
   /**
    * The table, or its name, for a configuration that describes none; otherwise an error. A table that
-   * is only a `usual` name also names a table that the configuration leaves unnamed.
+   * has `defaultName` also names a table that the configuration leaves unnamed.
    */
   table?: string | TableOptions | undefined;
 }

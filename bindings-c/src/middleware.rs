@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use dthrottle_core::Result;
-use dthrottle_core::web::{self, Action, Setup, Tag, TagSource};
+use dthrottle_core::web::{self, Action, AdapterSettings, Tag, TagSource};
 
 use crate::domain::Domain;
 use crate::ffi::{Caller, Flag, ns};
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn dthrottle_middleware_new(
     guard!(error, error_size, |c| {
         let out = c.out(out)?;
         let domain: &dthrottle_core::Domain = c.handle(domain)?;
-        let setup = Setup { domain: Some(domain.clone()), ..Setup::default() };
+        let setup = AdapterSettings { domain: Some(domain.clone()), ..AdapterSettings::default() };
         let core = web::Middleware::from_toml(c.text(options, options_len)?, setup)?;
         out.give(Middleware { core, warnings: Mutex::default() });
         Ok(())

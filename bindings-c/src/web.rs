@@ -5,7 +5,9 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use dthrottle_core::web::{Field as CoreField, Headers, Kind, address_from_bytes, address_tag};
+use dthrottle_core::web::{
+    Field as CoreField, HeaderFormat, Headers, address_from_bytes, address_tag,
+};
 use dthrottle_core::{Result, web};
 
 use crate::domain::Domain;
@@ -36,8 +38,13 @@ pub const DTHROTTLE_HEADERS_X_RATELIMIT: i32 = 4;
 pub const DTHROTTLE_ADDRESS_SIZE: usize = 16;
 
 /// The kinds of header fields, by their numbers.
-pub(crate) const KINDS: [Kind; 5] =
-    [Kind::None, Kind::Standard, Kind::Draft7, Kind::Draft6, Kind::XRateLimit];
+pub(crate) const KINDS: [HeaderFormat; 5] = [
+    HeaderFormat::None,
+    HeaderFormat::Standard,
+    HeaderFormat::Draft7,
+    HeaderFormat::Draft6,
+    HeaderFormat::XRateLimit,
+];
 
 /// A header field of a response. Both strings end with NUL.
 #[repr(C)]
@@ -128,9 +135,9 @@ pub unsafe extern "C" fn dthrottle_address_tag(
 pub unsafe extern "C" fn dthrottle_header_kind(name: *const c_char, name_len: usize) -> i32 {
     guard!(|c| {
         let kind = match c.text(name, name_len)? {
-            "on" => Kind::Standard,
-            "off" => Kind::None,
-            name => Kind::parse(name).ok_or_else(|| unknown_kind(name))?,
+            "on" => HeaderFormat::Standard,
+            "off" => HeaderFormat::None,
+            name => HeaderFormat::parse(name).ok_or_else(|| unknown_kind(name))?,
         };
         Ok(KINDS.iter().position(|known| *known == kind).unwrap_or(0) as i32)
     })
@@ -258,6 +265,6 @@ impl Domain {
 
 #[cold]
 fn unknown_kind(name: &str) -> dthrottle_core::Error {
-    let message = format!("must be one of {}, got {name:?}", Kind::NAMES.join(", "));
+    let message = format!("must be one of {}, got {name:?}", HeaderFormat::NAMES.join(", "));
     dthrottle_core::Error::new(dthrottle_core::ErrorKind::Config, message)
 }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use dthrottle::web::{ClientAddress, Middleware, Request, Setup, application_table_name};
+use dthrottle::web::{AdapterSettings, ClientAddress, Middleware, Request, application_table_name};
 use dthrottle::{ManualClock, web};
 use napi::bindgen_prelude::{Buffer, External};
 use napi_derive::napi;
@@ -40,14 +40,14 @@ pub fn web_open(
 ) -> Result<External<Web>> {
     let shared = within.and_then(|web| web.middleware.find(|parent| parent.shared().cloned()));
     let shared = shared.flatten();
-    let setup = Setup {
+    let setup = AdapterSettings {
         domain: throttle.map(|handle| handle.domain.clone()),
         clock: clock.map(|clock| (**clock).clone().into()),
         application: application.as_deref(),
         place: &place,
         is_template,
         within: shared.as_ref(),
-        ..Setup::default()
+        ..AdapterSettings::default()
     };
     let middleware = common::open(words, setup).map_err(failure)?;
     let throttle = middleware.open().map_err(failure)?;

@@ -1,7 +1,7 @@
 //! Python's own objects as a configuration. Only the shape is translated; what may stand where is
 //! the core's to say.
 
-use dthrottle::config::{Config, Entry, Names, Node, TableConfig, Value};
+use dthrottle::config::{Config, ConfigNode, Entry, Names, TableConfig, Value};
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyBytes, PyFloat, PyFrozenSet, PyInt, PyList, PyMapping, PySet, PyString, PyTuple,
@@ -28,14 +28,14 @@ pub(crate) fn add_table(
 }
 
 /// Keyword arguments as a tree.
-pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<Node, Fault> {
+pub(crate) fn tree_of(options: &[(&str, Option<&Bound<'_, PyAny>>)]) -> Result<ConfigNode, Fault> {
     let mut entries = Vec::new();
     for (key, value) in options {
         if let Some(value) = value {
             entries.push(Entry::new(*key, tree(value)?));
         }
     }
-    Ok(Node::from(Value::Table(entries)))
+    Ok(ConfigNode::from(Value::Table(entries)))
 }
 
 /// A value as a tree.
@@ -60,7 +60,7 @@ fn subtree(value: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Fault> {
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let nodes = value.try_iter()?.map(|item| {
             let value = subtree(&item?, depth - 1)?;
-            Ok(Node::from(value))
+            Ok(ConfigNode::from(value))
         });
         Ok(Value::List(nodes.collect::<Result<_, Fault>>()?))
     } else if value.is_instance_of::<PySet>() || value.is_instance_of::<PyFrozenSet>() {

@@ -111,7 +111,7 @@ impl Throttle {
     }
 
     /// A throttle from a configuration in TOML. A table is for a configuration that describes
-    /// none; one with a usual name also names a table that the configuration leaves unnamed.
+    /// none; one with `default_name` also names a table that the configuration leaves unnamed.
     #[staticmethod]
     #[pyo3(signature = (text, *, table=None, clock=None))]
     fn from_toml(

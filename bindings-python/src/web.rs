@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use dthrottle::config::{Entry, Names, Node, Value};
-use dthrottle::web::{self, Action, Setup, Tag, TagSource};
+use dthrottle::config::{ConfigNode, Entry, Names, Value};
+use dthrottle::web::{self, Action, AdapterSettings, Tag, TagSource};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
@@ -70,7 +70,8 @@ impl Middleware {
         on_warning: Option<Py<PyAny>>,
     ) -> PyResult<Middleware> {
         guard(|| {
-            let mut setup = Setup { application, place, is_template, ..Setup::default() };
+            let mut setup =
+                AdapterSettings { application, place, is_template, ..AdapterSettings::default() };
             setup.within = within.map(|shared| &shared.get().0);
             let mut entries = Vec::new();
             for (key, value) in options.iter() {
@@ -96,7 +97,7 @@ impl Middleware {
                 };
                 entries.push(Entry::new(key, value));
             }
-            let root = Node::from(Value::Table(entries));
+            let root = ConfigNode::from(Value::Table(entries));
             let middleware = web::Middleware::read(&root, Names::Snake, setup)?;
             let made = Middleware { middleware, domain: OnceLock::new(), on_warning };
             made.warn(py);

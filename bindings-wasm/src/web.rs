@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use dthrottle::web::{Middleware, Request, Setup};
+use dthrottle::web::{AdapterSettings, Middleware, Request};
 use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
@@ -25,7 +25,7 @@ impl Web {
     }
 }
 
-fn open(words: Vec<String>, setup: Setup<'_>) -> Result<Web> {
+fn open(words: Vec<String>, setup: AdapterSettings<'_>) -> Result<Web> {
     let unix_ms = setup.unix_ms;
     let middleware = common::open(words, setup).map_err(failure)?;
     middleware.open().map_err(failure)?;
@@ -41,7 +41,10 @@ pub fn web_open_throttle(
     is_template: bool,
 ) -> Result<Web> {
     let (domain, unix_ms) = (Some(throttle.domain.clone()), throttle.unix_ms);
-    open(words, Setup { domain, unix_ms, place, is_template, ..Setup::default() })
+    open(
+        words,
+        AdapterSettings { domain, unix_ms, place, is_template, ..AdapterSettings::default() },
+    )
 }
 
 /// A middleware with a throttle of its own.
@@ -52,13 +55,13 @@ pub fn web_open_clock(
     place: &str,
     is_template: bool,
 ) -> Result<Web> {
-    let setup = Setup {
+    let setup = AdapterSettings {
         clock: Some(clock.clock.clone().into()),
         unix_ms: clock.unix_ms(),
         fingerprint_key: Some(random_key()?),
         place,
         is_template,
-        ..Setup::default()
+        ..AdapterSettings::default()
     };
     open(words, setup)
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The largest cost in a float: above 2^53 not every whole number is one.
-pub(crate) const MOST_COST: f64 = 9_007_199_254_740_992.0;
+pub(crate) const MAX_FLOAT_COST: f64 = 9_007_199_254_740_992.0;
 
 /// A cost (or hits) given as a float: a whole number from 0 to 2^53.
 pub fn cost_from_f64(cost: f64) -> Result<u64> {
-    if cost.fract() == 0.0 && (0.0..=MOST_COST).contains(&cost) {
+    if cost.fract() == 0.0 && (0.0..=MAX_FLOAT_COST).contains(&cost) {
         Ok(cost as u64)
     } else {
         Err(bad_cost(shown(cost)))

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, io};
 
-use dthrottle::config::{Entry, Names, Reader, Table, Value, parse_duration, read_secret};
+use dthrottle::config::{ConfigTable, Entry, Names, Reader, Value, parse_duration, read_secret};
 use dthrottle::{Config, Error, ErrorKind, Result, Rule};
 
 /// The default name of the table. Libraries that give this name share the daemon's table.
@@ -236,7 +236,7 @@ impl ListenAddress {
 /// The table `[daemon]` and its reader.
 struct Keys<'a> {
     reader: Reader,
-    table: Table<'a>,
+    table: ConfigTable<'a>,
 }
 
 impl Keys<'_> {

@@ -14,7 +14,7 @@ from shapes import BYTES, BadConfig, Config, flag, only, proper_name
 RULE_KEYS = ("name", "rate", "burst", "charge_refused")
 DOMAIN_KEYS = ("rate", "burst", "charge_refused", "rules", "dry_run")
 TOP_KEYS = (*DOMAIN_KEYS, "domains", "table", "cluster")
-TABLE_KEYS = ("name", "size", "group", "dir", "usual", "private")
+TABLE_KEYS = ("name", "size", "group", "dir", "default_name", "private")
 MAX_RULES = 16
 MAX_RULES_IN_ALL = 1000
 MAX_TAGS = 2**36
@@ -121,8 +121,8 @@ def check_table(table: object, clustered: bool) -> None:
             raise BadConfig("table." + key)
         if key in table and "name" not in table:
             raise BadConfig("table." + key)
-    if flag(table, "usual", "table.", default=False) and "name" not in table:
-        raise BadConfig("table.usual")
+    if flag(table, "default_name", "table.", default=False) and "name" not in table:
+        raise BadConfig("table.default_name")
     if "size" in table and not proper_size(table["size"], clustered or "name" in table):
         raise BadConfig("table.size")
 

@@ -6,7 +6,7 @@
 //! follow, `t2` a table of two pairs that follow, each a key as it is and a value. The API has
 //! bounded depth and size.
 
-use dthrottle::config::{Entry, Names, Node, Value};
+use dthrottle::config::{ConfigNode, Entry, Names, Value};
 use dthrottle::{Config, Error, ErrorKind, Result, TableConfig};
 
 /// The configuration that the words say.
@@ -24,11 +24,11 @@ pub(crate) fn with_table(config: Result<Config>, words: Option<Vec<String>>) -> 
 }
 
 /// The tree that the words say.
-pub(super) fn root(words: Vec<String>) -> Result<Node> {
+pub(super) fn root(words: Vec<String>) -> Result<ConfigNode> {
     node(&mut words.into_iter())
 }
 
-fn node(words: &mut impl Iterator<Item = String>) -> Result<Node> {
+fn node(words: &mut impl Iterator<Item = String>) -> Result<ConfigNode> {
     let word = words.next().ok_or_else(garbled)?;
     let rest = word.get(1..).ok_or_else(garbled)?;
     let value = match word.as_bytes()[0] {

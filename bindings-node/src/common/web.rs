@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use dthrottle::config::Names;
-use dthrottle::web::{Action, BY_ADDRESS, Body, Middleware, Options, Request, Setup, Tag};
+use dthrottle::web::{
+    Action, AdapterSettings, BY_ADDRESS, Body, Middleware, Options, Request, Tag,
+};
 use dthrottle::{Decision, Error, Result, convert};
 
 use super::{NUMBERS, numbers, tree};
@@ -31,7 +33,7 @@ const ADDRESS: u32 = 1;
 const BY_ADDRESS_KIND: u32 = 2;
 
 /// A middleware from the words of its options.
-pub(crate) fn open(words: Vec<String>, setup: Setup<'_>) -> Result<Middleware> {
+pub(crate) fn open(words: Vec<String>, setup: AdapterSettings<'_>) -> Result<Middleware> {
     Middleware::read(&tree::root(words)?, Names::Camel, setup)
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn traits(middleware: &Middleware) -> Vec<String> {
         ("exempts", !options.exempt.is_empty()),
         ("isList", middleware.headers().is_list()),
         ("refunds", middleware.refunds()),
-        ("trusts", options.trusts),
+        ("trusts", options.trusts_proxies),
     ];
     all.iter().filter(|(_, holds)| *holds).map(|(name, _)| (*name).into()).collect()
 }

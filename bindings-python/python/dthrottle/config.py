@@ -40,7 +40,7 @@ class TableConfig(TypedDict, total=False):
     size: int | str
     group: str | int
     dir: str
-    usual: bool
+    default_name: bool
     private: bool
     # xtask: end
 

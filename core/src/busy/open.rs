@@ -4,7 +4,7 @@
 use super::region::{BYTES, BusyRegion};
 use super::store::Store;
 use crate::clock::{Clock, FIRST_READING, TableClock};
-use crate::config::{Kind, TableConfig};
+use crate::config::{TableConfig, TableKind};
 use crate::error::{Error, Result};
 use crate::os::random;
 use crate::table::open::{anonymous_memory, check_clock, new_zero, private_memory};
@@ -21,12 +21,12 @@ pub(super) fn open(config: &TableConfig, clock: Clock, key: Option<[u64; 2]>) ->
     check_clock(&clock, &config.kind)?;
     match (&clock, &config.kind) {
         (Clock::Manual(_), _) => private(clock, FIRST_READING, key),
-        (Clock::System, Kind::Private) => private(clock, new_zero(), key),
-        (Clock::System, Kind::Anonymous) => anonymous(key),
+        (Clock::System, TableKind::Private) => private(clock, new_zero(), key),
+        (Clock::System, TableKind::Anonymous) => anonymous(key),
         #[cfg(all(feature = "shared", target_os = "linux"))]
-        (Clock::System, Kind::Named(name)) => super::named::open(name, config, key),
+        (Clock::System, TableKind::Named(name)) => super::named::open(name, config, key),
         #[cfg(not(all(feature = "shared", target_os = "linux")))]
-        (Clock::System, Kind::Named(_)) => {
+        (Clock::System, TableKind::Named(_)) => {
             let mut opened = anonymous(key)?;
             let warning = "named tables need Linux and the feature `shared` of the crate \
                            dthrottle; this one has no name";

@@ -36,7 +36,7 @@ pub(super) struct Arithmetic {
 impl Arithmetic {
     pub(super) fn of(config: &BusyConfig) -> Arithmetic {
         let max_pause_ns = super::nanoseconds(config.max_pause);
-        Arithmetic { mode: config.mode, floor: config.least(), max_pause_ns }
+        Arithmetic { mode: config.mode, floor: config.min_limit(), max_pause_ns }
     }
 }
 

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::cluster::ClusterConfig;
-use super::reader::{Names, Reader, Table};
+use super::reader::{ConfigTable, Names, Reader};
 use super::table::TableConfig;
-use super::value::{Entry, Node, Value};
+use super::value::{ConfigNode, Entry, Value};
 use crate::busy::{Live, Recover};
 use crate::convert::shown;
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ impl Default for BusyConfig {
 }
 
 impl BusyConfig {
-    /// The usual: live, one request a second at least.
+    /// The default: live, one request a second at least.
     pub fn new() -> BusyConfig {
         BusyConfig::default()
     }
@@ -90,7 +90,7 @@ impl BusyConfig {
     }
 
     /// Reads what a language's own object says.
-    pub fn from_value(root: &Node, names: Names) -> Result<BusyConfig> {
+    pub fn from_value(root: &ConfigNode, names: Names) -> Result<BusyConfig> {
         let mut reader = Reader { names, lines: Vec::new() };
         let table = reader.table(root, "", &[keys::BUSY_NAMES])?;
         let config = reader.busy(&table)?;
@@ -101,7 +101,7 @@ impl BusyConfig {
         Ok(config)
     }
 
-    pub(crate) fn least(&self) -> f64 {
+    pub(crate) fn min_limit(&self) -> f64 {
         self.floor.unwrap_or(match self.mode {
             Mode::Live(_) => LIVE_FLOOR,
             Mode::Document(_) => DOCUMENT_FLOOR,
@@ -121,7 +121,7 @@ impl BusyConfig {
             let message = format!("{}; write a number from {from} to {to}", shown(number));
             Err(Error::config(names.spell(key), message))
         };
-        check("floor", self.least(), 1e-4..=1e6)?;
+        check("floor", self.min_limit(), 1e-4..=1e6)?;
         match self.mode {
             Mode::Live(Live { cut, near, step, patience, growth }) => {
                 check("cut", cut, 0.1..=0.95)?;
@@ -139,14 +139,14 @@ impl BusyConfig {
 }
 
 impl Reader {
-    fn busy(&mut self, table: &Table<'_>) -> Result<BusyConfig> {
+    fn busy(&mut self, table: &ConfigTable<'_>) -> Result<BusyConfig> {
         let mut config = BusyConfig::default();
         let mode = match table.get("mode") {
             Some(entry) => self.text(entry, "")?,
             None if table.first(&DOCUMENT_KEYS).is_some() => "document",
             None => "live",
         };
-        let strangers = match mode {
+        let other_mode_keys = match mode {
             "live" => DOCUMENT_KEYS.as_slice(),
             "document" => LIVE_KEYS.as_slice(),
             other => {
@@ -155,26 +155,26 @@ impl Reader {
                 return Err(Error::config("mode", message));
             }
         };
-        if let Some(stranger) = table.first(strangers) {
+        if let Some(misplaced) = table.first(other_mode_keys) {
             let message = format!("has no meaning in the mode {mode}; leave it out");
-            return Err(Error::config(stranger.key.as_str(), message));
+            return Err(Error::config(misplaced.key.as_str(), message));
         }
-        let number = |key: &str, usual: f64| match table.get(key) {
+        let number = |key: &str, default: f64| match table.get(key) {
             Some(entry) => self.number(entry),
-            None => Ok(usual),
+            None => Ok(default),
         };
         config.mode = match mode {
             "live" => {
-                let usual = Live::default();
+                let default = Live::default();
                 Mode::Live(Live {
-                    cut: number("cut", usual.cut)?,
-                    near: number("near", usual.near)?,
-                    step: number("step", usual.step)?,
+                    cut: number("cut", default.cut)?,
+                    near: number("near", default.near)?,
+                    step: number("step", default.step)?,
                     patience: match table.get("patience") {
                         Some(entry) => self.time(entry)?.as_secs_f64(),
-                        None => usual.patience,
+                        None => default.patience,
                     },
-                    growth: number("growth", usual.growth)?,
+                    growth: number("growth", default.growth)?,
                 })
             }
             _ => Mode::Document(match (table.get("recover_rate"), table.get("recover_value")) {
@@ -226,7 +226,7 @@ mod tests {
 
     fn read(entries: &[(&str, Value)]) -> Result<BusyConfig> {
         let entries = entries.iter().map(|(key, value)| Entry::new(*key, value.clone()));
-        let root = Node::from(Value::Table(entries.collect()));
+        let root = ConfigNode::from(Value::Table(entries.collect()));
         BusyConfig::from_value(&root, Names::Camel)
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use self::address::{PORT, PeerName};
 #[doc(hidden)]
 pub use self::secret::read_secret;
-use self::secret::{Hidden, Secret};
+use self::secret::{Secret, SecretBytes};
 use super::Config;
 use crate::error::Result;
 
@@ -38,7 +38,7 @@ pub struct ClusterConfig {
     pub(crate) name: String,
     pub(crate) secret: Option<Secret>,
     /// Nothing: one that is derived from the secret.
-    pub(crate) packet_keys: Option<Vec<Hidden>>,
+    pub(crate) packet_keys: Option<Vec<SecretBytes>>,
     pub(crate) without_secret: bool,
     /// Nothing: as `listen()` says.
     pub(crate) listen: Option<SocketAddr>,
@@ -58,12 +58,12 @@ pub struct ClusterConfig {
     pub(crate) retention: Duration,
     pub(crate) retention_bytes: usize,
     /// The first text that could not be read.
-    fault: Option<Fault>,
+    fault: Option<ClusterFieldError>,
 }
 
 /// What is wrong with a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Fault {
+struct ClusterFieldError {
     key: String,
     message: String,
 }
@@ -96,7 +96,7 @@ impl ClusterConfig {
     /// The secret that all nodes have, of at least 16 bytes.
     #[must_use]
     pub fn secret(self, secret: impl AsRef<[u8]>) -> ClusterConfig {
-        ClusterConfig { secret: Some(Secret::Known(Hidden(secret.as_ref().into()))), ..self }
+        ClusterConfig { secret: Some(Secret::Known(SecretBytes(secret.as_ref().into()))), ..self }
     }
 
     /// The file with the secret, read when the throttle is built.
@@ -115,21 +115,21 @@ impl ClusterConfig {
     /// Keys for the datagrams: all are accepted, the first is used.
     #[must_use]
     pub fn packet_keys(self, keys: impl IntoIterator<Item: AsRef<[u8]>>) -> ClusterConfig {
-        let keys = keys.into_iter().map(|key| Hidden(key.as_ref().into())).collect();
+        let keys = keys.into_iter().map(|key| SecretBytes(key.as_ref().into())).collect();
         ClusterConfig { packet_keys: Some(keys), ..self }
     }
 
     /// The address and port of this node, such as `"10.0.0.1:7373"` or `"[::]:7373"`.
     #[must_use]
     pub fn listen(mut self, address: &str) -> ClusterConfig {
-        self.listen = self.kept("listen", address::parse_address(address));
+        self.listen = self.or_first_error("listen", address::parse_address(address));
         self
     }
 
     /// The address and port that peers shall use, if it is another; port 0 is that of `listen`.
     #[must_use]
     pub fn advertise(mut self, address: &str) -> ClusterConfig {
-        self.advertise = self.kept("advertise", address::parse_address(address));
+        self.advertise = self.or_first_error("advertise", address::parse_address(address));
         self
     }
 
@@ -137,7 +137,7 @@ impl ClusterConfig {
     #[must_use]
     pub fn peer(mut self, peer: &str) -> ClusterConfig {
         let key = format!("peers[{}]", self.peers.len());
-        let peer = self.kept(key, PeerName::parse(peer));
+        let peer = self.or_first_error(key, PeerName::parse(peer));
         self.peers.extend(peer);
         self
     }
@@ -145,7 +145,7 @@ impl ClusterConfig {
     /// The group and port where peers are found and reports go, such as `"239.73.73.73:7373"`.
     #[must_use]
     pub fn multicast(mut self, group: &str) -> ClusterConfig {
-        self.multicast = self.kept("multicast", address::parse_address(group));
+        self.multicast = self.or_first_error("multicast", address::parse_address(group));
         self
     }
 
@@ -209,11 +209,11 @@ impl ClusterConfig {
         ClusterConfig { busy: self.busy.or(Some(true)), ..self }
     }
 
-    fn kept<T>(&mut self, key: impl Into<String>, value: Result<T, String>) -> Option<T> {
+    fn or_first_error<T>(&mut self, key: impl Into<String>, value: Result<T, String>) -> Option<T> {
         match value {
             Ok(value) => Some(value),
             Err(message) => {
-                let fault = Fault { key: key.into(), message };
+                let fault = ClusterFieldError { key: key.into(), message };
                 self.fault.get_or_insert(fault);
                 None
             }
@@ -225,11 +225,11 @@ impl ClusterConfig {
 impl ClusterConfig {
     /// Where to listen: without a secret, for this machine only.
     pub(crate) fn listen_address(&self) -> SocketAddr {
-        let usual = match self.secret {
+        let default = match self.secret {
             Some(_) => Ipv4Addr::UNSPECIFIED,
             None => Ipv4Addr::LOCALHOST,
         };
-        self.listen.unwrap_or_else(|| SocketAddr::new(usual.into(), PORT))
+        self.listen.unwrap_or_else(|| SocketAddr::new(default.into(), PORT))
     }
 
     /// The secret, once it was loaded.

@@ -8,12 +8,12 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 #[cfg(feature = "busy")]
 use super::BusyConfig;
-use super::{Config, Entry, Names, Node, Value};
+use super::{Config, ConfigNode, Entry, Names, Value};
 
 /// With keys in snake case, as in TOML. An error names the field within the configuration.
 impl<'de> Deserialize<'de> for Config {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Config, D::Error> {
-        let root = Node::deserialize(deserializer)?;
+        let root = ConfigNode::deserialize(deserializer)?;
         Config::from_value(&root, Names::Snake).map_err(D::Error::custom)
     }
 }
@@ -22,14 +22,14 @@ impl<'de> Deserialize<'de> for Config {
 /// With keys in snake case, as in TOML. An error names the field within the settings.
 impl<'de> Deserialize<'de> for BusyConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BusyConfig, D::Error> {
-        let root = Node::deserialize(deserializer)?;
+        let root = ConfigNode::deserialize(deserializer)?;
         BusyConfig::from_value(&root, Names::Snake).map_err(D::Error::custom)
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_any(ValueVisitor).map(Node::from)
+impl<'de> Deserialize<'de> for ConfigNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ConfigNode, D::Error> {
+        deserializer.deserialize_any(ValueVisitor).map(ConfigNode::from)
     }
 }
 

@@ -31,21 +31,21 @@ pub use reader::Names;
 #[cfg(feature = "web")]
 pub(crate) use reader::edit_distance;
 #[doc(hidden)]
-pub use reader::{Keys, Reader, Table};
+pub use reader::{ConfigTable, Keys, Reader};
 pub use table::TableConfig;
-pub(crate) use table::{Kind, MOST_KEYS, Size, check_table_name};
+pub(crate) use table::{MAX_NAME_NUMBER, Size, TableKind, check_table_name};
 #[cfg(all(feature = "config", feature = "web"))]
 pub(crate) use text::parse as parse_toml;
-pub use value::{Entry, Node, Value};
+pub use value::{ConfigNode, Entry, Value};
 
 use crate::error::{Error, Result};
 use crate::limit::decide::MAX_RULES;
 use crate::limit::rate::quoted;
-use crate::limit::rule::{Fault, Rule};
+use crate::limit::rule::{Rule, RuleFieldError};
 
 /// Rules in all domains together: the table numbers them with 10 bits.
-const MAX_RULES_IN_ALL: usize = 1000;
-const LONGEST_NAME: usize = 255;
+const MAX_TOTAL_RULES: usize = 1000;
+const MAX_NAME_BYTES: usize = 255;
 
 /// Domains and their rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Config {
     pub const DEFAULT: &str = "default";
 
     /// Reads a configuration given as a language's own object.
-    pub fn from_value(root: &Node, names: Names) -> Result<Config> {
+    pub fn from_value(root: &ConfigNode, names: Names) -> Result<Config> {
         read::config(root, names)
     }
 
@@ -121,18 +121,18 @@ impl Config {
     /// The name of the table, if it has one.
     pub fn table_name(&self) -> Option<&str> {
         match &self.table.kind {
-            Kind::Named(name) => Some(name),
+            TableKind::Named(name) => Some(name),
             _ => None,
         }
     }
 
     /// Names the table, if nothing was said of whose it is: for hosts whose processes are not
-    /// forked from the one that opens it. `usual`: nobody relies on the name, as
-    /// [`TableConfig::usual`] says.
-    pub fn name_table(&mut self, name: &str, usual: bool) {
-        if self.table.kind == Kind::Anonymous {
-            self.table.kind = Kind::Named(name.into());
-            self.table.usual = usual;
+    /// forked from the one that opens it. `is_default`: nobody relies on the name, as
+    /// [`TableConfig::default_name`] says.
+    pub fn name_table(&mut self, name: &str, is_default: bool) {
+        if self.table.kind == TableKind::Anonymous {
+            self.table.kind = TableKind::Named(name.into());
+            self.table.default_name = is_default;
         }
     }
 
@@ -143,7 +143,7 @@ impl Config {
         let default = TableConfig { clustered: self.table.clustered, ..TableConfig::default() };
         if self.table == default {
             self.set_table(table);
-        } else if let Some(name) = table.usual_name() {
+        } else if let Some(name) = table.name_if_default() {
             self.name_table(name, true);
         } else if table != TableConfig::default() {
             let message = "the configuration describes a table already; change it there";
@@ -208,8 +208,8 @@ impl Config {
             domain.check()?;
         }
         let rules: usize = self.domains.iter().map(|domain| domain.rules.len()).sum();
-        if rules > MAX_RULES_IN_ALL {
-            let message = format!("{rules} rules in all domains; at most {MAX_RULES_IN_ALL} fit");
+        if rules > MAX_TOTAL_RULES {
+            let message = format!("{rules} rules in all domains; at most {MAX_TOTAL_RULES} fit");
             return Err(Error::config("domains", message));
         }
         Ok(())
@@ -231,10 +231,11 @@ impl DomainConfig {
         }
         let names: Vec<String> = self.rule_names().collect();
         for (i, (rule, name)) in self.rules.iter().zip(&names).enumerate() {
-            check_name(name).map_err(|message| self.fault(i, Fault { key: "name", message }))?;
+            check_name(name)
+                .map_err(|message| self.fault(i, RuleFieldError { key: "name", message }))?;
             if names[..i].contains(name) {
                 let message = format!("{name:?} is the name of an earlier rule; choose another");
-                return Err(self.fault(i, Fault { key: "name", message }));
+                return Err(self.fault(i, RuleFieldError { key: "name", message }));
             }
             rule.scale().map_err(|fault| self.fault(i, fault))?;
         }
@@ -248,7 +249,7 @@ impl DomainConfig {
     }
 
     /// An error about a field of a rule.
-    pub(crate) fn fault(&self, rule: usize, fault: Fault) -> Error {
+    pub(crate) fn fault(&self, rule: usize, fault: RuleFieldError) -> Error {
         let field = match self.short {
             true => self.field(fault.key),
             false => self.field(&format!("rules[{rule}].{}", fault.key)),
@@ -275,8 +276,8 @@ impl DomainConfig {
 }
 
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    if name.is_empty() || name.len() > LONGEST_NAME {
-        Err(format!("a name of {} bytes; a name has 1 to {LONGEST_NAME}", name.len()))
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        Err(format!("a name of {} bytes; a name has 1 to {MAX_NAME_BYTES}", name.len()))
     } else if name.contains(char::is_control) {
         Err(format!("{}: a name must not contain control characters", quoted(name)))
     } else {
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_table_is_added_only_to_a_configuration_without_one() {
-        let usual = || TableConfig::named("x").usual(true);
+        let default_named = || TableConfig::named("x").default_name(true);
         for text in ["", "[table]", "[domains]\ntable = { rate = 5 }", "[cluster]\nname = 'c'"] {
             let mut config = Config::from_toml(text).unwrap();
             config.add_table(TableConfig::named("y").tags(9)).unwrap();
@@ -331,11 +332,12 @@ mod tests {
             ("[table]\nprivate = true", None),
         ] {
             let mut config = Config::from_toml(text).unwrap();
-            for table in [TableConfig::named("x"), usual().tags(9), TableConfig::private()] {
+            for table in [TableConfig::named("x"), default_named().tags(9), TableConfig::private()]
+            {
                 assert_eq!(config.add_table(table).unwrap_err().field(), Some("table"), "{text}");
             }
             config.add_table(TableConfig::default()).unwrap();
-            config.add_table(usual()).unwrap();
+            config.add_table(default_named()).unwrap();
             assert_eq!(config.table_name(), name, "{text}");
         }
     }

@@ -1,9 +1,9 @@
 //! A tree to a configuration: which keys there are, and what kind of value each takes.
 
-use super::reader::{Keys, Names, Reader, Table, join};
-use super::table::{Kind, Size, TableConfig};
-use super::value::{Entry, Node, Value};
-use super::{Config, DomainConfig, MAX_RULES_IN_ALL};
+use super::reader::{ConfigTable, Keys, Names, Reader, join};
+use super::table::{Size, TableConfig, TableKind};
+use super::value::{ConfigNode, Entry, Value};
+use super::{Config, DomainConfig, MAX_TOTAL_RULES};
 use crate::error::{Error, Result};
 use crate::limit::decide::MAX_RULES;
 use crate::limit::rate::{Burst, Rate, quoted};
@@ -14,7 +14,7 @@ const RULE_KEYS: Keys = &[keys::RULE_NAMES, keys::SHORT_NAMES];
 const DOMAIN_KEYS: Keys = &[keys::SHORT_NAMES, keys::DOMAIN_NAMES];
 const TOP_KEYS: Keys = &[keys::SHORT_NAMES, keys::DOMAIN_NAMES, keys::TOP_NAMES];
 
-pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
+pub(super) fn config(root: &ConfigNode, names: Names) -> Result<Config> {
     let mut reader = Reader { names, lines: Vec::new() };
     let top = reader.table(root, "", TOP_KEYS)?;
     let mut config = Config::default();
@@ -31,8 +31,8 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
             return Err(reader.kind(entry, "", "a table of domains"));
         };
         reader.lines.push(("domains".into(), entry.line));
-        if domains.len() > MAX_RULES_IN_ALL {
-            let message = format!("{} domains; at most {MAX_RULES_IN_ALL} fit", domains.len());
+        if domains.len() > MAX_TOTAL_RULES {
+            let message = format!("{} domains; at most {MAX_TOTAL_RULES} fit", domains.len());
             return Err(Error::config("domains", message).at_line(entry.line));
         }
         for (i, entry) in domains.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn config(root: &Node, names: Names) -> Result<Config> {
 }
 
 impl DomainConfig {
-    fn read(&mut self, reader: &mut Reader, table: &Table<'_>, path: &str) -> Result<()> {
+    fn read(&mut self, reader: &mut Reader, table: &ConfigTable<'_>, path: &str) -> Result<()> {
         if let Some(entry) = table.get("dry_run") {
             self.dry_run = Some(reader.bool(entry, path)?);
         }
@@ -92,16 +92,16 @@ impl DomainConfig {
         } else if let Some(rate) = table.get("rate") {
             self.short = true;
             self.add(reader.rule(rate, table, path)?);
-        } else if let Some(stray) = table.first(&["burst", "charge_refused"]) {
+        } else if let Some(misplaced) = table.first(&["burst", "charge_refused"]) {
             let message = r#"has no meaning without a rate; add one like rate = "100/s""#;
-            return Err(Error::config(join(path, &stray.key), message).at_line(stray.line));
+            return Err(Error::config(join(path, &misplaced.key), message).at_line(misplaced.line));
         }
         Ok(())
     }
 }
 
 impl Reader {
-    fn rule(&mut self, rate: &Entry, table: &Table<'_>, path: &str) -> Result<Rule> {
+    fn rule(&mut self, rate: &Entry, table: &ConfigTable<'_>, path: &str) -> Result<Rule> {
         for (key, entry) in &table.0 {
             self.lines.push((join(path, key), entry.node.line.or(entry.line)));
         }
@@ -112,11 +112,11 @@ impl Reader {
         };
         if let Some(entry) = table.get("burst") {
             rule.burst = match &entry.node.value {
-                Value::Text(text) if is_number(text) => Err(number_as_text(text, Burst::RIGHT)),
+                Value::Text(text) if is_number(text) => Err(number_as_text(text, Burst::EXPECTED)),
                 Value::Text(text) => Burst::parse(text),
                 Value::Number(number) => Burst::from_number(*number),
                 _ => {
-                    return Err(self.kind(entry, path, Burst::RIGHT));
+                    return Err(self.kind(entry, path, Burst::EXPECTED));
                 }
             };
         }
@@ -150,7 +150,7 @@ impl Reader {
             config = TableConfig::private();
         }
         if let Some(entry) = table.get("name") {
-            if config.kind == Kind::Private {
+            if config.kind == TableKind::Private {
                 let message = "a private table has no name; leave out one of the two";
                 return Err(Error::config("table.name", message).at_line(entry.line));
             }
@@ -158,11 +158,11 @@ impl Reader {
         }
         if let Some(entry) = table.get("size") {
             config.size = Some(match &entry.node.value {
-                Value::Text(text) if is_number(text) => Err(number_as_text(text, Size::RIGHT)),
+                Value::Text(text) if is_number(text) => Err(number_as_text(text, Size::EXPECTED)),
                 Value::Text(text) => Size::parse(text),
                 Value::Number(number) => Size::from_number(*number),
                 _ => {
-                    return Err(self.kind(entry, "table", Size::RIGHT));
+                    return Err(self.kind(entry, "table", Size::EXPECTED));
                 }
             });
         }
@@ -175,8 +175,8 @@ impl Reader {
         if let Some(entry) = table.get("dir") {
             config = config.dir(self.text(entry, "table")?);
         }
-        if let Some(entry) = table.get("usual") {
-            config = config.usual(self.bool(entry, "table")?);
+        if let Some(entry) = table.get("default_name") {
+            config = config.default_name(self.bool(entry, "table")?);
         }
         Ok(config)
     }

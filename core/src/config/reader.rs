@@ -1,6 +1,6 @@
 //! A tree read key by key: unknown keys, values of the wrong kind, and where each field stood.
 
-use super::value::{Entry, Node, Value};
+use super::value::{ConfigNode, Entry, Value};
 use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 
@@ -37,9 +37,9 @@ pub type Keys = &'static [&'static [&'static str]];
 /// A table whose keys are known.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Table<'a>(pub Vec<(&'static str, &'a Entry)>);
+pub struct ConfigTable<'a>(pub Vec<(&'static str, &'a Entry)>);
 
-impl<'a> Table<'a> {
+impl<'a> ConfigTable<'a> {
     /// The entry of a key.
     pub fn get(&self, key: &str) -> Option<&'a Entry> {
         self.0.iter().find(|(known, _)| *known == key).map(|(_, entry)| *entry)
@@ -63,7 +63,12 @@ pub struct Reader {
 
 impl Reader {
     /// A table of no other keys than these.
-    pub fn table<'a>(&self, node: &'a Node, path: &str, keys: Keys) -> Result<Table<'a>> {
+    pub fn table<'a>(
+        &self,
+        node: &'a ConfigNode,
+        path: &str,
+        keys: Keys,
+    ) -> Result<ConfigTable<'a>> {
         let Value::Table(entries) = &node.value else {
             let message = format!("{} is not a table of {}", node.value, self.list(keys));
             return Err(Error::config(path, message).at_line(node.line));
@@ -72,7 +77,7 @@ impl Reader {
             let found = keys.iter().copied().flatten().find(|key| self.spell(key) == entry.key);
             found.map(|key| (*key, entry)).ok_or_else(|| self.unknown(entry, path, keys))
         };
-        let table = Table(entries.iter().map(known).collect::<Result<_>>()?);
+        let table = ConfigTable(entries.iter().map(known).collect::<Result<_>>()?);
         let twice =
             (1..table.0.len()).find(|i| table.0[..*i].iter().any(|(key, _)| *key == table.0[*i].0));
         match twice {

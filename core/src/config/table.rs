@@ -10,27 +10,27 @@ use crate::table::{Geometry, MIN_SHARED_LINES, Table};
 /// one process is all there is, it is less.
 const DEFAULT_TAGS: u64 = if cfg!(target_family = "wasm") { 1 << 14 } else { 1 << 20 };
 /// 64 billion tags: 2 TB.
-const MOST_TAGS: u64 = 1 << 36;
-const LONGEST_NAME: usize = 100;
+const MAX_TAGS: u64 = 1 << 36;
+const MAX_NAME_BYTES: usize = 100;
 /// So many keys may a table have had under a name that nobody chose, since the machine started.
-pub(crate) const MOST_KEYS: usize = 32;
+pub(crate) const MAX_NAME_NUMBER: usize = 32;
 
 /// Where the buckets live, and for how many tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableConfig {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     /// Nothing: the usual.
     pub(crate) size: Option<Result<Size, String>>,
     pub(crate) group: Option<String>,
     pub(crate) dir: Option<String>,
     /// Whether nobody chose the name.
-    pub(crate) usual: bool,
+    pub(crate) default_name: bool,
     /// Whether other nodes hear of what is in it.
     pub(crate) clustered: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TableKind {
     Private,
     Anonymous,
     Named(String),
@@ -46,33 +46,33 @@ impl TableConfig {
     /// A table that belongs to this process, and to each of its forked children another copy.
     pub fn private() -> TableConfig {
         TableConfig {
-            kind: Kind::Private,
+            kind: TableKind::Private,
             size: None,
             group: None,
             dir: None,
-            usual: false,
+            default_name: false,
             clustered: false,
         }
     }
 
     /// A table shared with all children forked from now on: the default.
     pub fn anonymous() -> TableConfig {
-        TableConfig { kind: Kind::Anonymous, ..TableConfig::private() }
+        TableConfig { kind: TableKind::Anonymous, ..TableConfig::private() }
     }
 
     /// A table shared with every process of this user that gives the same name.
     pub fn named(name: impl Into<String>) -> TableConfig {
-        TableConfig { kind: Kind::Named(name.into()), ..TableConfig::private() }
+        TableConfig { kind: TableKind::Named(name.into()), ..TableConfig::private() }
     }
 
     /// These settings with another name.
     pub(crate) fn with_name(self, name: String) -> TableConfig {
-        TableConfig { kind: Kind::Named(name), ..self }
+        TableConfig { kind: TableKind::Named(name), ..self }
     }
 
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Named(name) => Some(name),
+            TableKind::Named(name) => Some(name),
             _ => None,
         }
     }
@@ -113,8 +113,8 @@ impl TableConfig {
     /// Whether the name is only the usual one, which nobody chose. In a cluster, a table of that
     /// name that has the key of another, or of none, is then left alone: `name-2` or so is taken.
     #[must_use]
-    pub fn usual(self, usual: bool) -> TableConfig {
-        TableConfig { usual, ..self }
+    pub fn default_name(self, default_name: bool) -> TableConfig {
+        TableConfig { default_name, ..self }
     }
 
     /// Reads a table given as a language's own object, or only its name.
@@ -123,12 +123,13 @@ impl TableConfig {
     }
 
     /// The name, if nobody chose it and nothing else is known of the table.
-    pub(super) fn usual_name(&self) -> Option<&str> {
-        let TableConfig { kind, size: None, group: None, dir: None, usual: true, .. } = self else {
+    pub(super) fn name_if_default(&self) -> Option<&str> {
+        let TableConfig { kind, size: None, group: None, dir: None, default_name: true, .. } = self
+        else {
             return None;
         };
         match kind {
-            Kind::Named(name) => Some(name),
+            TableKind::Named(name) => Some(name),
             _ => None,
         }
     }
@@ -141,9 +142,10 @@ impl TableConfig {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        if let Kind::Named(name) = &self.kind {
+        if let TableKind::Named(name) = &self.kind {
             // Others may be numbered after it.
-            let last = if self.usual { format!("{name}-{MOST_KEYS}") } else { name.clone() };
+            let last =
+                if self.default_name { format!("{name}-{MAX_NAME_NUMBER}") } else { name.clone() };
             check_table_name(&last).map_err(|message| Error::config("table.name", message))?;
         } else if self.group.is_some() {
             let message = "only a named table is shared with a group; add a name";
@@ -151,15 +153,15 @@ impl TableConfig {
         } else if self.dir.is_some() {
             let message = "only a named table is a file; add a name";
             return Err(Error::config("table.dir", message));
-        } else if self.usual {
+        } else if self.default_name {
             let message = "says what is known of a name; add a name";
-            return Err(Error::config("table.usual", message));
+            return Err(Error::config("table.default_name", message));
         }
         let fault = |message| Error::config("table.size", message);
         let size = self.size.clone().unwrap_or(Ok(Size::DEFAULT)).map_err(fault)?;
         match size {
-            Size::Tags(1..=MOST_TAGS) => Ok(()),
-            Size::Tags(tags) => Err(format!("{tags} tags; write 1 to {MOST_TAGS}")),
+            Size::Tags(1..=MAX_TAGS) => Ok(()),
+            Size::Tags(tags) => Err(format!("{tags} tags; write 1 to {MAX_TAGS}")),
             Size::Bytes(bytes) => match self.geometry(size).bytes() as u64 <= bytes {
                 true => Ok(()),
                 false => Err(format!(
@@ -179,7 +181,7 @@ impl TableConfig {
 
     fn geometry(&self, size: Size) -> Geometry {
         // A named table may be used by a clustered process at any time.
-        let (fewest, kind) = match self.clustered || matches!(self.kind, Kind::Named(_)) {
+        let (fewest, kind) = match self.clustered || matches!(self.kind, TableKind::Named(_)) {
             true => (MIN_SHARED_LINES, Geometry::new(0).with_peer_slots()),
             false => (0, Geometry::new(0)),
         };
@@ -200,11 +202,11 @@ impl Size {
     const DEFAULT: Size = Size::Tags(DEFAULT_TAGS);
 
     /// What a size must be.
-    pub(crate) const RIGHT: &str = r#"a number of tags, or bytes like "64 MB""#;
+    pub(crate) const EXPECTED: &str = r#"a number of tags, or bytes like "64 MB""#;
 
     /// A number of tags, or bytes such as `"64 MB"`.
     pub(crate) fn parse(text: &str) -> Result<Size, String> {
-        let fault = || format!("{} is not a size; write {}", quoted(text), Size::RIGHT);
+        let fault = || format!("{} is not a size; write {}", quoted(text), Size::EXPECTED);
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
@@ -225,9 +227,9 @@ impl Size {
 
     /// A number of tags.
     pub(crate) fn from_number(number: f64) -> Result<Size, String> {
-        match number >= 1.0 && number <= MOST_TAGS as f64 && number.fract() == 0.0 {
+        match number >= 1.0 && number <= MAX_TAGS as f64 && number.fract() == 0.0 {
             true => Ok(Size::Tags(number as u64)),
-            false => Err(format!("{number} tags; write a whole number from 1 to {MOST_TAGS}")),
+            false => Err(format!("{number} tags; write a whole number from 1 to {MAX_TAGS}")),
         }
     }
 }
@@ -235,8 +237,8 @@ impl Size {
 /// Whether this can be the name of a table: it becomes part of a file's name.
 pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    if name.is_empty() || name.len() > LONGEST_NAME {
-        Err(format!("a name of {} bytes; a table's name has 1 to {LONGEST_NAME}", name.len()))
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        Err(format!("a name of {} bytes; a table's name has 1 to {MAX_NAME_BYTES}", name.len()))
     } else if !name.chars().all(plain) || name.starts_with('.') {
         let name = quoted(name);
         Err(format!("{name}: use letters, digits, _, - and ., and do not begin with a point"))

@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::value::{Entry, Node, Value};
+use super::value::{ConfigNode, Entry, Value};
 use super::{Config, Names, read};
 use crate::builder::Builder;
 use crate::error::{Error, ErrorKind, Result};
@@ -56,22 +56,24 @@ impl super::BusyConfig {
     }
 }
 
-pub(crate) fn parse(text: &str) -> Result<Node> {
-    let lines = Lines::of(text);
+pub(crate) fn parse(text: &str) -> Result<ConfigNode> {
+    let lines = LineIndex::of(text);
     let table = DeTable::parse(text).map_err(|fault| {
         let line = fault.span().map(|span| lines.line(&span));
         let message = format!("not TOML: {}", fault.message().trim_end().replace('\n', "; "));
         Error::new(ErrorKind::Config, message).at_line(line)
     })?;
-    Ok(Node { value: lines.table(table.get_ref()), line: None })
+    Ok(ConfigNode { value: lines.table(table.get_ref()), line: None })
 }
 
 /// Where the lines of a text end.
-struct Lines(Vec<usize>);
+struct LineIndex(Vec<usize>);
 
-impl Lines {
-    fn of(text: &str) -> Lines {
-        Lines(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i).collect())
+impl LineIndex {
+    fn of(text: &str) -> LineIndex {
+        LineIndex(
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i).collect(),
+        )
     }
 
     /// The line on which a span begins, from 1.
@@ -92,7 +94,7 @@ impl Lines {
         Value::Table(entries)
     }
 
-    fn node(&self, spanned: &Spanned<DeValue<'_>>) -> Node {
+    fn node(&self, spanned: &Spanned<DeValue<'_>>) -> ConfigNode {
         let number = |digits: &str, number: Option<f64>| match number {
             Some(number) => Value::Number(number),
             None => Value::Other(digits.to_string()),
@@ -111,6 +113,6 @@ impl Lines {
             }
             DeValue::Table(table) => self.table(table),
         };
-        Node { value, line: Some(self.line(&spanned.span())) }
+        ConfigNode { value, line: Some(self.line(&spanned.span())) }
     }
 }

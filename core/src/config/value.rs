@@ -6,7 +6,7 @@ use crate::convert::shown;
 
 /// A value and the line on which it stands, if it was text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct ConfigNode {
     /// The value.
     pub value: Value,
     /// From 1.
@@ -21,7 +21,7 @@ pub struct Entry {
     /// The line of the key, from 1.
     pub line: Option<u32>,
     /// The value.
-    pub node: Node,
+    pub node: ConfigNode,
 }
 
 /// What a configuration can be made of.
@@ -34,7 +34,7 @@ pub enum Value {
     /// Text.
     Text(String),
     /// A list.
-    List(Vec<Node>),
+    List(Vec<ConfigNode>),
     /// A table of keys and values.
     Table(Vec<Entry>),
     /// Bytes, such as a tag in an option of middleware. No configuration contains them.
@@ -45,9 +45,9 @@ pub enum Value {
     Other(String),
 }
 
-impl From<Value> for Node {
-    fn from(value: Value) -> Node {
-        Node { value, line: None }
+impl From<Value> for ConfigNode {
+    fn from(value: Value) -> ConfigNode {
+        ConfigNode { value, line: None }
     }
 }
 

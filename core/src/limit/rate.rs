@@ -163,7 +163,7 @@ impl Burst {
     pub(crate) const MAX: u64 = 1 << 40;
 
     /// What a burst must be.
-    pub(crate) const RIGHT: &str = r#"a whole number such as 10, or a duration like "10s""#;
+    pub(crate) const EXPECTED: &str = r#"a whole number such as 10, or a duration like "10s""#;
 
     const EXAMPLE: &str =
         r#"write a whole number from 1 to 1099511627776, or a duration like "10s""#;

@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// What is wrong with a rule: the key of the rule and a message.
-pub(crate) struct Fault {
+pub(crate) struct RuleFieldError {
     pub(crate) key: &'static str,
     pub(crate) message: String,
 }
@@ -113,8 +113,8 @@ impl Rule {
     }
 
     /// The rule made ready for arithmetic, or what is wrong with it.
-    pub(crate) fn scale(&self) -> Result<Scale, Fault> {
-        let fault = |key| move |message| Fault { key, message };
+    pub(crate) fn scale(&self) -> Result<Scale, RuleFieldError> {
+        let fault = |key| move |message| RuleFieldError { key, message };
         let rate = self.rate.clone().map_err(fault("rate"))?;
         rate.check().map_err(fault("rate"))?;
         let burst = self.burst.as_ref().map_err(|message| fault("burst")(message.clone()))?;

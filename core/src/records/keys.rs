@@ -7,7 +7,7 @@ pub struct Key {
     /// As it is in TOML and Python.
     pub name: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// Whether it must be given.
     pub is_required: bool,
     /// The lines of its description.
@@ -17,7 +17,7 @@ pub struct Key {
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the readers in core/src/config say what each is")]
-pub enum Kind {
+pub enum KeyKind {
     Bool,
     Burst,
     Cluster,
@@ -52,7 +52,7 @@ macro_rules! lists {
         $(#[$about])+
         pub const $list: &[Key] = &[$(Key {
             name: stringify!($key),
-            kind: Kind::$kind,
+            kind: KeyKind::$kind,
             is_required: required!($($required)?),
             docs: &[$($doc),+],
         }),*];
@@ -107,7 +107,7 @@ lists! {
         dir: Text,
         /// Whether nobody chose the name: a table of another cluster is then left alone, and
         /// `name-2` taken.
-        usual: Bool,
+        default_name: Bool,
         /// Whether the table is of this process alone.
         private: Bool,
     }

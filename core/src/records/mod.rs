@@ -21,7 +21,7 @@ pub struct Field {
     /// As Rust and Python have it.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// The lines of its description.
     pub docs: &'static [&'static str],
 }
@@ -34,7 +34,7 @@ pub fn summary(docs: &[&str]) -> String {
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// True or false.
     Flag,
     /// A number from 0 up.
@@ -65,7 +65,7 @@ pub enum Kind {
 
 /// What a field holds in one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "as in Kind")]
+#[expect(missing_docs, reason = "as in FieldKind")]
 pub enum Value<'a> {
     Flag(&'a bool),
     Count(&'a u64),
@@ -89,7 +89,7 @@ impl Field {
     /// The key in JSON.
     pub fn json(&self) -> Cow<'static, str> {
         match self.kind {
-            Kind::Millis => format!("{}_ms", self.name).into(),
+            FieldKind::Millis => format!("{}_ms", self.name).into(),
             _ => self.name.into(),
         }
     }
@@ -151,7 +151,7 @@ macro_rules! define {
             #[doc(hidden)]
             pub const FIELDS: &'static [$crate::records::Field] = &[$($crate::records::Field {
                 name: stringify!($field),
-                kind: $crate::records::Kind::$kind,
+                kind: $crate::records::FieldKind::$kind,
                 docs: &[$($doc),+],
             }),*];
             /// How many fields the first version of the C struct had.

@@ -10,7 +10,7 @@ mod shared;
 
 pub(crate) use self::shared::{anonymous_memory, private_memory};
 use crate::clock::{Clock, FIRST_READING};
-use crate::config::{Kind, TableConfig};
+use crate::config::{TableConfig, TableKind};
 use crate::error::{Error, Result};
 use crate::os::random;
 use crate::table::earlier::EarlierBuckets;
@@ -56,18 +56,18 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
             let zero_ns = new_zero();
             let options = OpenOptions { config, key, zero_ns };
             match kind {
-                Kind::Private => private(options),
-                Kind::Anonymous => shared::anonymous(options),
-                Kind::Named(name) => shared::named(name, options),
+                TableKind::Private => private(options),
+                TableKind::Anonymous => shared::anonymous(options),
+                TableKind::Named(name) => shared::named(name, options),
             }
         }
     }
 }
 
 /// An error if processes with clocks of their own would share memory.
-pub(crate) fn check_clock(clock: &Clock, kind: &Kind) -> Result<()> {
+pub(crate) fn check_clock(clock: &Clock, kind: &TableKind) -> Result<()> {
     match (clock, kind) {
-        (Clock::Manual(_), Kind::Named(_)) => {
+        (Clock::Manual(_), TableKind::Named(_)) => {
             let message = "a clock moved by hand needs a table of its own; \
                            leave the name out, or the clock";
             Err(Error::config("table", message))

@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// How many requests are inspected for signs of misuse. Such signs are in the first requests or in
 /// none.
-const INSPECTED: u32 = 100;
+const MAX_INSPECTED: u32 = 100;
 
 /// Begins the tag of a client that is counted by address because it has no usable tag. Text in UTF-8
 /// never contains the last byte. Other tags that begin so are unusable.
@@ -45,7 +45,7 @@ impl Middleware {
     /// The client's address, by the application's rules or else by the framework's.
     fn address(&self, request: &Request<'_>) -> Option<IpAddr> {
         let address = &self.options.address;
-        if self.options.trusts {
+        if self.options.trusts_proxies {
             return address.find(request.peer, request.forwarded);
         }
         let client = request.client.and_then(parse_address);
@@ -114,7 +114,7 @@ impl Middleware {
     /// Looks for signs of misuse in the first requests.
     pub(super) fn inspect(&self, request: &Request<'_>) {
         // Relaxed: it need not be exact.
-        if self.inspected.load(Ordering::Relaxed) >= INSPECTED {
+        if self.inspected.load(Ordering::Relaxed) >= MAX_INSPECTED {
             return;
         }
         self.inspected.fetch_add(1, Ordering::Relaxed);
@@ -126,7 +126,7 @@ impl Middleware {
                                use the client address of dthrottle, or leave the tag out";
                 self.warnings.add("DTHROTTLE_IPV6_TAG", "ipv6", message);
             }
-        } else if !self.options.trusts && !request.forwarded.is_empty() {
+        } else if !self.options.trusts_proxies && !request.forwarded.is_empty() {
             let peer = request.peer.and_then(parse_address);
             let is_framework = request.client.is_some() && request.client != request.peer;
             if !is_framework && peer.is_none_or(is_internal) {

@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::limit::decision::Decision;
 
 /// The largest integer of a structured field.
-const LARGEST: u64 = 1_000_000_000_000_000 - 1;
+const MAX_INTEGER: u64 = 1_000_000_000_000_000 - 1;
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// A header field: its name, and its value.
@@ -28,7 +28,7 @@ pub type Field<'a> = (&'static str, Cow<'a, str>);
 
 /// Which header fields to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HeaderFormat {
     /// `RateLimit-Policy` and `RateLimit` as structured fields: drafts 08 to 11.
     Standard,
     /// `RateLimit-Policy` and `RateLimit` of draft 07.
@@ -41,20 +41,20 @@ pub enum Kind {
     None,
 }
 
-impl Kind {
+impl HeaderFormat {
     /// The names of the kinds, in the order of their definition. `draft-8` is another name for
     /// the first.
     pub const NAMES: &[&str] =
         &["standard", "draft-8", "draft-7", "draft-6", "x-ratelimit", "none"];
 
     /// The kind with this name.
-    pub fn parse(name: &str) -> Option<Kind> {
+    pub fn parse(name: &str) -> Option<HeaderFormat> {
         Some(match name {
-            "standard" | "draft-8" => Kind::Standard,
-            "draft-7" => Kind::Draft7,
-            "draft-6" => Kind::Draft6,
-            "x-ratelimit" => Kind::XRateLimit,
-            "none" => Kind::None,
+            "standard" | "draft-8" => HeaderFormat::Standard,
+            "draft-7" => HeaderFormat::Draft7,
+            "draft-6" => HeaderFormat::Draft6,
+            "x-ratelimit" => HeaderFormat::XRateLimit,
+            "none" => HeaderFormat::None,
             _ => return None,
         })
     }
@@ -95,10 +95,10 @@ impl Policy {
         policies.collect()
     }
 
-    fn listed(&self, kind: Kind) -> String {
-        let (quota, window) = (self.quota.min(LARGEST), seconds(self.window.as_nanos()).max(1));
+    fn listed(&self, kind: HeaderFormat) -> String {
+        let (quota, window) = (self.quota.min(MAX_INTEGER), seconds(self.window.as_nanos()).max(1));
         match kind {
-            Kind::Standard => format!("{};q={quota};w={window}", self.quoted),
+            HeaderFormat::Standard => format!("{};q={quota};w={window}", self.quoted),
             _ => format!("{quota};w={window}"),
         }
     }
@@ -107,7 +107,7 @@ impl Policy {
 /// Writes the header fields for the rules of a domain.
 #[derive(Clone, Debug)]
 pub struct Headers {
-    kind: Kind,
+    kind: HeaderFormat,
     /// Whether `X-RateLimit` fields are written besides.
     legacy: bool,
     policies: Vec<Policy>,
@@ -117,20 +117,20 @@ pub struct Headers {
 
 impl Headers {
     /// Headers of a kind for these policies.
-    pub fn new(kind: Kind, legacy: bool, policies: Vec<Policy>) -> Headers {
+    pub fn new(kind: HeaderFormat, legacy: bool, policies: Vec<Policy>) -> Headers {
         let listed: Vec<String> = policies.iter().map(|policy| policy.listed(kind)).collect();
         Headers { kind, legacy, policy: listed.join(", "), policies }
     }
 
     /// Headers of a kind for an open domain.
-    pub fn of_domain(kind: Kind, legacy: bool, domain: &Domain) -> Headers {
+    pub fn of_domain(kind: HeaderFormat, legacy: bool, domain: &Domain) -> Headers {
         let rules = domain.rules().iter().map(|rule| (rule.name(), rule.burst(), rule.window()));
         Headers::new(kind, legacy, Policy::all(domain.name(), rules))
     }
 
     /// Whether fields of several throttles may stand in one response.
     pub fn is_list(&self) -> bool {
-        self.kind == Kind::Standard
+        self.kind == HeaderFormat::Standard
     }
 
     /// The rules as clients see them, in their order.
@@ -145,15 +145,16 @@ impl Headers {
         let Some(policy) = decision.deciding.and_then(|index| self.policies.get(index)) else {
             return fields;
         };
-        if matches!(self.kind, Kind::Standard | Kind::Draft7 | Kind::Draft6) {
+        if matches!(self.kind, HeaderFormat::Standard | HeaderFormat::Draft7 | HeaderFormat::Draft6)
+        {
             fields.push((POLICY, Cow::Borrowed(self.policy.as_str())));
         }
         let more = more_after(decision, policy);
-        let left = decision.remaining.min(LARGEST);
-        let quota = policy.quota.min(LARGEST);
+        let left = decision.remaining.min(MAX_INTEGER);
+        let quota = policy.quota.min(MAX_INTEGER);
         let mut push = |name, value: String| fields.push((name, Cow::Owned(value)));
         match self.kind {
-            Kind::Standard => {
+            HeaderFormat::Standard => {
                 let mut value = String::with_capacity(policy.quoted.len() + 40);
                 value.push_str(&policy.quoted);
                 let _ = write!(value, ";r={left}");
@@ -162,17 +163,17 @@ impl Headers {
                 }
                 push(LIMIT, value);
             }
-            Kind::Draft7 => {
+            HeaderFormat::Draft7 => {
                 push(LIMIT, format!("limit={quota}, remaining={left}, reset={more}"));
             }
-            Kind::Draft6 => {
+            HeaderFormat::Draft6 => {
                 push("RateLimit-Limit", quota.to_string());
                 push("RateLimit-Remaining", left.to_string());
                 push("RateLimit-Reset", more.to_string());
             }
-            Kind::XRateLimit | Kind::None => {}
+            HeaderFormat::XRateLimit | HeaderFormat::None => {}
         }
-        if self.legacy || self.kind == Kind::XRateLimit {
+        if self.legacy || self.kind == HeaderFormat::XRateLimit {
             push("X-RateLimit-Limit", policy.quota.to_string());
             push("X-RateLimit-Remaining", decision.remaining.to_string());
             // A time of day, not a duration.
@@ -201,7 +202,7 @@ pub(super) fn unix_seconds(domain: Option<&Domain>) -> u64 {
 
 /// `Retry-After`: the whole seconds after which the same request would pass, at least one.
 pub fn retry_after(decision: &Decision) -> u64 {
-    seconds(decision.retry_after.as_nanos()).clamp(1, LARGEST)
+    seconds(decision.retry_after.as_nanos()).clamp(1, MAX_INTEGER)
 }
 
 /// Whole seconds after which more is left than now; 0 if the bucket is full.
@@ -217,12 +218,12 @@ fn more_after(decision: &Decision, policy: &Policy) -> u64 {
     let average = decision.reset_after.as_nanos() / missing;
     // With several rules, `reset_after` may belong to another rule.
     let unit = policy.window.as_nanos() / u128::from(policy.quota.max(1));
-    seconds(average.min(unit)).clamp(1, LARGEST)
+    seconds(average.min(unit)).clamp(1, MAX_INTEGER)
 }
 
 /// Whole seconds, rounded up. A single nanosecond is a rounding error and is ignored.
 fn seconds(ns: u128) -> u64 {
-    u64::try_from(ns.saturating_sub(1).div_ceil(NS_PER_S)).unwrap_or(LARGEST)
+    u64::try_from(ns.saturating_sub(1).div_ceil(NS_PER_S)).unwrap_or(MAX_INTEGER)
 }
 
 /// A string of a structured field: printable ASCII, the rest percent-encoded.

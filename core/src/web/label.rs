@@ -3,9 +3,9 @@
 use crate::table::fingerprint::hash_of;
 
 /// The longest label that is shown as it is, in bytes.
-const LONGEST_LABEL: usize = 200;
+const MAX_DOMAIN_LABEL_BYTES: usize = 200;
 /// How much of a part of a table's name is shown.
-const LONGEST_PART: usize = 40;
+const MAX_PART_BYTES: usize = 40;
 
 /// The name of the domain of a middleware for these methods and routes, the same in all processes.
 pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> String {
@@ -19,7 +19,7 @@ pub(super) fn label(place: &str, methods: &[String], routes: &[String]) -> Strin
         false => parts.join(" "),
     };
     let is_plain = |c: char| !c.is_control() && (c == ' ' || !c.is_whitespace());
-    match text.len() <= LONGEST_LABEL && text.chars().all(is_plain) {
+    match text.len() <= MAX_DOMAIN_LABEL_BYTES && text.chars().all(is_plain) {
         true => text,
         false => format!("{:016x}", hash_of(text.as_bytes())),
     }
@@ -39,5 +39,5 @@ fn plain(text: &str) -> String {
     let words = text.split(|c: char| !is_plain(c)).filter(|word| !word.is_empty());
     let joined = words.collect::<Vec<_>>().join("-");
     let trimmed = joined.trim_matches(['-', '.']);
-    trimmed[..trimmed.len().min(LONGEST_PART)].to_string()
+    trimmed[..trimmed.len().min(MAX_PART_BYTES)].to_string()
 }

@@ -1,12 +1,12 @@
 //! The options of HTTP middleware: their names in each language, and hints for names that users
 //! know from other libraries.
 
-use crate::config::{Entry, Names, Node, Value, edit_distance};
+use crate::config::{ConfigNode, Entry, Names, Value, edit_distance};
 use crate::error::{Error, Result};
 
 /// Which part of the program reads an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OptionKind {
     /// Read here.
     Value,
     /// A function of the application, called by the adapter.
@@ -15,17 +15,17 @@ pub(super) enum Kind {
     Host,
 }
 
-use Kind::{Function, Host, Value as Read};
+use OptionKind::{Function, Host, Value as Read};
 
 struct Key {
     snake: &'static str,
     camel: &'static str,
-    kind: Kind,
+    kind: OptionKind,
     /// Whether only JavaScript has it.
     only_camel: bool,
 }
 
-const fn key(snake: &'static str, camel: &'static str, kind: Kind, only_camel: bool) -> Key {
+const fn key(snake: &'static str, camel: &'static str, kind: OptionKind, only_camel: bool) -> Key {
     Key { snake, camel, kind, only_camel }
 }
 
@@ -75,7 +75,7 @@ const KEYS: &[Key] = &[
 
 /// Names that other libraries have for an option, in small letters and without `_`.
 #[rustfmt::skip]
-const ELSEWHERE: &[(&str, &str)] = &[
+const OTHER_LIBRARIES: &[(&str, &str)] = &[
     ("allowlist", "allow"), ("whitelist", "allow"), ("exemptwhen", "skip"), ("requestfilter", "skip"),
     ("key", "tag"), ("keyfunc", "tag"), ("keygenerator", "tag"), ("identifier", "tag"), ("by", "tag"),
     ("method", "methods"), ("route", "routes"), ("path", "routes"), ("paths", "routes"),
@@ -99,18 +99,18 @@ const ADVICE: &[(&str, &str)] =
     &[("passonstoreerror", "leave it out: requests always pass when the throttle fails")];
 
 /// The options that were given, by their names in this crate.
-pub(super) struct Given<'a> {
+pub(super) struct GivenOptions<'a> {
     pub(super) names: Names,
     entries: Vec<(&'static Key, &'a Entry)>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenOptions<'a> {
     /// Checks that every name is known. Options without a value (`None`, `null`) were not given.
-    pub(super) fn read(root: &'a Node, names: Names) -> Result<Given<'a>> {
+    pub(super) fn read(root: &'a ConfigNode, names: Names) -> Result<GivenOptions<'a>> {
         let Value::Table(entries) = &root.value else {
             return Err(Error::config("options", format!("must be a table, got {}", root.value)));
         };
-        let mut given = Given { names, entries: Vec::new() };
+        let mut given = GivenOptions { names, entries: Vec::new() };
         for entry in entries {
             let found = KEYS.iter().find(|key| key.is_in(names) && key.spelled(names) == entry.key);
             let key = found.ok_or_else(|| unknown(entry, names))?;
@@ -195,7 +195,7 @@ fn unknown(entry: &Entry, names: Names) -> Error {
         entry.key.chars().filter(|c| *c != '_').take(65).collect::<String>().to_lowercase();
     let advice = ADVICE.iter().find(|(name, _)| *name == plain);
     let available = |snake: &str| KEYS.iter().any(|key| key.snake == snake && key.is_in(names));
-    let known = ELSEWHERE.iter().find(|(name, snake)| *name == plain && available(snake));
+    let known = OTHER_LIBRARIES.iter().find(|(name, snake)| *name == plain && available(snake));
     let hint = match (advice, known) {
         (Some((_, advice)), _) => (*advice).to_string(),
         (None, Some((_, snake))) => format!("did you mean {}?", spell(snake, names)),

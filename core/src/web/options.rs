@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use super::address::{ClientAddress, Trusted};
 use super::body::Body;
-use super::fields::Kind;
-use super::names::{Given, nearest};
+use super::fields::HeaderFormat;
+use super::names::{GivenOptions, nearest};
 use super::networks::Networks;
-use crate::config::{Entry, Names, Node, Value};
-use crate::convert::MOST_COST;
+use crate::config::{ConfigNode, Entry, Names, Value};
+use crate::convert::MAX_FLOAT_COST;
 use crate::error::{Error, Result};
 
 /// The longest `max_delay`.
-const LONGEST_DELAY: f64 = 3600.0;
-const MOST_DELAYED: f64 = 1_000_000.0;
+const MAX_DELAY_S: f64 = 3600.0;
+const MAX_DELAYED_LIMIT: f64 = 1_000_000.0;
 const DEFAULT_MAX_DELAYED: u32 = 64;
 const DEFAULT_STATUS: u16 = 429;
 const DEFAULT_PREFIX: u32 = 64;
@@ -53,7 +53,7 @@ pub struct Options {
     /// How the address of a client is found.
     pub address: ClientAddress,
     /// Whether the application said which proxies to trust.
-    pub trusts: bool,
+    pub trusts_proxies: bool,
     /// Clients that are never throttled, by address.
     pub exempt: Networks,
     pub(super) exempt_tags: HashSet<Vec<u8>>,
@@ -66,7 +66,7 @@ pub struct Options {
     /// The body of a refusal.
     pub body: Body,
     /// The header fields of every response.
-    pub headers: Kind,
+    pub headers: HeaderFormat,
     /// Whether `X-RateLimit` fields are written besides.
     pub legacy_headers: bool,
     /// Whether refusals have `Retry-After`.
@@ -88,20 +88,20 @@ pub struct Options {
 
 impl Options {
     /// Reads the options that stand in a tree of options.
-    pub fn read(root: &Node, names: Names) -> Result<Options> {
-        Options::from_given(&Given::read(root, names)?)
+    pub fn read(root: &ConfigNode, names: Names) -> Result<Options> {
+        Options::from_given(&GivenOptions::read(root, names)?)
     }
 
-    pub(super) fn from_given(given: &Given<'_>) -> Result<Options> {
+    pub(super) fn from_given(given: &GivenOptions<'_>) -> Result<Options> {
         let tag = given.tag()?;
         let (exempt, exempt_tags, misplaced_tag) = given.allow(tag == TagSource::Address)?;
         let number = |snake, most, whole| given.number(snake, 0.0, most, whole);
         // JavaScript counts in milliseconds.
         let unit = if given.names == Names::Camel { 1e3 } else { 1.0 };
-        let max_delay = number("max_delay", LONGEST_DELAY * unit, false)?.unwrap_or(0.0) / unit;
-        let max_delayed = number("max_delayed", MOST_DELAYED, true)?
+        let max_delay = number("max_delay", MAX_DELAY_S * unit, false)?.unwrap_or(0.0) / unit;
+        let max_delayed = number("max_delayed", MAX_DELAYED_LIMIT, true)?
             .map_or(DEFAULT_MAX_DELAYED, |count| count as u32);
-        let refusal_ms = number("throttle_milliseconds", LONGEST_DELAY * 1e3, false)?;
+        let refusal_ms = number("throttle_milliseconds", MAX_DELAY_S * 1e3, false)?;
         let status = given.number("status", 400.0, 599.0, true)?;
         Ok(Options {
             tag,
@@ -109,7 +109,7 @@ impl Options {
             methods: given.methods()?,
             routes: given.routes()?,
             address: ClientAddress::new(given.trusted()?, given.prefix()?),
-            trusts: given.has("trusted_proxies"),
+            trusts_proxies: given.has("trusted_proxies"),
             exempt,
             exempt_tags,
             misplaced_tag,
@@ -143,7 +143,7 @@ impl Options {
     }
 }
 
-impl Given<'_> {
+impl GivenOptions<'_> {
     fn tag(&self) -> Result<TagSource> {
         if let Some(entry) = self.get("key_generator") {
             if self.has("tag") {
@@ -169,7 +169,9 @@ impl Given<'_> {
         let Some(entry) = self.get("cost") else { return Ok(Cost::Units(1)) };
         match entry.node.value {
             Value::Function => Ok(Cost::Function),
-            Value::Number(units) if units.fract() == 0.0 && (0.0..=MOST_COST).contains(&units) => {
+            Value::Number(units)
+                if units.fract() == 0.0 && (0.0..=MAX_FLOAT_COST).contains(&units) =>
+            {
                 Ok(Cost::Units(units as u64))
             }
             _ => Err(self.wrong(entry, "a whole number, 0 or more, or a function")),
@@ -275,18 +277,18 @@ impl Given<'_> {
         Body::from_value(&entry.node.value).map_err(|right| self.wrong(entry, right))
     }
 
-    fn headers(&self) -> Result<Kind> {
-        let Some(entry) = self.get("headers") else { return Ok(Kind::Standard) };
+    fn headers(&self) -> Result<HeaderFormat> {
+        let Some(entry) = self.get("headers") else { return Ok(HeaderFormat::Standard) };
         let hint = match &entry.node.value {
-            Value::Bool(true) => return Ok(Kind::Standard),
-            Value::Bool(false) => return Ok(Kind::None),
-            Value::Text(text) => match Kind::parse(text) {
+            Value::Bool(true) => return Ok(HeaderFormat::Standard),
+            Value::Bool(false) => return Ok(HeaderFormat::None),
+            Value::Text(text) => match HeaderFormat::parse(text) {
                 Some(kind) => return Ok(kind),
-                None => format!("; {}", nearest(text, Kind::NAMES)),
+                None => format!("; {}", nearest(text, HeaderFormat::NAMES)),
             },
             _ => String::new(),
         };
-        let right = format!("true, false, or one of {}", Kind::NAMES.join(", "));
+        let right = format!("true, false, or one of {}", HeaderFormat::NAMES.join(", "));
         let message = format!("must be {right}, got {}{hint}", entry.node.value);
         Err(Error::config(entry.key.clone(), message).at_line(entry.node.line))
     }
@@ -342,7 +344,7 @@ impl Given<'_> {
 }
 
 /// An item of a list, named like the list in errors.
-fn item_of(entry: &Entry, node: &Node) -> Entry {
+fn item_of(entry: &Entry, node: &ConfigNode) -> Entry {
     Entry { key: entry.key.clone(), line: entry.line, node: node.clone() }
 }
 

@@ -6,17 +6,17 @@ use std::time::Duration;
 use super::fields::{Headers, Policy};
 use super::label::label;
 use super::middleware::{Middleware, Source};
-use super::names::Given;
+use super::names::GivenOptions;
 use super::options::{Cost, Options};
-use super::shared::{Joined, Origin, SharedThrottle};
+use super::shared::{AddedDomains, SharedThrottle, ThrottleSettings};
 use crate::Domain;
 use crate::clock::Clock;
-use crate::config::{Config, DomainConfig, Entry, Names, Node, TableConfig, Value};
-use crate::convert::MOST_COST;
+use crate::config::{Config, ConfigNode, DomainConfig, Entry, Names, TableConfig, Value};
+use crate::convert::MAX_FLOAT_COST;
 use crate::error::{Error, Result};
 
 /// Options that describe a throttle.
-const OF_THROTTLE: &[&str] = &[
+const THROTTLE_OPTIONS: &[&str] = &[
     "file",
     "rate",
     "burst",
@@ -30,12 +30,12 @@ const OF_THROTTLE: &[&str] = &[
     "max",
     "table",
 ];
-const OF_DOMAIN: &[&str] = &["rate", "burst", "charge_refused", "rules"];
-const OF_WINDOW: &[&str] = &["window", "limit", "max"];
+const RULE_OPTIONS: &[&str] = &["rate", "burst", "charge_refused", "rules"];
+const WINDOW_OPTIONS: &[&str] = &["window", "limit", "max"];
 
 /// Settings of the adapter, beside the options of the user.
 #[derive(Clone, Debug, Default)]
-pub struct Setup<'a> {
+pub struct AdapterSettings<'a> {
     /// A domain of the application's own throttle, which the option `throttle` gave.
     pub domain: Option<Domain>,
     /// The clock that the option `clock` gave.
@@ -62,7 +62,7 @@ impl Middleware {
     /// Reads the options of a middleware in TOML, for adapters without functions of an application:
     /// `tag = "request"` says that each request brings its tag, and methods and routes are left to
     /// the adapter.
-    pub fn from_toml(text: &str, setup: Setup<'_>) -> Result<Middleware> {
+    pub fn from_toml(text: &str, setup: AdapterSettings<'_>) -> Result<Middleware> {
         let mut root = crate::config::parse_toml(text)?;
         if let Value::Table(entries) = &mut root.value {
             for entry in entries {
@@ -81,14 +81,14 @@ impl Middleware {
 impl Middleware {
     /// Reads the options of a middleware. Everything wrong with them is an error now; tables are
     /// opened by [`Middleware::open`], or by the first request.
-    pub fn read(root: &Node, names: Names, setup: Setup<'_>) -> Result<Middleware> {
-        let given = Given::read(root, names)?;
+    pub fn read(root: &ConfigNode, names: Names, setup: AdapterSettings<'_>) -> Result<Middleware> {
+        let given = GivenOptions::read(root, names)?;
         let options = Options::from_given(&given)?;
         if !setup.is_template {
             options.check_allow()?;
         }
         if let Some(domain) = setup.domain {
-            for option in OF_THROTTLE {
+            for option in THROTTLE_OPTIONS {
                 if given.has(option) {
                     let message = "the throttle has its own; give it there";
                     return Err(given.misuse(option, message));
@@ -107,14 +107,14 @@ impl Middleware {
         let (domains, name) = given.domains(&mut config, &options, setup.place)?;
         let is_named = options.domain.is_some() || given.has("domains") || given.has("file");
         config.check(names)?;
-        let origin = Origin { config, clock: setup.clock, key: setup.fingerprint_key };
+        let origin = ThrottleSettings { config, clock: setup.clock, key: setup.fingerprint_key };
         let wanted = domains.iter().position(|domain| domain.name == name).unwrap_or(0);
         let rules = policies(&domains[wanted])?;
         check_cost(&given, &options, &rules)?;
         let mut domains = domains;
         domains.swap(0, wanted);
-        let Joined { throttle, name: joined, collides } =
-            SharedThrottle::join(origin, domains.clone(), is_named, setup.within);
+        let AddedDomains { throttle, name: joined, collides } =
+            SharedThrottle::add_domains(origin, domains.clone(), is_named, setup.within);
         let policies = match joined == name {
             true => rules,
             false => self::policies(&DomainConfig { name: joined.clone(), ..domains.remove(0) })?,
@@ -138,15 +138,15 @@ impl Middleware {
     }
 }
 
-impl Given<'_> {
+impl GivenOptions<'_> {
     /// The configuration of the throttle: that of a file, or that of the options.
-    fn config(&self, setup: &Setup<'_>) -> Result<Config> {
+    fn config(&self, setup: &AdapterSettings<'_>) -> Result<Config> {
         let private =
             matches!(self.get("table").map(|entry| &entry.node.value), Some(Value::Bool(false)));
         let table = self.get("table").filter(|_| !private);
         let mut config = match self.text("file")? {
             Some(path) => {
-                let others = OF_THROTTLE.iter().filter(|key| !["file", "table"].contains(key));
+                let others = THROTTLE_OPTIONS.iter().filter(|key| !["file", "table"].contains(key));
                 for option in others {
                     if self.has(option) {
                         let message = format!("{path} has that; give it there");
@@ -186,7 +186,7 @@ impl Given<'_> {
             let message = "is missing; give one such as \"100/s\", or rules, a file, or a throttle";
             return Err(Error::config("rate", message));
         }
-        let keys = OF_DOMAIN.iter().chain(&["domains", "cluster"]);
+        let keys = RULE_OPTIONS.iter().chain(&["domains", "cluster"]);
         let mut entries: Vec<Entry> =
             keys.filter_map(|key| self.get(key)).chain(table).cloned().collect();
         if let Some(window) = window {
@@ -197,7 +197,7 @@ impl Given<'_> {
 
     /// The rate that a window and its limit say.
     fn window(&self) -> Result<Option<String>> {
-        let Some(first) = self.first(OF_WINDOW) else { return Ok(None) };
+        let Some(first) = self.first(WINDOW_OPTIONS) else { return Ok(None) };
         if let Some(max) = self.get("max").filter(|_| self.has("limit")) {
             return Err(self.wrong(max, "left out: it is another name for limit"));
         }
@@ -213,7 +213,9 @@ impl Given<'_> {
             return Err(Error::config(name, message));
         };
         let whole = |entry: &Entry, right: &str| match entry.node.value {
-            Value::Number(n) if n.fract() == 0.0 && (1.0..=MOST_COST).contains(&n) => Ok(n as u64),
+            Value::Number(n) if n.fract() == 0.0 && (1.0..=MAX_FLOAT_COST).contains(&n) => {
+                Ok(n as u64)
+            }
             _ => Err(self.wrong(entry, right)),
         };
         let ms = whole(window, "whole milliseconds, 1 or more")?;
@@ -278,7 +280,7 @@ fn policies(domain: &DomainConfig) -> Result<Vec<Policy>> {
 }
 
 /// Checks that a fixed cost can pass without debt.
-fn check_cost(given: &Given<'_>, options: &Options, policies: &[Policy]) -> Result<()> {
+fn check_cost(given: &GivenOptions<'_>, options: &Options, policies: &[Policy]) -> Result<()> {
     let least = policies.iter().map(|policy| policy.quota).min();
     match (options.cost, least) {
         (Cost::Units(units), Some(least)) if units > least => {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::warnings::{FAILED, TABLE, Warning};
 use crate::builder::Builder;
 use crate::clock::Clock;
-use crate::config::{Config, DomainConfig, Kind, TableConfig};
+use crate::config::{Config, DomainConfig, TableConfig, TableKind};
 use crate::error::{ErrorKind, Result};
 use crate::{Domain, Throttle};
 
@@ -26,13 +26,13 @@ pub struct SharedThrottle(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    origin: Origin,
+    origin: ThrottleSettings,
     inner: Mutex<Inner>,
 }
 
 /// All but the domains.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(super) struct ThrottleSettings {
     /// Its domains are left out of account.
     pub(super) config: Config,
     pub(super) clock: Option<Clock>,
@@ -49,7 +49,7 @@ struct Inner {
 }
 
 /// The result of adding the domains of a middleware to a throttle.
-pub(super) struct Joined {
+pub(super) struct AddedDomains {
     pub(super) throttle: SharedThrottle,
     /// The name of the first of the domains, with a number if the name was taken.
     pub(super) name: String,
@@ -60,19 +60,19 @@ pub(super) struct Joined {
 impl SharedThrottle {
     /// A throttle that is not in the registry, so that only its creator can share it: on a private
     /// table, or with its own clock.
-    pub(super) fn alone(origin: Origin) -> SharedThrottle {
+    pub(super) fn unregistered(origin: ThrottleSettings) -> SharedThrottle {
         SharedThrottle(Arc::new(State { origin, inner: Mutex::default() }))
     }
 
     /// The throttle for this table and cluster, with these domains besides those that it has.
     /// `is_named`: the user named the domain, so that it keeps its name.
-    pub(super) fn join(
-        origin: Origin,
+    pub(super) fn add_domains(
+        origin: ThrottleSettings,
         domains: Vec<DomainConfig>,
         is_named: bool,
         within: Option<&SharedThrottle>,
-    ) -> Joined {
-        let is_shared = origin.clock.is_none() && origin.config.table.kind != Kind::Private;
+    ) -> AddedDomains {
+        let is_shared = origin.clock.is_none() && origin.config.table.kind != TableKind::Private;
         let mut registry = lock(&REGISTRY);
         registry.retain(|known| known.strong_count() > 0);
         let known: Vec<SharedThrottle> = match within {
@@ -90,20 +90,20 @@ impl SharedThrottle {
         let collides = make_distinct(&mut domains, &known, is_named);
         let name = domains.first().map(|domain| domain.name.clone()).unwrap_or_default();
         // The latest first: earlier ones are in use already.
-        let taker = known.into_iter().rev().find(|throttle| throttle.add(&domains));
-        let throttle = taker.unwrap_or_else(|| {
-            let made = SharedThrottle::alone(origin);
-            made.add(&domains);
+        let accepting = known.into_iter().rev().find(|throttle| throttle.try_add(&domains));
+        let throttle = accepting.unwrap_or_else(|| {
+            let made = SharedThrottle::unregistered(origin);
+            made.try_add(&domains);
             if is_shared {
                 registry.push(Arc::downgrade(&made.0));
             }
             made
         });
-        Joined { throttle, name, collides }
+        AddedDomains { throttle, name, collides }
     }
 
     /// Adds domains, unless it is too late or they contradict those that are there.
-    fn add(&self, domains: &[DomainConfig]) -> bool {
+    fn try_add(&self, domains: &[DomainConfig]) -> bool {
         let mut inner = lock(&self.0.inner);
         let is_new =
             |domain: &&DomainConfig| !inner.domains.iter().any(|known| is_same(known, domain));
@@ -134,7 +134,7 @@ impl SharedThrottle {
         let config = self.0.config(&inner.domains);
         let throttle = self.0.build(config.clone()).or_else(|error| {
             let of_table = error.kind() == ErrorKind::File || error.field() == Some("table");
-            if !config.table.usual || !of_table {
+            if !config.table.default_name || !of_table {
                 return Err(error);
             }
             // The user did not choose this table: it must not keep the application from starting.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::ManualClock;
-use crate::config::{Entry, Names, Node, Value};
+use crate::config::{ConfigNode, Entry, Names, Value};
 
-fn tree(entries: &[(&str, Value)]) -> Node {
+fn tree(entries: &[(&str, Value)]) -> ConfigNode {
     let entries = entries.iter().map(|(key, value)| Entry::new(*key, value.clone()));
     Value::Table(entries.collect()).into()
 }
@@ -21,12 +21,12 @@ fn list(texts: &[&str]) -> Value {
 }
 
 fn middleware(entries: &[(&str, Value)], clock: &ManualClock) -> Middleware {
-    let setup = Setup { clock: Some(clock.clone().into()), ..Setup::default() };
+    let setup = AdapterSettings { clock: Some(clock.clone().into()), ..AdapterSettings::default() };
     Middleware::read(&tree(entries), Names::Snake, setup).unwrap()
 }
 
 fn error(entries: &[(&str, Value)], names: Names) -> String {
-    Middleware::read(&tree(entries), names, Setup::default()).unwrap_err().to_string()
+    Middleware::read(&tree(entries), names, AdapterSettings::default()).unwrap_err().to_string()
 }
 
 fn request(peer: &str) -> Request<'_> {
@@ -114,13 +114,14 @@ fn wrong_values_are_errors_that_say_what_would_be_right() {
 
 #[test]
 fn middlewares_of_one_table_share_a_throttle_until_the_first_request() {
-    let throttle = SharedThrottle::alone(shared::Origin {
+    let throttle = SharedThrottle::unregistered(shared::ThrottleSettings {
         config: crate::Config::from_toml("table = { private = true }").unwrap(),
         clock: None,
         key: None,
     });
     let make = |rate: &str, place| {
-        let setup = Setup { place, within: Some(&throttle), ..Setup::default() };
+        let setup =
+            AdapterSettings { place, within: Some(&throttle), ..AdapterSettings::default() };
         Middleware::read(&tree(&[("rate", text(rate))]), Names::Snake, setup).unwrap()
     };
     let (login, search) = (make("1/s", "login"), make("2/s", "search"));

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use dthrottle::web::{Action, Middleware, Request, Setup};
+use dthrottle::web::{Action, AdapterSettings, Middleware, Request};
 
 use crate::folder::Folder;
 
@@ -15,7 +15,7 @@ fn middleware(folder: &Folder, rate: &str) -> Middleware {
     let options = format!(
         "rate = {rate:?}\nburst = 2\ntable = {{ name = \"web\", dir = {dir:?}, size = 1000 }}"
     );
-    Middleware::from_toml(&options, Setup::default()).unwrap()
+    Middleware::from_toml(&options, AdapterSettings::default()).unwrap()
 }
 
 /// Sends so many requests of a client. Returns the warnings, and whether the last was refused.

@@ -32,17 +32,17 @@ fn a_chosen_name_with_another_key_is_an_error_that_says_what_to_do() {
 #[test]
 fn under_a_name_that_nobody_chose_every_key_has_a_table() {
     let folder = Folder::new();
-    let usual = || web(&folder).usual(true);
-    let alone = open(usual(), 10).unwrap();
+    let default_named = || web(&folder).default_name(true);
+    let alone = open(default_named(), 10).unwrap();
     take(&alone, "tag", 1);
-    let one = in_cluster(usual(), ONE).unwrap();
+    let one = in_cluster(default_named(), ONE).unwrap();
     take(&one, "tag", 2);
-    let two = in_cluster(usual(), TWO).unwrap();
+    let two = in_cluster(default_named(), TWO).unwrap();
     take(&two, "tag", 3);
     let all = [
-        (open(usual(), 10), "web", 9),
-        (in_cluster(usual(), ONE), "web-2", 8),
-        (in_cluster(usual(), TWO), "web-3", 7),
+        (open(default_named(), 10), "web", 9),
+        (in_cluster(default_named(), ONE), "web-2", 8),
+        (in_cluster(default_named(), TWO), "web-3", 7),
     ];
     for (again, name, left) in all {
         let again = again.unwrap();
@@ -51,7 +51,7 @@ fn under_a_name_that_nobody_chose_every_key_has_a_table() {
     }
     // What comes later finds the table that is in use, whatever became of others.
     std::fs::remove_file(file(&folder, "web")).unwrap();
-    assert_eq!(balance(&in_cluster(usual(), TWO).unwrap(), "tag"), 7);
+    assert_eq!(balance(&in_cluster(default_named(), TWO).unwrap(), "tag"), 7);
     assert_eq!(folder.files().len(), 2);
 }
 
@@ -61,7 +61,7 @@ fn who_starts_at_the_same_moment_meets() {
         let folder = Folder::new();
         open(web(&folder), 10).unwrap();
         let name = |secret| {
-            let throttle = in_cluster(web(&folder).usual(true), secret).unwrap();
+            let throttle = in_cluster(web(&folder).default_name(true), secret).unwrap();
             throttle.table_name().unwrap().to_string()
         };
         let secrets = [ONE, TWO, ONE, TWO, ONE, TWO];
@@ -79,10 +79,13 @@ fn who_starts_at_the_same_moment_meets() {
 #[test]
 fn a_cluster_that_comes_first_has_the_name_itself() {
     let folder = Folder::new();
-    let one = in_cluster(web(&folder).usual(true), ONE).unwrap();
+    let one = in_cluster(web(&folder).default_name(true), ONE).unwrap();
     take(&one, "tag", 4);
     // Without a cluster any key will do.
-    for again in [in_cluster(web(&folder).usual(true), ONE), open(web(&folder).usual(true), 10)] {
+    for again in [
+        in_cluster(web(&folder).default_name(true), ONE),
+        open(web(&folder).default_name(true), 10),
+    ] {
         assert_eq!(balance(&again.unwrap(), "tag"), 6);
     }
     assert_eq!(folder.files().len(), 1);
@@ -101,7 +104,7 @@ fn a_usual_name_leaves_room_for_a_number() {
     let folder = Folder::new();
     let long = |length| TableConfig::named("x".repeat(length)).dir(folder.path()).tags(1);
     assert!(open(long(100), 10).is_ok());
-    let error = open(long(98).usual(true), 10).unwrap_err();
+    let error = open(long(98).default_name(true), 10).unwrap_err();
     assert_eq!(error.field(), Some("table.name"));
-    assert!(open(long(97).usual(true), 10).is_ok());
+    assert!(open(long(97).default_name(true), 10).is_ok());
 }

@@ -1,6 +1,6 @@
 //! Rates and configurations, good and bad, and the table of errors.
 
-use dthrottle::config::{Entry, Names, Node, Value};
+use dthrottle::config::{ConfigNode, Entry, Names, Value};
 use dthrottle::{CheckOptions, Config, Error, ErrorKind, ManualClock};
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::{build, list, vectors};
 
 /// A JSON object as a configuration tree. Special floats are written as text in the vectors, where
 /// `special` says so.
-pub(crate) fn tree(json: &Json) -> Node {
+pub(crate) fn tree(json: &Json) -> ConfigNode {
     let value = match json {
         Json::Null => Value::Other("null".into()),
         Json::Bool(value) => Value::Bool(*value),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dthrottle::ManualClock;
 use dthrottle::config::Names;
-use dthrottle::web::{Action, HttpDecision, Middleware, Request, Setup, Tag, TagSource};
+use dthrottle::web::{Action, AdapterSettings, HttpDecision, Middleware, Request, Tag, TagSource};
 use serde_json::{Value as Json, json};
 
 use crate::configs::tree;
@@ -20,7 +20,7 @@ fn middleware_decides_as_the_vectors_say() {
 #[test]
 fn bad_options_are_errors_that_name_the_option() {
     for case in list(&vectors("web.json")["bad"]) {
-        let setup = Setup::default();
+        let setup = AdapterSettings::default();
         let error = Middleware::read(&tree(&case["options"]), Names::Snake, setup).unwrap_err();
         assert_eq!(error.field(), case["field"].as_str(), "{case}: {error}");
         for says in list(&case["says"]) {
@@ -32,7 +32,7 @@ fn bad_options_are_errors_that_name_the_option() {
 fn run(case: &Json) {
     let name = case["name"].as_str().unwrap();
     let clock = ManualClock::new();
-    let setup = Setup { clock: Some(clock.clone().into()), ..Setup::default() };
+    let setup = AdapterSettings { clock: Some(clock.clone().into()), ..AdapterSettings::default() };
     let middleware = Middleware::read(&tree(&case["options"]), Names::Snake, setup)
         .unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut decided: Vec<Option<HttpDecision>> = Vec::new();

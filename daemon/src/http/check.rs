@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dthrottle::records::Shown;
-use dthrottle::web::{Headers, Kind};
+use dthrottle::web::{HeaderFormat, Headers};
 use dthrottle::{CheckOptions, Decision, Domain, Error, ErrorKind, Result, Throttle};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -69,7 +69,7 @@ fn decide(query: &str, throttle: &Throttle, daemon: &Daemon) -> Result<(Decision
 
 /// The header fields that middleware would send.
 fn fields(decision: &Decision, domain: &Domain) -> HeaderMap {
-    let headers = Headers::of_domain(Kind::Standard, false, domain);
+    let headers = Headers::of_domain(HeaderFormat::Standard, false, domain);
     let fields = headers.of_response(domain, decision).into_iter();
     let parsed = fields.filter_map(|(name, value)| {
         Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(&*value).ok()?))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dthrottle::records::{Field, Kind};
+use dthrottle::records::{Field, FieldKind};
 
 use super::{DECISION, RECORDS, Record, failures, short, whole, wrapped};
 
@@ -61,39 +61,39 @@ impl Struct {
         let from = format!("it.{name}");
         let docs = short(field.docs).replace('`', "");
         let note = match field.kind {
-            Kind::Units => " DTHROTTLE_UNLIMITED in a domain without rules.",
-            Kind::Rule if self.has_names => " Its name, ended by NUL; empty if there is none.",
-            Kind::Rule => " Its index, for dthrottle_rule_name(); -1 if there is none.",
+            FieldKind::Units => " DTHROTTLE_UNLIMITED in a domain without rules.",
+            FieldKind::Rule if self.has_names => " Its name, ended by NUL; empty if there is none.",
+            FieldKind::Rule => " Its index, for dthrottle_rule_name(); -1 if there is none.",
             _ => "",
         };
         let (kind, initial, from) = match field.kind {
             // What comes later has no padding after it.
-            Kind::Flag if is_late => ("u64", "0", format!("{from}.into()")),
-            Kind::Flag => {
+            FieldKind::Flag if is_late => ("u64", "0", format!("{from}.into()")),
+            FieldKind::Flag => {
                 ("Flag", if at == 0 { "true" } else { "false" }, format!("{from}.into()"))
             }
-            Kind::Count | Kind::Units | Kind::Id => ("u64", "0", from),
-            Kind::Balance => ("i64", "0", from),
-            Kind::Time | Kind::Millis => ("u64", "0", format!("ns({from})")),
-            Kind::Rule if self.has_names => {
+            FieldKind::Count | FieldKind::Units | FieldKind::Id => ("u64", "0", from),
+            FieldKind::Balance => ("i64", "0", from),
+            FieldKind::Time | FieldKind::Millis => ("u64", "0", format!("ns({from})")),
+            FieldKind::Rule if self.has_names => {
                 ("[c_char; 256]", "\"\"", format!("{from}.map_or([0; 256], |_| chars(rule))"))
             }
-            Kind::Rule if is_late => ("i64", "-1", format!("index({from})")),
-            Kind::Rule => ("i32", "-1", format!("index({from}) as i32")),
-            Kind::Word => ("[c_char; 32]", "\"\"", format!("chars({from})")),
-            Kind::State => ("[c_char; 16]", "\"\"", format!("chars({from})")),
-            Kind::Address => ("[c_char; 64]", "\"\"", format!("address({from})")),
-            Kind::Peers => ("u64", "0", format!("{from}.len() as u64")),
+            FieldKind::Rule if is_late => ("i64", "-1", format!("index({from})")),
+            FieldKind::Rule => ("i32", "-1", format!("index({from}) as i32")),
+            FieldKind::Word => ("[c_char; 32]", "\"\"", format!("chars({from})")),
+            FieldKind::State => ("[c_char; 16]", "\"\"", format!("chars({from})")),
+            FieldKind::Address => ("[c_char; 64]", "\"\"", format!("address({from})")),
+            FieldKind::Peers => ("u64", "0", format!("{from}.len() as u64")),
             // One at a time, by dthrottle_cluster_count().
-            Kind::Counts => return None,
+            FieldKind::Counts => return None,
         };
         let name = match field.kind {
-            Kind::Time | Kind::Millis => format!("{name}_ns"),
-            Kind::Peers => "peer_count".into(),
+            FieldKind::Time | FieldKind::Millis => format!("{name}_ns"),
+            FieldKind::Peers => "peer_count".into(),
             _ => name.into(),
         };
         let docs = match field.kind {
-            Kind::Peers => {
+            FieldKind::Peers => {
                 "How many peers are there or were lately, for dthrottle_cluster_peer().".into()
             }
             _ => docs,

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use dthrottle::config::Names;
 use dthrottle::records::keys::{self, Key};
-use dthrottle::records::{Field, Kind};
+use dthrottle::records::{Field, FieldKind};
 
 use super::{DECISION, RECORDS, Record, failures, short, wrapped};
 
 /// A field's name: `retryAfterMs`.
 pub(super) fn name(field: &Field) -> String {
-    let unit = if matches!(field.kind, Kind::Time | Kind::Millis) { "Ms" } else { "" };
+    let unit = if matches!(field.kind, FieldKind::Time | FieldKind::Millis) { "Ms" } else { "" };
     Names::Camel.spell(field.name) + unit
 }
 
@@ -34,8 +34,8 @@ pub(super) fn readers() -> String {
     out += "});\n\n/**\n * @param {ArrayLike<number>} from\n * @param {(index: number) => string} nameOf The name of a rule.\n * @returns {Decision}\n */\nfunction toDecision(from, nameOf) {\n  return {\n";
     for (at, field) in DECISION.fields.iter().enumerate() {
         let value = match field.kind {
-            Kind::Flag => format!("from[{at}] !== 0"),
-            Kind::Rule => format!("from[{at}] < 0 ? null : nameOf(from[{at}])"),
+            FieldKind::Flag => format!("from[{at}] !== 0"),
+            FieldKind::Rule => format!("from[{at}] < 0 ? null : nameOf(from[{at}])"),
             _ => format!("from[{at}]"),
         };
         let _ = writeln!(out, "    {}: {value},", name(field));
@@ -44,10 +44,10 @@ pub(super) fn readers() -> String {
     for field in &DECISION.fields[1..] {
         let key = field.name;
         let value = match field.kind {
-            Kind::Flag => format!("number('{key}', 0) !== 0"),
-            Kind::Units | Kind::Balance => format!("number('{key}', Infinity)"),
-            Kind::Time | Kind::Millis => format!("number('{key}_ns', 0) / 1e6"),
-            Kind::Rule => format!("names.{key}"),
+            FieldKind::Flag => format!("number('{key}', 0) !== 0"),
+            FieldKind::Units | FieldKind::Balance => format!("number('{key}', Infinity)"),
+            FieldKind::Time | FieldKind::Millis => format!("number('{key}_ns', 0) / 1e6"),
+            FieldKind::Rule => format!("names.{key}"),
             _ => format!("number('{key}', 0)"),
         };
         let _ = writeln!(out, "    {}: {value},", name(field));
@@ -98,9 +98,9 @@ pub(super) fn table() -> Vec<(&'static str, String)> {
 /// What is different in JavaScript.
 fn note(field: &Field) -> &'static str {
     match field.kind {
-        Kind::Units | Kind::Balance => " Infinity in a domain without rules.",
-        Kind::Rule => " Its name; null if there is none.",
-        Kind::Id => " 16 hexadecimal digits.",
+        FieldKind::Units | FieldKind::Balance => " Infinity in a domain without rules.",
+        FieldKind::Rule => " Its name; null if there is none.",
+        FieldKind::Id => " 16 hexadecimal digits.",
         _ => "",
     }
 }
@@ -121,13 +121,17 @@ fn interface(record: &Record) -> String {
     let _ = writeln!(out, "export interface {} {{", record.name);
     for field in record.fields {
         let kind = match field.kind {
-            Kind::Flag => "boolean",
-            Kind::Count | Kind::Units | Kind::Balance | Kind::Time | Kind::Millis => "number",
-            Kind::Rule | Kind::Address => "string | null",
-            Kind::Id | Kind::Word => "string",
-            Kind::State => "'up' | 'down' | 'left' | 'known'",
-            Kind::Peers => "PeerStats[]",
-            Kind::Counts => "Record<string, number>",
+            FieldKind::Flag => "boolean",
+            FieldKind::Count
+            | FieldKind::Units
+            | FieldKind::Balance
+            | FieldKind::Time
+            | FieldKind::Millis => "number",
+            FieldKind::Rule | FieldKind::Address => "string | null",
+            FieldKind::Id | FieldKind::Word => "string",
+            FieldKind::State => "'up' | 'down' | 'left' | 'known'",
+            FieldKind::Peers => "PeerStats[]",
+            FieldKind::Counts => "Record<string, number>",
         };
         out += &comment(&(spelled(&short(field.docs)) + note(field)), "  ");
         let _ = writeln!(out, "  readonly {}: {kind};", name(field));
@@ -150,19 +154,19 @@ fn members(list: &[Key]) -> String {
     let mut out = String::new();
     for key in list {
         let kind = match key.kind {
-            keys::Kind::Bool => "boolean",
-            keys::Kind::Burst | keys::Kind::Group | keys::Kind::Rate => "string | number",
-            keys::Kind::Cluster => "ClusterOptions",
-            keys::Kind::Domains => "Readonly<Record<string, DomainOptions>>",
-            keys::Kind::Mode => "'live' | 'document'",
-            keys::Kind::Number | keys::Kind::Whole => "number",
-            keys::Kind::Reports => "'eager' | 'periodic'",
-            keys::Kind::Rules => "readonly NamedRuleOptions[]",
-            keys::Kind::Secret => "string | { file: string }",
-            keys::Kind::Size => "number | string",
-            keys::Kind::Table => "string | TableOptions",
-            keys::Kind::Text => "string",
-            keys::Kind::Texts => "readonly string[]",
+            keys::KeyKind::Bool => "boolean",
+            keys::KeyKind::Burst | keys::KeyKind::Group | keys::KeyKind::Rate => "string | number",
+            keys::KeyKind::Cluster => "ClusterOptions",
+            keys::KeyKind::Domains => "Readonly<Record<string, DomainOptions>>",
+            keys::KeyKind::Mode => "'live' | 'document'",
+            keys::KeyKind::Number | keys::KeyKind::Whole => "number",
+            keys::KeyKind::Reports => "'eager' | 'periodic'",
+            keys::KeyKind::Rules => "readonly NamedRuleOptions[]",
+            keys::KeyKind::Secret => "string | { file: string }",
+            keys::KeyKind::Size => "number | string",
+            keys::KeyKind::Table => "string | TableOptions",
+            keys::KeyKind::Text => "string",
+            keys::KeyKind::Texts => "readonly string[]",
         };
         out += &comment(&spelled(&short(key.docs)), "  ");
         let name = Names::Camel.spell(key.name);

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use dthrottle::records::keys::{self, Key};
-use dthrottle::records::{Field, Kind};
+use dthrottle::records::{Field, FieldKind};
 
 use super::{DECISION, RECORDS, failures, short};
 
@@ -34,13 +34,13 @@ pub(super) fn stub() -> Vec<(&'static str, String)> {
 
 fn kind(field: &Field) -> &'static str {
     match field.kind {
-        Kind::Flag => "bool",
-        Kind::Count | Kind::Units | Kind::Balance | Kind::Id => "int",
-        Kind::Time | Kind::Millis => "float",
-        Kind::Rule | Kind::Address => "str | None",
-        Kind::Word | Kind::State => "str",
-        Kind::Peers => "list[PeerStats]",
-        Kind::Counts => "dict[str, int]",
+        FieldKind::Flag => "bool",
+        FieldKind::Count | FieldKind::Units | FieldKind::Balance | FieldKind::Id => "int",
+        FieldKind::Time | FieldKind::Millis => "float",
+        FieldKind::Rule | FieldKind::Address => "str | None",
+        FieldKind::Word | FieldKind::State => "str",
+        FieldKind::Peers => "list[PeerStats]",
+        FieldKind::Counts => "dict[str, int]",
     }
 }
 
@@ -51,11 +51,13 @@ pub(super) fn client() -> Vec<(&'static str, String)> {
     for field in &DECISION.fields[1..] {
         let Field { name, kind: of, .. } = field;
         let (usual, from) = match of {
-            Kind::Flag => ("False", format!("bool(numbers.get(\"{name}\", 0))")),
-            Kind::Units => ("UNLIMITED", format!("numbers.get(\"{name}\", UNLIMITED)")),
-            Kind::Balance => ("_BOUNDLESS", format!("numbers.get(\"{name}\", _BOUNDLESS)")),
-            Kind::Time | Kind::Millis => ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9")),
-            Kind::Rule => ("None", format!("names.get(\"{name}\")")),
+            FieldKind::Flag => ("False", format!("bool(numbers.get(\"{name}\", 0))")),
+            FieldKind::Units => ("UNLIMITED", format!("numbers.get(\"{name}\", UNLIMITED)")),
+            FieldKind::Balance => ("_BOUNDLESS", format!("numbers.get(\"{name}\", _BOUNDLESS)")),
+            FieldKind::Time | FieldKind::Millis => {
+                ("0.0", format!("numbers.get(\"{name}_ns\", 0) / 1e9"))
+            }
+            FieldKind::Rule => ("None", format!("names.get(\"{name}\")")),
             _ => ("0", format!("numbers.get(\"{name}\", 0)")),
         };
         let _ = writeln!(fields, "    {name}: {} = {usual}", kind(field));
@@ -96,21 +98,21 @@ fn members(lists: &[&[Key]]) -> String {
     let mut out = String::new();
     for key in lists.iter().copied().flatten() {
         let kind = match key.kind {
-            keys::Kind::Bool => "bool",
-            keys::Kind::Burst | keys::Kind::Rate => "str | float",
-            keys::Kind::Cluster => "ClusterConfig",
-            keys::Kind::Domains => "Domains",
-            keys::Kind::Group => "str | int",
-            keys::Kind::Mode => "Literal[\"live\", \"document\"]",
-            keys::Kind::Number => "float",
-            keys::Kind::Reports => "Literal[\"eager\", \"periodic\"]",
-            keys::Kind::Rules => "list[RuleConfig] | tuple[RuleConfig, ...]",
-            keys::Kind::Secret => "str | SecretFile",
-            keys::Kind::Size => "int | str",
-            keys::Kind::Table => "str | TableConfig",
-            keys::Kind::Text => "str",
-            keys::Kind::Texts => "list[str] | tuple[str, ...]",
-            keys::Kind::Whole => "int",
+            keys::KeyKind::Bool => "bool",
+            keys::KeyKind::Burst | keys::KeyKind::Rate => "str | float",
+            keys::KeyKind::Cluster => "ClusterConfig",
+            keys::KeyKind::Domains => "Domains",
+            keys::KeyKind::Group => "str | int",
+            keys::KeyKind::Mode => "Literal[\"live\", \"document\"]",
+            keys::KeyKind::Number => "float",
+            keys::KeyKind::Reports => "Literal[\"eager\", \"periodic\"]",
+            keys::KeyKind::Rules => "list[RuleConfig] | tuple[RuleConfig, ...]",
+            keys::KeyKind::Secret => "str | SecretFile",
+            keys::KeyKind::Size => "int | str",
+            keys::KeyKind::Table => "str | TableConfig",
+            keys::KeyKind::Text => "str",
+            keys::KeyKind::Texts => "list[str] | tuple[str, ...]",
+            keys::KeyKind::Whole => "int",
         };
         let _ = writeln!(out, "    {}: {kind}", key.name);
     }

@@ -11,8 +11,8 @@ use crate::limit::rate::quoted;
 /// The port of a cluster, if none is named.
 pub(super) const PORT: u16 = 7373;
 
-const LONGEST_HOST: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_HOST_BYTES: usize = 253;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// A peer by address or by name; a name may have many addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl From<SocketAddr> for PeerName {
 }
 
 /// Why datagrams from one address never come to the other, if they do not.
-pub(super) fn unreachable(from: IpAddr, to: IpAddr) -> Option<String> {
+pub(super) fn unreachable_reason(from: IpAddr, to: IpAddr) -> Option<String> {
     let both = from == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     if from.is_ipv4() != to.is_ipv4() && !both {
         Some(format!(r#"{to} cannot be reached from {from}; listen on "[::]:{PORT}""#))
@@ -108,7 +108,7 @@ pub(super) fn unreachable(from: IpAddr, to: IpAddr) -> Option<String> {
 }
 
 /// Whether no single machine can have this address.
-pub(super) fn is_nobody(ip: IpAddr) -> bool {
+pub(super) fn is_unassignable(ip: IpAddr) -> bool {
     let broadcast = matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
     ip.is_unspecified() || ip.is_multicast() || broadcast
 }
@@ -130,7 +130,7 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     let labels = || host.strip_suffix('.').unwrap_or(host).split('.');
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let good = |label: &str| {
-        (1..=LONGEST_LABEL).contains(&label.len())
+        (1..=MAX_LABEL_BYTES).contains(&label.len())
             && label.chars().all(plain)
             && !label.starts_with('-')
             && !label.ends_with('-')
@@ -143,7 +143,7 @@ fn check_host(host: &str) -> Result<(), &'static str> {
             None => label.chars().all(|c| c.is_ascii_digit()),
         }
     };
-    if host.len() > LONGEST_HOST || !labels().all(good) {
+    if host.len() > MAX_HOST_BYTES || !labels().all(good) {
         Err("not a name of letters, digits, - and .")
     } else if labels().next_back().is_some_and(number) {
         Err("not an IPv4 address of four numbers from 0 to 255")
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn who_reaches_whom() {
         let reaches = |from: &str, to: &str| {
-            unreachable(from.parse().unwrap(), to.parse().unwrap()).is_none()
+            unreachable_reason(from.parse().unwrap(), to.parse().unwrap()).is_none()
         };
         assert!(reaches("0.0.0.0", "10.0.0.1") && reaches("10.0.0.2", "127.0.0.1"));
         assert!(reaches("::", "10.0.0.1") && reaches("::", "fd00::1") && reaches("::1", "::1"));

@@ -5,31 +5,31 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::address::{self, PORT};
-use super::{ClusterConfig, Fault, Reports};
+use super::{ClusterConfig, ClusterFieldError, Reports};
 use crate::config::check_name;
 use crate::config::reader::Names;
 use crate::error::{Error, Result};
 use crate::limit::rate::quoted;
 
-const MOST_KEYS: usize = 4;
+const MAX_PACKET_KEYS: usize = 4;
 /// More nodes than that do not fit into one cluster.
-pub(super) const MOST_PEERS: usize = 1000;
+pub(super) const MAX_PEERS: usize = 1000;
 /// As the system has it.
-const LONGEST_INTERFACE: usize = 15;
-const MOST_TTL: u32 = 255;
-const SHORTEST_PERIOD: Duration = Duration::from_millis(5);
+const MAX_INTERFACE_BYTES: usize = 15;
+const MAX_TTL: u32 = 255;
+const MIN_PERIOD: Duration = Duration::from_millis(5);
 /// Reports leave at a tick of the exchange, and every period needs one.
-const SHORTEST_PERIODIC: Duration = Duration::from_millis(10);
-const LONGEST_PERIOD: Duration = Duration::from_secs(10);
-const LONGEST_TOLERANCE: Duration = Duration::from_secs(60);
-const SHORTEST_RETENTION: Duration = Duration::from_secs(1);
-const LONGEST_RETENTION: Duration = Duration::from_secs(600);
-const FEWEST_BYTES: usize = 64_000;
-const MOST_BYTES: usize = 1_000_000_000;
+const MIN_PERIODIC_PERIOD: Duration = Duration::from_millis(10);
+const MAX_PERIOD: Duration = Duration::from_secs(10);
+const MAX_TOLERANCE: Duration = Duration::from_secs(60);
+const MIN_RETENTION: Duration = Duration::from_secs(1);
+const MAX_RETENTION: Duration = Duration::from_secs(600);
+const MIN_RETENTION_BYTES: usize = 64_000;
+const MAX_RETENTION_BYTES: usize = 1_000_000_000;
 
-impl Fault {
-    fn at(key: impl Into<String>) -> impl FnOnce(String) -> Fault {
-        move |message| Fault { key: key.into(), message }
+impl ClusterFieldError {
+    fn at(key: impl Into<String>) -> impl FnOnce(String) -> ClusterFieldError {
+        move |message| ClusterFieldError { key: key.into(), message }
     }
 }
 
@@ -41,67 +41,69 @@ impl ClusterConfig {
         let mut faults = checks.iter().filter_map(|check| check(self, names).err());
         match self.fault.clone().or_else(|| faults.next()) {
             None => Ok(()),
-            Some(Fault { key, message }) => {
+            Some(ClusterFieldError { key, message }) => {
                 Err(Error::config(format!("cluster.{}", names.spell(&key)), message))
             }
         }
     }
 
-    fn check_identity(&self, _: Names) -> Result<(), Fault> {
-        check_name(&self.name).map_err(Fault::at("name"))?;
+    fn check_identity(&self, _: Names) -> Result<(), ClusterFieldError> {
+        check_name(&self.name).map_err(ClusterFieldError::at("name"))?;
         if let Some(secret) = &self.secret {
-            secret.check().map_err(Fault::at("secret"))?;
+            secret.check().map_err(ClusterFieldError::at("secret"))?;
             if self.without_secret {
                 let message = "there is a secret; leave out one of the two";
-                return Err(Fault::at("without_secret")(message.into()));
+                return Err(ClusterFieldError::at("without_secret")(message.into()));
             }
         }
         let Some(keys) = &self.packet_keys else { return Ok(()) };
         let message = match keys.len() {
             _ if self.secret.is_none() => "packet keys need a secret beside them; add one".into(),
-            1..=MOST_KEYS => {
+            1..=MAX_PACKET_KEYS => {
                 for (i, key) in keys.iter().enumerate() {
                     let at = format!("packet_keys[{i}]");
-                    key.check("a key").map_err(Fault::at(at.as_str()))?;
+                    key.check("a key").map_err(ClusterFieldError::at(at.as_str()))?;
                     if keys[..i].contains(key) {
-                        return Err(Fault::at(at)("the same key twice; leave out one".into()));
+                        return Err(ClusterFieldError::at(at)(
+                            "the same key twice; leave out one".into(),
+                        ));
                     }
                 }
                 return Ok(());
             }
-            count => format!("{count} keys; write 1 to {MOST_KEYS}, or leave them out"),
+            count => format!("{count} keys; write 1 to {MAX_PACKET_KEYS}, or leave them out"),
         };
-        Err(Fault::at("packet_keys")(message))
+        Err(ClusterFieldError::at("packet_keys")(message))
     }
 
-    fn check_addresses(&self, names: Names) -> Result<(), Fault> {
+    fn check_addresses(&self, names: Names) -> Result<(), ClusterFieldError> {
         let listen = self.listen_address();
         self.check_beyond("listen", listen, listen.ip().is_loopback(), names)?;
-        if address::is_nobody(listen.ip()) && !listen.ip().is_unspecified() {
+        if address::is_unassignable(listen.ip()) && !listen.ip().is_unspecified() {
             let message =
                 format!("{listen}: nobody can listen there; write an address of this node");
-            return Err(Fault::at("listen")(message));
+            return Err(ClusterFieldError::at("listen")(message));
         }
         if let Some(address) = self.advertise {
-            if address::is_nobody(address.ip()) {
+            if address::is_unassignable(address.ip()) {
                 let message = format!("{address}: nobody is there; write an address of this node");
-                return Err(Fault::at("advertise")(message));
+                return Err(ClusterFieldError::at("advertise")(message));
             }
             self.check_beyond("advertise", address, address.ip().is_loopback(), names)?;
         }
-        if self.peers.len() > MOST_PEERS {
-            let message = format!("more than {MOST_PEERS} peers; name a few, they know the others");
-            return Err(Fault::at("peers")(message));
+        if self.peers.len() > MAX_PEERS {
+            let message = format!("more than {MAX_PEERS} peers; name a few, they know the others");
+            return Err(ClusterFieldError::at("peers")(message));
         }
         for (i, peer) in self.peers.iter().enumerate() {
             let key = format!("peers[{i}]");
             self.check_beyond(&key, quoted(&peer.host), peer.is_loopback(), names)?;
             let Some(ip) = peer.ip() else { continue };
-            let message = match address::is_nobody(ip) {
+            let message = match address::is_unassignable(ip) {
                 true => Some(format!("{ip}: nobody is there; write the address of one node")),
-                false => address::unreachable(listen.ip(), ip),
+                false => address::unreachable_reason(listen.ip(), ip),
             };
-            message.map_or(Ok(()), |message| Err(Fault::at(key)(message)))?;
+            message.map_or(Ok(()), |message| Err(ClusterFieldError::at(key)(message)))?;
         }
         Ok(())
     }
@@ -113,7 +115,7 @@ impl ClusterConfig {
         address: impl Display,
         is_loopback: bool,
         names: Names,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), ClusterFieldError> {
         if is_loopback || !self.is_loopback_only() {
             return Ok(());
         }
@@ -122,23 +124,27 @@ impl ClusterConfig {
             "{address} is not an address of this machine alone, and there is no secret; \
              add one, or {without} = true if everyone there may do anything"
         );
-        Err(Fault::at(key)(message))
+        Err(ClusterFieldError::at(key)(message))
     }
 
-    fn check_multicast(&self, names: Names) -> Result<(), Fault> {
+    fn check_multicast(&self, names: Names) -> Result<(), ClusterFieldError> {
         let Some(group) = self.multicast else {
-            let stray = match (&self.interface, self.multicast_ttl) {
+            let misplaced = match (&self.interface, self.multicast_ttl) {
                 (Some(_), _) => "interface",
                 (None, Some(_)) => "multicast_ttl",
                 (None, None) => return Ok(()),
             };
-            return Err(Fault::at(stray)("has no meaning without multicast".into()));
+            return Err(ClusterFieldError::at(misplaced)(
+                "has no meaning without multicast".into(),
+            ));
         };
         let message = if !group.ip().is_multicast() {
             format!(r#"{group} is not a group; write one like "239.73.73.73:{PORT}""#)
         } else if group.port() == 0 {
             format!("{group}: a group needs a port; {PORT} is usual")
-        } else if let Some(message) = address::unreachable(self.listen_address().ip(), group.ip()) {
+        } else if let Some(message) =
+            address::unreachable_reason(self.listen_address().ip(), group.ip())
+        {
             message
         } else {
             self.check_beyond("multicast", group, false, names)?;
@@ -147,26 +153,28 @@ impl ClusterConfig {
                 true => Ok(()),
                 false => {
                     let message = "peers are found by multicast; leave out one of the two";
-                    Err(Fault::at("peers")(message.into()))
+                    Err(ClusterFieldError::at("peers")(message.into()))
                 }
             };
         };
-        Err(Fault::at("multicast")(message))
+        Err(ClusterFieldError::at("multicast")(message))
     }
 
-    fn check_interface(&self, group: IpAddr) -> Result<(), Fault> {
+    fn check_interface(&self, group: IpAddr) -> Result<(), ClusterFieldError> {
         let ttl = self.ttl();
-        if ttl > MOST_TTL {
-            return Err(Fault::at("multicast_ttl")(format!("{ttl}: write 0 to {MOST_TTL}")));
+        if ttl > MAX_TTL {
+            return Err(ClusterFieldError::at("multicast_ttl")(format!(
+                "{ttl}: write 0 to {MAX_TTL}"
+            )));
         }
         let Some(interface) = &self.interface else { return Ok(()) };
         let odd = |c: char| c.is_control() || c.is_whitespace() || c == '/';
         let message = match interface.parse::<IpAddr>() {
-            Ok(ip) if address::is_nobody(ip) => "no interface has this address",
+            Ok(ip) if address::is_unassignable(ip) => "no interface has this address",
             Ok(ip) if ip.is_ipv4() != group.is_ipv4() => "of another kind than the group",
             Ok(_) => return Ok(()),
             Err(_) if interface.is_empty() => "empty",
-            Err(_) if interface.len() > LONGEST_INTERFACE || interface.contains(odd) => {
+            Err(_) if interface.len() > MAX_INTERFACE_BYTES || interface.contains(odd) => {
                 "no interface has this name"
             }
             Err(_) => return Ok(()),
@@ -175,29 +183,29 @@ impl ClusterConfig {
             r#"{}: {message}; write a name such as "eth0", or an address of this node"#,
             quoted(interface)
         );
-        Err(Fault::at("interface")(message))
+        Err(ClusterFieldError::at("interface")(message))
     }
 
-    fn check_times(&self, _: Names) -> Result<(), Fault> {
+    fn check_times(&self, _: Names) -> Result<(), ClusterFieldError> {
         let within = |key, time: Duration, least: Duration, most: Duration| {
             if (least..=most).contains(&time) {
                 return Ok(());
             }
-            Err(Fault::at(key)(format!("{time:?}: write {least:?} to {most:?}")))
+            Err(ClusterFieldError::at(key)(format!("{time:?}: write {least:?} to {most:?}")))
         };
         let shortest = match self.reports {
-            Reports::Eager => SHORTEST_PERIOD,
-            Reports::Periodic => SHORTEST_PERIODIC,
+            Reports::Eager => MIN_PERIOD,
+            Reports::Periodic => MIN_PERIODIC_PERIOD,
         };
-        within("period", self.period, shortest, LONGEST_PERIOD)?;
+        within("period", self.period, shortest, MAX_PERIOD)?;
         let tolerance = self.tolerance.unwrap_or_default();
-        within("tolerance", tolerance, Duration::ZERO, LONGEST_TOLERANCE)?;
-        within("retention", self.retention, SHORTEST_RETENTION, LONGEST_RETENTION)?;
+        within("tolerance", tolerance, Duration::ZERO, MAX_TOLERANCE)?;
+        within("retention", self.retention, MIN_RETENTION, MAX_RETENTION)?;
         match self.retention_bytes {
-            FEWEST_BYTES..=MOST_BYTES => Ok(()),
+            MIN_RETENTION_BYTES..=MAX_RETENTION_BYTES => Ok(()),
             bytes => {
                 let message = format!(r#"{bytes} bytes; write "64 KB" to "1 GB""#);
-                Err(Fault::at("retention_bytes")(message))
+                Err(ClusterFieldError::at("retention_bytes")(message))
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::check::MOST_PEERS;
+use super::check::MAX_PEERS;
 use super::{ClusterConfig, Reports};
 use crate::config::read::{is_number, number_as_text};
-use crate::config::reader::{Keys, Reader, Table, join};
+use crate::config::reader::{ConfigTable, Keys, Reader, join};
 use crate::config::table::Size;
 use crate::config::value::{Entry, Value};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::limit::rate::{parse_duration, quoted};
 use crate::records::keys;
 
 const PATH: &str = "cluster";
-const SECRET_KEYS: Keys = &[&["file"]];
+const SECRET_TABLE_KEYS: Keys = &[&["file"]];
 
 impl Reader {
     pub(in crate::config) fn cluster(&mut self, entry: &Entry) -> Result<ClusterConfig> {
@@ -27,18 +27,22 @@ impl Reader {
             return Err(Error::config(join(PATH, "name"), message).at_line(entry.line));
         };
         let cluster = ClusterConfig::new(self.text(name, PATH)?);
-        let cluster = self.secrets(cluster, &table)?;
-        let cluster = self.places(cluster, &table)?;
-        self.habits(cluster, &table)
+        let cluster = self.read_secrets(cluster, &table)?;
+        let cluster = self.read_addresses(cluster, &table)?;
+        self.read_timing(cluster, &table)
     }
 
-    fn secrets(&mut self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
+    fn read_secrets(
+        &mut self,
+        mut cluster: ClusterConfig,
+        table: &ConfigTable<'_>,
+    ) -> Result<ClusterConfig> {
         if let Some(entry) = table.get("secret") {
             cluster = match &entry.node.value {
                 Value::Text(secret) => cluster.secret(secret),
                 Value::Table(_) => {
                     let path = join(PATH, "secret");
-                    let table = self.table(&entry.node, &path, SECRET_KEYS)?;
+                    let table = self.table(&entry.node, &path, SECRET_TABLE_KEYS)?;
                     let Some(file) = table.get("file") else {
                         let message = r#"the path is missing; write { file = "path" }"#;
                         return Err(Error::config(path, message).at_line(entry.line));
@@ -74,7 +78,11 @@ impl Reader {
         Ok(cluster)
     }
 
-    fn places(&mut self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
+    fn read_addresses(
+        &mut self,
+        mut cluster: ClusterConfig,
+        table: &ConfigTable<'_>,
+    ) -> Result<ClusterConfig> {
         if let Some(entry) = table.get("listen") {
             cluster = cluster.listen(self.text(entry, PATH)?);
         }
@@ -86,7 +94,7 @@ impl Reader {
                 return Err(self.kind(entry, PATH, r#"a list such as ["10.0.0.1", "10.0.0.2"]"#));
             };
             // Too many are told by the check of the values; there is no need to read them all.
-            for (i, node) in nodes.iter().take(MOST_PEERS + 1).enumerate() {
+            for (i, node) in nodes.iter().take(MAX_PEERS + 1).enumerate() {
                 let path = format!("{PATH}.peers[{i}]");
                 let Value::Text(peer) = &node.value else {
                     let message =
@@ -110,7 +118,11 @@ impl Reader {
         Ok(cluster)
     }
 
-    fn habits(&self, mut cluster: ClusterConfig, table: &Table<'_>) -> Result<ClusterConfig> {
+    fn read_timing(
+        &self,
+        mut cluster: ClusterConfig,
+        table: &ConfigTable<'_>,
+    ) -> Result<ClusterConfig> {
         if let Some(entry) = table.get("period") {
             cluster = cluster.period(self.duration(entry, r#"a duration like "100ms""#)?);
         }

@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::os::file;
 
-const SHORTEST: usize = 16;
+const MIN_BYTES: usize = 16;
 /// What is longer is another file, given by mistake.
-const LONGEST: usize = 4096;
+const MAX_BYTES: usize = 4096;
 
 /// Bytes that are not shown.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Hidden(pub(crate) Vec<u8>);
+pub(crate) struct SecretBytes(pub(crate) Vec<u8>);
 
-impl fmt::Debug for Hidden {
+impl fmt::Debug for SecretBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("hidden")
     }
 }
 
-impl Hidden {
+impl SecretBytes {
     pub(super) fn check(&self, what: &str) -> Result<(), String> {
         match self.0.len() {
-            SHORTEST..=LONGEST => Ok(()),
-            bytes => Err(format!("{what} of {bytes} bytes; give it {SHORTEST} to {LONGEST}")),
+            MIN_BYTES..=MAX_BYTES => Ok(()),
+            bytes => Err(format!("{what} of {bytes} bytes; give it {MIN_BYTES} to {MAX_BYTES}")),
         }
     }
 }
@@ -32,7 +32,7 @@ impl Hidden {
 /// A secret, or the file that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Secret {
-    Known(Hidden),
+    Known(SecretBytes),
     File(PathBuf),
 }
 
@@ -51,9 +51,9 @@ impl Secret {
     /// every user of the machine can read it.
     pub(super) fn load(&mut self) -> Result<Option<String>> {
         let Secret::File(path) = self else { return Ok(None) };
-        let (bytes, warning) = read_secret(path, "cluster.secret", LONGEST)
+        let (bytes, warning) = read_secret(path, "cluster.secret", MAX_BYTES)
             .map_err(|error| error.in_field("cluster.secret"))?;
-        let secret = Hidden(bytes);
+        let secret = SecretBytes(bytes);
         secret.check("the file has a secret").map_err(|message| {
             Error::config("cluster.secret", format!("{}: {message}", path.display()))
         })?;

@@ -3,7 +3,7 @@
 use super::shared::{anonymous, fall_back};
 use super::{OpenOptions, Opened};
 use crate::clock::Clock;
-use crate::config::{MOST_KEYS, TableConfig};
+use crate::config::{MAX_NAME_NUMBER, TableConfig};
 use crate::error::{Error, Result};
 use crate::os::lock::LockFile;
 use crate::os::named::{self, NamedOptions, OpenError};
@@ -18,7 +18,7 @@ pub(super) fn named(name: &str, options: OpenOptions<'_>) -> Result<Opened> {
         return fall_back(options, "this processor cannot share a table");
     }
     let names = match options {
-        OpenOptions { config, key: Some(key), .. } if config.usual => {
+        OpenOptions { config, key: Some(key), .. } if config.default_name => {
             default_names(name, config, key)
         }
         _ => vec![name.to_string()],
@@ -45,7 +45,7 @@ pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
 /// are numbered, and tell nothing of the key: everybody can see them. One that is in use comes
 /// first: an older one may have been removed since.
 fn default_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
-    let numbered = (2..=MOST_KEYS).map(|number| format!("{name}-{number}"));
+    let numbered = (2..=MAX_NAME_NUMBER).map(|number| format!("{name}-{number}"));
     let mut names: Vec<String> = std::iter::once(name.to_string()).chain(numbered).collect();
     let (group, dir) = (config.group.as_deref(), config.dir.as_deref());
     let ours = names.iter().position(|name| {
