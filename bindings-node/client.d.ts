@@ -1,69 +1,69 @@
 import type { Decision } from './index.js';
 
-/** Where the daemon is, and how long to wait for it. */
+/** The address of the daemon, and how long to wait for it. */
 export interface ClientOptions {
-  /** The path of its Unix socket; the daemon's default socket if neither path nor port is given. */
+  /** The path of its Unix socket. Default: the default socket of the daemon, unless `port` is given. */
   path?: string;
-  /** Its TCP port, instead of a path. */
+  /** Its TCP port, instead of `path`. */
   port?: number;
-  /** Its host; 127.0.0.1 by default. */
+  /** Its host, together with `port`. Default: `'127.0.0.1'`. */
   host?: string;
-  /** How long a check may take; 50 by default. */
+  /** After this time without an answer, a check is allowed. In milliseconds; default: 50. */
   timeoutMs?: number;
-  /** How long nobody is asked after a failure, twice as long after each further one; 100. */
+  /** The pause after a failure, doubled with each further failure. In milliseconds; default: 100. */
   backoffMs?: number;
-  /** The longest such pause; 5000 by default. */
+  /** The longest pause. In milliseconds; default: 5000. */
   maxBackoffMs?: number;
-  /** More checks that wait for an answer at once are allowed without asking; 100,000. */
+  /** The most checks that wait for an answer; more are allowed at once. Default: 100,000. */
   maxPending?: number;
-  /** The daemon's token, which `refund` and `reset` need over TCP. */
+  /** The token of the daemon, which `refund` and `reset` need over TCP. */
   token?: string;
 }
 
 export interface ClientCheckOptions {
-  /** Units; 1 by default. */
+  /** The units to take. Default: 1. */
   cost?: number;
-  /** The domain's name; the default domain if none is given. */
+  /** The name of the domain. Default: the default domain. */
   domain?: string;
-  /** Be allowed also when the turn comes within this time; `delayMs` says when. */
+  /** Also allow the check if the units become available within this time. `delayMs` is the time to wait. */
   maxDelayMs?: number;
-  /** Take as many units as there are; `granted` says how many. */
+  /** Take as many units as are available. `granted` is their number. */
   partial?: boolean;
 }
 
-/** An answer with all figures. */
+/** The decision of the daemon, or one that allows the check if it did not answer in time. */
 export interface ClientDecision extends Decision {
-  /** No daemon answered in time, so it is allowed. */
+  /** Whether the check was allowed because no daemon answered in time. */
   readonly failedOpen: boolean;
 }
 
 export interface ClientCounts {
-  /** Checks that were answered. */
+  /** Lines that were answered. */
   readonly asked: number;
-  /** Checks that were allowed because no daemon answered in time, or not asked during a pause. */
+  /** Lines that were not answered in time, or not sent during a pause. */
   readonly failedOpen: number;
-  /** Connections that could not be made, or broke, or were not to a daemon. */
+  /** Connections that failed, broke, timed out, or led to another program. */
   readonly failures: number;
 }
 
 /**
- * Asks a dthrottled. All checks share one connection, pipelined. Without an answer in time they are
- * allowed, and nobody is asked for a while.
+ * A client of the daemon dthrottled. All checks share one connection and are pipelined. If the daemon does not
+ * answer in time, checks are allowed, and the client pauses before it connects again.
  */
 export class Client {
   constructor(options?: ClientOptions);
-  /** Asks for one unit, and takes it if it passes: yes or no. */
+  /** Checks one unit and takes it if it is available. */
   allow(tag: string | Uint8Array): Promise<boolean>;
-  /** Asks, and takes what passes. The full answer. */
+  /** Checks units, takes them if they are available, and returns the full decision. */
   check(tag: string | Uint8Array, options?: ClientCheckOptions): Promise<ClientDecision>;
-  /** The decision that `check` would get. Takes nothing. */
+  /** Returns the decision that `check` would return, without taking units. */
   peek(tag: string | Uint8Array, options?: ClientCheckOptions): Promise<ClientDecision>;
-  /** Gives units back. Whether the daemon heard of it. */
+  /** Gives units back. Returns false if the daemon did not answer. */
   refund(tag: string | Uint8Array, cost: number, options?: { domain?: string }): Promise<boolean>;
-  /** Fills the tag's buckets. Whether the daemon heard of it. */
+  /** Fills the buckets of the tag. Returns false if the daemon did not answer. */
   reset(tag: string | Uint8Array, options?: { domain?: string }): Promise<boolean>;
-  /** What was counted so far. */
+  /** The counts since the client was made. */
   counts(): ClientCounts;
-  /** Closes the connection; checks under way are allowed. Later ones are DTHROTTLE_CLOSED errors. */
+  /** Closes the connection. Pending checks are allowed; later ones throw a `DTHROTTLE_CLOSED` error. */
   close(): void;
 }

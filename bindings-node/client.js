@@ -1,7 +1,6 @@
-// A client of dthrottled, for programs that ask a daemon instead of deciding by themselves. All
-// checks share one connection, pipelined. When there is no answer in time it says yes, asks nobody
-// for a while, and then tries again; only mistakes of the caller are errors. `client.d.ts`
-// describes it, `docs/daemon.md` the protocol.
+// A client of the daemon dthrottled. All checks share one connection and are pipelined. If the daemon does not
+// answer in time, checks are allowed, and the client pauses before it connects again. Only invalid arguments are
+// errors. `client.d.ts` documents the class, `docs/daemon.md` the protocol.
 'use strict';
 
 const { existsSync } = require('node:fs');
@@ -9,24 +8,25 @@ const { connect } = require('node:net');
 
 const { DthrottleError, badArgument } = require('./api/errors.js');
 const { toAnswer } = require('./api/records.js');
+const { describe } = require('./api/values.js');
 
 /** @import { ErrorCode } from './index.js' */
 /** @import { ClientCheckOptions, ClientDecision, ClientOptions } from './client.js' */
 /** @import { Socket } from 'node:net' */
 
 /**
- * @typedef {object} Waiting A line that was sent and has yet to be answered.
- * @property {(answer: string | undefined) => void} resolve Nothing: nobody answered.
+ * @typedef {object} PendingLine A line that was sent and not answered yet.
+ * @property {(answer: string | undefined) => void} resolve Called with undefined if there is no answer in time.
  * @property {number} deadline
  */
 
 const OPTIONS = ['path', 'host', 'port', 'timeoutMs', 'backoffMs', 'maxBackoffMs', 'maxPending', 'token'];
 const CHECK_OPTIONS = ['cost', 'domain', 'maxDelayMs', 'partial'];
 const LONGEST_ANSWER = 1 << 20;
-const ANSWER = /^(?:OK|NO)(?: |$)|^ERROR [a-z]+ /;
+const ANSWER_FORMAT = /^(?:OK|NO)(?: |$)|^ERROR [a-z]+ /;
 
 class Client {
-  #place;
+  #address;
   #timeoutMs;
   #backoffMs;
   #maxBackoffMs;
@@ -34,15 +34,17 @@ class Client {
   #token;
   /** @type {Socket | undefined} */
   #socket;
-  /** @type {Waiting[]} In the order of the lines. */
-  #waiting = [];
-  /** @type {Buffer[]} Lines of this turn of the event loop, sent together. */
+  /** @type {PendingLine[]} In the order in which the lines were sent. */
+  #pending = [];
+  /** @type {Buffer[]} The lines of this turn of the event loop, which are sent together. */
   #lines = [];
+  /** The begin of an incomplete answer. */
   #rest = Buffer.alloc(0);
   /** @type {NodeJS.Timeout | undefined} */
   #timer;
   #pauseMs = 0;
-  #silentUntil = 0;
+  /** The time by performance.now() until which nothing is sent. */
+  #pausedUntil = 0;
   #asked = 0;
   #failedOpen = 0;
   #failures = 0;
@@ -54,22 +56,22 @@ class Client {
     const { path, host = '127.0.0.1', port, timeoutMs = 50 } = options;
     const { backoffMs = 100, maxBackoffMs = 5000, maxPending = 100_000, token } = options;
     if (path !== undefined && port !== undefined) {
-      throw badArgument('path and port: give one of the two');
+      throw badArgument('path and port: only one of them may be given');
     }
-    if (path !== undefined && typeof path !== 'string') throw badArgument('path: give a string');
+    if (path !== undefined && typeof path !== 'string') throw badArgument(`path: must be a string, got ${describe(path)}`);
     for (const [name, value] of Object.entries({ timeoutMs, backoffMs, maxPending })) {
-      if (!(value > 0 && value < Infinity)) throw badArgument(`${name}: give a number above zero`);
+      if (!(value > 0 && value < Infinity)) throw badArgument(`${name}: must be a number above zero, got ${describe(value)}`);
     }
     if (!(maxBackoffMs >= backoffMs && maxBackoffMs < Infinity)) {
-      throw badArgument('maxBackoffMs: give at least backoffMs');
+      throw badArgument(`maxBackoffMs: must be a number from backoffMs (${backoffMs}) on, got ${describe(maxBackoffMs)}`);
     }
     if (port !== undefined && !(Number.isInteger(port) && port > 0 && port < 65536)) {
-      throw badArgument('port: give a number from 1 to 65535');
+      throw badArgument(`port: must be a whole number from 1 to 65535, got ${describe(port)}`);
     }
     if (token !== undefined && !(typeof token === 'string' && /^[!-~]+$/.test(token))) {
-      throw badArgument('token must be printable ASCII without blanks');
+      throw badArgument('token: must be printable ASCII without blanks');
     }
-    this.#place = port === undefined ? { path: path ?? usualPath() } : { host, port };
+    this.#address = port === undefined ? { path: path ?? defaultPath() } : { host, port };
     this.#timeoutMs = timeoutMs;
     this.#backoffMs = backoffMs;
     this.#maxBackoffMs = maxBackoffMs;
@@ -82,7 +84,7 @@ class Client {
    * @returns {Promise<boolean>}
    */
   async allow(tag) {
-    const answer = await this.#ask(toLine(tag));
+    const answer = await this.#exchange(toLine(tag));
     return answer === undefined || !(answer === 'NO' || answer.startsWith('NO '));
   }
 
@@ -104,12 +106,12 @@ class Client {
 
   /**
    * @param {string | Uint8Array} tag
-   * @param {number} units
+   * @param {number} cost
    * @param {{ domain?: string }} [options]
    */
-  async refund(tag, units, options = {}) {
+  async refund(tag, cost, options = {}) {
     known(options, ['domain']);
-    return this.#tell(toQuery('refund', tag, { ...options, cost: units }, this.#token));
+    return this.#request(toQuery('refund', tag, { ...options, cost }, this.#token));
   }
 
   /**
@@ -118,7 +120,7 @@ class Client {
    */
   async reset(tag, options = {}) {
     known(options, ['domain']);
-    return this.#tell(toQuery('reset', tag, options, this.#token));
+    return this.#request(toQuery('reset', tag, options, this.#token));
   }
 
   counts() {
@@ -141,38 +143,41 @@ class Client {
    */
   async #decide(verb, tag, options = {}) {
     known(options, CHECK_OPTIONS);
-    const answer = await this.#ask(toQuery(verb, tag, options));
-    return toDecision(answer === undefined ? undefined : good(answer), options.cost ?? 1);
+    const answer = await this.#exchange(toQuery(verb, tag, options));
+    return toDecision(answer === undefined ? undefined : throwIfError(answer), options.cost ?? 1);
   }
 
-  /** @param {Buffer} line */
-  async #tell(line) {
-    const answer = await this.#ask(line);
-    if (answer !== undefined) good(answer);
+  /**
+   * Sends a line. Returns false if the daemon does not answer in time.
+   * @param {Buffer} line
+   */
+  async #request(line) {
+    const answer = await this.#exchange(line);
+    if (answer !== undefined) throwIfError(answer);
     return answer !== undefined;
   }
 
   /**
-   * Sends a line and gives its answer; nothing if there is none in time.
+   * Sends a line and returns its answer, or undefined if there is none in time.
    * @param {Buffer} line
    * @returns {Promise<string | undefined>}
    */
-  #ask(line) {
+  #exchange(line) {
     if (this.#closed) {
       throw new DthrottleError('DTHROTTLE_CLOSED', 'the client is closed; make a new one');
     }
     const now = performance.now();
-    if (now < this.#silentUntil || this.#waiting.length >= this.#maxPending) {
+    if (now < this.#pausedUntil || this.#pending.length >= this.#maxPending) {
       this.#failedOpen += 1;
       return Promise.resolve(undefined);
     }
     const socket = this.#socket ?? this.#connect();
     return new Promise((resolve) => {
-      this.#waiting.push({ resolve, deadline: now + this.#timeoutMs });
-      if (this.#waiting.length === 1) {
-        // Only who waits for an answer keeps the process.
+      this.#pending.push({ resolve, deadline: now + this.#timeoutMs });
+      if (this.#pending.length === 1) {
+        // Only a line without an answer keeps the process alive.
         socket.ref();
-        this.#timer ??= setTimeout(() => this.#look(), this.#timeoutMs);
+        this.#timer ??= setTimeout(() => this.#checkDeadline(), this.#timeoutMs);
         this.#timer.ref();
       }
       if (this.#lines.push(line) === 1) queueMicrotask(() => this.#send());
@@ -186,22 +191,22 @@ class Client {
   }
 
   #connect() {
-    const socket = connect({ ...this.#place, noDelay: true });
+    const socket = connect({ ...this.#address, noDelay: true });
     this.#socket = socket;
     this.#rest = Buffer.alloc(0);
-    socket.on('data', (bytes) => this.#socket === socket && this.#take(socket, bytes));
+    socket.on('data', (bytes) => this.#socket === socket && this.#receive(socket, bytes));
     socket.on('error', () => this.#end(socket));
     socket.on('close', () => this.#end(socket));
     return socket;
   }
 
   /**
-   * The connection has ended. While nobody waits that is no failure: the daemon may close an idle
-   * connection to make room for others, and the next check opens a new one.
+   * Handles the end of the connection. Without pending lines it is no failure: the daemon may close idle connections
+   * to make room for others, and the next check opens a new one.
    * @param {Socket} socket
    */
   #end(socket) {
-    if (this.#waiting.length > 0) this.#fail(socket);
+    if (this.#pending.length > 0) this.#fail(socket);
     else if (this.#socket === socket) this.#socket = undefined;
   }
 
@@ -209,36 +214,36 @@ class Client {
    * @param {Socket} socket
    * @param {Buffer} bytes
    */
-  #take(socket, bytes) {
+  #receive(socket, bytes) {
     let rest = this.#rest.length > 0 ? Buffer.concat([this.#rest, bytes]) : bytes;
     for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
       const answer = rest.toString('utf8', 0, end);
-      // Not of a daemon, or to no question: nor is what follows.
-      if (this.#waiting.length === 0 || !ANSWER.test(answer)) return this.#fail(socket);
+      // An unexpected line means that the other end is no daemon.
+      if (this.#pending.length === 0 || !ANSWER_FORMAT.test(answer)) return this.#fail(socket);
       this.#asked += 1;
       this.#pauseMs = 0;
-      this.#waiting.shift()?.resolve(answer);
+      this.#pending.shift()?.resolve(answer);
       rest = rest.subarray(end + 1);
     }
     this.#rest = rest;
     if (rest.length > LONGEST_ANSWER) return this.#fail(socket);
-    if (this.#waiting.length === 0) {
+    if (this.#pending.length === 0) {
       socket.unref();
       this.#timer?.unref();
     }
   }
 
-  /** Looks whether the oldest line has waited too long. */
-  #look() {
+  /** Checks whether the oldest line has waited for too long. */
+  #checkDeadline() {
     this.#timer = undefined;
-    if (this.#waiting.length === 0) return;
-    const left = this.#waiting[0].deadline - performance.now();
-    if (left > 0) this.#timer = setTimeout(() => this.#look(), left);
+    if (this.#pending.length === 0) return;
+    const left = this.#pending[0].deadline - performance.now();
+    if (left > 0) this.#timer = setTimeout(() => this.#checkDeadline(), left);
     else if (this.#socket) this.#fail(this.#socket);
   }
 
   /**
-   * Lets go of a connection whose answers may come late, and asks nobody for a while.
+   * Closes a connection whose answers may come late, and pauses.
    * @param {Socket} socket
    */
   #fail(socket) {
@@ -247,13 +252,14 @@ class Client {
     socket.destroy();
     this.#failures += 1;
     this.#pauseMs = Math.min(Math.max(2 * this.#pauseMs, this.#backoffMs), this.#maxBackoffMs);
-    this.#silentUntil = performance.now() + this.#pauseMs;
+    this.#pausedUntil = performance.now() + this.#pauseMs;
     this.#release();
   }
 
+  /** Resolves all pending lines without an answer. */
   #release() {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const waiting = this.#pending;
+    this.#pending = [];
     this.#lines = [];
     this.#failedOpen += waiting.length;
     this.#timer?.unref();
@@ -261,7 +267,8 @@ class Client {
   }
 }
 
-function usualPath() {
+/** The socket of the user's own daemon if there is one, otherwise that of the system's. */
+function defaultPath() {
   const folder = process.getuid?.() === 0 ? undefined : process.env.XDG_RUNTIME_DIR;
   const own = `${folder}/dthrottled.sock`;
   return folder && existsSync(own) ? own : '/run/dthrottled/dthrottled.sock';
@@ -274,7 +281,7 @@ function usualPath() {
 function known(options, names) {
   for (const name of Object.keys(options)) {
     if (!names.includes(name)) {
-      throw badArgument(`${name}: no such option; there are ${names.join(', ')}`);
+      throw badArgument(`${name}: unknown option; the options are ${names.join(', ')}`);
     }
   }
 }
@@ -282,23 +289,22 @@ function known(options, names) {
 /** @param {string | Uint8Array} tag */
 function toBytes(tag) {
   if (typeof tag !== 'string' && !(tag instanceof Uint8Array)) {
-    throw badArgument('a tag is a string or a Uint8Array');
+    throw badArgument(`tag: must be a string or a Uint8Array, got ${describe(tag)}`);
   }
   const bytes = typeof tag === 'string' ? Buffer.from(tag) : Buffer.from(tag);
   if (bytes.includes(10)) {
-    throw badArgument('a tag that a daemon is asked about cannot have a newline in it');
+    throw badArgument('tag: must not contain a newline, which ends a line of the protocol');
   }
   return bytes;
 }
 
 /**
- * An ordinary line, or the longer form where that would mean something else.
+ * The short form of a check, or the long form where the daemon would misread the short one.
  * @param {string | Uint8Array} tag
  */
 function toLine(tag) {
   const bytes = toBytes(tag);
-  // The daemon takes a TCP connection that begins like TLS, or with a request line and a CR, for
-  // another protocol.
+  // The daemon treats a TCP connection that begins like TLS, or with a line that ends in CR, as another protocol.
   const long = bytes[0] === 0 || (bytes[0] === 0x16 && bytes[1] === 3) || bytes.at(-1) === 13;
   return Buffer.concat([Buffer.from(long ? '\0check\0tag=' : ''), bytes, Buffer.from('\n')]);
 }
@@ -313,19 +319,19 @@ function toQuery(verb, tag, { domain, cost, maxDelayMs, partial }, token) {
   const fields = [verb];
   if (domain !== undefined) {
     if (typeof domain !== 'string' || /[\0\n]/.test(domain)) {
-      throw badArgument('domain: give a string without control characters');
+      throw badArgument(`domain: must be a string without NUL and newline, got ${describe(domain)}`);
     }
     fields.push(`domain=${domain}`);
   }
   if (cost !== undefined) {
     if (!Number.isSafeInteger(cost) || cost < 0) {
-      throw new DthrottleError('DTHROTTLE_COST', 'cost: give a whole number from 0 on');
+      throw new DthrottleError('DTHROTTLE_COST', `cost: must be a whole number from 0 to 2^53 - 1, got ${describe(cost)}`);
     }
     fields.push(`cost=${cost}`);
   }
   if (maxDelayMs !== undefined) {
     if (!(maxDelayMs >= 0 && maxDelayMs < Infinity)) {
-      throw badArgument('maxDelayMs: give a number of milliseconds');
+      throw badArgument(`maxDelayMs: must be a number of milliseconds from 0 on, got ${describe(maxDelayMs)}`);
     }
     fields.push(`max_delay_ms=${Math.floor(maxDelayMs)}`);
   }
@@ -335,8 +341,11 @@ function toQuery(verb, tag, { domain, cost, maxDelayMs, partial }, token) {
   return Buffer.concat([head, toBytes(tag), Buffer.from('\n')]);
 }
 
-/** @param {string} answer */
-function good(answer) {
+/**
+ * Returns an answer, unless it is an error, which is thrown.
+ * @param {string} answer
+ */
+function throwIfError(answer) {
   const parts = /^ERROR ([a-z]+) (.*)$/s.exec(answer);
   if (parts) {
     const code = /** @type {ErrorCode} */ (`DTHROTTLE_${parts[1].toUpperCase()}`);
@@ -355,9 +364,9 @@ function toDecision(answer, cost) {
   const [head, key, name = null] = (answer ?? `OK granted=${cost}`).split(/ (rule|deciding)=(.*)/s);
   const [word, ...fields] = head.split(' ');
   const numbers = new Map(fields.map((field) => /** @type {[string, string]} */ (field.split('='))));
-  const number = (/** @type {string} */ field, usual = 0) => {
-    const figure = Number(numbers.get(field) ?? usual);
-    return Number.isNaN(figure) ? usual : figure;
+  const number = (/** @type {string} */ field, byDefault = 0) => {
+    const value = Number(numbers.get(field) ?? byDefault);
+    return Number.isNaN(value) ? byDefault : value;
   };
   const names = { rule: key === 'rule' ? name : null, deciding: name };
   return { ...toAnswer(word === 'OK', number, names), failedOpen: answer === undefined };
