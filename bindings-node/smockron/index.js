@@ -7,8 +7,8 @@
 'use strict';
 
 const { isTable } = require('../api/values.js');
-const { closing } = require('../web/delay.js');
-const { known, misuse, wrong } = require('../web/errors.js');
+const { onClientLeave } = require('../web/delay.js');
+const { badOption, badValue, checkNames } = require('../web/errors.js');
 const { Delays } = require('./delays.js');
 const { Master } = require('./master.js');
 const { Reader, defaultTag, toBytes, toKey } = require('./reader.js');
@@ -87,7 +87,7 @@ function gatekeeper(options) {
       reject(until);
       return;
     }
-    stop = closing(response)(() => {
+    stop = onClientLeave(response)(() => {
       counts.gaveUp += 1;
       delays.leave(who, delayed);
     });
@@ -123,22 +123,22 @@ function gatekeeper(options) {
 
 /** @param {GatekeeperOptions} options */
 function read(options) {
-  if (!isTable(options)) throw wrong('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
-  known('', Object.keys(options), NAMES);
+  if (!isTable(options)) throw badValue('options', options, `an object such as { master: ${EXAMPLE}, domain: 'web' }`);
+  checkNames('', Object.keys(options), NAMES);
   const { domain, tag = defaultTag, logInfo, body = 'Rejected\n', tellRejected = true } = options;
   const accounting = toHostAndPort('master', options.master);
   const next = { ...accounting, port: accounting.port + 1 };
   const control = options.control === undefined ? next : toHostAndPort('control', options.control);
   if (typeof domain !== 'string' || domain === '' || domain.includes('\0')) {
-    throw wrong('domain', domain, "the domain's name at the master, such as 'web'");
+    throw badValue('domain', domain, "the domain's name at the master, such as 'web'");
   }
   for (const [name, value] of Object.entries({ tag, logInfo })) {
-    if (value !== undefined && typeof value !== 'function') throw wrong(name, value, 'a function of the request');
+    if (value !== undefined && typeof value !== 'function') throw badValue(name, value, 'a function of the request');
   }
-  if (typeof body !== 'string') throw wrong('body', body, 'text');
+  if (typeof body !== 'string') throw badValue('body', body, 'text');
   const share = Number(tellRejected);
   if (!['boolean', 'number'].includes(typeof tellRejected) || !(share >= 0 && share <= 1)) {
-    throw wrong('tellRejected', tellRejected, 'true, false, or a share from 0 to 1');
+    throw badValue('tellRejected', tellRejected, 'true, false, or a share from 0 to 1');
   }
   return {
     accounting: toAddress(accounting),
@@ -165,7 +165,7 @@ function read(options) {
 function toNumber(options, name, byDefault, min, max) {
   const value = options[name] ?? byDefault;
   if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw wrong(name, value, `a whole number from ${min} to ${max}`);
+  throw badValue(name, value, `a whole number from ${min} to ${max}`);
 }
 
 /**
@@ -174,11 +174,11 @@ function toNumber(options, name, byDefault, min, max) {
  */
 function toHostAndPort(name, value) {
   const parts = typeof value === 'string' ? ADDRESS.exec(value) : null;
-  if (parts === null) throw wrong(name, value, `a host and a port, such as ${EXAMPLE}`);
+  if (parts === null) throw badValue(name, value, `a host and a port, such as ${EXAMPLE}`);
   const port = Number(parts[2]);
   // The default control socket is on the next port.
   const max = name === 'master' ? 65534 : 65535;
-  if (port < 1 || port > max) throw misuse(name, `the port must be from 1 to ${max}, got ${port}`);
+  if (port < 1 || port > max) throw badOption(name, `the port must be from 1 to ${max}, got ${port}`);
   return { host: parts[1], port };
 }
 

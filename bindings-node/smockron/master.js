@@ -4,7 +4,7 @@
 
 const { debuglog } = require('node:util');
 
-const { misuse } = require('../web/errors.js');
+const { badOption } = require('../web/errors.js');
 const { toKey } = require('./reader.js');
 
 /**
@@ -126,7 +126,7 @@ function loadZeromq() {
     return require('zeromq');
   } catch (error) {
     const why = /** @type {Error} */ (error).message.split('\n', 1)[0];
-    throw misuse('smockron', `needs the package zeromq: npm install zeromq (${why})`);
+    throw badOption('smockron', `needs the package zeromq: npm install zeromq (${why})`);
   }
 }
 

@@ -1,16 +1,16 @@
-// Who is the client? Its address, as a tag that it cannot choose for itself.
+// The client's address as a tag, which the client cannot choose.
 //
 //     clientAddress('10.0.0.1', '6.6.6.6, 203.0.113.7', { trustedProxies: ['10.0.0.0/8'] })
 //
-// The rules are core's: docs/http.md explains them, tests/vectors/addresses.json has the cases. Mistakes in
-// what an application says are errors at once; what a request says never is.
+// The rules are in core: docs/http.md explains them, and tests/vectors/addresses.json has the cases. Invalid options
+// are errors. Invalid content of a request is never an error.
 'use strict';
 
 const { attempt } = require('../api/errors.js');
 const { toOptions } = require('../api/values.js');
 const { encode } = require('../api/encode_config.js');
 const { loadForPlatform } = require('../native.js');
-const { wrong } = require('./errors.js');
+const { badValue } = require('./errors.js');
 
 /** @import { ClientAddressOptions, Forwarded } from './address.js' */
 
@@ -23,14 +23,14 @@ class ClientAddress {
   /** @param {ClientAddressOptions} [options] */
   constructor(options) {
     const given = { ...toOptions(options, ['trustedProxies', 'ipv6Prefix']) };
-    // Core takes it for an option that is not given; here it is rather a setting that was not found.
-    if (given.trustedProxies === null) throw wrong('trustedProxies', null, 'a number of proxies, or a list of their networks');
+    // Core treats null like a missing option. Here it is more likely the value of a missing setting.
+    if (given.trustedProxies === null) throw badValue('trustedProxies', null, 'a number of proxies, or a list of their networks');
     const words = encode(given);
     this.#rules = attempt(() => native.newClientAddress(words));
   }
 
   /**
-   * The tag of whoever sent a request.
+   * The tag of the client that sent a request, or null if its address is unknown.
    * @param {unknown} peer
    * @param {Forwarded} [forwardedFor]
    * @returns {Uint8Array | null}
@@ -40,7 +40,7 @@ class ClientAddress {
   }
 
   /**
-   * The whole address, not cut to its prefix.
+   * The whole address, not shortened to its prefix.
    * @param {unknown} peer
    * @param {Forwarded} [forwardedFor]
    * @returns {Uint8Array | null}
@@ -51,8 +51,7 @@ class ClientAddress {
 }
 
 /**
- * The client's address as a tag, or null if nothing of it is known. To ask often, make a
- * ClientAddress once.
+ * The client's address as a tag, or null if it is unknown. For many calls, use a ClientAddress.
  * @param {unknown} peer
  * @param {Forwarded} [forwardedFor]
  * @param {ClientAddressOptions} [options]
@@ -62,7 +61,7 @@ function clientAddress(peer, forwardedFor, options) {
 }
 
 /**
- * An address in any spelling, as 4 or 16 bytes; null if it is none.
+ * Parses an address in any spelling. Returns 4 or 16 bytes, or null if the text is no address.
  * @param {unknown} text
  * @returns {Uint8Array | null}
  */
@@ -71,7 +70,7 @@ function parseAddress(text) {
 }
 
 /**
- * Bytes of the addon, without what a Buffer does otherwise.
+ * A Buffer of the addon as a Uint8Array, whose methods differ.
  * @param {Uint8Array | null | undefined} bytes
  */
 const toBytes = (bytes) => (bytes ? new Uint8Array(bytes) : null);

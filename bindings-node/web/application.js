@@ -1,10 +1,9 @@
-// The name of the running application, after which its table is named.
+// The name of the running application, which is also the name of its table.
 //
-// All workers of an application must find the same name, however they are started (node:cluster,
-// PM2, worker_threads), and so must the workers of tomorrow; another application, or the same one in
-// another folder, must find another. So the name is made of the folder of the package.json nearest
-// to the main module, and of the package's name. The user is not part of it: tables of different
-// users are apart anyway.
+// All workers of an application must find the same name, however they are started (node:cluster, PM2,
+// worker_threads), and again after a restart. Another application, or the same one in another folder, must find
+// another name. So it consists of the folder of the package.json nearest to the main module, and of the name in that
+// file. The user is not part of it, because the tables of different users are separate anyway.
 'use strict';
 
 const { existsSync, readFileSync } = require('node:fs');
@@ -13,24 +12,24 @@ const { basename, dirname, join, sep } = require('node:path');
 const { loadForPlatform } = require('../native.js');
 
 /**
- * A name for a table.
- * @param {string | undefined} main The file that was started.
- * @param {string} working The folder that the process runs in.
- * @returns {string | undefined} Nothing in an interactive Node, which is no application.
+ * The name of the application. Undefined in an interactive Node, which is no application.
+ * @param {string | undefined} main The main module.
+ * @param {string} working The working directory.
+ * @returns {string | undefined}
  */
 function applicationName(main = process.argv[1], working = process.cwd()) {
   if (main === undefined || main.startsWith('[')) return undefined; // [eval], [worker eval]
-  // A command of a package (ts-node, next, pm2) is not the application. PM2 says what it runs.
+  // A tool in node_modules (ts-node, next, pm2) is not the application. PM2 names the application in pm_exec_path.
   const own = [main, process.env.pm_exec_path].find((file) => file && !file.split(sep).includes('node_modules'));
-  const begin = own === undefined ? working : dirname(own);
-  const folder = packageFolder(begin) ?? begin;
+  const start = own === undefined ? working : dirname(own);
+  const folder = packageFolder(start) ?? start;
   const name = packageName(folder);
   const shown = basename(folder);
   return loadForPlatform().applicationTable([shown, name === shown ? '' : name], [folder, name]);
 }
 
 /**
- * The nearest folder with a package.json, here or above.
+ * The nearest folder with a package.json, from this one upwards.
  * @param {string} from
  * @returns {string | undefined}
  */

@@ -16,17 +16,17 @@ class Callbacks {
   }
 
   /**
-   * Calls a function with the request, its companion if there is one (the response), and `more`.
+   * Calls a function with the request, the response if the framework has one, and `more`.
    * @param {string} option
    * @param {Fn} fn
    * @param {any} request
-   * @param {any} companion
+   * @param {any} response
    * @param {unknown[]} more
-   * @returns {any} What the function returns, perhaps a promise, or `FAILURE`.
+   * @returns {any} The function's result, which may be a promise, or `FAILURE`.
    */
-  call(option, fn, request, companion, ...more) {
+  call(option, fn, request, response, ...more) {
     try {
-      return companion === undefined ? fn(request, ...more) : fn(request, companion, ...more);
+      return response === undefined ? fn(request, ...more) : fn(request, response, ...more);
     } catch (error) {
       this.#failed(option, error);
       return FAILURE;
@@ -34,7 +34,7 @@ class Callbacks {
   }
 
   /**
-   * Waits for what `call` returned.
+   * Waits for the result of `call`. Returns `FAILURE` if it is a promise that rejects.
    * @param {string} option
    * @param {unknown} value
    */

@@ -1,9 +1,8 @@
-// Middleware of the form (request, response, next) over Node's own requests and responses: for
-// Express, Connect and plain handlers.
+// Middleware with the arguments (request, response, next), for Express, Connect and plain handlers.
 'use strict';
 
 const { isPromise } = require('./callbacks.js');
-const { closing, delay, refundAfter } = require('./delay.js');
+const { onClientLeave, delay, refundAfter } = require('./delay.js');
 const { Middleware } = require('./middleware.js');
 
 /** @import { IncomingMessage, ServerResponse } from 'node:http' */
@@ -25,14 +24,14 @@ function connect(options, reader) {
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
-   * @returns {unknown} What `next` gives, or a promise of it where that takes a while; undefined for
-   *   a request that does not get so far.
+   * @returns {unknown} The result of `next`, or a promise of it after a delay or an asynchronous function. Undefined
+   *   for a refusal.
    */
   function throttled(request, response, next) {
     const outcome = middleware.decide(request, response);
-    if (!isPromise(outcome)) return go(outcome, request, response, next);
-    const begun = response.headersSent;
-    return outcome.then((settled) => go(settled, request, response, next, begun));
+    if (!isPromise(outcome)) return act(outcome, request, response, next);
+    const hadBegun = response.headersSent;
+    return outcome.then((settled) => act(settled, request, response, next, hadBegun));
   }
 
   /**
@@ -40,21 +39,21 @@ function connect(options, reader) {
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
    * @param {Next} next
-   * @param {boolean} [begun] Whether the response had begun when the request came, if that is a while ago.
+   * @param {boolean} [hadBegun] Whether the response had begun before an asynchronous function was called.
    */
-  function go(outcome, request, response, next, begun) {
+  function act(outcome, request, response, next, hadBegun) {
     if (outcome === null) return next();
-    inform(middleware, request, outcome);
-    middleware.tell(outcome, request, response);
+    setInfo(middleware, request, outcome);
+    middleware.callOnRefused(outcome, request, response);
     if (outcome.refused) {
-      const early = begun ?? response.headersSent;
-      delay(middleware, outcome, closing(response), () => refuse(outcome, request, response, next, early));
+      const begun = hadBegun ?? response.headersSent;
+      delay(middleware, outcome, onClientLeave(response), () => refuse(outcome, request, response, next, begun));
       return undefined;
     }
     if (outcome.delayMs === 0) return pass(outcome, request, response, next);
     return new Promise((resolve) => {
-      delay(middleware, outcome, closing(response), resolve);
-    }).then((here) => (here ? pass(outcome, request, response, next) : undefined));
+      delay(middleware, outcome, onClientLeave(response), resolve);
+    }).then((isHere) => (isHere ? pass(outcome, request, response, next) : undefined));
   }
 
   /**
@@ -80,7 +79,7 @@ function connect(options, reader) {
     if (handler !== null) {
       const { names, values, refused } = middleware.refused(outcome);
       write(middleware, response, names, values);
-      handle(() => handler(request, response, next, refused), next);
+      callHandler(() => handler(request, response, next, refused), next);
       return;
     }
     const refusal = middleware.refusal(outcome, request, response);
@@ -96,8 +95,8 @@ function connect(options, reader) {
    */
   function send({ status, names, values, body }, request, response, begun) {
     if (response.headersSent) {
-      // If the response had begun before the throttle was asked, the application behind it does not get
-      // to finish it: so it must not look whole. If it began meanwhile, the process that began it ends it.
+      // If an earlier handler began the response, the later ones that would finish it are not called. Closes the
+      // connection, so that the response does not look complete. If it began during a delay, its author finishes it.
       if (begun && !response.writableEnded) response.destroy();
       return;
     }
@@ -110,32 +109,32 @@ function connect(options, reader) {
 }
 
 /**
- * Sets the property that the application looks for.
+ * Sets the property with the information about a request.
  * @param {Middleware} middleware
- * @param {any} place
+ * @param {any} target The request, or the state of Koa's context.
  * @param {Outcome} outcome
  */
-function inform(middleware, place, outcome) {
+function setInfo(middleware, target, outcome) {
   try {
-    if (middleware.propertyName !== 'rateLimit' && typeof place[middleware.propertyName] === 'function') {
+    if (middleware.propertyName !== 'rateLimit' && typeof target[middleware.propertyName] === 'function') {
       throw new TypeError(`${middleware.propertyName} is a method of requests; give another name`);
     }
-    if (!middleware.informLazily(place, outcome)) place[middleware.propertyName] = middleware.info(outcome);
+    if (!middleware.setInfoLazily(target, outcome)) target[middleware.propertyName] = middleware.info(outcome);
   } catch (error) {
-    // A name that the framework uses for something of its own.
+    // The framework has a property with this name.
     middleware.failed('requestPropertyName', error);
   }
 }
 
 /**
- * Lets the application answer a refusal: its errors go where its other errors go.
- * @param {() => unknown} answer
+ * Calls the application's `handler` for a refusal. Its errors go to the framework.
+ * @param {() => unknown} call
  * @param {Next} next
  */
-function handle(answer, next) {
+function callHandler(call, next) {
   try {
-    const done = answer();
-    if (isPromise(done)) done.then(undefined, next);
+    const result = call();
+    if (isPromise(result)) result.then(undefined, next);
   } catch (error) {
     next(error);
   }
@@ -151,24 +150,24 @@ function handle(answer, next) {
 function write(middleware, response, names, values) {
   try {
     for (let i = 0; i < values.length; i += 1) {
-      response.setHeader(names[i], joined(middleware.isList, names[i], response.getHeader(names[i]), values[i]));
+      response.setHeader(names[i], mergeField(middleware.isList, names[i], response.getHeader(names[i]), values[i]));
     }
   } catch (error) {
-    // If the response has been sent, there is nothing to write.
+    // Header fields cannot be added to a response that has begun.
     if (!response.headersSent) middleware.failed('fields', error);
   }
 }
 
 /**
- * A field where another throttle may have written it: both stand there, or the first does.
- * @param {boolean} isList Whether both may.
+ * The value of a RateLimit field that another throttle may have set: a list of both, or the first value.
+ * @param {boolean} isList Whether the field is a list.
  * @param {string} name
- * @param {unknown} present
+ * @param {unknown} current
  * @param {string} value
  */
-function joined(isList, name, present, value) {
-  if (present === undefined || !name.includes('ratelimit')) return value;
-  return isList && !name.startsWith('x-') ? `${present}, ${value}` : String(present);
+function mergeField(isList, name, current, value) {
+  if (current === undefined || !name.includes('ratelimit')) return value;
+  return isList && !name.startsWith('x-') ? `${current}, ${value}` : String(current);
 }
 
-module.exports = { connect, handle, inform, joined, write };
+module.exports = { callHandler, connect, mergeField, setInfo, write };

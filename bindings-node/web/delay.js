@@ -1,5 +1,4 @@
-// Waiting: requests and refusals that are delayed for a while, and requests that are refunded after their
-// response.
+// Delays requests and refusals, and refunds requests after their response.
 'use strict';
 
 /** @import { Middleware } from './middleware.js' */
@@ -7,59 +6,59 @@
 /** @typedef {Exclude<Awaited<ReturnType<Middleware['decide']>>, null>} Outcome */
 
 /**
- * @typedef {(gone: () => void) => () => void} Leaving Calls back when the client goes away, until
- *   what it gives is called.
+ * @typedef {(onLeave: () => void) => () => void} SubscribeToLeave Calls `onLeave` when the client leaves. Returns a
+ *   function that cancels this.
  */
 
 /**
- * Delays a request or a refusal for its time, or until its client is gone. Calls back at once if there is
- * nothing to wait for.
+ * Delays a request or a refusal, until its time is over or its client leaves. Calls `done` immediately if there is no
+ * delay.
  * @param {Middleware} middleware
  * @param {Outcome} outcome
- * @param {Leaving} leaving
- * @param {(here: boolean) => void} done
+ * @param {SubscribeToLeave} subscribe
+ * @param {(isHere: boolean) => void} done
  */
-function delay(middleware, outcome, leaving, done) {
+function delay(middleware, outcome, subscribe, done) {
   if (outcome.delayMs === 0) {
     done(true);
     return;
   }
   let stop = () => {};
-  /** @param {boolean} here */
-  function end(here) {
+  /** @param {boolean} isHere */
+  function end(isHere) {
     clearTimeout(timer);
     stop();
-    middleware.endDelay(outcome, !here);
-    done(here);
+    middleware.endDelay(outcome, !isHere);
+    done(isHere);
   }
-  // A timer has no fractions, and a turn must not come early.
+  // A timer has whole milliseconds, and a request must not pass early.
   const timer = setTimeout(end, Math.ceil(outcome.delayMs), true);
   try {
-    stop = leaving(() => end(false));
+    stop = subscribe(() => end(false));
   } catch (error) {
-    // A response that cannot be listened to: its turn comes all the same.
+    // The response is no event emitter. The timer ends the delay.
     middleware.failed('response', error);
   }
 }
 
 /**
- * The leaving of a client whose answer is a ServerResponse.
+ * Subscribes to the leaving of a client, by its ServerResponse.
  * @param {import('node:http').ServerResponse} response
- * @returns {Leaving}
+ * @returns {SubscribeToLeave}
  */
-function closing(response) {
-  return (gone) => onClose(response, gone);
+function onClientLeave(response) {
+  return (onLeave) => onClose(response, onLeave);
 }
 
-/** @type {WeakMap<object, Set<() => void>>} What waits for the end of a response, or of a connection. */
-const closings = new WeakMap();
+/** @type {WeakMap<object, Set<() => void>>} The callbacks for the end of a response or of a connection. */
+const closeCallbacks = new WeakMap();
 
 /**
- * Calls back once when a response has ended or its connection is closed, or soon if that is so
- * already. A response that stands behind others on its connection is not told when that closes.
+ * Calls back once when a response has ended or its connection is closed, or soon if it has ended already. Also
+ * listens to the connection, because a pipelined response gets no `close` event when its connection closes.
  * @param {import('node:http').ServerResponse} response
  * @param {() => void} closed
- * @returns {() => void} Calls it off.
+ * @returns {() => void} Cancels the callback.
  */
 function onClose(response, closed) {
   const socket = response.req?.socket;
@@ -67,40 +66,40 @@ function onClose(response, closed) {
     const already = setImmediate(closed);
     return () => clearImmediate(already);
   }
-  const here = waitingFor(response, (tell) => tell());
-  // After Node's own listener, which may still tell a response.
-  const below = socket && waitingFor(socket, setImmediate);
+  const ofResponse = callbacksOf(response, (run) => run());
+  // Runs after Node's own listener, which may still emit `close` at the response.
+  const ofSocket = socket && callbacksOf(socket, setImmediate);
   function stop() {
-    here.delete(end);
-    below?.delete(end);
+    ofResponse.delete(end);
+    ofSocket?.delete(end);
   }
   function end() {
     stop();
     closed();
   }
-  here.add(end);
-  below?.add(end);
+  ofResponse.add(end);
+  ofSocket?.add(end);
   return stop;
 }
 
 /**
- * One listener for a response or a connection, however many wait for it.
+ * The callbacks for the `close` of a response or a connection, which share one listener.
  * @param {import('node:events').EventEmitter} source
- * @param {(tell: () => void) => void} when
+ * @param {(run: () => void) => void} schedule
  */
-function waitingFor(source, when) {
-  const known = closings.get(source);
-  if (known !== undefined) return known;
+function callbacksOf(source, schedule) {
+  const existing = closeCallbacks.get(source);
+  if (existing !== undefined) return existing;
   /** @type {Set<() => void>} */
-  const waiting = new Set();
-  source.once('close', () => when(() => [...waiting].forEach((end) => end())));
-  closings.set(source, waiting);
-  return waiting;
+  const callbacks = new Set();
+  source.once('close', () => schedule(() => [...callbacks].forEach((end) => end())));
+  closeCallbacks.set(source, callbacks);
+  return callbacks;
 }
 
 /**
- * Refunds a request when its response has ended, if the options say so. A response without a status,
- * whose client left before the answer, is not refunded: the handler has run.
+ * Refunds a request when its response has ended, if the options say so. A request whose client left before the
+ * response began is not refunded, because the handler has run.
  * @param {Middleware} middleware
  * @param {Outcome} outcome
  * @param {import('node:http').ServerResponse} response
@@ -113,11 +112,10 @@ function refundAfter(middleware, outcome, response, request, companion) {
     if (response.headersSent) middleware.finish(outcome, response.statusCode < 400, request, companion);
   };
   try {
-    // It comes once, after the end or instead of it.
     onClose(response, closed);
   } catch (error) {
     middleware.failed('response', error);
   }
 }
 
-module.exports = { closing, delay, refundAfter };
+module.exports = { onClientLeave, delay, refundAfter };

@@ -1,4 +1,4 @@
-// Errors about options that core does not read, and a refusal as an error for error handlers.
+// Errors about options that core does not read, and the error that represents a refusal for error handlers.
 'use strict';
 
 const { DthrottleError } = require('../api/errors.js');
@@ -10,33 +10,33 @@ const { describe } = require('../api/values.js');
  * The error about an option's value.
  * @param {string} option
  * @param {unknown} value
- * @param {string} right What it must be.
+ * @param {string} expected What would be right, such as `true or false`.
  */
-const wrong = (option, value, right) => misuse(option, `must be ${right}, got ${describe(value)}`);
+const badValue = (option, value, expected) => badOption(option, `must be ${expected}, got ${describe(value)}`);
 
 /**
  * The error about an option.
  * @param {string} option
  * @param {string} message
  */
-function misuse(option, message) {
+function badOption(option, message) {
   return new DthrottleError('DTHROTTLE_CONFIG', `${option}: ${message}`, { field: option });
 }
 
 /**
- * Checks that all names are known: a misspelled option must not be silently without effect.
- * @param {string} option Of which these are the names of parts; empty: they are options themselves.
+ * Throws an error about the first unknown name.
+ * @param {string} option The option whose parts have these names; empty for options themselves.
  * @param {Iterable<string>} given
- * @param {readonly string[]} names
+ * @param {readonly string[]} names The known names.
  */
-function known(option, given, names) {
+function checkNames(option, given, names) {
   for (const name of given) {
     const whole = option === '' ? name : `${option}.${name}`;
-    if (!names.includes(name)) throw misuse(whole, `unknown option; known are: ${names.join(', ')}`);
+    if (!names.includes(name)) throw badOption(whole, `unknown option; the options are ${names.join(', ')}`);
   }
 }
 
-/** What the error handler of a framework gets for a refusal. */
+/** The error that the error handlers of a framework get for a refusal. */
 class RefusalError extends Error {
   code = 'DTHROTTLE_REFUSED';
 
@@ -45,7 +45,7 @@ class RefusalError extends Error {
    * @param {Decision} decision
    */
   constructor(statusCode, decision) {
-    // A stack would say nothing about the client, and costs more than the decision.
+    // Without a stack, which would not help to find the client, and takes longer than the decision.
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
     super('rate limit exceeded');
@@ -55,4 +55,4 @@ class RefusalError extends Error {
   }
 }
 
-module.exports = { RefusalError, known, misuse, wrong };
+module.exports = { RefusalError, badOption, badValue, checkNames };

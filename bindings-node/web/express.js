@@ -2,18 +2,18 @@
 //
 //     app.use(throttle('100/s'));
 //
-// All workers of the application count together, without being told. docs/node.md has the options.
+// All workers of the application share one table. docs/node.md has the options.
 'use strict';
 
 const { connect } = require('./connect.js');
-const { gather } = require('./options.js');
+const { mergeOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
 /** @import { Reader } from './middleware.js' */
 
 /**
- * Express finds the client by `trust proxy`; Connect knows only the peer.
+ * Express finds the client by its setting `trust proxy`. Connect knows only the peer.
  * @type {Reader}
  */
 const reader = {
@@ -30,12 +30,12 @@ const reader = {
   },
 };
 
-/** What the requests of an application inherit; kept, because a request of Express is slow to read. */
+/** What the last application's requests inherit. Cached, because reading it from a request of Express is slow. */
 let last = { prototype: null, settings: /** @type {any} */ (undefined), hasIp: false };
 
 /**
- * Whether Express takes the peer for the client because `trust proxy` is off. To have it find that out
- * takes as long as everything here. An application may give its requests an `ip` of its own.
+ * Whether the client is the peer, because `trust proxy` is off. Express's own getter `ip` takes as long as everything
+ * else here. False if the application defines `ip` itself.
  * @param {any} request
  */
 function isDirect(request) {
@@ -51,7 +51,7 @@ function isDirect(request) {
  * @param {unknown} [options]
  */
 function throttle(source, options) {
-  const { middleware, throttled } = connect(gather(source, options), reader);
+  const { middleware, throttled } = connect(mergeOptions(source, options), reader);
   return withTools(throttled, middleware);
 }
 

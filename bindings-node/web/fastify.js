@@ -3,14 +3,14 @@
 //     await app.register(throttle, { rate: '100/s' });
 //     app.get('/login', { config: { throttle: { rate: '5/minute' } } }, handler);
 //
-// All workers of the application count together, without being told. docs/node.md has the options.
+// All workers of the application share one table. docs/node.md has the options.
 'use strict';
 
 const { DthrottleError } = require('../api/errors.js');
 const { isTable } = require('../api/values.js');
-const { handle, inform, joined } = require('./connect.js');
-const { RefusalError, wrong } = require('./errors.js');
-const { closing, delay, refundAfter } = require('./delay.js');
+const { callHandler, mergeField, setInfo } = require('./connect.js');
+const { RefusalError, badValue } = require('./errors.js');
+const { onClientLeave, delay, refundAfter } = require('./delay.js');
 const { isPromise } = require('./callbacks.js');
 const { Middleware } = require('./middleware.js');
 const { nodeReader, toPaths } = require('./reader.js');
@@ -20,26 +20,26 @@ const { tools } = require('./tools.js');
 /** @import { Outcome } from './delay.js' */
 /** @import { Reader } from './middleware.js' */
 
-/** Where a route keeps its middleware, null for a route that is not throttled, and which plugin asks it. */
+/** The property of a route's config with its middleware, null for a route without limit, and its plugin. */
 const MIDDLEWARE = Symbol('dthrottle.middleware');
-/** What Fastify itself takes from the options of a plugin. */
-const OF_FASTIFY = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
-/** What makes a route's buckets its own. */
-const OWN = new Set([
+/** The options of a plugin that Fastify itself reads, and `global`. */
+const FASTIFY_OPTIONS = new Set(['prefix', 'logLevel', 'logSerializers', 'global']);
+/** The options that give a route buckets of its own. */
+const SOURCE_OPTIONS = new Set([
   'throttle', 'file', 'rate', 'burst', 'chargeRefused', 'rules', 'domains', 'windowMs', 'limit', 'max', 'domain',
 ]);
-/** Two names for one option. */
-const TAGS = ['tag', 'keyGenerator'];
+/** The two names of one option. */
+const TAG_OPTIONS = ['tag', 'keyGenerator'];
 
 /** @type {Reader} */
 const reader = {
   method: (request) => request.method,
-  // It may be told to.
+  // The option caseSensitive may be false.
   ignoresCase: true,
   paths: (request) => toPaths(request.raw.url),
   header: (request, name) => nodeReader.header(request.raw, name),
   peer: (request) => request.raw.socket?.remoteAddress,
-  // By Fastify's own trustProxy, where that is set.
+  // Respects Fastify's own option trustProxy.
   client: (request) => request.ip,
   isGone: (request) => nodeReader.isGone(request.raw),
   forwardedFor: (request) => nodeReader.forwardedFor(request.raw),
@@ -53,14 +53,14 @@ const reader = {
 };
 
 /**
- * The options that Fastify was made with. They are not public.
+ * The options of Fastify itself. They are not public.
  * @param {any} instance
  * @returns {any}
  */
 function fastifyOptions(instance) {
-  for (let it = instance; it; it = Object.getPrototypeOf(it)) {
-    const symbol = Object.getOwnPropertySymbols(it).find((each) => each.description === 'fastify.options');
-    if (symbol) return it[symbol];
+  for (let object = instance; object; object = Object.getPrototypeOf(object)) {
+    const symbol = Object.getOwnPropertySymbols(object).find((each) => each.description === 'fastify.options');
+    if (symbol) return object[symbol];
   }
   return undefined;
 }
@@ -85,26 +85,26 @@ function throttle(instance, options, done) {
  * @param {Record<string, unknown>} options
  */
 function register(instance, options) {
-  const { global: everywhere = true } = options;
+  const { global: isGlobal = true } = options;
   const token = Symbol('dthrottle.plugin');
-  if (typeof everywhere !== 'boolean') throw wrong('global', everywhere, 'true or false');
-  const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !OF_FASTIFY.has(name)));
-  const hasSource = Object.keys(shared).some((name) => OWN.has(name));
-  // Where only routes ask, each may have tags of its own.
-  const common = everywhere || hasSource ? new Middleware(shared, reader, { isComplete: everywhere }) : null;
+  if (typeof isGlobal !== 'boolean') throw badValue('global', isGlobal, 'true or false');
+  const shared = Object.fromEntries(Object.entries(options).filter(([name]) => !FASTIFY_OPTIONS.has(name)));
+  const hasSource = Object.keys(shared).some((name) => SOURCE_OPTIONS.has(name));
+  // With `global: false`, each route may have a `tag` of its own, against which `allow` is checked.
+  const common = isGlobal || hasSource ? new Middleware(shared, reader, { isComplete: isGlobal }) : null;
   const all = common === null ? [] : [common];
   instance.addHook('onClose', async () => all.forEach((each) => each.close()));
-  const name = common?.propertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
-  if (!instance.hasRequestDecorator(name)) instance.decorateRequest(name, null);
+  const property = common?.propertyName ?? String(shared.requestPropertyName ?? 'rateLimit');
+  if (!instance.hasRequestDecorator(property)) instance.decorateRequest(property, null);
   if (common !== null && !instance.hasDecorator('throttle')) instance.decorate('throttle', tools(common));
 
   /**
-   * The middleware of a route; undefined: the route says nothing.
-   * @param {unknown} own What its configuration says.
-   * @param {string} place
+   * The middleware of a route, null for none, or undefined for that of the plugin.
+   * @param {unknown} own The route's `config.throttle`.
+   * @param {string} routeName
    * @returns {Middleware | null | undefined}
    */
-  function toMiddleware(own, place) {
+  function toMiddleware(own, routeName) {
     if (own === undefined) return undefined;
     if (own === false) return null;
     if (own === true && common !== null) {
@@ -112,80 +112,82 @@ function register(instance, options) {
       return common;
     }
     const given = typeof own === 'string' || typeof own === 'number' ? { rate: own } : own;
-    if (!isTable(given)) throw wrong('config.throttle', own, 'an object of options, a rate, or false');
-    const isOwn = Object.keys(given).some((key) => OWN.has(key));
-    // Only one of two names for an option: that of the route.
-    const hasTag = TAGS.some((key) => (given[key] ?? null) !== null);
-    const goes = (/** @type {string} */ key) => !(isOwn && OWN.has(key)) && !(hasTag && TAGS.includes(key));
-    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => goes(key)));
-    // Without rules of its own, a route counts with all others.
+    if (!isTable(given)) throw badValue('config.throttle', own, 'an object of options, a rate, or false');
+    const isOwn = Object.keys(given).some((key) => SOURCE_OPTIONS.has(key));
+    // A tag of the route, by either name, replaces that of the plugin.
+    const hasTag = TAG_OPTIONS.some((key) => (given[key] ?? null) !== null);
+    const isInherited = (/** @type {string} */ key) =>
+      !(isOwn && SOURCE_OPTIONS.has(key)) && !(hasTag && TAG_OPTIONS.includes(key));
+    const rest = Object.fromEntries(Object.entries(shared).filter(([key]) => isInherited(key)));
+    // Without rules of its own, a route shares the buckets of the plugin.
     const within = isOwn ? undefined : (common ?? undefined);
     const domain = within !== undefined && shared.throttle === undefined ? { domain: within.domainName } : {};
-    const made = new Middleware({ ...rest, ...given, ...domain }, reader, { place: isOwn ? place : undefined, within });
-    all.push(made);
-    return made;
+    const middleware = new Middleware({ ...rest, ...given, ...domain }, reader, { place: isOwn ? routeName : undefined, within });
+    all.push(middleware);
+    return middleware;
   }
 
-  /** @type {Map<string, { said: unknown, made: Middleware | null | undefined }>} */
+  /** @type {Map<string, { own: unknown, middleware: Middleware | null | undefined }>} */
   const routes = new Map();
   instance.addHook('onRoute', (/** @type {any} */ route) => {
-    const said = route.config?.throttle;
-    const place = toPlace(route.method, route.url);
-    const known = routes.get(place);
-    const made = known?.said === said ? known?.made : inRoute(place, () => toMiddleware(said, place));
-    routes.set(place, { said, made });
-    if (made !== undefined) route.config = { ...route.config, [MIDDLEWARE]: { made, of: token } };
+    const own = route.config?.throttle;
+    const name = toRouteName(route.method, route.url);
+    // Fastify calls the hook again for the HEAD route of a GET route.
+    const last = routes.get(name);
+    const middleware = last?.own === own ? last?.middleware : withRouteName(name, () => toMiddleware(own, name));
+    routes.set(name, { own, middleware });
+    if (middleware !== undefined) route.config = { ...route.config, [MIDDLEWARE]: { middleware, plugin: token } };
   });
 
   instance.addHook('onRequest', (/** @type {any} */ request, /** @type {any} */ reply, /** @type {() => void} */ next) => {
     const { config } = request.routeOptions;
-    const own = config?.[MIDDLEWARE] ?? (config?.throttle === undefined ? undefined : late(config));
-    // Where the plugin is there several times, the nearest to the route asks about it.
-    const others = own !== undefined && own.of !== token;
-    const chosen = own === undefined && everywhere ? common : (own?.made ?? null);
-    if (others || chosen === null) next();
-    else ask(chosen, request, reply, next);
+    const own = config?.[MIDDLEWARE] ?? (config?.throttle === undefined ? undefined : addLateRoute(config));
+    // If the plugin is registered several times, the one nearest to the route decides.
+    const isOfOther = own !== undefined && own.plugin !== token;
+    const chosen = own === undefined && isGlobal ? common : (own?.middleware ?? null);
+    if (isOfOther || chosen === null) next();
+    else decide(chosen, request, reply, next);
   });
 
   /**
-   * The middleware of a route that was there before the plugin, which may not have been waited for.
+   * Adds the middleware of a route that was added before the plugin was loaded.
    * @param {any} config
    */
-  function late(config) {
-    const { throttle: said, method, url } = config;
+  function addLateRoute(config) {
+    const { throttle: own, method, url } = config;
     /** @type {Middleware | null | undefined} */
-    let made = common;
+    let middleware = common;
     try {
-      made = toMiddleware(said, toPlace(method, url));
+      middleware = toMiddleware(own, toRouteName(method, url));
     } catch (error) {
       new Reports().failed(`config.throttle of ${url}`, error);
     }
-    config[MIDDLEWARE] = { made, of: token };
+    config[MIDDLEWARE] = { middleware, plugin: token };
     return config[MIDDLEWARE];
   }
 }
 
 /**
- * What is wrong at a route says which it is.
+ * Adds the name of a route to errors.
  * @template T
- * @param {string} place
+ * @param {string} routeName
  * @param {() => T} make
  */
-function inRoute(place, make) {
+function withRouteName(routeName, make) {
   try {
     return make();
   } catch (error) {
     if (!(error instanceof DthrottleError)) throw error;
-    throw new DthrottleError(error.code, `${place}: ${error.message}`, { field: error.field, line: error.line });
+    throw new DthrottleError(error.code, `${routeName}: ${error.message}`, { field: error.field, line: error.line });
   }
 }
 
 /**
- * What tells a route from others. Fastify answers HEAD by the route for GET: they count together.
+ * The name of a route. HEAD counts as GET, because Fastify answers HEAD by the route for GET.
  * @param {string | string[]} method
  * @param {string} url
  */
-function toPlace(method, url) {
+function toRouteName(method, url) {
   const methods = new Set([method].flat().map((each) => (each === 'HEAD' ? 'GET' : each)));
   return [...methods, url].join(' ');
 }
@@ -196,10 +198,10 @@ function toPlace(method, url) {
  * @param {any} reply
  * @param {() => void} next
  */
-function ask(middleware, request, reply, next) {
+function decide(middleware, request, reply, next) {
   const outcome = middleware.decide(request, reply);
-  if (isPromise(outcome)) outcome.then((settled) => go(middleware, settled, request, reply, next));
-  else go(middleware, outcome, request, reply, next);
+  if (isPromise(outcome)) outcome.then((settled) => act(middleware, settled, request, reply, next));
+  else act(middleware, outcome, request, reply, next);
 }
 
 /**
@@ -209,14 +211,14 @@ function ask(middleware, request, reply, next) {
  * @param {any} reply
  * @param {() => void} next
  */
-function go(middleware, outcome, request, reply, next) {
+function act(middleware, outcome, request, reply, next) {
   if (outcome === null) {
     next();
     return;
   }
-  inform(middleware, request, outcome);
-  middleware.tell(outcome, request, reply);
-  delay(middleware, outcome, closing(reply.raw), (isHere) => {
+  setInfo(middleware, request, outcome);
+  middleware.callOnRefused(outcome, request, reply);
+  delay(middleware, outcome, onClientLeave(reply.raw), (isHere) => {
     if (outcome.refused) {
       refuse(middleware, outcome, request, reply, next);
     } else if (isHere) {
@@ -241,7 +243,7 @@ function refuse(middleware, outcome, request, reply, next) {
   if (handler !== null) {
     const { names, values, refused } = middleware.refused(outcome);
     write(middleware, reply, names, values);
-    handle(() => handler(request, reply, next, refused), next);
+    callHandler(() => handler(request, reply, next, refused), next);
     return;
   }
   const refusal = middleware.refusal(outcome, request, reply);
@@ -250,19 +252,19 @@ function refuse(middleware, outcome, request, reply, next) {
 }
 
 /**
- * Answers with the body that the application says, or leaves that to Fastify's error handler.
+ * Sends the body of the application, or passes an error to Fastify's error handlers.
  * @param {Middleware} middleware
  * @param {Outcome} outcome
- * @param {{ status: number, names: string[], values: string[], body: Uint8Array, isUsual: boolean }} refusal
+ * @param {{ status: number, names: string[], values: string[], body: Uint8Array, isDefault: boolean }} refusal
  * @param {any} reply
  * @param {(error?: unknown) => void} next
  */
-function send(middleware, outcome, { status, names, values, body, isUsual }, reply, next) {
+function send(middleware, outcome, { status, names, values, body, isDefault }, reply, next) {
   if (reply.sent) return;
   write(middleware, reply, names, values);
-  // Also for an error handler that sets no status.
+  // For error handlers that set no status.
   reply.code(status);
-  if (isUsual) next(new RefusalError(status, outcome.decision));
+  if (isDefault) next(new RefusalError(status, outcome.decision));
   else reply.send(Buffer.from(body));
 }
 
@@ -274,19 +276,18 @@ function send(middleware, outcome, { status, names, values, body, isUsual }, rep
  */
 function write(middleware, reply, names, values) {
   for (let i = 0; i < values.length; i += 1) {
-    reply.header(names[i], joined(middleware.isList, names[i], reply.getHeader(names[i]), values[i]));
+    reply.header(names[i], mergeField(middleware.isList, names[i], reply.getHeader(names[i]), values[i]));
   }
 }
 
-// The hooks are for the whole application, not for the plugin alone.
+// The hooks apply to the whole application, not only to the plugin.
 Object.assign(throttle, {
   [Symbol.for('skip-override')]: true,
   [Symbol.for('fastify.display-name')]: 'dthrottle',
   [Symbol.for('plugin-meta')]: { name: 'dthrottle', fastify: '5.x' },
 });
 
-// As plugins of Fastify are: `app.register(require('dthrottle/fastify'))`. The last line shows `import`
-// the name.
-// @ts-expect-error A function with names besides is nothing that TypeScript lets a module be.
+// For `import throttle` as well as `import { throttle }`. The last line shows Node the name.
+// @ts-expect-error TypeScript does not know a function with properties as a module.
 module.exports = Object.assign(throttle, { default: throttle });
 Object.defineProperty(module.exports, 'throttle', { enumerable: true, value: throttle });

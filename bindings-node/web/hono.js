@@ -2,20 +2,20 @@
 //
 //     app.use(throttle('100/s'));
 //
-// All workers of the application count together, without being told. docs/node.md has the options,
-// and what works in other places that run Hono; functions get the context.
+// All workers of the application share one table. docs/node.md has the options, and what works on other platforms of
+// Hono. Functions get the context.
 'use strict';
 
-const { closing, delay, refundAfter } = require('./delay.js');
+const { onClientLeave, delay, refundAfter } = require('./delay.js');
 const { Middleware } = require('./middleware.js');
-const { gather } = require('./options.js');
+const { mergeOptions } = require('./options.js');
 const { nodeReader } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
-/** @import { Leaving, Outcome } from './delay.js' */
+/** @import { SubscribeToLeave, Outcome } from './delay.js' */
 /** @import { Reader } from './middleware.js' */
 
-/** @param {any} context What Node has of the request, if that is where we are. */
+/** @param {any} context It has `env.incoming` on Node only. */
 const peer = (context) => context.env?.incoming?.socket?.remoteAddress;
 
 /** @type {Reader} */
@@ -36,7 +36,7 @@ const reader = {
  * @param {unknown} [options]
  */
 function throttle(source, options) {
-  const middleware = new Middleware(gather(source, options), reader);
+  const middleware = new Middleware(mergeOptions(source, options), reader);
   const { handler } = middleware;
 
   /**
@@ -50,10 +50,10 @@ function throttle(source, options) {
       return undefined;
     }
     context.set(middleware.propertyName, middleware.info(outcome));
-    middleware.tell(outcome, context);
-    const isHere = await new Promise((resolve) => delay(middleware, outcome, toLeaving(context), resolve));
+    middleware.callOnRefused(outcome, context);
+    const isHere = await new Promise((resolve) => delay(middleware, outcome, toSubscribeToLeave(context), resolve));
     if (outcome.refused) return refuse(outcome, context, next);
-    if (!isHere) return context.body(null, 499); // nobody reads it
+    if (!isHere) return context.body(null, 499); // the client has left
     const outgoing = context.env?.outgoing;
     if (outgoing) refundAfter(middleware, outcome, outgoing, context);
     await next();
@@ -70,9 +70,9 @@ function throttle(source, options) {
   async function refuse(outcome, context, next) {
     if (handler !== null) {
       const { names, values, refused } = middleware.refused(outcome);
-      const answer = await handler(context, next, refused);
-      // From `next` comes the context.
-      if (answer !== undefined && answer !== context) context.res = answer;
+      const result = await handler(context, next, refused);
+      // A handler that returns the result of `next` returns the context.
+      if (result !== undefined && result !== context) context.res = result;
       write(context, names, values);
       return undefined;
     }
@@ -97,18 +97,18 @@ function throttle(source, options) {
 
 /**
  * @param {any} context
- * @returns {Leaving}
+ * @returns {SubscribeToLeave}
  */
-function toLeaving(context) {
-  if (context.env?.outgoing) return closing(context.env.outgoing);
-  return (gone) => {
+function toSubscribeToLeave(context) {
+  if (context.env?.outgoing) return onClientLeave(context.env.outgoing);
+  return (onLeave) => {
     const { signal } = context.req.raw;
     if (signal?.aborted) {
-      const already = setImmediate(gone);
+      const already = setImmediate(onLeave);
       return () => clearImmediate(already);
     }
-    signal?.addEventListener('abort', gone, { once: true });
-    return () => signal?.removeEventListener('abort', gone);
+    signal?.addEventListener('abort', onLeave, { once: true });
+    return () => signal?.removeEventListener('abort', onLeave);
   };
 }
 

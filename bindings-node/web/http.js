@@ -1,13 +1,13 @@
-// A handler of Node's own servers (node:http, node:https, node:http2), throttled.
+// Limits the requests to a handler of Node's own servers (node:http, node:https, node:http2).
 //
 //     http.createServer(throttle(handler, '100/s')).listen(8080);
 //
-// All workers of the application count together, without being told. docs/node.md has the options.
+// All workers of the application share one table. docs/node.md has the options.
 'use strict';
 
 const { connect } = require('./connect.js');
-const { wrong } = require('./errors.js');
-const { gather } = require('./options.js');
+const { badValue } = require('./errors.js');
+const { mergeOptions } = require('./options.js');
 const { nodeReader } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
@@ -21,17 +21,17 @@ const { withTools } = require('./tools.js');
  * @param {unknown} [options]
  */
 function throttle(handler, source, options) {
-  if (typeof handler !== 'function') throw wrong('handler', handler, 'a function of request and response');
-  const { middleware, throttled } = connect(gather(source, options), nodeReader);
+  if (typeof handler !== 'function') throw badValue('handler', handler, 'a function of request and response');
+  const { middleware, throttled } = connect(mergeOptions(source, options), nodeReader);
 
   /**
    * @param {IncomingMessage} request
    * @param {ServerResponse} response
-   * @returns {unknown} What the handler gives, or a promise of it for a request that is delayed.
+   * @returns {unknown} The result of the handler, or a promise of it after a delay.
    */
   function handle(request, response) {
     return throttled(request, response, (error) => {
-      // There is nobody else to tell.
+      // There is no error handler.
       if (error !== undefined) throw error;
       return handler(request, response);
     });

@@ -1,15 +1,15 @@
-// What the application finds at its requests.
+// The property `rateLimit` of requests.
 'use strict';
 
 /** @import { Native } from '../surface.js' */
 /** @import { Outcome } from './delay.js' */
 
-/** In `tagKind`: the tag is what the application gave. */
+/** The `tagKind` of a tag that the application gave. */
 const GIVEN = 0;
 
 /**
- * Its own fields are those that users of express-rate-limit know, and no others: they are what is
- * listed, copied and sent as JSON.
+ * The information about a request. Its own properties, which are listed, copied and sent as JSON, are those of
+ * express-rate-limit. `decision` and `tag` are getters.
  */
 class RateLimitInfo {
   #outcome;
@@ -22,12 +22,10 @@ class RateLimitInfo {
   constructor(outcome, native) {
     const { limit, remaining, balance, resetAfterMs } = outcome.decision;
     this.limit = limit;
-    // Without rules, all is Infinity.
+    // Infinity - Infinity is NaN in a domain without rules.
     this.used = Math.max(0, limit - balance) || 0;
     this.remaining = remaining;
-    /** When the bucket is full again. */
     this.resetTime = new Date(outcome.at + resetAfterMs);
-    /** Who was counted, as people write it. */
     this.key = copy(outcome.tag);
     this.#outcome = outcome;
     this.#native = native;
@@ -37,7 +35,7 @@ class RateLimitInfo {
     return this.#outcome.decision;
   }
 
-  /** The tag itself, which the calls of a throttle take: an address is bytes. */
+  /** The tag as the methods of a throttle accept it. An address is bytes. */
   get tag() {
     const { tag, tagKind } = this.#outcome;
     return tagKind === GIVEN ? copy(tag) : this.#native.webTag(tagKind, tag);
@@ -48,17 +46,17 @@ class RateLimitInfo {
 const copy = (tag) => (typeof tag === 'string' ? tag : new Uint8Array(tag));
 
 /**
- * A property of Express's requests that makes its value when it is looked at: an accessor of
- * `app.request`, from which an application's requests inherit. Express gives every request another
- * shape, so that a property of its own takes 1.1 us, and the value 1 us: together 3 % of a request.
+ * A property of Express's requests whose value is created on first access. It is an accessor of `app.request`, from
+ * which the requests of an application inherit. Express gives every request another hidden class, so an ordinary
+ * property would take 1.1 us, and creating its value 1 us: together 3 % of a request.
  */
 class LazyProperty {
   #name;
-  /** Under which it is kept at `rawHeaders`: all requests have such an array, each its own. */
+  /** The property of the array `rawHeaders`, which each request has, that stores the outcome. */
   #key;
-  /** @type {WeakMap<object, boolean>} Whether requests that inherit from this have the accessor. */
+  /** @type {WeakMap<object, boolean>} Whether requests with this prototype inherit the accessor. */
   #known = new WeakMap();
-  /** @type {WeakSet<object>} What has the accessor itself. */
+  /** @type {WeakSet<object>} The objects that have the accessor. */
   #holders = new WeakSet();
 
   /** @param {string} name */
@@ -68,11 +66,10 @@ class LazyProperty {
   }
 
   /**
-   * Keeps an outcome for a request, unless the request needs a property of its own.
+   * Stores the outcome of a request. Returns false if the request needs an ordinary property.
    * @param {any} request
    * @param {Outcome} outcome
    * @param {Native} native
-   * @returns {boolean} Whether it was kept.
    */
   keep(request, outcome, native) {
     const prototype = Object.getPrototypeOf(request);
@@ -80,17 +77,20 @@ class LazyProperty {
     if (!holds || Object.hasOwn(request, this.#name)) return false;
     const { rawHeaders } = request;
     if (!Array.isArray(rawHeaders)) return false;
-    // A WeakMap of requests takes 4 % of a request more.
+    // A WeakMap of requests would add 4 % to a request.
     /** @type {any} */ (rawHeaders)[this.#key] = { outcome, native, info: undefined };
     return true;
   }
 
-  /** @param {object} prototype */
+  /**
+   * Whether requests with this prototype inherit the accessor. Defines it if possible.
+   * @param {object} prototype
+   */
   #inspect(prototype) {
     const name = this.#name;
     let holder = null;
     let isTaken = false;
-    // That of the outermost application: a request may leave a mounted one.
+    // The accessor belongs to the outermost application, because a request may leave a mounted one.
     for (let one = prototype; one !== null && Object.hasOwn(one, 'app'); one = Object.getPrototypeOf(one)) {
       holder = one;
       isTaken ||= Object.hasOwn(one, name) && !this.#holders.has(one);
@@ -122,7 +122,7 @@ class LazyProperty {
   }
 }
 
-/** @type {Map<string, LazyProperty>} All throttles of a process share those of the same name. */
+/** @type {Map<string, LazyProperty>} By name, shared by all middleware of the process. */
 const properties = new Map();
 
 /** @param {string} name */

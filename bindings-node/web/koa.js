@@ -2,14 +2,13 @@
 //
 //     app.use(throttle('100/s'));
 //
-// All workers of the application count together, without being told. docs/node.md has the options;
-// functions get the context.
+// All workers of the application share one table. docs/node.md has the options. Functions get the context.
 'use strict';
 
-const { inform, write } = require('./connect.js');
-const { closing, delay, refundAfter } = require('./delay.js');
+const { setInfo, write } = require('./connect.js');
+const { onClientLeave, delay, refundAfter } = require('./delay.js');
 const { Middleware } = require('./middleware.js');
-const { gather } = require('./options.js');
+const { mergeOptions } = require('./options.js');
 const { nodeReader, toPaths } = require('./reader.js');
 const { withTools } = require('./tools.js');
 
@@ -19,11 +18,11 @@ const { withTools } = require('./tools.js');
 /** @type {Reader} */
 const reader = {
   method: (context) => context.method,
-  ignoresCase: true, // as its usual router does
+  ignoresCase: true, // like the default of @koa/router
   paths: (context) => toPaths(context.originalUrl ?? context.url),
   header: (context, name) => nodeReader.header(context.req, name),
   peer: (context) => nodeReader.peer(context.req),
-  // With app.proxy, Koa takes the leftmost entry of its header.
+  // With app.proxy, Koa uses the leftmost entry of X-Forwarded-For.
   client: (context) => (context.app?.proxy ? context.ip : undefined),
   isGone: (context) => nodeReader.isGone(context.req),
   forwardedFor: (context) => nodeReader.forwardedFor(context.req),
@@ -41,7 +40,7 @@ const reader = {
  * @param {unknown} [options]
  */
 function throttle(source, options) {
-  const middleware = new Middleware(gather(source, options), reader);
+  const middleware = new Middleware(mergeOptions(source, options), reader);
   const { handler } = middleware;
 
   /**
@@ -51,12 +50,12 @@ function throttle(source, options) {
   async function throttled(context, next) {
     const outcome = await middleware.decide(context);
     if (outcome === null) return next();
-    inform(middleware, context.state, outcome);
-    middleware.tell(outcome, context);
-    const isHere = await new Promise((resolve) => delay(middleware, outcome, closing(context.res), resolve));
+    setInfo(middleware, context.state, outcome);
+    middleware.callOnRefused(outcome, context);
+    const isHere = await new Promise((resolve) => delay(middleware, outcome, onClientLeave(context.res), resolve));
     if (outcome.refused) return refuse(outcome, context, next);
     if (!isHere) {
-      // Nobody is there to answer.
+      // The client has left.
       context.respond = false;
       return undefined;
     }

@@ -1,8 +1,8 @@
-// What all adapters share: selects the requests to throttle, calls the application's functions
-// (callbacks.js), and makes one native call for each request. The policy is in core.
+// Shared by all adapters: selects the requests to limit, calls the application's functions (callbacks.js), and makes
+// one native call per request. The policy is in core.
 //
-// Nothing here throws or rejects during a request. If something fails, the request passes, and the failure
-// is counted and reported once. The adapters wait (delay.js) and write the response.
+// Nothing here throws or rejects during a request. After a failure the request passes, and the failure is counted and
+// reported once. The adapters wait (delay.js) and write the response.
 'use strict';
 
 const { debuglog } = require('node:util');
@@ -12,7 +12,7 @@ const { describe } = require('../api/values.js');
 const { encode } = require('../api/encode_config.js');
 const { Callbacks, FAILURE, isPromise } = require('./callbacks.js');
 const { GIVEN, RateLimitInfo, lazyProperty } = require('./info.js');
-const { open, present, toPlain, toPropertyName, toRoutes } = require('./options.js');
+const { open, withoutMissing, toPlain, toPropertyName, toRoutes } = require('./options.js');
 const { ADDRESS_LENGTH, HAS_FIELDS, HAS_WARNINGS, Outcome, TAG_KIND } = require('./outcome.js');
 const { ADDRESS, FAILED, MISSING, UNUSABLE, VALUE, toKind, toTag } = require('./tags.js');
 const { Reports } = require('./validate.js');
@@ -22,16 +22,17 @@ const { Reports } = require('./validate.js');
 /** @import { Fn } from './callbacks.js' */
 
 /**
- * @typedef {object} Reader How to read a request of some kind.
- * @property {(request: any) => string} method In capitals.
- * @property {(request: any) => ReadonlySet<string>} paths The whole path, in all its spellings, without the query.
+ * @typedef {object} Reader Reads the requests of a framework.
+ * @property {(request: any) => string} method The method, in upper case.
+ * @property {(request: any) => ReadonlySet<string>} paths The whole path without the query, in all equivalent spellings.
  * @property {boolean} [ignoresCase] Whether /LOGIN may lead to the handler of /login.
- * @property {(request: any, name: string) => string | undefined} header By its name in small letters.
+ * @property {(request: any, name: string) => string | undefined} header The value of a header, by its name in lower case.
  * @property {(request: any) => string | undefined} peer The address at the other end of the connection.
- * @property {(request: any) => string | undefined} [client] As the framework finds it by its own rules; undefined: the peer.
- * @property {(request: any) => boolean} isGone Whether its connection is closed, and its address forgotten.
+ * @property {(request: any) => string | undefined} [client] The client's address by the rules of the framework;
+ *   undefined if it is the peer.
+ * @property {(request: any) => boolean} isGone Whether the connection is closed, so that its address is unknown.
  * @property {(request: any) => string | undefined} forwardedFor The header X-Forwarded-For.
- * @property {(request: any) => string | undefined} [trustProxy] What is wrong with these rules.
+ * @property {(request: any) => string | undefined} [trustProxy] Describes what is wrong with these rules, if anything.
  */
 
 const log = debuglog('dthrottle');
@@ -41,9 +42,9 @@ const FIXED = Symbol('fixed');
 
 const COUNTS = ['passed', 'refused', 'dryRun', 'delayed', 'gaveUp', 'untagged', 'failed'];
 /** @type {readonly string[]} */
-const NONE = [];
-/** What a request costs whose cost is unknown: if that were 0, clients would try to get there. */
-const COST = 1;
+const NO_VALUES = [];
+/** The cost of a request for which the option `cost` failed. With 0, clients would try to make it fail. */
+const FALLBACK_COST = 1;
 
 class Middleware {
   #reader;
@@ -52,7 +53,7 @@ class Middleware {
   #id;
   #property;
   #given;
-  /** @type {string | null | undefined} The value of the first field where it is always the same. */
+  /** @type {string | null | undefined} The value of the first header field, if it is the same in all responses. */
   #policy;
   /** @type {ReadonlySet<string> | null} */
   #methods;
@@ -70,25 +71,25 @@ class Middleware {
   /** @type {string[] | undefined} */
   #rules;
   /**
-   * The name of a rule.
+   * Returns the name of a rule.
    * @param {number} index
    */
   #nameOf = (index) => (this.#rules ??= this.domain.rules.map(({ name }) => name))[index];
-  /** @type {ArrayLike<number> | null} The counts at the end; null: it is not closed. */
-  #ended = null;
-  /** How many requests it delays. */
+  /** @type {ArrayLike<number> | null} The final counts after `close`, otherwise null. */
+  #finalCounts = null;
+  /** The number of requests and refusals that are being delayed. */
   #delayed = 0;
 
   /**
    * @param {Readonly<Record<string, unknown>>} options
    * @param {Reader} reader
    * @param {object} [setup]
-   * @param {string} [setup.place]
-   * @param {Middleware} [setup.within] Counts with this one.
-   * @param {boolean} [setup.isComplete] Whether nobody else gives it a tag.
+   * @param {string} [setup.place] The method and path of its route.
+   * @param {Middleware} [setup.within] The middleware whose throttle it shares.
+   * @param {boolean} [setup.isComplete] Whether the options are complete, so that `allow` can be checked against `tag`.
    */
   constructor(options, reader, { place, within, isComplete = true } = {}) {
-    const given = present(options);
+    const given = withoutMissing(options);
     this.#given = given;
     this.#reader = reader;
     this.#reports = new Reports(given.validate, given.table === false);
@@ -102,9 +103,9 @@ class Middleware {
     const traits = native.webTraits(handle);
     this.#exempts = traits.includes('exempts');
     this.#trusts = traits.includes('trusts');
-    /** Whether a request may have to be paid back after its response. */
+    /** Whether responses may refund requests. */
     this.refunds = traits.includes('refunds');
-    /** Whether fields of several throttles may stand in one response. */
+    /** Whether the header fields are lists, to which several throttles may add members. */
     this.isList = traits.includes('isList');
     this.fieldNames = native.webFieldNames(handle);
     this.#policy = native.webPolicy(handle);
@@ -126,34 +127,34 @@ class Middleware {
   }
 
   /**
-   * Decides about a request; functions of the application get it with its companion, if it has one.
-   * Null: it passes, and nothing is to be said about it. A promise of that where such a function gives a
-   * promise.
+   * Decides about a request. Returns null if it passes without header fields, and a promise if a function of the
+   * application returns one.
    * @param {any} request
-   * @param {any} [companion]
+   * @param {any} [response] The second argument for functions of the application, if the framework has one.
    * @returns {Outcome | null | Promise<Outcome | null>}
    */
-  decide(request, companion) {
+  decide(request, response) {
     try {
-      if (this.#ended !== null || !this.#concerns(request)) return null;
+      if (this.#finalCounts !== null || !this.#isSelected(request)) return null;
       const { skip } = this.#given;
-      if (skip === undefined) return this.#ask(request, companion);
-      const skipped = this.#callbacks.call('skip', skip, request, companion);
+      if (skip === undefined) return this.#callTagAndCost(request, response);
+      const skipped = this.#callbacks.call('skip', skip, request, response);
       // A request is not skipped if the function fails.
-      const go = (/** @type {unknown} */ isSkipped) => (isSkipped && isSkipped !== FAILURE ? null : this.#ask(request, companion));
-      if (!isPromise(skipped)) return go(skipped);
-      return this.#callbacks.settle('skip', skipped).then(go).catch((error) => this.failed('request', error));
+      const proceed = (/** @type {unknown} */ isSkipped) =>
+        isSkipped && isSkipped !== FAILURE ? null : this.#callTagAndCost(request, response);
+      if (!isPromise(skipped)) return proceed(skipped);
+      return this.#callbacks.settle('skip', skipped).then(proceed).catch((error) => this.failed('request', error));
     } catch (error) {
-      // Something that the framework tells about the request.
+      // The framework's request could not be read.
       return this.failed('request', error);
     }
   }
 
   /**
-   * Whether a request is to be throttled, as far as it does not depend on functions.
+   * Whether a request is selected by methods, routes and exempt addresses.
    * @param {any} request
    */
-  #concerns(request) {
+  #isSelected(request) {
     const reader = this.#reader;
     if (this.#methods !== null && !this.#methods.has(reader.method(request))) return false;
     if (this.#routes.length > 0) {
@@ -166,24 +167,26 @@ class Middleware {
   }
 
   /**
+   * Calls the functions `tag` and `cost`, and decides.
    * @param {any} request
-   * @param {any} companion
+   * @param {any} response
    */
-  #ask(request, companion) {
+  #callTagAndCost(request, response) {
     const { cost } = this.#given;
-    const value = this.#tag === null ? undefined : this.#callbacks.call('tag', this.#tag, request, companion);
-    const units = typeof cost === 'function' ? this.#callbacks.call('cost', cost, request, companion) : FIXED;
-    if (!isPromise(value) && !isPromise(units)) return this.#check(request, value, units);
+    const value = this.#tag === null ? undefined : this.#callbacks.call('tag', this.#tag, request, response);
+    const units = typeof cost === 'function' ? this.#callbacks.call('cost', cost, request, response) : FIXED;
+    if (!isPromise(value) && !isPromise(units)) return this.#checkTag(request, value, units);
     const both = Promise.all([this.#callbacks.settle('tag', value), this.#callbacks.settle('cost', units)]);
-    return both.then(([who, most]) => this.#check(request, who, most)).catch((error) => this.failed('request', error));
+    return both.then(([tag, settled]) => this.#checkTag(request, tag, settled)).catch((error) => this.failed('request', error));
   }
 
   /**
+   * Finds the kind of the tag, and decides.
    * @param {any} request
-   * @param {unknown} value What the function `tag` gave.
+   * @param {unknown} value The value that the function `tag` returned.
    * @param {unknown} units
    */
-  #check(request, value, units) {
+  #checkTag(request, value, units) {
     if (this.#tag === null && this.#header === null) return this.#decide(request, ADDRESS, undefined, units);
     if (this.#tag === null) {
       const found = this.#reader.header(request, /** @type {string} */ (this.#header)) || undefined;
@@ -192,7 +195,7 @@ class Middleware {
     if (value === FAILURE) return this.#decide(request, FAILED, undefined, units);
     const tag = toTag(value);
     if (tag === null) return this.#decide(request, UNUSABLE, toKind(value), units);
-    // A copy: the application may change its bytes before a refund.
+    // A copy, because the application may change the bytes before a refund.
     return this.#decide(request, VALUE, typeof tag === 'string' ? tag : new Uint8Array(tag), units);
   }
 
@@ -203,50 +206,50 @@ class Middleware {
    * @param {unknown} units
    */
   #decide(request, kind, tag, units) {
-    // An asynchronous function may come back after the end.
-    if (this.#ended !== null) return null;
+    // The middleware may have been closed while an asynchronous function ran.
+    if (this.#finalCounts !== null) return null;
     const reader = this.#reader;
     const { native, tick } = this.#own;
     const peer = reader.peer(request);
     const isGone = peer === undefined && reader.isGone(request);
-    const cost = units === FIXED ? undefined : this.#units(units);
+    const cost = units === FIXED ? undefined : this.#toCost(units);
     const client = reader.client?.(request);
-    // The header can only tell of misuse where no proxy is trusted.
-    const isWatching = this.#reports.isWatching;
-    const forwarded = this.#trusts || isWatching ? reader.forwardedFor(request) : undefined;
+    const isInspecting = this.#reports.isInspecting;
+    // If no proxy is trusted, the header is only needed to find misuse.
+    const forwarded = this.#trusts || isInspecting ? reader.forwardedFor(request) : undefined;
     tick?.();
     const text = native.webDecide(this.#id, peer, client, forwarded, kind, tag, cost, isGone);
     const numbers = native.webAnswer;
     if (numbers[HAS_WARNINGS] !== 0) this.#warn();
     if (text === undefined || text === null) return null;
     const end = numbers[ADDRESS_LENGTH];
-    const values = numbers[HAS_FIELDS] === 0 ? NONE : this.#values(text.slice(end));
-    const who = numbers[TAG_KIND] === GIVEN ? /** @type {string | Uint8Array} */ (tag) : text.slice(0, end);
-    const outcome = new Outcome(numbers, this.#nameOf, values, who);
+    const values = numbers[HAS_FIELDS] === 0 ? NO_VALUES : this.#fieldValues(text.slice(end));
+    const counted = numbers[TAG_KIND] === GIVEN ? /** @type {string | Uint8Array} */ (tag) : text.slice(0, end);
+    const outcome = new Outcome(numbers, this.#nameOf, values, counted);
     if (outcome.delayMs > 0) this.#delayed += 1;
-    if (isWatching) this.#watch(request, outcome);
+    if (isInspecting) this.#inspect(request, outcome);
     return outcome;
   }
 
   /**
-   * The values of all fields.
-   * @param {string} changing Those that are not the same in all responses.
+   * The values of all header fields.
+   * @param {string} changing The values that differ between responses, one per line.
    */
-  #values(changing) {
+  #fieldValues(changing) {
     const policy = this.#policy;
     if (policy === undefined || policy === null) return changing.split('\n');
-    // Nearly always there are two.
+    // The usual case needs no split.
     return this.fieldNames.length === 2 ? [policy, changing] : [policy, ...changing.split('\n')];
   }
 
   /**
-   * Looks for misuse in the first requests.
+   * Looks for misuse in one of the first requests.
    * @param {any} request
    * @param {Outcome} outcome
    */
-  #watch(request, { tagKind, tag }) {
-    const place = this.tableName ?? this.#given.throttle ?? this;
-    this.#reports.counted(request, place, this.domainName, `${tagKind} ${tag}`);
+  #inspect(request, { tagKind, tag }) {
+    const table = this.tableName ?? this.#given.throttle ?? this;
+    this.#reports.counted(request, table, this.domainName, `${tagKind} ${tag}`);
     if (this.#tag === null && !this.#trusts) this.#reports.misuse('trustProxy', this.#reader.trustProxy?.(request));
   }
 
@@ -254,17 +257,15 @@ class Middleware {
    * @param {unknown} cost
    * @returns {number}
    */
-  #units(cost) {
-    if (cost === FAILURE) return COST;
+  #toCost(cost) {
+    if (cost === FAILURE) return FALLBACK_COST;
     if (Number.isSafeInteger(cost) && Number(cost) >= 0) return Number(cost);
     this.failed('cost', new RangeError(`must be a whole number, 0 or more, got ${describe(cost)}`));
-    return COST;
+    return FALLBACK_COST;
   }
 
-  // What becomes of a request.
-
   /**
-   * What the application finds at its request.
+   * The information about a request for the application.
    * @param {Outcome} outcome
    */
   info(outcome) {
@@ -272,85 +273,85 @@ class Middleware {
   }
 
   /**
-   * Has a request of Express show that when it is looked at.
+   * Makes this information available at a request of Express, where it is created on first access. Returns false if
+   * the request needs an ordinary property.
    * @param {object} request
    * @param {Outcome} outcome
-   * @returns {boolean} Whether it does; other requests need a property of their own.
    */
-  informLazily(request, outcome) {
+  setInfoLazily(request, outcome) {
     return this.#property.keep(request, outcome, this.#own.native);
   }
 
   /**
-   * Tells the application of a refusal, also of one in dry run.
+   * Calls the application's `onRefused` if a rule refused the request, also in dry run.
    * @param {Outcome} outcome
    * @param {any} request
-   * @param {any} [companion]
+   * @param {any} [response]
    */
-  tell({ decision }, request, companion) {
+  callOnRefused({ decision }, request, response) {
     const { onRefused } = this.#given;
     if (onRefused === undefined || decision.rule === null) return;
-    const told = this.#callbacks.call('onRefused', onRefused, request, companion, decision);
-    if (isPromise(told)) this.#callbacks.settle('onRefused', told);
+    const result = this.#callbacks.call('onRefused', onRefused, request, response, decision);
+    if (isPromise(result)) this.#callbacks.settle('onRefused', result);
   }
 
   /**
-   * A request, or its refusal, is delayed no longer.
+   * Ends the delay of a request or of a refusal. A request whose client has left is refunded.
    * @param {Outcome} outcome
-   * @param {boolean} isGone Whether the client of a request has left.
+   * @param {boolean} isGone Whether the client has left.
    */
   endDelay({ tagKind, tag, taken, refused }, isGone) {
-    const givesUp = isGone && !refused && this.#ended === null;
+    const givesUp = isGone && !refused && this.#finalCounts === null;
     this.#act('refund', ({ native, handle }) => native.webEndDelay(handle, tagKind, tag, taken, givesUp));
     this.#delayed -= 1;
-    if (this.#ended !== null) this.#end();
+    if (this.#finalCounts !== null) this.#closeNative();
   }
 
   /**
-   * The response to a request has ended.
+   * Refunds a request after its response, if the options say so.
    * @param {Outcome} outcome
-   * @param {boolean} successful By its status; `requestWasSuccessful` decides otherwise.
+   * @param {boolean} hasGoodStatus The success of the request, unless there is a function `requestWasSuccessful`.
    * @param {any} request
-   * @param {any} [companion]
+   * @param {any} [response]
    */
-  finish({ tagKind, tag, taken }, successful, request, companion) {
-    const end = (/** @type {unknown} */ good) => {
-      const isSuccess = good !== FAILURE && Boolean(good);
-      if (this.#ended !== null) return;
+  finish({ tagKind, tag, taken }, hasGoodStatus, request, response) {
+    const end = (/** @type {unknown} */ result) => {
+      const isSuccess = result !== FAILURE && Boolean(result);
+      if (this.#finalCounts !== null) return;
       this.#act('refund', ({ native, handle }) => native.webFinish(handle, tagKind, tag, taken, isSuccess));
     };
     const { requestWasSuccessful: fn } = this.#given;
-    const good = fn === undefined ? successful : this.#callbacks.call('requestWasSuccessful', fn, request, companion);
-    if (isPromise(good)) this.#callbacks.settle('requestWasSuccessful', good).then(end);
-    else end(good);
+    const result = fn === undefined ? hasGoodStatus : this.#callbacks.call('requestWasSuccessful', fn, request, response);
+    if (isPromise(result)) this.#callbacks.settle('requestWasSuccessful', result).then(end);
+    else end(result);
   }
 
   /**
-   * The response to a refused request, or a promise of it where a function says what its body is.
+   * The response to a refused request, or a promise of it if the option `body` is an asynchronous function.
    * @param {Outcome} outcome
    * @param {any} request
-   * @param {any} [companion]
+   * @param {any} [response]
    */
-  refusal(outcome, request, companion) {
+  refusal(outcome, request, response) {
     const { body } = this.#given;
     if (typeof body !== 'function') return this.#refusal(outcome, undefined);
-    const said = this.#callbacks.call('body', body, request, companion, outcome.decision);
-    if (!isPromise(said)) return this.#refusal(outcome, said);
-    return this.#callbacks.settle('body', said).then((settled) => this.#refusal(outcome, settled));
+    const given = this.#callbacks.call('body', body, request, response, outcome.decision);
+    if (!isPromise(given)) return this.#refusal(outcome, given);
+    return this.#callbacks.settle('body', given).then((settled) => this.#refusal(outcome, settled));
   }
 
   /**
    * @param {Outcome} outcome
-   * @param {unknown} given
+   * @param {unknown} given The value that the function `body` returned.
    */
   #refusal({ values, rule, decision }, given) {
     const { native, handle } = this.#own;
     const { body: option } = this.#given;
-    /** Whether the application gives no body. */
-    let isUsual = true;
-    const refuse = (/** @type {unknown} */ said) => {
-      const words = said === undefined || said === null || said === FAILURE ? undefined : encode(toPlain(said));
-      isUsual = words === undefined && (option === undefined || typeof option === 'function');
+    /** Whether the body is the default one. */
+    let isDefault = true;
+    const refuse = (/** @type {unknown} */ value) => {
+      const words = value === undefined || value === null || value === FAILURE ? undefined : encode(toPlain(value));
+      isDefault = words === undefined && (option === undefined || typeof option === 'function');
       return attempt(() => native.webRefusal(handle, words, rule, decision.retryAfterMs));
     };
     let made;
@@ -362,11 +363,12 @@ class Middleware {
     }
     const [body, [status, ...own]] = made;
     const names = [...['content-type', 'content-length', 'retry-after'].slice(0, own.length), ...this.fieldNames];
-    return { status: Number(status), names, values: [...own, ...values], body, isUsual };
+    return { status: Number(status), names, values: [...own, ...values], body, isDefault };
   }
 
   /**
-   * The fields of a refusal that do not depend on its body, and what a `handler` of the application gets.
+   * The header fields of a refusal that do not depend on its body, and the argument `refused` for the application's
+   * `handler`.
    * @param {Outcome} outcome
    */
   refused(outcome) {
@@ -376,24 +378,22 @@ class Middleware {
   }
 
   /**
-   * Counts an error, and reports the first of each cause.
+   * Counts an error. The first one of each cause is reported.
    * @param {string} cause
    * @param {unknown} error
    */
   failed(cause, error) {
-    if (this.#ended === null) this.#own.native.webCountFailure(this.#own.handle);
+    if (this.#finalCounts === null) this.#own.native.webCountFailure(this.#own.handle);
     this.#reports.failed(cause, error);
     return null;
   }
-
-  // What the application may ask.
 
   /** @returns {Domain} */
   get domain() {
     return (this.#domain ??= this.#own.domain());
   }
 
-  /** What happened in this process, at the time of the look. */
+  /** The counts of this process. Each property is read on access. */
   get counts() {
     const counts = {};
     COUNTS.forEach((name, i) => Object.defineProperty(counts, name, { enumerable: true, get: () => this.#counts()[i] }));
@@ -401,43 +401,43 @@ class Middleware {
   }
 
   #counts() {
-    return this.#ended ?? this.#own.native.webCounts(this.#own.handle);
+    return this.#finalCounts ?? this.#own.native.webCounts(this.#own.handle);
   }
 
   /**
-   * Fills the buckets of a tag; and where it is an address, in any spelling, those of the client that is
-   * counted by it.
+   * Fills the buckets of a tag. An address, in any spelling, also fills those of the client with this address.
    * @param {string | number | bigint | Uint8Array} tag
    */
   reset(tag) {
     const { native, handle, tick } = this.#own;
     tick?.();
-    const who = toTag(tag);
-    // What cannot be a tag is for the domain to say.
-    if (who === null) this.domain.reset(/** @type {any} */ (tag));
-    else attempt(() => native.webReset(handle, who));
+    const usable = toTag(tag);
+    // The domain throws the error about an unusable tag.
+    if (usable === null) this.domain.reset(/** @type {any} */ (tag));
+    else attempt(() => native.webReset(handle, usable));
   }
 
-  /** Lets all requests pass. A throttle that was made for it ends with the last middleware that has it. */
+  /** Lets all requests pass. A throttle that was made for middleware is closed with the last middleware that uses it. */
   close() {
-    if (this.#ended !== null) return;
-    this.#ended = this.#counts();
-    this.#end();
+    if (this.#finalCounts !== null) return;
+    this.#finalCounts = this.#counts();
+    this.#closeNative();
   }
 
-  /** Ends the native part, once it delays no request. */
-  #end() {
+  /** Closes the native part, unless it still delays a request. */
+  #closeNative() {
     if (this.#delayed === 0) this.#own.native.webClose(this.#own.handle);
   }
 
   /**
+   * Makes a native call. An error is counted and reported.
    * @param {string} cause
-   * @param {(own: NativeMiddleware) => void} act
+   * @param {(own: NativeMiddleware) => void} call
    */
-  #act(cause, act) {
+  #act(cause, call) {
     try {
       this.#own.tick?.();
-      act(this.#own);
+      call(this.#own);
       this.#warn();
     } catch (error) {
       this.failed(cause, explain(error));

@@ -1,5 +1,5 @@
-// The options that are JavaScript's own: functions and regular expressions of the application, names of
-// properties. All others are core's to read and check; docs/http.md explains them.
+// The options that exist only in JavaScript: functions, regular expressions and names of properties. Core reads and
+// checks all others; docs/http.md explains them.
 'use strict';
 
 const { IncomingMessage } = require('node:http');
@@ -8,42 +8,42 @@ const { Socket } = require('node:net');
 const { OPEN } = require('../api/middleware.js');
 const { describe, isBytes, isTable } = require('../api/values.js');
 const { applicationName } = require('./application.js');
-const { misuse, wrong } = require('./errors.js');
+const { badOption, badValue } = require('./errors.js');
 
 /** @import { NativeMiddleware, Setup } from '../api/middleware.js' */
 
-/** @typedef {Record<string, any>} Given Options that were given a value. */
+/** @typedef {Record<string, any>} Given Options without undefined and null. */
 
-/** As Node makes them. */
+/** A request that shows which property names Node uses. */
 const REQUEST = new IncomingMessage(new Socket());
 
 /**
- * The options as one object, of what a middleware was called with: a rate, the path of a file, a
- * throttle, or all options.
+ * Returns the arguments of `throttle` as one object of options. The source is a rate, the path of a file, a throttle,
+ * or the options.
  * @param {unknown} source
  * @param {unknown} [options]
  * @returns {Record<string, unknown>}
  */
-function gather(source, options) {
-  if (options !== undefined && !isTable(options)) throw wrong('options', options, 'an object');
+function mergeOptions(source, options) {
+  if (options !== undefined && !isTable(options)) throw badValue('options', options, 'an object');
   if (typeof source === 'string' && source.endsWith('.toml')) return { ...options, file: source };
   if (typeof source === 'string' || typeof source === 'number') return { ...options, rate: source };
   if (isThrottle(source)) return { ...options, throttle: source };
   if (isTable(source)) return { ...source, ...options };
-  throw wrong('throttle', source, 'a rate, an object of options, a Throttle, or a file');
+  throw badValue('throttle', source, 'a rate, an object of options, a Throttle, or a file');
 }
 
 /**
- * The options that have a value.
+ * The options without undefined and null.
  * @param {Readonly<Record<string, unknown>>} options
  * @returns {Given}
  */
-function present(options) {
+function withoutMissing(options) {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined && value !== null));
 }
 
 /**
- * Has core read the options, and opens the throttle.
+ * Opens the native part of a middleware. Core reads the options.
  * @param {Given} given
  * @param {Setup} setup
  * @returns {NativeMiddleware}
@@ -52,35 +52,37 @@ function open(given, setup) {
   const { throttle, ...rest } = { ...given };
   if (rest.routes !== undefined) rest.routes = toTexts(rest.routes);
   if (rest.body !== undefined) rest.body = toPlain(rest.body);
-  if (throttle !== undefined) return ofThrottle(throttle, rest, setup);
-  // Not before it is needed: where there is no addon, a throttle can be given.
+  if (throttle !== undefined) return openWith(throttle, rest, setup);
+  // Loaded only when needed, because a throttle of dthrottle-wasm works without the addon.
   const { Throttle } = require('../index.js');
   return /** @type {any} */ (Throttle)[OPEN](rest, { application: applicationName(), ...setup });
 }
 
 /**
+ * Whether a value is a throttle or a domain, of this package or of dthrottle-wasm.
  * @param {unknown} value
- * @returns {boolean} Also for throttles of dthrottle-wasm.
+ * @returns {boolean}
  */
 function isThrottle(value) {
   return typeof value === 'object' && value !== null && typeof Reflect.get(value, OPEN) === 'function';
 }
 
 /**
+ * Opens the native part with a throttle of the application.
  * @param {any} throttle
  * @param {Given} rest
  * @param {Setup} setup
  * @returns {NativeMiddleware}
  */
-function ofThrottle(throttle, rest, setup) {
-  if (!isThrottle(throttle)) throw wrong('throttle', throttle, 'a Throttle, or one of its domains');
+function openWith(throttle, rest, setup) {
+  if (!isThrottle(throttle)) throw badValue('throttle', throttle, 'a Throttle, or one of its domains');
   if (rest.domain === undefined) return throttle[OPEN](rest, setup);
-  if (!('domain' in throttle)) throw misuse('domain', 'the throttle is a domain already');
+  if (!('domain' in throttle)) throw badOption('domain', 'the throttle is a domain already');
   return throttle.domain(rest.domain)[OPEN](rest, setup);
 }
 
 /**
- * Routes as text, which names the domain.
+ * Routes as text, from which core makes the default name of the domain.
  * @param {unknown} routes
  */
 function toTexts(routes) {
@@ -95,19 +97,19 @@ function toTexts(routes) {
 function toRoutes({ routes = [] }, ignoresCase) {
   const flags = ignoresCase ? 'i' : '';
   return routes.map((/** @type {string | RegExp} */ route) => {
-    // One that remembers where it stopped would match every second time.
+    // The flags g and y would make a match depend on the previous one.
     if (route instanceof RegExp) return new RegExp(route.source, route.flags.replace(/[gyi]/g, '') + (route.ignoreCase ? 'i' : flags));
     try {
-      // A line break in a path, %0A, is a character like any other.
+      // The flag s lets `.` match a line break, which may be in a path as %0A.
       return new RegExp(`^(?:${route})$`, `us${flags}`);
     } catch (error) {
-      throw wrong('routes', route, `a regular expression (${/** @type {Error} */ (error).message})`);
+      throw badValue('routes', route, `a regular expression (${/** @type {Error} */ (error).message})`);
     }
   });
 }
 
 /**
- * A body of which JSON is made by the rules of JavaScript, as core takes it.
+ * Converts a body that is sent as JSON to plain values, by the rules of JSON.stringify.
  * @param {unknown} body
  * @returns {unknown}
  */
@@ -117,16 +119,16 @@ function toPlain(body) {
   try {
     return JSON.parse(JSON.stringify(body));
   } catch (error) {
-    throw misuse('body', `must be an object that JSON can express (${/** @type {Error} */ (error).message})`);
+    throw badOption('body', `must be an object that JSON can express (${/** @type {Error} */ (error).message})`);
   }
 }
 
 /** @param {Given} given */
 function toPropertyName({ requestPropertyName: name = 'rateLimit' }) {
-  if (typeof name !== 'string' || name === '') throw wrong('requestPropertyName', name, 'text that is not empty');
-  // What Node or JavaScript has there is needed.
-  if (name in REQUEST) throw misuse('requestPropertyName', `must be a name that requests do not have already, got ${describe(name)}`);
+  if (typeof name !== 'string' || name === '') throw badValue('requestPropertyName', name, 'text that is not empty');
+  // Other properties with this name must stay.
+  if (name in REQUEST) throw badOption('requestPropertyName', `must be a name that requests do not have already, got ${describe(name)}`);
   return name;
 }
 
-module.exports = { gather, open, present, toPlain, toPropertyName, toRoutes };
+module.exports = { mergeOptions, open, withoutMissing, toPlain, toPropertyName, toRoutes };

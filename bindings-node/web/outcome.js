@@ -1,9 +1,9 @@
-// The decision about one request, from what `webDecide` writes.
+// The decision about one request, read from the numbers that `webDecide` writes.
 'use strict';
 
 const { AT, NUMBERS, toDecision } = require('../api/records.js');
 
-/** The places in the numbers behind those of the decision; `src/common/web.rs` has the same. */
+/** Indexes of the numbers that follow those of the decision. They must match `src/common/web.rs`. */
 const ACTION = NUMBERS;
 const DELAY_MS = NUMBERS + 1;
 const TAKEN = NUMBERS + 2;
@@ -18,8 +18,8 @@ const REFUSE = 2;
 class Outcome {
   /**
    * @param {ArrayLike<number>} numbers
-   * @param {(index: number) => string} nameOf The name of a rule.
-   * @param {readonly string[]} values Of the header fields.
+   * @param {(index: number) => string} nameOf Returns the name of a rule.
+   * @param {readonly string[]} values The values of the header fields.
    * @param {string | Uint8Array} tag The application's text or bytes, or an address as text.
    */
   constructor(numbers, nameOf, values, tag) {
@@ -28,7 +28,7 @@ class Outcome {
     this.tag = tag;
     this.tagKind = numbers[TAG_KIND];
     this.refused = numbers[ACTION] === REFUSE;
-    /** How long to delay the request or its refusal. */
+    /** The time by which to delay the request or its refusal. */
     this.delayMs = numbers[ACTION] === PASS ? 0 : numbers[DELAY_MS];
     this.taken = numbers[TAKEN];
     this.rule = numbers[AT.rule];

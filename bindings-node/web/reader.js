@@ -4,14 +4,13 @@
 /** @import { IncomingMessage } from 'node:http' */
 /** @import { Reader } from './middleware.js' */
 
-/** Most targets: a path, and a query. In others frameworks see what is not plain to see. */
+/** A plain path, which all frameworks read alike. */
 const PLAIN = /^\/[^\s#;\\]*$/;
 const DOTS = /(?:\/|%2f)(?:\.|%2e)/i;
 
 /**
- * The path of a request in all spellings by which a framework may have found its handler: as it was
- * sent and decoded, with the slashes at its end and without. A request is throttled if one of them
- * is meant, so that no spelling leads past the throttle.
+ * The path of a request in all spellings by which a framework may have found its handler: as sent and decoded, with
+ * and without trailing slashes. A request is limited if any of them matches, so that no spelling avoids the throttle.
  * @param {string | undefined} url
  * @returns {ReadonlySet<string>}
  */
@@ -24,8 +23,8 @@ function toPaths(url = '') {
 }
 
 /**
- * What may be the path, with `http://host` before it, with a fragment, parameters or blanks behind
- * it, with backslashes and dots.
+ * All readings of a target as a path: without `http://host`, fragment, parameters and blanks, with backslashes as
+ * slashes, and with dots resolved.
  * @param {string} url
  * @returns {string[]}
  */
@@ -53,14 +52,14 @@ function decode(path) {
 
 /** @param {string} path */
 function withoutSlashes(path) {
-  // No regular expression: many slashes would take it long.
+  // A regular expression would take quadratic time for many slashes.
   let end = path.length;
   while (end > 1 && path[end - 1] === '/') end -= 1;
   return path.slice(0, end);
 }
 
 /**
- * One text of what may be several lines.
+ * The lines of a header as one string.
  * @param {string | string[] | undefined} value
  */
 const joined = (value) => (Array.isArray(value) ? value.join(', ') : value);
@@ -69,8 +68,8 @@ const joined = (value) => (Array.isArray(value) ? value.join(', ') : value);
 const nodeReader = {
   method: (/** @type {IncomingMessage} */ request) => request.method ?? '',
   paths: (/** @type {IncomingMessage} */ request) => toPaths(request.url),
-  // One that is sent twice is none: which of the two the application reads is not known here.
-  // HTTP/2 and requests that never were on a wire have no headersDistinct.
+  // A header that was sent twice counts as absent, because the application may read either value. headersDistinct
+  // does not exist in HTTP/2 and in injected requests.
   header({ headers, rawHeaders = [] }, name) {
     const value = headers[name];
     if (typeof value !== 'string') return undefined;

@@ -1,9 +1,9 @@
-// Which values can be tags. tests/vectors/tags.json has the rules case by case.
+// Decides which values can be tags. tests/vectors/tags.json has the cases.
 'use strict';
 
 const { describe, isBytes } = require('../api/values.js');
 
-/** What the option `tag` gave, as `webDecide` takes it (surface.d.ts). */
+/** The kinds of results of the option `tag`, as `webDecide` accepts them (surface.d.ts). */
 const ADDRESS = 0;
 const VALUE = 1;
 const MISSING = 2;
@@ -11,7 +11,7 @@ const UNUSABLE = 3;
 const FAILED = 4;
 
 /**
- * A value as a tag; null if it cannot be one. A number is counted as its digits.
+ * A value as a tag, or null if it cannot be one. A number becomes its digits.
  * @param {unknown} value
  * @returns {string | Uint8Array | null}
  */
@@ -22,7 +22,7 @@ function toTag(value) {
 }
 
 /**
- * What a value is called that cannot be a tag: not the text itself, which clients choose.
+ * The description of an unusable value in messages. Text is not quoted, because clients choose it.
  * @param {unknown} value
  */
 const toKind = (value) => (typeof value === 'string' ? 'other text' : describe(value));

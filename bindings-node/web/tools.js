@@ -19,7 +19,7 @@ function tools(middleware) {
 }
 
 /**
- * Adds the properties to a function of a framework. Reading `domain` opens the throttle.
+ * Adds the properties to a middleware function. Reading `domain` opens the throttle.
  * @template {Function} F
  * @param {F} fn
  * @param {Middleware} middleware

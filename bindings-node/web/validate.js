@@ -1,14 +1,11 @@
-// Reports of misuse and failure: each once, as a warning of the process with a code, which
-// docs/node.md explains. Nothing here throws, and nothing is said twice.
+// Reports misuse and failures as warnings of the process, each once, with a code that docs/node.md explains. Reporting
+// never throws.
 'use strict';
 
 const { describe, isTable } = require('../api/values.js');
-const { known, wrong } = require('./errors.js');
+const { badValue, checkNames } = require('./errors.js');
 
-/**
- * What is looked for, by the name that the option `validate` turns it off by. Failures are not
- * among them: they are always reported.
- */
+/** The codes of the checks for misuse, by the names that turn them off in the option `validate`. */
 const CHECKS = /** @type {const} */ ({
   createdInHandler: 'DTHROTTLE_CREATED_IN_HANDLER',
   doubleCount: 'DTHROTTLE_DOUBLE_COUNT',
@@ -21,37 +18,37 @@ const CHECKS = /** @type {const} */ ({
 
 /** @typedef {keyof typeof CHECKS} Check */
 
-/** A table that is not what was asked for, as core says it. */
+/** The code of core's warnings about tables. */
 const TABLE = 'DTHROTTLE_TABLE';
 
-/** How deep frameworks call. */
-const DEEPEST = 60;
-/** Where Node hands a request on: whoever has it below is within a handler. */
+/** The depth of the stack that is searched for HANDLER. */
+const MAX_STACK_DEPTH = 60;
+/** The function of Node that calls the handler of a request. If it is on the stack, a request is being handled. */
 const HANDLER = /\bparserOnIncoming\b/;
 
-/** What is wrong shows in any request, or never. */
-const WATCHED = 100;
+/** The number of requests that are inspected. Misuse shows in the first ones or never. */
+const INSPECTED_REQUESTS = 100;
 
-/** @type {Set<string>} What was reported in this process: every middleware may have the same. */
-const said = new Set();
+/** @type {Set<string>} The misuse that was reported in this process. */
+const reported = new Set();
 
-/** @type {Map<string, Set<string>>} What was said by middleware that is made for every request, by the place that makes it. */
-const saidInHandlers = new Map();
+/** @type {Map<string, Set<string>>} The reports of middleware that is made for every request, by the calling line. */
+const reportedInHandlers = new Map();
 
-/** @type {WeakMap<object, Set<string>>} In which buckets a request was counted. */
+/** @type {WeakMap<object, Set<string>>} The buckets in which each request was counted. */
 const counted = new WeakMap();
 
-/** @type {WeakMap<object, number>} Tables without a name, told apart. */
-const places = new WeakMap();
-let lastPlace = 0;
+/** @type {WeakMap<object, number>} Numbers that identify tables without a name. */
+const tableNumbers = new WeakMap();
+let lastNumber = 0;
 
 /** Reports of one middleware. */
 class Reports {
   /** @type {Set<string>} */
-  #said = new Set();
+  #reported = new Set();
   /** @type {Set<string>} The codes that are turned off. */
   #off;
-  #left = WATCHED;
+  #left = INSPECTED_REQUESTS;
 
   /**
    * @param {unknown} [validate] The option.
@@ -59,30 +56,30 @@ class Reports {
    */
   constructor(validate = true, isPrivate = false) {
     this.#off = new Set(toOff(validate).map((check) => CHECKS[check]));
-    this.#lookAtStack(isPrivate);
+    this.#checkStack(isPrivate);
   }
 
-  /** Whether to look at a request; only the first ones are looked at. */
-  get isWatching() {
+  /** Whether to inspect a request. True for the first ones. */
+  get isInspecting() {
     if (this.#left === 0) return false;
     this.#left -= 1;
     return true;
   }
 
   /**
-   * Reports what core has found.
+   * Reports a warning of core.
    * @param {string} code
    * @param {string} message
    */
   warn(code, message) {
     const isMisuse = Object.values(CHECKS).some((check) => check === code);
-    // The middleware of a process with one table all have the same to say of it.
+    // All middleware of a process gets the same warning about their table.
     if (isMisuse || code === TABLE) this.#misuse(code, message);
-    else this.#say(code, message, message);
+    else this.#reportOnce(code, message, message);
   }
 
   /**
-   * Reports misuse, if there is some.
+   * Reports badOption, if there is some.
    * @param {Check} check
    * @param {string | undefined} message
    */
@@ -95,9 +92,9 @@ class Reports {
    * @param {string} message
    */
   #misuse(code, message) {
-    if (this.#off.has(code) || this.#said.has(code) || said.has(`${code} ${message}`)) return;
-    said.add(`${code} ${message}`);
-    this.#say(code, '', message);
+    if (this.#off.has(code) || this.#reported.has(code) || reported.has(`${code} ${message}`)) return;
+    reported.add(`${code} ${message}`);
+    this.#reportOnce(code, '', message);
   }
 
   /**
@@ -118,39 +115,40 @@ class Reports {
    * @param {unknown} [error]
    */
   failure(code, cause, message, error) {
-    this.#say(code, cause, `${message}; this is reported once, and counted`, error instanceof Error ? error.stack : undefined);
+    this.#reportOnce(code, cause, `${message}; this is reported once, and counted`, error instanceof Error ? error.stack : undefined);
   }
 
   /**
+   * Emits one warning for each cause.
    * @param {string} code
-   * @param {string} cause Each once.
+   * @param {string} cause
    * @param {string} message
    * @param {string} [detail]
    */
-  #say(code, cause, message, detail) {
+  #reportOnce(code, cause, message, detail) {
     const key = `${code} ${cause}`.trim();
-    if (this.#said.has(key)) return;
-    this.#said.add(key);
-    say(code, message, detail);
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
+    emit(code, message, detail);
   }
 
   /**
    * Reports a request that is counted twice.
    * @param {any} request
-   * @param {string | object} table Its name; or what else is another for each table.
+   * @param {string | object} table Its name, or an object that identifies it.
    * @param {string} domain
    * @param {string} tag
    */
   counted(request, table, domain, tag) {
     if (this.#off.has(CHECKS.doubleCount)) return;
-    const key = JSON.stringify([typeof table === 'string' ? table : toPlace(table), domain, tag]);
+    const key = JSON.stringify([typeof table === 'string' ? table : toNumber(table), domain, tag]);
     const buckets = counted.get(request) ?? new Set();
     counted.set(request, buckets);
     if (buckets.has(key)) {
       this.misuse(
         'doubleCount',
-        `a request was counted twice in domain '${domain}': is the middleware there twice, or is ` +
-          'there another with the same rules? Give each a domain of its own',
+        `a request was counted twice in the domain '${domain}': the middleware is used twice, or two ` +
+          'middlewares have the same rules; give each a domain of its own',
       );
     }
     buckets.add(key);
@@ -160,16 +158,16 @@ class Reports {
    * Reports a middleware that is made within a handler.
    * @param {boolean} isPrivate
    */
-  #lookAtStack(isPrivate) {
+  #checkStack(isPrivate) {
     if (this.#off.has(CHECKS.createdInHandler)) return;
     const limit = Error.stackTraceLimit;
-    Error.stackTraceLimit = DEEPEST;
+    Error.stackTraceLimit = MAX_STACK_DEPTH;
     const { stack = '' } = new Error();
     Error.stackTraceLimit = limit;
     if (!HANDLER.test(stack)) return;
-    const place = stack.split('\n').slice(1).find((line) => !line.includes(__dirname)) ?? '';
-    this.#said = saidInHandlers.get(place) ?? this.#said;
-    saidInHandlers.set(place, this.#said);
+    const caller = stack.split('\n').slice(1).find((line) => !line.includes(__dirname)) ?? '';
+    this.#reported = reportedInHandlers.get(caller) ?? this.#reported;
+    reportedInHandlers.set(caller, this.#reported);
     const effect = isPrivate ? ': with table: false, each has an empty table and refuses nobody' : '';
     this.misuse(
       'createdInHandler',
@@ -179,12 +177,12 @@ class Reports {
 }
 
 /** @param {object} table */
-function toPlace(table) {
-  const place = places.get(table);
-  if (place !== undefined) return place;
-  lastPlace += 1;
-  places.set(table, lastPlace);
-  return lastPlace;
+function toNumber(table) {
+  const number = tableNumbers.get(table);
+  if (number !== undefined) return number;
+  lastNumber += 1;
+  tableNumbers.set(table, lastNumber);
+  return lastNumber;
 }
 
 /**
@@ -195,10 +193,10 @@ function toPlace(table) {
 function toOff(value) {
   const checks = /** @type {Check[]} */ (Object.keys(CHECKS));
   if (typeof value === 'boolean') return value ? [] : checks;
-  if (!isTable(value)) throw wrong('validate', value, 'true, false, or an object such as { trustProxy: false }');
-  known('validate', Object.keys(value), checks);
-  for (const [check, on] of Object.entries(value)) {
-    if (typeof on !== 'boolean') throw wrong(`validate.${check}`, on, 'true or false');
+  if (!isTable(value)) throw badValue('validate', value, 'true, false, or an object such as { trustProxy: false }');
+  checkNames('validate', Object.keys(value), checks);
+  for (const [check, isOn] of Object.entries(value)) {
+    if (typeof isOn !== 'boolean') throw badValue(`validate.${check}`, isOn, 'true or false');
   }
   return checks.filter((check) => value[check] === false);
 }
@@ -208,7 +206,7 @@ function toOff(value) {
  * @param {string} text
  * @param {string} [detail]
  */
-function say(code, text, detail) {
+function emit(code, text, detail) {
   const message = `${text} (see dthrottle/docs/node.md#${code.toLowerCase()})`;
   const options = { type: 'DthrottleWarning', code, detail };
   if (typeof process === 'object' && typeof process.emitWarning === 'function') {
@@ -218,10 +216,10 @@ function say(code, text, detail) {
   }
 }
 
-/** As if nothing had been said, for tests. */
+/** Forgets all reports, for tests. */
 function forget() {
-  said.clear();
-  saidInHandlers.clear();
+  reported.clear();
+  reportedInHandlers.clear();
 }
 
 exports.CHECKS = CHECKS;

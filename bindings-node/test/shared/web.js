@@ -110,9 +110,9 @@ const kinds = {
   },
   async Fastify(given, seen) {
     const { throttle } = require('../../web/fastify.js');
-    const { gather } = require('../../web/options.js');
+    const { mergeOptions } = require('../../web/options.js');
     const app = need('fastify')({ exposeHeadRoutes: true });
-    await app.register(throttle, gather(.../** @type {[Any, Any]} */ (given)));
+    await app.register(throttle, mergeOptions(.../** @type {[Any, Any]} */ (given)));
     app.all('/*', async (/** @type {Any} */ request, /** @type {Any} */ reply) => {
       seen.push(request.rateLimit);
       reply.code(statusOf(request.url)).header('X-App', '1');
