@@ -1,10 +1,10 @@
-// The public API of dthrottle in JavaScript. docs/semantics.md defines every call and every field
-// exactly. Times are milliseconds, with fractions.
+// The public API of dthrottle in JavaScript. docs/semantics.md defines every method and field. Times are in
+// milliseconds, with fractions.
 
-/** Who is counted: text (as its UTF-8), or bytes. A Buffer is bytes. */
+/** The string that identifies the client being counted (as UTF-8), or bytes. A Buffer is bytes. */
 export type Tag = string | Uint8Array;
 
-/** The limit, remaining and balance of a domain without rules: Infinity. */
+/** The `limit`, `remaining` and `balance` of a domain without rules: Infinity. */
 export const UNLIMITED: number;
 
 /** One rule. */
@@ -37,17 +37,16 @@ export interface DomainOptions extends Partial<RuleOptions> {
   // xtask: end
 }
 
-/** How a throttle is opened. */
+/** Options that every throttle accepts. */
 export interface OpenOptions {
   /**
-   * A clock moved by hand, or a function that returns milliseconds from any fixed zero, such as
-   * `Date.now`. Where the function goes back, time stands still. By default, the host's own steady
-   * clock.
+   * A manual clock, or a function that returns milliseconds since any fixed time, such as `Date.now`. If the function
+   * goes back, time stands still. Default: the steady clock of the system.
    */
   clock?: ManualClock | (() => number) | undefined;
 }
 
-/** Where the buckets live, and for how many tags. docs/table.md has all of it. */
+/** The memory that holds the buckets. See docs/table.md. */
 export interface TableOptions {
   // xtask: table
   /** Every process of this user that gives the same name shares the table. */
@@ -65,7 +64,7 @@ export interface TableOptions {
   // xtask: end
 }
 
-/** The cluster that a node belongs to. docs/configuration.md has all of it. */
+/** The cluster that a node belongs to. See docs/configuration.md. */
 export interface ClusterOptions {
   // xtask: cluster
   /** Nodes with the same name and secret are one cluster. */
@@ -105,7 +104,7 @@ export interface ClusterOptions {
   // xtask: end
 }
 
-/** How a throttle is opened from a configuration in TOML. */
+/** Options of a throttle that is configured by TOML. */
 export interface FileOptions extends OpenOptions {
   /**
    * The table, or its name, for a configuration that describes none; otherwise an error. A table that
@@ -115,8 +114,8 @@ export interface FileOptions extends OpenOptions {
 }
 
 /**
- * A throttle: the rules of the default domain, and other domains. What cannot be as it was asked for
- * is a warning of the process, of the type DthrottleWarning. In WebAssembly a table has no name.
+ * The configuration of a throttle: the rules of the domain `default`, and other domains. Problems that are no errors
+ * are reported as warnings of the process with the type `DthrottleWarning`. In WebAssembly, tables have no names.
  */
 export interface ThrottleOptions extends DomainOptions, OpenOptions {
   // xtask: throttle
@@ -129,17 +128,17 @@ export interface ThrottleOptions extends DomainOptions, OpenOptions {
   // xtask: end
 }
 
-/** What a check asks for. */
+/** The options of `check` and `peek`. */
 export interface CheckOptions {
-  /** Units; 1 by default. */
+  /** The units to take. Default: 1. */
   cost?: number | undefined;
-  /** Be allowed also when the turn comes within this time; `delayMs` says when. */
+  /** Also allow the check if the units become available within this time. `delayMs` is the time to wait. */
   maxDelayMs?: number | undefined;
-  /** Take as many units as there are, if not all; `granted` says how many. */
+  /** Take as many units as are available. `granted` is their number. */
   partial?: boolean | undefined;
   /**
-   * Allow a cost above the burst: the check then needs a full bucket of that rule and leaves it in
-   * debt, in one atomic step. Has no effect together with `partial`.
+   * Allow a cost above the burst. The check then needs a full bucket and leaves it in debt, in one atomic step. Has no
+   * effect together with `partial`.
    */
   allowDebt?: boolean | undefined;
 }
@@ -282,87 +281,80 @@ export interface ClusterEvent {
 }
 // xtask: end
 
-/** A rule at work. */
+/** A rule of a domain. */
 export interface DomainRule {
   name: string;
-  /** Its burst, in units. */
+  /** The burst, in units. */
   limit: number;
   /** The time in which an empty bucket fills. */
   windowMs: number;
 }
 
-/** A named list of rules. It comes from `throttle.domain(name)`. */
+/** A named list of rules, from `throttle.domain(name)`. */
 export class Domain {
   protected constructor(parts: never);
 
   readonly name: string;
-  /** The rules, in the order in which they were given. */
+  /** The rules in the order of the configuration. */
   readonly rules: DomainRule[];
 
-  /** Asks for units, and takes them if they pass. A number asks for so many. */
+  /** Checks units, takes them if they are available, and returns the full decision. A number is the cost. */
   check(tag: Tag, options?: number | CheckOptions): Decision;
-  /** Asks for units, and takes them if they pass: yes or no. */
+  /** Checks units and takes them if they are available. */
   allow(tag: Tag, cost?: number): boolean;
-  /**
-   * Asks for one unit for each tag in turn, and takes what passes. Faster than one call for each
-   * where tags are many.
-   */
+  /** Checks one unit for each tag in order. Faster than a call for each tag. */
   allowMany(tags: Iterable<Tag>): boolean[];
-  /** The decision that a check would get. Takes nothing. */
+  /** Returns the decision that `check` would return, without taking units. */
   peek(tag: Tag, options?: number | CheckOptions): Decision;
-  /** Gives units back: for work that was not done, or a wait that was given up. */
+  /** Gives units back, for work that was not done. */
   refund(tag: Tag, cost?: number): void;
-  /** Fills the tag's buckets. */
+  /** Fills the buckets of the tag. */
   reset(tag: Tag): void;
-  /** Charges units that were used elsewhere, the first of them `ageMs` ago, without asking. */
+  /** Charges units that were used elsewhere, the first of them `ageMs` ago, without a check. Peers are not told. */
   chargeLocal(tag: Tag, cost: number, ageMs?: number): void;
   /**
-   * Charges units that were used here, without asking, and tells the peers of the cluster. May take a
-   * bucket below zero: the milliseconds until none of the tag's buckets is.
+   * Charges units that were used here, without a check, and reports them to the peers of the cluster. Returns the
+   * milliseconds until no bucket of the tag is below zero.
    */
   charge(tag: Tag, cost: number): number;
 }
 
-/** Holds every tag to the rules of its domains. It stands itself for the domain `default`. */
+/** A rate limiter with the rules of one or more domains. It is also its own domain `default`. */
 export class Throttle extends Domain {
   /**
-   * From a rate, `'100/s'` or a number per second, or from options. At least one domain must have a
-   * rule, unless `rate` is `'unlimited'` or `rules` is an empty list.
+   * Makes a throttle from a rate, such as `'100/s'` or a number per second, or from options. At least one domain must
+   * have a rule, unless `rate` is `'unlimited'` or `rules` is an empty list.
    */
   constructor(config: string | number | ThrottleOptions);
 
-  /** From a configuration in TOML. */
+  /** Makes a throttle from a configuration in TOML. */
   static fromToml(text: string, options?: FileOptions): Throttle;
-  /** From a file of TOML. In WebAssembly there are no files: a DTHROTTLE_FILE error. */
+  /** Makes a throttle from a TOML file. In WebAssembly this throws a `DTHROTTLE_FILE` error. */
   static fromFile(path: string, options?: FileOptions): Throttle;
 
-  /** A handle to a domain. Resolve it once and keep it. */
+  /** Returns a domain. For many calls, keep it. */
   domain(name: string): Domain;
-  /** The name of the table; null: it is shared by none. */
+  /** The name of the table, or null if it has none. */
   readonly tableName: string | null;
-  /** What was counted so far, also after close. */
+  /** The counts since the throttle was made. Also available after `close`. */
   stats(): Stats;
   /**
-   * Starts the exchange with the cluster in this process, unless it has started: otherwise the
-   * first check does. Without a cluster, with a clock of one's own, and in WebAssembly, where the
-   * host carries the datagrams, it does nothing.
+   * Starts the exchange with the cluster in this process. Without this call, the first check starts it. Does nothing
+   * without a cluster, with a `clock`, and in WebAssembly, where the host carries the datagrams.
    */
   start(): void;
-  /** The cluster, as this node sees it, also after close; null: it belongs to none. */
+  /** The cluster as this node sees it, or null without a cluster. Also available after `close`. */
   clusterStats(): ClusterStats | null;
-  /**
-   * What happened in the cluster after the event of this number, as far as it is still known: go
-   * on with the number of the last one.
-   */
+  /** The events of the cluster after the event with the number `after`, as far as they are still stored. */
   events(after?: number): ClusterEvent[];
   /**
-   * Ends the throttle: every later call about a tag, on it or its domains, is a DTHROTTLE_CLOSED
-   * error. Says goodbye to the cluster, which may take up to 300 ms. May be called again.
+   * Closes the throttle. Every later check of it and its domains throws a `DTHROTTLE_CLOSED` error. Leaves the cluster,
+   * which may take up to 300 ms. Further calls do nothing.
    */
   close(): void;
 }
 
-/** What a busy throttle is told. */
+/** The configuration of a busy throttle. */
 export interface BusyOptions extends OpenOptions {
   // xtask: busy
   /** By which arithmetic limits fall and recover: docs/busy.md. */
@@ -392,55 +384,55 @@ export interface BusyOptions extends OpenOptions {
   // xtask: end
 }
 
-/** Whether a request may be sent now. */
+/** The decision about a request to a service. */
 export interface Turn {
+  /** Whether the request may be sent now. */
   readonly allowed: boolean;
-  /** If it may not: when it is worth asking again. */
+  /** If not allowed, the time to wait before the next call, in milliseconds. */
   readonly waitMs: number;
-  /** Requests a second; Infinity: there is no limit. */
+  /** The limit in requests per second. Infinity without a limit. */
   readonly limit: number;
 }
 
 /**
- * Slows down what is sent to services that say they are busy, and comes back gradually. A service is
- * any name. `nowMs` is the time by the throttle's clock, read if it is left out. No call but `close`
- * waits.
+ * Limits the requests to services that answer 429 or 503, and raises the limits again as they recover. A service is any
+ * name. `nowMs` is the time by the throttle's clock; default: the present time. Only `close` waits.
  */
 export class BusyThrottle {
   constructor(options?: BusyOptions);
-  /** Whether a request may be sent now. If it may, it counts as sent. */
+  /** Returns whether a request may be sent now. If so, it counts as sent. */
   shouldSend(service: string, nowMs?: number): boolean;
-  /** The same, with the wait and the limit. */
+  /** Like `shouldSend`, but also returns the time to wait and the limit. */
   turn(service: string, nowMs?: number): Turn;
-  /** The service said that it is busy, and maybe for how long nothing should be sent. */
+  /** Reports a busy response, with its Retry-After if it has one. */
   onBusy(service: string, retryAfterMs?: number, nowMs?: number): void;
-  /** The service gave any other answer. */
+  /** Reports any other response. */
   onOk(service: string, nowMs?: number): void;
-  /** The limit of a service in requests a second; Infinity: there is none. */
+  /** The limit of a service in requests per second. Infinity without a limit. */
   limit(service: string, nowMs?: number): number;
-  /** How many requests were sent to a service in the last second. */
+  /** The number of requests that were sent to a service in the last second. */
   rate(service: string, nowMs?: number): number;
-  /** Forgets a service, and with it its limit. */
+  /** Removes a service and its limit. */
   forget(service: string): void;
-  /** Starts the exchange with the cluster in this process, unless it has; else the first request does. */
+  /** Starts the exchange with the cluster in this process. Without this call, the first request starts it. */
   start(): void;
-  /** What was counted so far, also after close. */
+  /** The counts since the throttle was made. Also available after `close`. */
   stats(): BusyStats;
   /**
-   * Ends the throttle: every later call about a service is a DTHROTTLE_CLOSED error. Says goodbye to
-   * the cluster, which may take up to 300 ms. May be called again.
+   * Closes the throttle. Every later call about a service throws a `DTHROTTLE_CLOSED` error. Leaves the cluster, which
+   * may take up to 300 ms. Further calls do nothing.
    */
   close(): void;
 }
 
-/** A clock that stands still until it is moved: for tests. */
+/** A clock for tests, which stands still until it is moved. */
 export class ManualClock {
   constructor(startMs?: number);
-  /** Milliseconds since the clock's zero. */
+  /** The time in milliseconds. */
   now(): number;
-  /** Moves the clock on. */
+  /** Moves the clock forward. */
   advance(ms: number): void;
-  /** Moves the clock on to a time. An earlier one is a DTHROTTLE_ARGUMENT error. */
+  /** Moves the clock forward to a time. An earlier time throws a `DTHROTTLE_ARGUMENT` error. */
   set(ms: number): void;
 }
 
@@ -455,12 +447,12 @@ export type ErrorCode =
   | 'DTHROTTLE_INTERNAL';
 // xtask: end
 
-/** Every error that dthrottle throws. Being throttled is an answer, not an error. */
+/** The class of all errors of dthrottle. A refusal is not an error. */
 export class DthrottleError extends Error {
   protected constructor(...parts: never);
   readonly code: ErrorCode;
-  /** The field of the configuration that is wrong, such as `domains.api.rules[0].rate`. */
+  /** The wrong field of the configuration, such as `domains.api.rules[0].rate`. */
   readonly field?: string;
-  /** The line of the configuration text, from 1. */
+  /** The line in the configuration text, from 1. */
   readonly line?: number;
 }

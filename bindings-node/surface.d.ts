@@ -1,10 +1,10 @@
 // What the API (`api/`) needs from a native part. Node's is `native.js` over the addon (`src/`);
 // WebAssembly has the same. Not public: it may change in any version.
 //
-// Every function may throw an Error whose `code` is `DTHROTTLE_<KIND> <line> <field>`, line 0 and
-// an empty field standing for none.
+// Every function may throw an Error whose `code` is `DTHROTTLE_<KIND> <line> <field>`. Line 0 and an empty field mean
+// that there is none.
 
-/** Opaque: a throttle seen through one of its domains. */
+/** Opaque: a throttle and one of its domains. */
 export type Handle = { readonly handle: unique symbol };
 
 /** Opaque: a busy throttle. */
@@ -25,9 +25,9 @@ export type WebId = { readonly webId: unique symbol };
 export type Tag = string | Uint8Array;
 
 export interface Native {
-  /** Opens a throttle from the words of a configuration object. Without a clock: the system's. */
+  /** Opens a throttle from an encoded configuration object. Without a clock it uses that of the system. */
   fromWords(words: string[], clock: Clock | undefined): Handle;
-  /** `table`: the words of a table that is added to the configuration. */
+  /** `table` is an encoded table that is added to the configuration. */
   fromToml(text: string, clock: Clock | undefined, table: string[] | undefined): Handle;
   fromFile(path: string, clock: Clock | undefined, table: string[] | undefined): Handle;
 
@@ -37,15 +37,15 @@ export interface Native {
   ruleNames(handle: Handle): string[];
   ruleLimits(handle: Handle): ArrayLike<number>;
   ruleWindows(handle: Handle): ArrayLike<number>;
-  /** Nothing: it is shared by none. */
+  /** The name of the table, if it has one. */
   tableName(handle: Handle): string | null | undefined;
   /** As `api/records.js` reads them. */
   stats(handle: Handle): ArrayLike<number>;
-  /** Starts the exchange with the cluster, unless it has started or somebody else carries it. */
+  /** Starts the exchange with the cluster, unless it has started or the host carries the datagrams. */
   start(handle: Handle): void;
   /** JSON of a ClusterStats, with keys in snake case, or of null. */
   clusterStats(handle: Handle): string;
-  /** JSON of a list of ClusterEvents: those after a number, which is whole and not negative. */
+  /** JSON of the list of ClusterEvents after the one with a number, which is whole and not negative. */
   events(handle: Handle, after: number): string;
   close(handle: Handle): void;
 
@@ -58,7 +58,7 @@ export interface Native {
     partial: boolean | undefined,
     allowDebt?: boolean | undefined,
   ): ArrayLike<number>;
-  /** As check. */
+  /** Like check. */
   peek(
     id: DomainId,
     tag: Tag,
@@ -72,12 +72,12 @@ export interface Native {
   refund(handle: Handle, tag: Tag, cost: number | undefined): void;
   reset(handle: Handle, tag: Tag): void;
   chargeLocal(handle: Handle, tag: Tag, cost: number, ageMs: number | undefined): void;
-  /** Milliseconds until no bucket of the tag is in debt. */
+  /** Returns the milliseconds until no bucket of the tag is in debt. */
   charge(handle: Handle, tag: Tag, cost: number): number;
 
-  /** Opens a busy throttle from the words of an object. Without a clock: the system's. */
+  /** Opens a busy throttle from an encoded object. Without a clock it uses that of the system. */
   busyFromWords(words: string[], clock: Clock | undefined): Busy;
-  /** allowed (0, 1), waitMs, limit (Infinity: none). */
+  /** Returns allowed (0 or 1), waitMs, and limit (Infinity without one). */
   busyTurn(handle: Busy, service: string, nowMs: number | undefined): ArrayLike<number>;
   busyOnBusy(
     handle: Busy,
@@ -90,15 +90,15 @@ export interface Native {
   busyRate(handle: Busy, service: string, nowMs: number | undefined): number;
   busyForget(handle: Busy, service: string): void;
   busyStart(handle: Busy): void;
-  /** The throttle without rules that is its part in a cluster, where the host carries the datagrams. */
+  /** The throttle without rules that exchanges busy responses, if the host carries the datagrams. */
   busyNode?(handle: Busy): Handle;
   /** As `api/records.js` reads them. */
   busyStats(handle: Busy): ArrayLike<number>;
   busyClose(handle: Busy): void;
 
   /**
-   * Opens HTTP middleware from the words of its options, with a throttle of the application, or with
-   * one that is made for it or for `within`.
+   * Opens HTTP middleware from its encoded options, with a throttle of the application, the throttle of the middleware
+   * `within`, or a new one.
    */
   webOpen(
     words: string[],
@@ -109,14 +109,14 @@ export interface Native {
     place: string,
     isTemplate: boolean,
   ): Web;
-  /** Throws where `allow` has an entry that names no client. */
+  /** Throws if `allow` has an entry that cannot name a client. */
   webCheckAllow(web: Web): void;
-  /** Names of what holds: exempts, isList, refunds, trusts. */
+  /** The traits that apply: exempts, isList, refunds, trusts. */
   webTraits(web: Web): string[];
   webId(web: Web): WebId;
-  /** Names of header fields, in lower case, in the order of their values. */
+  /** The names of the header fields, in lower case, in the order of their values. */
   webFieldNames(web: Web): string[];
-  /** The value of the first field where it is the same in all responses. */
+  /** The value of the first field, if it is the same in all responses. */
   webPolicy(web: Web): string | null | undefined;
   webMethods(web: Web): string[] | null | undefined;
   webDomainName(web: Web): string;
@@ -125,15 +125,15 @@ export interface Native {
   webDomain(web: Web): Handle;
   webIsExempt(web: Web, peer: string | undefined, client: string | undefined, forwarded: string | undefined): boolean;
   /**
-   * Decides about a request. Gives the client's address, empty if that is not counted, and then the
-   * values of header fields, but for `webPolicy`, with line breaks between them. Undefined: the request
-   * passes, without fields. Numbers are in `webAnswer`: the 11 of a decision; 0 pass, 1 delay, 2 refuse;
-   * for how many milliseconds to delay it; the units taken; the kind of the tag (0 the given one, 1 the
-   * address, 2 the address in place of a tag); whether there are warnings; the length of the address;
-   * whether there are fields.
+   * Decides about a request. Returns the client's address (empty if it is not counted), followed by the values of the
+   * header fields except `webPolicy`, separated by line breaks. Undefined if the request passes without fields.
    *
-   * Kinds of what the option `tag` gave: 0 the address is counted, 1 text or bytes, 2 nothing,
-   * 3 what cannot be a tag, by the name of its type, 4 it failed.
+   * Afterwards `webAnswer` has the 11 numbers of the decision, and then: the action (0 pass, 1 delay, 2 refuse); the
+   * delay in milliseconds; the units taken; the kind of the tag (0 the given one, 1 the address, 2 the address in place
+   * of an unusable tag); whether there are warnings; the length of the address; whether there are fields.
+   *
+   * `tagKind` is 0 to count the address, 1 for text or bytes, 2 for a missing header, 3 for an unusable value (`tag` is
+   * then the name of its type), 4 if the function failed.
    */
   webDecide(
     id: WebId,
@@ -147,25 +147,25 @@ export interface Native {
   ): string | null | undefined;
   /** The numbers of the last webDecide. */
   webAnswer: Float64Array;
-  /** Tags are told by kind, as webDecide has it, and text or bytes. */
+  /** `tagKind` and `tag` are those of the decision. */
   webEndDelay(web: Web, tagKind: number, tag: Tag, taken: number, isGone: boolean): void;
   webFinish(web: Web, tagKind: number, tag: Tag, taken: number, isSuccess: boolean): void;
-  /** The bytes of such a tag. */
+  /** The bytes of such a tag, as it is counted. */
   webTag(tagKind: number, tag: Tag): Uint8Array;
-  /** The body, and status, content-type, content-length, retry-after. `body`: the words of another body. */
+  /** The body, and the status, content-type, content-length and retry-after. `body` is another body, encoded. */
   webRefusal(web: Web, body: string[] | undefined, rule: number, retryAfterMs: number): [Uint8Array, string[]];
   webReset(web: Web, tag: Tag): void;
   webCountFailure(web: Web): void;
   /** passed, refused, dryRun, delayed, gaveUp, untagged, failed. */
   webCounts(web: Web): ArrayLike<number>;
-  /** Codes and texts in turn. */
+  /** Code and text of each warning since the last call. */
   webWarnings(web: Web): string[];
   webClose(web: Web): void;
 
-  /** Throws the error about a cost that is no number. */
+  /** Throws the error about a cost that is not a number. */
   badCost(shown: string): never;
 
-  /** `followsHost`: it is moved to the host's time before every call. */
+  /** `followsHost` says that the clock is set to the host's time before every call. */
   newClock(followsHost?: boolean): Clock;
   now(clock: Clock): number;
   advance(clock: Clock, ms: number): void;

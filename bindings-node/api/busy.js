@@ -1,5 +1,5 @@
-// The public class for busy answers, over a native part. It converts arguments, calls the native part
-// once, and converts back. It is described for its users in `index.d.ts`.
+// The public class BusyThrottle, on top of a native part. It converts arguments, calls the native part once, and
+// converts the result. `index.d.ts` documents it.
 'use strict';
 
 const { attempt, badArgument } = require('./errors.js');
@@ -8,13 +8,13 @@ const { describe, isTable, toNumber, toText } = require('./values.js');
 const { encode } = require('./encode_config.js');
 
 /** @import { Busy, Native } from '../surface.js' */
-/** @import { Source } from './clocks.js' */
+/** @import { ClockSource } from './clocks.js' */
 /** @import { BusyOptions, BusyStats, Turn } from '../index.js' */
 
 /** @typedef {(prototype: object, partsOf: (throttle: any) => any) => void} Extend */
 
 /**
- * A number, if one is given.
+ * A number, or undefined.
  * @param {string} name
  * @param {unknown} value
  */
@@ -22,11 +22,11 @@ const toOptional = (name, value) => (value === undefined ? undefined : toNumber(
 
 /**
  * @param {Native} native
- * @param {(choice: unknown) => Source} toSource
- * @param {Extend} [extend] What a package adds to it.
+ * @param {(choice: unknown) => ClockSource} toSource
+ * @param {Extend} [extend] Adds methods of a package.
  */
 function makeBusy(native, toSource, extend) {
-  /** @type {(busy: BusyThrottle) => { present(): { handle: unknown } }} Its part in a cluster. */
+  /** @type {(busy: BusyThrottle) => { present(): { handle: unknown } }} The node of a busy throttle, for links. */
   let partsOf;
 
   class BusyThrottle {
@@ -50,7 +50,7 @@ function makeBusy(native, toSource, extend) {
     /** @param {BusyOptions} [options] */
     constructor(options = {}) {
       if (!isTable(options)) {
-        throw badArgument(`options: must be an object, not ${describe(options)}`);
+        throw badArgument(`options: must be an object, got ${describe(options)}`);
       }
       const { clock: chosen, ...rest } = options;
       const words = encode(rest);
@@ -149,7 +149,7 @@ function makeBusy(native, toSource, extend) {
       attempt(() => native.busyClose(handle));
     }
 
-    /** The handle, with its clock at the present time. */
+    /** Returns the handle, after setting its clock to the present time. */
     #present() {
       this.#tick?.();
       return this.#handle;

@@ -1,5 +1,5 @@
-// Where a throttle's time comes from: the native part's own clock, a clock moved by hand, or a
-// function of the host, which is read before each call.
+// The clocks of throttles: that of the native part, a manual clock, or a function of the host, which is called before
+// each native call.
 'use strict';
 
 const { attempt, badArgument } = require('./errors.js');
@@ -8,9 +8,9 @@ const { describe, toNumber } = require('./values.js');
 /** @import { Clock, Native } from '../surface.js' */
 
 /**
- * @typedef {object} Source A clock as a throttle uses it.
- * @property {Clock | undefined} clock The native clock; the native part's own when there is none.
- * @property {(() => void) | undefined} tick Brings the native clock to the host's time.
+ * @typedef {object} ClockSource The clock of a throttle.
+ * @property {Clock | undefined} clock The native clock, or undefined for that of the native part.
+ * @property {(() => void) | undefined} tick Sets the native clock to the host's time.
  */
 
 /**
@@ -58,10 +58,10 @@ function makeClocks(native, defaultNow) {
   }
 
   /**
-   * A clock that a function of the host moves. Where that goes back, time stands still.
+   * A clock that follows a function of the host. If the function goes back, time stands still.
    * @param {() => unknown} now
-   * @param {boolean} [isDefault] Whether nobody chose it, so that it may be as well any other clock of the host.
-   * @returns {Source}
+   * @param {boolean} [isDefault] Whether it is the default clock of the package.
+   * @returns {ClockSource}
    */
   function hostClock(now, isDefault) {
     const clock = attempt(() => native.newClock(isDefault));
@@ -77,7 +77,7 @@ function makeClocks(native, defaultNow) {
       clock,
       tick() {
         const ms = toNumber('clock: what the function returns', read());
-        // Whatever is no time at all goes on to the native part, which says so.
+        // The native part throws the error about an invalid time.
         if (ms >= 0 && ms <= latest) return;
         attempt(() => native.set(clock, ms));
         latest = ms;
@@ -86,9 +86,9 @@ function makeClocks(native, defaultNow) {
   }
 
   /**
-   * The clock that a user chose.
+   * The clock for the option `clock`.
    * @param {unknown} choice
-   * @returns {Source}
+   * @returns {ClockSource}
    */
   function toSource(choice) {
     if (choice === undefined) return defaultNow ? hostClock(defaultNow, true) : { clock: undefined, tick: undefined };
@@ -96,7 +96,7 @@ function makeClocks(native, defaultNow) {
     const clock = nativeClock(choice);
     if (clock) return { clock, tick: undefined };
     throw badArgument(
-      `clock: must be a ManualClock or a function that returns milliseconds, not ${describe(choice)}`,
+      `clock: must be a ManualClock or a function that returns milliseconds, got ${describe(choice)}`,
     );
   }
 

@@ -1,13 +1,13 @@
-// A configuration object as a list of words, which the native part reads (`src/common/tree.rs`
-// says what they mean). The object is walked here, where its getters may throw what they like.
+// Encodes a configuration object as a list of strings, which the native part reads (`src/common/tree.rs` describes the
+// format). The object is read here, because its getters may throw any error.
 'use strict';
 
 const { describe, isBytes, isPlain, isTable } = require('./values.js');
 
-/** No configuration is deeper than 5 levels: this only stops circles. */
-const DEEPEST = 16;
-/** Nor larger than this: core takes 1000 rules in all. */
-const MOST_VALUES = 100_000;
+/** A limit that stops cycles. A valid configuration has at most 5 levels. */
+const MAX_DEPTH = 16;
+/** More than any valid configuration has, because core accepts 1,000 rules in all. */
+const MAX_VALUES = 100_000;
 
 /**
  * @param {unknown} config
@@ -16,19 +16,19 @@ const MOST_VALUES = 100_000;
 function encode(config) {
   /** @type {string[]} */
   const words = [];
-  let left = MOST_VALUES;
+  let left = MAX_VALUES;
 
   /**
-   * Whether so many values still fit; if not, a word that core refuses, with the field, is written.
+   * Returns whether `count` more values fit. If not, writes a word for which core throws an error with the field.
    * @param {number} count
    * @param {number} depth
    */
   function fits(count, depth) {
-    if (depth < DEEPEST && count <= left) {
+    if (depth < MAX_DEPTH && count <= left) {
       left -= count;
       return true;
     }
-    words.push(depth < DEEPEST ? 'oso large an object' : 'oso deep an object');
+    words.push(depth < MAX_DEPTH ? 'oso large an object' : 'oso deep an object');
     return false;
   }
 
@@ -49,15 +49,15 @@ function encode(config) {
       words.push(`x${Array.from(value, (byte) => byte.toString(16).padStart(2, '0')).join('')}`);
     } else if (Array.isArray(value)) {
       const { length } = value;
-      // The length that a proxy gives may be anything.
+      // The length of a Proxy may be any value.
       if (!fits(Number.isSafeInteger(length) && length >= 0 ? length : Infinity, depth)) return;
       words.push(`l${length}`);
-      // By index, to the length that was written: holes are values too.
+      // By index up to the length that was written, because holes count as values.
       for (let i = 0; i < length; i += 1) write(value[i], depth + 1);
     } else if (isTable(value)) {
       const entries = Object.entries(value).filter(([, member]) => member !== undefined);
       if (entries.length === 0 && !isPlain(value)) {
-        // A throttle, a clock, an object whose keys are all inherited: not a wish for no rules.
+        // An instance of a class, such as a clock, is not an empty list of options.
         words.push('oan object without keys of its own');
         return;
       }

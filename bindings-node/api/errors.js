@@ -1,14 +1,13 @@
-// Errors: one class for all, with the code of the kind. What the native part throws is turned into
-// it here, and nowhere else.
+// The class of all errors, and the conversion of the errors of the native part.
 'use strict';
 
 /** @import { ErrorCode } from '../index.js' */
 
 /**
- * @typedef {object} Found Where and why an error was found.
- * @property {string} [field] The field of the configuration that is wrong.
- * @property {number} [line] The line of the configuration text, from 1.
- * @property {unknown} [cause] What was caught.
+ * @typedef {object} Details
+ * @property {string} [field] The wrong field of the configuration.
+ * @property {number} [line] The line in the configuration text, from 1.
+ * @property {unknown} [cause] The error that was caught.
  */
 
 /** Every error that dthrottle throws on purpose. */
@@ -16,7 +15,7 @@ class DthrottleError extends Error {
   /**
    * @param {ErrorCode} code
    * @param {string} message
-   * @param {Found} [found]
+   * @param {Details} [details]
    */
   constructor(code, message, { field, line, cause } = {}) {
     super(message, cause === undefined ? undefined : { cause });
@@ -26,7 +25,7 @@ class DthrottleError extends Error {
   }
 }
 
-// Not an own property: printing an error would show it twice.
+// Defined on the prototype, because Node prints an own property `name` in addition to the stack.
 Object.defineProperty(DthrottleError.prototype, 'name', {
   value: 'DthrottleError',
   configurable: true,
@@ -43,13 +42,13 @@ function badArgument(message, cause) {
 }
 
 /**
- * What to throw for what was caught. A native error carries code, line (0: none) and field in its
- * `code`; anything unknown is a bug in dthrottle: a panic, or a trap of WebAssembly.
+ * Converts an error of the native part to the error to throw. The `code` of a native error has code, line (0 for none)
+ * and field. Any other error is a bug in dthrottle: a panic, or a trap of WebAssembly.
  * @param {unknown} caught
  * @returns {unknown}
  */
 function explain(caught) {
-  // A RangeError is the caller's: no stack or no memory left.
+  // A RangeError means that the caller has no stack or no memory left.
   if (caught instanceof DthrottleError || caught instanceof RangeError) return caught;
   const { code, message } = /** @type {{ code?: unknown, message?: unknown }} */ (caught ?? {});
   const parts = /^(DTHROTTLE_[A-Z]+) (\d+) (.*)$/s.exec(String(code));
@@ -61,14 +60,14 @@ function explain(caught) {
     : new DthrottleError('DTHROTTLE_INTERNAL', `a bug in dthrottle: ${message ?? caught}`, {
         cause: caught,
       });
-  // The trace need not show this function.
+  // Removes this function from the stack.
   Error.captureStackTrace?.(error, explain);
   return error;
 }
 
 /**
- * Makes a native call. Users' own code, such as a getter of theirs, must not run in it: what that
- * throws is no bug of ours.
+ * Makes a native call and converts its errors. No code of the user, such as a getter, may run in it, because its
+ * errors would be reported as bugs.
  * @template T
  * @param {() => T} call
  * @returns {T}

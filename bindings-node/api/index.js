@@ -1,6 +1,5 @@
-// The public classes, the same for Node and WebAssembly, over a native part. They convert arguments,
-// call the native part once, and convert back: what throttling means is core's to know. The classes
-// are described for their users in `index.d.ts`.
+// The public classes of Node and WebAssembly, on top of a native part. They convert arguments, call the native part
+// once, and convert the result. `index.d.ts` documents them.
 'use strict';
 
 const { makeBusy } = require('./busy.js');
@@ -21,7 +20,7 @@ const UNLIMITED = Infinity;
 const CHECK_OPTIONS = ['cost', 'maxDelayMs', 'partial', 'allowDebt'];
 const FILE_OPTIONS = ['clock', 'table'];
 
-/** What a throttle or a domain is made of. Users cannot make one, so they make no domains. */
+/** The state of a throttle or domain. Users cannot make one, and so cannot call the constructor of Domain. */
 class Parts {
   /**
    * @param {Handle} handle
@@ -34,7 +33,7 @@ class Parts {
     this.tick = tick;
   }
 
-  /** These parts, with their clock at the present time. */
+  /** Returns these parts, after setting their clock to the present time. */
   present() {
     this.tick?.();
     return this;
@@ -43,10 +42,9 @@ class Parts {
 
 /**
  * @param {Native} native
- * @param {() => number} [defaultNow] The clock of throttles that are given none, if the native part
- *   has none of its own.
- * @param {(throttle: object, partsOf: (throttle: any) => Parts) => void} [extend] Adds to the
- *   prototype of throttles what only this native part can do.
+ * @param {() => number} [defaultNow] The default clock, if the native part has none.
+ * @param {(throttle: object, partsOf: (throttle: any) => Parts) => void} [extend] Adds methods of this native part to
+ *   the prototype of throttles.
  */
 function makeApi(native, defaultNow, extend) {
   const { ManualClock, toSource } = makeClocks(native, defaultNow);
@@ -88,7 +86,7 @@ function makeApi(native, defaultNow, extend) {
   }
 
   /**
-   * A number of units, if one is given.
+   * A cost, or undefined.
    * @param {unknown} cost
    */
   function toCost(cost) {
@@ -102,17 +100,17 @@ function makeApi(native, defaultNow, extend) {
   function toUnits(cost) {
     if (typeof cost === 'number') return cost;
     const shown = describe(cost);
-    // It always throws: the words are core's.
+    // Always throws the error, whose message is in core.
     return attempt(() => native.badCost(shown));
   }
 
-  /** @type {(domain: Domain) => Parts} A wrong `this` is a TypeError. */
+  /** @type {(domain: Domain) => Parts} Throws a TypeError for a wrong `this`. */
   let partsOf;
 
   class Domain {
     /** @type {Parts} */
     #parts;
-    /** @type {string[] | undefined} The names of the rules, when they were needed. */
+    /** @type {string[] | undefined} The names of the rules, read when they are first needed. */
     #names;
     /** @param {number} index */
     #nameOf = (index) => (this.#names ??= native.ruleNames(this.#parts.handle))[index];
@@ -168,7 +166,7 @@ function makeApi(native, defaultNow, extend) {
       const who = toTag(tag);
       const units = toCost(cost);
       try {
-        // Node is slow to find out that an argument is undefined.
+        // Without the argument, because Node is slow to read undefined.
         return units === undefined ? native.allow(id, who) : native.allow(id, who, units);
       } catch (caught) {
         throw explain(caught);
@@ -177,7 +175,7 @@ function makeApi(native, defaultNow, extend) {
 
     /** @param {Iterable<Tag>} tags */
     allowMany(tags) {
-      // A wrong `this` comes first, and the clock after the caller's own iterator.
+      // Checks `this` first, and reads the clock after the caller's iterator has run.
       const parts = this.#parts;
       const all = toTags(tags);
       const { handle } = parts.present();
@@ -263,7 +261,7 @@ function makeApi(native, defaultNow, extend) {
     }
 
     /**
-     * Opens the native part of HTTP middleware that asks this domain (`api/middleware.js`).
+     * Opens the native part of HTTP middleware that uses this domain (`api/middleware.js`).
      * @param {Readonly<Record<string, unknown>>} options
      * @param {import('./middleware.js').Setup} setup
      */
@@ -287,7 +285,7 @@ function makeApi(native, defaultNow, extend) {
       const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const toml = toText('text', text);
       const words = table === undefined ? undefined : encode(table);
-      return made(this, openWith(chosen, (clock) => native.fromToml(toml, clock, words)));
+      return toInstance(this, openWith(chosen, (clock) => native.fromToml(toml, clock, words)));
     }
 
     /**
@@ -298,11 +296,11 @@ function makeApi(native, defaultNow, extend) {
       const { clock: chosen, table } = toOptions(options, FILE_OPTIONS);
       const file = toText('path', path);
       const words = table === undefined ? undefined : encode(table);
-      return made(this, openWith(chosen, (clock) => native.fromFile(file, clock, words)));
+      return toInstance(this, openWith(chosen, (clock) => native.fromFile(file, clock, words)));
     }
 
     /**
-     * As the method of domains, for middleware that has a throttle of its own.
+     * Like the method of domains, for middleware that makes its own throttle.
      * @param {Readonly<Record<string, unknown>>} options
      * @param {import('./middleware.js').Setup} setup
      */
@@ -359,14 +357,13 @@ function makeApi(native, defaultNow, extend) {
   }
 
   /**
-   * A throttle of the class that was asked. Its constructor is not called: it may take what it
-   * likes, and would not know what to do with these parts.
-   * @param {typeof Throttle} asked
+   * Returns a throttle of a class, which may be a subclass. Does not call its constructor, whose arguments are unknown.
+   * @param {typeof Throttle} subclass
    * @param {Parts} parts
    * @returns {Throttle}
    */
-  function made(asked, parts) {
-    return Object.setPrototypeOf(new Throttle(parts), asked.prototype);
+  function toInstance(subclass, parts) {
+    return Object.setPrototypeOf(new Throttle(parts), subclass.prototype);
   }
 
   extend?.(Throttle.prototype, partsOf);

@@ -1,5 +1,5 @@
-// The native part of HTTP middleware, for `web/middleware.js` of whichever package. A throttle knows its
-// own, so that middleware also takes throttles of dthrottle-wasm.
+// Opens the native part of HTTP middleware for `web/middleware.js`. It is a method of throttles, so that the middleware
+// of this package also accepts throttles of dthrottle-wasm.
 'use strict';
 
 const { attempt } = require('./errors.js');
@@ -8,22 +8,22 @@ const { encode } = require('./encode_config.js');
 /** @import { Domain } from '../index.js' */
 /** @import { Clock, Handle, Native, Web } from '../surface.js' */
 
-/** The name of the method of throttles that opens it, the same in all packages. */
+/** The name of that method, which is the same in both packages. */
 const OPEN = Symbol.for('dthrottle.middleware');
 
 /**
- * @typedef {object} Setup What an adapter knows besides the options.
+ * @typedef {object} Setup Settings of an adapter that are no options.
  * @property {string} [application] The name of the application's table.
- * @property {string} [place] Tells this middleware from others: the method and path of a route.
- * @property {boolean} [isTemplate] Whether routes may say more, so that `allow` is checked later.
- * @property {NativeMiddleware} [within] The middleware whose throttle this one uses too.
+ * @property {string} [place] The method and path of its route.
+ * @property {boolean} [isTemplate] Whether routes may override options, so that `allow` cannot be checked yet.
+ * @property {NativeMiddleware} [within] The middleware whose throttle it shares.
  *
  * @typedef {object} NativeMiddleware
  * @property {Native} native
  * @property {Web} handle
  * @property {Clock | undefined} clock
- * @property {(() => void) | undefined} tick Brings the clock to the host's time: before every call.
- * @property {() => Domain} domain Finds the domain that is asked.
+ * @property {(() => void) | undefined} tick Sets the clock to the host's time. Called before every native call.
+ * @property {() => Domain} domain Returns the domain in which requests are counted.
  */
 
 /**

@@ -1,5 +1,4 @@
-// Looking at values of any kind: what they are called in a message, and whether they can be a tag,
-// a number or a set of options.
+// Checks and converts arguments of any type: tags, numbers, options; and describes them in messages.
 'use strict';
 
 const { badArgument } = require('./errors.js');
@@ -7,13 +6,13 @@ const { badArgument } = require('./errors.js');
 const LONGEST_QUOTE = 40;
 
 /**
- * The kind that the language itself gives an object, the same for objects of other realms.
+ * The class name of a built-in object, which is the same in other realms.
  * @param {unknown} value
  */
 const kindOf = (value) => Object.prototype.toString.call(value).slice(8, -1);
 
 /**
- * Whether a value is an object of keys and values, not an array, date, map, ...
+ * Whether a value is an object with keys and values, and no array, date, map, ...
  * @param {unknown} value
  * @returns {value is Record<string, unknown>}
  */
@@ -22,7 +21,7 @@ function isTable(value) {
 }
 
 /**
- * Whether a table is an ordinary object, of whatever realm, and not an instance of some class.
+ * Whether a table is an ordinary object, of any realm, and not an instance of a class.
  * @param {object} value
  */
 function isPlain(value) {
@@ -36,14 +35,14 @@ const typedArrayKind = /** @type {(this: unknown) => string | undefined} */ (
 );
 
 /**
- * Whether a value is a Uint8Array (a Buffer is one), of whatever realm.
+ * Whether a value is a Uint8Array of any realm. A Buffer is one.
  * @param {unknown} value
  * @returns {value is Uint8Array}
  */
 const isBytes = (value) => typedArrayKind.call(value) === 'Uint8Array';
 
 /**
- * A value as it is named in a message.
+ * The description of a value in a message.
  * @param {unknown} value
  * @returns {string}
  */
@@ -70,23 +69,23 @@ function describe(value) {
 }
 
 /**
- * A tag as the native part takes it.
+ * A tag for the native part.
  * @param {unknown} tag
  * @returns {string | Uint8Array}
  */
 function toTag(tag) {
   if (typeof tag === 'string') return tag;
   if (isBytes(tag)) {
-    // So is one whose buffer was given away, which cannot be copied.
+    // An array whose buffer was transferred has the length 0, too, and cannot be copied.
     if (tag.length === 0) return '';
-    // A copy has the length that it says, and no other thread can change it while it is read.
+    // No other thread can change or resize the copy while it is read.
     return new Uint8Array(tag);
   }
-  throw badArgument(`tag: must be a string or a Uint8Array, not ${describe(tag)}`);
+  throw badArgument(`tag: must be a string or a Uint8Array, got ${describe(tag)}`);
 }
 
 /**
- * Tags as the native part takes them: of whatever can be iterated over, except a single tag.
+ * Tags for the native part, from any iterable except a single tag.
  * @param {unknown} tags
  * @returns {(string | Uint8Array)[]}
  */
@@ -95,7 +94,7 @@ function toTags(tags) {
     return Array.from(/** @type {Iterable<unknown>} */ (tags), (tag) => toTag(tag));
   }
   throw badArgument(
-    `tags: must be an iterable of strings and Uint8Arrays, not ${describe(tags)}`,
+    `tags: must be an iterable of strings and Uint8Arrays, got ${describe(tags)}`,
   );
 }
 
@@ -106,18 +105,18 @@ function toTags(tags) {
  */
 function toNumber(name, value) {
   if (typeof value === 'number') return value;
-  throw badArgument(`${name}: must be a number, not ${describe(value)}`);
+  throw badArgument(`${name}: must be a number, got ${describe(value)}`);
 }
 
 /**
- * A number that counts something.
+ * A whole number, 0 or more.
  * @param {string} name
  * @param {unknown} value
  * @returns {number}
  */
 function toCount(name, value) {
   if (Number.isSafeInteger(value) && Number(value) >= 0) return Number(value);
-  throw badArgument(`${name}: must be a whole number, 0 or more, not ${describe(value)}`);
+  throw badArgument(`${name}: must be a whole number, 0 or more, got ${describe(value)}`);
 }
 
 /**
@@ -127,7 +126,7 @@ function toCount(name, value) {
  */
 function toText(name, value) {
   if (typeof value === 'string') return value;
-  throw badArgument(`${name}: must be a string, not ${describe(value)}`);
+  throw badArgument(`${name}: must be a string, got ${describe(value)}`);
 }
 
 /**
@@ -137,11 +136,11 @@ function toText(name, value) {
  */
 function toTruth(name, value) {
   if (typeof value === 'boolean') return value;
-  throw badArgument(`${name}: must be true or false, not ${describe(value)}`);
+  throw badArgument(`${name}: must be true or false, got ${describe(value)}`);
 }
 
 /**
- * What core writes as JSON, with keys as JavaScript spells them.
+ * Parses JSON of core, and converts its keys to camel case.
  * @param {string} json
  */
 function fromJson(json) {
@@ -154,15 +153,14 @@ function camel([key, value]) {
 }
 
 /**
- * An object's own options; what it inherits is nobody's wish. Refuses options that nobody reads: a
- * misspelled one must not be silently without effect.
+ * The own properties of an object of options. Throws an error about an unknown one.
  * @param {unknown} options
  * @param {readonly string[]} known
  * @returns {Record<string, unknown>}
  */
 function toOptions(options, known) {
   if (options === undefined) return {};
-  if (!isTable(options)) throw badArgument(`options: must be an object, not ${describe(options)}`);
+  if (!isTable(options)) throw badArgument(`options: must be an object, got ${describe(options)}`);
   const own = Object.assign(Object.create(null), options);
   for (const name of Object.keys(own)) {
     if (!known.includes(name)) {

@@ -2,18 +2,17 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import type { Body, Counts, Options, RateLimitInfo, RefusalError, Refused, Source, SourceOptions, Tools, ValidateOptions } from './types.js';
 
-/** Asks a throttle about every request before the application sees it. */
+/** A plugin that limits requests. */
 declare function throttle(...given: Parameters<throttle.FastifyThrottle>): ReturnType<throttle.FastifyThrottle>;
 
-// As plugins of Fastify are: what is required, imported by name, or by default, is the same function.
 declare namespace throttle {
   export { Body, Counts, Options, RateLimitInfo, RefusalError, Refused, Source, SourceOptions, Tools, ValidateOptions };
 
-  /** Options of a route, in `config.throttle`. */
+  /** The options of a route, in `config.throttle`. */
   export type RouteOptions = Options<[FastifyRequest, FastifyReply]>;
 
   export interface FastifyThrottleOptions extends RouteOptions {
-    /** Whether all routes are throttled, or only those with a `config.throttle`; true by default. */
+    /** Whether all routes are limited, or only those with a `config.throttle`. Default: true. */
     global?: boolean | undefined;
   }
 
@@ -24,7 +23,7 @@ declare namespace throttle {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Options of this route, a rate, false: not throttled, true: as all others. */
+    /** The options of this route, a rate, `false` for no limit, or `true` for the options of the plugin. */
     throttle?: throttle.RouteOptions | string | number | boolean | undefined;
   }
   interface FastifyRequest {

@@ -2,7 +2,7 @@
 import type { ClusterOptions, Decision, Domain, DomainOptions, ManualClock, NamedRuleOptions, TableOptions, Tag } from '../index.js';
 import type { TrustedProxies } from './address.js';
 
-/** What is looked for in the use of a middleware; false turns a check off. */
+/** The checks for misuse. `false` turns one off. docs/node.md describes them. */
 export interface ValidateOptions {
   createdInHandler?: boolean | undefined;
   doubleCount?: boolean | undefined;
@@ -13,150 +13,155 @@ export interface ValidateOptions {
   window?: boolean | undefined;
 }
 
-/** What a handler of refusals gets besides the request. */
+/** The last argument of the option `handler`. */
 export interface Refused {
   status: number;
   body: unknown;
   decision: Decision;
 }
 
-/** What Fastify's error handlers get for a refusal, unless `body` or `handler` answers it. */
+/** The error that Fastify's error handlers get for a refusal, unless the option `body` or `handler` answers it. */
 export interface RefusalError extends Error {
   code: 'DTHROTTLE_REFUSED';
-  /** As the option says; 429 by default. */
+  /** The option `status`. */
   statusCode: number;
   decision: Decision;
 }
 
-/** What the body of a refusal may be: text, bytes, or an object, which is sent as JSON. */
+/** The body of a refusal: text, bytes, or an object, which is sent as JSON. */
 export type Body = string | Uint8Array | object;
 
-type Maybe<T> = T | null | undefined;
+/** A tag as functions may return it. A number counts as its digits. */
+type TagValue = Tag | number | bigint;
 
-/** A tag; a number is taken as its digits. */
-type Who = Tag | number | bigint;
+/** A value, or none, for which a default applies. */
+type Optional<T> = T | null | undefined;
 
-/** The throttle: one of rate, rules, domains, windowMs with limit, file, throttle. */
+/** The throttle. Exactly one of `rate`, `rules`, `domains`, `windowMs` with `limit`, `file` and `throttle` is needed. */
 export interface SourceOptions {
   /** Units per time: `'100/s'`, `'5 per 2 minutes'`, or a number per second. */
   rate?: string | number | undefined;
-  /** How much may come at once; by default the rate's count. */
+  /** The size of the bucket: how many units may be taken at once. Default: the units of the rate. */
   burst?: string | number | undefined;
-  /** Whether refused requests are charged too. */
+  /** Whether refused requests are charged, too. Default: false. */
   chargeRefused?: boolean | undefined;
-  /** Several rules; a request passes when it passes under all of them. */
+  /** A list of rules. A request passes if all of them allow it. */
   rules?: readonly NamedRuleOptions[] | undefined;
-  /** Several domains; `domain` says which is meant. */
+  /** Several domains, by name. The option `domain` selects one. */
   domains?: Readonly<Record<string, DomainOptions>> | undefined;
-  /** With `limit`: another way to write a rate. */
+  /** A rate as in express-rate-limit, together with `limit`: the time in milliseconds. */
   windowMs?: number | undefined;
-  /** So many requests in `windowMs`. */
+  /** The number of requests in `windowMs`. */
   limit?: number | undefined;
   /** Another name for `limit`. */
   max?: number | undefined;
   /** The path of a configuration in TOML. */
   file?: string | undefined;
-  /** A throttle that there is already, or one of its domains. */
+  /** A throttle of the application, or one of its domains. */
   throttle?: Domain | undefined;
   /** The cluster that this node belongs to. */
   cluster?: ClusterOptions | undefined;
+  /** A clock for tests, or a function that returns milliseconds. Default: the system's clock. */
   clock?: ManualClock | (() => number) | undefined;
-  /** The table's name or description; false: private. By default named after the application. */
+  /** The table by name or options, or `false` for a private one. Default: a table with the name of the application. */
   table?: string | TableOptions | false | undefined;
-  /** The domain of the throttle; with a rate, a name for it. */
+  /** The name of the domain. With `rate` or `rules`, the name of a new one. */
   domain?: string | undefined;
 }
 
-/** Options of functions with `Given`, what they get: the request, or request and response. */
-export interface Options<Given extends unknown[], Next = (error?: unknown) => unknown> extends SourceOptions {
-  /** Who is counted: `'address'`, `'header:X-Api-Key'`, or a function. A value that cannot be a tag counts the address. */
-  tag?: 'address' | `header:${string}` | ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
+/** The options of middleware. `Arguments` are those of the application's functions: the request, or request and response. */
+export interface Options<Arguments extends unknown[], Next = (error?: unknown) => unknown> extends SourceOptions {
+  /**
+   * The tag of a request: `'address'`, `'header:X-Api-Key'`, or a function. If its result cannot be a tag, the request
+   * counts under the client's address. Default: `'address'`.
+   */
+  tag?: 'address' | `header:${string}` | ((...given: Arguments) => Optional<TagValue> | Promise<Optional<TagValue>>) | undefined;
   /** Another name for `tag`. */
-  keyGenerator?: ((...given: Given) => Maybe<Who> | Promise<Maybe<Who>>) | undefined;
-  /** Units that a request takes; 1 by default. Only what a function gives may be above the burst. */
-  cost?: number | ((...given: Given) => number | Promise<number>) | undefined;
-  /** Only these methods. */
+  keyGenerator?: ((...given: Arguments) => Optional<TagValue> | Promise<Optional<TagValue>>) | undefined;
+  /** The units that a request takes. Only a function may return more than the burst. Default: 1. */
+  cost?: number | ((...given: Arguments) => number | Promise<number>) | undefined;
+  /** Limit only requests with these methods. */
   methods?: readonly string[] | undefined;
-  /** Only paths that one of these matches; text is matched from end to end. */
+  /** Limit only paths that one of these matches. A string is a regular expression for the whole path. */
   routes?: readonly (string | RegExp)[] | undefined;
-  /** Addresses, networks and tags that are never throttled. Where tags are addresses, other text is an error. */
+  /** Addresses, networks and tags that are never limited. If tags are addresses, other text is an error. */
   allow?: readonly Tag[] | undefined;
-  /** Whether a request is not to be asked about. */
-  skip?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
-  /** Whether requests whose response has a status of 400 or more are given back. */
+  /** Returns whether a request is exempt. */
+  skip?: ((...given: Arguments) => boolean | Promise<boolean>) | undefined;
+  /** Refund requests whose response has a status of 400 or more. */
   skipFailedRequests?: boolean | undefined;
-  /** Whether requests whose response has a status below 400 are given back. */
+  /** Refund requests whose response has a status below 400. */
   skipSuccessfulRequests?: boolean | undefined;
-  /** Which those are; by default those with a status below 400. */
-  requestWasSuccessful?: ((...given: Given) => boolean | Promise<boolean>) | undefined;
-  /** Refuse nobody, only count. */
+  /** Returns whether a response was successful. Default: its status is below 400. */
+  requestWasSuccessful?: ((...given: Arguments) => boolean | Promise<boolean>) | undefined;
+  /** Count refusals, but let all requests pass. */
   dryRun?: boolean | undefined;
-  /** Of a refusal; 429 by default. */
+  /** The status of a refusal. Default: 429. */
   status?: number | undefined;
   /** The body of a refusal, `'problem+json'` (RFC 9457), or a function that gives one. */
-  body?: Body | ((...given: [...Given, Decision]) => Maybe<Body> | Promise<Maybe<Body>>) | undefined;
-  /** Answers a refusal. Fields are written already. */
-  handler?: ((...given: [...Given, Next, Refused]) => unknown) | undefined;
+  body?: Body | ((...given: [...Arguments, Decision]) => Optional<Body> | Promise<Optional<Body>>) | undefined;
+  /** Responds to a refusal. The header fields are set already, except in Hono, where they are set afterwards. */
+  handler?: ((...given: [...Arguments, Next, Refused]) => unknown) | undefined;
   /** Called for every refusal, also in dry run. */
-  onRefused?: ((...given: [...Given, Decision]) => unknown) | undefined;
-  /** RateLimit fields as some version of the draft has them; true: the newest, 'draft-8'. */
+  onRefused?: ((...given: [...Arguments, Decision]) => unknown) | undefined;
+  /** The kind of RateLimit header fields. `true` is the newest draft, `'draft-8'`; `false` is `'none'`. */
   headers?: boolean | 'standard' | 'draft-6' | 'draft-7' | 'draft-8' | 'x-ratelimit' | 'none' | undefined;
-  /** X-RateLimit fields, too. */
+  /** Whether to send X-RateLimit fields, too. */
   legacyHeaders?: boolean | undefined;
-  /** Whether refusals have Retry-After; true by default. */
+  /** Whether refusals have the field Retry-After. Default: true. */
   retryAfter?: boolean | undefined;
-  /** Where the application finds a RateLimitInfo, a name that requests do not have already; `'rateLimit'` by default. */
+  /** The property of requests that is set to a `RateLimitInfo`. Default: `'rateLimit'`. */
   requestPropertyName?: string | undefined;
-  /** Delay a request for up to so long, until its turn, instead of refusing it. */
+  /** The longest delay of a request, in milliseconds, before it is refused instead. Default: 0. */
   maxDelayMs?: number | undefined;
-  /** How many requests a process delays at once, in all its threads and by all its middleware; 64 by default. */
+  /** The most requests that a process delays at once, in all its threads and middleware. Default: 64. */
   maxDelayed?: number | undefined;
-  /** Delay a refusal for so long before it is sent. */
+  /** The delay of a refusal before it is sent. Default: 0. */
   throttleMilliseconds?: number | undefined;
-  /** Whose X-Forwarded-For is believed. */
+  /** The proxies whose X-Forwarded-For is used. Default: the rules of the framework. */
   trustedProxies?: TrustedProxies | undefined;
-  /** How many bits of an IPv6 address tell clients apart; 64 by default. */
+  /** The number of leading bits of an IPv6 address that identify a client. Default: 64. */
   ipv6Prefix?: number | undefined;
-  /** Whether misuse is looked for and reported. */
+  /** Whether to look for misuse and report it as warnings of the process. Default: true. */
   validate?: boolean | ValidateOptions | undefined;
 }
 
-/** What happened to requests in this process. */
+/** Numbers of requests in this process. */
 export interface Counts {
   passed: number;
   refused: number;
-  /** Would have been refused. */
+  /** Passed only because of dry run. */
   dryRun: number;
-  /** Were delayed for a while. */
+  /** Passed after a delay. */
   delayed: number;
-  /** Were gone before their turn. */
+  /** Not handled, because the client left during the delay. */
   gaveUp: number;
-  /** Had no usable tag: counted by address, or passed where that is the tag and unknown. */
+  /** Had no usable tag. They were counted by address, or passed if the address was the tag and unknown. */
   untagged: number;
-  /** Errors of functions that were given as options, and of the throttle. */
+  /** Errors of the application's functions and of the throttle. */
   failed: number;
 }
 
-/** What every middleware has besides. */
+/** The properties of every middleware. */
 export interface Tools {
   readonly domain: Domain;
   readonly counts: Readonly<Counts>;
-  /** Fills a tag's buckets. Where clients are known by address, that is one in any spelling. */
-  resetKey(tag: Who): void;
-  /** Ends it: all requests pass. A throttle that was made for it is closed with the last that has it. */
+  /** Fills the buckets of a tag. If tags are addresses, it accepts an address in any spelling. */
+  resetKey(tag: TagValue): void;
+  /** Lets all requests pass from now on. The last middleware of a throttle closes it, unless the application made it. */
   close(): void;
 }
 
-/** What the application finds at a request that was asked about; all but the last two are its own fields. */
+/** The information about a request, in its property `rateLimit`. `tag` and `decision` are getters. */
 export interface RateLimitInfo {
   readonly limit: number;
   readonly used: number;
   readonly remaining: number;
-  /** When the bucket is full again. */
+  /** The time at which the bucket is full again. */
   readonly resetTime: Date;
-  /** Who was counted, as people write it: an address is text. */
+  /** The tag for people: an address is text. */
   readonly key: Tag;
-  /** The tag itself: an address is bytes. */
+  /** The tag for the methods of a throttle: an address is bytes. */
   readonly tag: Tag;
   readonly decision: Decision;
 }
