@@ -293,12 +293,12 @@ describe('all adapters', () => {
   it('say what is wrong with an option', () => {
     /** @type {[any, RegExp][]} */
     const wrongs = [
-      [{ throttle: 7 }, /^throttle: must be a BusyThrottle, not 7$/],
+      [{ throttle: 7 }, /^throttle: must be a BusyThrottle, got 7$/],
       [{ maxDelayMs: -1 }, /^maxDelayMs -1: must be milliseconds from 0 to a year$/],
       [{ maxDelayMs: NaN }, /^maxDelayMs NaN: /],
-      [{ maxDelayMs: '1' }, /^maxDelayMs: must be a number, not "1"$/],
-      [{ statuses: 503 }, /^statuses: must be a list such as \[429, 503\], not 503$/],
-      [{ service: 'api' }, /^service: must be a function from URL to name, not "api"$/],
+      [{ maxDelayMs: '1' }, /^maxDelayMs: must be a number, got "1"$/],
+      [{ statuses: 503 }, /^statuses: must be a list such as \[429, 503\], got 503$/],
+      [{ service: 'api' }, /^service: must be a function from URL to name, got "api"$/],
       [{ maxDelay: 1 }, /^unknown option "maxDelay"/],
     ];
     for (const [options, message] of wrongs) {

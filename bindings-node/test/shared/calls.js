@@ -76,10 +76,10 @@ function testCalls(label, dthrottle) {
       const wrong = [
         [{ costs: 1 }, 'argument', /unknown option "costs"; .*cost, maxDelayMs, partial/],
         [{ max_delay_ms: 1 }, 'argument', /max_delay_ms/],
-        [{ partial: 1 }, 'argument', /partial: must be true or false, not 1/],
+        [{ partial: 1 }, 'argument', /partial: must be true or false, got 1/],
         [{ partial: null }, 'argument', /partial/],
-        [{ allowDebt: 1 }, 'argument', /allowDebt: must be true or false, not 1/],
-        [{ maxDelayMs: '5' }, 'argument', /maxDelayMs: must be a number, not "5"/],
+        [{ allowDebt: 1 }, 'argument', /allowDebt: must be true or false, got 1/],
+        [{ maxDelayMs: '5' }, 'argument', /maxDelayMs: must be a number, got "5"/],
         [{ maxDelayMs: null }, 'argument', /null/],
         [{ maxDelayMs: NaN }, 'argument', /NaN/],
         [{ cost: '5' }, 'cost', /cost "5"/],
