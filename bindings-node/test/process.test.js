@@ -127,7 +127,7 @@ describe('a process', () => {
       Object.defineProperty(process, 'arch', { value: 'pdp11' });
       try { require(INDEX); } catch (error) { console.log(error.message); }
     `;
-    assert.match(program(code), /dthrottle\.\w+-pdp11\.node is missing.*make build-node/);
+    assert.match(program(code), /dthrottle\.\w+-pdp11\.node does not exist.*make build-node/);
   });
 });
 

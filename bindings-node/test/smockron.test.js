@@ -171,8 +171,8 @@ describe('options of a gatekeeper', () => {
     [{ ...good, tellRejected: -0.1 }, /^tellRejected: /],
     [{ ...good, tellRejected: NaN }, /^tellRejected: /],
     [{ ...good, tellRejected: '0.5' }, /^tellRejected: /],
-    [{ ...good, identifier: String }, /^identifier: unknown option; known are: .*tag/],
-    [{ ...good, maxDelayMS: 5 }, /^maxDelayMS: unknown option; known are: .*maxDelayMs/],
+    [{ ...good, identifier: String }, /^identifier: unknown option; the options are .*tag/],
+    [{ ...good, maxDelayMS: 5 }, /^maxDelayMS: unknown option; the options are .*maxDelayMs/],
   ];
   for (const [options, message] of mistakes) {
     it(`says what is wrong: ${message.source}`, () => {
