@@ -1,5 +1,5 @@
-//! Items that the simulator, the fuzzers, the benchmarks, the WebAssembly package and this crate's own
-//! tests use besides the public API. It may change in any version.
+//! Items besides the public API that the simulator, the fuzzers, the benchmarks, the WebAssembly
+//! package and this crate's own tests use. They may change in any version.
 
 use crate::Throttle;
 
