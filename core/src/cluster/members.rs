@@ -81,7 +81,7 @@ impl Runtime<Identity> for &mut FocaRuntime {
     fn notify(&mut self, notification: Notification<'_, Identity>) {
         match notification {
             Notification::MemberUp(member) => {
-                self.changes.push_back(MembershipChange::Up(member.clone()))
+                self.changes.push_back(MembershipChange::Up(member.clone()));
             }
             Notification::MemberDown(member) => {
                 self.changes.push_back(MembershipChange::Down(member.clone()));

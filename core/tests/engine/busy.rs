@@ -313,7 +313,7 @@ fn peers_are_counted_while_the_exchange_runs() {
     assert_eq!(busy[0].stats(busy[0].now()).peers, 1);
     // Simulates a killed process.
     net.nodes.truncate(1);
-    net.nodes[0].next = u64::MAX;
+    net.nodes[0].next_timeout = u64::MAX;
     let later = busy[0].now() + Duration::from_secs(20);
     assert_eq!(busy[0].stats(later).peers, 0);
 }

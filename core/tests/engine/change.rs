@@ -21,7 +21,7 @@ fn take_over(net: &mut Net, index: usize, seed: u64, peers: &[usize]) {
     let peers: Vec<PeerAddr> = peers.iter().map(|peer| address(*peer)).collect();
     engine.join(now, &peers);
     net.nodes[index].engine = engine;
-    net.nodes[index].next = now;
+    net.nodes[index].next_timeout = now;
 }
 
 fn admit(net: &Net, node: usize, hits: usize) {
@@ -102,7 +102,7 @@ fn a_node_requests_a_snapshot_after_its_exchange_was_stopped_for_long() {
     let now = net.now;
     net.nodes[1].engine.leave(now);
     net.drain_outputs(1);
-    net.nodes[1].next = u64::MAX;
+    net.nodes[1].next_timeout = u64::MAX;
     net.run(100 * MILLI);
     admit(&net, 0, 9);
     net.run(60 * SECOND);

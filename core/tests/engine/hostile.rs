@@ -46,7 +46,7 @@ fn replayed_datagrams_change_nothing_after_a_restart() {
     assert!((0..6).all(|_| net.allow(0, "tag")));
     net.run(SECOND);
     // The node that sent the reports does not run any more.
-    net.nodes[0].next = u64::MAX;
+    net.nodes[0].next_timeout = u64::MAX;
     net.lose = Box::new(|datagram| datagram.from == address(0) || datagram.to == address(0));
     net.run(20 * SECOND);
     let recorded = net.sent.clone();

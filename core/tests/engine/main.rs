@@ -129,7 +129,7 @@ fn a_node_that_left_receives_no_more_reports() {
     let now = net.now;
     net.nodes[2].engine.leave(now);
     net.drain_outputs(2);
-    net.nodes[2].next = u64::MAX;
+    net.nodes[2].next_timeout = u64::MAX;
     net.run(100 * MILLI);
     assert_eq!(net.balance(0, "tag"), 9, "its last hits were reported");
     let gone = net.nodes[2].engine.origin();

@@ -18,7 +18,7 @@ pub(crate) struct TestNode {
     pub(crate) throttle: Throttle,
     pub(crate) engine: Engine,
     pub(crate) events: Vec<Event>,
-    pub(crate) next: u64,
+    pub(crate) next_timeout: u64,
     pub(crate) clock: ManualClock,
     pub(crate) address: PeerAddr,
 }
@@ -119,9 +119,9 @@ impl Net {
         engine.record_applied();
         let peers: Vec<PeerAddr> = (0..self.nodes.len()).map(self.address).collect();
         engine.join(self.now, &peers);
-        let (events, next) = (Vec::new(), self.now);
+        let (events, next_timeout) = (Vec::new(), self.now);
         let address = (self.address)(index);
-        TestNode { throttle, engine, events, next, clock, address }
+        TestNode { throttle, engine, events, next_timeout, clock, address }
     }
 
     pub(crate) fn allow(&self, node: usize, tag: &str) -> bool {
@@ -153,7 +153,7 @@ impl Net {
                 self.drain_outputs(index);
             }
             let arrival = self.in_flight.first_key_value().map(|((at, _), _)| *at);
-            let timeout = self.nodes.iter().map(|node| node.next).min();
+            let timeout = self.nodes.iter().map(|node| node.next_timeout).min();
             let next = arrival.into_iter().chain(timeout).min().unwrap_or(end).max(self.now);
             if next > end {
                 break;
@@ -167,7 +167,7 @@ impl Net {
                 }
                 continue;
             }
-            for node in self.nodes.iter_mut().filter(|node| node.next <= next) {
+            for node in self.nodes.iter_mut().filter(|node| node.next_timeout <= next) {
                 node.engine.handle_timeout(next);
             }
         }
@@ -198,7 +198,7 @@ impl Net {
                 }
                 Output::Event(event) => self.nodes[index].events.push(event),
                 Output::Timeout(at) => {
-                    self.nodes[index].next = at;
+                    self.nodes[index].next_timeout = at;
                     return;
                 }
             }

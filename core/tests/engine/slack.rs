@@ -58,7 +58,7 @@ fn a_node_without_peers_has_no_slack() {
     let now = net.now;
     net.nodes[1].engine.leave(now);
     net.drain_outputs(1);
-    net.nodes[1].next = u64::MAX;
+    net.nodes[1].next_timeout = u64::MAX;
     net.run(SECOND);
     assert_eq!(slacks(&net)[0], 0);
 }

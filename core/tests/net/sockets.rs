@@ -72,7 +72,7 @@ async fn all_arrive(environment: &Environment, from: &str, to: &str, seen: &str)
 #[test]
 fn thousands_of_datagrams_arrive_unchanged_over_ipv4() {
     run(async |environment| {
-        all_arrive(environment, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1").await
+        all_arrive(environment, "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1").await;
     });
 }
 

@@ -130,30 +130,30 @@ impl<E: UdpEngine> Driver<E> {
     /// Opens sockets and resolves names if that is due.
     fn open_sockets(&mut self) {
         let Driver { config, hooks, unicast, group, .. } = self;
-        let wanted = config.group.as_ref();
-        let opened =
-            unicast.open(hooks, || MulticastGroup::open_unicast(wanted, config.listen, hooks));
+        let group_config = config.group.as_ref();
+        let opened = unicast
+            .open(hooks, || MulticastGroup::open_unicast(group_config, config.listen, hooks));
         if opened && let Some(socket) = unicast.get() {
             // Peers know this port, so a socket that is opened later must use it, too.
             config.listen.set_port(socket.local().port());
             (hooks.bound)(socket.local());
             group.reopen();
         }
-        if let (Some(wanted), Some(socket)) = (wanted, unicast.get()) {
-            group.open(hooks, || wanted.join(socket, hooks));
+        if let (Some(group_config), Some(socket)) = (group_config, unicast.get()) {
+            group.open(hooks, || group_config.join(socket, hooks));
         }
         let now = self.now();
         if self.resolver.update(now, &self.hooks.counters) || opened {
             let family = self.unicast.get().map(Socket::family);
             let is_local = self.config.is_local;
-            let can = |to: &SocketAddr| {
+            let is_reachable = |to: &SocketAddr| {
                 (to.ip().is_loopback() || !is_local)
                     && family.is_none_or(|family| family.map_destination(*to).is_some())
             };
             let peers: Vec<SocketAddr> =
-                self.resolver.addresses().into_iter().filter(can).collect();
-            let beyond = peers.iter().find(|peer| !peer.ip().is_loopback());
-            self.update_address(beyond.or(peers.first()).copied());
+                self.resolver.addresses().into_iter().filter(is_reachable).collect();
+            let remote = peers.iter().find(|peer| !peer.ip().is_loopback());
+            self.update_address(remote.or(peers.first()).copied());
             self.engine.join(now, &peers);
         }
     }
