@@ -1,10 +1,10 @@
 //! One slot in memory, changed as a whole by compare-and-swap.
 //!
-//! Orderings: a slot is its whole state, so the only thing published with it is the rule that its
-//! index names. `Release` on the swap that first writes an index pairs with `Acquire` on the load
-//! that reads it.
+//! Orderings: the slot holds its whole state, so the only other data published with it is the rule
+//! that its index names. `Release` on the swap that first writes an index pairs with `Acquire` on
+//! the load that reads it.
 //!
-//! `core/loom` puts a module of its own in the place of this one.
+//! `core/loom` replaces this module with its own.
 
 pub(crate) use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{Ordering, compiler_fence, fence};
@@ -13,13 +13,13 @@ pub(crate) use portable_atomic::AtomicU128;
 
 use super::slot::{Head, Slot};
 
-/// How often to look whether another claim of the same tag has ended, before it is overruled:
-/// about a microsecond. The process that made it may be dead.
+/// How often a claim polls another claim of the same tag before it cancels that claim: about a
+/// microsecond. The process that made the other claim may be dead.
 pub(super) const CLAIM_SPINS: usize = 100;
 
-/// Orders the read-modify-write before it against the loads behind it, in one order that all
-/// threads agree on. On x86-64 the locked instruction has done so already, and only the compiler
-/// has to be told.
+/// Orders the read-modify-write before it against the loads after it, in one order that all threads
+/// agree on. On x86-64 the locked instruction already does this, so only the compiler needs a
+/// fence.
 #[inline]
 pub(crate) fn full_fence() {
     if cfg!(all(target_arch = "x86_64", not(miri))) {
@@ -29,24 +29,25 @@ pub(crate) fn full_fence() {
     }
 }
 
-/// A slot in memory. All zero bytes are an empty one.
+/// A slot in memory. Zero bytes are an empty slot.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub(super) struct Cell(AtomicU128);
 
 impl Cell {
-    /// Whether other processes may use the memory as well: a lock would be this process's own.
+    /// Returns true if the memory can be shared with other processes. Otherwise the 128-bit
+    /// operations use a lock that exists only in this process.
     pub(super) fn is_lock_free() -> bool {
         AtomicU128::is_lock_free()
     }
 
     pub(super) fn load(&self) -> Slot {
-        // Acquire: see the rule that the index names.
+        // Acquire: makes the rule visible that the index names.
         Slot(self.0.load(Ordering::Acquire))
     }
 
-    /// The value as something to compare with: its two halves may be of two moments, and then
-    /// `replace` finds that out. Cheaper than `load`.
+    /// Loads the slot, cheaper than `load`. The value may be torn, because the two halves may be
+    /// loaded at different moments. `replace` then fails, so use the value only as its `old`.
     #[inline]
     pub(super) fn load_torn(&self, head: Head) -> Slot {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -58,19 +59,19 @@ impl Cell {
         }
     }
 
-    /// Replaces the value if it is still this one.
+    /// Replaces the value if it is still `old`.
     #[inline(always)]
     pub(super) fn replace(&self, old: Slot, new: Slot) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(replaced) = super::x86::replace(&self.0, old.0, new.0) {
             return replaced;
         }
-        // AcqRel: publishes the rule that the new index names. Relaxed on failure: the caller
-        // starts again with a load.
+        // AcqRel: publishes the rule that the new index names. Relaxed on failure, because the
+        // caller starts again with a load.
         self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The upper half, a little cheaper than all of it.
+    /// Loads the upper half, which is cheaper than a load of the whole slot.
     #[inline]
     pub(super) fn head(&self) -> Head {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -79,7 +80,7 @@ impl Cell {
         return Head((self.load().0 >> 64) as u64);
     }
 
-    /// Asks for the line to be brought near.
+    /// Prefetches the cache line.
     #[inline]
     pub(super) fn prefetch(&self) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,48 +1,48 @@
-//! Which lines have something to report: one bit for each.
+//! Dirty lines: one bit for each line that has pending hits.
 //!
-//! Whoever counts a hit swaps the slot first and sets the bit after it; the exchanger clears the
-//! bits first and visits the slots after it. So no hit stays unseen: a process killed between the
-//! two leaves a slot that the next hit of its line brings back.
+//! A process that counts a hit swaps the slot first and sets the bit afterwards. The exchanging
+//! process clears the bits first and reads the slots afterwards. So no hit is missed. If a process
+//! is killed between the two steps, the next hit in the same line sets the bit.
 
 use std::sync::atomic::Ordering;
 
 use super::cell::{AtomicU64, Cell, full_fence};
 use super::slot::Slot;
 
-/// Notes that a line has something to report, after its slot was changed.
+/// Marks a line as dirty. Call it after the slot was changed.
 #[inline]
 pub(super) fn mark(word: &AtomicU64, bit: u64) {
-    // The swap of the slot before this and the load below, against `take_bits` and the loads
-    // behind it: either we see the bit cleared, or the exchanger sees the slot.
+    // Orders the swap of the slot before the load below. `take_bits` has the matching fence: either
+    // we see the bit cleared, or the exchanging process sees the slot.
     full_fence();
     if word.load(Ordering::Relaxed) & bit == 0 {
-        // Relaxed: `full_fence` orders it, and the slots carry all that matters.
+        // Relaxed: `full_fence` orders it, and the slots hold all data.
         word.fetch_or(bit, Ordering::Relaxed);
     }
 }
 
-/// The lines to visit, which are no longer marked.
+/// Takes the dirty bits of a page, and clears them.
 pub(super) fn take_bits(word: &AtomicU64) -> u64 {
     if word.load(Ordering::Relaxed) == 0 {
         return 0;
     }
     let bits = word.swap(0, Ordering::Relaxed);
-    // See `mark`.
+    // Pairs with the fence in `mark`.
     full_fence();
     bits
 }
 
-/// What a visit found in a slot.
+/// The result of `drain_slot`.
 pub(super) enum SlotDrain {
-    /// Nothing to report.
+    /// The slot has no pending hits.
     Nothing,
-    /// Not due yet: the line must be marked again.
+    /// The hits are not due yet. The line must be marked again.
     NotDue,
-    /// The slot as it was; its hits are no longer pending.
+    /// The previous value of the slot. Its hits are no longer pending.
     Taken(Slot),
 }
 
-/// Takes the pending hits out of a slot, if they are due.
+/// Takes the pending hits out of a slot if they are due.
 pub(super) fn drain_slot(cell: &Cell, mut due: impl FnMut(Slot) -> bool) -> SlotDrain {
     loop {
         let slot = cell.load();

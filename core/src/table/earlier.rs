@@ -1,6 +1,6 @@
 //! Buckets that earlier processes left in a named table. Such a table outlives its processes, so a
-//! new process may refuse a client that it has not seen yet. That is right in production and a
-//! puzzle in development, so middleware, servers and the daemon log it once.
+//! new process may refuse a client that it has not seen yet. That is intended in production but
+//! confusing in development, so HTTP middleware logs it once.
 #![cfg_attr(
     not(all(feature = "shared", target_os = "linux")),
     allow(dead_code, reason = "there are no named tables")
@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Table;
 use super::location::Location;
 
-/// More buckets than this are not remembered: a table of a busy service, which restarts often, is
-/// not searched at every start.
+/// If there are more buckets, none is remembered. A busy service that restarts often should not
+/// scan its whole table at every start.
 const MAX_REMEMBERED: usize = 1000;
 
-/// Buckets that were not full when this process opened the table and no other process used it.
+/// Buckets that were not full when this process opened the table while no other process used it.
 #[derive(Debug, Default)]
 pub(crate) struct EarlierBuckets {
-    /// The fingerprint of each, and when it would be full without this process, in the table's
-    /// time.
+    /// For each bucket, its fingerprint and the table time at which it would be full without this
+    /// process.
     buckets: Vec<(u64, u64)>,
     is_reported: AtomicBool,
 }
 
 impl EarlierBuckets {
-    /// The buckets of a table that no other process uses.
+    /// Collects the buckets of a table that no other process uses.
     pub(crate) fn of(table: &Table, now: u64) -> EarlierBuckets {
         let mut buckets = Vec::new();
         table.each_while(now, |bucket, _, scale| {
@@ -38,8 +38,7 @@ impl EarlierBuckets {
         EarlierBuckets { buckets, is_reported: AtomicBool::new(false) }
     }
 
-    /// Whether one of these buckets is not full yet because of an earlier process. Returns true
-    /// once.
+    /// Returns true once, when one of these buckets is not full because of an earlier process.
     pub(crate) fn report(&self, now: u64, mut fingerprints: impl Iterator<Item = u64>) -> bool {
         // Relaxed: nothing else depends on it.
         if self.buckets.is_empty() || self.is_reported.load(Ordering::Relaxed) {
@@ -49,7 +48,7 @@ impl EarlierBuckets {
             let fingerprint = Location::stored(fingerprint);
             self.buckets.iter().any(|(known, end)| *known == fingerprint && now < *end)
         };
-        // Relaxed: as above.
+        // Relaxed: no other data depends on it.
         fingerprints.any(is_earlier) && !self.is_reported.swap(true, Ordering::Relaxed)
     }
 }

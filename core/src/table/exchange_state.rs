@@ -1,8 +1,8 @@
-//! What the processes of a table tell each other about the exchange: who runs it, counters, and the
-//! last events.
+//! What the processes of a table share about the exchange: which process runs it, counters, and
+//! recent events.
 //!
-//! Any process may write. An event is numbered and written into a ring: its number comes last, so
-//! that a reader takes no half of one; whoever is too slow misses the oldest.
+//! Any process may write. Events are numbered and stored in a ring. An event's number is written
+//! last, so that a reader never takes half an event. A slow reader misses the oldest events.
 
 use std::array;
 use std::sync::atomic::{Ordering, fence};
@@ -10,35 +10,35 @@ use std::sync::atomic::{Ordering, fence};
 use super::Table;
 use super::cell::AtomicU64;
 
-/// How many counters there are.
+/// Number of counters.
 pub(crate) const COUNTERS: usize = 48;
-/// How many events are kept.
+/// Number of events that are kept.
 const EVENTS: usize = 64;
 
-/// Something that happened, in numbers; what they mean is the engine's.
+/// An event in numbers. The engine defines their meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawEvent {
-    /// Counts events, from 1; given by the table.
+    /// Number of the event, from 1. Set by the table.
     pub number: u64,
-    /// When, by the table's time.
+    /// When it happened, in table time.
     pub at_ns: u64,
-    /// What.
+    /// Kind of the event.
     pub kind: u64,
-    /// Which node it is about.
+    /// The node that the event is about.
     pub node: u64,
-    /// More about it.
+    /// A detail that depends on the kind.
     pub value: u64,
 }
 
-/// The shared part of it.
+/// The shared state of the exchange, in the region.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct ExchangeState {
-    /// What the cluster knows this table as; zero: nobody has said.
+    /// The ID of this node in the cluster. 0: none yet.
     node_id: AtomicU64,
-    /// How many nodes there are.
+    /// Number of nodes in the cluster.
     nodes: AtomicU64,
-    /// The life of the exchange, and the process that runs it.
+    /// The incarnation of the exchange, and the process that runs it.
     incarnation: AtomicU64,
     pid: AtomicU64,
     counters: [AtomicU64; COUNTERS],
@@ -51,19 +51,19 @@ pub(super) struct ExchangeState {
 #[derive(Debug, Default)]
 struct SharedEvent {
     number: AtomicU64,
-    /// When, what, which node, what more.
+    /// Time, kind, node and value.
     words: [AtomicU64; 4],
 }
 
 impl ExchangeState {
     pub(super) fn copy_node_to(&self, new: &ExchangeState) {
-        // Relaxed: nobody else sees the new table yet.
+        // Relaxed: no other process sees the new table yet.
         new.node_id.store(self.node_id.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
 impl Table {
-    /// What the cluster knows this table as: from now on this, unless it has a number already.
+    /// Returns the node's ID, which becomes `fresh` if the table has none yet.
     pub(crate) fn node_id(&self, fresh: u64) -> u64 {
         let node_id = &self.region.header().exchange.node_id;
         // Relaxed: only the number matters.
@@ -73,17 +73,17 @@ impl Table {
         }
     }
 
-    /// The same; zero: it has none.
+    /// The node's ID, or 0 if it has none yet.
     pub(crate) fn known_node_id(&self) -> u64 {
         self.region.header().exchange.node_id.load(Ordering::Relaxed)
     }
 
-    /// Gives it another number.
+    /// Replaces the node's ID.
     pub(crate) fn renew_node_id(&self, fresh: u64) {
         self.region.header().exchange.node_id.store(fresh.max(1), Ordering::Relaxed);
     }
 
-    /// How many nodes there are, this one included; zero: not known.
+    /// Number of nodes in the cluster including this one. 0: unknown.
     pub(crate) fn nodes(&self) -> u64 {
         self.region.header().exchange.nodes.load(Ordering::Relaxed)
     }
@@ -92,7 +92,7 @@ impl Table {
         self.region.header().exchange.nodes.store(nodes, Ordering::Relaxed);
     }
 
-    /// The life of the exchange and the process that ran it last.
+    /// The incarnation of the exchange, and the process that last ran it.
     pub(crate) fn exchanger(&self) -> (u64, u64) {
         let state = &self.region.header().exchange;
         (state.incarnation.load(Ordering::Relaxed), state.pid.load(Ordering::Relaxed))
@@ -104,10 +104,10 @@ impl Table {
         state.pid.store(pid, Ordering::Relaxed);
     }
 
-    /// Counts something. What there is no counter for is not counted.
+    /// Adds to a counter. Unknown counters are ignored.
     pub(crate) fn add_to_counter(&self, counter: usize, by: u64) {
         if let Some(counter) = self.region.header().exchange.counters.get(counter) {
-            // Relaxed: a count orders nothing.
+            // Relaxed: counters order nothing.
             counter.fetch_add(by, Ordering::Relaxed);
         }
     }
@@ -117,23 +117,24 @@ impl Table {
         counter.map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 
-    /// Notes an event, whose number does not matter.
+    /// Stores an event. Its `number` is ignored and assigned here.
     pub(crate) fn push_event(&self, event: RawEvent) {
         let state = &self.region.header().exchange;
         let number = state.last_event.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let event_slot = &state.events[number as usize % EVENTS];
         event_slot.number.store(0, Ordering::Relaxed);
-        // Who reads a word of this event sees that there is none, or that it is this one.
+        // Release: a reader that sees a word of this event also sees that the number is 0, or this
+        // event's.
         fence(Ordering::Release);
         let words = [event.at_ns, event.kind, event.node, event.value];
         for (target, word) in event_slot.words.iter().zip(words) {
             target.store(word, Ordering::Relaxed);
         }
-        // Release: who sees the number sees the event.
+        // Release: a reader that sees the number sees the event.
         event_slot.number.store(number, Ordering::Release);
     }
 
-    /// The events after this number that are still there, in order.
+    /// The stored events with greater numbers than this one, in order.
     pub(crate) fn events_since(&self, number: u64) -> Vec<RawEvent> {
         let places = self.region.header().exchange.events.iter().enumerate();
         let is_later = |(place, event): &(usize, RawEvent)| {
@@ -147,12 +148,12 @@ impl Table {
 }
 
 impl SharedEvent {
-    /// Nothing: it is just being written.
+    /// Returns `None` if the event is being written.
     fn read(&self) -> Option<RawEvent> {
-        // Acquire: pairs with the last store of `note`.
+        // Acquire: pairs with the last store of `push_event`.
         let number = self.number.load(Ordering::Acquire);
         let words: [u64; 4] = array::from_fn(|i| self.words[i].load(Ordering::Relaxed));
-        // Pairs with the fence of `note`.
+        // Pairs with the fence in `push_event`.
         fence(Ordering::Acquire);
         let is_whole = self.number.load(Ordering::Relaxed) == number;
         let [at_ns, kind, node, value] = words;

@@ -1,8 +1,8 @@
-//! Fingerprints: 64 bits that stand for (domain, rule, tag), under a key.
+//! Fingerprints: 64-bit keyed hashes of (domain, rule, tag).
 //!
-//! SipHash-1-3: nobody who does not know the key can aim collisions.
+//! The hash is SipHash-1-3, so a client that does not know the key cannot construct collisions.
 
-/// The hash of one rule: its key comes from the table's key and the rule.
+/// The hash function of one rule. Its key is derived from the table's key and the rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Fingerprints(Sip);
 
@@ -19,26 +19,26 @@ impl Fingerprints {
     }
 }
 
-/// A rule's identity, equal wherever domain and rule have these names.
+/// Identity of a rule. It depends only on the names of the domain and the rule.
 pub(crate) fn rule_id(domain: &str, rule: &str) -> u64 {
     let length = (domain.len() as u64).to_le_bytes();
     hash_of(&[&length, domain.as_bytes(), rule.as_bytes()].concat())
 }
 
-/// A hash without a key, equal everywhere.
+/// A hash without a key, equal on all machines.
 pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
     Sip::new([0, 0]).hash(bytes)
 }
 
-/// SipHash-1-3 at work, or when it has only seen its key. Written here because every check waits
-/// for it: inlined, and without a branch for each byte of the last word.
+/// The state of SipHash-1-3. A separate implementation, because every check computes a fingerprint:
+/// it is inlined, and reads the last word without a branch for each byte.
 #[derive(Clone, Copy, Debug)]
 struct Sip([u64; 4]);
 
 const WORD: usize = size_of::<u64>();
 
 impl Sip {
-    /// "somepseudorandomlygeneratedbytes", as the definition has it.
+    /// "somepseudorandomlygeneratedbytes", as SipHash defines it.
     const START: [u64; 4] = [
         0x736f_6d65_7073_6575,
         0x646f_7261_6e64_6f6d,
@@ -90,10 +90,10 @@ impl Sip {
     }
 }
 
-/// The last word that is hashed: the rest of the bytes, and their number.
+/// The last word of the input: the remaining bytes, and the length in the top byte.
 #[inline(always)]
 fn end(bytes: &[u8], rest: usize) -> u64 {
-    // Moved down from the end of the last eight bytes, if there are as many.
+    // The remaining bytes are the end of the last eight bytes, shifted down.
     let end = match bytes.last_chunk::<WORD>() {
         Some(last) => u64::from_le_bytes(*last) >> 8 >> (8 * (WORD - 1 - rest)),
         None => short(bytes),
@@ -101,11 +101,11 @@ fn end(bytes: &[u8], rest: usize) -> u64 {
     end | (bytes.len() as u64) << 56
 }
 
-/// Fewer than eight bytes as the lower ones of a word.
+/// Packs fewer than eight bytes into the low bytes of a word.
 #[inline]
 fn short(bytes: &[u8]) -> u64 {
     match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        // They may overlap, and agree where they do.
+        // The two halves may overlap, and are equal where they do.
         (Some(first), Some(last)) => {
             let moved = u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4));
             u64::from(u32::from_le_bytes(*first)) | moved
@@ -120,17 +120,17 @@ mod tests {
 
     use super::*;
 
-    /// Fingerprints travel between nodes: they may never change. The values come from another
-    /// implementation of SipHash-1-3.
+    /// Fingerprints travel between nodes, so they must never change. The expected values come from
+    /// another implementation of SipHash-1-3.
     #[test]
-    fn fingerprints_are_a_promise() {
+    fn fingerprints_never_change() {
         assert_eq!(rule_id("default", "rule1"), 0xa2a2_ec50_0d5e_9027);
         assert_eq!(Fingerprints::new([1, 2], 3).of(b"203.0.113.7"), 0x1217_c960_01f4_cd88);
     }
 
-    /// Every way through the bytes, and every length's own last word.
+    /// Covers every branch, and every length of the last word.
     #[test]
-    fn it_is_siphash() {
+    fn hashes_equal_those_of_the_siphasher_crate() {
         let mut random = 1_u64;
         let mut next = || {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x9e37_79b9);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn domain_rule_tag_and_key_all_count() {
+    fn a_fingerprint_depends_on_domain_rule_tag_and_key() {
         let base = Fingerprints::new([1, 2], 3).of(b"tag");
         assert_ne!(Fingerprints::new([1, 2], 4).of(b"tag"), base);
         assert_ne!(Fingerprints::new([2, 1], 3).of(b"tag"), base);

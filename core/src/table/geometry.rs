@@ -1,4 +1,4 @@
-//! How big the parts of a region are, and where each of them begins.
+//! Sizes and offsets of the parts of a region.
 
 use super::cell::AtomicU64;
 use super::line::{Line, SLOTS};
@@ -6,32 +6,32 @@ use super::origins::PeerSlot;
 use super::rules::SharedRule;
 use super::slot::RULES;
 
-/// Bytes of a page: the unit of mapping.
+/// Bytes of a page, the unit of mapping.
 pub(crate) const PAGE: usize = 4096;
-/// Lines in a page: each has a bit of one word.
+/// Lines in a page. Each has one bit of a word.
 pub(super) const PAGE_LINES: usize = PAGE / size_of::<Line>();
-/// Places for origins, where there are any: as many nodes as a cluster may have.
+/// Number of peer slots, in tables that have any: the most nodes of a cluster.
 const PEER_SLOTS: usize = 1024;
 
-/// How big everything is.
+/// The sizes that determine the layout of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     pub(super) lines: usize,
-    /// Places for the origins of reports: none where there is no exchange.
+    /// Number of peer slots. 0 in tables without exchange.
     pub(super) peer_slots: usize,
 }
 
 impl Geometry {
-    /// Two lines that differ are the least that a tag needs.
+    /// A tag needs two different lines.
     const MIN_LINES: usize = 2;
-    /// 16 TB: more than any machine maps, far from overflow.
+    /// 16 TB, which is more than any machine maps, and far below overflow.
     const MAX_LINES: usize = if usize::BITS == 64 { 1 << 38 } else { 1 << 24 };
 
     pub(crate) fn new(lines: usize) -> Geometry {
         Geometry { lines: lines.clamp(Geometry::MIN_LINES, Geometry::MAX_LINES), peer_slots: 0 }
     }
 
-    /// What a header says, if it can be.
+    /// The geometry that a header declares, or `None` if it is impossible.
     pub(super) fn from_header(lines: u64, peer_slots: u64) -> Option<Geometry> {
         let geometry = Geometry::new(usize::try_from(lines).ok()?);
         let is_possible =
@@ -39,11 +39,11 @@ impl Geometry {
         is_possible.then_some(Geometry { peer_slots: peer_slots as usize, ..geometry })
     }
 
-    /// The biggest of its kind that takes at most so many bytes.
+    /// The largest geometry with the same peer slots that takes at most so many bytes.
     pub(crate) fn within(self, bytes: u64) -> Geometry {
         let lines = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Line>();
         let mut fit = self.with_lines(lines);
-        // A little less than linear in lines, so that a few steps come close.
+        // The size is slightly less than linear in lines, so a few steps suffice.
         while fit.lines > Geometry::MIN_LINES && fit.bytes() as u64 > bytes {
             let over = fit.bytes() as u64 - bytes;
             let fewer = usize::try_from(over.div_ceil(72)).unwrap_or(usize::MAX);
@@ -56,7 +56,7 @@ impl Geometry {
         self.with_lines(self.lines.max(lines))
     }
 
-    /// The same with room for what an exchange remembers.
+    /// The same geometry with peer slots.
     pub(crate) fn with_peer_slots(self) -> Geometry {
         Geometry { peer_slots: PEER_SLOTS, ..self }
     }
@@ -65,12 +65,12 @@ impl Geometry {
         Geometry { lines: Geometry::new(lines).lines, ..self }
     }
 
-    /// How many tags fit with six tenths of the slots in use.
+    /// Number of tags that use six tenths of the slots.
     pub(crate) fn tags(self) -> u64 {
         (self.lines * SLOTS) as u64 * 6 / 10
     }
 
-    /// One word of bits for every page of lines.
+    /// Number of bitmap words: one for each page of lines.
     pub(super) fn words(self) -> usize {
         self.lines.div_ceil(PAGE_LINES)
     }
@@ -79,7 +79,7 @@ impl Geometry {
         self.words() * PAGE
     }
 
-    /// A bit for every page that was ever used.
+    /// Offset of the bitmap with one bit for each page that was ever used.
     pub(super) fn used_at(self) -> usize {
         self.bitmap_at() + self.words() * size_of::<AtomicU64>()
     }
@@ -96,7 +96,7 @@ impl Geometry {
         (self.peer_slots_at() + self.peer_slots * size_of::<PeerSlot>()).next_multiple_of(PAGE)
     }
 
-    /// Bytes of the whole region.
+    /// Size of the whole region in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.header_at() + PAGE
     }

@@ -1,5 +1,5 @@
-//! Memory from the allocator, where there is no operating system to ask, and in tests.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! Memory from the allocator, for tests and for platforms without memory maps.
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ impl Heap {
     pub(crate) fn new(bytes: usize) -> Heap {
         let layout = Layout::from_size_align(bytes, align_of::<Line>());
         let Ok(layout) = layout else { handle_alloc_error(Layout::new::<Line>()) };
-        // SAFETY: the layout has a size: a region is never without a header.
+        // SAFETY: the layout is not empty, because every region has a header.
         let base = unsafe { alloc_zeroed(layout) };
         match NonNull::new(base) {
             Some(base) => Heap { base, layout },
@@ -26,7 +26,7 @@ impl Heap {
     }
 }
 
-// SAFETY: the allocator gave this many zeroed bytes, aligned to a line, and `drop` alone frees
+// SAFETY: the allocator returned this many zeroed bytes, aligned to a line, and only `drop` frees
 // them.
 unsafe impl Memory for Heap {
     fn base(&self) -> NonNull<u8> {
@@ -38,14 +38,14 @@ unsafe impl Memory for Heap {
     }
 }
 
-// SAFETY: it owns its memory; what is in it is only reached through `Region`.
+// SAFETY: it owns its memory, whose contents are accessed only through `Region`.
 unsafe impl Send for Heap {}
 // SAFETY: as above.
 unsafe impl Sync for Heap {}
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        // SAFETY: got from the allocator with this layout, and not freed before.
+        // SAFETY: allocated with this layout, and not freed before.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
     }
 }

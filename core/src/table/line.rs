@@ -1,14 +1,15 @@
-//! Lines of four slots, and what may happen to them: find and claim.
+//! Lines of four slots: how a tag's slot is found and claimed.
 //!
-//! A tag lives in its home line, or, if three slots of that were in use, perhaps in its second
-//! line. Slots are never emptied, only taken over, so a home line with two empty slots has never
-//! sent a tag to its second line.
+//! A tag is in its home line. If three slots of the home line were in use when the tag came, it may
+//! be in its second line instead. Slots are never emptied, only taken over. So a home line with two
+//! empty slots never displaced a tag to its second line.
 //!
-//! A tag has at most one bucket at any time. Whoever claims a slot for it reserves the slot, looks
-//! at both lines again, and only then puts the bucket there: if the tag has got a bucket meanwhile,
-//! the claim is given up; if another claim is under way, that one is told to give up. Of two claims
-//! one has reserved first, so the other sees it. A process killed on the way leaves a reservation,
-//! which is no bucket and is taken over by whoever needs the slot.
+//! A tag has at most one bucket at any time. A claim first reserves a slot, then reads both lines
+//! again, and only then stores the bucket. If the tag got a bucket in the meantime, the claim gives
+//! up. If another claim of the tag is in progress, that claim is cancelled. Of two claims, the
+//! later one sees the reservation of the earlier one. A process that is killed during a claim
+//! leaves a reservation. A reservation is not a bucket, and the next claim that needs the slot
+//! takes it over.
 
 use std::{hint, ptr};
 
@@ -16,7 +17,7 @@ use super::cell::{CLAIM_SPINS, Cell, full_fence};
 use super::slot::{Mark, Slot};
 
 pub(super) const SLOTS: usize = 4;
-/// A home line with so many slots in use may send a tag to its second line.
+/// A home line with this many slots in use may displace a tag to its second line.
 const CROWDED: usize = 3;
 
 /// A cache line of slots.
@@ -33,14 +34,14 @@ pub(super) struct Pair<'a> {
     pub(super) mark: Mark,
 }
 
-/// How a claim ended.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// The bucket is there, in the second line or the home line.
+    /// The bucket is stored, in the second line if `displaced`, else in the home line.
     Taken { displaced: bool },
-    /// Somebody was faster: look again.
+    /// Another process changed the slots first. The caller must search again.
     Lost,
-    /// Nothing there is worthless.
+    /// Every candidate slot has an eviction cost, and eviction was not allowed.
     Full,
 }
 
@@ -48,7 +49,7 @@ pub(super) enum Claim {
 pub(super) type EvictionCost = u64;
 
 impl Line {
-    /// The slot with this mark, and its value at a glance.
+    /// Finds the slot with this mark. The value may be torn: see `Cell::load_torn`.
     #[inline]
     pub(super) fn find(&self, mark: Mark) -> Option<(&Cell, Slot)> {
         self.0.iter().find_map(|cell| {
@@ -58,7 +59,7 @@ impl Line {
         })
     }
 
-    /// The same, if it is counted by this rule: one comparison says all.
+    /// Finds the slot with this mark and rule, in one comparison per slot. The value may be torn.
     #[inline]
     pub(super) fn find_under(&self, rule: u16, mark: Mark) -> Option<(&Cell, Slot)> {
         self.0.iter().find_map(|cell| {
@@ -78,7 +79,7 @@ impl Line {
 }
 
 impl<'a> Pair<'a> {
-    /// The tag's slot, its value at a glance, and whether it lies in the second line.
+    /// Returns the tag's slot, its value, which may be torn, and whether it is in the second line.
     pub(super) fn find(&self) -> Option<(&'a Cell, Slot, bool)> {
         if let Some((cell, slot)) = self.home.find(self.mark) {
             return Some((cell, slot, false));
@@ -90,9 +91,10 @@ impl<'a> Pair<'a> {
         Some((cell, slot, true))
     }
 
-    /// Puts a bucket into a slot for a tag that has none: the home line's unless that is crowded,
-    /// else the emptier line's; a slot without eviction cost if there is one, else, if `evict`,
-    /// the one with the lowest. `on_replace` is called with the previous value of the slot.
+    /// Claims a slot for a tag that has none, and stores its bucket there. The slot is in the home
+    /// line unless that is crowded, else in the line with fewer live slots. A slot without eviction
+    /// cost comes first. With `evict`, the slot with the lowest cost is taken if there is none.
+    /// `on_replace` is called with the previous value of the slot.
     pub(super) fn claim(
         &self,
         new: Slot,
@@ -120,13 +122,16 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The slot to take. Nothing: the tag has a bucket by now.
-    fn choose(&self, eviction_cost: &impl Fn(Slot) -> EvictionCost) -> Option<(Choice<'a>, bool)> {
-        let home = Survey::of(self.home, self.mark, eviction_cost)?;
+    /// Chooses the slot to claim. Returns `None` if the tag has a bucket by now.
+    fn choose(
+        &self,
+        eviction_cost: &impl Fn(Slot) -> EvictionCost,
+    ) -> Option<(Candidate<'a>, bool)> {
+        let home = LineSurvey::of(self.home, self.mark, eviction_cost)?;
         if home.least.eviction_cost == 0 && home.live < CROWDED {
             return Some((home.least, false));
         }
-        let second = Survey::of(self.second, self.mark.displaced(), eviction_cost)?;
+        let second = LineSurvey::of(self.second, self.mark.displaced(), eviction_cost)?;
         let second_wins = match (home.least.eviction_cost, second.least.eviction_cost) {
             (0, 0) => second.live < home.live,
             (ours, theirs) => theirs < ours,
@@ -134,13 +139,13 @@ impl<'a> Pair<'a> {
         Some(if second_wins { (second.least, true) } else { (home.least, false) })
     }
 
-    /// Tells all other claims of the tag to give up. False: the tag has a bucket.
+    /// Cancels all other claims of the tag. Returns false if the tag already has a bucket.
     fn cancel_other_claims(&self, own: &Cell) -> bool {
-        // The reservation before this and the loads below, against the same of another claim: one
-        // of the two must see the other's.
+        // Orders our reservation before the loads below. Both claims do this, so at least one of
+        // them sees the reservation of the other.
         full_fence();
-        // A home line that is not crowded now has sent nobody away yet; who is sent away later
-        // will look here and see us.
+        // A home line that is not crowded has displaced no tag yet. A claim that is displaced later
+        // reads the home line again and finds our reservation.
         let lines = if self.home.is_crowded() { 2 } else { 1 };
         for (line, displaced) in [(self.home, false), (self.second, true)].into_iter().take(lines) {
             let mark = self.mark_in(displaced);
@@ -163,8 +168,9 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Takes the bucket out of a slot, if `is_meant` says so and the slot has no eviction cost. It stays
-/// taken, as after a claim that was given up. Returns false if the slot has an eviction cost.
+/// Takes the bucket out of a slot if `is_meant` accepts it and its eviction cost is 0. The slot
+/// stays in use, as after a claim that gave up, because an empty slot would make the line look less
+/// crowded than it was. Returns false if the slot has an eviction cost.
 pub(super) fn clear(
     cell: &Cell,
     is_meant: impl Fn(Slot) -> bool,
@@ -186,7 +192,7 @@ pub(super) fn clear(
     }
 }
 
-/// The slot, if it has this mark.
+/// Returns the slot if it has this mark.
 #[inline]
 fn owned(cell: &Cell, mark: Mark) -> Option<Slot> {
     let slot = cell.load();
@@ -195,16 +201,17 @@ fn owned(cell: &Cell, mark: Mark) -> Option<Slot> {
 
 /// A slot that a claim could take.
 #[derive(Clone, Copy)]
-struct Choice<'a> {
+struct Candidate<'a> {
     cell: &'a Cell,
     slot: Slot,
     eviction_cost: EvictionCost,
 }
 
-impl Choice<'_> {
-    /// Whether this one is better to take. Of those with equal cost, an empty one or the one that
-    /// was full first: its tag may be gone, while others are likely to come back.
-    fn is_better(&self, other: &Choice<'_>) -> bool {
+impl Candidate<'_> {
+    /// Returns true if this slot is better to take than `other`. With equal cost, an empty slot is
+    /// better, else the slot whose bucket was full first, because its tag is the least likely to
+    /// return.
+    fn is_better(&self, other: &Candidate<'_>) -> bool {
         if self.eviction_cost != other.eviction_cost {
             return self.eviction_cost < other.eviction_cost;
         }
@@ -214,44 +221,48 @@ impl Choice<'_> {
     }
 }
 
-/// What a line has to offer to a claim.
-struct Survey<'a> {
-    /// Slots with an eviction cost.
+/// The slots of a line, as a claim sees them.
+struct LineSurvey<'a> {
+    /// Number of slots with an eviction cost.
     live: usize,
-    least: Choice<'a>,
+    least: Candidate<'a>,
 }
 
-impl<'a> Survey<'a> {
-    /// Nothing: the tag has a bucket in this line.
+impl<'a> LineSurvey<'a> {
+    /// Returns `None` if the tag has a bucket in this line.
     fn of(
         line: &'a Line,
         mark: Mark,
         eviction_cost: impl Fn(Slot) -> EvictionCost,
-    ) -> Option<Survey<'a>> {
+    ) -> Option<LineSurvey<'a>> {
         let mut live = 0;
-        let mut least: Option<Choice<'a>> = None;
+        let mut least: Option<Candidate<'a>> = None;
         for cell in &line.0 {
             let slot = cell.load();
             if slot.mark() == mark && !slot.is_empty() {
                 if !slot.is_reserved() {
                     return None;
                 }
-                // Left by a claim of this tag, or in use by one: no other slot will do.
+                // A claim of this tag left the slot reserved or is still in progress. The new claim
+                // must take this slot and no other.
                 wait_for(cell, slot);
-                return Some(Survey { live: 0, least: Choice { cell, slot, eviction_cost: 0 } });
+                return Some(LineSurvey {
+                    live: 0,
+                    least: Candidate { cell, slot, eviction_cost: 0 },
+                });
             }
             let eviction_cost = if slot.is_empty() { 0 } else { eviction_cost(slot) };
             live += usize::from(eviction_cost > 0);
-            let choice = Choice { cell, slot, eviction_cost };
+            let choice = Candidate { cell, slot, eviction_cost };
             if least.as_ref().is_none_or(|least| choice.is_better(least)) {
                 least = Some(choice);
             }
         }
-        least.map(|least| Survey { live, least })
+        least.map(|least| LineSurvey { live, least })
     }
 }
 
-/// Gives another claim of the same tag a moment to end.
+/// Spins until another claim of the same tag ends, for at most `CLAIM_SPINS` loads.
 fn wait_for(cell: &Cell, slot: Slot) {
     if !slot.is_given_up() {
         for _ in 0..CLAIM_SPINS {

@@ -1,18 +1,18 @@
-//! Which two lines a fingerprint may be in, and the fingerprint of what lies in a line.
+//! Maps a fingerprint to its two lines, and a slot in a line back to its fingerprint.
 //!
-//! A fingerprint has 54 bits (the upper ones of 64). A slot keeps the lower 38 of them; the line
-//! says the rest, if there are at least 2^16 lines.
+//! A table uses the upper 54 bits of a 64-bit fingerprint. A slot stores the lower 38 of them. The
+//! other 16 follow from the line number if the table has at least 2^16 lines.
 
 use super::slot::{FINGERPRINT_BITS, Mark};
 
-/// Fewer lines cannot say the upper bits of a fingerprint.
+/// The fewest lines from which the upper bits of a fingerprint can be recovered.
 pub(crate) const MIN_SHARED_LINES: usize = 1 << (BITS - FINGERPRINT_BITS);
 
 const BITS: u32 = 54;
 const UNUSED_BITS: u32 = u64::BITS - BITS;
 const STORED: u64 = (1 << FINGERPRINT_BITS) - 1;
 
-/// Where a tag can be.
+/// The home line of a tag, and its mark there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Location {
     pub(super) home: usize,
@@ -27,7 +27,7 @@ impl Location {
         Location { home, mark: Mark::new(fingerprint & STORED) }
     }
 
-    /// The part of a fingerprint that a table keeps.
+    /// Clears the bits of a fingerprint that the table does not use.
     pub(super) fn stored(fingerprint: u64) -> u64 {
         fingerprint >> UNUSED_BITS << UNUSED_BITS
     }
@@ -37,14 +37,15 @@ impl Location {
         (self.home + offset(self.mark.fingerprint_bits(), lines)) % lines
     }
 
-    /// The fingerprint of a slot with this mark in this line.
+    /// The fingerprint of the slot with this mark in this line.
     pub(super) fn fingerprint(mark: Mark, line: usize, lines: usize) -> u64 {
         let stored = mark.fingerprint_bits();
         let home = match mark.is_displaced() {
             false => line,
             true => (line + lines - offset(stored, lines)) % lines,
         };
-        // The first fingerprint whose home this is; no two of them end alike.
+        // The first fingerprint that belongs to this home line. No two of them have the same stored
+        // bits.
         let first = ((home as u128) << BITS).div_ceil(lines as u128) as u64;
         let found = (first & !STORED) | stored;
         let found = if found < first { found + STORED + 1 } else { found };
@@ -52,13 +53,14 @@ impl Location {
     }
 }
 
-/// How far the second line lies behind the home line: never zero lines, never all of them.
+/// Distance from the home line to the second line: at least 1, and less than `lines`.
 fn offset(stored: u64, lines: usize) -> usize {
-    // An odd number that spreads the bits, so that one line's tags go to many lines.
+    // Multiplying by an odd constant spreads the bits, so the tags of one line have many second
+    // lines.
     1 + high(stored.wrapping_mul(0x9e37_79b9_7f4a_7c15), lines - 1)
 }
 
-/// A fraction of `lines`, as `bits` is one of 2^64.
+/// Scales `bits` from 0..2^64 to 0..lines.
 #[inline]
 fn high(bits: u64, lines: usize) -> usize {
     ((u128::from(bits) * lines as u128) >> 64) as usize

@@ -1,11 +1,12 @@
-//! Where the buckets live: a fixed number of slots in memory that many processes may share.
+//! The bucket table: a fixed number of slots in memory that several processes may share.
 //!
-//! One atomic step on one bucket at a time, without locks: a process killed at any instruction
-//! leaves a table that works. Buckets are known only by fingerprint and rule. A bucket that is
-//! full equals an absent one, so nothing is ever deleted: a claim takes over its slot.
+//! Every change to a bucket is one atomic step without locks, so a process that is killed at any
+//! instruction leaves a working table. A bucket is identified by its fingerprint and its rule. A
+//! full bucket equals an absent one, so buckets are never deleted: a new bucket takes over the slot
+//! of a full one.
 //!
-//! It uses the arithmetic of `limit/bucket.rs`, and of `os/` the memory. It knows nothing of domains,
-//! configuration (but for `open`), or the engine.
+//! This module uses the arithmetic of `limit/bucket.rs` and the memory that `os/` provides. Only
+//! `open` uses the configuration. Nothing here depends on domains or on the engine.
 
 pub(crate) mod cell;
 mod dirty;
@@ -52,7 +53,7 @@ pub use self::peer_status::PeerStatus;
 pub(crate) use self::region::{Memory, Region, RegionError, TableParams};
 pub(crate) use self::walk::Bucket;
 
-/// The name of a bucket in the table.
+/// Identifies a bucket in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) fingerprint: u64,
@@ -60,10 +61,10 @@ pub(crate) struct Key {
     pub(crate) rule: u16,
 }
 
-/// What one step does to a bucket.
+/// The result of one step on a bucket.
 pub(crate) struct BucketUpdate<R> {
     pub(crate) tat: Tat,
-    /// Hits that peers must hear about; negative: that they need not hear about after all.
+    /// Change of the pending hits. Negative if units that peers have not heard of are given back.
     pub(crate) hits: i64,
     pub(crate) answer: R,
 }
@@ -71,9 +72,9 @@ pub(crate) struct BucketUpdate<R> {
 /// A bounded set of buckets. Times are nanoseconds since the table's zero.
 pub(crate) struct Table {
     region: Region,
-    /// Buckets that were forgotten for the sake of others.
+    /// Number of buckets that were evicted before they were full.
     pub(crate) evicted: Counter,
-    /// Hits that no peer will hear about.
+    /// Units admitted here that are never reported to peers.
     pub(crate) unreported: Counter,
 }
 
@@ -82,28 +83,28 @@ impl Table {
         Table { region, evicted: Counter::default(), unreported: Counter::default() }
     }
 
-    /// A table in memory that was just got.
+    /// Creates a table in memory that is still zero.
     pub(crate) fn in_memory(memory: impl Memory + 'static, geometry: Geometry) -> Option<Table> {
         Region::new(Box::new(memory), geometry).map(Table::new)
     }
 
-    /// Lines for so many tags, six tenths full.
+    /// Number of lines for `tags` tags, so that six tenths of the slots are in use.
     pub(crate) fn lines_for(tags: u64) -> usize {
         let lines = (u128::from(tags) * 10).div_ceil(6 * SLOTS as u128);
         usize::try_from(lines).unwrap_or(usize::MAX)
     }
 
-    /// Whether memory may be shared with other processes on this machine at all.
+    /// Returns true if this processor can share a table with other processes.
     pub(crate) fn can_be_shared() -> bool {
         Cell::is_lock_free()
     }
 
-    /// The index of a rule that is in the list.
+    /// Returns the index of a rule, or `None` if the table's list does not have it.
     pub(crate) fn find_rule(&self, id: u64, scale: &Scale) -> Option<u16> {
         rules::find(self.region.rules(), id, scale)
     }
 
-    /// Adds a rule to the list; see `rules::add`.
+    /// Adds a rule to the list. See `rules::add`.
     pub(crate) fn add_rule(
         &self,
         id: u64,
@@ -115,13 +116,13 @@ impl Table {
         rules::add(self.region.rules(), id, scale, may_reuse, hold)
     }
 
-    /// The index of a rule, which is added if it is not there.
+    /// Returns the index of a rule, which is added if the list does not have it.
     #[cfg(test)]
     pub(crate) fn rule_index(&self, id: u64, scale: &Scale) -> Option<u16> {
         self.find_rule(id, scale).or_else(|| self.add_rule(id, scale, true, |_| true))
     }
 
-    /// The identity of a rule, and how it counts.
+    /// Returns the identity and the scale of a rule.
     pub(crate) fn rule(&self, index: u16) -> Option<(u64, Scale)> {
         self.region.rule(index)?.read()
     }
@@ -132,7 +133,7 @@ impl Table {
         used.filter_map(|(index, entry)| entry.read().map(|(id, scale)| (index, id, scale)))
     }
 
-    /// The TAT of a bucket.
+    /// Returns the TAT of a bucket in ticks of `scale`.
     pub(crate) fn read(&self, key: Key, scale: &Scale, now: u64) -> Tat {
         let pair = self.pair(self.location(key));
         loop {
@@ -142,20 +143,18 @@ impl Table {
                 continue;
             }
             let tat = self.tat_of(slot, key, scale, now);
-            // As long as a slot names a rule, its index means that rule.
+            // As long as a slot names a rule, the index of that rule is not reused.
             if slot.rule() == key.rule || cell.load() == slot {
                 return tat;
             }
         }
     }
 
-    /// `update` in the simplest case, which is nearly every case: the bucket is in its home line, is
-    /// counted by the rule that it is asked about, and changes, but not to the last TAT there is.
-    /// `None`: it is another case, and
-    /// nothing was done.
+    /// The fast path of `update`. Returns `None`, without a change, unless the bucket is in its
+    /// home line under this rule and the step changes it to a TAT below `MAX_TAT`.
     ///
-    /// With it a check of a hot tag takes 464 instructions in a cluster and 1464 under two rules,
-    /// without it 646 and 1820.
+    /// With this fast path, a check of a tag in the cache takes 464 instructions in a cluster and
+    /// 1464 under two rules. Without it, it takes 646 and 1820.
     #[inline(always)]
     pub(crate) fn update_at_home<R>(
         &self,
@@ -169,7 +168,7 @@ impl Table {
         let BucketUpdate { tat, hits, answer } = step(old.tat());
         let pending = self.pending_after(old.pending(), hits, now);
         let new = old.with(key.rule, pending.stored, tat);
-        // Only a change shows that the slot was read as a whole.
+        // Only a successful swap proves that the slot was not torn.
         if tat == MAX_TAT || new == old || !cell.replace(old, new) {
             return None;
         }
@@ -177,11 +176,14 @@ impl Table {
         Some(answer)
     }
 
-    /// One atomic step: `step` sees the TAT and says what becomes of it. It may be asked more than
-    /// once; its last answer counts. `None`: all slots for the bucket are worth something, and
-    /// nothing was done. With `evict_at`, which must be the time right now, the one worth least is
-    /// forgotten: `now` may be long past if the process was held up, and then buckets that others
-    /// used meanwhile seem deep in debt.
+    /// Applies one atomic step to a bucket. `step` computes the new state from the TAT. It may run
+    /// several times, and its last result counts.
+    ///
+    /// If the tag has no slot and none is reusable, the bucket with the lowest eviction cost is
+    /// evicted. Eviction costs are computed for the time `evict_at`, which must be the present
+    /// time: if the process was delayed, `now` may be long past, and buckets that others used since
+    /// then would seem deep in debt. With `None` nothing is evicted, and the function returns
+    /// `None` without a change.
     pub(crate) fn update<R>(
         &self,
         key: Key,
@@ -209,7 +211,7 @@ impl Table {
             let pending = self.pending_after(self.pending_of(old, key, scale), hits, now);
             let new = old.with(key.rule, pending.stored, tat);
             if new == old {
-                // An answer is given about a value that was there, as a whole.
+                // Reload, because the value may be torn.
                 if cell.load() == old {
                     return Some(answer);
                 }
@@ -222,7 +224,7 @@ impl Table {
         }
     }
 
-    /// Finds a slot for a bucket that has none.
+    /// Claims a slot for a bucket that has none.
     #[cold]
     fn claim_slot(
         &self,
@@ -234,19 +236,19 @@ impl Table {
         pending: u64,
     ) -> Claim {
         if tat == 0 && pending == 0 {
-            // Nothing to remember.
+            // A full bucket without pending hits equals an absent one.
             return Claim::Taken { displaced: false };
         }
-        // Before the claim: a page that holds something must be known, also after a kill.
+        // Before the claim, so that the page is known to be in use even if this process is killed.
         for displaced in [false, true] {
             self.region.mark_used(self.line_of(location, displaced) / PAGE_LINES);
         }
         let new = Slot::new(location.mark, key.rule, pending, tat);
-        // Unlike that of any other claim. Relaxed: only the number matters.
+        // Every claim gets its own token. Relaxed: only the number matters.
         let token = self.region.header().claims.fetch_add(1, Ordering::Relaxed);
         let fresh = evict_at.unwrap_or(now);
         let eviction_cost = |slot| self.eviction_cost(slot, fresh);
-        // A bucket that is full may use a free slot, but nothing is evicted for it.
+        // A full bucket may use a free slot, but it evicts no other bucket.
         let is_full = eviction_cost(new) == 0;
         let evict = evict_at.is_some() && !is_full;
         let claim = self.pair(location).claim(new, token, evict, eviction_cost, |slot| {
@@ -259,8 +261,8 @@ impl Table {
         }
     }
 
-    /// What is lost with a slot: the share of the burst that its tag could take again. Hits that
-    /// have yet to be reported are worth the least there is.
+    /// Eviction cost of a slot: the share of the burst that its tag would regain. The cost is at
+    /// least 1 while a claim is in progress or hits are unreported.
     fn eviction_cost(&self, slot: Slot, now: u64) -> EvictionCost {
         let under_way = slot.is_reserved() && !slot.is_given_up();
         let unheard = slot.pending() > 0 && self.is_exchanged(now);
@@ -271,7 +273,7 @@ impl Table {
         self.scale_of(slot).map_or(0, |scale| scale.share_used(slot.tat(), now))
     }
 
-    /// The TAT of a slot, in ticks of the rule that is asked about.
+    /// The TAT of a slot, in ticks of `scale`, which is the scale of `key.rule`.
     #[inline]
     fn tat_of(&self, slot: Slot, key: Key, scale: &Scale, now: u64) -> Tat {
         match slot.rule() == key.rule {
@@ -280,34 +282,36 @@ impl Table {
         }
     }
 
-    /// A bucket that was counted by another rule, an earlier one or another process's.
+    /// The TAT of a bucket that another rule counted, converted to ticks of `scale`.
     #[cold]
     fn converted(&self, slot: Slot, scale: &Scale, now: u64) -> Tat {
         self.scale_of(slot).map_or(0, |other| carry_over(&other, scale, slot.tat(), now))
     }
 
-    /// How a slot is counted; nothing: its rule makes no sense, and so neither does the slot.
+    /// Returns how a slot is counted, or `None` if its rule index is invalid. Such a slot is
+    /// ignored.
     fn scale_of(&self, slot: Slot) -> Option<Scale> {
         self.region.rule(slot.rule())?.scale()
     }
 
-    /// Whether the fingerprint of every bucket can be told, as an exchange needs it.
+    /// Returns true if the table is large enough to recover the whole fingerprint of every bucket,
+    /// which the exchange needs.
     pub(crate) fn has_full_fingerprints(&self) -> bool {
         self.region.lines().len() >= MIN_SHARED_LINES
     }
 
-    /// Asks for a bucket's line to be brought near.
+    /// Prefetches the home line of a bucket.
     #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
         self.region.lines()[self.location(key).home].prefetch();
     }
 
-    /// Bytes that the table takes.
+    /// Size of the table in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.region.geometry().bytes()
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub(crate) fn slots(&self) -> usize {
         self.region.lines().len() * SLOTS
     }

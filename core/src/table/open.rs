@@ -1,4 +1,4 @@
-//! From a configuration to a table: private, shared with forked children, or named.
+//! Opens the table that a configuration describes: private, shared with forked children, or named.
 
 #[cfg(all(feature = "shared", target_os = "linux"))]
 pub(crate) mod named;
@@ -17,37 +17,37 @@ use crate::table::earlier::EarlierBuckets;
 use crate::table::rule_users::RuleUsers;
 use crate::table::{Geometry, Region, Table};
 
-/// A table's time begins so long before it was made, 39 hours, so that older hits have a place
-/// in it.
+/// A table's time begins this long before its creation, 39 hours, so that earlier hits have valid
+/// times.
 const BEFORE_NS: u64 = 1 << 47;
 
-/// A table that is ready, and what else has to be known.
+/// An open table with its properties.
 pub(crate) struct Opened {
     pub(crate) table: Table,
-    /// The table's name, if it is shared by one.
+    /// The table's name, if it is shared by name.
     pub(crate) name: Option<String>,
-    /// The table's zero, by the clock.
+    /// The table's zero, on the clock.
     pub(crate) zero_ns: u64,
     /// The key of the fingerprints.
     pub(crate) key: [u64; 2],
-    /// What is not as it was asked for.
+    /// Settings that could not be followed, as messages for the log.
     pub(crate) warnings: Vec<String>,
-    /// How the users of its rules are known.
+    /// Tracks which rules are in use.
     pub(crate) rule_users: RuleUsers,
     pub(crate) earlier: EarlierBuckets,
 }
 
-/// A table that is to be opened.
+/// How to open a table.
 #[derive(Clone, Copy)]
 struct OpenOptions<'a> {
     config: &'a TableConfig,
-    /// The key of the fingerprints, if it is given.
+    /// The key of the fingerprints, or `None` for a random one.
     key: Option<[u64; 2]>,
-    /// The table's zero, if it is new.
+    /// The zero of a new table.
     zero_ns: u64,
 }
 
-/// Opens the table that a checked configuration asks for.
+/// Opens the table of a checked configuration.
 pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -> Result<Opened> {
     check_clock(clock, &config.kind)?;
     match (clock, &config.kind) {
@@ -64,7 +64,7 @@ pub(crate) fn open(config: &TableConfig, clock: &Clock, key: Option<[u64; 2]>) -
     }
 }
 
-/// An error if processes with clocks of their own would share memory.
+/// Returns an error if processes with separate clocks would share the table.
 pub(crate) fn check_clock(clock: &Clock, kind: &TableKind) -> Result<()> {
     match (clock, kind) {
         (Clock::Manual(_), TableKind::Named(_)) => {
@@ -76,14 +76,14 @@ pub(crate) fn check_clock(clock: &Clock, kind: &TableKind) -> Result<()> {
     }
 }
 
-/// The zero of memory that is made now, by the system's clock.
+/// The zero of a table that is created now, on the system's clock.
 pub(crate) fn new_zero() -> u64 {
     Clock::System.now_ns().saturating_sub(BEFORE_NS)
 }
 
 fn private(options: OpenOptions<'_>) -> Result<Opened> {
     let table = private_table(options.config.shape()).ok_or_else(|| {
-        let message = "no memory for a table of this size; ask for fewer tags";
+        let message = "not enough memory for a table of this size; use a smaller size";
         Error::config("table.size", message)
     })?;
     Ok(options.opened_with(table))
@@ -94,7 +94,7 @@ fn private_table(geometry: Geometry) -> Option<Table> {
 }
 
 impl OpenOptions<'_> {
-    /// What there is with a new table.
+    /// The result for a new table of this process.
     fn opened_with(self, table: Table) -> Opened {
         let key = self.key.unwrap_or_else(random::key);
         Opened {

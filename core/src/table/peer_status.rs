@@ -1,5 +1,5 @@
-//! What the table remembers of a peer for people and for the next exchanger: where it is, when it
-//! was last heard, what it sent.
+//! What the table stores about each peer, for statistics and for the next exchanging process: its
+//! address, when it was last heard, and how many reports it sent.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::atomic::{Ordering, fence};
@@ -7,42 +7,42 @@ use std::sync::atomic::{Ordering, fence};
 use super::Table;
 use super::cell::AtomicU64;
 
-/// What is known of the origin of reports.
+/// What is known about the origin of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerStatus {
-    /// Where it sends from.
+    /// The address that its datagrams come from.
     pub address: Option<SocketAddr>,
-    /// A number of the engine's choice.
+    /// The peer's state, encoded by the engine.
     pub state: u64,
-    /// When it was last heard, by the table's time.
+    /// When the peer was last heard, in table time.
     pub last_heard_ns: u64,
-    /// The way from there to here.
+    /// How long a datagram takes from the peer to this node.
     pub delay_ns: u64,
-    /// Reports that came in order, that were repaired, that were given up.
+    /// Number of reports that arrived in order.
     pub received: u64,
-    /// As above.
+    /// Number of reports that were repaired.
     pub repaired: u64,
-    /// As above.
+    /// Number of reports that were given up.
     pub lost: u64,
 }
 
-/// The same in the region.
+/// `Facts` in the region.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(super) struct SharedPeerStatus {
-    /// From below: kind, port, scope, and how often it was written; no kind: none. Then the
-    /// number, in two words.
+    /// Three words. The first holds, from the low bits up: kind (0: no address), port, scope, and a
+    /// count of writes. The other two hold the IP address.
     address: [AtomicU64; 3],
     numbers: [AtomicU64; 6],
 }
 
-/// All of the first word but the count of writes.
+/// The bits of the first word without the count of writes.
 const KIND: u64 = (1 << 56) - 1;
 const V4: u64 = 4;
 const V6: u64 = 6;
 
 impl Table {
-    /// What is known of the origin in a place.
+    /// Returns what is known about the origin in a peer slot.
     pub(crate) fn peer_status(&self, peer_slot: usize) -> PeerStatus {
         self.region
             .peer_slots()
@@ -50,7 +50,7 @@ impl Table {
             .map_or_else(PeerStatus::default, |peer_slot| peer_slot.status.read())
     }
 
-    /// Notes what is known of it.
+    /// Stores what is known about the origin in a peer slot.
     pub(crate) fn set_peer_status(&self, peer_slot: usize, status: &PeerStatus) {
         if let Some(peer_slot) = self.region.peer_slots().get(peer_slot) {
             peer_slot.status.write(status);
@@ -72,7 +72,7 @@ impl SharedPeerStatus {
         }
     }
 
-    /// Whoever is killed here leaves no address, and never half of one.
+    /// If the process is killed here, readers find no address, never a mix of two.
     fn write_address(&self, new: [u64; 3]) {
         let [kind, high, low] = &self.address;
         let old = self.address.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -81,11 +81,11 @@ impl SharedPeerStatus {
         }
         let times = (old[0] & !KIND).wrapping_add(KIND + 1);
         kind.store(times, Ordering::Relaxed);
-        // Who reads a word of the new number sees that something is being written.
+        // Release: a reader that sees a new word also sees that kind is 0.
         fence(Ordering::Release);
         high.store(new[1], Ordering::Relaxed);
         low.store(new[2], Ordering::Relaxed);
-        // Release: who sees the kind sees the number.
+        // Release: a reader that sees the kind sees the address words.
         kind.store(times | new[0], Ordering::Release);
     }
 
@@ -94,7 +94,7 @@ impl SharedPeerStatus {
         // Acquire: pairs with the last store of `write_address`.
         let seen = kind.load(Ordering::Acquire);
         let words = [seen & KIND, high.load(Ordering::Relaxed), low.load(Ordering::Relaxed)];
-        // Pairs with the fence there.
+        // Pairs with the fence in `write_address`.
         fence(Ordering::Acquire);
         let is_whole = kind.load(Ordering::Relaxed) == seen;
         let [state, last_heard_ns, delay_ns, received, repaired, lost] =
@@ -116,7 +116,7 @@ fn words(address: SocketAddr) -> [u64; 3] {
     }
 }
 
-/// The other way, if the words can be an address.
+/// The inverse of `words`. Returns `None` if the words are not an address.
 fn socket_address([kind, high, low]: [u64; 3]) -> Option<SocketAddr> {
     let port = (kind >> 8) as u16;
     match kind & 0xff {

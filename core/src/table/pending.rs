@@ -1,5 +1,5 @@
-//! Hits that peers have yet to hear of: how many a slot keeps, and what follows from there being
-//! an exchange at all.
+//! Pending hits: units admitted here and not yet reported to peers. Also whether the table is
+//! exchanged with peers at all.
 
 use std::sync::atomic::Ordering;
 
@@ -8,19 +8,19 @@ use super::slot::{MAX_PENDING, Slot};
 use super::{Key, Table, dirty};
 use crate::limit::bucket::Scale;
 
-/// With no exchanger for so long, hits that wait for one no longer keep their slot.
+/// If no process has run the exchange for this long, pending hits no longer protect their slot.
 const EXCHANGER_GONE_NS: u64 = 15_000_000_000;
 
-/// Hits of a slot that peers have yet to hear of.
+/// The pending hits of a slot after a step.
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
     pub(super) stored: u64,
-    /// Those for which there is no room.
+    /// Hits that do not fit into the slot.
     overflow: u64,
 }
 
 impl Table {
-    /// The hits pending in a slot, as the rule counts them that is asked about.
+    /// The hits pending in a slot, in the quantum of `scale`.
     #[inline]
     pub(super) fn pending_of(&self, slot: Slot, key: Key, scale: &Scale) -> u64 {
         match slot.rule() == key.rule {
@@ -33,12 +33,12 @@ impl Table {
         }
     }
 
-    /// Units to a hit of a slot.
+    /// Units in one hit of a slot.
     pub(super) fn quantum_of(&self, slot: Slot) -> u64 {
         self.scale_of(slot).map_or(1, |scale| scale.quantum())
     }
 
-    /// Hits pending after so many more.
+    /// Adds `hits` to the pending hits of a slot. Only hits of an exchanged table are counted.
     #[inline]
     pub(super) fn pending_after(&self, before: u64, hits: i64, now: u64) -> Pending {
         if hits <= 0 {
@@ -52,7 +52,8 @@ impl Table {
         Pending { stored, overflow: sum - stored }
     }
 
-    /// After a slot was changed: its hits are there to be drained.
+    /// Called after a slot was changed: marks its line as dirty, and counts the units that were not
+    /// stored.
     #[inline]
     pub(super) fn record_pending(&self, pending: Pending, scale: &Scale, line: usize) {
         if pending.stored > 0 {
@@ -61,25 +62,25 @@ impl Table {
         self.unreported.add(pending.overflow.saturating_mul(scale.quantum()));
     }
 
-    /// Whether nobody has ever reported to peers.
+    /// Returns true if no process ever exchanged this table.
     #[inline]
     pub(crate) fn was_never_exchanged(&self) -> bool {
-        // Relaxed: as below.
+        // Relaxed: as in `is_exchanged`.
         self.region.header().exchanged_ns.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether somebody reports to peers.
+    /// Returns true if a process currently exchanges this table.
     #[inline]
     pub(crate) fn is_exchanged(&self, now: u64) -> bool {
-        // Relaxed: a moment sooner or later does not matter.
+        // Relaxed: the value may be slightly out of date.
         match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
             0 => false,
             at => now.saturating_sub(at) < EXCHANGER_GONE_NS,
         }
     }
 
-    /// How much later than its time a check may pass. Without peers there is no slack, and nobody
-    /// to be tolerant for.
+    /// How much later than its time a check may pass, in nanoseconds. 0 if the table is not
+    /// exchanged or no slack is set, because then no peer reports late.
     #[inline]
     pub(crate) fn tolerance(&self, own_ns: u64, slack: bool, now: u64) -> u64 {
         let slack_ns = self.slack();
@@ -89,7 +90,7 @@ impl Table {
         own_ns.saturating_add(if slack { slack_ns } else { 0 })
     }
 
-    /// How long ago somebody last said so; nothing: never.
+    /// Time since the exchange last called `set_exchanged`, in nanoseconds. `None` if it never did.
     pub(crate) fn since_exchange(&self, now: u64) -> Option<u64> {
         match self.region.header().exchanged_ns.load(Ordering::Relaxed) {
             0 => None,
@@ -97,17 +98,18 @@ impl Table {
         }
     }
 
-    /// Says that somebody reports to peers, from now on for a while.
+    /// Records that a process exchanges this table at the time `now`.
     pub(crate) fn set_exchanged(&self, now: u64) {
         self.region.header().exchanged_ns.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// The slack that `set_slack` wrote.
+    /// The slack in nanoseconds.
     pub(crate) fn slack(&self) -> u64 {
         self.region.header().slack_ns.load(Ordering::Relaxed)
     }
 
-    /// Says how much later than their time checks may pass, because of the way to the peers.
+    /// Sets the slack: how much later than their time checks may pass because reports are under
+    /// way, in nanoseconds.
     pub(crate) fn set_slack(&self, ns: u64) {
         self.region.header().slack_ns.store(ns, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Freeing rules: an index that no bucket names can mean another rule.
+//! Frees the indexes of rules that no bucket names and no process uses.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -6,15 +6,15 @@ use super::slot::{RULES, Slot};
 use super::{Table, line, rules};
 
 impl Table {
-    /// Frees all rules that no live process uses and no bucket names. `exclude` returns whether a
-    /// rule has no user, and then keeps users away until this function has returned. A bucket that
-    /// is full and has no hits to report is taken out of its slot. Reads the whole table.
+    /// Frees all rules that no live process uses and no bucket names. `exclude` returns true if a
+    /// rule has no user, and from then on keeps users away until this function has returned. Full
+    /// buckets without pending hits are removed. Reads the whole table.
     pub(crate) fn reclaim_rules(&self, now: u64, mut exclude: impl FnMut(u16) -> bool) {
         let mut is_free = vec![false; RULES];
         for (index, entry) in rules::used(self.region.rules()) {
             is_free[usize::from(index)] = entry.is_ready() && exclude(index);
         }
-        // Without users no slot can come to name an excluded rule, so one pass finds all.
+        // An excluded rule has no users, so no slot can start to name it, and one pass is enough.
         self.each_cell(|_, cell| {
             let rule = usize::from(cell.load().rule());
             if is_free[rule] {
@@ -29,15 +29,15 @@ impl Table {
         let used = rules::used(self.region.rules());
         let freed: Vec<_> = used.filter(|(index, _)| is_free[usize::from(*index)]).collect();
         freed.iter().for_each(|(_, entry)| entry.set_ready(false));
-        // Pairs with the fence in `pin_rules`: a process that pins the rules and then looks for its
-        // own finds them freed, or we find them pinned.
+        // Pairs with the fence in `pin_rules`. A process pins the rules and then searches its own
+        // rule. Either it finds its rule freed, or we see the pin.
         fence(Ordering::SeqCst);
         if self.are_rules_pinned() {
             freed.iter().for_each(|(_, entry)| entry.set_ready(true));
         }
     }
 
-    /// Stops the reuse of indexes in this table, because this process cannot show which rules it
+    /// Stops the reuse of indexes in this table, because this process cannot lock the rules that it
     /// uses.
     pub(crate) fn pin_rules(&self) {
         // Relaxed: the fence orders it.

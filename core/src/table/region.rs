@@ -1,9 +1,10 @@
-//! The memory of a table, seen as its parts: lines of slots, bitmaps, rules, origins, header.
+//! The memory of a table, divided into its parts: lines of slots, bitmaps, rules, peer slots,
+//! header.
 //!
-//! The lines come first, where a huge page can begin; the header is the last page. Everything in
-//! it is atomic, because any process may write at any time, and nothing read from it is trusted:
-//! lengths are taken once, when the region is opened, and every index is checked.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! The lines come first, where a huge page can begin. The header is the last page. Everything in
+//! the region is atomic, because any process may write at any time. Values read from it are not
+//! trusted: lengths are read once, when the region is opened, and every index is checked.
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::ptr::NonNull;
 use std::slice;
@@ -17,44 +18,45 @@ use super::origins::PeerSlot;
 use super::rules::SharedRule;
 use super::slot::RULES;
 
-/// Pages that one huge page can replace.
+/// Pages that one huge page replaces.
 const HUGE_PAGES: usize = 512;
-/// With so many of them in use a huge page is better: where tags are many, most of the time goes
-/// into finding out where their pages are.
+/// With this many pages in use, a huge page is better: in a table with many tags, most of the time
+/// goes into address translation.
 const MANY_PAGES: u32 = 64;
 
 /// The last page of a region.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Header {
-    /// Says what this file is. Written last.
+    /// Identifies the file as a table. Written last.
     pub(super) magic: AtomicU64,
     pub(super) layout: AtomicU64,
     pub(super) lines: AtomicU64,
-    /// The zero of the table's time, by the machine's clock.
+    /// The zero of the table's time, on the machine's clock.
     pub(super) zero_ns: AtomicU64,
     /// The key of the fingerprints.
     pub(super) key: [AtomicU64; 2],
-    /// The start of the machine that the times belong to.
+    /// The boot ID of the machine start that the times belong to.
     pub(super) boot: [AtomicU64; 2],
-    /// When an exchanger last said that it is there; zero: never.
+    /// When the exchanging process last recorded that it is alive. 0: never.
     pub(super) exchanged_ns: AtomicU64,
-    /// How much later than their time checks may pass, because of the way to the peers.
+    /// How much later than their time checks may pass because reports are under way, in
+    /// nanoseconds.
     pub(super) slack_ns: AtomicU64,
-    /// Not zero: no rule index is given to another rule, because a process could not say which
-    /// rules it uses.
+    /// Not zero if no rule index may be reused, because a process could not lock the rules that it
+    /// uses.
     pub(super) rules_pinned: AtomicU64,
-    /// What is read at every check and what is often written lie in different cache lines.
+    /// Separates the fields that every check reads from those that are often written.
     gap: [AtomicU64; 5],
-    /// How many claims were begun.
+    /// Number of claims that were begun.
     pub(super) claims: AtomicU64,
-    /// How many places there are for origins.
+    /// Number of peer slots.
     pub(super) peer_slots: AtomicU64,
-    /// What the processes of the table tell each other about the exchange.
+    /// What the processes of the table share about the exchange.
     pub(super) exchange: ExchangeState,
 }
 
-/// What a table is born with.
+/// Values that are set when a table is created and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableParams {
     pub(crate) zero_ns: u64,
@@ -62,7 +64,7 @@ pub(crate) struct TableParams {
     pub(crate) boot: [u64; 2],
 }
 
-/// Why memory is not a table.
+/// Why memory cannot be used as a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegionError {
     NotATable,
@@ -71,19 +73,19 @@ pub(crate) enum RegionError {
 
 /// "dThrottl" in a file on a little-endian machine.
 const MAGIC: u64 = 0x6c74_746f_7268_5464;
-/// Changes whenever a byte of a region means something else than before.
+/// Increase this number whenever a byte of a region changes its meaning.
 const LAYOUT: u64 = 8;
 
-/// Where memory comes from and how it is given back.
+/// The source of a region's memory.
 ///
 /// # Safety
 ///
-/// `base` points to `len` bytes that are readable, writable and at least 64-byte aligned, were
-/// zero or a region when they were got, and stay so until the value is dropped.
+/// `base` must point to `len` bytes that are readable, writable and aligned to at least 64 bytes.
+/// They must initially be zero or hold a region, and stay valid until the value is dropped.
 pub(crate) unsafe trait Memory: Send + Sync {
     fn base(&self) -> NonNull<u8>;
     fn len(&self) -> usize;
-    /// Says that the huge page around this offset is used in many places.
+    /// Hints that the huge page around this offset is used in many places.
     fn prefer_huge_page(&self, _offset: usize) {}
 }
 
@@ -91,7 +93,7 @@ pub(crate) unsafe trait Memory: Send + Sync {
 pub(crate) struct Region {
     geometry: Geometry,
     base: NonNull<u8>,
-    /// Where the header is: asked for at every check, so not worked out anew.
+    /// The address of the header. Cached because every check needs it.
     header: NonNull<Header>,
     memory: Box<dyn Memory>,
 }
@@ -102,18 +104,19 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// The memory as a region of this shape. `None`: it is too short.
+    /// Interprets memory as a region of this geometry. Returns `None` if the memory is too short.
     pub(crate) fn new(memory: Box<dyn Memory>, geometry: Geometry) -> Option<Region> {
         if memory.len() < geometry.bytes() {
             return None;
         }
         let base = memory.base();
-        // SAFETY: `bytes()` has a header at this offset, and as many bytes are there.
+        // SAFETY: a region of `bytes()` bytes has its header at this offset, and the memory is that
+        // long.
         let header = unsafe { base.add(geometry.header_at()) }.cast();
         Some(Region { geometry, base, header, memory })
     }
 
-    /// Zeroed memory as a table that was just made.
+    /// Initializes zeroed memory as a new table.
     pub(crate) fn create(
         memory: Box<dyn Memory>,
         geometry: Geometry,
@@ -121,7 +124,7 @@ impl Region {
     ) -> Option<Region> {
         let region = Region::new(memory, geometry)?;
         let header = region.header();
-        // Relaxed: the file has no name yet, so nobody looks.
+        // Relaxed: no other process can find the file yet.
         header.layout.store(LAYOUT, Ordering::Relaxed);
         header.lines.store(geometry.lines as u64, Ordering::Relaxed);
         header.peer_slots.store(geometry.peer_slots as u64, Ordering::Relaxed);
@@ -134,12 +137,12 @@ impl Region {
         Some(region)
     }
 
-    /// Memory that another process made a table, whose header is its last page.
+    /// Opens memory that another process initialized. The header is in its last page.
     pub(crate) fn existing(memory: Box<dyn Memory>) -> Result<Region, RegionError> {
         let len = memory.len();
         let header_at = len.checked_sub(PAGE).filter(|_| len.is_multiple_of(PAGE));
         let header_at = header_at.ok_or(RegionError::NotATable)?;
-        // SAFETY: the last page of the memory is aligned, and any bytes make a header.
+        // SAFETY: the last page of the memory is aligned, and any bytes are a valid header.
         let header = unsafe { memory.base().add(header_at) }.cast::<Header>();
         // SAFETY: as above.
         let header = unsafe { header.as_ref() };
@@ -176,13 +179,13 @@ impl Region {
         self.part(0, self.geometry.lines)
     }
 
-    /// A bit for every line that has something to report, a word for every page.
+    /// One bit for each line that has pending hits, one word for each page.
     #[inline]
     pub(super) fn dirty(&self) -> &[AtomicU64] {
         self.part(self.geometry.bitmap_at(), self.geometry.words())
     }
 
-    /// A bit for every page that was ever used, so that nobody has to look at the others.
+    /// One bit for each page that was ever used, so that walks skip the others.
     fn used(&self) -> &[AtomicU64] {
         self.part(self.geometry.used_at(), self.geometry.words().div_ceil(64))
     }
@@ -197,14 +200,14 @@ impl Region {
         (index < RULES).then(|| &self.part(at, 1)[0])
     }
 
-    /// What is known of the origins of reports; there may be no room for that.
+    /// The peer slots. Empty in tables without exchange.
     pub(super) fn peer_slots(&self) -> &[PeerSlot] {
         self.part(self.geometry.peer_slots_at(), self.geometry.peer_slots)
     }
 
     #[inline]
     pub(super) fn header(&self) -> &Header {
-        // SAFETY: points into `memory`, which lives as long; made of atomics only.
+        // SAFETY: points into `memory`, which lives as long, and consists of atomics only.
         unsafe { self.header.as_ref() }
     }
 
@@ -215,11 +218,11 @@ impl Region {
         &self.lines()[first..last]
     }
 
-    /// Notes that a page will hold something.
+    /// Records that a page is in use.
     pub(super) fn mark_used(&self, page: usize) {
         let word = &self.used()[page / 64];
         let bit = 1 << (page % 64);
-        // Relaxed: only a reader that looks later must see it, and then it does.
+        // Relaxed: the bit only has to be visible to later walks, and it is.
         if word.load(Ordering::Relaxed) & bit != 0
             || word.fetch_or(bit, Ordering::Relaxed) & bit != 0
         {
@@ -228,7 +231,7 @@ impl Region {
         let first = page / HUGE_PAGES * HUGE_PAGES / 64;
         let words = self.used().iter().skip(first).take(HUGE_PAGES / 64);
         let used: u32 = words.map(|word| word.load(Ordering::Relaxed).count_ones()).sum();
-        // Once: the count only grows, one by one.
+        // This happens once, because the count grows in steps of one.
         if used == MANY_PAGES {
             self.memory.prefer_huge_page(page * PAGE);
         }
@@ -245,17 +248,17 @@ impl Region {
 
     #[inline]
     fn part<T: Part>(&self, offset: usize, count: usize) -> &[T] {
-        // SAFETY: `Geometry` keeps offset and count inside `bytes()`, and `new` and `existing`
-        // made sure of as many bytes.
+        // SAFETY: `Geometry` keeps offset and count within `bytes()`, and `new` and `existing`
+        // checked that the memory is that long.
         let start = unsafe { self.base.add(offset) }.cast::<T>();
-        // SAFETY: aligned, because the base is aligned to 64 bytes and every offset to the part's
-        // alignment; valid for any bytes, because `Part` says so; alive as long as `memory`;
-        // changed by others only through atomics, which all fields are.
+        // SAFETY: aligned, because the base is aligned to 64 bytes and every offset to its part's
+        // alignment. Any bytes are valid, because `T` is a `Part`. The memory lives as long as
+        // `self`. Other processes change it only through atomics, and all fields are atomic.
         unsafe { slice::from_raw_parts(start.as_ptr(), count) }
     }
 }
 
-/// A type made of atomics only, for which every pattern of bytes is a value.
+/// A type made of atomics only, for which every bit pattern is valid.
 trait Part {}
 impl Part for Line {}
 impl Part for AtomicU64 {}

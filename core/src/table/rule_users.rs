@@ -1,9 +1,8 @@
-//! Which rules of a table are in use. The index of a rule that is not in use is given to the next
-//! new rule.
+//! Tracks which rules of a table are in use, so that the index of an unused rule can be reused.
 //!
-//! Slots name rules by index, and so does every throttle. So an index means another rule only after
-//! no bucket names it (`table/reclaim.rs`) and no throttle of a live process holds it. In a table
-//! of one process the holds are counted; in a shared one they are locks that end with the process
+//! Slots and throttles name rules by index. So an index is reused only when no bucket names it
+//! (`table/reclaim.rs`) and no throttle of a live process holds it. In a table of one process,
+//! holds are counted. In a shared table they are file locks that end with the process
 //! (`os/rule_lock.rs`).
 
 use std::sync::Arc;
@@ -16,21 +15,21 @@ use crate::os::lock::LockFile;
 use crate::os::rule_lock::{RuleListLock, RuleLock, is_transient};
 use crate::table::{RULES, Table};
 
-/// How often to look again while another thread changes the list: about a second.
+/// How often to retry while another thread changes the list. All retries take about a second.
 const TRIES: usize = 1_000_000;
 
-/// How the users of a table's rules are known.
+/// How the table knows which rules are in use.
 #[derive(Debug)]
 pub(crate) enum RuleUsers {
-    /// The table is this process's own.
+    /// The table belongs to this process only.
     Counted(Arc<Counts>),
     Locked(Arc<LockFile>),
-    /// They are unknown, so no index is ever given to another rule.
+    /// The users are unknown, so no index is ever reused.
     Unknown,
 }
 
-/// The rules of a throttle. Their indexes are not reused until this is dropped, here and in every
-/// forked child.
+/// A hold on the rules of a throttle. Their indexes are not reused until it is dropped, both here
+/// and in every forked child.
 #[derive(Debug)]
 pub(crate) enum RuleHold {
     /// The throttle has no rules, or the rules of the table are pinned.
@@ -39,21 +38,21 @@ pub(crate) enum RuleHold {
     Locked(RuleLock),
 }
 
-/// The right to change the list of rules.
+/// The lock that is needed to change the list of rules.
 enum ListLock {
     Counted(Arc<Counts>),
     Locked(RuleListLock),
 }
 
-/// How many holds there are of each rule.
+/// The number of holds on each rule.
 #[derive(Debug)]
 pub(crate) struct Counts {
     holds: Box<[AtomicU32]>,
-    /// Whether somebody changes the list.
+    /// True while a thread changes the list.
     is_locked: AtomicBool,
 }
 
-/// The value instead of a count while no throttle may hold the rule.
+/// Replaces the count while no throttle may hold the rule.
 const EXCLUDED: u32 = u32::MAX;
 
 impl RuleUsers {
@@ -62,13 +61,13 @@ impl RuleUsers {
         RuleUsers::Counted(Arc::new(Counts { holds, is_locked: AtomicBool::new(false) }))
     }
 
-    /// Returns a hold on these rules and their indexes, in the same order; `None` if the list is
-    /// full and all of its rules are in use. Reads the time only if the list is full: the first
-    /// reading of a manual clock sets the zero of the table.
+    /// Holds these rules, and returns the hold and their indexes in the same order. Returns `None`
+    /// if the list is full and all of its rules are in use. Calls `now` only if the list is full,
+    /// because the first reading of a manual clock sets the zero of the table.
     ///
     /// # Errors
     ///
-    /// If the system has too few descriptors or too little memory for a lock at this moment.
+    /// If the system currently has too few descriptors or too little memory for a lock.
     pub(crate) fn hold(
         &self,
         table: &Table,
@@ -93,8 +92,8 @@ impl RuleUsers {
         Ok(Some((hold, indexes)))
     }
 
-    /// Holds a rule for one operation. Returns `None` if the index means another rule by now, or if
-    /// the system cannot lock it at this moment.
+    /// Holds one rule for one operation. Returns `None` if the index now names another rule, or if
+    /// the system cannot lock it at the moment.
     pub(crate) fn hold_one(
         &self,
         table: &Table,
@@ -109,24 +108,25 @@ impl RuleUsers {
     /// table instead.
     fn new_hold(&self, table: &Table) -> Result<RuleHold> {
         let hold = match self {
-            // Nobody waits for a hold on rules that stay.
+            // Pinned rules are never freed, so they need no hold.
             _ if table.are_rules_pinned() => None,
             RuleUsers::Counted(counts) => Some(RuleHold::Counted(Arc::clone(counts), Vec::new())),
             RuleUsers::Locked(file) => if_possible(RuleLock::new(file))?.map(RuleHold::Locked),
             RuleUsers::Unknown => None,
         };
         Ok(hold.unwrap_or_else(|| {
-            // Also if they are pinned: see `reclaim_rules` for the fence.
+            // Also if they are already pinned, because of the fence: see `reclaim_rules`.
             table.pin_rules();
             RuleHold::None
         }))
     }
 
     /// Waits until no other thread or process changes the list. Returns `None` if the rules of the
-    /// table are pinned; if this process can never lock the list, it pins them.
+    /// table are pinned, or if this process can never lock the list, in which case it pins them.
     fn lock_list(&self, table: &Table) -> Result<Option<ListLock>> {
         let lock = match self {
-            // Without reuse nobody needs the lock, and a stopped process may have it for long.
+            // Pinned rules are never reused, so no lock is needed. A stopped process might hold it
+            // for long.
             _ if table.are_rules_pinned() => None,
             RuleUsers::Counted(counts) => {
                 counts.lock().then(|| ListLock::Counted(Arc::clone(counts)))
@@ -143,7 +143,7 @@ impl RuleUsers {
     }
 }
 
-/// Returns `None` for an error that this process will always get, and fails for one that passes.
+/// Returns `None` for an error that this process will always get. Fails for a temporary error.
 fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
     match result {
         Err(cause) if is_transient(&cause) => {
@@ -156,7 +156,7 @@ fn if_possible<T>(result: std::io::Result<T>) -> Result<Option<T>> {
 
 impl RuleHold {
     /// Adds a rule to the hold. Returns false while another thread or process excludes its users.
-    /// Where the system has no such locks, it pins the rules of the table instead.
+    /// If the system has no such locks, the rules of the table are pinned instead.
     fn add(&mut self, table: &Table, index: u16) -> bool {
         match self {
             RuleHold::None => true,
@@ -173,7 +173,7 @@ impl RuleHold {
         }
     }
 
-    /// Keeps the hold until it is dropped, also in children that are forked meanwhile.
+    /// Keeps the hold until it is dropped, also in children that are forked in the meantime.
     fn keep(&mut self, table: &Table) -> Result<()> {
         if let RuleHold::Locked(lock) = self
             && if_possible(lock.keep())?.is_none()
@@ -211,7 +211,7 @@ impl ListLock {
 impl Drop for ListLock {
     fn drop(&mut self) {
         match self {
-            // Release: the next one sees what was done to the list.
+            // Release: publishes the changes of the list to the next owner of the lock.
             ListLock::Counted(counts) => counts.is_locked.store(false, Ordering::Release),
             ListLock::Locked(_) => {}
         }
@@ -219,7 +219,7 @@ impl Drop for ListLock {
 }
 
 impl Counts {
-    /// Returns false if another thread does not give the lock back: perhaps a fork left it behind.
+    /// Returns false if the lock stays taken. A fork may have left it locked in this process.
     fn lock(&self) -> bool {
         (0..TRIES).any(|_| {
             let is_free = !self.is_locked.swap(true, Ordering::Acquire);
@@ -232,12 +232,12 @@ impl Counts {
 
     fn add(&self, index: u16) -> bool {
         let held = |holds: u32| holds.checked_add(1).filter(|holds| *holds != EXCLUDED);
-        // Acquire: pairs with `readmit`, so that a rule that was freed is seen so.
+        // Acquire: pairs with `readmit`, so that a freed rule is seen as free.
         self.change(index, |holds| holds.fetch_update(Ordering::Acquire, Ordering::Relaxed, held))
     }
 
     fn remove(&self, index: u16) {
-        // Release: pairs with `exclude`, so that all buckets of this user are seen.
+        // Release: pairs with `exclude`, so that all buckets of this user are visible there.
         self.change(index, |holds| {
             holds.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1))
         });
@@ -251,7 +251,7 @@ impl Counts {
 
     fn readmit(&self) {
         for holds in &self.holds {
-            // Only the one that changes the list excludes.
+            // Only the owner of the list's lock excludes rules.
             if holds.load(Ordering::Relaxed) == EXCLUDED {
                 holds.store(0, Ordering::Release);
             }

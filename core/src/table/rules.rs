@@ -1,9 +1,9 @@
-//! The rules that slots name by index: a list in the region.
+//! The list of rules in a region, which slots name by index.
 //!
-//! A rule that changes is another rule with another index. So the index in a slot always says
-//! truly how its TAT was counted, whatever the configuration of the process that finds it. An index
-//! that no slot names and no live process uses is given to another rule: `reclaim.rs` finds those
-//! that no slot names, `rule_users.rs` those that nobody uses.
+//! A rule with another rate or burst is another rule with another index. So the index in a slot
+//! always determines how its TAT was counted, whatever the configuration of the process that reads
+//! it. An index that no slot names and no live process uses is reused for another rule.
+//! `reclaim.rs` finds indexes that no slot names, `rule_users.rs` those that no process uses.
 
 use std::sync::atomic::Ordering;
 
@@ -14,16 +14,17 @@ use crate::limit::bucket::Scale;
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(super) struct SharedRule {
-    /// The hash of domain and rule name; zero: never used, and so are all that follow.
+    /// Hash of the domain name and the rule name. 0: this entry and all that follow were never
+    /// used.
     id: AtomicU64,
     scale: [AtomicU64; 4],
-    /// One when all of it is written. Otherwise the entry is free, and no slot names it: it was
-    /// freed, or a process was killed while it wrote.
+    /// 1 once all words are written. Otherwise the entry is free and no slot names it: it was
+    /// freed, or a process was killed while it wrote the entry.
     ready: AtomicU64,
 }
 
 impl SharedRule {
-    /// The rule's arithmetic, if it is written and makes sense.
+    /// Returns the rule's scale, or `None` if the entry is free or its words are invalid.
     pub(super) fn scale(&self) -> Option<Scale> {
         if !self.is_ready() {
             return None;
@@ -31,22 +32,22 @@ impl SharedRule {
         Scale::from_words(self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
-    /// The rule's identity as well. If the entry is reused during the read, id and scale may belong
-    /// to different rules. That cannot happen while a slot or a throttle uses the rule.
+    /// Returns the rule's identity and scale. If the entry is reused during the read, they may
+    /// belong to different rules. That cannot happen while a slot or a throttle uses the rule.
     pub(super) fn read(&self) -> Option<(u64, Scale)> {
         self.scale().map(|scale| (self.id.load(Ordering::Relaxed), scale))
     }
 
-    /// Whether this rule is here.
+    /// Returns true if the entry holds this rule.
     fn is(&self, id: u64, words: &[u64; 4]) -> bool {
-        // The burst differs in most rules, so it is compared first.
+        // The burst is compared first, because it differs in most rules.
         self.scale[0].load(Ordering::Relaxed) == words[0]
             && self.is_ready()
             && self.id.load(Ordering::Relaxed) == id
             && self.scale.each_ref().map(|word| word.load(Ordering::Relaxed)) == *words
     }
 
-    /// Whether the entry was ever used.
+    /// Returns true if the entry was ever used.
     pub(super) fn is_used(&self) -> bool {
         self.id.load(Ordering::Relaxed) != 0
     }
@@ -56,24 +57,24 @@ impl SharedRule {
         self.ready.load(Ordering::Acquire) == 1
     }
 
-    /// Frees the entry, or takes that back.
+    /// Frees the entry, or undoes that.
     pub(super) fn set_ready(&self, is_ready: bool) {
         // Release: as in `write`.
         self.ready.store(u64::from(is_ready), Ordering::Release);
     }
 
-    /// Whether `take` would take the entry at this moment.
+    /// Returns true if `take` would succeed now.
     fn is_free(&self, may_reuse: impl Fn() -> bool) -> bool {
         !self.is_ready() && (!self.is_used() || may_reuse())
     }
 
-    /// Takes the entry for a rule, if it is free.
+    /// Takes a free entry for a rule. Returns false if the entry is in use.
     fn take(&self, id: u64, may_reuse: impl Fn() -> bool) -> bool {
         if self.is_ready() {
             return false;
         }
-        // AcqRel: a process that cannot exclude others says so before it takes a entry, and
-        // `may_reuse` must know when it finds that entry taken and not written yet.
+        // AcqRel: a process that cannot lock rules pins them before it takes an entry. If
+        // `may_reuse` finds an entry that is taken and not written yet, it must see that pin.
         match self.id.compare_exchange(0, id, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(_) if may_reuse() => {
@@ -89,13 +90,13 @@ impl SharedRule {
         for (entry, word) in self.scale.iter().zip(scale.to_words()) {
             entry.store(word, Ordering::Relaxed);
         }
-        // Release: a reader that sees it ready sees the words.
+        // Release: a reader that sees `ready` sees the words.
         self.ready.store(1, Ordering::Release);
     }
 }
 
-/// All places that were ever used, with their indexes. Index zero is what an empty slot has, the
-/// last one what a claim has.
+/// All entries that were ever used, with their indexes. The first and the last index are skipped,
+/// because they mark empty and reserved slots.
 pub(super) fn used(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
     entries(rules).take_while(|(_, entry)| entry.is_used())
 }
@@ -104,15 +105,16 @@ fn entries(rules: &[SharedRule]) -> impl Iterator<Item = (u16, &SharedRule)> {
     (1..).zip(&rules[1..rules.len() - 1])
 }
 
-/// The index of a rule that is in the list.
+/// Returns the index of a rule, or `None` if the list does not have it.
 pub(super) fn find(rules: &[SharedRule], id: u64, scale: &Scale) -> Option<u16> {
     let (id, words) = (id.max(1), scale.to_words());
     used(rules).find(|(_, entry)| entry.is(id, &words)).map(|(index, _)| index)
 }
 
-/// Adds a rule and returns its index, or `None` if the list is full. Places that were freed are used
-/// only if `may_reuse`, which may be true in one process at a time. `hold` holds the index before
-/// the entry is taken, and returns whether it could: a entry that is taken cannot be given back.
+/// Adds a rule and returns its index, or `None` if the list is full. Freed entries are reused only
+/// if `may_reuse` returns true, which it may do in one process at a time. `hold` is called before
+/// an entry is taken, because a taken entry cannot be returned, and tells whether this process
+/// could hold the index.
 pub(super) fn add(
     rules: &[SharedRule],
     id: u64,
@@ -126,7 +128,7 @@ pub(super) fn add(
             return Some(index);
         }
         if !entry.is_used() {
-            // The list ends here, so a rule behind this entry would not be found.
+            // The list ends here, so a rule after this entry would not be found.
             return None;
         }
     }
@@ -153,34 +155,34 @@ mod tests {
     }
 
     #[test]
-    fn the_same_rule_has_one_index_and_a_changed_one_another() {
+    fn equal_rules_share_an_index_and_a_changed_rule_gets_a_new_one() {
         let rules = list(5);
         assert_eq!(find_or_add(&rules, 7, &scale(1)), Some(1));
         assert_eq!(find_or_add(&rules, 7, &scale(1)), Some(1));
         assert_eq!(find_or_add(&rules, 7, &scale(2)), Some(2));
         assert_eq!(find_or_add(&rules, 8, &scale(1)), Some(3));
-        assert_eq!(find_or_add(&rules, 9, &scale(1)), None, "full");
+        assert_eq!(find_or_add(&rules, 9, &scale(1)), None, "the list is full");
         assert_eq!(rules[2].scale(), Some(scale(2)));
         assert_eq!(rules[0].scale(), None);
     }
 
-    /// A process was killed while it wrote: the next one writes there.
+    /// A process was killed while it wrote an entry.
     #[test]
-    fn a_place_half_written_is_used_again() {
+    fn a_half_written_entry_is_reused() {
         let rules = list(4);
         rules[1].id.store(7, Ordering::Relaxed);
         assert_eq!(find(&rules, 7, &scale(1)), None);
         assert_eq!(
             add(&rules, 7, &scale(1), || false, |_| true),
             Some(2),
-            "perhaps at this moment"
+            "another process may be writing the half-written entry"
         );
         assert_eq!(add(&rules, 8, &scale(2), || true, |_| true), Some(1));
         assert_eq!(rules[1].read(), Some((8, scale(2))));
     }
 
     #[test]
-    fn a_place_that_cannot_be_held_is_passed_over() {
+    fn an_entry_that_cannot_be_held_is_skipped() {
         let rules = list(4);
         assert_eq!(find_or_add(&rules, 6, &scale(1)), Some(1));
         rules[1].set_ready(false);
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_can_hold_no_place_leaves_the_list_as_it_was() {
+    fn a_process_that_can_hold_no_entry_leaves_the_list_unchanged() {
         let rules = list(4);
         assert_eq!(add(&rules, 7, &scale(1), || true, |_| false), None);
         assert_eq!(used(&rules).count(), 0);

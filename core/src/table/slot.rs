@@ -1,8 +1,8 @@
-//! What a slot holds: one bucket in 128 bits, so that one compare-and-swap changes all of it.
+//! The value of a slot: one bucket in 128 bits, so that one compare-and-swap changes all of it.
 //!
-//! From the top: 38 bits of the fingerprint, 1 bit that says whether the slot lies in the second
-//! line of its tag, 12 bits of rule index, 17 bits of pending hits, 60 bits of TAT. All zero is an
-//! empty slot: rule indexes begin at 1.
+//! From the top: 38 bits of the fingerprint, 1 bit that is set in the tag's second line, 12 bits of
+//! rule index, 17 bits of pending hits, 60 bits of TAT. An empty slot is all zero. Rule indexes
+//! begin at 1.
 
 use crate::limit::bucket::Tat;
 
@@ -13,18 +13,18 @@ const PENDING_AT: u32 = TAT_BITS;
 const RULE_AT: u32 = PENDING_AT + PENDING_BITS;
 const MARK_AT: u32 = RULE_AT + RULE_BITS;
 
-/// How many bits of the fingerprint a slot keeps.
+/// Number of fingerprint bits that a slot stores.
 pub(super) const FINGERPRINT_BITS: u32 = 128 - 1 - MARK_AT;
-/// How many rule indexes there are; zero is none, and the last one means something else.
+/// Number of rule indexes. Index 0 is unused, and the last index marks a reserved slot.
 pub(crate) const RULES: usize = 1 << RULE_BITS;
-/// How many rules there can be at a time.
+/// The most rules that a table can have at a time.
 pub(crate) const MAX_TABLE_RULES: usize = RULES - 2;
-/// The rule index of a slot that is being claimed.
+/// The rule index of a reserved slot.
 const RESERVED: u16 = RULES as u16 - 1;
-/// The most hits that can be pending.
+/// The most hits that can be pending in one slot.
 pub(super) const MAX_PENDING: u64 = (1 << PENDING_BITS) - 1;
 
-/// What a tag's slot begins with: the stored bits of the fingerprint, and the displaced bit.
+/// The first field of a slot: the stored fingerprint bits and the displaced bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark(u64);
 
@@ -56,7 +56,7 @@ impl Slot {
     #[cfg(test)]
     pub(super) const EMPTY: Slot = Slot(0);
 
-    /// `rule` is below `RULES` and not zero, `pending` at most `MAX_PENDING`.
+    /// `rule` must be from 1 to `RULES - 1`, `pending` at most `MAX_PENDING`.
     pub(super) fn new(mark: Mark, rule: u16, pending: u64, tat: Tat) -> Slot {
         Slot(
             u128::from(mark.0) << MARK_AT
@@ -66,7 +66,7 @@ impl Slot {
         )
     }
 
-    /// As its head says: no slot in use has a head of zero.
+    /// Tests the upper half only, because it is never zero in a slot that is in use.
     pub(super) fn is_empty(self) -> bool {
         self.0 >> 64 == 0
     }
@@ -87,44 +87,45 @@ impl Slot {
         self.0 as u64 & ((1 << TAT_BITS) - 1)
     }
 
-    /// The same tag under this rule with this TAT and these hits pending.
+    /// The same tag with another rule, pending hits and TAT.
     pub(super) fn with(self, rule: u16, pending: u64, tat: Tat) -> Slot {
         Slot::new(self.mark(), rule, pending, tat)
     }
 
-    /// A slot that is being claimed for a tag. The token tells claims apart.
+    /// A slot that is being claimed for a tag. Each claim has its own token.
     pub(super) fn reserved(mark: Mark, token: u64) -> Slot {
         Slot::new(mark, RESERVED, 0, (token << 1 | 1) & ((1 << TAT_BITS) - 1))
     }
 
-    /// Whether the slot is being claimed, or was and is not any more: no bucket of its tag.
+    /// Returns true if a claim of the slot is in progress or was given up. Such a slot holds no
+    /// bucket.
     pub(super) fn is_reserved(self) -> bool {
         self.rule() == RESERVED
     }
 
-    /// Whether the claim of the slot has been given up.
+    /// Returns true if the claim of the slot was given up.
     pub(super) fn is_given_up(self) -> bool {
         self.is_reserved() && self.tat() == 0
     }
 
-    /// The slot when a claim is given up. It stays taken, so that a line never seems emptier than
-    /// it was.
+    /// The value after its claim was given up. The slot stays in use, so that a line never looks
+    /// less crowded than it was.
     pub(super) fn given_up(self) -> Slot {
         self.with(RESERVED, 0, 0)
     }
 }
 
-/// The upper half of a slot, enough to see whose it is.
+/// The upper half of a slot: mark, rule, and the upper part of the pending hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head(pub(super) u64);
 
 impl Head {
-    /// Also true of an empty slot if the mark is zero.
+    /// Returns true also for an empty slot if the mark is zero.
     pub(super) fn has(self, mark: Mark) -> bool {
         self.0 >> (MARK_AT - 64) == mark.0
     }
 
-    /// Whether this is a bucket with this mark under this rule.
+    /// Returns true if this is a bucket with this mark under this rule.
     #[inline]
     pub(super) fn is_of(self, mark: Mark, rule: u16) -> bool {
         self.0 >> (RULE_AT - 64) == mark.0 << RULE_BITS | u64::from(rule)
@@ -145,7 +146,7 @@ mod tests {
     use crate::limit::bucket::MAX_TAT;
 
     #[test]
-    fn every_field_has_its_own_bits() {
+    fn slot_fields_do_not_overlap() {
         let mark = Mark::new((1 << FINGERPRINT_BITS) - 1).displaced();
         let full = Slot::new(mark, RULES as u16 - 1, MAX_PENDING, MAX_TAT);
         assert_eq!(full.0, u128::MAX);
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_slot_is_no_bucket() {
+    fn a_reserved_slot_is_not_a_bucket() {
         let slot = Slot::reserved(Mark::new(5), 0);
         assert!(slot.is_reserved() && Head((slot.0 >> 64) as u64).is_reserved());
         assert!(!slot.is_given_up() && slot.given_up().is_given_up());

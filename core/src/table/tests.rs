@@ -1,4 +1,4 @@
-//! The table on memory of its own, step by step and with few slots.
+//! Tests of the table, in private memory with few slots.
 
 mod claims;
 mod exchange;
@@ -26,13 +26,13 @@ fn per_second(burst: u64) -> Scale {
     Scale::new(&Rate::new(1, Duration::from_secs(1)), burst)
 }
 
-/// The n-th fingerprint of those at home in a line.
+/// The n-th fingerprint whose home is this line.
 fn at_home(line: usize, lines: usize, n: u64) -> u64 {
     let first = ((line as u128) << 64).div_ceil(lines as u128) as u64;
     (first.div_ceil(1 << 10) + n) << 10
 }
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -44,7 +44,7 @@ impl Numbers {
     }
 }
 
-/// A table with one rule: one unit a second.
+/// A table with one rule of one unit per second.
 struct TestTable {
     table: Table,
     scale: Scale,
@@ -62,7 +62,7 @@ impl TestTable {
         Key { fingerprint, rule: self.rule }
     }
 
-    /// Charges units, whatever is there; nothing: there is no room.
+    /// Charges units in any case. Returns `None` if there is no room.
     fn charge(&self, fingerprint: u64, now: u64, units: u64) -> Option<()> {
         let hits = i64::try_from(units).unwrap();
         self.table.update(self.key(fingerprint), &self.scale, now, Some(now), |tat| BucketUpdate {
@@ -72,7 +72,7 @@ impl TestTable {
         })
     }
 
-    /// Takes a unit if it is there. With no room it passes.
+    /// Takes a unit if there is one. Returns true if the check passes or the table has no room.
     fn take(&self, fingerprint: u64, now: u64) -> bool {
         let window = self.scale.window(now, now);
         let step = |tat| match self.scale.passes(tat, window, 1) {
@@ -88,7 +88,7 @@ impl TestTable {
         self.scale.burst() as i64 - self.scale.balance(tat, now)
     }
 
-    /// Fingerprint and hits of all that is drained, in order of fingerprints.
+    /// Fingerprint and hits of all drained buckets, sorted by fingerprint.
     fn drain(&self, all: bool) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         self.table.drain(all, |_| true, |bucket| out.push((bucket.key.fingerprint, bucket.hits)));
@@ -96,7 +96,7 @@ impl TestTable {
         out
     }
 
-    /// Fingerprint and units used of all buckets that are not full, in order of fingerprints.
+    /// Fingerprint and used units of all buckets that are not full, sorted by fingerprint.
     fn all_used(&self, now: u64) -> Vec<(u64, i64)> {
         let mut out = Vec::new();
         self.table.each(now, |bucket, _, scale| {
@@ -107,12 +107,12 @@ impl TestTable {
         out
     }
 
-    /// Slots of a line that are not empty.
+    /// Number of slots of a line that are not empty.
     fn taken(&self, line: usize) -> usize {
         self.table.region.lines()[line].0.iter().filter(|cell| !cell.load().is_empty()).count()
     }
 
-    /// A claim of a tag by a thread that has not seen that another was faster.
+    /// Claims a slot as a thread does that found none, although the tag may have a bucket by now.
     fn claim_late(&self, fingerprint: u64, now: u64, units: u64) -> Claim {
         let key = self.key(fingerprint);
         let tat = self.scale.charge(0, now, units);

@@ -1,4 +1,4 @@
-//! Looking at many buckets: what has to be reported, what is not full, and moving house.
+//! Walks over all buckets: draining pending hits, listing, and copying to another table.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use super::slot::{RULES, Slot};
 use super::{BucketUpdate, Key, Table};
 use crate::limit::bucket::{Scale, Tat};
 
-/// A bucket, as peers and people see it.
+/// A bucket, as the exchange and listings see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
     pub(crate) key: Key,
@@ -20,12 +20,12 @@ pub(crate) struct Bucket {
 }
 
 impl Table {
-    /// Takes over buckets, their rules, and what an exchange needs to know of a table with the same
-    /// zero and key. Nobody else uses this table yet, while the other one may be in use, so that an
-    /// index there may come to mean another rule meanwhile.
+    /// Copies all buckets, their rules and the state of the exchange from a table with the same
+    /// zero and key. No other process may use this table yet. The old table may be in use
+    /// meanwhile, so one of its rule indexes may change its meaning during the copy.
     pub(crate) fn copy_from(&self, old: &Table, now: u64) {
         self.copy_exchange(old);
-        // For each index there, the rule that it meant last, and its index here.
+        // For each index of the old table, the last rule that it named and that rule's index here.
         let mut indexes = vec![None; RULES];
         old.each(now, |bucket, id, scale| {
             let Bucket { key, hits, tat } = bucket;
@@ -41,12 +41,12 @@ impl Table {
         });
     }
 
-    /// Without the origins a peer's reports would be charged twice; without the time of the last
-    /// exchange, hits that wait for an exchanger would not be taken over.
+    /// Without the origins, reports of peers would be charged twice. Without the time of the last
+    /// exchange, pending hits would not be copied.
     fn copy_exchange(&self, old: &Table) {
         let (from, to) = (old.region.header(), self.region.header());
         for (from, to) in [(&from.exchanged_ns, &to.exchanged_ns), (&from.slack_ns, &to.slack_ns)] {
-            // Relaxed: nobody else sees the new table yet.
+            // Relaxed: no other process sees the new table yet.
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         from.exchange.copy_node_to(&to.exchange);
@@ -58,7 +58,7 @@ impl Table {
         }
     }
 
-    /// Takes all hits that are pending and due. Buckets whose line was marked are visited, or all.
+    /// Takes all pending hits that are due, from the dirty lines, or from every line if `all`.
     pub(crate) fn drain(
         &self,
         all: bool,
@@ -98,7 +98,7 @@ impl Table {
         }
     }
 
-    /// Shows every bucket that is not full, with the identity of its rule.
+    /// Calls `show` for every bucket that is not full, with the identity and the scale of its rule.
     pub(crate) fn each(&self, now: u64, mut show: impl FnMut(Bucket, u64, &Scale)) {
         self.each_while(now, |bucket, id, scale| {
             show(bucket, id, scale);
@@ -106,7 +106,7 @@ impl Table {
         });
     }
 
-    /// Like [`Table::each`], until `show` returns false.
+    /// Like [`Table::each`], but stops when `show` returns false.
     pub(crate) fn each_while(&self, now: u64, mut show: impl FnMut(Bucket, u64, &Scale) -> bool) {
         self.each_cell(|line, cell| {
             let Some((slot, id, scale)) = self.with_rule(cell) else { return true };
@@ -114,7 +114,7 @@ impl Table {
         });
     }
 
-    /// Shows all slots that may hold something, with the numbers of their lines, until `show` returns
+    /// Calls `show` for every slot of the pages in use, with its line number, until `show` returns
     /// false.
     pub(super) fn each_cell(&self, mut show: impl FnMut(usize, &Cell) -> bool) {
         for page in (0..self.region.dirty().len()).filter(|page| self.region.is_used(*page)) {
@@ -126,7 +126,8 @@ impl Table {
         }
     }
 
-    /// The bucket in a slot and its rule, if there is one that makes sense.
+    /// Returns the bucket in a slot and its rule, or `None` if the slot is empty or its rule is
+    /// invalid.
     fn with_rule(&self, cell: &Cell) -> Option<(Slot, u64, Scale)> {
         let mut slot = cell.load();
         loop {
@@ -134,7 +135,7 @@ impl Table {
                 return None;
             }
             let rule = self.region.rule(slot.rule()).and_then(SharedRule::read);
-            // As long as a slot names a rule, its index means that rule.
+            // As long as a slot names a rule, the index of that rule is not reused.
             let again = cell.load();
             if again == slot {
                 return rule.map(|(id, scale)| (slot, id, scale));
@@ -143,7 +144,7 @@ impl Table {
         }
     }
 
-    /// How many buckets are not full.
+    /// Number of buckets that are not full.
     pub(crate) fn live(&self, now: u64) -> usize {
         let mut live = 0;
         self.each(now, |_, _, _| live += 1);

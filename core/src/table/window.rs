@@ -1,72 +1,72 @@
-//! Which reports of one origin have been applied: all up to the top, except those missing. The
-//! table stores this for every origin (`origins.rs`); the exchange decides by it.
+//! The reports of one origin that have been applied: all up to the top, except the missing ranges.
+//! The table stores a window for every origin (`origins.rs`), and the exchange consults it.
 //!
-//! Reports are numbered from 1 without holes. A report covers a range of numbers: one when it is
-//! new, several when it is a repair that sums them up.
+//! Reports are numbered from 1 without gaps. A new report covers one number. A repair that sums up
+//! several reports covers a range.
 
-/// One life of a node's exchange: whose reports they are, and which numbers they have.
+/// A node and the incarnation of its exchange, which numbers its reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// The node: the same for all processes of a table, as long as the table is there.
+    /// The ID of the node. All processes of a table share it for the lifetime of the table.
     pub node: u64,
-    /// Later lives have greater numbers.
+    /// The incarnation of the exchange. Later incarnations have greater numbers.
     pub incarnation: u64,
 }
 
-/// Ranges, first and last number, in order, apart from each other.
+/// Ranges of report numbers, as (first, last), in order, not adjacent.
 pub type Ranges = Vec<(u64, u64)>;
 
-/// No origin ever gets there: whatever claims a greater number is not a report.
+/// The greatest report number. A datagram that claims a greater number is malformed.
 pub(crate) const LAST_NUMBER: u64 = 1 << 62;
-/// The most holes that are kept: what is older counts as applied and is never charged.
+/// The most missing ranges that a window keeps. Older ones count as applied and are never charged.
 const MAX_MISSING_RANGES: usize = 1024;
 
-/// The reports of one origin.
+/// The reports of one origin that have been applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     top: u64,
     missing: Ranges,
 }
 
-/// What to do with a report.
+/// Whether a report may be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportStatus {
-    /// All of it is new.
+    /// No part of it was applied before.
     New,
     /// All of it was applied before.
     Applied,
-    /// Some of it was applied before: it cannot be applied, and what is missing has to be asked
-    /// for.
+    /// Part of it was applied before. It cannot be applied, so the missing part must be requested.
     PartlyApplied,
 }
 
 impl Window {
-    /// Everything up to `top` counts as applied, except the ranges given, which are in order and
-    /// apart.
+    /// Creates a window in which everything up to `top` is applied except `missing`. The ranges
+    /// must be in order and not adjacent.
     pub fn new(top: u64, missing: Ranges) -> Window {
         let mut window = Window { top, missing };
         window.forget_oldest();
         window
     }
 
-    /// The greatest number seen or heard of.
+    /// The greatest known report number.
     pub fn top(&self) -> u64 {
         self.top
     }
 
-    /// What has not been applied below the top.
+    /// The ranges up to the top that have not been applied.
     pub fn missing(&self) -> &[(u64, u64)] {
         &self.missing
     }
 
-    /// Whether a report is new.
+    /// Compares a report with the applied ones.
     pub fn status(&self, first: u64, last: u64) -> ReportStatus {
         if first > self.top {
             return ReportStatus::New;
         }
         let hole = self.missing.iter().find(|(_, end)| *end >= first);
         match hole {
-            // Reaching above the top is fine when everything below it is missing, too.
+            // A report may reach above the top if everything below the top that it covers is
+            // missing.
             Some((start, end)) if *start <= first && (last <= *end || *end == self.top) => {
                 ReportStatus::New
             }
@@ -76,7 +76,7 @@ impl Window {
         }
     }
 
-    /// Notes a report as applied.
+    /// Marks a report as applied.
     pub fn mark(&mut self, first: u64, last: u64) {
         if first > self.top {
             self.extend_to(first - 1);
@@ -86,7 +86,7 @@ impl Window {
         self.top = self.top.max(last);
     }
 
-    /// Notes that there are reports up to a number.
+    /// Raises the top, because the origin is known to have sent reports up to this number.
     pub fn extend_to(&mut self, top: u64) {
         if top <= self.top {
             return;
@@ -99,11 +99,12 @@ impl Window {
         self.forget_oldest();
     }
 
-    /// Notes that somebody's buckets, which were taken over, have all that this window has.
+    /// Merges the window that belongs to buckets which were copied from a peer: everything applied
+    /// there is now applied here.
     pub fn fast_forward(&mut self, other: &Window) {
         let before = std::mem::replace(self, other.clone());
         if before.top <= self.top {
-            // What is missing there was applied here all the same if it was not missing here.
+            // Reports that are missing there but were applied here are not missing.
             let missing = std::mem::take(&mut self.missing);
             self.missing = intersection(&missing, &before.missing_up_to(self.top));
         } else {
@@ -112,7 +113,7 @@ impl Window {
         }
     }
 
-    /// What is missing up to a number that may be above the top.
+    /// The missing ranges up to `top`, which may be above the window's own top.
     fn missing_up_to(&self, top: u64) -> Ranges {
         let mut window = self.clone();
         window.extend_to(top);
@@ -143,7 +144,7 @@ impl Window {
     }
 }
 
-/// What is in both.
+/// The ranges that are in both lists.
 fn intersection(a: &[(u64, u64)], b: &[(u64, u64)]) -> Ranges {
     let (mut i, mut j) = (0, 0);
     let mut both = Ranges::new();
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_leaves_no_holes() {
+    fn reports_in_order_leave_nothing_missing() {
         let mut window = Window::default();
         for number in 1..100 {
             assert_eq!(window.status(number, number), ReportStatus::New);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_seen_and_filled() {
+    fn missing_ranges_are_tracked_and_filled() {
         let mut window = Window::default();
         window.mark(5, 5);
         assert_eq!(window.missing(), [(1, 4)]);
@@ -191,16 +192,16 @@ mod tests {
         assert_eq!(window.status(4, 5), ReportStatus::PartlyApplied);
         assert_eq!(window.status(2, 3), ReportStatus::Applied);
         assert_eq!(window.status(5, 5), ReportStatus::Applied);
-        assert_eq!(window.status(7, 12), ReportStatus::New, "all of it is new, above the top too");
+        assert_eq!(window.status(7, 12), ReportStatus::New, "a new report may reach above the top");
         assert_eq!(window.status(4, 12), ReportStatus::PartlyApplied);
         window.mark(7, 12);
         assert_eq!(window.missing(), [(1, 1), (4, 4), (6, 6)]);
         assert_eq!(window.top(), 12);
     }
 
-    /// Against a plain set of numbers, in many orders.
+    /// Compares a window with a plain set of numbers, for random reports.
     #[test]
-    fn a_window_is_a_set() {
+    fn a_window_agrees_with_a_set_of_numbers() {
         let mut state = 1_u64;
         let mut random = move |below: u64| {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_over_windows_fill_holes() {
+    fn merging_a_window_fills_missing_ranges() {
         let mut window = Window::new(10, vec![(2, 3), (7, 8)]);
         window.fast_forward(&Window::new(12, vec![(3, 3), (5, 5), (8, 9), (11, 11)]));
         assert_eq!(window, Window::new(12, vec![(3, 3), (8, 8), (11, 11)]));
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_holes_are_given_up() {
+    fn the_oldest_missing_ranges_beyond_the_limit_are_forgotten() {
         let mut window = Window::default();
         (1..=5000).for_each(|n| window.mark(n * 2, n * 2));
         assert_eq!(window.missing().len(), MAX_MISSING_RANGES);

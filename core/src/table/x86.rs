@@ -1,5 +1,5 @@
-//! Instructions of x86-64 that Rust has no safe name for.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! x86-64 instructions that Rust offers no safe function for.
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::arch::asm;
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -8,13 +8,13 @@ use portable_atomic::AtomicU128;
 
 use super::slot::Head;
 
-/// The upper half of an atomic load of the whole.
+/// The upper half of an atomic load of all 16 bytes.
 #[inline]
 pub(super) fn head(cell: &AtomicU128) -> Head {
     Head(half::<8>(cell))
 }
 
-/// The lower half of an atomic load of the whole.
+/// The lower half of an atomic load of all 16 bytes.
 #[inline]
 pub(super) fn tail(cell: &AtomicU128) -> u64 {
     half::<0>(cell)
@@ -23,10 +23,9 @@ pub(super) fn tail(cell: &AtomicU128) -> u64 {
 #[inline]
 fn half<const OFFSET: u8>(cell: &AtomicU128) -> u64 {
     let half: u64;
-    // SAFETY: reads eight aligned bytes of a live reference. For the memory model this is an
-    // atomic load of all sixteen bytes of which half is thrown away: loads of aligned eight bytes
-    // are atomic here, and all loads have acquire semantics. Rust's own types cannot say so: a
-    // mixed-size atomic load would be undefined.
+    // SAFETY: reads eight aligned bytes behind a live reference. Rust's memory model has no atomic
+    // loads of mixed sizes, so this counts as an atomic load of all sixteen bytes, of which half is
+    // discarded. On x86-64, aligned loads of eight bytes are atomic and have acquire semantics.
     unsafe {
         asm!(
             "mov {half}, qword ptr [{cell} + {offset}]",
@@ -39,17 +38,17 @@ fn half<const OFFSET: u8>(cell: &AtomicU128) -> u64 {
     half
 }
 
-/// Replaces a value if it is still the old one, as `compare_exchange` does, which is called by way of
-/// a pointer here. Nothing: this processor has no such instruction.
+/// Replaces a value if it is still the old one. `AtomicU128::compare_exchange` does the same, but
+/// through a function pointer. Returns `None` if the processor has no such instruction.
 #[inline]
 pub(super) fn replace(cell: &AtomicU128, old: u128, new: u128) -> Option<bool> {
     if !AtomicU128::is_lock_free() {
         return None;
     }
     let replaced: u8;
-    // SAFETY: the processor has the instruction, else the type would need a lock. It reads and
-    // writes sixteen aligned bytes of a live reference in one atomic step, as the type itself does.
-    // rbx, which the compiler keeps for itself, is as before in the end.
+    // SAFETY: the type is lock-free, so the processor has the instruction. It reads and writes
+    // sixteen aligned bytes behind a live reference in one atomic step, as the type itself does.
+    // rbx, which the compiler reserves, has its old value again at the end.
     unsafe {
         asm!(
             "xchg rbx, r8",
@@ -68,9 +67,9 @@ pub(super) fn replace(cell: &AtomicU128, old: u128, new: u128) -> Option<bool> {
     Some(replaced != 0)
 }
 
-/// Asks for the line to be brought near.
+/// Prefetches the cache line.
 #[inline]
 pub(super) fn prefetch(cell: &AtomicU128) {
-    // SAFETY: a hint about the address of a live reference; it reads nothing.
+    // SAFETY: a hint about the address of a live reference. It reads no memory.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(cell.as_ptr().cast::<i8>()) };
 }

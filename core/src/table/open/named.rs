@@ -1,4 +1,4 @@
-//! Tables that every process finds which gives their name.
+//! Named tables, which all processes that use the same name share.
 
 use super::shared::{anonymous, fall_back};
 use super::{OpenOptions, Opened};
@@ -12,7 +12,7 @@ use crate::table::earlier::EarlierBuckets;
 use crate::table::rule_users::RuleUsers;
 use crate::table::{Region, Table, TableParams};
 
-/// A table for every process that gives this name.
+/// Opens or creates the table of this name.
 pub(super) fn named(name: &str, options: OpenOptions<'_>) -> Result<Opened> {
     if !Table::can_be_shared() {
         return fall_back(options, "this processor cannot share a table");
@@ -31,7 +31,7 @@ pub(super) fn named(name: &str, options: OpenOptions<'_>) -> Result<Opened> {
     Err(other_key(name, options.config))
 }
 
-/// The error that a named table has another fingerprint key than this cluster.
+/// The error for a named table that has another fingerprint key than this cluster.
 pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
     let message = format!(
         "the table {name:?} has another fingerprint key: it was made without this cluster, or with \
@@ -41,9 +41,9 @@ pub(crate) fn other_key(name: &str, config: &TableConfig) -> Error {
     Error::config("table", message)
 }
 
-/// The names of a table that nobody chose, in the order in which all its processes try them. They
-/// are numbered, and tell nothing of the key: everybody can see them. One that is in use comes
-/// first: an older one may have been removed since.
+/// The candidate names for a table whose name is a default, in the order in which all processes try
+/// them. They are numbered and do not reveal the key, because every user can see them. A table that
+/// exists with our key comes first, because one with a lower number may have been removed since.
 fn default_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String> {
     let numbered = (2..=MAX_NAME_NUMBER).map(|number| format!("{name}-{number}"));
     let mut names: Vec<String> = std::iter::once(name.to_string()).chain(numbered).collect();
@@ -55,7 +55,7 @@ fn default_names(name: &str, config: &TableConfig, key: [u64; 2]) -> Vec<String>
     names
 }
 
-/// The table of this name; nothing: it is there, with another key.
+/// Opens the table of this name. Returns `None` if it exists with another key.
 fn with_our_key(name: &str, options: OpenOptions<'_>) -> Result<Option<Opened>> {
     let OpenOptions { config, key, zero_ns } = options;
     let shape = config.shape();

@@ -1,4 +1,4 @@
-//! Tables in memory of the system, which forked children share.
+//! Tables in mapped memory, which forked children share.
 
 use super::{OpenOptions, Opened, private};
 use crate::error::Result;
@@ -16,7 +16,7 @@ pub(crate) fn private_memory(bytes: usize) -> Option<Box<dyn Memory>> {
     Some(Box::new(Map::private(bytes).ok()?))
 }
 
-/// Zeroed memory of this process and the children forked from now on.
+/// Zeroed memory of this process and the children that are forked from now on.
 pub(crate) fn anonymous_memory(bytes: usize) -> Option<Box<dyn Memory>> {
     if !Table::can_be_shared() {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn anonymous_memory(bytes: usize) -> Option<Box<dyn Memory>> {
     Some(Box::new(Map::anonymous(bytes).ok()?))
 }
 
-/// A table for this process and its children.
+/// Creates a table for this process and its children.
 pub(super) fn anonymous(options: OpenOptions<'_>) -> Result<Opened> {
     let geometry = options.config.shape();
     if !Table::can_be_shared() {
@@ -40,7 +40,7 @@ pub(super) fn anonymous(options: OpenOptions<'_>) -> Result<Opened> {
     match crate::os::lock::LockFile::of_memory() {
         Ok(file) => opened.rule_users = RuleUsers::Locked(file),
         Err(cause) if options.config.clustered => return Err(named::no_lock(&cause)),
-        // Without a lock no rule index is reused; everything else works.
+        // Without a lock no rule index is reused. Everything else works.
         Err(_) => {}
     }
     Ok(opened)

@@ -1,5 +1,4 @@
-//! Stands for `shared.rs` and `named.rs` where nothing can share memory: a table belongs to its
-//! process.
+//! Replaces `shared.rs` and `named.rs` on platforms without shared memory: every table is private.
 
 use super::{OpenOptions, Opened, private};
 use crate::error::Result;

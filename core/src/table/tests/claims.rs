@@ -1,9 +1,9 @@
-//! Who gets a slot, where, and at whose cost.
+//! Finding, claiming, replacing and evicting slots.
 
 use super::*;
 
 #[test]
-fn a_bucket_is_found_again() {
+fn a_bucket_is_found_by_its_fingerprint() {
     let test = TestTable::new(4, 10);
     for tag in [0, 1 << 10, u64::MAX, at_home(2, 4, 0)] {
         assert_eq!(test.used(tag, SECOND), 0);
@@ -14,12 +14,12 @@ fn a_bucket_is_found_again() {
         assert_eq!(test.used(tag, 3 * SECOND), 5, "two seconds later");
     }
     assert_eq!(test.table.live(SECOND), 4);
-    assert_eq!(test.table.live(8 * SECOND), 0, "full again");
+    assert_eq!(test.table.live(8 * SECOND), 0, "all buckets are full again");
     assert_eq!(test.table.slots(), 16);
 }
 
 #[test]
-fn only_a_change_of_a_bucket_in_its_home_line_is_made_at_home() {
+fn update_at_home_changes_only_buckets_in_their_home_line() {
     let test = TestTable::new(2, 10);
     let tags: Vec<u64> = (0..4).map(|n| at_home(0, 2, n)).collect();
     let add = |key, ticks| {
@@ -37,26 +37,31 @@ fn only_a_change_of_a_bucket_in_its_home_line_is_made_at_home() {
         BucketUpdate { tat: tat + 5, hits: 0, answer: () }
     };
     assert_eq!(test.table.update_at_home(test.key(tags[0]), &test.scale, SECOND, overtaken), None);
-    assert_eq!(test.table.read(test.key(tags[0]), &test.scale, SECOND), tat + 2, "too late");
-    assert_eq!(add(test.key(tags[3]), 1), None, "in the second line");
+    assert_eq!(
+        test.table.read(test.key(tags[0]), &test.scale, SECOND),
+        tat + 2,
+        "the overtaken step changed nothing"
+    );
+    assert_eq!(add(test.key(tags[3]), 1), None, "the bucket is in the second line");
     let other = Key { rule: test.rule + 1, ..test.key(tags[0]) };
-    assert_eq!(add(other, 1), None, "under another rule");
+    assert_eq!(add(other, 1), None, "the key names another rule");
     assert!(test.table.was_never_exchanged());
     test.table.set_exchanged(SECOND);
-    assert!(!test.table.was_never_exchanged(), "somebody must be told");
+    assert!(!test.table.was_never_exchanged(), "an exchanged table has peers to report to");
 }
 
 #[test]
-fn a_step_that_leaves_a_full_bucket_takes_no_slot() {
+fn a_step_that_leaves_a_full_bucket_claims_no_slot() {
     let test = TestTable::new(2, 10);
     let step = |tat| BucketUpdate { tat, hits: 0, answer: tat };
     assert_eq!(test.table.update(test.key(7), &test.scale, SECOND, Some(SECOND), step), Some(0));
     assert_eq!((test.taken(0), test.taken(1)), (0, 0));
 }
 
-/// Peers' hits may leave a bucket that is full by now. It is remembered where there is room.
+/// A late report may create a bucket that is already full again. It takes a free slot but evicts
+/// nothing.
 #[test]
-fn nothing_is_evicted_for_a_bucket_that_is_full() {
+fn a_full_bucket_evicts_no_other_bucket() {
     let test = TestTable::new(2, 10);
     let now = 10 * SECOND;
     let tag = |n| at_home(0, 2, n);
@@ -69,13 +74,13 @@ fn nothing_is_evicted_for_a_bucket_that_is_full() {
     (0..7).for_each(|n| test.charge(tag(n), now, 5).unwrap());
     assert_eq!(charge_late(7), test.scale.ticks(3 * SECOND), "in the last slot");
     test.charge(tag(8), now, 1).unwrap();
-    assert_eq!(charge_late(9), 0, "no room");
+    assert_eq!(charge_late(9), 0, "no slot for a full bucket");
     assert_eq!((test.table.live(now), test.table.evicted.get()), (8, 0));
 }
 
-/// The fourth tag of a line goes elsewhere, so that the line keeps a slot for one more.
+/// The fourth tag of a line is displaced, so that the line keeps a free slot for one more.
 #[test]
-fn tags_beyond_a_line_are_in_their_second_line() {
+fn tags_that_do_not_fit_their_home_line_use_their_second_line() {
     let test = TestTable::new(2, 10);
     let tags: Vec<u64> = (0..8).map(|n| at_home(0, 2, n)).collect();
     for (i, tag) in tags.iter().enumerate() {
@@ -89,14 +94,14 @@ fn tags_beyond_a_line_are_in_their_second_line() {
     for (tag, used) in expected {
         assert_eq!(test.used(tag, SECOND), used);
         test.charge(tag, SECOND, 1).unwrap();
-        assert_eq!(test.used(tag, SECOND), used + 1, "charged where it was");
+        assert_eq!(test.used(tag, SECOND), used + 1, "charged in its own slot");
     }
     assert_eq!((test.table.live(SECOND), test.table.evicted.get()), (8, 0));
 }
 
-/// With many lines the second lines of one line's tags are many.
+/// In a table with many lines.
 #[test]
-fn second_lines_differ() {
+fn tags_of_one_line_have_many_second_lines() {
     let lines = 16;
     let test = TestTable::new(lines, 10);
     let mut numbers = Numbers(1);
@@ -108,10 +113,10 @@ fn second_lines_differ() {
     assert!((0..lines).filter(|line| test.taken(*line) > 0).count() > 8);
 }
 
-/// Fingerprints of all kinds, and the table says which they were.
+/// Fills a large table with random fingerprints, and lists them.
 #[test]
 #[cfg_attr(miri, ignore = "too big; nothing in it is new to Miri")]
-fn a_table_that_can_be_shared_gives_fingerprints_back() {
+fn a_large_table_recovers_whole_fingerprints() {
     let test = TestTable::new(MIN_SHARED_LINES, 10);
     test.table.set_exchanged(SECOND);
     let mut numbers = Numbers(2);
@@ -123,9 +128,9 @@ fn a_table_that_can_be_shared_gives_fingerprints_back() {
     assert_eq!(test.all_used(SECOND), tags.iter().map(|tag| (*tag, 1)).collect::<Vec<_>>());
 }
 
-/// Ten times more tags than slots, a few at a time, and nobody who cleans up.
+/// Ten times more tags than slots, a few at a time. Nothing cleans up.
 #[test]
-fn slots_of_full_buckets_are_used_again() {
+fn slots_of_full_buckets_are_reused() {
     let test = TestTable::new(8, 1);
     let mut numbers = Numbers(3);
     for wave in 1..=40 {
@@ -138,9 +143,9 @@ fn slots_of_full_buckets_are_used_again() {
     assert_eq!(test.table.evicted.get(), 0);
 }
 
-/// The tag that was full first may be gone; the others are likely to come back.
+/// The tag that was full first may be gone. The others are more likely to return.
 #[test]
-fn the_slot_that_was_full_first_goes_first() {
+fn the_bucket_that_was_full_first_is_replaced_first() {
     let test = TestTable::new(2, 10);
     let tag = |n| at_home(0, 2, n);
     for (n, at) in [(0, 3), (1, 1), (2, 2)] {
@@ -148,7 +153,7 @@ fn the_slot_that_was_full_first_goes_first() {
     }
     let tat = |n| test.table.read(test.key(tag(n)), &test.scale, 9 * SECOND);
     test.charge(tag(3), 9 * SECOND, 1).unwrap();
-    assert_eq!(test.taken(0), 4, "the empty one before all others");
+    assert_eq!(test.taken(0), 4, "the empty slot is taken first");
     test.charge(tag(4), 9 * SECOND, 1).unwrap();
     assert!(tat(0) > 0 && tat(1) == 0 && tat(2) > 0);
     test.charge(tag(5), 9 * SECOND, 1).unwrap();
@@ -157,7 +162,7 @@ fn the_slot_that_was_full_first_goes_first() {
 }
 
 #[test]
-fn in_a_full_table_the_cheapest_bucket_is_forgotten() {
+fn a_full_table_evicts_the_bucket_with_the_lowest_cost() {
     let test = TestTable::new(2, 10);
     for cheapest in 0..8 {
         let test = TestTable::new(2, 10);
@@ -175,9 +180,9 @@ fn in_a_full_table_the_cheapest_bucket_is_forgotten() {
     assert_eq!(test.table.live(SECOND), 0);
 }
 
-/// Cheap is what is little of its own burst.
+/// A bucket is cheap to evict if it used a small share of its own burst.
 #[test]
-fn buckets_of_different_rules_are_compared_by_their_share() {
+fn eviction_compares_buckets_by_the_used_share_of_their_burst() {
     let test = TestTable::new(2, 100);
     let small = per_second(2);
     let rule = test.table.rule_index(2, &small).unwrap();
@@ -189,43 +194,42 @@ fn buckets_of_different_rules_are_compared_by_their_share() {
     }
     test.charge(tag(7), SECOND, 10).unwrap();
     test.charge(tag(8), SECOND, 90).unwrap();
-    assert_eq!(test.used(tag(7), SECOND), 0, "ten units, but a tenth of its burst");
+    assert_eq!(test.used(tag(7), SECOND), 0, "ten units are only a tenth of its burst");
     assert_eq!((test.table.live(SECOND), test.table.evicted.get()), (8, 1));
 }
 
 #[test]
-fn a_flood_of_new_tags_does_not_wash_an_offender_away() {
+fn a_flood_of_new_tags_does_not_evict_a_tag_in_debt() {
     let test = TestTable::new(2, 10);
-    let offender = at_home(0, 2, 0);
-    test.charge(offender, SECOND, 25).unwrap();
+    let debtor = at_home(0, 2, 0);
+    test.charge(debtor, SECOND, 25).unwrap();
     let flood = if cfg!(miri) { 50 } else { 5000 };
     for n in 1..=flood {
         test.charge(at_home(n as usize % 2, 2, n), SECOND, 1 + n % 10).unwrap();
-        assert!(!test.take(offender, SECOND));
+        assert!(!test.take(debtor, SECOND));
     }
-    assert_eq!(test.used(offender, SECOND), 25);
+    assert_eq!(test.used(debtor, SECOND), 25);
     assert_eq!(test.table.evicted.get(), flood - 7);
 }
 
-/// Whoever claims a slot for a tag that has a bucket by now is told so, and nothing is charged.
+/// The claim fails, and charges nothing.
 #[test]
-fn a_late_claim_is_lost() {
+fn a_claim_for_a_tag_that_has_a_bucket_by_now_is_lost() {
     for crowd in 0..=7 {
         let test = TestTable::new(2, 100);
         (1..=crowd).for_each(|n| test.charge(at_home(0, 2, n), SECOND, 50).unwrap());
         let tag = at_home(0, 2, 0);
         test.charge(tag, SECOND, 3).unwrap();
         assert_eq!(test.claim_late(tag, SECOND, 5), Claim::Lost);
-        assert_eq!(test.used(tag, SECOND), 3, "in a crowd of {crowd}");
+        assert_eq!(test.used(tag, SECOND), 3, "with {crowd} other tags");
         assert_eq!(test.table.live(SECOND), crowd as usize + 1);
         (1..=crowd).for_each(|n| assert_eq!(test.used(at_home(0, 2, n), SECOND), 50));
     }
 }
 
-/// A process was killed while it claimed: its reservation is no bucket, in nobody's way, and taken
-/// over by its own tag or by others.
+/// The reservation is not a bucket. Its own tag and other tags take it over.
 #[test]
-fn a_reservation_left_behind_is_taken_over() {
+fn the_reservation_of_a_killed_process_is_taken_over() {
     let test = TestTable::new(2, 100);
     let tag = |n| at_home(0, 2, n);
     let reserve = |n: u64, place: usize| {
@@ -237,18 +241,26 @@ fn a_reservation_left_behind_is_taken_over() {
     reserve(1, 3);
     assert_eq!((test.used(tag(0), SECOND), test.table.live(SECOND)), (0, 0));
     test.charge(tag(0), SECOND, 3).unwrap();
-    assert_eq!((test.used(tag(0), SECOND), test.taken(0)), (3, 2), "the same slot");
+    assert_eq!(
+        (test.used(tag(0), SECOND), test.taken(0)),
+        (3, 2),
+        "its own reservation is taken over"
+    );
     (2..=8).for_each(|n| test.charge(tag(n), SECOND, 5).unwrap());
-    assert_eq!((test.table.live(SECOND), test.table.evicted.get()), (8, 0), "the other's as well");
+    assert_eq!(
+        (test.table.live(SECOND), test.table.evicted.get()),
+        (8, 0),
+        "the other tag's reservation is reused too"
+    );
 }
 
-/// A claim that was given up does not make its line look as if nobody had been sent away.
+/// A slot whose claim gave up still counts as in use, so the home line still looks crowded.
 #[test]
-fn a_tag_in_its_second_line_is_found_after_a_claim_was_given_up() {
+fn a_displaced_tag_is_found_after_claims_in_its_home_line_gave_up() {
     let test = TestTable::new(2, 100);
     let tag = |n| at_home(0, 2, n);
     (0..4).for_each(|n| test.charge(tag(n), SECOND, 5).unwrap());
-    assert_eq!((test.taken(0), test.taken(1)), (3, 1), "sent away");
+    assert_eq!((test.taken(0), test.taken(1)), (3, 1), "the fourth tag is displaced");
     for cell in &test.table.region.lines()[0].0[..3] {
         assert!(cell.replace(cell.load(), cell.load().given_up()));
     }
@@ -256,7 +268,7 @@ fn a_tag_in_its_second_line_is_found_after_a_claim_was_given_up() {
 }
 
 #[test]
-fn a_bigger_table_takes_everything_over() {
+fn a_copy_in_a_bigger_table_has_every_bucket() {
     let small = TestTable::new(2, 10);
     small.table.set_exchanged(SECOND);
     let tags: Vec<u64> = (0..8).map(|n| at_home(0, 2, n)).collect();

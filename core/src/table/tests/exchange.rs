@@ -1,4 +1,4 @@
-//! What a table remembers for an exchange: origins, counters, events.
+//! The state of the exchange in a table: origins, counters, events.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -46,7 +46,7 @@ fn claiming_fails_when_all_peer_slots_are_taken() {
     assert_eq!(table.claim_peer_slot(origin(1025)), Some(77));
 }
 
-/// Where there is no exchange there is nothing to take, and nobody minds.
+/// A table without exchange ignores calls about peers.
 #[test]
 fn a_table_without_exchange_has_no_peer_slots() {
     let table = empty(2);
@@ -59,7 +59,7 @@ fn a_table_without_exchange_has_no_peer_slots() {
 }
 
 #[test]
-fn a_node_keeps_its_number() {
+fn a_node_keeps_its_id() {
     let table = exchanged();
     assert_eq!((table.node_id(0), table.node_id(7)), (1, 1));
     let table = exchanged();
@@ -70,7 +70,7 @@ fn a_node_keeps_its_number() {
 }
 
 #[test]
-fn what_is_counted_adds_up() {
+fn counters_add_up_and_unknown_ones_are_ignored() {
     let table = exchanged();
     for counter in 0..COUNTERS + 2 {
         table.add_to_counter(counter, counter as u64);
@@ -81,7 +81,7 @@ fn what_is_counted_adds_up() {
 }
 
 #[test]
-fn events_are_kept_until_others_need_the_room() {
+fn the_ring_keeps_the_latest_64_events() {
     let table = exchanged();
     let numbers = |since| table.events_since(since).iter().map(|e| e.number).collect::<Vec<_>>();
     assert_eq!(numbers(0), [] as [u64; 0]);
@@ -96,7 +96,7 @@ fn events_are_kept_until_others_need_the_room() {
 }
 
 #[test]
-fn another_table_takes_it_all_over() {
+fn a_copied_table_keeps_the_state_of_the_exchange() {
     let (old, new) = (exchanged(), exchanged());
     old.node_id(7);
     old.set_exchanged(SECOND);
@@ -116,9 +116,9 @@ fn another_table_takes_it_all_over() {
     empty(2).copy_from(&old, SECOND);
 }
 
-/// A reader never sees parts of two windows: what is missing is always told by the top.
+/// The missing ranges that a reader gets always belong to the top that it gets.
 #[test]
-fn readers_see_whole_windows() {
+fn readers_never_see_a_mix_of_two_windows() {
     let table = exchanged();
     let peer_slot = table.claim_peer_slot(origin(1)).unwrap();
     let (done, rounds) = (AtomicBool::new(false), if cfg!(miri) { 20 } else { 50_000 });

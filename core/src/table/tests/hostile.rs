@@ -1,5 +1,5 @@
-//! Memory in which any process may have written anything: there is always an answer.
-#![allow(unsafe_code, reason = "one of the homes of unsafe code; see ARCHITECTURE.md")]
+//! Tables in memory that holds arbitrary bytes: every call must return.
+#![allow(unsafe_code, reason = "unsafe code is allowed here; see ARCHITECTURE.md")]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::*;
 use crate::cluster::{Origin, Window};
 
-/// Memory full of words of all kinds. Some look like a rule.
+/// Fills memory with words of all kinds, some of which look like a rule.
 fn garbage(geometry: Geometry, seed: u64) -> Heap {
     let heap = Heap::new(geometry.bytes());
     let mut numbers = Numbers(seed);
     let words = heap.base().cast::<u64>();
     for i in 0..geometry.bytes() / size_of::<u64>() {
         let word = any_word(&mut numbers);
-        // SAFETY: inside the memory, which nobody else uses yet.
+        // SAFETY: inside the memory, which nothing else uses yet.
         let place = unsafe { words.add(i) };
         // SAFETY: as above, and aligned to more than a word.
         unsafe { place.write(word) };
@@ -37,7 +37,7 @@ fn any_word(numbers: &mut Numbers) -> u64 {
 fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
     let mut numbers = Numbers(seed);
     let scales = [per_second(1), per_second(1 << 20)];
-    // A place that says our rule and is not written is waited for, which takes Miri for ever.
+    // A search waits for an entry that has our ID and is not ready. That takes too long under Miri.
     let first_id = if cfg!(miri) { 3 << 50 } else { 0 };
     for (id, scale) in (first_id..).zip(&scales) {
         if let Some(index) = table.rule_index(id, scale) {
@@ -74,7 +74,7 @@ fn use_all(table: &Table, other: &Table, seed: u64, steps: u64) {
     assert!(hits <= MAX_PENDING * other.slots() as u64);
 }
 
-/// Everything that an exchange reads makes sense, and can be written over.
+/// Everything that an exchange reads is consistent, and can be overwritten.
 fn exchange_all(table: &Table, numbers: &mut Numbers) {
     let peer_slots: Vec<_> = table.peer_slots().collect();
     let made_up = [0, usize::MAX, numbers.next() as usize % 2000];
@@ -104,12 +104,12 @@ fn exchange_all(table: &Table, numbers: &mut Numbers) {
         let events = table.events_since(0);
         assert!(events.is_sorted_by(|a, b| a.number < b.number));
     }
-    // The number before the first may have been the last there is.
+    // The number before the first event may have been the greatest one.
     assert!(table.events_since(0).iter().any(|event| event.at_ns == 7));
 }
 
 #[test]
-fn there_is_an_answer_whatever_is_in_memory() {
+fn a_table_of_random_bytes_answers_every_call() {
     let (tables, steps) = if cfg!(miri) { (1, 60) } else { (40, 500) };
     for seed in 0..tables {
         let (small, big) = (Geometry::new(2 + seed as usize % 4), Geometry::new(70));
@@ -122,9 +122,9 @@ fn there_is_an_answer_whatever_is_in_memory() {
     }
 }
 
-/// A file of the right size with anything in it is a table only if its header says so.
+/// Memory of the right size is a table only if its header says so.
 #[test]
-fn garbage_is_not_opened_as_a_table() {
+fn random_bytes_are_not_opened_as_a_table() {
     let geometry = Geometry::new(5);
     let tables = if cfg!(miri) { 1 } else { 20 };
     for seed in 0..tables {
@@ -137,10 +137,10 @@ fn garbage_is_not_opened_as_a_table() {
 }
 
 #[test]
-fn a_region_is_opened_as_it_was_made() {
+fn a_created_region_is_opened_with_its_parameters() {
     #[derive(Clone)]
     struct Shared(Arc<Heap>);
-    // SAFETY: the memory is the heap's, which promises the same and lives as long.
+    // SAFETY: the memory is the heap's, which makes the same promises and lives as long.
     unsafe impl Memory for Shared {
         fn base(&self) -> NonNull<u8> {
             self.0.base()

@@ -1,15 +1,15 @@
-//! Hits that peers must hear about.
+//! Pending hits: counting and draining.
 
 use std::sync::atomic::Ordering;
 
 use super::*;
 
-/// Eight tags of one line, which fill two.
+/// Eight tags of one home line, which fill two lines.
 fn tags() -> Vec<u64> {
     (0..8).map(|n| at_home(0, 2, n)).collect()
 }
 
-/// A table of eight slots, all with a hit that nobody has taken yet.
+/// A table whose eight slots all have a pending hit.
 fn full_of_hits() -> TestTable {
     let test = TestTable::new(2, 10);
     test.table.set_exchanged(SECOND);
@@ -18,18 +18,18 @@ fn full_of_hits() -> TestTable {
 }
 
 #[test]
-fn alone_nothing_is_counted_for_peers() {
+fn a_table_that_is_not_exchanged_counts_no_hits() {
     let test = TestTable::new(2, 10);
     test.charge(7, SECOND, 3).unwrap();
     assert_eq!(test.drain(true), []);
     test.table.set_exchanged(2 * SECOND);
     test.charge(7, 17 * SECOND, 3).unwrap();
-    assert_eq!(test.drain(true), [], "the exchanger has not been there for 15 seconds");
+    assert_eq!(test.drain(true), [], "no process has exchanged for 15 seconds");
     assert_eq!(test.table.unreported.get(), 0);
 }
 
 #[test]
-fn every_hit_is_handed_over_once() {
+fn every_hit_is_drained_once() {
     let test = full_of_hits();
     test.charge(tags()[5], SECOND, 4).unwrap();
     let mut expected: Vec<(u64, u64)> = tags().iter().map(|tag| (*tag, 1)).collect();
@@ -39,11 +39,11 @@ fn every_hit_is_handed_over_once() {
     assert_eq!((test.drain(false), test.drain(true)), (vec![], vec![]));
     test.charge(tags()[6], SECOND, 2).unwrap();
     assert_eq!(test.drain(false), [(tags()[6], 2)]);
-    assert_eq!(test.used(tags()[5], SECOND), 5, "only the hits are taken");
+    assert_eq!(test.used(tags()[5], SECOND), 5, "draining does not change the TAT");
 }
 
 #[test]
-fn every_line_has_its_bit() {
+fn every_line_has_its_own_dirty_bit() {
     let lines = 130;
     let test = TestTable::new(lines, 10);
     test.table.set_exchanged(SECOND);
@@ -55,7 +55,7 @@ fn every_line_has_its_bit() {
 }
 
 #[test]
-fn hits_that_are_not_due_are_kept() {
+fn hits_that_are_not_due_stay_pending() {
     let test = full_of_hits();
     let late = tags()[2];
     let mut out = Vec::new();
@@ -67,50 +67,51 @@ fn hits_that_are_not_due_are_kept() {
     assert_eq!(test.drain(false), [(late, 1)]);
 }
 
-/// What a process leaves that is killed between the swap of a slot and the bit of its line.
+/// A process that is killed between the swap of a slot and the bit of its line leaves an unmarked
+/// line.
 #[test]
-fn a_slot_whose_line_is_not_marked_is_found_again() {
+fn hits_in_an_unmarked_line_are_found_by_the_next_hit_or_a_full_drain() {
     let unmarked = || {
         let test = full_of_hits();
         test.table.region.dirty()[0].store(0, Ordering::Relaxed);
         assert_eq!(test.drain(false), []);
         test
     };
-    assert_eq!(unmarked().drain(true).len(), 8, "by looking at all");
+    assert_eq!(unmarked().drain(true).len(), 8, "a full drain finds them");
     let test = unmarked();
     test.charge(tags()[0], SECOND, 1).unwrap();
-    assert_eq!(test.drain(false).len(), test.taken(0), "by the next hit of its line");
+    assert_eq!(test.drain(false).len(), test.taken(0), "the next hit of the line finds them");
 }
 
 #[test]
-fn a_slot_with_hits_is_kept_while_somebody_takes_them() {
+fn a_slot_with_pending_hits_is_not_replaced_while_the_table_is_exchanged() {
     let test = full_of_hits();
     let another = test.key(at_home(1, 2, 1));
     let step =
         |tat| BucketUpdate { tat: test.scale.charge(tat, 15 * SECOND, 1), hits: 1, answer: () };
     let update = |evict| test.table.update(another, &test.scale, 15 * SECOND, evict, step);
-    assert_eq!(update(None), None, "all are full buckets, but not taken");
+    assert_eq!(update(None), None, "all buckets are full, but their hits are pending");
     assert_eq!(test.used(another.fingerprint, 15 * SECOND), 0);
     assert_eq!(test.drain(false).len(), 8);
     update(None).unwrap();
     assert_eq!((test.table.evicted.get(), test.table.unreported.get()), (0, 0));
 }
 
-/// Hits that no peer hears of are worth less than a debt that nobody remembers.
+/// Unreported hits cost less than a forgotten debt.
 #[test]
-fn a_flood_with_hits_does_not_wash_an_offender_away() {
+fn a_flood_of_tags_with_pending_hits_does_not_evict_a_tag_in_debt() {
     let test = TestTable::new(2, 10);
     test.table.set_exchanged(SECOND);
-    let offender = at_home(0, 2, 0);
-    test.charge(offender, SECOND, 25).unwrap();
-    assert_eq!(test.drain(false), [(offender, 25)]);
+    let debtor = at_home(0, 2, 0);
+    test.charge(debtor, SECOND, 25).unwrap();
+    assert_eq!(test.drain(false), [(debtor, 25)]);
     (1..=100).for_each(|n| test.charge(at_home(n as usize % 2, 2, n), SECOND, 1).unwrap());
-    assert_eq!(test.used(offender, SECOND), 25);
+    assert_eq!(test.used(debtor, SECOND), 25);
     assert_eq!((test.table.evicted.get(), test.table.unreported.get()), (93, 93));
 }
 
 #[test]
-fn a_slot_with_hits_is_not_kept_for_an_exchanger_that_is_gone() {
+fn a_slot_with_pending_hits_is_replaced_when_the_exchange_has_ended() {
     let test = full_of_hits();
     let another = at_home(1, 2, 1);
     test.charge(another, 16 * SECOND, 1).unwrap();
@@ -119,7 +120,7 @@ fn a_slot_with_hits_is_not_kept_for_an_exchanger_that_is_gone() {
 }
 
 #[test]
-fn pending_hits_saturate() {
+fn pending_hits_saturate_and_the_rest_counts_as_unreported() {
     let test = TestTable::new(2, 10);
     test.table.set_exchanged(SECOND);
     test.charge(7, SECOND, MAX_PENDING - 1).unwrap();
@@ -128,12 +129,12 @@ fn pending_hits_saturate() {
     assert_eq!(test.table.unreported.get(), 4);
     assert_eq!(test.drain(false), [(0, MAX_PENDING)]);
     test.charge(8 << 20, SECOND, MAX_PENDING + 3).unwrap();
-    assert_eq!(test.table.unreported.get(), 7, "also of a new bucket");
+    assert_eq!(test.table.unreported.get(), 7, "hits of a new bucket saturate too");
     assert_eq!(test.drain(false), [(8 << 20, MAX_PENDING)]);
 }
 
 #[test]
-fn hits_that_were_given_back_are_not_reported() {
+fn refunded_hits_are_not_reported() {
     let test = full_of_hits();
     let back = |tag, hits| {
         let step = |tat| BucketUpdate { tat, hits, answer: () };
@@ -148,7 +149,7 @@ fn hits_that_were_given_back_are_not_reported() {
 }
 
 #[test]
-fn the_hits_of_a_claim_that_is_lost_are_not_reported() {
+fn the_hits_of_a_lost_claim_are_not_reported() {
     let test = TestTable::new(2, 100);
     test.table.set_exchanged(SECOND);
     let tag = at_home(0, 2, 0);

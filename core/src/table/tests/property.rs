@@ -1,4 +1,4 @@
-//! Where nothing has to be forgotten, a table is a map.
+//! As long as nothing is evicted, a table behaves like a map.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The model one: every tag has a TAT and the rule by which it is counted.
+/// The reference: for every tag, its rule and its TAT in ticks of that rule.
 #[derive(Default)]
 struct Model(BTreeMap<u8, (usize, Tat)>);
 
@@ -65,7 +65,7 @@ fn run(seed: u64, operations: &[Operation]) {
         };
         let scale = &scales[rule];
         let key = Key { fingerprint: fingerprint(tag), rule: rules[rule] };
-        // All that is past is the same: full.
+        // All TATs in the past are equal, because the bucket is full.
         let full = |tat: Tat| tat.max(scale.ticks(now));
         let expected = model.read(&scales, tag, rule, now);
         assert_eq!(full(table.read(key, scale, now)), full(expected), "{operation:?}");

@@ -1,9 +1,9 @@
-//! Buckets that were counted by another rule than the one they are asked about.
+//! Buckets that were last counted under another rule.
 
 use super::*;
 
 #[test]
-fn a_changed_rule_carries_the_balance_over() {
+fn a_bucket_keeps_its_balance_when_its_rule_changes() {
     let test = TestTable::new(2, 10);
     let minute = Scale::new(&Rate::new(7, Duration::from_secs(60)), 20);
     let rule = test.table.rule_index(1, &minute).unwrap();
@@ -22,18 +22,18 @@ fn a_changed_rule_carries_the_balance_over() {
     test.charge(7, SECOND, 4).unwrap();
     assert_eq!(balance(SECOND), (6, 6));
     charge(2);
-    assert_eq!(balance(SECOND), (4, 4), "two processes with different rules, in turns");
+    assert_eq!(balance(SECOND), (4, 4), "two processes with different rules charge in turns");
     test.charge(7, SECOND, 1).unwrap();
     assert_eq!(balance(SECOND), (3, 3));
     charge(8);
-    assert_eq!(balance(SECOND), (-5, -5), "debts too");
+    assert_eq!(balance(SECOND), (-5, -5), "debts are kept too");
     test.charge(7, SECOND, 2).unwrap();
     assert_eq!(balance(SECOND), (-7, -7));
     assert_eq!(test.table.live(SECOND), 1);
-    assert_eq!(balance(60 * SECOND), (20, 10), "full is full");
+    assert_eq!(balance(60 * SECOND), (20, 10), "a full bucket is full under both rules");
 }
 
-/// What is found says by which rule it was counted last.
+/// A listing shows the rule that counted the bucket last.
 #[test]
 fn a_slot_names_the_rule_that_charged_it_last() {
     let test = TestTable::new(2, 10);
@@ -56,7 +56,7 @@ fn a_slot_names_the_rule_that_charged_it_last() {
 }
 
 #[test]
-fn a_slot_of_a_rule_that_makes_no_sense_is_worth_nothing() {
+fn a_slot_with_an_invalid_rule_counts_as_full() {
     let test = TestTable::new(2, 10);
     let unknown = Key { rule: 77, ..test.key(7) };
     let step = |_| BucketUpdate { tat: 1 << 50, hits: 0, answer: () };
@@ -69,24 +69,28 @@ fn a_slot_of_a_rule_that_makes_no_sense_is_worth_nothing() {
 
 #[test]
 #[cfg_attr(miri, ignore = "millions of steps; `rules.rs` fills a shorter list")]
-fn the_list_of_rules_can_be_full() {
+fn a_full_list_of_rules_takes_no_further_rule() {
     let test = TestTable::new(2, 10);
     let most = slot::RULES as u64 - 2;
     for id in 2..=most {
         assert_eq!(test.table.rule_index(id, &test.scale), Some(id as u16));
     }
     assert_eq!(test.table.rule_index(most + 1, &test.scale), None);
-    assert_eq!(test.table.rule_index(most, &test.scale), Some(most as u16), "known");
-    assert_eq!(test.table.rule_index(most, &per_second(20)), None, "changed");
+    assert_eq!(
+        test.table.rule_index(most, &test.scale),
+        Some(most as u16),
+        "a known rule is found"
+    );
+    assert_eq!(test.table.rule_index(most, &per_second(20)), None, "a changed rule is a new rule");
     let key = Key { fingerprint: 7, rule: most as u16 };
     let step = |tat| BucketUpdate { tat: test.scale.charge(tat, SECOND, 4), hits: 0, answer: () };
     test.table.update(key, &test.scale, SECOND, Some(SECOND), step).unwrap();
-    assert_eq!(test.used(7, SECOND), 4, "the last rule counts like any other");
+    assert_eq!(test.used(7, SECOND), 4, "the last rule works like any other");
 }
 
-/// Hits that wait are units, however many of them the next rule counts as one.
+/// Pending hits are units, and rules may count different numbers of units as one hit.
 #[test]
-fn pending_hits_are_carried_over_to_another_quantum() {
+fn pending_hits_are_converted_to_the_quantum_of_another_rule() {
     let test = TestTable::new(2, 10);
     test.table.set_exchanged(SECOND);
     let coarse = per_second(1 << 20);

@@ -8,7 +8,7 @@ use super::*;
 const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };
 const ROUNDS: usize = if cfg!(miri) { 3 } else { 500 };
 
-/// Runs the same in several threads at once, each of which has a number, and adds up the answers.
+/// Runs `act` in several numbered threads at once, and returns the sum of the results.
 fn at_once(act: impl Fn(u64) -> u64 + Sync) -> u64 {
     let barrier = Barrier::new(THREADS as usize);
     let (act, barrier) = (&act, &barrier);
@@ -24,10 +24,9 @@ fn at_once(act: impl Fn(u64) -> u64 + Sync) -> u64 {
     })
 }
 
-/// The first touch of a tag is where threads can get into each other's way most, so that every
-/// round has a table of its own.
+/// Races are most likely at the first check of a tag, so every round has a new table.
 #[test]
-fn what_passes_is_charged_and_within_the_burst() {
+fn concurrent_first_checks_of_a_tag_admit_exactly_the_burst() {
     for round in 0..ROUNDS {
         let test = TestTable::new(2, 10);
         let crowd = (round % 4) as u64;
@@ -40,9 +39,9 @@ fn what_passes_is_charged_and_within_the_burst() {
     }
 }
 
-/// A bucket that is there is one atomic step for all.
+/// A check of an existing bucket is a single atomic step.
 #[test]
-fn of_a_known_tag_exactly_the_burst_passes() {
+fn concurrent_checks_of_known_tags_admit_exactly_the_burst() {
     let test = TestTable::new(2, if cfg!(miri) { 20 } else { 10_000 });
     let tags: Vec<u64> = (0..5).map(|n| at_home(0, 2, n)).collect();
     tags.iter().for_each(|tag| assert!(test.take(*tag, SECOND)));
@@ -55,7 +54,7 @@ fn of_a_known_tag_exactly_the_burst_passes() {
 }
 
 #[test]
-fn no_charge_and_no_hit_is_lost() {
+fn concurrent_charges_lose_no_unit_and_no_hit() {
     for round in 0..ROUNDS {
         let test = TestTable::new(2, 10);
         test.table.set_exchanged(SECOND);
@@ -71,16 +70,16 @@ fn no_charge_and_no_hit_is_lost() {
         assert_eq!(used, [each as i64; 5], "round {round}");
         let left: u64 = test.drain(false).iter().map(|(_, hits)| hits).sum();
         assert_eq!(drained + left, 5 * each, "round {round}");
-        assert_eq!(test.drain(true), [], "all were marked");
+        assert_eq!(test.drain(true), [], "every line with hits was marked");
     }
 }
 
-/// Slots go from tag to tag all the time; one tag is in debt and stays so.
+/// Slots are replaced all the time, while one tag is deep in debt.
 #[test]
-fn slots_change_hands_and_an_offender_keeps_his() {
+fn a_tag_in_debt_keeps_its_slot_while_other_slots_are_reused() {
     let test = TestTable::new(3, 2);
-    let offender = at_home(0, 3, 0);
-    test.charge(offender, 0, 1_000_000).unwrap();
+    let debtor = at_home(0, 3, 0);
+    test.charge(debtor, 0, 1_000_000).unwrap();
     let steps: u64 = if cfg!(miri) { 40 } else { 5000 };
     let passed = at_once(|number| {
         let mut numbers = Numbers(number);
@@ -88,9 +87,9 @@ fn slots_change_hands_and_an_offender_keeps_his() {
         for step in 0..steps {
             let n = 1 + numbers.next() % 60;
             test.take(at_home(n as usize % 3, 3, n), step * SECOND);
-            passed += u64::from(test.take(offender, step * SECOND));
+            passed += u64::from(test.take(debtor, step * SECOND));
         }
         passed
     });
-    assert_eq!((passed, test.used(offender, 0)), (0, 1_000_000));
+    assert_eq!((passed, test.used(debtor, 0)), (0, 1_000_000));
 }
