@@ -1,12 +1,12 @@
-//! Many checks at once: all lines are asked for before the first is needed, so that the waits for
-//! memory overlap.
+//! Many checks at once. All table lines are prefetched before the first is used, so that the memory
+//! latencies overlap.
 
 use crate::domain::Inner;
 use crate::limit::decide::{self, Check};
 use crate::limit::decision::CheckOptions;
 use crate::table::Key;
 
-/// How many tags are checked together: as many as memory can be asked for at once, and more.
+/// The most tags that are checked together: at least as many as the memory system can load at once.
 pub(crate) const BATCH: usize = 64;
 
 /// Checks at most `BATCH` tags.

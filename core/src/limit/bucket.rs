@@ -1,44 +1,46 @@
-//! The arithmetic of a bucket: pure functions of (TAT, now, rule, units), integers only.
+//! The arithmetic of a bucket: pure functions of (TAT, now, rule, units), in integers only.
 //!
-//! A bucket is one number, its theoretical arrival time TAT: the moment at which it will be full.
-//! Each rule counts time in ticks of its own, with exactly k ticks to one unit, so a charge never
-//! rounds and the long-run rate is exact. Only `now` is rounded, down to a tick, when it enters:
-//! `TAT' <= TAT < TAT' + 1 tick` against exact arithmetic, for ever, in the client's favour.
+//! A bucket is one number, its theoretical arrival time (TAT): the moment at which the bucket will
+//! be full. Each rule counts time in its own ticks, with exactly k ticks to one unit. So charges
+//! never round, and the long-run rate is exact. Only `now` is rounded, down to a tick, when it
+//! enters: compared with exact arithmetic, `TAT' <= TAT < TAT' + 1 tick` always holds. The error
+//! favours the client.
 //!
-//! Nothing here can overflow: charges saturate, and a product of two `u64` is a `u128`. A TAT has
-//! 60 bits, because that is the room for it in a slot of the table.
+//! Nothing here can overflow: charges saturate, and the product of two `u64` is a `u128`. A TAT has
+//! 60 bits, because a slot of the table has room for 60.
 
 use crate::limit::rate::{Rate, gcd};
 
-/// The theoretical arrival time, in ticks of the bucket's rule. Zero: full since ever.
+/// The theoretical arrival time, in ticks of the bucket's rule. 0: the bucket was always full.
 pub(crate) type Tat = u64;
 
-/// The last TAT there is. A bucket that should be later is clamped to it.
+/// The greatest TAT. A bucket that should have a later one is clamped to it.
 pub(crate) const MAX_TAT: Tat = (1 << 60) - 1;
 
-/// The finest tick: a quarter of a nanosecond, so that 60 bits of ticks last 9 years.
+/// The finest tick: a quarter of a nanosecond. 60 bits of such ticks last 9 years.
 const TICKS_PER_NS: u64 = 4;
-/// The burst in ticks stays below 2^57, far from where sums saturate.
+/// A burst has at most 2^57 ticks, so that sums stay far below saturation.
 const BURST_TICKS: u64 = 1 << 57;
 
-/// A rule made ready for arithmetic: units, ticks and nanoseconds, and how they convert.
+/// A rule prepared for arithmetic: conversion factors between units, ticks and nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// B, in units.
     burst: u64,
-    /// k: ticks to one unit.
+    /// k, ticks per unit.
     unit_ticks: u64,
     /// B * k.
     burst_ticks: u64,
-    /// Units to one hit that peers hear about: more than one only where a burst would be more than
-    /// 2^16 hits.
+    /// Units in one hit, the unit of reports to peers. Greater than 1 only if the burst exceeds
+    /// 2^16 units.
     quantum: u64,
-    /// ticks = ns * num / den, in lowest terms; num <= 4 * den.
+    /// ticks = ns * num / den, in lowest terms, with num <= 4 * den.
     num: u64,
     den: u64,
 }
 
-/// When a check may pass, in ticks of one rule: now, and a burst after the longest wait.
+/// The times of a check, in ticks of one rule. `end` is the greatest TAT after a check that passes:
+/// one burst after the latest time at which the client may proceed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TickWindow {
     now: u64,
@@ -46,10 +48,10 @@ pub(crate) struct TickWindow {
 }
 
 impl Scale {
-    /// `rate` and `burst` have been checked.
+    /// `rate` and `burst` must have been checked.
     pub(crate) fn new(rate: &Rate, burst: u64) -> Scale {
         let (count, period) = (rate.count(), rate.period_ns());
-        // With k = period a tick divides the nanosecond, and everything is exact.
+        // With k = period, a tick divides the nanosecond, and everything is exact.
         let exact = if count <= TICKS_PER_NS {
             period
         } else {
@@ -68,12 +70,12 @@ impl Scale {
         }
     }
 
-    /// Four numbers that say all of it.
+    /// The four numbers that determine a scale.
     pub(crate) fn to_words(self) -> [u64; 4] {
         [self.burst, self.unit_ticks, self.num, self.den]
     }
 
-    /// The other way, if the numbers can be a rule.
+    /// The inverse of `to_words`. Returns `None` if the numbers are not a valid rule.
     pub(crate) fn from_words([burst, unit_ticks, num, den]: [u64; 4]) -> Option<Scale> {
         let burst_ticks = burst.checked_mul(unit_ticks).filter(|ticks| *ticks <= BURST_TICKS)?;
         let makes_sense = burst_ticks > 0 && num > 0 && den > 0;
@@ -85,27 +87,27 @@ impl Scale {
         self.burst
     }
 
-    /// Units to one hit that peers hear about.
+    /// Units in one hit, the unit of reports to peers.
     pub(crate) fn quantum(&self) -> u64 {
         self.quantum
     }
 
-    /// The hits by which a bucket goes from one TAT to another, negative if it goes back. They are
-    /// counted where the TAT passes one of the bucket's marks, which are a quantum apart, so that no
-    /// unit is lost or counted twice, however small the steps.
+    /// Number of hits between two TATs, negative if `to` is before `from`. A hit is counted where
+    /// the TAT passes one of the bucket's marks, which are a quantum apart. So no unit is lost or
+    /// counted twice, however small the steps.
     ///
-    /// The fingerprint places the marks. If all buckets had the same marks, a hit would be counted
-    /// for every bucket that is charged at such a moment and for none in between. The rounding
-    /// errors of many buckets would add up instead of averaging out.
+    /// The fingerprint determines where the marks are. If all buckets had the same marks, all
+    /// buckets that are charged near a mark would count a hit at once, and the rounding errors of
+    /// many buckets would add up instead of averaging out.
     pub(crate) fn hits(&self, from: Tat, to: Tat, fingerprint: u64) -> i64 {
-        // At most a 2^16th of the burst and one unit: no overflow.
+        // At most 2^-16 of the burst plus one unit, so it cannot overflow.
         let ticks = self.quantum * self.unit_ticks;
         let offset = fingerprint % ticks;
-        // A TAT has 60 bits.
+        // The casts are exact, because a TAT has 60 bits.
         ((to + offset) / ticks) as i64 - ((from + offset) / ticks) as i64
     }
 
-    /// The hits of `units` that were just taken, and made `tat` into `next`.
+    /// The hits of `units` that were just taken, which changed `tat` to `next`.
     #[inline]
     pub(crate) fn hits_taken(
         &self,
@@ -121,13 +123,13 @@ impl Scale {
         }
     }
 
-    /// Ticks at a time in nanoseconds, rounded down.
+    /// Converts a time in nanoseconds to ticks, rounded down.
     #[inline(always)]
     pub(crate) fn ticks(&self, ns: u64) -> u64 {
         if self.den == 1 { ns.saturating_mul(self.num).min(MAX_TAT) } else { self.coarse_ticks(ns) }
     }
 
-    /// `ticks` where one is longer than a nanosecond.
+    /// `ticks` for rules whose tick does not divide the nanosecond.
     #[inline(never)]
     fn coarse_ticks(&self, ns: u64) -> u64 {
         saturate(u128::from(ns) * u128::from(self.num) / u128::from(self.den)).min(MAX_TAT)
@@ -141,60 +143,62 @@ impl Scale {
         saturate((u128::from(ticks) * u128::from(self.den)).div_ceil(u128::from(self.num)))
     }
 
-    /// Nanoseconds from `now` until so many ticks.
+    /// Nanoseconds from `now` until the time `ticks`.
     fn until(&self, ticks: u64, now: u64) -> u64 {
         self.first_ns(ticks).saturating_sub(now)
     }
 
-    /// The times of a check in ticks.
+    /// The window of a check that may be delayed until `latest`, both in nanoseconds.
     #[inline(always)]
     pub(crate) fn window(&self, now: u64, latest: u64) -> TickWindow {
         let ticks = self.ticks(now);
         let latest = match latest == now {
             true => ticks,
-            // No wait is so long that its charge would not fit the bucket.
+            // Limits the delay, so that the charge still fits into the bucket.
             false => self.ticks(latest).min(MAX_TAT - self.burst_ticks).max(ticks),
         };
-        // Above `MAX_TAT` only in the last burst of ticks: then what passes counts as failed open.
+        // The end exceeds `MAX_TAT` only in the last burst of ticks. Checks that pass there count
+        // as failed open.
         TickWindow { now: ticks, end: latest + self.burst_ticks }
     }
 
-    /// Whether so many units pass. Not even zero units do while the bucket is in debt.
+    /// Returns true if `units` pass. If the bucket is in debt, not even 0 units pass.
     #[inline]
     pub(crate) fn passes(&self, tat: Tat, window: TickWindow, units: u64) -> bool {
         let ticks = units.saturating_mul(self.unit_ticks);
         tat.max(window.now).saturating_add(ticks) <= window.end
     }
 
-    /// The most units that pass; none at all, not even zero, while the bucket is in debt.
+    /// The most units that pass, or `None` if the bucket is in debt.
     pub(crate) fn max_units(&self, tat: Tat, window: TickWindow) -> Option<u64> {
         let room = window.end.checked_sub(tat.max(window.now))?;
         Some(room / self.unit_ticks)
     }
 
-    /// TAT after `units` were taken.
+    /// The TAT after `units` were taken.
     #[inline]
     pub(crate) fn take(&self, tat: Tat, window: TickWindow, units: u64) -> Tat {
         let ticks = units.saturating_mul(self.unit_ticks);
         tat.max(window.now).saturating_add(ticks).min(MAX_TAT)
     }
 
-    /// TAT after `units` were taken at `now`.
+    /// The TAT after `units` were taken at `now`.
     pub(crate) fn charge(&self, tat: Tat, now: u64, units: u64) -> Tat {
         self.charge_ticks(tat, now, units.saturating_mul(self.unit_ticks))
     }
 
-    /// TAT when the bucket, as it is at `now`, will be full so many ticks later.
+    /// The TAT after `ticks` were taken at `now`.
     pub(crate) fn charge_ticks(&self, tat: Tat, now: u64, ticks: u64) -> Tat {
         tat.max(self.ticks(now)).saturating_add(ticks).min(MAX_TAT)
     }
 
-    /// TAT after `units` were given back. A TAT in the past is a full bucket: there is no more.
+    /// The TAT after `units` were refunded. A TAT in the past is a full bucket, so a refund cannot
+    /// exceed the burst.
     pub(crate) fn refund(&self, tat: Tat, units: u64) -> Tat {
         tat.saturating_sub(units.saturating_mul(self.unit_ticks))
     }
 
-    /// Whole units in the bucket, negative in debt.
+    /// Whole units in the bucket, negative if it is in debt.
     pub(crate) fn balance(&self, tat: Tat, now: u64) -> i64 {
         let used = tat.saturating_sub(self.ticks(now));
         match self.burst_ticks.checked_sub(used) {
@@ -206,7 +210,8 @@ impl Scale {
         }
     }
 
-    /// How much of the burst is used, in 2^-32 of it; above 2^32 in debt, zero only when full.
+    /// The used share of the burst, as a multiple of 2^-32. Above 2^32 if the bucket is in debt, 0
+    /// only if it is full.
     pub(crate) fn share_used(&self, tat: Tat, now: u64) -> u64 {
         match tat.saturating_sub(self.ticks(now)) {
             0 => 0,
@@ -214,50 +219,51 @@ impl Scale {
         }
     }
 
-    /// Whether less than a tenth of the burst is left.
+    /// Returns true if less than a tenth of the burst is left.
     pub(crate) fn is_saturated(&self, tat: Tat, now: u64) -> bool {
         tat.saturating_sub(self.ticks(now)) > self.burst_ticks - self.burst_ticks / 10
     }
 
-    /// The TAT of a bucket of which so many sixteenths of a unit are used.
+    /// The TAT of a bucket that has `used_16ths / 16` units used.
     pub(crate) fn level(&self, now: u64, used_16ths: u64) -> Tat {
         let used = saturate(u128::from(used_16ths) * u128::from(self.unit_ticks) / 16);
         self.ticks(now).saturating_add(used).min(MAX_TAT)
     }
 
-    /// How much of a bucket is used, in sixteenths of a unit, rounded down.
+    /// The used units of a bucket in sixteenths, rounded down.
     pub(crate) fn used_16ths(&self, tat: Tat, now: u64) -> u64 {
         let used = tat.saturating_sub(self.ticks(now));
         saturate(u128::from(used) * 16 / u128::from(self.unit_ticks))
     }
 
-    /// The nanosecond at which a bucket was full before its last so many hits, if they came as fast
-    /// as they come back.
+    /// The nanosecond at which the bucket was full before its last `hits`, if they came at the rate
+    /// of the rule.
     pub(crate) fn start(&self, tat: Tat, hits: u64) -> u64 {
         self.first_ns(self.before(tat, hits))
     }
 
-    /// The TAT without its last so many hits.
+    /// The TAT without its last `hits`.
     pub(crate) fn before(&self, tat: Tat, hits: u64) -> Tat {
         tat.saturating_sub(hits.saturating_mul(self.quantum * self.unit_ticks))
     }
 
-    /// Nanoseconds in which an empty bucket becomes full.
+    /// The time in which an empty bucket fills, in nanoseconds.
     pub(crate) fn fill_ns(&self) -> u64 {
         self.first_ns(self.burst_ticks)
     }
 
-    /// Units a second.
+    /// The rate in units per second.
     pub(crate) fn rate(&self) -> f64 {
         1e9 * self.num as f64 / (self.den as f64 * self.unit_ticks as f64)
     }
 
-    /// Nanoseconds until the turn of the last unit charged: until the bucket is out of debt.
+    /// Nanoseconds until the bucket is out of debt, which is when the last charged unit becomes
+    /// available.
     pub(crate) fn wait(&self, tat: Tat, now: u64) -> u64 {
         self.until(tat.saturating_sub(self.burst_ticks), now)
     }
 
-    /// Nanoseconds until `units` pass without waiting.
+    /// Nanoseconds until `units` pass without delay.
     pub(crate) fn retry_after(&self, tat: Tat, now: u64, units: u64) -> u64 {
         self.wait(self.charge(tat, now, units), now)
     }
@@ -268,8 +274,8 @@ impl Scale {
     }
 }
 
-/// What is left of a bucket when its rule becomes another: the balance is carried over, but not
-/// above the new burst. Rounded in the client's favour, by less than a tick.
+/// Converts a TAT when the rule of its bucket changes. The balance is kept, but cut to the new
+/// burst. The result is rounded in the client's favour, by less than a tick.
 pub(crate) fn carry_over(from: &Scale, to: &Scale, tat: Tat, now: u64) -> Tat {
     if from == to {
         return tat;
@@ -311,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_divides_the_nanosecond_where_it_can() {
+    fn a_tick_divides_the_nanosecond_for_common_rates() {
         for (count, ticks_per_ns) in [(1, 1), (3, 3), (1000, 1), (10_000_000, 1), (64, 1)] {
             let scale = scale(count, 1, 100);
             assert_eq!((scale.num, scale.den), (ticks_per_ns, 1), "{count}/s");
@@ -319,7 +325,7 @@ mod tests {
         assert_eq!(scale(1, 31_536_000, 3).den, 1, "once a year");
     }
 
-    /// The long-run rate is exact: 9,999,991 units take a second, not a tick more or less.
+    /// The long-run rate is exact: 9,999,991 units take exactly one second.
     #[test]
     fn a_prime_rate_does_not_drift() {
         let scale = scale(9_999_991, 1, 1);
@@ -329,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_nanosecond_is_the_first() {
+    fn first_ns_returns_the_first_nanosecond_of_a_tick() {
         for count in [1, 3, 7, 9_999_991] {
             let scale = scale(count, 1, 5);
             for ticks in (1..2_000_000).step_by(7919) {
@@ -352,9 +358,13 @@ mod tests {
             assert_eq!(slow.balance(back, now), balance, "and back");
         }
         let tat = slow.charge(0, now, 3);
-        assert_eq!(carry_over(&slow, &fast, tat, now), fast.ticks(now), "7 of 10 are 4 of 4");
+        assert_eq!(
+            carry_over(&slow, &fast, tat, now),
+            fast.ticks(now),
+            "a balance of 7 is cut to the burst of 4"
+        );
         assert_eq!(carry_over(&slow, &fast, 17, now), 0, "full stays full");
-        assert_eq!(carry_over(&fast, &slow, MAX_TAT, now), MAX_TAT, "the end of time");
+        assert_eq!(carry_over(&fast, &slow, MAX_TAT, now), MAX_TAT, "the greatest TAT stays");
         assert_eq!(carry_over(&slow, &slow, 17, now), 17);
     }
 
@@ -375,9 +385,10 @@ mod tests {
         }
     }
 
-    /// However a way is cut into steps, the hits of the steps add up to those of the way.
+    /// However a range is divided into steps, the hits of the steps add up to the hits of the
+    /// range.
     #[test]
-    fn hits_add_up() {
+    fn hits_of_steps_add_up() {
         let mut number = 1_u64;
         for burst in [10, 1 << 20, 12_345_678_901] {
             let scale = scale(3, 1, burst);
@@ -403,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_cannot_be_a_rule_are_none() {
+    fn from_words_rejects_invalid_numbers() {
         let scale = scale(3, 1, 10);
         assert_eq!(Scale::from_words(scale.to_words()), Some(scale));
         for words in
@@ -414,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_saturate_at_the_end_of_time() {
+    fn sums_saturate_at_the_greatest_tat() {
         let scale = scale(3, 1, 10);
         assert_eq!(scale.ticks(u64::MAX), MAX_TAT);
         assert_eq!(scale.charge(MAX_TAT, u64::MAX, u64::MAX), MAX_TAT);
@@ -426,7 +437,7 @@ mod tests {
         assert_eq!(scale.max_units(MAX_TAT, scale.window(0, 0)), None);
     }
 
-    /// Otherwise a bucket at the end would grant every wait, however often it is asked.
+    /// Otherwise a bucket at the greatest TAT would grant every delay.
     #[test]
     fn a_wait_is_granted_only_if_the_bucket_can_hold_it() {
         let scale = scale(3, 1, 10);

@@ -1,7 +1,8 @@
 //! Rates, rules and the decision about one check.
 //!
-//! Owns the arithmetic of a bucket and the order of steps of a check. It may use `table` (where the
-//! buckets are) and `error`; it knows nothing of configuration, clusters or the operating system.
+//! This module owns the arithmetic of a bucket and the steps of a check. It uses `table`, which
+//! stores the buckets, and `error`. It does not depend on configuration, clusters or the operating
+//! system.
 
 pub(crate) mod batch;
 pub(crate) mod bucket;

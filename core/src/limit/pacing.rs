@@ -1,25 +1,26 @@
-//! Pacing of proven offenders: tags that were refused a moment ago have their turns at one node
-//! after the other, so that all nodes admit about as much of them.
+//! Pacing: nodes take turns at admitting a tag that was refused recently, so that all nodes admit
+//! about equally much of it.
 //!
-//! A turn is a share of the tolerance, drawn anew every few milliseconds by every node for itself.
-//! Whoever has the largest share admits first, and the others see the bucket empty. The price: such
-//! a tag waits for its turn, up to the tolerance longer, although there may be something left.
+//! Every 25 ms, each node draws a random share of the tolerance for such a tag. The node with the
+//! largest share admits first, and the other nodes find the bucket empty. The price is that such a
+//! tag may be refused for up to the tolerance longer, although a unit is available.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::table::fingerprint::hash_of;
 
-/// So many refused tags are remembered, each in a place of its own unless two meet.
+/// Number of remembered tags. A tag replaces another one with the same entry.
 const ENTRIES: usize = 4096;
-/// For how long a refusal counts.
+/// How long a refusal is remembered, in milliseconds.
 const REFUSAL_MS: u32 = 1000;
-/// How long a turn is.
+/// The duration of a turn, in nanoseconds.
 const TURN_NS: u64 = 25_000_000;
 
-/// The tags that this process refused lately.
+/// The tags that this process refused recently.
 #[derive(Debug)]
 pub(crate) struct Pacing {
-    /// Half of a fingerprint, and when in milliseconds.
+    /// Each entry holds the upper half of a fingerprint and the time of the refusal in
+    /// milliseconds.
     refused: Box<[AtomicU64]>,
 }
 
@@ -28,14 +29,15 @@ impl Pacing {
         Pacing { refused: (0..ENTRIES).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// Notes a refusal.
+    /// Records a refusal.
     pub(crate) fn refused(&self, fingerprint: u64, now: u64) {
         let word = fingerprint >> 32 << 32 | u64::from(millis(now));
-        // Relaxed: a moment sooner or later does not matter, here and below.
+        // Relaxed here and below: the value may be slightly out of date.
         self.entry(fingerprint).store(word, Ordering::Relaxed);
     }
 
-    /// What is left of the tolerance for a tag at a node.
+    /// The share of the tolerance that this node may use for a tag. A tag that was not refused
+    /// recently gets all of it.
     pub(crate) fn share(&self, tolerance: u64, fingerprint: u64, node: u64, now: u64) -> u64 {
         let word = self.entry(fingerprint).load(Ordering::Relaxed);
         let age = millis(now).wrapping_sub(word as u32);
@@ -63,19 +65,23 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn only_who_was_refused_waits_for_a_turn() {
+    fn only_refused_tags_take_turns() {
         let pacing = Pacing::new();
         let (good, bad) = (0x1111_2222_3333_4444, 0x5555_6666_7777_8888);
         let now = 5000 * SECOND;
         pacing.refused(bad, now);
         assert_eq!(pacing.share(1000, good, 1, now), 1000);
         assert!(pacing.share(1000, bad, 1, now) < 1000);
-        assert_eq!(pacing.share(1000, bad, 1, now + 2 * SECOND), 1000, "it is over");
+        assert_eq!(
+            pacing.share(1000, bad, 1, now + 2 * SECOND),
+            1000,
+            "the refusal is too long ago"
+        );
         assert_eq!(pacing.share(0, bad, 1, now), 0);
     }
 
     #[test]
-    fn turns_are_shared_evenly() {
+    fn every_node_gets_about_as_many_turns() {
         let pacing = Pacing::new();
         let tag = 0x5555_6666_7777_8888;
         let mut first = [0; 4];

@@ -1,6 +1,6 @@
-//! Rates, bursts and durations: how they are written and what they mean, as exact fractions.
+//! Rates, bursts and durations, parsed into exact fractions.
 //!
-//! The grammar is in `docs/semantics.md`. Nothing here is on the hot path.
+//! `docs/semantics.md` defines the grammar. Nothing here is on the hot path.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const DAY: u64 = 86_400 * SECOND;
 /// The longest period, and the longest time of one unit: 100 years.
 const LONGEST: u128 = 100 * 365 * DAY as u128;
 
-/// Ends every message about a bad rate.
+/// Ends every error message about a rate.
 const EXAMPLE: &str = r#"write a rate like "100/s", "5 per 2 minutes" or "1000/hour""#;
 
 /// Units per time: `count` every `period`.
@@ -22,7 +22,7 @@ pub struct Rate {
     count: u64,
     /// Nanoseconds.
     period_ns: u64,
-    /// The count as it was written, rounded up: the burst of a rule that names none.
+    /// The count before reduction, rounded up. It is the default burst.
     written: u64,
 }
 
@@ -50,7 +50,12 @@ impl Rate {
         Rate::from_fraction(count, number, unit).map_err(|what| fault(&what))
     }
 
-    /// A rate per second given as a number.
+    /// A rate in units per second.
+    ///
+    /// # Errors
+    ///
+    /// A message, if the number is not finite, not above zero, above 10^9, or below one unit in 100
+    /// years.
     pub fn from_number(number: f64) -> Result<Rate, String> {
         let shown = shown(number);
         let fault = |what: &str| format!("{shown}: {what}; {EXAMPLE}, or a number per second");
@@ -60,8 +65,8 @@ impl Rate {
         let shortest = Scanner(&number.to_string()).number();
         let exact = shortest
             .and_then(|decimal| Rate::from_fraction(decimal.ok()?, Decimal::ONE, SECOND).ok());
-        // A number with endless digits, such as 1/3: below 1/s the nearest nanosecond of interval
-        // is closer than nine digits would be.
+        // A number such as 1/3 has no short decimal form. Below 1/s, rounding the interval to a
+        // nanosecond is more precise than nine digits of the rate.
         if let Some(rate) = exact {
             Ok(rate)
         } else if number < 1.0 {
@@ -102,7 +107,7 @@ impl Rate {
             return Err("the time of one unit is above 100 years".into());
         }
         if nanos > LONGEST {
-            // As many units as take 100 years: off by less than a nanosecond in that time.
+            // The units of 100 years, so the error is below one nanosecond in that time.
             let most = LONGEST.checked_mul(units).ok_or_else(finer)? / nanos;
             nanos = nanos.checked_mul(most).ok_or_else(finer)? / units;
             units = most;
@@ -147,19 +152,20 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The size of a bucket.
+/// The burst of a rule, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Burst {
-    /// So many units.
+    /// A number of units.
     Count(u64),
-    /// What the rate gives in this many picoseconds (exact for nine digits of a millisecond).
+    /// The units that the rate gives in this many picoseconds, which is exact for nine decimals of
+    /// a millisecond.
     Time { picos: u128, written: String },
-    /// The count of the rate as it was written.
+    /// The count of the rate, as it was written.
     OfRate,
 }
 
 impl Burst {
-    /// The largest burst.
+    /// The largest burst, in units.
     pub(crate) const MAX: u64 = 1 << 40;
 
     /// What a burst must be.
@@ -188,7 +194,7 @@ impl Burst {
         Ok(Burst::Time { picos, written: quoted(text) })
     }
 
-    /// A burst given as a number.
+    /// A burst given as a number of units.
     pub(crate) fn from_number(number: f64) -> Result<Burst, String> {
         if number.fract() == 0.0 && (1.0..=Burst::MAX as f64).contains(&number) {
             Ok(Burst::Count(number as u64))
@@ -197,20 +203,21 @@ impl Burst {
         }
     }
 
-    /// A burst given as a time.
+    /// A burst given as a duration.
     pub(crate) fn from_time(time: Duration) -> Burst {
         let nanos = time.as_nanos().min(LONGEST);
         Burst::Time { picos: nanos * 1000, written: format!("{time:?}") }
     }
 
-    /// The burst in units, at this rate.
+    /// The burst in units at this rate.
     pub(crate) fn units(&self, rate: &Rate) -> Result<u64, String> {
         let (units, written) = match self {
             Burst::Count(count) => (u128::from(*count), count.to_string()),
             Burst::OfRate => (rate.written.into(), rate.written.to_string()),
             Burst::Time { picos, written } => {
-                // Within 100 years, picos stay below 2^72; a count of more than 2^56 is one of a
-                // very long period, and both can lose their last bits.
+                // `picos` stays below 2^72, because a duration is at most 100 years. A count above
+                // 2^56 belongs to a very long period, so dropping the low 8 bits of both changes
+                // nothing.
                 let (count, period) = (u128::from(rate.count), u128::from(rate.period_ns) * 1000);
                 let units = match picos.checked_mul(count) {
                     Some(product) => product / period,
@@ -229,7 +236,11 @@ impl Burst {
     }
 }
 
-/// Reads a duration such as `"100ms"` or `"1.5 minutes"`, to the nanosecond.
+/// Parses a duration such as `"100ms"` or `"1.5 minutes"`, to the nanosecond.
+///
+/// # Errors
+///
+/// A message, if the text is not a duration or is above 100 years.
 pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let mut rest = Scanner(text.trim());
     let number = rest.number().ok_or("no number at the start")??;
@@ -241,7 +252,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     }
 }
 
-/// A decimal number above or equal to zero: `mantissa / 10^digits`.
+/// A decimal number that is not negative: `mantissa / 10^digits`.
 #[derive(Clone, Copy)]
 struct Decimal {
     mantissa: u128,
@@ -256,7 +267,7 @@ impl Decimal {
     }
 }
 
-/// What is left to read, blanks skipped after every part.
+/// The rest of a text. Blanks after each part are skipped.
 struct Scanner<'a>(&'a str);
 
 impl Scanner<'_> {
@@ -272,7 +283,7 @@ impl Scanner<'_> {
         found
     }
 
-    /// A decimal number, if one begins here.
+    /// Reads a decimal number. Returns `None` if the text does not start with one.
     fn number(&mut self) -> Option<Result<Decimal, &'static str>> {
         let end = self.0.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(self.0.len());
         let text = &self.0[..end];
@@ -293,7 +304,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Nanoseconds of a unit of time.
+/// A unit of time in nanoseconds.
 fn unit(text: &str) -> Option<u64> {
     Some(match text.to_ascii_lowercase().as_str() {
         "ms" | "msec" | "msecs" | "millisecond" | "milliseconds" => SECOND / 1000,
@@ -308,7 +319,7 @@ fn unit(text: &str) -> Option<u64> {
     })
 }
 
-/// The text in quotes, cut short so that a message stays readable.
+/// Quotes a text for a message, and truncates it after 60 characters.
 pub(crate) fn quoted(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{:?}...", &text[..end]),
